@@ -1,0 +1,338 @@
+//! A set of handles ordered by position on the disk.
+//!
+//! This is what the kernel's schedulers keep one of for each direction: requests sorted by their
+//! start sector, to sweep the disk and to find neighbours. Handles with the same start sector
+//! stand in order of arrival, never in order of their numbers. The set remembers where it put each
+//! handle, so it is found again by the handle alone.
+//!
+//! It is a sorted array cut into chunks: an insertion moves at most one chunk's entries, whole
+//! chunks are found by bisection, and chunks that run empty are kept for later, so that a set in a
+//! steady state allocates nothing.
+
+use alloc::vec::Vec;
+
+use crate::arena::{Id, Side};
+use crate::sector::Sector;
+
+/// Entries that fit into a chunk.
+const CHUNK: usize = 64;
+
+/// Handles in order of start sector, then of arrival.
+pub struct SectorSet<T> {
+    /// Sorted, none empty.
+    chunks: Vec<Vec<Entry<T>>>,
+    /// Empty chunks, to be used again.
+    spare: Vec<Vec<Entry<T>>>,
+    keys: Side<T, Key>,
+    /// Serial number of the next arrival.
+    arrival: u64,
+    len: usize,
+}
+
+/// What the set is ordered by; no two members have the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    sector: Sector,
+    arrival: u64,
+}
+
+struct Entry<T> {
+    key: Key,
+    id: Id<T>,
+}
+
+/// Where an entry is. `entry` may be one past the end of the last chunk.
+#[derive(Clone, Copy)]
+struct Place {
+    chunk: usize,
+    entry: usize,
+}
+
+impl<T> Default for SectorSet<T> {
+    fn default() -> Self {
+        let (chunks, spare) = (Vec::new(), Vec::new());
+        SectorSet { chunks, spare, keys: Side::new(), arrival: 0, len: 0 }
+    }
+}
+
+impl<T> SectorSet<T> {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `id` behind all members that start at or before `sector`. Panics when it is a member.
+    #[track_caller]
+    pub fn insert(&mut self, sector: Sector, id: Id<T>) {
+        assert!(!self.contains(id), "{id:?} is already in the set");
+        let key = Key { sector, arrival: self.arrival };
+        self.arrival += 1;
+        self.keys.set(id, key);
+        let place = self.place_to_insert(key);
+        self.chunks[place.chunk].insert(place.entry, Entry { key, id });
+        self.len += 1;
+    }
+
+    /// Takes `id` out. Panics when it is no member.
+    #[track_caller]
+    pub fn remove(&mut self, id: Id<T>) {
+        let Some(key) = self.keys.take(id) else { panic!("{id:?} is not in the set") };
+        let place = self.place_of(key);
+        let chunk = &mut self.chunks[place.chunk];
+        chunk.remove(place.entry);
+        if chunk.is_empty() {
+            let empty = self.chunks.remove(place.chunk);
+            self.spare.push(empty);
+        }
+        self.len -= 1;
+    }
+
+    /// Whether `id` is a member.
+    pub fn contains(&self, id: Id<T>) -> bool {
+        self.keys.get(id).is_some()
+    }
+
+    /// The start sector with which `id` was added; panics when it is no member.
+    #[track_caller]
+    pub fn sector_of(&self, id: Id<T>) -> Sector {
+        self.key_of(id).sector
+    }
+
+    /// The member with the lowest start sector; among equals the first to arrive.
+    pub fn first(&self) -> Option<Id<T>> {
+        self.chunks.first()?.first().map(|entry| entry.id)
+    }
+
+    /// The member with the highest start sector; among equals the last to arrive.
+    pub fn last(&self) -> Option<Id<T>> {
+        self.chunks.last()?.last().map(|entry| entry.id)
+    }
+
+    /// The first member in order that starts at `sector` or after it.
+    pub fn at_or_after(&self, sector: Sector) -> Option<Id<T>> {
+        self.entry(self.place_of(Key { sector, arrival: 0 })).map(|entry| entry.id)
+    }
+
+    /// The member that starts at exactly `sector`; among several the first to arrive.
+    pub fn find(&self, sector: Sector) -> Option<Id<T>> {
+        let entry = self.entry(self.place_of(Key { sector, arrival: 0 }))?;
+        (entry.key.sector == sector).then_some(entry.id)
+    }
+
+    /// The member behind `id`; panics when `id` is no member.
+    #[track_caller]
+    pub fn next(&self, id: Id<T>) -> Option<Id<T>> {
+        let Place { chunk, entry } = self.place_of(self.key_of(id));
+        match self.chunks[chunk].get(entry + 1) {
+            Some(next) => Some(next.id),
+            None => self.chunks.get(chunk + 1)?.first().map(|next| next.id),
+        }
+    }
+
+    /// The member before `id`; panics when `id` is no member.
+    #[track_caller]
+    pub fn previous(&self, id: Id<T>) -> Option<Id<T>> {
+        match self.place_of(self.key_of(id)) {
+            Place { chunk: 0, entry: 0 } => None,
+            Place { chunk, entry: 0 } => self.chunks[chunk - 1].last().map(|last| last.id),
+            Place { chunk, entry } => Some(self.chunks[chunk][entry - 1].id),
+        }
+    }
+
+    /// Number of members.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no members.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All members in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Id<T>> {
+        self.chunks.iter().flatten().map(|entry| entry.id)
+    }
+
+    #[track_caller]
+    fn key_of(&self, id: Id<T>) -> Key {
+        match self.keys.get(id) {
+            Some(key) => *key,
+            None => panic!("{id:?} is not in the set"),
+        }
+    }
+
+    fn entry(&self, place: Place) -> Option<&Entry<T>> {
+        self.chunks.get(place.chunk)?.get(place.entry)
+    }
+
+    /// The first place whose key is `key` or higher.
+    fn place_of(&self, key: Key) -> Place {
+        let chunk = self.chunks.partition_point(|chunk| chunk[chunk.len() - 1].key < key);
+        let entry = match self.chunks.get(chunk) {
+            Some(entries) => entries.partition_point(|entry| entry.key < key),
+            None => 0,
+        };
+        Place { chunk, entry }
+    }
+
+    /// Where `key`, which is not in the set, belongs, in a chunk that has room for it.
+    fn place_to_insert(&mut self, key: Key) -> Place {
+        let mut place = self.place_of(key);
+        if place.chunk == self.chunks.len() {
+            // Behind everything: append to the last chunk, or begin another one.
+            match self.chunks.last() {
+                Some(last) if last.len() < CHUNK => {
+                    return Place { chunk: place.chunk - 1, entry: last.len() };
+                }
+                _ => {
+                    let chunk = self.empty_chunk();
+                    self.chunks.push(chunk);
+                }
+            }
+        } else if self.chunks[place.chunk].len() == CHUNK {
+            let mut upper = self.empty_chunk();
+            upper.extend(self.chunks[place.chunk].drain(CHUNK / 2..));
+            self.chunks.insert(place.chunk + 1, upper);
+            if place.entry > CHUNK / 2 {
+                place = Place { chunk: place.chunk + 1, entry: place.entry - CHUNK / 2 };
+            }
+        }
+        place
+    }
+
+    fn empty_chunk(&mut self) -> Vec<Entry<T>> {
+        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::arena::Arena;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::vec::Vec;
+
+    #[test]
+    fn members_at_the_same_sector_stand_in_order_of_arrival() {
+        let mut arena = Arena::new();
+        let mut set = SectorSet::new();
+        let old = arena.insert(());
+        let (first, second) = (arena.insert(()), arena.insert(()));
+        arena.remove(old);
+        let third = arena.insert(());
+        assert_eq!(third.index(), 0);
+        for id in [first, second, third] {
+            set.insert(Sector(8), id);
+        }
+        assert_eq!(set.iter().collect::<Vec<_>>(), [first, second, third]);
+        assert_eq!(set.find(Sector(8)), Some(first));
+        set.remove(first);
+        set.insert(Sector(8), first);
+        assert_eq!(set.last(), Some(first));
+    }
+
+    #[test]
+    #[should_panic(expected = "is not in the set")]
+    fn what_is_absent_cannot_be_removed() {
+        let mut arena = Arena::new();
+        let mut set = SectorSet::new();
+        let id = arena.insert(());
+        set.insert(Sector(1), id);
+        set.remove(id);
+        set.remove(id);
+    }
+
+    #[test]
+    #[should_panic(expected = "is already in the set")]
+    fn nothing_is_in_the_set_twice() {
+        let mut arena = Arena::new();
+        let mut set = SectorSet::new();
+        let id = arena.insert(());
+        set.insert(Sector(1), id);
+        set.insert(Sector(2), id);
+    }
+
+    /// The obvious way to do it, with the same operations.
+    #[derive(Default)]
+    struct Twin {
+        map: BTreeMap<(Sector, usize), Id<usize>>,
+        keys: BTreeMap<Id<usize>, (Sector, usize)>,
+    }
+
+    impl Twin {
+        fn insert(&mut self, sector: Sector, arrival: usize, id: Id<usize>) {
+            self.map.insert((sector, arrival), id);
+            self.keys.insert(id, (sector, arrival));
+        }
+
+        fn remove(&mut self, id: Id<usize>) {
+            self.map.remove(&self.keys.remove(&id).unwrap());
+        }
+
+        fn assert_same(&self, set: &SectorSet<usize>, probe: Sector) {
+            let order: Vec<_> = self.map.values().copied().collect();
+            assert_eq!(set.iter().collect::<Vec<_>>(), order);
+            assert_eq!((set.len(), set.is_empty()), (order.len(), order.is_empty()));
+            assert_eq!(set.first(), order.first().copied());
+            assert_eq!(set.last(), order.last().copied());
+            for (place, (id, key)) in order.iter().zip(self.map.keys()).enumerate() {
+                assert_eq!(set.next(*id), order.get(place + 1).copied());
+                assert_eq!(set.previous(*id), place.checked_sub(1).map(|before| order[before]));
+                assert_eq!(set.sector_of(*id), key.0);
+            }
+            let after = self.map.range((probe, 0)..).next();
+            assert_eq!(set.at_or_after(probe), after.map(|(_, id)| *id));
+            let exact = after.filter(|(key, _)| key.0 == probe);
+            assert_eq!(set.find(probe), exact.map(|(_, id)| *id));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn behaves_like_a_sorted_map(
+            sectors in 1u64..500,
+            growing in 0u64..120,
+            ops in prop::collection::vec((0u64..180, any::<prop::sample::Index>()), 0..500)
+        ) {
+            let mut arena = Arena::new();
+            let (mut set, mut twin) = (SectorSet::new(), Twin::default());
+            let mut members = Vec::new();
+            for (arrival, (op, which)) in ops.into_iter().enumerate() {
+                let sector = Sector(which.index(sectors as usize) as u64);
+                if members.is_empty() || op < 60 + growing {
+                    let id = arena.insert(arrival);
+                    set.insert(sector, id);
+                    twin.insert(sector, arrival, id);
+                    members.push(id);
+                } else {
+                    let id = members.swap_remove(which.index(members.len()));
+                    set.remove(id);
+                    twin.remove(id);
+                    arena.remove(id);
+                }
+                if arrival % 16 == 0 {
+                    twin.assert_same(&set, sector);
+                }
+            }
+            twin.assert_same(&set, Sector(sectors / 2));
+        }
+
+        #[test]
+        fn no_chunk_is_empty_or_overfull(rising: bool, count in 0u64..1_000) {
+            let mut arena = Arena::new();
+            let mut set = SectorSet::new();
+            let ids: Vec<_> = (0..count).map(|n| {
+                let id = arena.insert(());
+                set.insert(Sector(if rising { n } else { count - n }), id);
+                id
+            }).collect();
+            prop_assert!(set.chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())));
+            ids.into_iter().for_each(|id| set.remove(id));
+            prop_assert!(set.chunks.is_empty() && set.is_empty());
+        }
+    }
+}

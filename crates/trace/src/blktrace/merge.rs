@@ -1,0 +1,207 @@
+//! All files of a recording as one sequence of records.
+
+use super::reader::{Reader, Torn};
+use super::record::Record;
+use crate::error::{Error, Place};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// An iterator over the records of several per-CPU files, by time, then CPU, then sequence.
+///
+/// The order within a file is kept as it is. A single file that was merged before by
+/// `blkparse -d` therefore passes unchanged, though its notes stand first with later times.
+pub struct Merge<R> {
+    readers: Vec<Reader<R>>,
+    heads: BinaryHeap<Reverse<Head>>,
+    primed: bool,
+    failed: bool,
+    place: Option<(usize, u64)>,
+    sequences: BTreeMap<(u32, u32), Sequences>,
+}
+
+/// The first record of a reader that was not returned yet; ordered by its key alone.
+struct Head {
+    key: (u64, u32, u32, usize),
+    offset: u64,
+    record: Record,
+}
+
+/// What was seen of the event numbers of one CPU.
+#[derive(Clone, Copy)]
+struct Sequences {
+    first: u32,
+    last: u32,
+    seen: u64,
+}
+
+impl<R: Read> Merge<R> {
+    /// The records of `readers`.
+    pub fn new(readers: Vec<Reader<R>>) -> Self {
+        Merge {
+            readers,
+            heads: BinaryHeap::new(),
+            primed: false,
+            failed: false,
+            place: None,
+            sequences: BTreeMap::new(),
+        }
+    }
+
+    /// An error at the record that was returned last.
+    pub(crate) fn error(&self, cause: &str, accepted: &str) -> Error {
+        let (reader, offset) = self.place.expect("a record was returned");
+        Error::new(self.readers[reader].name(), Place::Byte(offset), cause, accepted)
+    }
+
+    /// How many events the recording lost, told from gaps in their numbers.
+    pub fn lost(&self) -> u64 {
+        let missing =
+            |seen: &Sequences| (u64::from(seen.last - seen.first) + 1).saturating_sub(seen.seen);
+        self.sequences.values().map(missing).sum()
+    }
+
+    /// The files that end in a cut-off record, with that record.
+    pub fn torn(&self) -> impl Iterator<Item = (&str, Torn)> {
+        self.readers.iter().filter_map(|reader| Some((reader.name(), reader.torn()?)))
+    }
+
+    fn advance(&mut self, reader: usize) -> Result<(), Error> {
+        if let Some(record) = self.readers[reader].next().transpose()? {
+            let key = (record.time.as_nanos(), record.cpu, record.sequence, reader);
+            let offset = self.readers[reader].record_start();
+            self.heads.push(Reverse(Head { key, offset, record }));
+        }
+        Ok(())
+    }
+
+    fn note_sequence(&mut self, record: &Record) {
+        if record.sequence == 0 {
+            return;
+        }
+        let number = record.sequence;
+        let stream = (record.device.to_bits(), record.cpu);
+        let start = Sequences { first: number, last: number, seen: 0 };
+        let sequences = self.sequences.entry(stream).or_insert(start);
+        sequences.first = sequences.first.min(number);
+        sequences.last = sequences.last.max(number);
+        sequences.seen += 1;
+    }
+
+    fn next_record(&mut self) -> Result<Option<Record>, Error> {
+        if !self.primed {
+            self.primed = true;
+            for reader in 0..self.readers.len() {
+                self.advance(reader)?;
+            }
+        }
+        let Some(Reverse(head)) = self.heads.pop() else { return Ok(None) };
+        let reader = head.key.3;
+        self.advance(reader)?;
+        self.place = Some((reader, head.offset));
+        self.note_sequence(&head.record);
+        Ok(Some(head.record))
+    }
+}
+
+impl<R: Read> Iterator for Merge<R> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        if self.failed {
+            return None;
+        }
+        let result = self.next_record();
+        self.failed = result.is_err();
+        result.transpose()
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for Head {}
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+/// The files of the recording called `base`: `base.blktrace.0`, `.1` and so on, compressed
+/// (`.gz`) or not, by CPU. Empty when there are none or the folder cannot be read.
+pub fn recording_files(base: &Path) -> Vec<PathBuf> {
+    let folder = match base.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let Some(name) = base.file_name().and_then(|name| name.to_str()) else { return vec![] };
+    let prefix = format!("{name}.blktrace.");
+    let mut found: BTreeMap<(u32, bool), PathBuf> = BTreeMap::new();
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let file_name = entry.file_name();
+        let Some(rest) = file_name.to_str().and_then(|file| file.strip_prefix(&prefix)) else {
+            continue;
+        };
+        let compressed = rest.strip_suffix(".gz");
+        if let Ok(cpu) = compressed.unwrap_or(rest).parse() {
+            found.insert((cpu, compressed.is_some()), base.with_file_name(&file_name));
+        }
+    }
+    // Of a file and its compressed copy, the former.
+    let mut files: Vec<((u32, bool), PathBuf)> = found.into_iter().collect();
+    files.dedup_by_key(|file| file.0.0);
+    files.into_iter().map(|file| file.1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blktrace::{Action, Layout};
+    use base::Instant;
+
+    fn event(time: u64, cpu: u32, sequence: u32) -> Record {
+        Record { cpu, sequence, ..Record::event(Action::Queue, Instant::from_nanos(time)) }
+    }
+
+    fn merge(files: &[Vec<Record>]) -> Merge<std::io::Cursor<Vec<u8>>> {
+        let readers = files.iter().map(|records| {
+            let mut bytes = Vec::new();
+            records.iter().for_each(|record| Layout::V7_LITTLE.encode(record, &mut bytes));
+            Reader::new(std::io::Cursor::new(bytes), "x")
+        });
+        Merge::new(readers.collect())
+    }
+
+    #[test]
+    fn records_come_by_time_then_cpu_then_sequence() {
+        let zero = vec![event(10, 0, 1), event(30, 0, 2), event(30, 0, 3)];
+        let one = vec![event(5, 1, 1), event(30, 1, 2), event(40, 1, 3)];
+        let mut merged = merge(&[one, zero]);
+        let order: Vec<_> = merged
+            .by_ref()
+            .map(Result::unwrap)
+            .map(|record| (record.time.as_nanos(), record.cpu, record.sequence))
+            .collect();
+        let expected = [(5, 1, 1), (10, 0, 1), (30, 0, 2), (30, 0, 3), (30, 1, 2), (40, 1, 3)];
+        assert_eq!(order, expected);
+        assert_eq!(merged.lost(), 0);
+    }
+
+    #[test]
+    fn gaps_in_the_numbers_of_a_cpu_are_lost_events() {
+        let note = Record::message(Instant::from_nanos(12), "notes have no number");
+        let zero = vec![event(10, 0, 7), note, event(30, 0, 10)];
+        let one = vec![event(5, 1, 1), event(6, 1, 2)];
+        let mut merged = merge(&[zero, one]);
+        assert_eq!(merged.by_ref().count(), 5);
+        assert_eq!(merged.lost(), 2);
+    }
+}

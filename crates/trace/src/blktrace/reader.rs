@@ -1,0 +1,294 @@
+//! The records of one blktrace file, streaming.
+
+use super::layout::Layout;
+use super::record::Record;
+use crate::error::{Error, Place};
+use std::io::{self, BufReader, Read};
+
+/// An iterator over the records of one file.
+///
+/// Whatever a record says, the next one is found by the length in its header. A record without
+/// the magic number of the first is an error, after which the iterator ends: nothing behind it
+/// can be trusted. A last record that is cut off ends the file quietly, and [`Reader::torn`]
+/// tells of it: that is how a recording looks that was interrupted.
+pub struct Reader<R> {
+    source: BufReader<R>,
+    name: String,
+    layout: Option<Layout>,
+    record_start: u64,
+    offset: u64,
+    torn: Option<Torn>,
+    finished: bool,
+    buffer: Vec<u8>,
+}
+
+/// A last record of which only a part is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Torn {
+    /// Where it begins.
+    pub offset: u64,
+    /// How many of its bytes are there.
+    pub present: u64,
+}
+
+/// The four bytes that every record begins with.
+const MAGIC_LENGTH: usize = 4;
+
+impl<R: Read> Reader<R> {
+    /// Records of `source`, which errors call `name`.
+    pub fn new(source: R, name: &str) -> Self {
+        Reader {
+            source: BufReader::new(source),
+            name: name.to_owned(),
+            layout: None,
+            record_start: 0,
+            offset: 0,
+            torn: None,
+            finished: false,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// What errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the record begins that was returned last.
+    pub fn record_start(&self) -> u64 {
+        self.record_start
+    }
+
+    /// Version and byte order, once a record was read.
+    pub fn layout(&self) -> Option<Layout> {
+        self.layout
+    }
+
+    /// The cut-off last record, once the end was reached.
+    pub fn torn(&self) -> Option<Torn> {
+        self.torn
+    }
+
+    fn read_record(&mut self) -> Result<Option<Record>, Error> {
+        self.record_start = self.offset;
+        self.buffer.clear();
+        if !self.fill(MAGIC_LENGTH)? {
+            return Ok(None);
+        }
+        let layout = self.check_magic()?;
+        if !self.fill(layout.header_length())? {
+            return Ok(None);
+        }
+        let whole = layout.header_length() + layout.payload_length(&self.buffer);
+        if !self.fill(whole)? {
+            return Ok(None);
+        }
+        let (header, payload) = self.buffer.split_at(layout.header_length());
+        Ok(Some(layout.decode(header, payload)))
+    }
+
+    /// Reads on until the buffer holds `length` bytes of the record; false at the end of the file.
+    fn fill(&mut self, length: usize) -> Result<bool, Error> {
+        let mut present = self.buffer.len();
+        self.buffer.resize(length, 0);
+        while present < length {
+            match self.source.read(&mut self.buffer[present..]) {
+                Ok(0) => break,
+                Ok(read) => present += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let place = Place::Byte(self.record_start + present as u64);
+                    return Err(Error::io(&self.name, place, &error));
+                }
+            }
+        }
+        self.offset = self.record_start + present as u64;
+        if present < length && present > 0 {
+            self.torn = Some(Torn { offset: self.record_start, present: present as u64 });
+        }
+        Ok(present == length)
+    }
+
+    fn check_magic(&mut self) -> Result<Layout, Error> {
+        let magic = *self.buffer.first_chunk().expect("the magic number was read");
+        let place = Place::Byte(self.record_start);
+        match self.layout {
+            None => {
+                let accepted = "a blktrace record of version 7 or 8, in either byte order";
+                let layout = Layout::of_magic(magic)
+                    .map_err(|cause| Error::new(&self.name, place, cause, accepted))?;
+                self.layout = Some(layout);
+                Ok(layout)
+            }
+            Some(layout) if layout.magic() == magic => Ok(layout),
+            Some(layout) => {
+                let bytes = |magic: [u8; 4]| magic.map(|byte| format!("{byte:02x}")).join(" ");
+                Err(Error::new(
+                    &self.name,
+                    place,
+                    format!("damaged: a record begins with bytes {}", bytes(magic)),
+                    format!("bytes {}, as in the first record", bytes(layout.magic())),
+                ))
+            }
+        }
+    }
+}
+
+impl<R: Read> Iterator for Reader<R> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        if self.finished {
+            return None;
+        }
+        let result = self.read_record();
+        self.finished = !matches!(result, Ok(Some(_)));
+        result.transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blktrace::{Action, Categories, Payload};
+    use base::Instant;
+    use proptest::prelude::*;
+
+    fn file(layout: Layout, records: &[Record]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for record in records {
+            layout.encode(record, &mut bytes);
+        }
+        bytes
+    }
+
+    fn three_records() -> Vec<Record> {
+        let at = Instant::from_nanos;
+        vec![
+            Record::timestamp(at(1), 1_700_000_000, 5),
+            Record { cgroup: Some(7), ..Record::message(at(2), "cfq2431S / dispatch") },
+            Record { bytes: 4096, ..Record::event(Action::Queue, at(3)) }.with(Categories::READ),
+        ]
+    }
+
+    #[test]
+    fn a_torn_last_record_ends_the_file_and_is_reported() {
+        let bytes = file(Layout::V7_LITTLE, &three_records());
+        let last = bytes.len() as u64 - 48;
+        for missing in 1..48 {
+            let mut reader = Reader::new(&bytes[..bytes.len() - missing], "x");
+            let read: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+            assert_eq!(read, three_records()[..2]);
+            let present = 48 - missing as u64;
+            assert_eq!(reader.torn(), Some(Torn { offset: last, present }));
+        }
+        let mut whole = Reader::new(&bytes[..], "x");
+        assert_eq!(whole.by_ref().count(), 3);
+        assert_eq!(whole.torn(), None);
+    }
+
+    #[test]
+    fn a_damaged_magic_is_refused_with_its_byte() {
+        let mut bytes = file(Layout::V7_LITTLE, &three_records());
+        bytes[48 + 8] ^= 0xff;
+        let results: Vec<_> = Reader::new(&bytes[..], "sda.blktrace.0").collect();
+        assert_eq!(results.len(), 2);
+        assert_eq!(
+            results[1].as_ref().unwrap_err().to_string(),
+            "sda.blktrace.0 at byte 56: damaged: a record begins with bytes f8 74 61 65; \
+             accepted: bytes 07 74 61 65, as in the first record"
+        );
+    }
+
+    #[test]
+    fn a_file_of_another_version_is_refused() {
+        let error = Reader::new(&b"\x06tae0123"[..], "old").next().unwrap().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "old at byte 0: blktrace version 6; accepted: a blktrace record of version 7 or 8, \
+             in either byte order"
+        );
+    }
+
+    #[test]
+    fn an_unknown_code_is_skipped_by_the_length_of_its_payload() {
+        let unknown = Record {
+            action: Action::Other(0x63),
+            payload: Payload::Opaque(vec![0xab; 1000]),
+            ..Record::event(Action::Queue, Instant::ZERO)
+        };
+        let mut records = three_records();
+        records.insert(1, unknown);
+        let bytes = file(Layout::V8_BIG, &records);
+        let read: Vec<_> = Reader::new(&bytes[..], "x").map(Result::unwrap).collect();
+        assert_eq!(read, records);
+    }
+
+    prop_compose! {
+        fn any_record()(
+            time: u64, sequence: u32, sector: u64, bytes: u32, code in 1u16..24, bits: u16,
+            pid: u32, device: u32, cpu: u32, error: i16, cgroup: Option<u64>,
+            opaque in prop::collection::vec(any::<u8>(), 1..40),
+        ) -> Record {
+            let categories = Categories::from_bits(u64::from(bits));
+            let action = Action::from_code(code, categories);
+            let payload = match action {
+                Action::NoteMessage => Payload::Message(opaque),
+                Action::NoteTimestamp => Payload::Timestamp { seconds: pid, nanoseconds: cpu },
+                Action::Unplug | Action::UnplugTimer => Payload::Unplug(sector),
+                Action::Split => Payload::Split(base::Sector(sector / 2)),
+                Action::Queue | Action::Plug => Payload::None,
+                Action::Remap => Payload::Remap {
+                    from: crate::blktrace::DevT::from_bits(pid),
+                    to: crate::blktrace::DevT::from_bits(cpu),
+                    sector: base::Sector(time),
+                },
+                _ => Payload::Opaque(opaque),
+            };
+            Record {
+                sequence, sector: base::Sector(sector), bytes, action, categories, pid,
+                device: crate::blktrace::DevT::from_bits(device), cpu, error, cgroup, payload,
+                ..Record::event(action, Instant::from_nanos(time))
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(
+            records in prop::collection::vec(any_record(), 0..20), which in 0usize..4
+        ) {
+            let bytes = file(Layout::ALL[which], &records);
+            let read: Result<Vec<_>, _> = Reader::new(&bytes[..], "x").collect();
+            prop_assert_eq!(read.unwrap(), records);
+        }
+
+        #[test]
+        fn a_cut_anywhere_loses_only_the_record_that_was_cut(
+            records in prop::collection::vec(any_record(), 1..10), which in 0usize..4,
+            cut: prop::sample::Index
+        ) {
+            let layout = Layout::ALL[which];
+            let bytes = file(layout, &records);
+            let cut = cut.index(bytes.len());
+            let whole = (0..records.len())
+                .take_while(|n| file(layout, &records[..n + 1]).len() <= cut)
+                .count();
+            let mut reader = Reader::new(&bytes[..cut], "x");
+            let read: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+            prop_assert_eq!(&read[..], &records[..whole]);
+            let end = file(layout, &records[..whole]).len();
+            prop_assert_eq!(reader.torn().map(|torn| torn.offset), (end < cut).then_some(end as u64));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(mut bytes: Vec<u8>, which in 0usize..5) {
+            if let Some(layout) = Layout::ALL.get(which) {
+                bytes.splice(0..0, layout.magic());
+            }
+            for record in Reader::new(&bytes[..], "x").flatten() {
+                let _ = (record.op(), record.rwbs(), record.for_version_7());
+            }
+        }
+    }
+}

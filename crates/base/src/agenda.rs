@@ -19,8 +19,10 @@ const CHILDREN: usize = 4;
 /// Things that will happen, earliest first.
 pub struct Agenda<T> {
     /// A heap: no node is before its parent.
-    heap: Vec<Node<T>>,
-    items: Arena<Item<T>>,
+    heap: Vec<Node>,
+    items: Arena<T>,
+    /// Where in the heap the node of each item stands, by slot of the item.
+    positions: Vec<usize>,
     /// Serial number of the next thing to be scheduled.
     serial: u64,
 }
@@ -31,21 +33,16 @@ pub struct Agenda<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-struct Node<T> {
+#[derive(Clone, Copy)]
+struct Node {
     at: Instant,
     serial: u64,
-    id: Id<Item<T>>,
-}
-
-struct Item<T> {
-    /// Where in the heap the node of this item stands.
-    position: usize,
-    value: T,
+    ticket: Ticket,
 }
 
 impl<T> Default for Agenda<T> {
     fn default() -> Self {
-        Agenda { heap: Vec::new(), items: Arena::new(), serial: 0 }
+        Agenda { heap: Vec::new(), items: Arena::new(), positions: Vec::new(), serial: 0 }
     }
 }
 
@@ -57,12 +54,15 @@ impl<T> Agenda<T> {
 
     /// Schedules `item` for the instant `at`, behind everything already scheduled for it.
     pub fn schedule(&mut self, at: Instant, item: T) -> Ticket {
-        let position = self.heap.len();
-        let id = self.items.insert(Item { position, value: item });
-        self.heap.push(Node { at, serial: self.serial, id });
+        let id = self.items.insert(item);
+        if id.index() == self.positions.len() {
+            self.positions.push(0);
+        }
+        let node = Node { at, serial: self.serial, ticket: Ticket(id.to_bits()) };
         self.serial += 1;
-        self.sift_up(position);
-        Ticket(id.to_bits())
+        self.heap.push(node);
+        self.rise(self.heap.len() - 1, node);
+        node.ticket
     }
 
     /// When the next thing happens.
@@ -72,14 +72,18 @@ impl<T> Agenda<T> {
 
     /// Takes out the earliest thing if it is due: scheduled for `now` or before.
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, T)> {
-        let at = self.next_at().filter(|at| *at <= now)?;
-        Some((at, self.take(0)))
+        let node = *self.heap.first()?;
+        if node.at > now {
+            return None;
+        }
+        Some((node.at, self.take(0, node.ticket.id())))
     }
 
     /// Takes out the thing with this ticket; `None` when it has happened or was cancelled before.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<T> {
-        let position = self.items.get(Id::from_bits(ticket.0))?.position;
-        Some(self.take(position))
+        let id = ticket.id();
+        self.items.get(id)?;
+        Some(self.take(self.positions[id.index()], id))
     }
 
     /// Number of scheduled things.
@@ -92,42 +96,41 @@ impl<T> Agenda<T> {
         self.heap.is_empty()
     }
 
-    fn take(&mut self, position: usize) -> T {
-        let node = self.heap.swap_remove(position);
-        if position < self.heap.len() {
-            // The former last node came from another branch: it may be too early or too late here.
-            let position = self.sift_up(position);
-            self.sift_down(position);
+    fn take(&mut self, position: usize, id: Id<T>) -> T {
+        if let Some(last) = self.heap.pop().filter(|_| position < self.heap.len()) {
+            // The last node fills the gap. It most likely belongs near the leaves, so the gap is
+            // first brought down there without a look at it.
+            let gap = self.sink_gap(position);
+            self.rise(gap, last);
         }
-        self.items.remove(node.id).value
+        self.items.remove(id)
     }
 
-    /// Moves the node at `position` towards the root as far as it must and returns where it is.
-    fn sift_up(&mut self, mut position: usize) -> usize {
-        while position > 0 {
-            let parent = (position - 1) / CHILDREN;
-            if self.heap[parent].key() <= self.heap[position].key() {
-                break;
-            }
-            self.heap.swap(parent, position);
-            self.items[self.heap[position].id].position = position;
-            position = parent;
+    /// Moves the gap at `position` down to a leaf and returns where it is then.
+    fn sink_gap(&mut self, mut position: usize) -> usize {
+        while let Some(child) = self.earliest_child(position) {
+            self.put(position, self.heap[child]);
+            position = child;
         }
-        self.items[self.heap[position].id].position = position;
         position
     }
 
-    /// Moves the node at `position` away from the root as far as it must.
-    fn sift_down(&mut self, mut position: usize) {
-        while let Some(child) = self.earliest_child(position) {
-            if self.heap[position].key() <= self.heap[child].key() {
+    /// Puts `node` into the gap at `position` or above it, wherever its parent is not after it.
+    fn rise(&mut self, mut position: usize, node: Node) {
+        while position > 0 {
+            let parent = (position - 1) / CHILDREN;
+            if self.heap[parent].key() < node.key() {
                 break;
             }
-            self.heap.swap(position, child);
-            self.items[self.heap[position].id].position = position;
-            position = child;
+            self.put(position, self.heap[parent]);
+            position = parent;
         }
-        self.items[self.heap[position].id].position = position;
+        self.put(position, node);
+    }
+
+    fn put(&mut self, position: usize, node: Node) {
+        self.heap[position] = node;
+        self.positions[node.ticket.id::<T>().index()] = position;
     }
 
     fn earliest_child(&self, position: usize) -> Option<usize> {
@@ -137,10 +140,16 @@ impl<T> Agenda<T> {
     }
 }
 
-impl<T> Node<T> {
-    /// Order of happening; no two nodes have the same.
-    fn key(&self) -> (Instant, u64) {
-        (self.at, self.serial)
+impl Ticket {
+    fn id<T>(self) -> Id<T> {
+        Id::from_bits(self.0)
+    }
+}
+
+impl Node {
+    /// Order of happening, as one number; no two nodes have the same.
+    fn key(&self) -> u128 {
+        u128::from(self.at.as_nanos()) << 64 | u128::from(self.serial)
     }
 }
 

@@ -1,0 +1,209 @@
+//! Model files: what is built in, how one is loaded, and the device that is built from it.
+//!
+//! A model is a TOML file (see [`crate::parameters`] for its form) and the tables it names. The
+//! ones that come with the project are part of the binary, so it works from anywhere.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::{Bytes, Sectors};
+use block::command::{Facts, Transport};
+
+use crate::error::{ModelError, nearest};
+use crate::parameters::Accept::{Choice, Flag, Size, Whole};
+use crate::parameters::{Document, Parameter, Section, Table, spec};
+use crate::{Device, builtin, null, rotational};
+
+/// A device model: what a model file says, checked and turned into tables.
+#[derive(Clone, Debug)]
+pub struct Model {
+    name: String,
+    title: String,
+    kind: &'static str,
+    facts: Facts,
+    parameters: Vec<Parameter>,
+    kind_parameters: Kind,
+}
+
+/// What the kinds of model keep.
+#[derive(Clone, Debug)]
+enum Kind {
+    Null(null::Parameters),
+    Rotational(Arc<rotational::Parameters>),
+}
+
+const KINDS: [&str; 2] = ["null", "rotational"];
+
+const DISK: Section = Section {
+    name: "disk",
+    required: true,
+    specs: &[
+        spec("transport", Choice(&["sata", "scsi", "nvme", "virtio", "loop"])),
+        spec("capacity", Size(4096.0, 1e17)),
+        spec("rotational", Flag),
+        spec("volatile_cache", Flag),
+        spec("fua", Flag),
+        spec("queue_depth", Whole(1, 65_536, "")),
+        spec("hardware_queues", Whole(1, 1024, "")),
+        spec("logical_block", Size(512.0, 4096.0)),
+        spec("max_transfer", Size(4096.0, 1e9)),
+        spec("max_segments", Whole(1, 65_535, "")),
+        spec("discard", Flag),
+        spec("chunk", Size(0.0, 1e9)),
+    ],
+};
+
+impl Model {
+    /// The names of the built-in models.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        builtin::MODELS.iter().map(|(name, _)| *name)
+    }
+
+    /// The built-in model of this name.
+    pub fn builtin(name: &str) -> Result<Model, ModelError> {
+        let text = builtin::MODELS.iter().find(|(known, _)| *known == name);
+        let Some((_, text)) = text else {
+            let all: Vec<&str> = Model::names().collect();
+            return Err(ModelError::Unknown {
+                name: name.to_string(),
+                hint: nearest(name, all.iter().copied()),
+                all: all.join(", "),
+            });
+        };
+        Model::parse(name, &format!("models/{name}.toml"), text, &builtin_table)
+    }
+
+    /// The model in a file; tables it names lie beside it or are built in.
+    pub fn load(path: &Path) -> Result<Model, ModelError> {
+        let text = read(path)?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let table = |name: &str| {
+            let beside = folder.join(name);
+            match beside.exists() {
+                true => Ok((beside.display().to_string(), read(&beside)?)),
+                false => builtin_table(name),
+            }
+        };
+        Model::parse(&name, &path.display().to_string(), &text, &table)
+    }
+
+    /// A built-in model by its name, or the model in the file if it looks like a path.
+    pub fn find(name_or_path: &str) -> Result<Model, ModelError> {
+        match name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            true => Model::load(Path::new(name_or_path)),
+            false => Model::builtin(name_or_path),
+        }
+    }
+
+    /// The name: that of the file without its ending.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is modelled, in a line.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The kind of model, such as `rotational`.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// What the device will tell the kernel about itself.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// All parameters in the order of the file.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// A device in its first moment; `seed` decides whatever it leaves to chance.
+    pub fn build(&self, _seed: u64) -> Box<dyn Device> {
+        let facts = self.facts.clone();
+        match &self.kind_parameters {
+            Kind::Null(parameters) => Box::new(null::Null::new(facts, parameters)),
+            Kind::Rotational(parameters) => {
+                Box::new(rotational::Drive::new(facts, parameters.clone()))
+            }
+        }
+    }
+
+    fn parse(
+        name: &str,
+        file: &str,
+        text: &str,
+        tables: &dyn Fn(&str) -> Result<(String, String), ModelError>,
+    ) -> Result<Model, ModelError> {
+        let document = Document::parse(file, text)?;
+        let Some(kind) = KINDS.into_iter().find(|kind| *kind == document.kind) else {
+            return Err(document.unknown_kind(&KINDS));
+        };
+        let mut schema = vec![&DISK];
+        match kind {
+            "null" => schema.push(&null::SCHEMA),
+            _ => schema.extend(rotational::SCHEMA),
+        }
+        let (table, parameters) = document.check(&schema)?;
+        let facts = facts(&table)?;
+        let kind_parameters = match kind {
+            "null" => Kind::Null(null::Parameters::load(&table)),
+            _ => {
+                let loaded = rotational::Parameters::load(&table, &facts, tables)?;
+                Kind::Rotational(Arc::new(loaded))
+            }
+        };
+        let (name, title) = (name.to_string(), document.title);
+        Ok(Model { name, title, kind, facts, parameters, kind_parameters })
+    }
+}
+
+fn facts(table: &Table) -> Result<Facts, ModelError> {
+    let logical_block = table.size("disk.logical_block");
+    if !matches!(logical_block, 512 | 4096) {
+        let problem = format!("{logical_block} bytes");
+        return Err(table.refuse("disk.logical_block", problem, "512 or 4096 bytes"));
+    }
+    let capacity = table.size("disk.capacity");
+    Ok(Facts {
+        transport: match table.text("disk.transport") {
+            "sata" => Transport::Sata,
+            "scsi" => Transport::Scsi,
+            "nvme" => Transport::Nvme,
+            "virtio" => Transport::Virtio,
+            _ => Transport::Loop,
+        },
+        capacity: Bytes(capacity - capacity % logical_block),
+        rotational: table.flag("disk.rotational"),
+        volatile_cache: table.flag("disk.volatile_cache"),
+        fua: table.flag("disk.fua"),
+        queue_depth: table.whole("disk.queue_depth") as u32,
+        hardware_queues: table.whole("disk.hardware_queues") as u32,
+        logical_block: logical_block as u32,
+        max_hw_sectors: table.sectors("disk.max_transfer"),
+        max_segments: table.whole("disk.max_segments") as u16,
+        discard: table.flag("disk.discard"),
+        chunk_sectors: Sectors((table.size("disk.chunk") / 512) as u32),
+    })
+}
+
+fn read(path: &Path) -> Result<String, ModelError> {
+    std::fs::read_to_string(path)
+        .map_err(|cause| ModelError::Unreadable { file: path.display().to_string(), cause })
+}
+
+fn builtin_table(name: &str) -> Result<(String, String), ModelError> {
+    match builtin::TABLES.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => Ok((format!("models/{name}"), text.to_string())),
+        None => Err(ModelError::Unreadable {
+            file: name.to_string(),
+            cause: std::io::Error::new(
+                std::io::ErrorKind::NotFound,
+                "neither beside the model file nor among the built-in tables",
+            ),
+        }),
+    }
+}

@@ -1,0 +1,313 @@
+//! Disks that turn: what their model files hold, and the drive built from it.
+//!
+//! The parts, from the platters outward: [`geometry`] says where a sector lies, [`seek`] and
+//! [`mechanics`] when the head can be there, [`queue`] which command goes next, [`cache`] what
+//! needs no platters, [`drive`] lives a command's life, with [`reading`] and [`writing`].
+
+mod cache;
+mod drive;
+mod geometry;
+mod mechanics;
+mod queue;
+mod reading;
+mod seek;
+mod writing;
+
+use base::{Bytes, Duration};
+use block::command::Facts;
+
+pub(crate) use drive::Drive;
+
+use crate::error::ModelError;
+use crate::parameters::Accept::{Choice, File, Flag, Rate, Real, Rows, Size, Time, Whole};
+use crate::parameters::{Section, Table, spec};
+use crate::table::NumberTable;
+use cache::{Layout, WriteLayout};
+use geometry::Geometry;
+use mechanics::Mechanics;
+use queue::Order;
+use seek::SeekCurve;
+
+const MILLIS: f64 = 1e6;
+
+const GEOMETRY: Section = Section {
+    name: "geometry",
+    required: true,
+    specs: &[spec("surfaces", Whole(1, 64, "")), spec("zones", File)],
+};
+const SERPENTINE: Section = Section {
+    name: "serpentine",
+    required: false,
+    specs: &[spec("tracks_per_head", Whole(1, 1_000_000, ""))],
+};
+const SLIPS: Section = Section { name: "slips", required: false, specs: &[spec("table", File)] };
+const MECHANICS: Section = Section {
+    name: "mechanics",
+    required: true,
+    specs: &[
+        spec("rpm", Real(1000.0, 30_000.0, "rpm")),
+        spec("head_switch", Time(0.0, 10.0 * MILLIS)),
+        spec("write_settle", Time(0.0, 10.0 * MILLIS)),
+        spec("write_settle_track", Time(0.0, 10.0 * MILLIS)),
+        spec("zero_latency_read", Flag),
+        spec("zero_latency_write", Flag),
+    ],
+};
+const SEEK_TABLE: Section =
+    Section { name: "seek_table", required: false, specs: &[spec("table", File)] };
+const SEEK_FORMULA: Section = Section {
+    name: "seek_formula",
+    required: false,
+    specs: &[spec("pieces", Rows(4, "cylinders, ms, ms, ms"))],
+};
+const OVERHEAD: Section = Section {
+    name: "overhead",
+    required: true,
+    specs: &[
+        spec("read_hit_after_read", Time(0.0, 10.0 * MILLIS)),
+        spec("read_hit_after_write", Time(0.0, 10.0 * MILLIS)),
+        spec("read_miss_after_read", Time(0.0, 10.0 * MILLIS)),
+        spec("read_miss_after_write", Time(0.0, 10.0 * MILLIS)),
+        spec("write_hit_after_read", Time(0.0, 10.0 * MILLIS)),
+        spec("write_hit_after_write", Time(0.0, 10.0 * MILLIS)),
+        spec("write_miss_after_read", Time(0.0, 10.0 * MILLIS)),
+        spec("write_miss_after_write", Time(0.0, 10.0 * MILLIS)),
+        spec("flush", Time(0.0, 1000.0 * MILLIS)),
+    ],
+};
+const LINK: Section =
+    Section { name: "link", required: true, specs: &[spec("rate", Rate(1e5, 1e11))] };
+const READ_CACHE: Section = Section {
+    name: "read_cache",
+    required: true,
+    specs: &[spec("segments", Whole(1, 65_536, "")), spec("segment_size", Size(4096.0, 1e9))],
+};
+const LOOK_AHEAD: Section = Section {
+    name: "look_ahead",
+    required: true,
+    specs: &[
+        spec("until", Choice(&["nothing", "track", "next-track", "segment"])),
+        spec("maximum", Size(0.0, 1e9)),
+        spec("resumes_on_hit", Flag),
+        spec("stopped_by_write", Flag),
+    ],
+};
+const WRITE_CACHE: Section = Section {
+    name: "write_cache",
+    required: false,
+    specs: &[
+        spec("shared", Flag),
+        spec("segments", Whole(1, 65_536, "")),
+        spec("size", Size(4096.0, 1e10)),
+        spec("idle_delay", Time(0.0, 60_000.0 * MILLIS)),
+        spec("high_water", Real(0.0, 1.0, "share")),
+        spec("window", Whole(1, 65_536, "")),
+    ],
+};
+const QUEUE: Section = Section {
+    name: "queue",
+    required: true,
+    specs: &[spec("window", Whole(1, 65_536, "")), spec("ageing", Time(0.0, 1e12))],
+};
+
+/// The sections of a rotational model.
+pub(crate) const SCHEMA: [&Section; 12] = [
+    &GEOMETRY,
+    &SERPENTINE,
+    &SLIPS,
+    &MECHANICS,
+    &SEEK_TABLE,
+    &SEEK_FORMULA,
+    &OVERHEAD,
+    &LINK,
+    &READ_CACHE,
+    &LOOK_AHEAD,
+    &WRITE_CACHE,
+    &QUEUE,
+];
+
+/// Everything a drive needs to know, in integers.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    geometry: Geometry,
+    mechanics: Mechanics,
+    zero_latency_read: bool,
+    zero_latency_write: bool,
+    overhead: Overhead,
+    /// Picoseconds for one sector over the link.
+    link_sector: u64,
+    layout: Layout,
+    look_ahead: LookAhead,
+    write_back: WriteBack,
+    order: Order,
+}
+
+/// What the controller takes for a command before anything else happens, by what the command
+/// before was: `[after read, after write]`.
+#[derive(Clone, Debug)]
+struct Overhead {
+    read_hit: [Duration; 2],
+    read_miss: [Duration; 2],
+    write_hit: [Duration; 2],
+    write_miss: [Duration; 2],
+    flush: Duration,
+}
+
+/// How far the drive reads on after a read.
+#[derive(Clone, Debug)]
+struct LookAhead {
+    until: Until,
+    maximum: u64,
+    resumes_on_hit: bool,
+    stopped_by_write: bool,
+}
+
+/// The place where reading ahead ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    Nothing,
+    Track,
+    NextTrack,
+    Segment,
+}
+
+/// When dirty data goes to the platters.
+#[derive(Clone, Debug)]
+struct WriteBack {
+    idle_delay: Duration,
+    /// From this fullness on (in thousandths) writing back takes turns with commands.
+    high_water: u64,
+    /// How many of the oldest dirty ranges are compared.
+    window: usize,
+}
+
+impl Parameters {
+    /// Builds the tables; `file` gives the text of a table beside the model file.
+    pub fn load(
+        table: &Table,
+        facts: &Facts,
+        file: &dyn Fn(&str) -> Result<(String, String), ModelError>,
+    ) -> Result<Parameters, ModelError> {
+        let revolution = libm::round(60e9 / table.real("mechanics.rpm")) as u64;
+        let geometry = load_geometry(table, facts, revolution, file)?;
+        let seek = load_seek(table, geometry.cylinders(), file)?;
+        let write = table.has("write_cache");
+        Ok(Parameters {
+            mechanics: Mechanics {
+                revolution,
+                seek,
+                head_switch: table.time("mechanics.head_switch").as_nanos(),
+                write_settle: table.time("mechanics.write_settle").as_nanos(),
+                write_settle_track: table.time("mechanics.write_settle_track").as_nanos(),
+            },
+            geometry,
+            zero_latency_read: table.flag("mechanics.zero_latency_read"),
+            zero_latency_write: table.flag("mechanics.zero_latency_write"),
+            overhead: Overhead::load(table),
+            link_sector: libm::round(512e12 / table.real("link.rate")) as u64,
+            layout: Layout {
+                read_segments: table.whole("read_cache.segments") as usize,
+                segment_sectors: table.size("read_cache.segment_size") / 512,
+                write: write.then(|| WriteLayout {
+                    shared: table.flag("write_cache.shared"),
+                    segments: table.whole("write_cache.segments") as usize,
+                    sectors: table.size("write_cache.size") / 512,
+                }),
+            },
+            look_ahead: LookAhead {
+                until: match table.text("look_ahead.until") {
+                    "nothing" => Until::Nothing,
+                    "track" => Until::Track,
+                    "next-track" => Until::NextTrack,
+                    _ => Until::Segment,
+                },
+                maximum: table.size("look_ahead.maximum") / 512,
+                resumes_on_hit: table.flag("look_ahead.resumes_on_hit"),
+                stopped_by_write: table.flag("look_ahead.stopped_by_write"),
+            },
+            write_back: WriteBack::load(table, write),
+            order: Order {
+                window: table.whole("queue.window") as usize,
+                ageing: table.time("queue.ageing"),
+            },
+        })
+    }
+}
+
+impl Overhead {
+    fn load(table: &Table) -> Overhead {
+        let pair = |name: &str| {
+            ["read", "write"].map(|after| table.time(&format!("overhead.{name}_after_{after}")))
+        };
+        Overhead {
+            read_hit: pair("read_hit"),
+            read_miss: pair("read_miss"),
+            write_hit: pair("write_hit"),
+            write_miss: pair("write_miss"),
+            flush: table.time("overhead.flush"),
+        }
+    }
+}
+
+impl WriteBack {
+    fn load(table: &Table, present: bool) -> WriteBack {
+        if !present {
+            return WriteBack { idle_delay: Duration::ZERO, high_water: 0, window: 0 };
+        }
+        WriteBack {
+            idle_delay: table.time("write_cache.idle_delay"),
+            high_water: libm::round(table.real("write_cache.high_water") * 1000.0) as u64,
+            window: table.whole("write_cache.window") as usize,
+        }
+    }
+}
+
+fn load_geometry(
+    table: &Table,
+    facts: &Facts,
+    revolution: u64,
+    file: &dyn Fn(&str) -> Result<(String, String), ModelError>,
+) -> Result<Geometry, ModelError> {
+    let read = |parameter: &str, columns: &[&str]| -> Result<NumberTable, ModelError> {
+        let (name, text) = file(table.text(parameter))?;
+        NumberTable::parse(&name, &text, columns)
+    };
+    let zones = read("geometry.zones", &geometry::ZONE_COLUMNS)?;
+    let slips = match table.has("slips") {
+        true => Some(read("slips.table", &geometry::SLIP_COLUMNS)?),
+        false => None,
+    };
+    let band = table.has("serpentine").then(|| table.whole("serpentine.tracks_per_head"));
+    let surfaces = table.whole("geometry.surfaces");
+    let geometry = Geometry::load(&zones, slips.as_ref(), surfaces, band, revolution)?;
+    let Bytes(capacity) = facts.capacity;
+    if geometry.sectors() < capacity / 512 {
+        let problem = format!("{} sectors do not fit into the zones", capacity / 512);
+        let accepted = format!("at most {} sectors", geometry.sectors());
+        return Err(table.refuse("disk.capacity", problem, &accepted));
+    }
+    Ok(geometry)
+}
+
+fn load_seek(
+    table: &Table,
+    cylinders: u32,
+    file: &dyn Fn(&str) -> Result<(String, String), ModelError>,
+) -> Result<SeekCurve, ModelError> {
+    match (table.has("seek_table"), table.has("seek_formula")) {
+        (true, false) => {
+            let (name, text) = file(table.text("seek_table.table"))?;
+            let points = NumberTable::parse(&name, &text, &seek::SEEK_COLUMNS)?;
+            SeekCurve::from_points(&points, cylinders)
+        }
+        (false, true) => SeekCurve::from_formula(table, "seek_formula.pieces", cylinders),
+        (both, _) => {
+            let problem = match both {
+                true => "two seek curves",
+                false => "no seek curve",
+            };
+            let accepted = "either [seek_table] or [seek_formula]";
+            Err(table.refuse("mechanics.rpm", problem.to_string(), accepted))
+        }
+    }
+}

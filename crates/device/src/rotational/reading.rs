@@ -1,0 +1,290 @@
+//! Reading from the platters, and reading ahead.
+//!
+//! What the arm reads is a [`Stream`]: it fills one segment from some sector on, as far as
+//! commands need it and then as far as the look-ahead goes. It is read track by track, each piece
+//! a [`Run`]. Later commands for the stream's next sectors join it and wait for the head to come
+//! by, so a sequential reader loses no turn. A command elsewhere ends the stream as soon as no
+//! command needs it any more.
+
+use core::ops::Range;
+
+use base::{Duration, Instant};
+use block::command::{Command, Tag};
+
+use super::Until;
+use super::drive::{Drive, Event, Job, range_of};
+use super::queue::Waiting;
+
+/// What is being read into which segment.
+#[derive(Default)]
+pub(super) struct Stream {
+    segment: Option<usize>,
+    /// The first sector not yet read or being read.
+    next: u64,
+    /// The end of what commands need.
+    pub needed: u64,
+    /// The end of the look-ahead.
+    limit: u64,
+    joined: Vec<Joined>,
+}
+
+/// A read that waits for a stream.
+struct Joined {
+    tag: Tag,
+    range: Range<u64>,
+    /// When what was buffered so far could have crossed the link.
+    delivered: Instant,
+}
+
+/// A piece of one track that is passing under the head.
+pub(super) struct Run {
+    range: Range<u64>,
+    start: Instant,
+    end: Instant,
+    /// Read out of order: nothing of it counts before its end.
+    whole: bool,
+}
+
+impl Stream {
+    /// Whether the arm should go on with it when it has nothing better to do.
+    pub fn wants_more(&self) -> bool {
+        self.segment.is_some() && self.next < self.limit
+    }
+}
+
+impl Run {
+    /// The first sector that has not been read at `now`.
+    pub fn position(&self, now: Instant) -> u64 {
+        if now >= self.end {
+            return self.range.end;
+        }
+        if self.whole || now <= self.start {
+            return self.range.start;
+        }
+        let length = u128::from(self.range.end - self.range.start);
+        let passed = u128::from(now.since(self.start).as_nanos()) * length;
+        // Divergence: slipped sectors inside the piece are spread evenly over it.
+        self.range.start + (passed / u128::from(self.end.since(self.start).as_nanos())) as u64
+    }
+}
+
+impl Drive {
+    /// A read whose overhead is over.
+    pub(super) fn read(&mut self, now: Instant, command: Command) {
+        let range = range_of(&command);
+        self.note_progress(now);
+        if let Some(segment) = self.cache.hit(&range) {
+            return self.serve_hit(now, segment, command);
+        }
+        if self.can_join(&range) {
+            return self.join(now, command.tag, range);
+        }
+        let from = self.cache.prefix(&range).map_or(range.start, |at| self.cache.range(at).end);
+        self.wait_for_arm(now, command, from);
+    }
+
+    /// Brings the range of the segment that is being filled up to date.
+    pub(super) fn note_progress(&mut self, now: Instant) {
+        if let (Some(segment), Job::Read(run)) = (self.stream.segment, &self.job) {
+            self.cache.grow(segment, run.position(now));
+        }
+    }
+
+    /// Whether the range begins in what the stream has read or will read.
+    pub(super) fn can_join(&self, range: &Range<u64>) -> bool {
+        match self.stream.segment {
+            Some(segment) => {
+                let held = self.cache.range(segment);
+                held.start <= range.start && range.start <= self.stream.limit
+            }
+            None => false,
+        }
+    }
+
+    fn serve_hit(&mut self, now: Instant, segment: usize, command: Command) {
+        self.cache.touch(segment);
+        self.transfer(now, command.sectors.0, command.tag);
+        let end = range_of(&command).end;
+        if self.stream.segment == Some(segment) {
+            self.stream.limit = self.stream.limit.max(self.look_ahead_end(end));
+        } else if self.parameters.look_ahead.resumes_on_hit {
+            self.resume_reading(now, segment, end);
+        }
+    }
+
+    /// Goes on reading ahead where a stream ended, when the arm has nothing else to do.
+    fn resume_reading(&mut self, now: Instant, segment: usize, end: u64) {
+        let (held, limit) = (self.cache.range(segment).clone(), self.look_ahead_end(end));
+        let free = matches!(self.job, Job::Idle) && self.cache.can_continue(segment);
+        if free && held.end < limit {
+            self.cache.set_busy(segment, true);
+            self.stream.segment = Some(segment);
+            self.stream.next = held.end;
+            self.stream.needed = held.end;
+            self.stream.limit = limit;
+            self.next_job(now);
+        }
+    }
+
+    /// Adds a read to the stream; part of it may be in the buffer or on its way.
+    fn join(&mut self, now: Instant, tag: Tag, range: Range<u64>) {
+        self.stream.needed = self.stream.needed.max(range.end);
+        self.stream.limit = self.stream.limit.max(self.look_ahead_end(range.end));
+        let segment = self.stream.segment.expect("a stream to join");
+        self.cache.touch(segment);
+        let held = self.cache.range(segment).end.min(range.end).saturating_sub(range.start);
+        let mut joined = Joined { tag, delivered: now + self.link_time(held as u32), range };
+        if let Job::Read(run) = &self.job
+            && self.deliver(run, now, &mut joined)
+        {
+            return self.schedule_buffered(now, &joined);
+        }
+        self.stream.joined.push(joined);
+    }
+
+    /// Starts the stream of a read that waited. `false` when it was served without the arm.
+    pub(super) fn start_read(&mut self, now: Instant, waiting: Waiting) -> bool {
+        let range = range_of(&waiting.command);
+        if let Some(segment) = self.cache.hit(&range) {
+            self.cache.touch(segment);
+            self.transfer(now, waiting.command.sectors.0, waiting.command.tag);
+            return false;
+        }
+        let (segment, next) = match self.cache.prefix(&range) {
+            Some(segment) => (Some(segment), self.cache.range(segment).end),
+            None => (self.cache.claim_for_reading(range.start), range.start),
+        };
+        let Some(segment) = segment else {
+            // All segments hold dirty data: one must be emptied first.
+            self.queue.put_back(waiting);
+            self.start_write_back(now);
+            return true;
+        };
+        self.cache.set_busy(segment, true);
+        self.stream.segment = Some(segment);
+        self.stream.next = next;
+        self.stream.needed = 0;
+        self.stream.limit = 0;
+        self.join(now, waiting.command.tag, range);
+        self.start_run(now);
+        true
+    }
+
+    /// Sends the arm to the next sectors of the stream that lie on one track.
+    pub(super) fn start_run(&mut self, now: Instant) {
+        let parameters = self.parameters.clone();
+        let mechanics = &parameters.mechanics;
+        let first = self.stream.next;
+        let place = parameters.geometry.place(first);
+        let arrived = now + Duration::from_nanos(mechanics.moving(self.arm, &place, false));
+        let end = (first + u64::from(place.left)).min(self.stream.limit);
+        let needed = end.min(self.stream.needed.max(first + 1));
+        let span = parameters.geometry.passing(first, &place, (needed - first) as u32);
+        let run = if parameters.zero_latency_read && mechanics.turned(arrived, place.angle) < span {
+            let end = arrived + Duration::from_nanos(mechanics.revolution);
+            Run { range: first..needed, start: arrived, end, whole: true }
+        } else {
+            let start = mechanics.arrival(arrived, place.angle);
+            let span = parameters.geometry.passing(first, &place, (end - first) as u32);
+            Run { range: first..end, start, end: start + Duration::from_nanos(span), whole: false }
+        };
+        (self.arm.cylinder, self.arm.head) = (place.cylinder, place.head);
+        self.stream.next = run.range.end;
+        self.job_end = Some(self.events.schedule(run.end, Event::JobEnd));
+        let mut joined = core::mem::take(&mut self.stream.joined);
+        joined.retain_mut(|joined| {
+            let complete = self.deliver(&run, now, joined);
+            if complete {
+                self.schedule_buffered(now, joined);
+            }
+            !complete
+        });
+        self.stream.joined = joined;
+        self.job = Job::Read(run);
+    }
+
+    /// Counts what a run brings for a read; whether that completes it. The link takes over sector
+    /// by sector, so a slow link counts from the first sector, a fast one from the last.
+    fn deliver(&self, run: &Run, now: Instant, joined: &mut Joined) -> bool {
+        let first = joined.range.start.max(run.position(now));
+        let end = joined.range.end.min(run.range.end);
+        if first < end {
+            let rest = self.link_time((end - first) as u32 - 1);
+            let sector = self.link_time(1);
+            let from_first = joined.delivered.max(run.buffered(first)) + rest + sector;
+            joined.delivered = from_first.max(run.buffered(end - 1) + sector);
+        }
+        joined.range.end <= run.range.end
+    }
+
+    fn schedule_buffered(&mut self, now: Instant, joined: &Joined) {
+        // The last sector cannot cross before it is there; the event is for that moment.
+        let last = joined.delivered - self.link_time(1);
+        let event = Event::Buffered { tag: joined.tag, delivered: joined.delivered };
+        self.events.schedule(last.max(now), event);
+    }
+
+    /// A read has all its data in the buffer but for the last sector's crossing.
+    pub(super) fn buffered(&mut self, now: Instant, tag: Tag, delivered: Instant) {
+        let done = delivered.max(self.link_free.max(now) + self.link_time(1));
+        self.link_free = done;
+        self.events.schedule(done, Event::Done(tag));
+        if !self.queue.is_empty() || self.must_write_back() {
+            self.interrupt(now);
+        }
+    }
+
+    pub(super) fn run_ended(&mut self, now: Instant, run: &Run) {
+        let segment = self.stream.segment.expect("a run belongs to a stream");
+        self.cache.grow(segment, run.range.end);
+        if self.stream.next < self.stream.needed {
+            self.start_run(now);
+        } else {
+            self.next_job(now);
+        }
+    }
+
+    /// Ends the stream, if there is one; what it has read stays in its segment.
+    pub(super) fn stop_reading(&mut self, now: Instant) {
+        let Some(segment) = self.stream.segment.take() else { return };
+        debug_assert!(self.stream.joined.is_empty(), "reads wait for the stream that ends");
+        if let Job::Read(run) = &self.job {
+            self.cache.grow(segment, run.position(now));
+            self.job = Job::Idle;
+        }
+        if let Some(ticket) = self.job_end.take() {
+            self.events.cancel(ticket);
+        }
+        self.cache.set_busy(segment, false);
+    }
+
+    /// Where reading ahead ends after a read that ends at `end`.
+    fn look_ahead_end(&self, end: u64) -> u64 {
+        let (rule, geometry) = (&self.parameters.look_ahead, &self.parameters.geometry);
+        let capacity = self.facts.capacity.0 / 512;
+        let natural = match rule.until {
+            Until::Nothing => end,
+            Until::Track => geometry.track_end(end - 1),
+            Until::NextTrack => {
+                let track = geometry.track_end(end - 1);
+                if track < capacity { geometry.track_end(track) } else { track }
+            }
+            Until::Segment => end + self.parameters.layout.segment_sectors,
+        };
+        natural.min(end + rule.maximum).min(capacity)
+    }
+}
+
+impl Run {
+    /// When the sector is wholly in the buffer.
+    fn buffered(&self, sector: u64) -> Instant {
+        if self.whole {
+            return self.end;
+        }
+        let length = self.range.end - self.range.start;
+        let span = u128::from(self.end.since(self.start).as_nanos());
+        // Rounded up, so that `position` agrees.
+        let part = (span * u128::from(sector + 1 - self.range.start)).div_ceil(u128::from(length));
+        self.start + Duration::from_nanos(part as u64)
+    }
+}

@@ -1,0 +1,226 @@
+//! deadline: a one-way elevator in batches that prefers reads and lets nobody wait for ever.
+//!
+//! The disk is swept upwards in batches of one direction. Between batches the directions are
+//! weighed (reads first, but writes at least every third time) and the oldest request of the
+//! chosen direction is looked at: if its deadline has passed, the sweep starts again there.
+//!
+//! The rules are spec 2.1; each is named where it is followed. Zoned devices are left out.
+
+use crate::lane::Lane;
+use crate::settings::{Settings, TUNABLES};
+use crate::starvation::Starvation;
+use alloc::format;
+use alloc::string::String;
+use base::Jiffies;
+use block::scheduler::{Dispatched, HctxId, InsertAt, Merge, Placement};
+use block::{
+    About, Bio, Cx, Direction, DispatchReason, Kernel, RequestId, Scheduler, Shape, Version,
+};
+
+/// What is fixed about deadline.
+pub const ABOUT: About = About {
+    name: "deadline",
+    shape: Shape::Single,
+    summary: "sweeps the disk in batches, prefers reads, bounds waiting",
+    tunables: &TUNABLES,
+};
+
+/// What differs between kernels.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// A queued request leaves at once when another one with the same start sector arrives.
+    alias_leaves: bool,
+}
+
+impl Rules {
+    fn of(kernel: &Kernel) -> Rules {
+        // Spec 2.1 rule 1: 2.6.32 to 3.0. assumed: 2.6.28 too, of which addendum A.3 says that its
+        // deadline is that of 2.6.32.
+        Rules { alias_leaves: kernel.version <= Version::V2_6_32 }
+    }
+}
+
+/// The deadline elevator.
+pub struct Deadline {
+    rules: Rules,
+    settings: Settings,
+    /// By direction.
+    lanes: [Lane; 2],
+    /// By direction: where the sweep goes on. At most one is set after a dispatch.
+    next: [Option<RequestId>; 2],
+    /// Requests dispatched in the current batch.
+    batching: i64,
+    starvation: Starvation,
+}
+
+/// Where a batch starts, and why there.
+struct Choice {
+    rq: RequestId,
+    direction: Direction,
+    reason: DispatchReason,
+}
+
+impl Deadline {
+    /// The elevator of `kernel` with default settings.
+    pub fn new(kernel: &Kernel) -> Deadline {
+        Deadline {
+            rules: Rules::of(kernel),
+            settings: Settings::new(kernel.hz),
+            lanes: [Lane::default(), Lane::default()],
+            next: [None; 2],
+            batching: 0,
+            starvation: Starvation::default(),
+        }
+    }
+
+    fn lane_of(&self, cx: &Cx<'_>, rq: RequestId) -> &Lane {
+        &self.lanes[cx.request(rq).direction() as usize]
+    }
+
+    /// Rule 5a: a batch that is not full goes on, whatever has expired meanwhile.
+    fn continued(&self) -> Option<Choice> {
+        let candidates = [Direction::Write, Direction::Read];
+        let (direction, rq) = candidates
+            .into_iter()
+            .find_map(|direction| Some((direction, self.next[direction as usize]?)))?;
+        let open = self.batching < self.settings.fifo_batch;
+        open.then_some(Choice { rq, direction, reason: DispatchReason::BatchContinues })
+    }
+
+    /// Rules 5b to 5e: which direction, and where its batch starts.
+    fn start_batch(&mut self, now: Jiffies) -> Option<Choice> {
+        let [reads, writes] = &self.lanes;
+        let direction = self.starvation.choose(
+            !reads.is_empty(),
+            !writes.is_empty(),
+            self.settings.writes_starved,
+        )?;
+        let lane = &self.lanes[direction as usize];
+        let oldest = lane.oldest().expect("a direction is chosen only if it has requests");
+        let (rq, reason) = match self.next[direction as usize] {
+            _ if now >= lane.deadline(oldest) => (oldest, DispatchReason::Expired),
+            None => (oldest, DispatchReason::NoneAbove),
+            Some(next) => (next, DispatchReason::BatchStarts),
+        };
+        self.batching = 0;
+        Some(Choice { rq, direction, reason })
+    }
+}
+
+impl Scheduler for Deadline {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn get(&self, cx: &Cx<'_>, tunable: &str) -> i64 {
+        match self.settings.get(cx.kernel.hz, tunable) {
+            Some(value) => value,
+            None => panic!("deadline has no tunable {tunable}"),
+        }
+    }
+
+    fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
+        let known = self.settings.set(cx.kernel.hz, tunable, value);
+        assert!(known, "deadline has no tunable {tunable}");
+    }
+
+    /// Rule 2.
+    fn front_merge(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> Option<RequestId> {
+        if !self.settings.front_merges {
+            return None;
+        }
+        self.lanes[bio.direction() as usize].starting_at(bio.end())
+    }
+
+    /// Rule 3. The sweep still goes on with this request if it was next.
+    fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, _bio: &Bio, merge: Merge) {
+        if merge == Merge::Front {
+            let request = cx.request(rq);
+            self.lanes[request.direction() as usize].reposition(rq, request.sector);
+        }
+    }
+
+    /// Rule 4. A request that is absorbed on arrival is in no lane.
+    fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
+        let direction = cx.request(next).direction();
+        if !self.lanes[direction as usize].contains(next) {
+            return;
+        }
+        let successor = self.lanes[direction as usize].after(next);
+        self.lanes[direction as usize].join(rq, next);
+        if self.next[direction as usize] == Some(next) {
+            self.next[direction as usize] = successor;
+        }
+    }
+
+    fn former(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
+        self.lane_of(cx, rq).before(rq)
+    }
+
+    fn latter(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
+        self.lane_of(cx, rq).after(rq)
+    }
+
+    /// Rule 1. Where the sweep goes on is not looked at.
+    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
+        let request = cx.request(rq);
+        let (direction, sector) = (request.direction(), request.sector);
+        if self.rules.alias_leaves
+            && let Some(alias) = self.lanes[direction as usize].starting_at(sector)
+        {
+            self.next = [None; 2];
+            self.next[direction as usize] = self.lanes[direction as usize].after(alias);
+            self.lanes[direction as usize].remove(alias);
+            cx.issue(alias, Placement::Tail, DispatchReason::SameSector);
+        }
+        let now = cx.now.jiffies(cx.kernel.hz);
+        let deadline = now + self.settings.expire[direction as usize];
+        self.lanes[direction as usize].insert(rq, sector, deadline);
+    }
+
+    /// Rule 5: exactly one request. Rule 8: forced or not.
+    fn dispatch(&mut self, cx: &mut Cx<'_>, _hctx: HctxId, force: bool) -> Dispatched {
+        let now = cx.now.jiffies(cx.kernel.hz);
+        let Some(choice) = self.continued().or_else(|| self.start_batch(now)) else {
+            return Dispatched::Empty;
+        };
+        self.batching += 1;
+        // Rule 5f.
+        self.next = [None; 2];
+        self.next[choice.direction as usize] =
+            self.lanes[choice.direction as usize].after(choice.rq);
+        self.lanes[choice.direction as usize].remove(choice.rq);
+        let reason = if force { DispatchReason::Drained } else { choice.reason };
+        cx.issue(choice.rq, Placement::Tail, reason);
+        Dispatched::Some(1)
+    }
+
+    fn has_work(&self, _hctx: HctxId) -> bool {
+        self.queued() > 0
+    }
+
+    fn queued(&self) -> u32 {
+        self.lanes[0].len() + self.lanes[1].len()
+    }
+
+    fn check(&self, cx: &Cx<'_>) {
+        for lane in &self.lanes {
+            lane.check(|rq| cx.request(rq).sector);
+        }
+        assert!(self.next.iter().flatten().count() <= 1, "the sweep goes on in one direction");
+        for (lane, next) in self.lanes.iter().zip(self.next) {
+            assert!(next.is_none_or(|next| lane.contains(next)), "next {next:?} is queued");
+        }
+    }
+
+    fn describe(&self, _cx: &Cx<'_>) -> String {
+        format!(
+            "deadline: {} reads, {} writes, next {:?}, batching {}, starved {}",
+            self.lanes[0].len(),
+            self.lanes[1].len(),
+            self.next,
+            self.batching,
+            self.starvation.passed_over(),
+        )
+    }
+}

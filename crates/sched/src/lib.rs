@@ -1,0 +1,211 @@
+//! The I/O schedulers, one file or folder each, named as in sysfs.
+//!
+//! This list is the only place that knows all of them: a new scheduler is its file and a line
+//! here. Everything else takes a name, asks [`about`] or [`kernels`], and lets [`build`] make one.
+//! `noop.rs` shows what a scheduler is; the seam itself is [`block::Scheduler`].
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod deadline;
+mod lane;
+pub mod mq_deadline;
+pub mod none;
+pub mod noop;
+mod settings;
+mod starvation;
+
+use alloc::boxed::Box;
+use block::{About, KERNELS, Kernel, Scheduler, Shape, Version};
+use core::fmt;
+
+/// A line of the list.
+struct Entry {
+    name: &'static str,
+    /// What is fixed about it in a kernel that has it.
+    about: fn(&Kernel) -> &'static About,
+    /// The first kernel that has it, among those with its shape.
+    since: Version,
+    /// The kernel it runs on when nobody says otherwise: the last of its kind.
+    default_kernel: Version,
+    /// Makes one; `None` for the absence of a scheduler.
+    build: fn(&Kernel) -> Option<Box<dyn Scheduler>>,
+}
+
+/// All schedulers, oldest first within each shape.
+static LIST: [Entry; 4] = [
+    Entry {
+        name: "noop",
+        about: |_| &noop::ABOUT,
+        since: Version::V2_6_28,
+        default_kernel: Version::V4_19,
+        build: |_| Some(Box::new(noop::Noop::default())),
+    },
+    Entry {
+        name: "deadline",
+        about: |_| &deadline::ABOUT,
+        since: Version::V2_6_28,
+        default_kernel: Version::V4_19,
+        build: |kernel| Some(Box::new(deadline::Deadline::new(kernel))),
+    },
+    Entry {
+        name: "none",
+        about: |_| &none::ABOUT,
+        since: Version::V4_19,
+        default_kernel: Version::V6_18,
+        build: |_| None,
+    },
+    Entry {
+        name: "mq-deadline",
+        about: mq_deadline::about_on,
+        since: Version::V4_19,
+        default_kernel: Version::V6_18,
+        build: |kernel| Some(Box::new(mq_deadline::MqDeadline::new(kernel))),
+    },
+];
+
+/// The names of all schedulers.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    LIST.iter().map(|entry| entry.name)
+}
+
+/// What is fixed about a scheduler, on its default kernel.
+pub fn about(name: &str) -> Option<&'static About> {
+    about_on(name, default_kernel(name)?)
+}
+
+/// What is fixed about a scheduler on a kernel; tunables come and go. `None` if that kernel does
+/// not have it.
+pub fn about_on(name: &str, kernel: &Kernel) -> Option<&'static About> {
+    let entry = find(name)?;
+    entry.is_on(kernel).then(|| (entry.about)(kernel))
+}
+
+/// The shape of the block layer a scheduler lives in.
+pub fn shape_of(name: &str) -> Option<Shape> {
+    find(name).map(Entry::shape)
+}
+
+/// The kernels that have a scheduler, oldest first; none if there is no such scheduler.
+pub fn kernels(name: &str) -> impl Iterator<Item = &'static Kernel> {
+    let entry = find(name);
+    KERNELS.iter().filter(move |kernel| entry.is_some_and(|entry| entry.is_on(kernel)))
+}
+
+/// The kernel a scheduler runs on when nobody says otherwise.
+pub fn default_kernel(name: &str) -> Option<&'static Kernel> {
+    find(name).map(|entry| Kernel::of(entry.default_kernel))
+}
+
+/// Makes a scheduler with default settings; `None` for the absence of one ("none").
+pub fn build(name: &str, kernel: &Kernel) -> Result<Option<Box<dyn Scheduler>>, BuildError> {
+    let entry = find(name).ok_or(BuildError::Unknown)?;
+    if !entry.is_on(kernel) {
+        return Err(BuildError::NotInKernel { name: entry.name, kernel: kernel.version });
+    }
+    Ok((entry.build)(kernel))
+}
+
+/// Why a scheduler cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// There is none of this name; [`names`] has those there are.
+    Unknown,
+    /// The kernel does not have it; [`kernels`] has those that do.
+    NotInKernel {
+        /// The scheduler.
+        name: &'static str,
+        /// The kernel.
+        kernel: Version,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Unknown => f.write_str("no such scheduler"),
+            BuildError::NotInKernel { name, kernel } => {
+                write!(f, "kernel {kernel} does not have {name}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}
+
+impl Entry {
+    fn shape(&self) -> Shape {
+        (self.about)(Kernel::of(self.default_kernel)).shape
+    }
+
+    fn is_on(&self, kernel: &Kernel) -> bool {
+        kernel.version >= self.since && kernel.has(self.shape())
+    }
+}
+
+fn find(name: &str) -> Option<&'static Entry> {
+    LIST.iter().find(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    fn versions(name: &str) -> Vec<std::string::String> {
+        kernels(name).map(|kernel| kernel.version.to_string()).collect()
+    }
+
+    #[test]
+    fn schedulers_live_in_the_kernels_that_had_them() {
+        assert_eq!(versions("noop"), ["2.6.28", "2.6.32", "4.10", "4.19"]);
+        assert_eq!(versions("deadline"), versions("noop"));
+        assert_eq!(versions("mq-deadline"), ["4.19", "5.1", "5.2", "6.12", "6.18"]);
+        assert_eq!(versions("none"), versions("mq-deadline"));
+        assert_eq!(versions("elevator"), Vec::<std::string::String>::new());
+    }
+
+    #[test]
+    fn every_scheduler_can_be_built_for_each_of_its_kernels() {
+        for name in names() {
+            for kernel in kernels(name) {
+                let built = build(name, kernel).expect("the kernel has it");
+                let about = about_on(name, kernel).expect("the kernel has it");
+                assert_eq!(about.name, name);
+                assert_eq!(built.is_none(), name == "none");
+                if let Some(scheduler) = built {
+                    let names = |about: &About| -> Vec<_> {
+                        about.tunables.iter().map(|t| t.name).collect()
+                    };
+                    assert_eq!(names(scheduler.about()), names(about));
+                }
+            }
+            let default = default_kernel(name).expect("in the list");
+            assert!(kernels(name).any(|kernel| kernel == default));
+        }
+    }
+
+    #[test]
+    fn a_scheduler_is_refused_on_a_kernel_without_it() {
+        let refused = |name, kernel| build(name, Kernel::of(kernel)).err();
+        let expected = BuildError::NotInKernel { name: "noop", kernel: Version::V6_18 };
+        assert_eq!(refused("noop", Version::V6_18), Some(expected));
+        assert_eq!(refused("cfq", Version::V4_19), Some(BuildError::Unknown));
+    }
+
+    #[test]
+    fn defaults_lie_within_ranges() {
+        for name in names() {
+            for kernel in kernels(name) {
+                for tunable in about_on(name, kernel).expect("the kernel has it").tunables {
+                    let range = tunable.min..=tunable.max;
+                    assert!(tunable.default.is_none_or(|value| range.contains(&value)));
+                }
+            }
+        }
+    }
+}

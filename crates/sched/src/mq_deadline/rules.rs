@@ -1,0 +1,111 @@
+//! What differs between the kernels of mq-deadline, each difference a named field.
+
+use crate::settings::{INT_MAX, TUNABLES, time};
+use block::{About, Kernel, Shape, Tunable, Version};
+
+/// The differences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// Requests are kept apart by class of priority (5.14 and later).
+    pub has_classes: bool,
+    /// How the sweep remembers where it was.
+    pub sweep: Sweep,
+    /// Old requests of lower classes go first (`prio_aging_expire`; spec 2.3 rule 5a).
+    pub ages: bool,
+    /// Where requests inserted at the head wait.
+    pub head_list: HeadList,
+    /// Whatever is not a synchronous read uses only `async_depth` tags (spec 2.3 rule 8).
+    pub limits_async: bool,
+    /// The smallest depth announced to the tag map (addendum B.3 rule 4).
+    pub announced_depth: Option<u32>,
+}
+
+/// How the sweep remembers where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// By the request that comes next: later arrivals before it are not seen (up to 6.3).
+    Request,
+    /// By the start of the last dispatched request: whatever lies at or above it is next (6.8).
+    Position,
+}
+
+/// Where requests inserted at the head wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeadList {
+    /// In a list of their class, which is served in the class's turn (up to 6.18.2).
+    PerClass,
+    /// In one list that is served before everything (6.18.3; without classes always).
+    DeviceWide,
+}
+
+/// Spec 2.2.
+const WITHOUT_CLASSES: Rules = Rules {
+    has_classes: false,
+    sweep: Sweep::Request,
+    ages: false,
+    head_list: HeadList::DeviceWide,
+    limits_async: false,
+    announced_depth: None,
+};
+
+/// 6.12 lies between the kernels that were read, 6.8 and 6.13. What both have in common holds.
+const V6_12: Rules = Rules {
+    has_classes: true,
+    sweep: Sweep::Position,
+    ages: true,
+    head_list: HeadList::PerClass,
+    // assumed: as in 6.13 (default nr_requests, scaled to words), not as in 6.8 (three quarters).
+    limits_async: true,
+    // assumed: as in 6.18.
+    announced_depth: Some(1),
+};
+
+/// Addendum B.4.
+const V6_18: Rules = Rules { head_list: HeadList::DeviceWide, ..V6_12 };
+
+impl Rules {
+    /// The rules of a kernel that has mq-deadline.
+    pub fn of(kernel: &Kernel) -> Rules {
+        match kernel.version {
+            Version::V6_18 => V6_18,
+            Version::V6_12 => V6_12,
+            _ => WITHOUT_CLASSES,
+        }
+    }
+}
+
+const ALL_TUNABLES: [Tunable; 7] = [
+    TUNABLES[0],
+    TUNABLES[1],
+    TUNABLES[2],
+    TUNABLES[3],
+    TUNABLES[4],
+    time("prio_aging_expire", 10_000, "age at which a request of a lower class goes first"),
+    Tunable {
+        name: "async_depth",
+        unit: "requests",
+        default: None, // nr_requests
+        min: 1,
+        max: INT_MAX,
+        effect: "scheduler tags that everything except synchronous reads may use",
+    },
+];
+
+static WITH_CLASSES_ABOUT: About = About {
+    name: "mq-deadline",
+    shape: Shape::Multi,
+    summary: "within classes of priority: sweeps in batches, prefers reads, bounds waiting",
+    tunables: &ALL_TUNABLES,
+};
+
+static WITHOUT_CLASSES_ABOUT: About = About {
+    name: "mq-deadline",
+    shape: Shape::Multi,
+    summary: "sweeps the disk in batches, prefers reads, bounds waiting",
+    tunables: &TUNABLES,
+};
+
+/// What is fixed about mq-deadline in a kernel that has it.
+pub fn about_on(kernel: &Kernel) -> &'static About {
+    if Rules::of(kernel).has_classes { &WITH_CLASSES_ABOUT } else { &WITHOUT_CLASSES_ABOUT }
+}

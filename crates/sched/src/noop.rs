@@ -1,0 +1,88 @@
+//! noop: first come, first served.
+//!
+//! Requests leave in the order in which they arrived; all that is saved is what merging saves. It
+//! is the baseline of every comparison, the right choice where something below orders better than
+//! the kernel could, and the shortest complete [`Scheduler`]: start a new one from here.
+//!
+//! The rules are spec 1.1; each is named where it is followed.
+
+use alloc::format;
+use alloc::string::String;
+use base::{Links, List};
+use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
+use block::{About, Cx, DispatchReason, Request, RequestId, Scheduler, Shape};
+
+/// What is fixed about noop.
+pub const ABOUT: About = About {
+    name: "noop",
+    shape: Shape::Single,
+    summary: "serves requests in the order in which they arrived",
+    tunables: &[], // rule 6
+};
+
+/// The noop elevator: one FIFO.
+#[derive(Default)]
+pub struct Noop {
+    fifo: List<Request>,
+    links: Links<Request>,
+}
+
+impl Scheduler for Noop {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn get(&self, _cx: &Cx<'_>, tunable: &str) -> i64 {
+        panic!("noop has no tunable {tunable}")
+    }
+
+    fn set(&mut self, _cx: &mut Cx<'_>, tunable: &str, _value: i64) {
+        panic!("noop has no tunable {tunable}")
+    }
+
+    /// Rule 1: at the tail.
+    fn insert(&mut self, _cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
+        self.fifo.push_back(&mut self.links, rq);
+    }
+
+    /// Rule 2: the head, one request a call, sorted into the dispatch list. Rule 6: `force` makes
+    /// no difference.
+    fn dispatch(&mut self, cx: &mut Cx<'_>, _hctx: HctxId, _force: bool) -> Dispatched {
+        let Some(rq) = self.fifo.pop_front(&mut self.links) else { return Dispatched::Empty };
+        cx.issue(rq, Placement::Sorted, DispatchReason::ArrivalOrder);
+        Dispatched::Some(1)
+    }
+
+    /// Rule 3: neighbours are neighbours in the FIFO, whatever their sectors.
+    fn former(&self, _cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
+        self.links.previous(rq)
+    }
+
+    fn latter(&self, _cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
+        self.links.next(rq)
+    }
+
+    /// Rule 4: the survivor keeps its place. A request that is absorbed on arrival has none.
+    fn requests_merged(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, next: RequestId) {
+        if self.links.contains(next) {
+            self.fifo.remove(&mut self.links, next);
+        }
+    }
+
+    fn has_work(&self, _hctx: HctxId) -> bool {
+        !self.fifo.is_empty()
+    }
+
+    fn queued(&self) -> u32 {
+        self.fifo.len()
+    }
+
+    fn check(&self, _cx: &Cx<'_>) {
+        let reachable = self.fifo.iter(&self.links).count();
+        assert_eq!(reachable as u32, self.fifo.len(), "requests in the FIFO");
+    }
+
+    fn describe(&self, _cx: &Cx<'_>) -> String {
+        format!("noop: {} queued, head {:?}", self.fifo.len(), self.fifo.head())
+    }
+}

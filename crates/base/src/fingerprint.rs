@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-/// Odd, half of its bits set, without pattern: the fractional digits of the golden ratio.
+/// Odd and without pattern: the fractional digits of the golden ratio.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The state before the first number: the fractional digits of pi.
 const START: u64 = 0x243F_6A88_85A3_08D3;
@@ -90,6 +90,18 @@ mod tests {
     #[test]
     fn it_prints_as_sixteen_digits() {
         assert_eq!(Fingerprint::new().to_string().len(), 16);
+    }
+
+    #[test]
+    fn it_is_the_same_for_ever() {
+        // Worked out by another program.
+        let mut fingerprint = Fingerprint::new();
+        assert_eq!(fingerprint.to_string(), "e9e0033e3badaf36");
+        fingerprint.mix(0);
+        assert_eq!(fingerprint.to_string(), "0fbb102147ff3351");
+        fingerprint.mix(u64::MAX);
+        fingerprint.mix_bytes(b"paternoster");
+        assert_eq!(fingerprint.to_string(), "f6e084b3db779f77");
     }
 
     #[test]

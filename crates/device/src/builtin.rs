@@ -2,8 +2,14 @@
 
 /// Name and text of every built-in model.
 pub(crate) const MODELS: &[(&str, &str)] = &[
+    ("cloud-azure-p10", include_str!("../../../models/cloud-azure-p10.toml")),
+    ("cloud-gp2", include_str!("../../../models/cloud-gp2.toml")),
+    ("cloud-gp3", include_str!("../../../models/cloud-gp3.toml")),
+    ("cloud-pd-ssd", include_str!("../../../models/cloud-pd-ssd.toml")),
     ("hdd-7200-sata", include_str!("../../../models/hdd-7200-sata.toml")),
     ("null", include_str!("../../../models/null.toml")),
+    ("vm-disk", include_str!("../../../models/vm-disk.toml")),
+    ("vm-disk-wt", include_str!("../../../models/vm-disk-wt.toml")),
 ];
 
 /// Name and text of every table that a built-in model names.

@@ -5,12 +5,15 @@
 //! file says; it builds devices.
 
 mod builtin;
+mod distribution;
 mod error;
 mod model;
 mod null;
 mod parameters;
 mod rotational;
 mod table;
+mod token_bucket;
+mod virtual_disk;
 
 pub use error::ModelError;
 pub use model::Model;

@@ -12,7 +12,7 @@ use block::command::{Facts, Transport};
 use crate::error::{ModelError, nearest};
 use crate::parameters::Accept::{Choice, Flag, Size, Whole};
 use crate::parameters::{Document, Parameter, Section, Table, spec};
-use crate::{Device, builtin, null, rotational};
+use crate::{Device, builtin, null, rotational, token_bucket, virtual_disk};
 
 /// A device model: what a model file says, checked and turned into tables.
 #[derive(Clone, Debug)]
@@ -30,9 +30,11 @@ pub struct Model {
 enum Kind {
     Null(null::Parameters),
     Rotational(Arc<rotational::Parameters>),
+    TokenBucket(token_bucket::Parameters),
+    VirtualDisk(virtual_disk::Parameters, Box<Model>),
 }
 
-const KINDS: [&str; 2] = ["null", "rotational"];
+const KINDS: [&str; 4] = ["null", "rotational", "token-bucket", "virtual-disk"];
 
 const DISK: Section = Section {
     name: "disk",
@@ -61,6 +63,15 @@ impl Model {
 
     /// The built-in model of this name.
     pub fn builtin(name: &str) -> Result<Model, ModelError> {
+        Model::builtin_as(name, Role::Disk)
+    }
+
+    /// The model in a file; tables it names lie beside it or are built in.
+    pub fn load(path: &Path) -> Result<Model, ModelError> {
+        Model::load_as(path, Role::Disk)
+    }
+
+    fn builtin_as(name: &str, role: Role) -> Result<Model, ModelError> {
         let text = builtin::MODELS.iter().find(|(known, _)| *known == name);
         let Some((_, text)) = text else {
             let all: Vec<&str> = Model::names().collect();
@@ -70,11 +81,12 @@ impl Model {
                 all: all.join(", "),
             });
         };
-        Model::parse(name, &format!("models/{name}.toml"), text, &builtin_table)
+        let model = |name: &str| Model::builtin_as(name, Role::Backing);
+        let beside = Beside { role, table: &builtin_table, model: &model };
+        Model::parse(name, &format!("models/{name}.toml"), text, &beside)
     }
 
-    /// The model in a file; tables it names lie beside it or are built in.
-    pub fn load(path: &Path) -> Result<Model, ModelError> {
+    fn load_as(path: &Path, role: Role) -> Result<Model, ModelError> {
         let text = read(path)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -85,7 +97,15 @@ impl Model {
                 false => builtin_table(name),
             }
         };
-        Model::parse(&name, &path.display().to_string(), &text, &table)
+        let model = |name: &str| {
+            let beside = folder.join(format!("{name}.toml"));
+            match beside.exists() {
+                true => Model::load_as(&beside, Role::Backing),
+                false => Model::builtin_as(name, Role::Backing),
+            }
+        };
+        let beside = Beside { role, table: &table, model: &model };
+        Model::parse(&name, &path.display().to_string(), &text, &beside)
     }
 
     /// A built-in model by its name, or the model in the file if it looks like a path.
@@ -122,43 +142,83 @@ impl Model {
     }
 
     /// A device in its first moment; `seed` decides whatever it leaves to chance.
-    pub fn build(&self, _seed: u64) -> Box<dyn Device> {
+    pub fn build(&self, seed: u64) -> Box<dyn Device> {
         let facts = self.facts.clone();
         match &self.kind_parameters {
             Kind::Null(parameters) => Box::new(null::Null::new(facts, parameters)),
             Kind::Rotational(parameters) => {
                 Box::new(rotational::Drive::new(facts, parameters.clone()))
             }
+            Kind::TokenBucket(parameters) => {
+                Box::new(token_bucket::Volume::new(facts, parameters.clone(), seed))
+            }
+            Kind::VirtualDisk(parameters, backing) => {
+                let (parameters, backing) = (parameters.clone(), backing.build(seed));
+                Box::new(virtual_disk::VirtualDisk::new(facts, parameters, backing, seed))
+            }
         }
     }
 
-    fn parse(
-        name: &str,
-        file: &str,
-        text: &str,
-        tables: &dyn Fn(&str) -> Result<(String, String), ModelError>,
-    ) -> Result<Model, ModelError> {
+    fn parse(name: &str, file: &str, text: &str, beside: &Beside<'_>) -> Result<Model, ModelError> {
         let document = Document::parse(file, text)?;
         let Some(kind) = KINDS.into_iter().find(|kind| *kind == document.kind) else {
             return Err(document.unknown_kind(&KINDS));
         };
+        if beside.role == Role::Backing && kind == "virtual-disk" {
+            return Err(document.kind_refused("a model behind a virtual disk is none itself"));
+        }
         let mut schema = vec![&DISK];
         match kind {
             "null" => schema.push(&null::SCHEMA),
+            "token-bucket" => schema.extend(token_bucket::SCHEMA),
+            "virtual-disk" => schema.extend(virtual_disk::SCHEMA),
             _ => schema.extend(rotational::SCHEMA),
         }
         let (table, parameters) = document.check(&schema)?;
         let facts = facts(&table)?;
         let kind_parameters = match kind {
             "null" => Kind::Null(null::Parameters::load(&table)),
+            "token-bucket" => Kind::TokenBucket(token_bucket::Parameters::load(&table)?),
+            "virtual-disk" => {
+                let backing = load_backing(&table, &facts, beside)?;
+                Kind::VirtualDisk(virtual_disk::Parameters::load(&table)?, Box::new(backing))
+            }
             _ => {
-                let loaded = rotational::Parameters::load(&table, &facts, tables)?;
+                let loaded = rotational::Parameters::load(&table, &facts, beside.table)?;
                 Kind::Rotational(Arc::new(loaded))
             }
         };
         let (name, title) = (name.to_string(), document.title);
         Ok(Model { name, title, kind, facts, parameters, kind_parameters })
     }
+}
+
+/// Loads the model behind a virtual disk, which must be at least as large.
+fn load_backing(table: &Table, facts: &Facts, beside: &Beside<'_>) -> Result<Model, ModelError> {
+    let parameter = "backing.model";
+    let name = table.text(parameter);
+    let backing = (beside.model)(name)?;
+    if backing.facts.capacity < facts.capacity {
+        let problem = format!("{name} holds {} bytes", backing.facts.capacity.0);
+        let accepted = format!("a model of at least {} bytes", facts.capacity.0);
+        return Err(table.refuse(parameter, problem, &accepted));
+    }
+    Ok(backing)
+}
+
+/// What a model is loaded for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Disk,
+    /// To stand behind a virtual disk.
+    Backing,
+}
+
+/// Where the tables and models that a model file names are found.
+struct Beside<'a> {
+    role: Role,
+    table: &'a dyn Fn(&str) -> Result<(String, String), ModelError>,
+    model: &'a dyn Fn(&str) -> Result<Model, ModelError>,
 }
 
 fn facts(table: &Table) -> Result<Facts, ModelError> {

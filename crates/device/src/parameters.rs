@@ -213,6 +213,11 @@ impl<'t> Document<'t> {
         )
     }
 
+    /// The error for a `kind` that exists but not here.
+    pub fn kind_refused(&self, why: &str) -> ModelError {
+        self.bad_line(self.kind_line, format!("kind \"{}\"", self.kind), why.to_string())
+    }
+
     /// Checks everything against the schema of the kind.
     pub fn check(&self, schema: &[&Section]) -> Result<(Table, Vec<Parameter>), ModelError> {
         let mut table =

@@ -1,0 +1,115 @@
+//! Service times that scatter: a log-normal body and rare outliers.
+//!
+//! At load the distribution becomes a table of factors; a draw is one random number and one
+//! look-up, in integers.
+
+use base::{Duration, Rng};
+
+use crate::error::ModelError;
+use crate::parameters::Accept::{Real, Rows};
+use crate::parameters::{Section, Table, spec};
+
+pub(crate) const SCHEMA: Section = Section {
+    name: "jitter",
+    required: true,
+    specs: &[spec("sigma", Real(0.0, 3.0, "ln")), spec("tail", Rows(3, "share, us, us"))],
+};
+
+const STEPS: usize = 4096;
+const ONE: u64 = 1 << 16;
+
+/// How service times scatter around their median.
+#[derive(Clone, Debug)]
+pub(crate) struct Jitter {
+    /// Factors in units of 1/65536, one per equally likely case; empty: always one.
+    factors: Vec<u32>,
+    /// Outliers: up to which 32-bit number they are drawn, and between which two times they lie.
+    tail: Vec<(u64, Duration, Duration)>,
+}
+
+impl Jitter {
+    pub fn load(table: &Table) -> Result<Jitter, ModelError> {
+        let sigma = table.real("jitter.sigma");
+        let mut tail = Vec::new();
+        let mut share = 0.0;
+        for row in table.rows("jitter.tail") {
+            share += row[0];
+            if row[0] < 0.0 || share > 1.0 || row[1] < 0.0 || row[1] > row[2] || row[2] > 1e9 {
+                let accepted = "rows [share, from, to] whose shares add up to at most 1";
+                return Err(table.refuse("jitter.tail", format!("row {row:?}"), accepted));
+            }
+            let nanos = |micros: f64| Duration::from_nanos(libm::round(micros * 1000.0) as u64);
+            tail.push((libm::round(share * 4_294_967_296.0) as u64, nanos(row[1]), nanos(row[2])));
+        }
+        Ok(Jitter { factors: lognormal(sigma), tail })
+    }
+
+    /// A service time whose median is `median`.
+    pub fn draw(&self, rng: &mut Rng, median: Duration) -> Duration {
+        if self.factors.is_empty() && self.tail.is_empty() {
+            return median;
+        }
+        let bits = rng.next_u64();
+        let low = bits & 0xffff_ffff;
+        for (below, from, to) in &self.tail {
+            if low < *below {
+                return Duration::from_nanos(rng.between(from.as_nanos(), to.as_nanos()));
+            }
+        }
+        match self.factors.get((bits >> 52) as usize) {
+            Some(factor) => Duration::from_nanos(median.as_nanos() * u64::from(*factor) / ONE),
+            None => median,
+        }
+    }
+}
+
+/// Factors with median one whose logarithm has the standard deviation `sigma`.
+fn lognormal(sigma: f64) -> Vec<u32> {
+    if sigma == 0.0 {
+        return Vec::new();
+    }
+    let factor = |step: usize| {
+        let share = (step as f64 + 0.5) / STEPS as f64;
+        libm::round(libm::exp(sigma * normal_quantile(share)) * ONE as f64) as u32
+    };
+    (0..STEPS).map(factor).collect()
+}
+
+/// The point below which a standard normal variable stays with this probability: found by
+/// bisection of the distribution function, which is good to the last digit and needs no table.
+fn normal_quantile(share: f64) -> f64 {
+    let (mut low, mut high) = (-10.0, 10.0);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if 0.5 * libm::erfc(-middle / core::f64::consts::SQRT_2) < share {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low + high) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_the_normal_distribution() {
+        assert!(normal_quantile(0.5).abs() < 1e-9);
+        assert!((normal_quantile(0.99) - 2.326_347_874).abs() < 1e-6);
+    }
+
+    #[test]
+    fn draws_have_the_median_and_the_spread_asked_for() {
+        let jitter = Jitter { factors: lognormal(0.4), tail: Vec::new() };
+        let mut rng = Rng::stream(1, "test");
+        let median = Duration::from_micros(600);
+        let mut drawn: Vec<u64> =
+            (0..20_001).map(|_| jitter.draw(&mut rng, median).as_nanos()).collect();
+        drawn.sort_unstable();
+        assert!(drawn[10_000].abs_diff(600_000) < 10_000, "median {}", drawn[10_000]);
+        // exp(0.4 * 2.326) = 2.536
+        assert!(drawn[19_800].abs_diff(1_521_000) < 80_000, "p99 {}", drawn[19_800]);
+    }
+}

@@ -1,0 +1,205 @@
+//! A cloud volume: a fast store behind limits on commands and bytes per second.
+//!
+//! Each limit is a leaky bucket: a peak rate with a short depth, and a baseline rate that refills
+//! credits from which bursts above it are paid. A command leaves the gate when all buckets can
+//! pay for it, in order of arrival; then it takes a latency drawn from a distribution, with no
+//! limit on how many are served at once. Leaves out what the provider does not document: what
+//! neighbours do, and merging of small sequential commands.
+
+use base::agenda::Agenda;
+use base::{Duration, Instant, Rng};
+use block::command::{Command, CommandOp, Facts, Tag};
+
+use crate::Device;
+use crate::distribution::{self, Jitter};
+use crate::error::ModelError;
+use crate::parameters::Accept::{Rate, Real, Size, Time};
+use crate::parameters::{Section, Table, spec};
+
+const COMMANDS: Section = Section {
+    name: "commands",
+    required: true,
+    specs: &[
+        spec("baseline", Real(1.0, 1e8, "1/s")),
+        spec("credits", Real(1.0, 1e12, "commands")),
+        spec("peak", Real(1.0, 1e8, "1/s")),
+        spec("peak_depth", Time(0.0, 1e10)),
+        spec("unit", Size(512.0, 1e9)),
+    ],
+};
+const BYTES: Section = Section {
+    name: "bytes",
+    required: true,
+    specs: &[
+        spec("baseline", Rate(1e5, 1e12)),
+        spec("credits", Size(4096.0, 1e16)),
+        spec("peak", Rate(1e5, 1e12)),
+        spec("peak_depth", Time(0.0, 1e10)),
+    ],
+};
+const LATENCY: Section = Section {
+    name: "latency",
+    required: true,
+    specs: &[
+        spec("read", Time(0.0, 1e10)),
+        spec("write", Time(0.0, 1e10)),
+        spec("flush", Time(0.0, 1e10)),
+        spec("rate", Rate(1e6, 1e12)),
+    ],
+};
+
+/// The sections of a token-bucket model.
+pub(crate) const SCHEMA: [&Section; 4] = [&COMMANDS, &BYTES, &LATENCY, &distribution::SCHEMA];
+
+/// What a cloud volume needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    commands: [Bucket; 2],
+    bytes: [Bucket; 2],
+    /// Bytes that cost one command.
+    unit: u64,
+    read: Duration,
+    write: Duration,
+    flush: Duration,
+    /// Picoseconds a byte.
+    byte_time: u64,
+    jitter: Jitter,
+}
+
+/// A leaky bucket: so many tokens at once, then one every so often.
+#[derive(Clone, Debug)]
+struct Bucket {
+    /// Picoseconds in which one token flows in.
+    interval: u128,
+    /// Picoseconds in which the empty bucket fills.
+    depth: u128,
+    /// When the bucket would be full if nothing more were taken, in picoseconds.
+    full_at: u128,
+}
+
+impl Bucket {
+    fn new(rate: f64, tokens: f64) -> Bucket {
+        let interval = libm::round(1e12 / rate) as u128;
+        Bucket { interval, depth: libm::round(1e12 / rate * tokens) as u128, full_at: 0 }
+    }
+
+    /// When a command that costs `tokens` can pass, in picoseconds. A command may overdraw the
+    /// bucket as long as there is something in it; the next ones then wait.
+    fn passes_at(&self, now: u128, tokens: u64) -> u128 {
+        let cost = (self.interval * u128::from(tokens)).min(self.depth);
+        now.max((self.full_at + cost).saturating_sub(self.depth))
+    }
+
+    fn take(&mut self, at: u128, tokens: u64) {
+        self.full_at = self.full_at.max(at) + self.interval * u128::from(tokens);
+    }
+}
+
+impl Parameters {
+    pub fn load(table: &Table) -> Result<Parameters, ModelError> {
+        let pair = |section: &str, credits: f64| {
+            let baseline = table.real(&format!("{section}.baseline"));
+            let peak = table.real(&format!("{section}.peak"));
+            if peak < baseline {
+                let problem = format!("peak {peak} below baseline {baseline}");
+                let accepted = "a peak of at least the baseline";
+                return Err(table.refuse(&format!("{section}.peak"), problem, accepted));
+            }
+            let depth = table.real(&format!("{section}.peak_depth")) / 1e9;
+            Ok([Bucket::new(baseline, credits), Bucket::new(peak, peak * depth)])
+        };
+        Ok(Parameters {
+            commands: pair("commands", table.real("commands.credits"))?,
+            bytes: pair("bytes", table.real("bytes.credits"))?,
+            unit: table.size("commands.unit"),
+            read: table.time("latency.read"),
+            write: table.time("latency.write"),
+            flush: table.time("latency.flush"),
+            byte_time: libm::round(1e12 / table.real("latency.rate")) as u64,
+            jitter: Jitter::load(table)?,
+        })
+    }
+}
+
+/// A cloud volume in operation.
+pub(crate) struct Volume {
+    facts: Facts,
+    parameters: Parameters,
+    rng: Rng,
+    passed: u128,
+    in_flight: Agenda<Tag>,
+}
+
+impl Volume {
+    pub fn new(facts: Facts, parameters: Parameters, seed: u64) -> Volume {
+        let rng = Rng::stream(seed, "device/latency");
+        Volume { facts, parameters, rng, passed: 0, in_flight: Agenda::new() }
+    }
+
+    /// When the command passes the gate.
+    fn admit(&mut self, now: Instant, bytes: u64) -> Instant {
+        let now = (u128::from(now.as_nanos()) * 1000).max(self.passed);
+        let commands = bytes.div_ceil(self.parameters.unit).max(1);
+        let Parameters { commands: command_buckets, bytes: byte_buckets, .. } =
+            &mut self.parameters;
+        let mut at = now;
+        for bucket in command_buckets.iter() {
+            at = at.max(bucket.passes_at(now, commands));
+        }
+        for bucket in byte_buckets.iter() {
+            at = at.max(bucket.passes_at(now, bytes));
+        }
+        command_buckets.iter_mut().for_each(|bucket| bucket.take(at, commands));
+        byte_buckets.iter_mut().for_each(|bucket| bucket.take(at, bytes));
+        self.passed = at;
+        Instant::from_nanos(at.div_ceil(1000) as u64)
+    }
+}
+
+impl Device for Volume {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn accept(&mut self, now: Instant, command: Command) {
+        let bytes = command.sectors.bytes().0;
+        let (start, median) = match command.op {
+            CommandOp::Read => (self.admit(now, bytes), self.parameters.read),
+            CommandOp::Write => (self.admit(now, bytes), self.parameters.write),
+            CommandOp::Flush | CommandOp::Discard => (now, self.parameters.flush),
+        };
+        let latency = self.parameters.jitter.draw(&mut self.rng, median);
+        let size = Duration::from_nanos(bytes * self.parameters.byte_time / 1000);
+        let size = if command.op == CommandOp::Discard { Duration::ZERO } else { size };
+        self.in_flight.schedule(start + latency + size, command.tag);
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.in_flight.next_at()
+    }
+
+    fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>) {
+        while let Some((_, tag)) = self.in_flight.pop_due(now) {
+            completed.push(tag);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_lets_a_burst_through_and_then_its_rate() {
+        let mut bucket = Bucket::new(1000.0, 3.0);
+        let millisecond = 1_000_000_000;
+        let passed: Vec<u128> = (0..6)
+            .map(|_| {
+                let at = bucket.passes_at(0, 1);
+                bucket.take(at, 1);
+                at / millisecond
+            })
+            .collect();
+        assert_eq!(passed, [0, 0, 0, 1, 2, 3]);
+    }
+}

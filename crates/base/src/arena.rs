@@ -1,0 +1,271 @@
+//! An arena whose handles carry a generation, and side tables keyed by such handles.
+//!
+//! Requests, tasks and queues refer to each other by [`Id`] instead of by reference. A slot is
+//! reused after removal, and then has another generation: a stale handle is a panic with a place,
+//! never another object's data. Slots are reused last-freed-first, so an arena in a steady state
+//! allocates nothing.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
+
+/// A handle to an object of type `T` in an [`Arena`]: slot number plus generation.
+pub struct Id<T> {
+    index: u32,
+    generation: u32,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Id<T> {
+    /// The slot number; unique among living objects, reused after removal.
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+
+    /// Slot and generation in one number, unique for ever (until 2^32 reuses of one slot).
+    pub const fn to_bits(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+
+    /// The inverse of [`Id::to_bits`], for handles that were written down.
+    pub const fn from_bits(bits: u64) -> Self {
+        Id { index: bits as u32, generation: (bits >> 32) as u32, kind: PhantomData }
+    }
+}
+
+impl<T> Clone for Id<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Id<T> {}
+impl<T> PartialEq for Id<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_bits() == other.to_bits()
+    }
+}
+impl<T> Eq for Id<T> {}
+impl<T> PartialOrd for Id<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Id<T> {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.to_bits().cmp(&other.to_bits())
+    }
+}
+impl<T> Hash for Id<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_bits().hash(state);
+    }
+}
+impl<T> fmt::Debug for Id<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
+
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// Objects of one type, addressed by [`Id`].
+pub struct Arena<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
+        Arena { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Arena<T> {
+    /// An empty arena.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stores `value` and returns its handle.
+    pub fn insert(&mut self, value: T) -> Id<T> {
+        match self.free.pop() {
+            Some(index) => {
+                let slot = &mut self.slots[index as usize];
+                slot.value = Some(value);
+                Id { index, generation: slot.generation, kind: PhantomData }
+            }
+            None => {
+                let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 objects");
+                self.slots.push(Slot { generation: 0, value: Some(value) });
+                Id { index, generation: 0, kind: PhantomData }
+            }
+        }
+    }
+
+    /// Takes the object out; panics when the handle is stale.
+    #[track_caller]
+    pub fn remove(&mut self, id: Id<T>) -> T {
+        let slot = &mut self.slots[id.index()];
+        assert_eq!(slot.generation, id.generation, "stale handle {id:?}");
+        let value = slot.value.take().expect("handle of a living object");
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(id.index);
+        value
+    }
+
+    /// The object, or `None` when the handle is stale.
+    pub fn get(&self, id: Id<T>) -> Option<&T> {
+        let slot = self.slots.get(id.index())?;
+        if slot.generation == id.generation { slot.value.as_ref() } else { None }
+    }
+
+    /// Number of living objects.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether no object lives.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All living objects in slot order.
+    pub fn iter(&self) -> impl Iterator<Item = (Id<T>, &T)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let id = Id { index: index as u32, generation: slot.generation, kind: PhantomData };
+            slot.value.as_ref().map(|value| (id, value))
+        })
+    }
+}
+
+impl<T> core::ops::Index<Id<T>> for Arena<T> {
+    type Output = T;
+    #[track_caller]
+    fn index(&self, id: Id<T>) -> &T {
+        let slot = &self.slots[id.index()];
+        assert_eq!(slot.generation, id.generation, "stale handle {id:?}");
+        slot.value.as_ref().expect("handle of a living object")
+    }
+}
+
+impl<T> core::ops::IndexMut<Id<T>> for Arena<T> {
+    #[track_caller]
+    fn index_mut(&mut self, id: Id<T>) -> &mut T {
+        let slot = &mut self.slots[id.index()];
+        assert_eq!(slot.generation, id.generation, "stale handle {id:?}");
+        slot.value.as_mut().expect("handle of a living object")
+    }
+}
+
+/// Values of one's own beside the objects of somebody else's arena.
+///
+/// A scheduler keeps what it knows about a request here. An entry belongs to exactly the object
+/// whose handle it was set with: once that object is gone and its slot reused, the entry reads as
+/// absent and is overwritten by the next [`Side::set`].
+pub struct Side<T, V> {
+    entries: Vec<Option<(u32, V)>>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T, V> Default for Side<T, V> {
+    fn default() -> Self {
+        Side { entries: Vec::new(), kind: PhantomData }
+    }
+}
+
+impl<T, V> Side<T, V> {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stores a value for `id`, replacing what was there.
+    pub fn set(&mut self, id: Id<T>, value: V) {
+        if id.index() >= self.entries.len() {
+            self.entries.resize_with(id.index() + 1, || None);
+        }
+        self.entries[id.index()] = Some((id.generation, value));
+    }
+
+    /// The value stored for `id`, if any.
+    pub fn get(&self, id: Id<T>) -> Option<&V> {
+        match self.entries.get(id.index()) {
+            Some(Some((generation, value))) if *generation == id.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value stored for `id`, if any, to change.
+    pub fn get_mut(&mut self, id: Id<T>) -> Option<&mut V> {
+        match self.entries.get_mut(id.index()) {
+            Some(Some((generation, value))) if *generation == id.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Removes and returns the value stored for `id`.
+    pub fn take(&mut self, id: Id<T>) -> Option<V> {
+        self.get(id)?;
+        self.entries[id.index()].take().map(|(_, value)| value)
+    }
+}
+
+impl<T, V> core::ops::Index<Id<T>> for Side<T, V> {
+    type Output = V;
+    #[track_caller]
+    fn index(&self, id: Id<T>) -> &V {
+        self.get(id).unwrap_or_else(|| panic!("no side entry for {id:?}"))
+    }
+}
+
+impl<T, V> core::ops::IndexMut<Id<T>> for Side<T, V> {
+    #[track_caller]
+    fn index_mut(&mut self, id: Id<T>) -> &mut V {
+        self.get_mut(id).unwrap_or_else(|| panic!("no side entry for {id:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reused_slot_has_another_generation() {
+        let mut arena = Arena::new();
+        let first = arena.insert("first");
+        assert_eq!(arena.remove(first), "first");
+        let second = arena.insert("second");
+        assert_eq!(first.index(), second.index());
+        assert_ne!(first, second);
+        assert_eq!(arena.get(first), None);
+        assert_eq!(arena[second], "second");
+        assert_eq!(Id::<&str>::from_bits(second.to_bits()), second);
+    }
+
+    #[test]
+    #[should_panic(expected = "stale handle")]
+    fn a_stale_handle_panics() {
+        let mut arena = Arena::new();
+        let id = arena.insert(1);
+        arena.remove(id);
+        arena.insert(2);
+        let _ = arena[id];
+    }
+
+    #[test]
+    fn a_side_entry_dies_with_its_object() {
+        let mut arena = Arena::new();
+        let mut side = Side::new();
+        let first = arena.insert(());
+        side.set(first, 7);
+        arena.remove(first);
+        let second = arena.insert(());
+        assert_eq!(side.get(second), None);
+        assert_eq!(side.take(first), Some(7));
+        assert_eq!(side.take(first), None);
+    }
+}

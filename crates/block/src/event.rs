@@ -1,0 +1,214 @@
+//! What happens in the block layer, in blktrace's vocabulary.
+//!
+//! One stream of events is the only source of every metric, checker, explanation and export.
+//! Events are collected in an [`EventLog`] that the caller drains; when the log is off they cost a
+//! branch.
+
+use crate::bio::{BioId, CgroupId, ContextId, Flags, Op};
+use crate::reason::{DispatchReason, HoldReason};
+use crate::request::RequestId;
+use alloc::string::String;
+use alloc::vec::Vec;
+use base::{Instant, Sector, Sectors};
+
+/// What happened; the letter is blkparse's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Q: a bio entered the block layer.
+    Queue,
+    /// X: a bio was split; `rest` is where the remainder starts.
+    Split {
+        /// First sector of the remainder.
+        rest: Sector,
+    },
+    /// M: a bio was appended to a request.
+    BackMerge,
+    /// F: a bio was prepended to a request.
+    FrontMerge,
+    /// G: a request was allocated.
+    GetRequest,
+    /// S: a task goes to sleep for a request. blktrace knows it for the single queue only.
+    Sleep,
+    /// P: a plug begins to fill.
+    Plug,
+    /// U: a plug is flushed on purpose.
+    Unplug {
+        /// Requests released.
+        depth: u32,
+    },
+    /// UT: a plug is flushed by a timer or because its task blocks.
+    TimerUnplug {
+        /// Requests released.
+        depth: u32,
+    },
+    /// I: a request was given to the scheduler.
+    Insert,
+    /// A request was absorbed by another one, `into`, when it was inserted or after a bio merge.
+    Join {
+        /// The survivor.
+        into: RequestId,
+    },
+    /// The scheduler chose a request.
+    Dispatch(DispatchReason),
+    /// The scheduler withheld its requests.
+    Hold(HoldReason),
+    /// D: the driver gave a request to the device.
+    Issue,
+    /// R: the driver gave a request back.
+    Requeue,
+    /// C: the device finished a request.
+    Complete {
+        /// When the device got it.
+        issued: Instant,
+    },
+    /// A bio is done as a whole; its submitter (the event's context) is told.
+    BioDone {
+        /// When it entered the block layer.
+        queued: Instant,
+        /// When the device got the last of its parts.
+        issued: Instant,
+    },
+    /// A message of the scheduler or the queue ("m" in blkparse).
+    Message {
+        /// What it says.
+        text: String,
+        /// The control group it is about.
+        cgroup: Option<CgroupId>,
+    },
+    /// A task entered a system call.
+    SyscallEnter(Syscall),
+    /// A task left a system call, or reaped an asynchronous one.
+    SyscallExit {
+        /// Which.
+        call: Syscall,
+        /// When it was entered (asynchronous: when it was prepared).
+        entered: Instant,
+        /// When an asynchronous one had been submitted; equal to `entered` for the others.
+        submitted: Instant,
+    },
+    /// The run ended inside this system call; counts with its age.
+    SyscallUnfinished {
+        /// Which.
+        call: Syscall,
+        /// When it was entered.
+        entered: Instant,
+        /// When it had been submitted, if it had.
+        submitted: Instant,
+    },
+}
+
+/// System calls that appear in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Syscall {
+    /// read, pread, readv, preadv.
+    Read,
+    /// write, pwrite, writev, pwritev.
+    Write,
+    /// fsync and fdatasync.
+    Sync,
+    /// One read of an asynchronous interface, from its submission until it was reaped.
+    AsyncRead,
+    /// One write of an asynchronous interface, from its submission until it was reaped.
+    AsyncWrite,
+    /// A discard.
+    Discard,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub action: Action,
+    /// In whose context the code ran.
+    pub context: ContextId,
+    /// On which core.
+    pub cpu: u16,
+    /// Operation; for plug events and messages it says nothing.
+    pub op: Op,
+    /// Flags of the bio or request.
+    pub flags: Flags,
+    /// Position.
+    pub sector: Sector,
+    /// Length.
+    pub sectors: Sectors,
+    /// The bio concerned.
+    pub bio: Option<BioId>,
+    /// The request concerned.
+    pub request: Option<RequestId>,
+    /// The submitter's mark of the bio, or the number of the system call within its task.
+    pub token: u64,
+}
+
+impl Event {
+    /// An event that concerns no particular bio or request.
+    pub fn note(action: Action) -> Event {
+        Event {
+            at: Instant::ZERO,
+            action,
+            context: ContextId(0),
+            cpu: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+            sector: Sector(0),
+            sectors: Sectors(0),
+            bio: None,
+            request: None,
+            token: 0,
+        }
+    }
+}
+
+/// Where events go until they are drained.
+#[derive(Default)]
+pub struct EventLog {
+    enabled: bool,
+    messages: bool,
+    events: Vec<Event>,
+}
+
+impl EventLog {
+    /// A log that keeps nothing.
+    pub fn off() -> EventLog {
+        EventLog::default()
+    }
+
+    /// A log that keeps everything but messages.
+    pub fn on() -> EventLog {
+        EventLog { enabled: true, messages: false, events: Vec::new() }
+    }
+
+    /// A log that keeps everything, messages of schedulers included.
+    pub fn with_messages() -> EventLog {
+        EventLog { enabled: true, messages: true, events: Vec::new() }
+    }
+
+    /// Whether events are kept.
+    pub fn is_on(&self) -> bool {
+        self.enabled
+    }
+
+    /// Whether messages are kept; a scheduler formats them only then.
+    pub fn wants_messages(&self) -> bool {
+        self.messages
+    }
+
+    /// Keeps an event, if the log is on.
+    #[inline]
+    pub fn push(&mut self, event: impl FnOnce() -> Event) {
+        if self.enabled {
+            self.events.push(event());
+        }
+    }
+
+    /// The events since the last drain, oldest first.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Forgets what has been looked at; keeps the memory.
+    pub fn clear(&mut self) {
+        self.events.clear();
+    }
+}

@@ -1,0 +1,170 @@
+//! The flush machinery's view of a request: which steps it needs and which are done
+//! (spec 9.8).
+//!
+//! A write with PREFLUSH or FUA is taken apart into flush, data, flush, as far as the device needs
+//! it. Requests that need a flush wait in a pending list; one flush command serves all of them.
+
+use crate::bio::{Flags, Op};
+use crate::command::Facts;
+use crate::request::RequestId;
+use alloc::vec::Vec;
+use base::{Duration, Instant, Sectors};
+
+/// A pending flush waits no longer than this for data in flight (spec 9.8 rule 3).
+pub(crate) const PENDING_LIMIT: Duration = Duration::from_secs(5);
+
+/// The steps that are left of a request's way through the machinery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlushSequence {
+    /// Flush before the data.
+    pub before: bool,
+    /// The data itself.
+    pub data: bool,
+    /// Flush after the data.
+    pub after: bool,
+}
+
+impl FlushSequence {
+    /// What a bio with these flags needs on this device (spec 9.8 rule 1).
+    pub fn needed(flags: Flags, sectors: Sectors, facts: &Facts) -> FlushSequence {
+        let cached = facts.volatile_cache;
+        FlushSequence {
+            before: cached && flags.intersects(Flags::PREFLUSH),
+            data: !sectors.is_zero(),
+            after: cached && flags.intersects(Flags::FUA) && !facts.fua,
+        }
+    }
+
+    /// The next step, if any is left.
+    pub fn next(&self) -> Option<FlushStep> {
+        match self {
+            FlushSequence { before: true, .. } => Some(FlushStep::Before),
+            FlushSequence { data: true, .. } => Some(FlushStep::Data),
+            FlushSequence { after: true, .. } => Some(FlushStep::After),
+            _ => None,
+        }
+    }
+
+    /// Marks the next step as done.
+    pub fn advance(&mut self) {
+        match self.next() {
+            Some(FlushStep::Before) => self.before = false,
+            Some(FlushStep::Data) => self.data = false,
+            Some(FlushStep::After) => self.after = false,
+            None => panic!("a finished flush sequence has no step to do"),
+        }
+    }
+}
+
+/// One step of a flush sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushStep {
+    /// Flush the cache, then do the data.
+    Before,
+    /// The data.
+    Data,
+    /// Flush the cache so that the data is durable.
+    After,
+}
+
+/// The flags a request keeps when the machinery has taken over what they ask for.
+pub(crate) fn data_flags(op: Op, flags: Flags, facts: &Facts) -> Flags {
+    debug_assert!(op == Op::Write);
+    let mut kept = flags.without(Flags::PREFLUSH).with(Flags::SYNC);
+    if !(facts.volatile_cache && facts.fua) {
+        kept = kept.without(Flags::FUA);
+    }
+    kept
+}
+
+/// The state of the machinery: per device (single queue) or per hardware queue (blk-mq).
+#[derive(Default)]
+pub(crate) struct FlushMachine {
+    /// Requests that wait for the next flush command.
+    pub pending: Vec<RequestId>,
+    /// Requests that the flush command under way serves.
+    pub running: Vec<RequestId>,
+    /// Since when the oldest pending one waits.
+    pub pending_since: Option<Instant>,
+    /// Requests whose data step is under way.
+    pub data_in_flight: u32,
+    /// The flush command under way.
+    pub command: Option<RequestId>,
+}
+
+impl FlushMachine {
+    /// Adds a request that needs a flush.
+    pub fn wait(&mut self, now: Instant, rq: RequestId) {
+        if self.pending.is_empty() {
+            self.pending_since = Some(now);
+        }
+        self.pending.push(rq);
+    }
+
+    /// Whether a flush command should be issued now.
+    pub fn should_start(&self, now: Instant, waits_for_data: bool) -> bool {
+        let Some(since) = self.pending_since else { return false };
+        if self.command.is_some() || self.pending.is_empty() {
+            return false;
+        }
+        let overdue = now.saturating_since(since) > PENDING_LIMIT;
+        !waits_for_data || self.data_in_flight == 0 || overdue
+    }
+
+    /// The pending requests become the running ones, served by `command`.
+    pub fn start(&mut self, command: RequestId) {
+        assert!(self.running.is_empty(), "one flush command at a time");
+        core::mem::swap(&mut self.pending, &mut self.running);
+        self.pending_since = None;
+        self.command = Some(command);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Transport;
+    use base::Bytes;
+
+    fn facts(volatile_cache: bool, fua: bool) -> Facts {
+        Facts {
+            transport: Transport::Sata,
+            capacity: Bytes(1 << 30),
+            rotational: true,
+            volatile_cache,
+            fua,
+            queue_depth: 32,
+            hardware_queues: 1,
+            logical_block: 512,
+            max_hw_sectors: Sectors(65_535),
+            max_segments: 128,
+            discard: false,
+            chunk_sectors: Sectors(0),
+        }
+    }
+
+    #[test]
+    fn the_policy_is_that_of_the_specification() {
+        let both = Flags::PREFLUSH.with(Flags::FUA);
+        let steps = |cache, fua| {
+            let needed = FlushSequence::needed(both, Sectors(8), &facts(cache, fua));
+            (needed.before, needed.data, needed.after)
+        };
+        assert_eq!(steps(true, false), (true, true, true));
+        assert_eq!(steps(true, true), (true, true, false));
+        assert_eq!(steps(false, false), (false, true, false));
+        let pure = FlushSequence::needed(Flags::PREFLUSH, Sectors(0), &facts(true, false));
+        assert_eq!(pure.next(), Some(FlushStep::Before));
+        assert!(!pure.data && !pure.after);
+    }
+
+    #[test]
+    fn a_flush_waits_for_data_in_flight_but_not_for_ever() {
+        let mut machine = FlushMachine { data_in_flight: 1, ..FlushMachine::default() };
+        machine.wait(Instant::ZERO, RequestId::from_bits(0));
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        assert!(!machine.should_start(at(5), true));
+        assert!(machine.should_start(at(6), true));
+        assert!(machine.should_start(at(0), false));
+    }
+}

@@ -1,0 +1,96 @@
+//! The inputs of a queue, recorded so that a run can be replayed exactly.
+//!
+//! A queue is a function of its inputs. Whoever wants to repeat a run switches recording on, and
+//! later applies the inputs in order to a queue that was set up the same way: every event comes out
+//! the same.
+
+use crate::bio::{Bio, CgroupId, ContextId, IoContextId};
+use crate::command::Tag;
+use crate::queue::{Attach, PlugFlush, RequestQueue};
+use crate::scheduler::{Cgroup, IoContext};
+use alloc::string::String;
+use alloc::vec::Vec;
+use base::Instant;
+
+/// One call of a method of [`RequestQueue`] that changes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// [`RequestQueue::define_io_context`].
+    IoContext(IoContextId, IoContext),
+    /// [`RequestQueue::define_cgroup`].
+    Cgroup(CgroupId, Cgroup),
+    /// [`RequestQueue::set`] that was accepted.
+    Set(Instant, String, i64),
+    /// [`RequestQueue::switch`], with the name of the scheduler (empty: none).
+    Switch(Instant, ContextId, String),
+    /// [`RequestQueue::start_plug`].
+    StartPlug(ContextId),
+    /// [`RequestQueue::submit`].
+    Submit(Instant, Bio),
+    /// [`RequestQueue::finish_plug`].
+    FinishPlug(Instant, ContextId, u16, PlugFlush),
+    /// [`RequestQueue::complete`].
+    Complete(Instant, ContextId, u16, Tag),
+    /// [`RequestQueue::run`].
+    Run(Instant, ContextId, u16),
+    /// [`RequestQueue::timer`].
+    Timer(Instant, ContextId, u16),
+    /// [`RequestQueue::requeue`].
+    Requeue(Instant, ContextId, u16, Tag),
+    /// [`RequestQueue::step`].
+    Step(Instant, ContextId),
+}
+
+/// Applies recorded inputs to a queue that was made as the recorded one was. `build` makes a
+/// scheduler by name, for switches. Outputs are discarded; events are left in the queue's log.
+pub fn replay(queue: &mut RequestQueue, inputs: &[Input], build: &mut dyn FnMut(&str) -> Attach) {
+    for input in inputs {
+        apply(queue, input, build);
+        while queue.pop_output().is_some() {}
+    }
+}
+
+fn apply(queue: &mut RequestQueue, input: &Input, build: &mut dyn FnMut(&str) -> Attach) {
+    match input {
+        Input::IoContext(id, value) => queue.define_io_context(*id, *value),
+        Input::Cgroup(id, value) => queue.define_cgroup(*id, value.clone()),
+        Input::Set(now, name, value) => {
+            queue.set(*now, name, *value).expect("a recorded setting was accepted once");
+        }
+        Input::Switch(now, context, name) => queue.switch(*now, *context, build(name)),
+        Input::StartPlug(context) => queue.start_plug(*context),
+        Input::Submit(now, bio) => queue.submit(*now, *bio),
+        Input::FinishPlug(now, context, cpu, why) => queue.finish_plug(*now, *context, *cpu, *why),
+        Input::Complete(now, context, cpu, tag) => queue.complete(*now, *context, *cpu, *tag),
+        Input::Run(now, context, cpu) => queue.run(*now, *context, *cpu),
+        Input::Timer(now, context, cpu) => queue.timer(*now, *context, *cpu),
+        Input::Requeue(now, context, cpu, tag) => queue.requeue(*now, *context, *cpu, *tag),
+        Input::Step(now, context) => {
+            queue.step(*now, *context);
+        }
+    }
+}
+
+/// The recorder inside a queue.
+#[derive(Default)]
+pub(crate) struct Recorder(Option<Vec<Input>>);
+
+impl Recorder {
+    /// Begins to keep inputs.
+    pub fn start(&mut self) {
+        self.0 = Some(Vec::new());
+    }
+
+    /// Keeps an input, if recording.
+    #[inline]
+    pub fn push(&mut self, input: impl FnOnce() -> Input) {
+        if let Some(inputs) = &mut self.0 {
+            inputs.push(input());
+        }
+    }
+
+    /// Ends recording and hands out what was kept.
+    pub fn take(&mut self) -> Vec<Input> {
+        self.0.take().unwrap_or_default()
+    }
+}

@@ -1,0 +1,390 @@
+//! The kernel version as a value.
+//!
+//! A [`Kernel`] states everything about the block layer that changed over the years. Code asks for
+//! a named field and never for a version number, so every difference between kernels is visible
+//! here, with its source. Schedulers keep their own tables of differences, keyed by [`Version`].
+
+use base::{Duration, Hz, Sectors};
+use core::fmt;
+
+/// The modelled versions, oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// 2.6.28 (December 2008): founding report 3.
+    V2_6_28,
+    /// 2.6.32 (December 2009): the last one with anticipatory.
+    V2_6_32,
+    /// 4.10 (February 2017): writeback throttling arrives.
+    V4_10,
+    /// 4.19 (October 2018): both queue shapes; the recordings; founding report 1.
+    V4_19,
+    /// 5.1 (May 2019).
+    V5_1,
+    /// 5.2 (July 2019).
+    V5_2,
+    /// 6.12 (November 2024): the kernel that runs in virtual time.
+    V6_12,
+    /// 6.18 (November 2025).
+    V6_18,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Version::V2_6_28 => "2.6.28",
+            Version::V2_6_32 => "2.6.32",
+            Version::V4_10 => "4.10",
+            Version::V4_19 => "4.19",
+            Version::V5_1 => "5.1",
+            Version::V5_2 => "5.2",
+            Version::V6_12 => "6.12",
+            Version::V6_18 => "6.18",
+        })
+    }
+}
+
+/// Which of the two designs of the block layer a scheduler lives in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Shape {
+    /// One request queue under one lock (up to 4.20).
+    Single,
+    /// blk-mq (from 3.13; schedulers from 4.11).
+    Multi,
+}
+
+/// How requests are held back before insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plugging {
+    /// The device is plugged as a whole (up to 2.6.38; spec 9.4, addendum A.5).
+    Device {
+        /// Requests waiting that unplug it.
+        threshold: u32,
+        /// Milliseconds after which it unplugs itself.
+        delay_ms: u64,
+        /// Every synchronous bio unplugs (2.6.27/28).
+        sync_unplugs: bool,
+        /// Non-rotational devices with queued commands are not plugged.
+        skips_nonrotational: bool,
+    },
+    /// Each task holds its own list.
+    Task(TaskPlug),
+}
+
+/// The rules of a task's plug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskPlug {
+    /// Requests after which the list is flushed before another is added.
+    pub max_requests: u32,
+    /// Size of the tested request at which the list is flushed before another is added.
+    pub flush_bytes: u64,
+    /// Which request that size is taken from.
+    pub flush_tests: PlugEnd,
+    /// Which requests a bio may be merged into.
+    pub merges_into: PlugMerge,
+    /// Whether the list is sorted by sector when it is flushed.
+    pub sorts: bool,
+    /// With several hardware queues only one request is held back (blk-mq of 4.19).
+    pub holds_one_with_several_queues: bool,
+}
+
+/// One end of a plug list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlugEnd {
+    /// The request added first.
+    Oldest,
+    /// The request added last.
+    Newest,
+}
+
+/// Which requests of a plug are candidates for a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlugMerge {
+    /// All of them, newest first, until one merges.
+    All,
+    /// Only the newest.
+    Newest,
+}
+
+/// What happens when two pieces of I/O of different priority could be merged (spec 9.3 rule 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PriorityMerge {
+    /// They merge, and the request takes the better priority.
+    TakeBetter,
+    /// They do not merge.
+    MustEqual,
+}
+
+/// What a shallow tag depth means (addendum B.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShallowDepth {
+    /// A number of bits in every word of the map.
+    PerWord,
+    /// A number of tags of the whole map.
+    WholeMap,
+}
+
+/// How blk-mq takes requests from a scheduler (spec 9.7 rule 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dequeue {
+    /// One at a time: the driver has it before the next is asked for.
+    One,
+    /// As many as there are resources for, then all go to the driver.
+    Burst,
+}
+
+/// Where a write goes whose flush sequence has only its data step (spec 9.8 rule 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushData {
+    /// Around the elevator, into the dispatch or residual list.
+    BypassesElevator,
+    /// Through the elevator, also when a flush follows it.
+    ThroughElevator,
+}
+
+/// The single-queue shape of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SingleQueue {
+    /// How requests are held back.
+    pub plugging: Plugging,
+    /// Request limits are kept per control group (3.6 and later).
+    pub limits_per_cgroup: bool,
+    /// Request limits count by data direction instead of sync-ness (2.6.27-2.6.29).
+    pub limits_by_direction: bool,
+    /// Requests may be joined at insertion (2.6.39 and later); repeatedly from 3.10.
+    pub insert_merge: bool,
+}
+
+/// The blk-mq shape of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MultiQueue {
+    /// How requests are held back.
+    pub plug: TaskPlug,
+    /// How requests are taken from the scheduler.
+    pub dequeue: Dequeue,
+    /// What a depth limit means.
+    pub shallow: ShallowDepth,
+    /// A flush waits for flush-sequence data in flight, for a while (spec 9.8 rule 3: not with a
+    /// scheduler in 4.19).
+    pub flush_waits: bool,
+    /// The scheduler's depth hook runs before `nr_requests` has its new value (addendum B.7 rule 7:
+    /// up to 6.17).
+    pub depth_hook_sees_old: bool,
+}
+
+/// A kernel version and everything that depends on it in the block layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Which version.
+    pub version: Version,
+    /// Its tick, as the usual distribution of its time configured it.
+    pub hz: Hz,
+    /// The single-queue shape, if this kernel has it.
+    pub single: Option<SingleQueue>,
+    /// The blk-mq shape with schedulers, if this kernel has it.
+    pub multi: Option<MultiQueue>,
+    /// Default cap of a request's size (`max_sectors_kb`; spec 9.1, addendum B.9).
+    pub max_sectors_cap: Sectors,
+    /// Bios larger than the limits are split by the block layer (4.3 and later); before, upper
+    /// layers built them within the limits.
+    pub splits_bios: bool,
+    /// What happens to merges across priorities.
+    pub priority_merge: PriorityMerge,
+    /// Bios of different control groups do not merge (5.x and later).
+    pub cgroup_must_match: bool,
+    /// O_DIRECT writes carry IDLE (4.10 and later; before, other synchronous writes carried the
+    /// opposite).
+    pub direct_writes_idle: bool,
+    /// Where flush data goes.
+    pub flush_data: FlushData,
+}
+
+const HZ_250: Hz = match Hz::new(250) {
+    Some(hz) => hz,
+    None => unreachable!(),
+};
+const HZ_1000: Hz = match Hz::new(1000) {
+    Some(hz) => hz,
+    None => unreachable!(),
+};
+
+/// Task plug of the single queue from 4.x, and of blk-mq up to 5.x with one hardware queue
+/// (spec 9.4).
+const PLUG_4_X: TaskPlug = TaskPlug {
+    max_requests: 16,
+    flush_bytes: 128 * 1024,
+    flush_tests: PlugEnd::Newest,
+    merges_into: PlugMerge::All,
+    sorts: true,
+    holds_one_with_several_queues: true,
+};
+
+/// Task plug of 6.8; taken for 6.12 as well, which lies before the regression of 6.13
+/// (spec 9.4, addendum B.13).
+const PLUG_6_8: TaskPlug = TaskPlug {
+    max_requests: 32,
+    flush_bytes: 128 * 1024,
+    flush_tests: PlugEnd::Newest,
+    merges_into: PlugMerge::Newest,
+    sorts: false,
+    holds_one_with_several_queues: false,
+};
+
+/// Task plug of 6.17 and later (addendum B.2).
+const PLUG_6_17: TaskPlug = TaskPlug { flush_tests: PlugEnd::Oldest, ..PLUG_6_8 };
+
+/// Device plug of 2.6.28 (addendum A.5).
+const DEVICE_PLUG: Plugging =
+    Plugging::Device { threshold: 4, delay_ms: 3, sync_unplugs: true, skips_nonrotational: false };
+
+const SINGLE_2_6: SingleQueue = SingleQueue {
+    plugging: DEVICE_PLUG,
+    limits_per_cgroup: false,
+    limits_by_direction: true,
+    insert_merge: false,
+};
+
+const SINGLE_4: SingleQueue = SingleQueue {
+    plugging: Plugging::Task(PLUG_4_X),
+    limits_per_cgroup: true,
+    limits_by_direction: false,
+    insert_merge: true,
+};
+
+const MULTI_4_19: MultiQueue = MultiQueue {
+    plug: PLUG_4_X,
+    dequeue: Dequeue::One,
+    shallow: ShallowDepth::PerWord,
+    flush_waits: false,
+    depth_hook_sees_old: true,
+};
+
+const KERNEL_2_6_28: Kernel = Kernel {
+    version: Version::V2_6_28,
+    hz: HZ_1000,
+    single: Some(SINGLE_2_6),
+    multi: None,
+    max_sectors_cap: Sectors(1024),
+    splits_bios: false,
+    priority_merge: PriorityMerge::TakeBetter,
+    cgroup_must_match: false,
+    direct_writes_idle: false,
+    flush_data: FlushData::BypassesElevator,
+};
+
+const KERNEL_4_19: Kernel = Kernel {
+    version: Version::V4_19,
+    hz: HZ_250,
+    single: Some(SINGLE_4),
+    multi: Some(MULTI_4_19),
+    max_sectors_cap: Sectors(2560),
+    splits_bios: true,
+    direct_writes_idle: true,
+    ..KERNEL_2_6_28
+};
+
+const KERNEL_6_12: Kernel = Kernel {
+    version: Version::V6_12,
+    hz: HZ_250,
+    single: None,
+    multi: Some(MultiQueue {
+        plug: PLUG_6_8,
+        dequeue: Dequeue::Burst,
+        shallow: ShallowDepth::PerWord,
+        flush_waits: true,
+        depth_hook_sees_old: true,
+    }),
+    priority_merge: PriorityMerge::MustEqual,
+    cgroup_must_match: true,
+    flush_data: FlushData::ThroughElevator,
+    ..KERNEL_4_19
+};
+
+/// All modelled kernels, oldest first.
+pub const KERNELS: [Kernel; 8] = [
+    KERNEL_2_6_28,
+    Kernel {
+        version: Version::V2_6_32,
+        single: Some(SingleQueue {
+            plugging: Plugging::Device {
+                threshold: 4,
+                delay_ms: 3,
+                sync_unplugs: false,
+                skips_nonrotational: true,
+            },
+            limits_by_direction: false,
+            ..SINGLE_2_6
+        }),
+        ..KERNEL_2_6_28
+    },
+    // blk-mq schedulers came with 4.11.
+    Kernel { version: Version::V4_10, multi: None, ..KERNEL_4_19 },
+    KERNEL_4_19,
+    // The single queue went with 5.0. Spec 9.3 names 5.4 for equal priorities; 5.1 and 5.2 are
+    // assumed to merge as 4.19 does.
+    Kernel { version: Version::V5_1, single: None, ..KERNEL_4_19 },
+    Kernel { version: Version::V5_2, single: None, ..KERNEL_4_19 },
+    KERNEL_6_12,
+    Kernel {
+        version: Version::V6_18,
+        max_sectors_cap: Sectors(8192),
+        multi: Some(MultiQueue {
+            plug: PLUG_6_17,
+            dequeue: Dequeue::Burst,
+            shallow: ShallowDepth::WholeMap,
+            flush_waits: true,
+            depth_hook_sees_old: false,
+        }),
+        ..KERNEL_6_12
+    },
+];
+
+impl Kernel {
+    /// The kernel of a version as it is written (`4.19`).
+    pub fn named(name: &str) -> Option<&'static Kernel> {
+        use alloc::string::ToString;
+        KERNELS.iter().find(|kernel| kernel.version.to_string() == name)
+    }
+
+    /// The kernel of a version.
+    pub fn of(version: Version) -> &'static Kernel {
+        let found = KERNELS.iter().find(|kernel| kernel.version == version);
+        found.expect("every version is in the table")
+    }
+
+    /// Whether this kernel has the given shape.
+    pub const fn has(&self, shape: Shape) -> bool {
+        match shape {
+            Shape::Single => self.single.is_some(),
+            Shape::Multi => self.multi.is_some(),
+        }
+    }
+
+    /// The delay of the device plug in time: three milliseconds in whole ticks, at least one
+    /// (addendum A.5 rule 1: 3*HZ/1000 rounds down).
+    pub fn unplug_delay(&self, delay_ms: u64) -> Duration {
+        let ticks = delay_ms * u64::from(self.hz.get()) / 1_000;
+        self.hz.tick() * ticks.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_is_in_the_table_once() {
+        for kernel in &KERNELS {
+            assert_eq!(Kernel::of(kernel.version), kernel);
+        }
+        assert!(KERNELS.windows(2).all(|pair| pair[0].version < pair[1].version));
+    }
+
+    #[test]
+    fn shapes_follow_history() {
+        assert!(Kernel::named("4.19").unwrap().has(Shape::Single));
+        assert!(Kernel::named("4.19").unwrap().has(Shape::Multi));
+        assert!(!Kernel::named("5.1").unwrap().has(Shape::Single));
+        assert!(!Kernel::named("4.10").unwrap().has(Shape::Multi));
+        assert!(Kernel::named("4.20").is_none());
+    }
+}

@@ -1,0 +1,41 @@
+//! The Linux block layer as a pure machine.
+//!
+//! [`RequestQueue`] turns bios and completions into commands for a device. It does no I/O, owns no
+//! clock and draws no randomness: `now` is an argument, and what it wants done comes out as
+//! [`Output`] values. It is the only caller of a [`Scheduler`] and the guard of its contract. A
+//! [`Kernel`] value says whose rules hold.
+//!
+//! Read `scheduler.rs` first (the seam), then `queue/mod.rs` (the machine).
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod bio;
+pub mod command;
+pub mod event;
+pub mod flush;
+pub mod input;
+pub mod ioprio;
+pub mod kernel;
+pub mod limits;
+mod merge;
+mod plug;
+pub mod queue;
+pub mod reason;
+pub mod request;
+pub mod scheduler;
+pub mod tags;
+
+pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin};
+pub use command::{Command, CommandOp, Facts, Tag, Transport};
+pub use event::{Action, Event, EventLog, Syscall};
+pub use input::Input;
+pub use ioprio::{Ioprio, IoprioClass};
+pub use kernel::{KERNELS, Kernel, Shape, Version};
+pub use limits::{Limits, QUEUE_SETTINGS, QueueSetting};
+pub use queue::{Attach, Output, PlugFlush, RequestQueue, Step, Work};
+pub use reason::{DispatchReason, HoldReason};
+pub use request::{Request, RequestId};
+pub use scheduler::{About, Cx, Scheduler, Tunable, TunableError};

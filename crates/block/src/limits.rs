@@ -1,0 +1,132 @@
+//! What a request may look like and how many there may be: from the device, the kernel and sysfs.
+
+use crate::command::Facts;
+use crate::kernel::{Kernel, Shape};
+use base::{Bytes, Sectors};
+
+/// Segments are counted as if every page were one (spec 9.1, last bullet).
+// Divergence: physically contiguous pages, which a kernel counts as one segment, are not known.
+const PAGE_SECTORS: u32 = 8;
+
+/// The limits of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The device's own statement.
+    pub facts: Facts,
+    /// Largest request (`max_sectors_kb`).
+    pub max_sectors: Sectors,
+    /// Most scatter/gather entries.
+    pub max_segments: u16,
+    /// Requests must not cross multiples of this; zero: no such rule.
+    pub chunk_sectors: Sectors,
+    /// `nr_requests`: request limit per direction (single queue), scheduler tags per hardware queue
+    /// (blk-mq with a scheduler) or usable driver tags (without).
+    pub nr_requests: u32,
+    /// `nomerges`: 0 all merges, 1 only the one-hit cache, 2 none.
+    pub nomerges: u8,
+}
+
+/// A setting of the queue itself (`/sys/block/X/queue/NAME`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSetting {
+    /// File name in sysfs.
+    pub name: &'static str,
+    /// Unit of the value.
+    pub unit: &'static str,
+    /// Smallest accepted value.
+    pub min: i64,
+    /// Largest accepted value.
+    pub max: i64,
+    /// What it does, in one sentence.
+    pub effect: &'static str,
+}
+
+/// All settings of the queue.
+pub const QUEUE_SETTINGS: [QueueSetting; 4] = [
+    QueueSetting {
+        name: "nr_requests",
+        unit: "requests",
+        min: 1,
+        max: 65_536,
+        effect: "requests that may be allocated (values below 4 become 4)",
+    },
+    QueueSetting {
+        name: "max_sectors_kb",
+        unit: "KiB",
+        min: 4,
+        max: 32_767,
+        effect: "largest request; at most what the hardware takes",
+    },
+    QueueSetting {
+        name: "nomerges",
+        unit: "level",
+        min: 0,
+        max: 2,
+        effect: "0 all merges, 1 only the last request merged into, 2 none",
+    },
+    QueueSetting {
+        name: "rotational",
+        unit: "bool",
+        min: 0,
+        max: 1,
+        effect: "what schedulers and plugging believe the device to be",
+    },
+];
+
+impl Limits {
+    /// The limits with which a device is attached.
+    pub fn new(facts: Facts, kernel: &Kernel, shape: Shape, has_scheduler: bool) -> Limits {
+        let max_sectors = facts.max_hw_sectors.min(kernel.max_sectors_cap);
+        Limits {
+            max_sectors,
+            max_segments: facts.max_segments,
+            chunk_sectors: facts.chunk_sectors,
+            nr_requests: Limits::default_requests(&facts, shape, has_scheduler),
+            nomerges: 0,
+            facts,
+        }
+    }
+
+    /// `nr_requests` after a scheduler was attached (spec 9.6, 9.7 rule 1).
+    pub fn default_requests(facts: &Facts, shape: Shape, has_scheduler: bool) -> u32 {
+        match shape {
+            Shape::Single => 128,
+            Shape::Multi if has_scheduler => 2 * facts.queue_depth.min(128),
+            Shape::Multi => facts.queue_depth,
+        }
+    }
+
+    /// Segments of a contiguous piece of data.
+    pub fn segments(&self, sectors: Sectors) -> u16 {
+        sectors.0.div_ceil(PAGE_SECTORS).min(u32::from(u16::MAX)) as u16
+    }
+
+    /// The largest piece that may start at `sector` within one request.
+    pub fn largest_at(&self, sector: base::Sector) -> Sectors {
+        let by_segments = u32::from(self.max_segments) * PAGE_SECTORS;
+        let mut largest = self.max_sectors.0.min(by_segments);
+        if !self.chunk_sectors.is_zero() {
+            let chunk = u64::from(self.chunk_sectors.0);
+            largest = largest.min((chunk - sector.0 % chunk) as u32);
+        }
+        let block = (self.facts.logical_block / 512).max(1);
+        Sectors((largest / block * block).max(block))
+    }
+
+    /// Whether a contiguous request of this start, length and segment count is allowed.
+    pub fn allows(&self, sector: base::Sector, sectors: Sectors, segments: u16) -> bool {
+        if sectors > self.max_sectors || segments > self.max_segments {
+            return false;
+        }
+        if self.chunk_sectors.is_zero() {
+            return true;
+        }
+        let chunk = u64::from(self.chunk_sectors.0);
+        sector.0 % chunk + u64::from(sectors.0) <= chunk
+    }
+
+    /// Size of the disk.
+    pub fn capacity(&self) -> Bytes {
+        self.facts.capacity
+    }
+}

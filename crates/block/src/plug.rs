@@ -1,0 +1,63 @@
+//! A task's plug: requests held back so that more can be merged and sorted before they are
+//! inserted (spec 9.4).
+
+use crate::kernel::{PlugEnd, PlugMerge, TaskPlug};
+use crate::request::{Request, RequestId};
+use alloc::vec::Vec;
+use base::Arena;
+
+/// The plug of one context; nested starts are ignored.
+#[derive(Default)]
+pub(crate) struct Plug {
+    depth: u32,
+    /// The requests held back, oldest first.
+    pub requests: Vec<RequestId>,
+}
+
+impl Plug {
+    /// The task starts to plug.
+    pub fn start(&mut self) {
+        self.depth += 1;
+    }
+
+    /// The task ends its plug; true when this was the outermost one.
+    pub fn finish(&mut self) -> bool {
+        assert!(self.depth > 0, "a plug is finished that was not started");
+        self.depth -= 1;
+        self.depth == 0
+    }
+
+    /// Whether the task holds requests back.
+    pub fn is_active(&self) -> bool {
+        self.depth > 0
+    }
+
+    /// Whether the list must be flushed before one more request is added (spec 9.4 rule 3).
+    pub fn is_full(&self, rules: &TaskPlug, requests: &Arena<Request>, queues: usize) -> bool {
+        let tested = match rules.flush_tests {
+            PlugEnd::Oldest => self.requests.first(),
+            PlugEnd::Newest => self.requests.last(),
+        };
+        let Some(tested) = tested else { return false };
+        let most =
+            if rules.holds_one_with_several_queues && queues > 1 { 1 } else { rules.max_requests };
+        self.requests.len() >= most as usize
+            || requests[*tested].sectors.bytes().0 >= rules.flush_bytes
+    }
+
+    /// The requests a bio may be merged into, in the order in which they are tried.
+    pub fn candidates(&self, rules: &TaskPlug) -> impl Iterator<Item = RequestId> + '_ {
+        let most = match rules.merges_into {
+            PlugMerge::All => usize::MAX,
+            PlugMerge::Newest => 1,
+        };
+        self.requests.iter().rev().take(most).copied()
+    }
+}
+
+/// Sorts a list that is flushed by sector; equal sectors come out in reversed order of submission
+/// (spec 9.4, task plugging rule 4).
+pub(crate) fn sort_for_flush(list: &mut [RequestId], requests: &Arena<Request>) {
+    list.reverse();
+    list.sort_by_key(|rq| (requests[*rq].hctx, requests[*rq].sector));
+}

@@ -1,0 +1,287 @@
+//! From a bio to a request, and on to the plug or the scheduler (spec 0.3 steps 4 to 6, 9.4, 9.6,
+//! 9.7).
+//!
+//! A task that gets no request goes to sleep here, inside the queue: it joins the wait list, its
+//! plug is flushed as for every task that blocks, and when it is woken it tries again.
+
+use super::context::Frame;
+use super::{Output, PlugFlush, RequestQueue, ShapeState, Work};
+use crate::bio::{BioId, ContextId, Flags};
+use crate::event::Action;
+use crate::flush::{FlushSequence, data_flags};
+use crate::kernel::{FlushData, Plugging, TaskPlug};
+use crate::plug::sort_for_flush;
+use crate::request::{Request, RequestId, RequestState};
+use crate::scheduler::InsertAt;
+use base::Instant;
+
+/// What a shape hands out with a new request.
+pub(super) struct Allowance {
+    /// The scheduler's tag (blk-mq with a scheduler).
+    pub scheduler_tag: Option<u32>,
+    /// The driver's tag (blk-mq without).
+    pub driver_tag: Option<crate::command::Tag>,
+    /// The hardware queue.
+    pub hctx: u16,
+}
+
+impl RequestQueue {
+    pub(super) fn allocate_step(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        id: BioId,
+        attempt: u8,
+    ) -> Work {
+        let woken = self.core.context(context).take_woken();
+        if woken {
+            self.resumed(now, context);
+        }
+        let attempt = if woken { 0 } else { attempt };
+        match self.allowance(now, context, id) {
+            Some(allowance) => self.build_request(now, context, id, allowance),
+            None => self.wait_for_request(now, context, id, attempt),
+        }
+        Work::Allocate
+    }
+
+    /// Asks the shape whether one more request may be allocated.
+    fn allowance(&mut self, now: Instant, context: ContextId, id: BioId) -> Option<Allowance> {
+        if self.core.change.is_some() {
+            return None;
+        }
+        match &self.shape {
+            ShapeState::Single(_) => self.single_allowance(now, context, id),
+            ShapeState::Multi(_) => self.multi_allowance(now, context, id),
+        }
+    }
+
+    /// No request: blk-mq runs the hardware queue and tries once more; then the task sleeps.
+    fn wait_for_request(&mut self, now: Instant, context: ContextId, id: BioId, attempt: u8) {
+        let bio = self.core.bios[id].bio;
+        if bio.flags.intersects(Flags::NOWAIT) {
+            let record = self.core.bios.remove(id);
+            assert!(record.parent.is_none(), "a NOWAIT bio is not split");
+            let output = Output::WouldBlock { token: bio.token, context };
+            self.core.outputs.push_back(output);
+            return;
+        }
+        let retry = Frame::Allocate { bio: id, attempt: attempt + 1 };
+        self.core.context(context).stack.push(retry);
+        let frozen = self.core.change.is_some();
+        if attempt == 0 && !frozen && matches!(self.shape, ShapeState::Multi(_)) {
+            self.push_hctx_run(context, bio.origin.cpu);
+            return;
+        }
+        self.core.log_bio(now, Action::Sleep, id, None);
+        if frozen {
+            self.core.frozen.push(context);
+        } else {
+            self.join_waiters(context, id);
+        }
+        let state = self.core.context(context);
+        state.fall_asleep();
+        if !state.plug.requests.is_empty() {
+            state.stack.push(Frame::FlushPlug(PlugFlush::Blocks));
+        }
+        if self.is_device_plugged() {
+            self.core.context(context).stack.push(Frame::Unplug { by_timer: false });
+        }
+    }
+
+    fn build_request(&mut self, now: Instant, context: ContextId, id: BioId, with: Allowance) {
+        let core = &mut self.core;
+        let bio = core.bios[id].bio;
+        let facts = &core.limits.facts;
+        let sequence = bio
+            .needs_flush_machinery()
+            .then(|| FlushSequence::needed(bio.flags, bio.sectors, facts));
+        let flags =
+            if sequence.is_some() { data_flags(bio.op, bio.flags, facts) } else { bio.flags };
+        let rq = core.requests.insert(Request {
+            op: bio.op,
+            flags: flags.without(Flags::NOWAIT),
+            sector: bio.sector,
+            sectors: bio.sectors,
+            ioprio: bio.ioprio,
+            origin: bio.origin,
+            allocated_at: now,
+            issued_at: now,
+            state: RequestState::Allocated,
+            segments: core.limits.segments(bio.sectors),
+            first_bio: Some(id),
+            last_bio: Some(id),
+            no_merge: false,
+            started: false,
+            soft_barrier: false,
+            bound: false,
+            flush: sequence,
+            in_flush_data: false,
+            is_flush_command: false,
+            scheduler_tag: with.scheduler_tag,
+            driver_tag: with.driver_tag,
+            hctx: with.hctx,
+        });
+        let through_elevator = sequence.is_none() || self.flush_goes_through_elevator(rq);
+        if through_elevator && matches!(self.shape, ShapeState::Single(_)) {
+            self.bind(now, context, rq);
+        }
+        self.core.log_request(now, context, Action::GetRequest, rq);
+        let frame =
+            if self.holds_back(context, rq) { Frame::PlugAdd(rq) } else { Frame::Insert(rq) };
+        self.core.context(context).stack.push(frame);
+    }
+
+    /// Whether a new request goes to the task's plug. Flush requests of blk-mq do not wait
+    /// (spec 9.8 rule 5).
+    fn holds_back(&mut self, context: ContextId, rq: RequestId) -> bool {
+        let is_flush = self.core.requests[rq].flush.is_some();
+        let may_wait = matches!(self.shape, ShapeState::Single(_)) || !is_flush;
+        may_wait && self.task_plug().is_some() && self.core.context(context).plug.is_active()
+    }
+
+    pub(super) fn plug_add_step(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        rq: RequestId,
+    ) -> Work {
+        let rules = self.task_plug().expect("only task plugs are added to");
+        let queues = self.hardware_queues();
+        let core = &mut self.core;
+        let plug = &core.contexts[context.0 as usize].plug;
+        if plug.is_full(&rules, &core.requests, queues) {
+            let stack = &mut core.contexts[context.0 as usize].stack;
+            stack.push(Frame::PlugAdd(rq));
+            stack.push(Frame::FlushPlug(PlugFlush::Explicit));
+            return Work::Housekeeping;
+        }
+        if plug.requests.is_empty() {
+            core.log_note(now, context, Action::Plug);
+        }
+        core.contexts[context.0 as usize].plug.requests.push(rq);
+        Work::Housekeeping
+    }
+
+    /// Takes the plug's list; the requests are inserted one by one by the next frame.
+    pub(super) fn flush_plug_step(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        why: PlugFlush,
+    ) -> Work {
+        let sorts = self.task_plug().is_some_and(|rules| rules.sorts);
+        let is_multi = matches!(self.shape, ShapeState::Multi(_));
+        let core = &mut self.core;
+        let state = &mut core.contexts[context.0 as usize];
+        assert!(state.flushing.is_empty(), "a plug is flushed while its last list is inserted");
+        if sorts {
+            sort_for_flush(&mut state.plug.requests, &core.requests);
+        }
+        let depth = state.plug.requests.len() as u32;
+        state.flushing.extend(state.plug.requests.drain(..));
+        if depth > 0 {
+            state.stack.push(Frame::Flushing { why, depth });
+            if is_multi {
+                core.log_note(now, context, unplug_action(why, depth));
+            }
+        }
+        Work::Housekeeping
+    }
+
+    /// Inserts the next request of a flushed plug; after the last one the queue is run.
+    pub(super) fn flushing_step(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        why: PlugFlush,
+        depth: u32,
+    ) -> Work {
+        let Some(rq) = self.core.context(context).flushing.pop_front() else {
+            self.run_after_flush(now, context, why, depth);
+            return Work::Housekeeping;
+        };
+        self.core.context(context).stack.push(Frame::Flushing { why, depth });
+        match &self.shape {
+            ShapeState::Single(_) => self.insert(now, context, rq, true),
+            ShapeState::Multi(_) => self.insert_from_plug(now, context, rq, why),
+        }
+        Work::Insert
+    }
+
+    fn run_after_flush(&mut self, now: Instant, context: ContextId, why: PlugFlush, depth: u32) {
+        if matches!(self.shape, ShapeState::Single(_)) {
+            self.core.log_note(now, context, unplug_action(why, depth));
+        }
+        let cpu = self.core.context(context).cpu;
+        match why {
+            PlugFlush::Explicit => self.push_hctx_run(context, cpu),
+            PlugFlush::Blocks => self.request_worker(),
+        }
+    }
+
+    /// A request without a plug: inserted at once, and the queue is run.
+    pub(super) fn insert_step(&mut self, now: Instant, context: ContextId, rq: RequestId) -> Work {
+        match &self.shape {
+            ShapeState::Single(_) => self.insert_unplugged_single(now, context, rq),
+            ShapeState::Multi(_) => self.insert_unplugged_multi(now, context, rq),
+        }
+        Work::Insert
+    }
+
+    /// Gives a request to the flush machinery or the scheduler; `merge`: it may be absorbed.
+    pub(super) fn insert(&mut self, now: Instant, context: ContextId, rq: RequestId, merge: bool) {
+        if self.core.requests[rq].flush.is_some() && !self.flush_goes_through_elevator(rq) {
+            self.insert_flush(now, rq);
+        } else {
+            self.insert_into_scheduler(now, context, rq, InsertAt::Sorted, merge);
+        }
+    }
+
+    /// Whether a request with a flush sequence starts with plain data that recent kernels give to
+    /// the scheduler (spec 9.8 rule 2).
+    pub(super) fn flush_goes_through_elevator(&self, rq: RequestId) -> bool {
+        let sequence = self.core.requests[rq].flush;
+        sequence.is_some_and(|sequence| sequence.data && !sequence.before)
+            && self.core.kernel.flush_data == FlushData::ThroughElevator
+    }
+
+    /// The rules of task plugs, if this kernel has them.
+    pub(super) fn task_plug(&self) -> Option<TaskPlug> {
+        match &self.shape {
+            ShapeState::Single(single) => match single.rules().plugging {
+                Plugging::Task(rules) => Some(rules),
+                Plugging::Device { .. } => None,
+            },
+            ShapeState::Multi(multi) => Some(multi.rules().plug),
+        }
+    }
+
+    fn hardware_queues(&self) -> usize {
+        match &self.shape {
+            ShapeState::Single(_) => 1,
+            ShapeState::Multi(multi) => multi.hctx_count(),
+        }
+    }
+
+    fn join_waiters(&mut self, context: ContextId, id: BioId) {
+        let bio = self.core.bios[id].bio;
+        match &mut self.shape {
+            ShapeState::Single(single) => single.join_waiters(context, &bio),
+            ShapeState::Multi(multi) => multi.join_waiters(context, &bio),
+        }
+    }
+
+    fn resumed(&mut self, now: Instant, context: ContextId) {
+        if matches!(self.shape, ShapeState::Single(_)) {
+            self.start_batch(now, context);
+        }
+    }
+}
+
+fn unplug_action(why: PlugFlush, depth: u32) -> Action {
+    match why {
+        PlugFlush::Explicit => Action::Unplug { depth },
+        PlugFlush::Blocks => Action::TimerUnplug { depth },
+    }
+}

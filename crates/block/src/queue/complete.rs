@@ -1,0 +1,322 @@
+//! Completions, requeues, the flush machinery, and telling submitters (spec 0.3 step 8, 0.4 step 6,
+//! 9.5, 9.8).
+
+use super::context::Frame;
+use super::{Output, RequestQueue, ShapeState, Work};
+use crate::bio::{BioId, ContextId, Flags, Op};
+use crate::command::Tag;
+use crate::event::{Action, Event};
+use crate::flush::{FlushMachine, FlushStep};
+use crate::request::{Request, RequestId, RequestState};
+use crate::scheduler::{InsertAt, Placement};
+use base::{Duration, Instant, Sector, Sectors};
+
+/// A queue whose device refused a request is run again after this time (spec 9.5, 9.7 rule 5).
+const RETRY: Duration = Duration::from_millis(3);
+
+impl RequestQueue {
+    pub(super) fn complete_step(&mut self, now: Instant, context: ContextId, tag: Tag) -> Work {
+        self.push_run_after_completion(context);
+        let rq = self.take_from_driver(tag);
+        self.core.in_flight -= 1;
+        let issued = self.core.requests[rq].issued_at;
+        self.core.log_request(now, context, Action::Complete { issued }, rq);
+        if self.core.requests[rq].is_flush_command {
+            self.flush_command_done(now, context, rq);
+        } else if self.core.requests[rq].flush.is_some() {
+            self.flush_data_done(now, context, rq);
+        } else {
+            self.tell_completed(now, context, rq);
+            self.end_request(now, context, rq);
+        }
+        self.restart_hardware_queues();
+        Work::Complete
+    }
+
+    /// The single queue is run by the completion itself, before submitters are told (spec 9.5);
+    /// blk-mq is run by a worker, if a hardware queue is marked.
+    fn push_run_after_completion(&mut self, context: ContextId) {
+        if matches!(self.shape, ShapeState::Single(_)) {
+            self.remove_device_plug();
+            self.core.context(context).stack.push(Frame::RunSingle);
+        }
+    }
+
+    fn take_from_driver(&mut self, tag: Tag) -> RequestId {
+        match &self.shape {
+            ShapeState::Single(_) => self.take_from_single(tag),
+            ShapeState::Multi(_) => self.take_from_multi(tag),
+        }
+    }
+
+    fn tell_completed(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+        if self.core.requests[rq].bound {
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.completed(cx, rq));
+            self.settle(now, context);
+        }
+    }
+
+    /// The request is done: its bios are delivered, after the run of the single queue.
+    fn end_request(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+        let request = &mut self.core.requests[rq];
+        let first = request.first_bio.take().expect("a request has bios");
+        let issued_at = request.issued_at;
+        request.last_bio = None;
+        let deliver = Frame::Deliver { first, issued_at };
+        let stack = &mut self.core.context(context).stack;
+        // Below the run that was pushed first, so that it comes after it.
+        let below_run = match stack.last() {
+            Some(Frame::RunSingle) => stack.len() - 1,
+            _ => stack.len(),
+        };
+        stack.insert(below_run, deliver);
+        self.free_request(now, context, rq);
+    }
+
+    /// Tells the submitters of a chain of bios.
+    pub(super) fn deliver_step(&mut self, now: Instant, first: BioId, issued_at: Instant) -> Work {
+        let mut next = Some(first);
+        while let Some(id) = next {
+            let record = &mut self.core.bios[id];
+            next = record.next;
+            record.issued_at = issued_at;
+            match record.parent {
+                None => self.bio_done(now, id),
+                Some(whole) => {
+                    self.core.bios.remove(id);
+                    let record = &mut self.core.bios[whole];
+                    record.parts_left -= 1;
+                    record.issued_at = record.issued_at.max(issued_at);
+                    if record.parts_left == 0 {
+                        self.bio_done(now, whole);
+                    }
+                }
+            }
+        }
+        Work::Deliver
+    }
+
+    fn bio_done(&mut self, now: Instant, id: BioId) {
+        let record = self.core.bios.remove(id);
+        let bio = record.bio;
+        let (queued, issued) = (record.queued_at, record.issued_at);
+        self.core.log.push(|| Event {
+            at: now,
+            action: Action::BioDone { queued, issued },
+            context: bio.origin.context,
+            cpu: bio.origin.cpu,
+            op: bio.op,
+            flags: bio.flags,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            bio: Some(id),
+            request: None,
+            token: bio.token,
+        });
+        let output = Output::BioDone { token: bio.token, context: bio.origin.context };
+        self.core.outputs.push_back(output);
+    }
+
+    pub(super) fn requeue_step(&mut self, now: Instant, context: ContextId, tag: Tag) -> Work {
+        let rq = self.take_from_driver(tag);
+        self.core.in_flight -= 1;
+        self.core.log_request(now, context, Action::Requeue, rq);
+        match &self.shape {
+            ShapeState::Single(_) => self.requeue_single(now, context, rq),
+            ShapeState::Multi(_) => self.requeue_multi(now, context, rq),
+        }
+        Work::Housekeeping
+    }
+
+    fn requeue_single(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+        if self.core.requests[rq].bound {
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.deactivated(cx, rq));
+            self.settle(now, context);
+        }
+        let request = &mut self.core.requests[rq];
+        request.started = false;
+        request.soft_barrier = true;
+        self.core.guard.requeue_bypassing(request);
+        self.core.log_request(now, context, Action::Insert, rq);
+        self.place_front(rq);
+        self.core.outputs.push_back(Output::RunWorker { after: RETRY });
+    }
+
+    fn requeue_multi(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+        let was_bound = self.core.requests[rq].bound;
+        if was_bound {
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.requeued(cx, rq));
+            self.settle(now, context);
+            let request = &mut self.core.requests[rq];
+            request.bound = false;
+            request.started = false;
+            self.core.guard.requeue(request);
+            self.insert_into_scheduler(now, context, rq, InsertAt::Head, false);
+        } else {
+            let request = &mut self.core.requests[rq];
+            request.started = false;
+            self.core.guard.requeue_bypassing(request);
+            self.place_front(rq);
+        }
+        self.request_worker();
+    }
+
+    /// A request goes before everything else that waits outside the scheduler.
+    fn place_front(&mut self, rq: RequestId) {
+        match &mut self.shape {
+            ShapeState::Single(single) => single.place_front(rq),
+            ShapeState::Multi(multi) => multi.place_front(&self.core.requests, rq),
+        }
+    }
+
+    /// A request begins its way through the flush machinery.
+    pub(super) fn insert_flush(&mut self, now: Instant, rq: RequestId) {
+        let sequence = self.core.requests[rq].flush.expect("a flush sequence");
+        self.core.requests[rq].state = RequestState::Dispatched;
+        match sequence.next() {
+            Some(FlushStep::Before) => self.flush_of(rq).wait(now, rq),
+            Some(FlushStep::Data) if sequence.after => {
+                self.core.requests[rq].in_flush_data = true;
+                self.flush_of(rq).data_in_flight += 1;
+                self.place_front(rq);
+            }
+            Some(FlushStep::Data) => match &mut self.shape {
+                ShapeState::Single(single) => {
+                    single.place(&self.core.requests, rq, Placement::Tail);
+                }
+                ShapeState::Multi(multi) => multi.append(&self.core.requests, rq),
+            },
+            _ => unreachable!("a sequence without steps is not built: {sequence:?}"),
+        }
+        self.kick_flush(now, rq);
+    }
+
+    /// The data of a flush sequence is on the device.
+    fn flush_data_done(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+        let request = &mut self.core.requests[rq];
+        let through_elevator = request.bound;
+        let counted = core::mem::take(&mut request.in_flush_data);
+        let sequence = request.flush.as_mut().expect("a flush sequence");
+        sequence.advance();
+        let next = sequence.next();
+        if counted {
+            self.flush_of(rq).data_in_flight -= 1;
+        }
+        if through_elevator {
+            self.tell_completed(now, context, rq);
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.finished(cx, rq));
+            self.settle(now, context);
+            self.core.requests[rq].bound = false;
+        }
+        match next {
+            Some(FlushStep::After) => {
+                self.core.requests[rq].state = RequestState::Dispatched;
+                self.flush_of(rq).wait(now, rq);
+            }
+            None => {
+                self.kick_flush(now, rq);
+                self.end_request(now, context, rq);
+                return;
+            }
+            Some(step) => unreachable!("{step:?} does not follow data"),
+        }
+        self.kick_flush(now, rq);
+    }
+
+    /// A flush command is done: everybody it served advances together.
+    fn flush_command_done(&mut self, now: Instant, context: ContextId, command: RequestId) {
+        let machine = self.flush_of(command);
+        assert_eq!(machine.command.take(), Some(command), "another flush was under way");
+        let served = core::mem::take(&mut machine.running);
+        for rq in served.iter().copied() {
+            let request = &mut self.core.requests[rq];
+            let sequence = request.flush.as_mut().expect("a flush sequence");
+            sequence.advance();
+            match sequence.next() {
+                Some(FlushStep::Data) => {
+                    request.in_flush_data = true;
+                    self.flush_of(rq).data_in_flight += 1;
+                    self.place_front(rq);
+                }
+                None => {
+                    let issued = self.core.requests[command].issued_at;
+                    self.core.requests[rq].issued_at = issued;
+                    self.core.log_request(now, context, Action::Complete { issued }, rq);
+                    self.end_request(now, context, rq);
+                }
+                Some(step) => unreachable!("{step:?} does not follow a flush"),
+            }
+        }
+        let mut served = served;
+        served.clear();
+        self.flush_of(command).running = served;
+        self.kick_flush(now, command);
+        self.core.requests.remove(command);
+        self.mark_for_run();
+    }
+
+    /// Issues a flush command if one is due.
+    fn kick_flush(&mut self, now: Instant, near: RequestId) {
+        let waits = self.flush_waits_for_data();
+        if !self.flush_of(near).should_start(now, waits) {
+            return;
+        }
+        let first = self.flush_of(near).pending[0];
+        let (origin, ioprio, hctx) = {
+            let request = &self.core.requests[first];
+            (request.origin, request.ioprio, request.hctx)
+        };
+        let command = self.core.requests.insert(Request {
+            op: Op::Write,
+            flags: Flags::PREFLUSH.with(Flags::SYNC),
+            sector: Sector(0),
+            sectors: Sectors(0),
+            ioprio,
+            origin,
+            allocated_at: now,
+            issued_at: now,
+            state: RequestState::Dispatched,
+            segments: 0,
+            first_bio: None,
+            last_bio: None,
+            no_merge: true,
+            started: false,
+            soft_barrier: false,
+            bound: false,
+            flush: None,
+            in_flush_data: false,
+            is_flush_command: true,
+            scheduler_tag: None,
+            driver_tag: None,
+            hctx,
+        });
+        self.flush_of(near).start(command);
+        match &mut self.shape {
+            ShapeState::Single(single) => single.append(command),
+            ShapeState::Multi(multi) => multi.append_flush(&mut self.core, command, first),
+        }
+        self.mark_for_run();
+    }
+
+    fn flush_waits_for_data(&self) -> bool {
+        match &self.shape {
+            ShapeState::Single(_) => true,
+            ShapeState::Multi(multi) => multi.rules().flush_waits || self.scheduler.is_none(),
+        }
+    }
+
+    fn flush_of(&mut self, rq: RequestId) -> &mut FlushMachine {
+        match &mut self.shape {
+            ShapeState::Single(single) => &mut single.flush,
+            ShapeState::Multi(multi) => multi.flush_of(self.core.requests[rq].hctx),
+        }
+    }
+
+    /// The flush machinery put something into a list: blk-mq lets a worker run it, the single queue
+    /// is run by whoever is at work anyway.
+    fn mark_for_run(&mut self) {
+        if matches!(self.shape, ShapeState::Multi(_)) {
+            self.request_worker();
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Between the queue and the scheduler: insertion, joining of requests, and what the scheduler lets
+//! go (spec 9.3 rules 4 to 9).
+
+use super::{RequestQueue, ShapeState};
+use crate::bio::{Bio, ContextId};
+use crate::event::Action;
+use crate::kernel::Shape;
+use crate::merge::may_join;
+use crate::request::{RequestId, RequestState};
+use crate::scheduler::{InsertAt, Merge};
+use base::Instant;
+
+impl RequestQueue {
+    /// Gives a request to the scheduler, unless a queued one absorbs it.
+    pub(super) fn insert_into_scheduler(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        rq: RequestId,
+        at: InsertAt,
+        merge: bool,
+    ) {
+        let is_single = self.shape.shape() == Shape::Single;
+        if is_single {
+            self.core.log_request(now, context, Action::Insert, rq);
+        } else {
+            self.bind(now, context, rq);
+        }
+        if merge && self.absorb_at_insertion(now, context, rq) {
+            return;
+        }
+        if !is_single {
+            self.core.log_request(now, context, Action::Insert, rq);
+        }
+        let request = &mut self.core.requests[rq];
+        self.core.guard.insert(request);
+        if at == InsertAt::Sorted && request.is_mergeable() {
+            let end = request.end();
+            self.core.merge.insert(rq, end);
+        }
+        self.with_scheduler(now, context, |scheduler, cx| scheduler.insert(cx, rq, at));
+        self.settle(now, context);
+    }
+
+    /// The scheduler takes note of whose request this is.
+    pub(super) fn bind(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+        let bound = self.with_scheduler(now, context, |scheduler, cx| scheduler.bind(cx, rq));
+        self.core.requests[rq].bound = bound.is_some();
+        self.settle(now, context);
+    }
+
+    /// Appends an arriving request to a queued one, and that perhaps to another (rule 5).
+    fn absorb_at_insertion(&mut self, now: Instant, context: ContextId, rq: RequestId) -> bool {
+        let nomerges = self.core.limits.nomerges;
+        if nomerges == 2 || !self.core.requests[rq].is_mergeable() {
+            return false;
+        }
+        if let Some(last) = self.core.merge.last_merge()
+            && self.join(now, context, last, rq)
+        {
+            return true;
+        }
+        if nomerges == 1 {
+            return false;
+        }
+        let mut absorbed = false;
+        let mut newcomer = rq;
+        loop {
+            let position = self.core.requests[newcomer].sector;
+            let Some(found) = self.core.merge.ending_at(&self.core.requests, position) else {
+                return absorbed;
+            };
+            if !self.join(now, context, found, newcomer) {
+                return absorbed;
+            }
+            absorbed = true;
+            newcomer = found;
+        }
+    }
+
+    /// After a bio was merged into `rq`: perhaps it now touches its neighbour (rule 4).
+    pub(super) fn bio_merged(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        rq: RequestId,
+        bio: &Bio,
+        merge: Merge,
+    ) {
+        let neighbour = self.with_scheduler(now, context, |scheduler, cx| match merge {
+            Merge::Back => scheduler.latter(cx, rq),
+            Merge::Front => scheduler.former(cx, rq),
+        });
+        let joined = match (neighbour.flatten(), merge) {
+            (Some(next), Merge::Back) => self.join(now, context, rq, next),
+            (Some(former), Merge::Front) => self.join(now, context, former, rq),
+            (None, _) => false,
+        };
+        if !joined {
+            self.with_scheduler(now, context, |scheduler, cx| {
+                scheduler.bio_merged(cx, rq, bio, merge);
+            });
+            self.settle(now, context);
+            let end = self.core.requests[rq].end();
+            self.core.merge.reposition(rq, end);
+            if self.core.requests[rq].is_mergeable() {
+                self.core.merge.set_last_merge(rq);
+            }
+        }
+    }
+
+    /// Appends `next` to `rq`, if everybody agrees; `next` disappears.
+    fn join(&mut self, now: Instant, context: ContextId, rq: RequestId, next: RequestId) -> bool {
+        let core = &self.core;
+        let (first, second) = (&core.requests[rq], &core.requests[next]);
+        if rq == next || !may_join(core.kernel, &core.limits, first, second) {
+            return false;
+        }
+        let allowed = self.with_scheduler(now, context, |scheduler, cx| {
+            scheduler.allow_request_merge(cx, rq, next)
+        });
+        if allowed != Some(true) {
+            return false;
+        }
+        self.with_scheduler(now, context, |scheduler, cx| scheduler.requests_merged(cx, rq, next));
+        self.settle(now, context);
+        if self.core.requests[next].state == RequestState::Inserted {
+            self.core.guard.merge(&self.core.requests[next]);
+        }
+        self.core.merge.remove(next);
+        self.append(rq, next);
+        let end = self.core.requests[rq].end();
+        self.core.merge.reposition(rq, end);
+        self.core.merge.set_last_merge(rq);
+        self.core.log_request(now, context, Action::Join { into: rq }, next);
+        self.free_request(now, context, next);
+        true
+    }
+
+    /// Moves the bios of `next` to the end of `rq`.
+    fn append(&mut self, rq: RequestId, next: RequestId) {
+        let core = &mut self.core;
+        let second = &core.requests[next];
+        let (sectors, segments, ioprio) = (second.sectors, second.segments, second.ioprio);
+        let (first_bio, last_bio) = (second.first_bio, second.last_bio);
+        let allocated_at = second.allocated_at;
+        let request = &mut core.requests[rq];
+        let last = request.last_bio.expect("a request has bios");
+        request.sectors += sectors;
+        request.segments += segments;
+        request.last_bio = last_bio;
+        // The earlier start time is inherited (spec 9.3 rule 4).
+        request.allocated_at = request.allocated_at.min(allocated_at);
+        if request.ioprio != ioprio {
+            request.ioprio = request.ioprio.better(ioprio);
+        }
+        core.bios[last].next = first_bio;
+        core.requests[next].first_bio = None;
+        core.requests[next].last_bio = None;
+    }
+
+    /// Takes over what the scheduler let go during its last hook.
+    pub(super) fn take_issued(&mut self, now: Instant, context: ContextId) {
+        if self.core.wishes.issued.is_empty() {
+            return;
+        }
+        let mut issued = core::mem::take(&mut self.core.wishes.issued);
+        for (rq, placement, reason) in issued.drain(..) {
+            self.core.guard.issue(&mut self.core.requests[rq]);
+            self.core.merge.remove(rq);
+            self.core.log_request(now, context, Action::Dispatch(reason), rq);
+            match &mut self.shape {
+                ShapeState::Single(single) => single.place(&self.core.requests, rq, placement),
+                ShapeState::Multi(_) => self.core.context(context).collected.push_back(rq),
+            }
+        }
+        self.core.wishes.issued = issued;
+    }
+
+    /// A request is gone: the scheduler forgets it, and what it occupied is given back.
+    pub(super) fn free_request(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+        if self.core.requests[rq].bound {
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.finished(cx, rq));
+            self.settle(now, context);
+        }
+        let request = self.core.requests.remove(rq);
+        assert!(request.first_bio.is_none(), "a freed request still has bios");
+        match &mut self.shape {
+            ShapeState::Single(single) => single.release(&mut self.core, &request),
+            ShapeState::Multi(multi) => multi.release(&mut self.core, &request),
+        }
+        self.core.wake_all();
+    }
+}

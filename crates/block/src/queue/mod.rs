@@ -1,0 +1,650 @@
+//! The request queue: bios and completions go in, commands and wake-ups come out.
+//!
+//! Code of the block layer always runs in the context of somebody: a task that submits, an
+//! interrupt, a kernel worker. What such a context has still to do is a stack of frames, and
+//! [`RequestQueue::step`] does the next atomic piece of it. So whoever drives the queue can charge
+//! a core for each piece ([`RequestQueue::next_work`] tells which kind comes next), let pieces of
+//! different contexts interleave, and put a context to sleep in the middle. Who does not care calls
+//! [`RequestQueue::finish`].
+//!
+//! Outputs are values, acted upon by the caller after the step: a scheduler can never re-enter the
+//! queue.
+
+mod allocate;
+mod complete;
+mod context;
+mod elevator;
+mod guard;
+mod multi;
+mod settings;
+mod single;
+mod submit;
+
+use crate::bio::{Bio, BioId, BioRecord, CgroupId, ContextId, Flags, IoContextId, Op};
+use crate::command::{Command, Facts, Tag};
+use crate::event::{Action, Event, EventLog};
+use crate::input::{Input, Recorder};
+use crate::kernel::{Kernel, Shape};
+use crate::limits::Limits;
+use crate::merge::MergeIndex;
+use crate::request::{Request, RequestId};
+use crate::scheduler::{Cgroup, Cx, IoContext, RunQueue, Scheduler, Wishes};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+use base::{Arena, Duration, Instant, Sector, Sectors};
+use context::{Context, Frame};
+use guard::Guard;
+use multi::Multi;
+use single::Single;
+
+/// What is attached to a queue: one of the two shapes, with or without a scheduler.
+pub struct Attach {
+    /// The shape of the block layer.
+    pub shape: Shape,
+    /// The scheduler; `None` only for blk-mq.
+    pub scheduler: Option<Box<dyn Scheduler>>,
+}
+
+impl Attach {
+    /// A scheduler in the shape it lives in.
+    pub fn scheduler(scheduler: Box<dyn Scheduler>) -> Attach {
+        Attach { shape: scheduler.about().shape, scheduler: Some(scheduler) }
+    }
+
+    /// blk-mq without a scheduler.
+    pub fn none() -> Attach {
+        Attach { shape: Shape::Multi, scheduler: None }
+    }
+}
+
+/// The kind of an atomic piece of work, for whoever charges processor time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Work {
+    /// A bio enters: split, plug merge, look-up of merge candidates.
+    Bio,
+    /// A request is allocated and built.
+    Allocate,
+    /// A request is given to the scheduler (or to a software queue).
+    Insert,
+    /// The scheduler is asked for requests.
+    Dispatch,
+    /// The driver gives a command to the device.
+    Issue,
+    /// A command has finished.
+    Complete,
+    /// Submitters are told.
+    Deliver,
+    /// Book-keeping that costs nothing worth charging.
+    Housekeeping,
+}
+
+impl Work {
+    /// Whether the piece runs under the scheduler's lock (the queue lock of the single queue).
+    pub const fn takes_lock(self) -> bool {
+        matches!(self, Work::Bio | Work::Insert | Work::Dispatch | Work::Complete)
+    }
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A piece of work; there may be more.
+    Did(Work),
+    /// Nothing: the context sleeps until [`Output::Wake`] names it.
+    Asleep,
+    /// Nothing: the context has nothing left to do.
+    Idle,
+}
+
+/// What the queue wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Give this command to the device.
+    Issue(Command),
+    /// Tell the submitter that its bio is done.
+    BioDone {
+        /// Its mark.
+        token: u64,
+        /// Who submitted it.
+        context: ContextId,
+    },
+    /// A NOWAIT bio was not accepted, because its submitter would have had to sleep.
+    WouldBlock {
+        /// Its mark.
+        token: u64,
+        /// Who submitted it.
+        context: ContextId,
+    },
+    /// This context need not sleep any more.
+    Wake(ContextId),
+    /// Let a kernel worker call [`RequestQueue::run`] after this time.
+    RunWorker {
+        /// Zero: as soon as a core is free.
+        after: Duration,
+    },
+}
+
+/// Why a plug is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlugFlush {
+    /// The task ends its plug.
+    Explicit,
+    /// The task is about to sleep; the plug stays in force. On kernels that plug devices this
+    /// unplugs the device.
+    Blocks,
+}
+
+/// The block layer of one disk.
+pub struct RequestQueue {
+    core: Core,
+    scheduler: Option<Box<dyn Scheduler>>,
+    shape: ShapeState,
+}
+
+#[expect(clippy::large_enum_variant, reason = "one per queue, never moved")]
+enum ShapeState {
+    Single(Single),
+    Multi(Multi),
+}
+
+/// Everything but the scheduler and the shape; grouped so that a scheduler can be called while
+/// this is borrowed.
+struct Core {
+    kernel: &'static Kernel,
+    limits: Limits,
+    cpus: u16,
+    requests: Arena<Request>,
+    bios: Arena<BioRecord>,
+    io_contexts: Vec<IoContext>,
+    cgroups: Vec<Cgroup>,
+    contexts: Vec<Context>,
+    merge: MergeIndex,
+    outputs: VecDeque<Output>,
+    wishes: Wishes,
+    log: EventLog,
+    guard: Guard,
+    recorder: Recorder,
+    /// Contexts that wait for a change of scheduler or depth to finish.
+    frozen: Vec<ContextId>,
+    change: Option<settings::Change>,
+    in_flight: u32,
+    woken: Vec<ContextId>,
+    paranoid: bool,
+}
+
+impl RequestQueue {
+    /// Attaches a device. Panics when the kernel does not have the shape.
+    pub fn new(
+        kernel: &'static Kernel,
+        facts: Facts,
+        attach: Attach,
+        cpus: u16,
+        log: EventLog,
+    ) -> RequestQueue {
+        let Attach { shape, scheduler } = attach;
+        assert!(kernel.has(shape), "Linux {} has no {shape:?} queue", kernel.version);
+        let limits = Limits::new(facts, kernel, shape, scheduler.is_some());
+        let core = Core {
+            kernel,
+            limits,
+            cpus: cpus.max(1),
+            requests: Arena::new(),
+            bios: Arena::new(),
+            io_contexts: Vec::new(),
+            cgroups: alloc::vec![Cgroup { path: String::from("/"), ..Cgroup::default() }],
+            contexts: Vec::new(),
+            merge: MergeIndex::default(),
+            outputs: VecDeque::new(),
+            wishes: Wishes::default(),
+            log,
+            guard: Guard::default(),
+            recorder: Recorder::default(),
+            frozen: Vec::new(),
+            change: None,
+            in_flight: 0,
+            woken: Vec::new(),
+            paranoid: false,
+        };
+        let shape = ShapeState::new(&core, shape, scheduler.is_some());
+        let mut queue = RequestQueue { core, scheduler, shape };
+        queue.announce_attached(Instant::ZERO);
+        queue
+    }
+
+    /// States what an io_context is; to be called before it is used and when it changes. When its
+    /// last task is gone the scheduler is told.
+    pub fn define_io_context(&mut self, id: IoContextId, value: IoContext) {
+        self.core.recorder.push(|| Input::IoContext(id, value));
+        let index = id.0 as usize;
+        if self.core.io_contexts.len() <= index {
+            self.core.io_contexts.resize(index + 1, IoContext::default());
+        }
+        self.core.io_contexts[index] = value;
+    }
+
+    /// States what a control group is; to be called before it is used and when it changes.
+    pub fn define_cgroup(&mut self, id: CgroupId, value: Cgroup) {
+        self.core.recorder.push(|| Input::Cgroup(id, value.clone()));
+        let index = id.0 as usize;
+        if self.core.cgroups.len() <= index {
+            self.core.cgroups.resize(index + 1, Cgroup::default());
+        }
+        self.core.cgroups[index] = value;
+    }
+
+    /// A task begins to hold requests back.
+    pub fn start_plug(&mut self, context: ContextId) {
+        self.core.recorder.push(|| Input::StartPlug(context));
+        self.core.context(context).plug.start();
+    }
+
+    /// A task submits a bio; the work is done by [`RequestQueue::step`].
+    pub fn submit(&mut self, now: Instant, bio: Bio) {
+        self.core.recorder.push(|| Input::Submit(now, bio));
+        let id = self.core.bios.insert(BioRecord {
+            bio,
+            queued_at: now,
+            issued_at: now,
+            next: None,
+            parent: None,
+            parts_left: 1,
+        });
+        let context = self.core.context(bio.origin.context);
+        context.cpu = bio.origin.cpu;
+        context.stack.push(Frame::Submit(id));
+    }
+
+    /// A task ends its plug, or is about to sleep.
+    pub fn finish_plug(&mut self, now: Instant, context: ContextId, cpu: u16, why: PlugFlush) {
+        self.core.recorder.push(|| Input::FinishPlug(now, context, cpu, why));
+        let state = self.core.context(context);
+        state.cpu = cpu;
+        if why == PlugFlush::Explicit && !state.plug.finish() {
+            return;
+        }
+        if !state.plug.requests.is_empty() {
+            state.stack.push(Frame::FlushPlug(why));
+        }
+        if self.is_device_plugged() {
+            self.core.context(context).stack.push(Frame::Unplug { by_timer: false });
+        }
+    }
+
+    /// The device finished a command; `context` is the interrupt's.
+    pub fn complete(&mut self, now: Instant, context: ContextId, cpu: u16, tag: Tag) {
+        self.core.recorder.push(|| Input::Complete(now, context, cpu, tag));
+        self.core.push_frame(context, cpu, Frame::Complete(tag));
+    }
+
+    /// A kernel worker runs the queue, as [`Output::RunWorker`] asked.
+    pub fn run(&mut self, now: Instant, context: ContextId, cpu: u16) {
+        self.core.recorder.push(|| Input::Run(now, context, cpu));
+        self.push_run(context, cpu);
+    }
+
+    /// The time of [`RequestQueue::next_timer`] has come.
+    pub fn timer(&mut self, now: Instant, context: ContextId, cpu: u16) {
+        self.core.recorder.push(|| Input::Timer(now, context, cpu));
+        self.core.push_frame(context, cpu, Frame::Timer);
+    }
+
+    /// The driver gives a command back that the device did not do.
+    pub fn requeue(&mut self, now: Instant, context: ContextId, cpu: u16, tag: Tag) {
+        self.core.recorder.push(|| Input::Requeue(now, context, cpu, tag));
+        self.core.push_frame(context, cpu, Frame::Requeue(tag));
+    }
+
+    /// When [`RequestQueue::timer`] is to be called, if at all.
+    pub fn next_timer(&self) -> Option<Instant> {
+        let scheduler = self.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer());
+        let unplug = match &self.shape {
+            ShapeState::Single(single) => single.unplug_at(),
+            ShapeState::Multi(_) => None,
+        };
+        [scheduler, unplug].into_iter().flatten().min()
+    }
+
+    /// What the next step of a context will do; `None` when it has nothing to do.
+    pub fn next_work(&self, context: ContextId) -> Option<Work> {
+        let state = self.core.contexts.get(context.0 as usize)?;
+        Some(self.work_of(state, *state.stack.last()?))
+    }
+
+    /// Does the next atomic piece of what a context has to do.
+    pub fn step(&mut self, now: Instant, context: ContextId) -> Step {
+        self.core.recorder.push(|| Input::Step(now, context));
+        let Some(state) = self.core.contexts.get_mut(context.0 as usize) else { return Step::Idle };
+        let Some(frame) = state.stack.pop() else { return Step::Idle };
+        if state.is_asleep() && matches!(frame, Frame::Allocate { .. }) {
+            state.stack.push(frame);
+            return Step::Asleep;
+        }
+        let work = self.do_frame(now, context, frame);
+        self.after_step(now);
+        Step::Did(work)
+    }
+
+    /// Does everything that a context has to do; false when it went to sleep on the way.
+    pub fn finish(&mut self, now: Instant, context: ContextId) -> bool {
+        loop {
+            match self.step(now, context) {
+                Step::Did(_) => {}
+                Step::Asleep => return false,
+                Step::Idle => return true,
+            }
+        }
+    }
+
+    /// The next thing the queue wants done.
+    pub fn pop_output(&mut self) -> Option<Output> {
+        self.core.outputs.pop_front()
+    }
+
+    /// The events since they were last cleared.
+    pub fn log(&mut self) -> &mut EventLog {
+        &mut self.core.log
+    }
+
+    /// The kernel whose rules hold.
+    pub fn kernel(&self) -> &'static Kernel {
+        self.core.kernel
+    }
+
+    /// Limits and facts.
+    pub fn limits(&self) -> &Limits {
+        &self.core.limits
+    }
+
+    /// A request that is alive.
+    pub fn request(&self, rq: RequestId) -> Option<&Request> {
+        self.core.requests.get(rq)
+    }
+
+    /// Requests that are alive, wherever they are.
+    pub fn allocated(&self) -> usize {
+        self.core.requests.len()
+    }
+
+    /// Commands with the device.
+    pub fn in_flight(&self) -> u32 {
+        self.core.in_flight
+    }
+
+    /// Requests with the scheduler.
+    pub fn queued(&self) -> u32 {
+        self.scheduler.as_ref().map_or(0, |scheduler| scheduler.queued())
+    }
+
+    /// Starts to record inputs; to be called before the first one.
+    pub fn record_inputs(&mut self) {
+        self.core.recorder.start();
+    }
+
+    /// The inputs recorded since [`RequestQueue::record_inputs`].
+    pub fn take_inputs(&mut self) -> Vec<Input> {
+        self.core.recorder.take()
+    }
+
+    /// Has the scheduler check all its invariants after every step.
+    pub fn set_paranoid(&mut self, paranoid: bool) {
+        self.core.paranoid = paranoid;
+    }
+
+    /// A line or two about the scheduler's inner state.
+    pub fn describe_scheduler(&mut self, now: Instant) -> String {
+        self.with_scheduler(now, ContextId(0), |scheduler, cx| scheduler.describe(cx))
+            .unwrap_or_default()
+    }
+
+    /// Asserts that nothing is left: to be called when a run has ended and everything is done.
+    pub fn assert_drained(&self) {
+        assert!(self.core.requests.is_empty(), "requests are left: {}", self.core.requests.len());
+        assert!(self.core.bios.is_empty(), "bios are left: {}", self.core.bios.len());
+        self.core.guard.assert_balanced();
+    }
+
+    fn do_frame(&mut self, now: Instant, context: ContextId, frame: Frame) -> Work {
+        match frame {
+            Frame::Submit(bio) => self.submit_step(now, context, bio),
+            Frame::Allocate { bio, attempt } => self.allocate_step(now, context, bio, attempt),
+            Frame::PlugAdd(rq) => self.plug_add_step(now, context, rq),
+            Frame::Insert(rq) => self.insert_step(now, context, rq),
+            Frame::FlushPlug(why) => self.flush_plug_step(now, context, why),
+            Frame::Flushing { why, depth } => self.flushing_step(now, context, why, depth),
+            Frame::Unplug { by_timer } => self.unplug_step(now, context, by_timer),
+            Frame::RunSingle => self.run_single_step(now, context),
+            Frame::RunMulti(run) => self.run_multi_step(now, context, run),
+            Frame::DirectIssue(rq) => self.direct_issue_step(now, context, rq),
+            Frame::Complete(tag) => self.complete_step(now, context, tag),
+            Frame::Requeue(tag) => self.requeue_step(now, context, tag),
+            Frame::Deliver { first, issued_at } => self.deliver_step(now, first, issued_at),
+            Frame::Timer => self.timer_step(now, context),
+        }
+    }
+
+    fn work_of(&self, state: &Context, frame: Frame) -> Work {
+        match frame {
+            Frame::Submit(_) => Work::Bio,
+            Frame::Allocate { .. } => Work::Allocate,
+            Frame::Insert(_) | Frame::Flushing { .. } => Work::Insert,
+            Frame::DirectIssue(_) => Work::Issue,
+            Frame::RunSingle => self.single_run_work(),
+            Frame::RunMulti(run) => run.work(state),
+            Frame::Complete(_) => Work::Complete,
+            Frame::Deliver { .. } => Work::Deliver,
+            Frame::PlugAdd(_)
+            | Frame::FlushPlug(_)
+            | Frame::Unplug { .. }
+            | Frame::Requeue(_)
+            | Frame::Timer => Work::Housekeeping,
+        }
+    }
+
+    fn after_step(&mut self, now: Instant) {
+        self.finish_change(now);
+        if self.core.paranoid {
+            self.with_scheduler(now, ContextId(0), |scheduler, cx| scheduler.check(cx));
+        }
+    }
+
+    fn timer_step(&mut self, now: Instant, context: ContextId) -> Work {
+        if self.unplug_is_due(now) {
+            self.core.context(context).stack.push(Frame::Unplug { by_timer: true });
+        }
+        let due = self.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer());
+        if due.is_some_and(|due| due <= now) {
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.timer(cx));
+            self.settle(now, context);
+        }
+        Work::Housekeeping
+    }
+
+    /// Calls the scheduler, if there is one.
+    fn with_scheduler<R>(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        let scheduler = self.scheduler.as_deref_mut()?;
+        let core = &mut self.core;
+        let cpu = core.contexts.get(context.0 as usize).map_or(0, |state| state.cpu);
+        let mut cx = Cx {
+            now,
+            kernel: core.kernel,
+            limits: &core.limits,
+            context,
+            cpu,
+            requests: &core.requests,
+            io_contexts: &core.io_contexts,
+            cgroups: &core.cgroups,
+            wishes: &mut core.wishes,
+            log: &mut core.log,
+        };
+        Some(call(scheduler, &mut cx))
+    }
+
+    /// Acts on what the scheduler asked for during its last hook.
+    fn settle(&mut self, now: Instant, context: ContextId) {
+        self.take_issued(now, context);
+        match self.core.wishes.run.take() {
+            Some(RunQueue::Now) => {
+                self.remove_device_plug();
+                let cpu = self.core.context(context).cpu;
+                self.push_hctx_run(context, cpu);
+            }
+            Some(RunQueue::Async) => self.request_worker(),
+            None => {}
+        }
+    }
+
+    /// Pushes the frames that run the queue in this context.
+    fn push_run(&mut self, context: ContextId, cpu: u16) {
+        match &mut self.shape {
+            ShapeState::Single(_) => self.core.push_frame(context, cpu, Frame::RunSingle),
+            ShapeState::Multi(multi) => multi.push_wanted_runs(&mut self.core, context, cpu),
+        }
+    }
+
+    /// Asks for a run by a kernel worker.
+    fn request_worker(&mut self) {
+        if let ShapeState::Multi(multi) = &mut self.shape {
+            multi.want_all();
+        }
+        self.core.outputs.push_back(Output::RunWorker { after: Duration::ZERO });
+    }
+}
+
+impl ShapeState {
+    fn new(core: &Core, shape: Shape, has_scheduler: bool) -> ShapeState {
+        match shape {
+            Shape::Single => {
+                let rules = core.kernel.single.expect("the kernel has this shape");
+                ShapeState::Single(Single::new(rules, &core.limits))
+            }
+            Shape::Multi => {
+                let rules = core.kernel.multi.expect("the kernel has this shape");
+                ShapeState::Multi(Multi::new(rules, &core.limits, core.cpus, has_scheduler))
+            }
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        match self {
+            ShapeState::Single(_) => Shape::Single,
+            ShapeState::Multi(_) => Shape::Multi,
+        }
+    }
+}
+
+impl Core {
+    /// The state of a context, made when it is first named.
+    fn context(&mut self, id: ContextId) -> &mut Context {
+        let index = id.0 as usize;
+        if index >= self.contexts.len() {
+            self.contexts.resize_with(index + 1, Context::default);
+        }
+        &mut self.contexts[index]
+    }
+
+    fn push_frame(&mut self, context: ContextId, cpu: u16, frame: Frame) {
+        let state = self.context(context);
+        state.cpu = cpu;
+        state.stack.push(frame);
+    }
+
+    /// Tells everybody in `woken` that they may go on.
+    fn wake_all(&mut self) {
+        for index in 0..self.woken.len() {
+            let context = self.woken[index];
+            self.contexts[context.0 as usize].wake();
+            self.outputs.push_back(Output::Wake(context));
+        }
+        self.woken.clear();
+    }
+
+    /// Writes an event about a request.
+    #[inline]
+    fn log_request(&mut self, at: Instant, context: ContextId, action: Action, rq: RequestId) {
+        if !self.log.is_on() {
+            return;
+        }
+        let request = &self.requests[rq];
+        let (op, flags, sector, sectors) =
+            (request.op, request.flags, request.sector, request.sectors);
+        let cpu = self.contexts.get(context.0 as usize).map_or(0, |state| state.cpu);
+        let request = Some(rq);
+        self.log.push(|| Event {
+            at,
+            action,
+            context,
+            cpu,
+            op,
+            flags,
+            sector,
+            sectors,
+            bio: None,
+            request,
+            token: 0,
+        });
+    }
+
+    /// Writes an event about a bio, and perhaps the request it went into.
+    #[inline]
+    fn log_bio(&mut self, at: Instant, action: Action, id: BioId, request: Option<RequestId>) {
+        if !self.log.is_on() {
+            return;
+        }
+        let bio = &self.bios[id].bio;
+        let (context, cpu, op, flags, sector, sectors, token) = (
+            bio.origin.context,
+            bio.origin.cpu,
+            bio.op,
+            bio.flags,
+            bio.sector,
+            bio.sectors,
+            bio.token,
+        );
+        let bio = Some(id);
+        self.log.push(|| Event {
+            at,
+            action,
+            context,
+            cpu,
+            op,
+            flags,
+            sector,
+            sectors,
+            bio,
+            request,
+            token,
+        });
+    }
+
+    /// Writes an event that concerns no particular request.
+    #[inline]
+    fn log_note(&mut self, at: Instant, context: ContextId, action: Action) {
+        let cpu = self.contexts.get(context.0 as usize).map_or(0, |state| state.cpu);
+        self.log.push(|| Event { at, context, cpu, ..Event::note(action) });
+    }
+
+    /// A request as the device will see it.
+    fn command(&self, rq: RequestId) -> Command {
+        use crate::command::CommandOp;
+        let request = &self.requests[rq];
+        let tag = request.driver_tag.expect("an issued request has a tag");
+        if request.is_flush_command {
+            let (sector, sectors) = (Sector(0), Sectors(0));
+            return Command { tag, op: CommandOp::Flush, sector, sectors, fua: false };
+        }
+        let op = match request.op {
+            Op::Read => CommandOp::Read,
+            Op::Write => CommandOp::Write,
+            Op::Discard => CommandOp::Discard,
+        };
+        let fua = request.flags.intersects(Flags::FUA);
+        Command { tag, op, sector: request.sector, sectors: request.sectors, fua }
+    }
+}

@@ -1,0 +1,259 @@
+//! A bio enters: splitting to the device's limits, merging into a plug, a software queue or the
+//! scheduler, and else on to the allocation of a request (spec 0.3 and 0.4, steps 1 to 3).
+
+use super::context::Frame;
+use super::{RequestQueue, ShapeState, Work};
+use crate::bio::{BioId, BioRecord, ContextId, Flags, Op};
+use crate::event::Action;
+use crate::merge::may_merge_bio;
+use crate::request::RequestId;
+use crate::scheduler::Merge;
+use base::Instant;
+
+/// Entries of a software queue that are examined for a merge (spec 9.3 rule 6).
+const SCANNED: usize = 8;
+
+impl RequestQueue {
+    pub(super) fn submit_step(&mut self, now: Instant, context: ContextId, id: BioId) -> Work {
+        if self.ends_without_cache(id) {
+            self.core.context(context).stack.push(Frame::Deliver { first: id, issued_at: now });
+            return Work::Bio;
+        }
+        let id = self.enter(now, context, id);
+        self.push_sync_unplug(context, id);
+        if !self.merge_bio(now, context, id) {
+            let frame = Frame::Allocate { bio: id, attempt: 0 };
+            self.core.context(context).stack.push(frame);
+        }
+        Work::Bio
+    }
+
+    /// Without a volatile cache there is nothing to flush: the flags are taken off, and a pure
+    /// flush is done before it began.
+    fn ends_without_cache(&mut self, id: BioId) -> bool {
+        if self.core.limits.facts.volatile_cache {
+            return false;
+        }
+        let bio = &mut self.core.bios[id].bio;
+        let was_pure_flush = bio.sectors.is_zero() && bio.flags.intersects(Flags::PREFLUSH);
+        bio.flags = bio.flags.without(Flags::PREFLUSH.with(Flags::FUA));
+        was_pure_flush
+    }
+
+    /// Traces the bio and cuts off what the device cannot take at once; returns the part to go on
+    /// with. The remainder is submitted after it (spec 9.1).
+    fn enter(&mut self, now: Instant, context: ContextId, id: BioId) -> BioId {
+        let record = &self.core.bios[id];
+        let (bio, is_whole, queued_at) = (record.bio, record.parent.is_none(), record.queued_at);
+        let splits = self.core.kernel.splits_bios;
+        let most = self.core.limits.largest_at(bio.sector);
+        if bio.sectors <= most || bio.op == Op::Discard {
+            if is_whole || !splits {
+                self.core.log_bio(now, Action::Queue, id, None);
+            }
+            return id;
+        }
+        if is_whole && splits {
+            self.core.log_bio(now, Action::Queue, id, None);
+        }
+        let whole = self.core.bios[id].parent.unwrap_or(id);
+        let (mut first, mut rest) = (bio, bio);
+        first.sectors = most;
+        if splits {
+            first.flags = first.flags.with(Flags::NOMERGE);
+        }
+        rest.sector = bio.sector + most;
+        rest.sectors = bio.sectors - most;
+        let part = |bio| BioRecord {
+            bio,
+            queued_at,
+            issued_at: now,
+            next: None,
+            parent: Some(whole),
+            parts_left: 1,
+        };
+        let rest_id = if is_whole {
+            self.core.bios[id].parts_left = 2;
+            self.core.bios.insert(part(rest))
+        } else {
+            self.core.bios[whole].parts_left += 1;
+            self.core.bios[id].bio = rest;
+            id
+        };
+        let first_id = self.core.bios.insert(part(first));
+        self.core.context(context).stack.push(Frame::Submit(rest_id));
+        let action = if splits { Action::Split { rest: rest.sector } } else { Action::Queue };
+        self.core.log_bio(now, action, first_id, None);
+        first_id
+    }
+
+    /// Tries every place a bio may be merged into, in the kernel's order.
+    fn merge_bio(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
+        if !self.core.bios[id].bio.is_mergeable() || self.core.limits.nomerges == 2 {
+            return false;
+        }
+        self.merge_into_plug(now, context, id)
+            || self.merge_into_scheduler(now, context, id)
+            || self.merge_into_software_queue(now, id)
+    }
+
+    fn merge_into_plug(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
+        let Some(rules) = self.task_plug() else { return false };
+        let mut tried = 0;
+        loop {
+            let plug = &self.core.context(context).plug;
+            let Some(rq) = plug.candidates(&rules).nth(tried) else { return false };
+            tried += 1;
+            if let Some(merge) = self.adjacency(rq, id)
+                && self.fits(rq, id)
+            {
+                self.absorb_bio(now, rq, id, merge);
+                return true;
+            }
+        }
+    }
+
+    /// The look-up of spec 9.3: one-hit cache, back merges by hash, the scheduler's front merge.
+    fn merge_into_scheduler(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
+        if self.scheduler.is_none() {
+            return false;
+        }
+        let bio = self.core.bios[id].bio;
+        self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, &bio));
+        self.settle(now, context);
+        let Some((rq, merge)) = self.find_merge(now, context, id) else { return false };
+        if !self.fits(rq, id) {
+            return false;
+        }
+        self.absorb_bio(now, rq, id, merge);
+        self.bio_merged(now, context, rq, &bio, merge);
+        true
+    }
+
+    fn find_merge(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        id: BioId,
+    ) -> Option<(RequestId, Merge)> {
+        if let Some(rq) = self.core.merge.last_merge()
+            && let Some(merge) = self.adjacency(rq, id)
+            && self.scheduler_allows(now, context, rq, id)
+        {
+            return Some((rq, merge));
+        }
+        if self.core.limits.nomerges == 1 {
+            return None;
+        }
+        let bio = self.core.bios[id].bio;
+        if let Some(rq) = self.core.merge.ending_at(&self.core.requests, bio.sector)
+            && may_merge_bio(self.core.kernel, &self.core.requests[rq], &bio)
+            && self.scheduler_allows(now, context, rq, id)
+        {
+            return Some((rq, Merge::Back));
+        }
+        let rq =
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.front_merge(cx, &bio))??;
+        let allowed = self.adjacency(rq, id) == Some(Merge::Front)
+            && self.scheduler_allows(now, context, rq, id);
+        allowed.then_some((rq, Merge::Front))
+    }
+
+    fn scheduler_allows(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        rq: RequestId,
+        id: BioId,
+    ) -> bool {
+        let bio = self.core.bios[id].bio;
+        let answer = self
+            .with_scheduler(now, context, |scheduler, cx| scheduler.allow_bio_merge(cx, rq, &bio));
+        answer == Some(true)
+    }
+
+    /// Without a scheduler: the last few requests of the submitting core's software queue; the
+    /// first adjacent one decides (spec 1.2 rule 5).
+    fn merge_into_software_queue(&mut self, now: Instant, id: BioId) -> bool {
+        let ShapeState::Multi(multi) = &self.shape else { return false };
+        if self.scheduler.is_some() {
+            return false;
+        }
+        let cpu = self.core.bios[id].bio.origin.cpu;
+        let adjacent = multi
+            .software_queue_from_newest(cpu)
+            .take(SCANNED)
+            .find_map(|rq| Some((rq, self.adjacency(rq, id)?)));
+        let Some((rq, merge)) = adjacent else { return false };
+        let fits = self.fits(rq, id);
+        if fits {
+            self.absorb_bio(now, rq, id, merge);
+        }
+        fits
+    }
+
+    /// On which end of the request the bio could be merged; `None` when they are not adjacent or
+    /// not of one kind.
+    fn adjacency(&self, rq: RequestId, id: BioId) -> Option<Merge> {
+        let (request, bio) = (&self.core.requests[rq], &self.core.bios[id].bio);
+        let merge = if request.end() == bio.sector {
+            Merge::Back
+        } else if request.sector == bio.end() {
+            Merge::Front
+        } else {
+            return None;
+        };
+        may_merge_bio(self.core.kernel, request, bio).then_some(merge)
+    }
+
+    /// Whether the limits allow it; if not, the request is never merged into again (spec 9.1).
+    fn fits(&mut self, rq: RequestId, id: BioId) -> bool {
+        let (request, bio) = (&self.core.requests[rq], &self.core.bios[id].bio);
+        let limits = &self.core.limits;
+        let segments = request.segments + limits.segments(bio.sectors);
+        let sector = request.sector.min(bio.sector);
+        let fits = limits.allows(sector, request.sectors + bio.sectors, segments);
+        if !fits {
+            self.core.requests[rq].no_merge = true;
+            if self.core.merge.last_merge() == Some(rq) {
+                self.core.merge.remove(rq);
+            }
+        }
+        fits
+    }
+
+    /// Makes the bio part of the request.
+    fn absorb_bio(&mut self, now: Instant, rq: RequestId, id: BioId, merge: Merge) {
+        let core = &mut self.core;
+        let bio = core.bios[id].bio;
+        let segments = core.limits.segments(bio.sectors);
+        let request = &mut core.requests[rq];
+        request.sectors += bio.sectors;
+        request.segments += segments;
+        if request.ioprio != bio.ioprio {
+            request.ioprio = request.ioprio.better(bio.ioprio);
+        }
+        let action = match merge {
+            Merge::Back => {
+                let last = request.last_bio.replace(id).expect("a request has bios");
+                core.bios[last].next = Some(id);
+                Action::BackMerge
+            }
+            Merge::Front => {
+                request.sector = bio.sector;
+                core.bios[id].next = request.first_bio.replace(id);
+                Action::FrontMerge
+            }
+        };
+        core.log_bio(now, action, id, Some(rq));
+    }
+
+    /// On kernels where every synchronous bio unplugs the device, it does so after it is in
+    /// (addendum A.5 rule 2).
+    fn push_sync_unplug(&mut self, context: ContextId, id: BioId) {
+        if self.unplugs_on_sync() && self.core.bios[id].bio.is_sync() {
+            let frame = Frame::Unplug { by_timer: false };
+            self.core.context(context).stack.push(frame);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Tag maps: which tags are free, who sleeps for one, and whom a freed tag wakes.
+//!
+//! A map is divided into words, because depth limits apply to words (spec 9.7 rule 2, addendum
+//! B.3). Sleepers wait in eight queues that are served in turn.
+
+use crate::bio::ContextId;
+use crate::kernel::ShallowDepth;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Wait queues of a map (spec 9.7 rule 2).
+const WAIT_QUEUES: usize = 8;
+
+/// A map of tags.
+pub(crate) struct TagMap {
+    depth: u32,
+    bits_per_word: u32,
+    shallow: ShallowDepth,
+    words: Vec<u64>,
+    /// Where the search of each core starts: a tag number.
+    hints: Vec<u32>,
+    in_use: u32,
+    waiters: [VecDeque<ContextId>; WAIT_QUEUES],
+    /// The queue the next sleeper joins, and the one the next wake-up serves.
+    join_at: usize,
+    wake_at: usize,
+    wake_batch: u32,
+    freed_since_wake: u32,
+}
+
+impl TagMap {
+    /// A map of `depth` free tags.
+    pub fn new(depth: u32, cpus: u16, shallow: ShallowDepth) -> TagMap {
+        let bits_per_word = bits_per_word(depth);
+        TagMap {
+            depth,
+            bits_per_word,
+            shallow,
+            words: vec![0; depth.div_ceil(bits_per_word) as usize],
+            hints: vec![0; usize::from(cpus)],
+            in_use: 0,
+            waiters: Default::default(),
+            join_at: 0,
+            wake_at: 0,
+            wake_batch: (depth / 8).clamp(1, 8),
+            freed_since_wake: 0,
+        }
+    }
+
+    /// The smallest depth limit anybody will use decides how many frees wake a batch of sleepers.
+    pub fn set_min_depth(&mut self, min_depth: Option<u32>) {
+        let usable = min_depth.unwrap_or(self.depth).min(self.depth);
+        self.wake_batch = (usable / 8).clamp(1, 8);
+    }
+
+    /// Tags in use.
+    pub fn in_use(&self) -> u32 {
+        self.in_use
+    }
+
+    /// Takes a tag for a task on core `cpu`; with a limit only some positions may be used.
+    pub fn take(&mut self, cpu: u16, limit: Option<u32>) -> Option<u32> {
+        let count = self.words.len();
+        let hint = self.hints[usize::from(cpu)];
+        let (first, bit) = ((hint / self.bits_per_word) as usize, hint % self.bits_per_word);
+        for step in 0..=count {
+            let word = (first + step) % count;
+            let usable = self.usable_mask(word, limit);
+            // The hint's word is visited twice: from the hint on, and at the end from its start.
+            let from = if step == 0 { u64::MAX << bit } else { u64::MAX };
+            let free = !self.words[word] & usable & from;
+            if free != 0 {
+                let bit = free.trailing_zeros();
+                self.words[word] |= 1 << bit;
+                self.in_use += 1;
+                let tag = word as u32 * self.bits_per_word + bit;
+                self.hints[usize::from(cpu)] = if tag + 1 >= self.depth { 0 } else { tag + 1 };
+                return Some(tag);
+            }
+        }
+        None
+    }
+
+    /// Gives a tag back; those who may go on because of it are appended to `woken`.
+    pub fn give(&mut self, tag: u32, woken: &mut Vec<ContextId>) {
+        let (word, bit) = ((tag / self.bits_per_word) as usize, tag % self.bits_per_word);
+        assert!(self.words[word] & 1 << bit != 0, "tag {tag} was free already");
+        self.words[word] &= !(1 << bit);
+        self.in_use -= 1;
+        self.freed_since_wake += 1;
+        if self.freed_since_wake >= self.wake_batch || self.in_use == 0 {
+            self.freed_since_wake = 0;
+            self.wake(woken);
+        }
+    }
+
+    /// The task sleeps until a tag is freed.
+    pub fn sleep(&mut self, context: ContextId) {
+        self.waiters[self.join_at].push_back(context);
+        self.join_at = (self.join_at + 1) % WAIT_QUEUES;
+    }
+
+    /// Takes out everybody who sleeps: the map is about to be replaced.
+    pub fn take_waiters(&mut self, woken: &mut Vec<ContextId>) {
+        for queue in &mut self.waiters {
+            woken.extend(queue.drain(..));
+        }
+    }
+
+    /// Wakes a batch of the next queue with sleepers.
+    fn wake(&mut self, woken: &mut Vec<ContextId>) {
+        for _ in 0..WAIT_QUEUES {
+            let queue = &mut self.waiters[self.wake_at];
+            self.wake_at = (self.wake_at + 1) % WAIT_QUEUES;
+            if !queue.is_empty() {
+                let batch = (self.wake_batch as usize).min(queue.len());
+                woken.extend(queue.drain(..batch));
+                return;
+            }
+        }
+    }
+
+    /// The positions of word `word` that may be used under a limit.
+    fn usable_mask(&self, word: usize, limit: Option<u32>) -> u64 {
+        let start = word as u32 * self.bits_per_word;
+        let bits = self.bits_per_word.min(self.depth - start);
+        let usable = match limit {
+            Some(limit) if limit < self.depth => self.shallow_bits(word as u32, bits, limit),
+            _ => bits,
+        };
+        if usable >= 64 { u64::MAX } else { (1 << usable) - 1 }
+    }
+
+    fn shallow_bits(&self, word: u32, bits: u32, limit: u32) -> u32 {
+        match self.shallow {
+            ShallowDepth::PerWord => limit.min(bits),
+            ShallowDepth::WholeMap => {
+                // Addendum B.3 rule 1.
+                let share = bits * limit / self.depth;
+                let rest = bits * limit % self.depth;
+                share + u32::from(rest >= (word + 1) * bits)
+            }
+        }
+    }
+}
+
+/// Bits per word of a map: 64, halved while there would be fewer than four words
+/// (spec 9.7 rule 2).
+pub fn bits_per_word(depth: u32) -> u32 {
+    let mut shift = 6;
+    if depth >= 4 {
+        while shift > 0 && (4 << shift) > depth {
+            shift -= 1;
+        }
+    }
+    1 << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_as_the_specification_computes_them() {
+        // Appendix A item 9.
+        let expected = [(31, 4), (32, 8), (62, 8), (64, 16), (128, 32), (256, 64)];
+        for (depth, bits) in expected {
+            assert_eq!(bits_per_word(depth), bits, "depth {depth}");
+        }
+    }
+
+    #[test]
+    fn a_limit_counts_tags_of_the_whole_map_from_6_17_on() {
+        let allowed = |depth, limit| {
+            let map = TagMap::new(depth, 1, ShallowDepth::WholeMap);
+            let words = 0..map.words.len();
+            words.map(|word| map.usable_mask(word, Some(limit)).count_ones()).collect::<Vec<_>>()
+        };
+        // Addendum B.3 rule 2.
+        assert_eq!(allowed(64, 1), [1, 0, 0, 0]);
+        assert_eq!(allowed(64, 63), [16, 16, 16, 15]);
+        assert_eq!(allowed(62, 46), [6, 6, 6, 6, 6, 6, 6, 4]);
+        assert_eq!(allowed(62, 11), [2, 2, 2, 1, 1, 1, 1, 1]);
+        assert_eq!(allowed(31, 23), [3, 3, 3, 3, 3, 3, 3, 2]);
+    }
+
+    #[test]
+    fn every_tag_is_given_out_once() {
+        let mut map = TagMap::new(62, 2, ShallowDepth::PerWord);
+        let mut seen: Vec<u32> = (0..62).map(|n| map.take(n as u16 % 2, None).unwrap()).collect();
+        assert_eq!(map.take(0, None), None);
+        seen.sort_unstable();
+        assert_eq!(seen, (0..62).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn frees_wake_a_batch_of_one_wait_queue() {
+        let mut map = TagMap::new(64, 1, ShallowDepth::PerWord);
+        let tags: Vec<u32> = (0..64).map(|_| map.take(0, None).unwrap()).collect();
+        for task in 0..9 {
+            map.sleep(ContextId(task));
+        }
+        let mut woken = Vec::new();
+        for tag in &tags[..7] {
+            map.give(*tag, &mut woken);
+        }
+        assert!(woken.is_empty());
+        map.give(tags[7], &mut woken);
+        assert_eq!(woken, [ContextId(0), ContextId(8)]);
+    }
+}

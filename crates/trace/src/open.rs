@@ -113,12 +113,18 @@ pub fn read_stream(source: Box<dyn Read>, name: &str, options: &Options) -> Resu
 fn tell_format(head: &[u8], name: &str) -> Result<Format, Error> {
     match detect(head) {
         Ok(format) => Ok(format),
-        Err(_) if name.contains(".blktrace.") && !head.is_empty() => Ok(Format::Blktrace),
+        Err(_) if is_recording_name(name) && !head.is_empty() => Ok(Format::Blktrace),
         Err(cause) => {
             let accepted = format!("a trace of known format, or the format: {}", Format::names());
             Err(Error::new(name, Place::Whole, cause, accepted))
         }
     }
+}
+
+/// Whether a file is called as the recorder of the kernel calls its files.
+fn is_recording_name(name: &str) -> bool {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    name.rsplit_once(".blktrace.").is_some_and(|(_, cpu)| cpu.parse::<u32>().is_ok())
 }
 
 fn check_options(name: &str, format: Format, options: &Options) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! All files of a recording as one sequence of records.
 
 use super::reader::{Reader, Torn};
-use super::record::Record;
+use super::record::{Categories, Record};
 use crate::error::{Error, Place};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -69,7 +69,10 @@ impl<R: Read> Merge<R> {
 
     fn advance(&mut self, reader: usize) -> Result<(), Error> {
         if let Some(record) = self.readers[reader].next().transpose()? {
-            let key = (record.time.as_nanos(), record.cpu, record.sequence, reader);
+            let note = record.categories.contains(Categories::NOTIFY);
+            // Notes have no number; some kernels leave whatever was in the buffer there.
+            let sequence = if note { 0 } else { record.sequence };
+            let key = (record.time.as_nanos(), record.cpu, sequence, reader);
             let offset = self.readers[reader].record_start();
             self.heads.push(Reverse(Head { key, offset, record }));
         }
@@ -77,7 +80,7 @@ impl<R: Read> Merge<R> {
     }
 
     fn note_sequence(&mut self, record: &Record) {
-        if record.sequence == 0 {
+        if record.categories.contains(Categories::NOTIFY) {
             return;
         }
         let number = record.sequence;
@@ -198,6 +201,7 @@ mod tests {
     #[test]
     fn gaps_in_the_numbers_of_a_cpu_are_lost_events() {
         let note = Record::message(Instant::from_nanos(12), "notes have no number");
+        let note = Record { sequence: 1_952_805_408, ..note };
         let zero = vec![event(10, 0, 7), note, event(30, 0, 10)];
         let one = vec![event(5, 1, 1), event(6, 1, 2)];
         let mut merged = merge(&[zero, one]);

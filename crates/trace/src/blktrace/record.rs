@@ -26,8 +26,8 @@ use std::ops::BitOr;
 pub struct Record {
     /// When, on the monotonic clock of the traced machine.
     pub time: Instant,
-    /// Number of the event on its CPU, from 1; 0 for notes. A [`Recorder`](super::Recorder)
-    /// assigns it.
+    /// Number of the event on its CPU, from 1; meaningless in notes, though mostly 0. A
+    /// [`Recorder`](super::Recorder) assigns it.
     pub sequence: u32,
     /// First sector on the whole disk.
     pub sector: Sector,

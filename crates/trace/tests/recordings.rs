@@ -1,0 +1,212 @@
+//! Real recordings, read whole, against what is known of them and against `blkparse`.
+//!
+//! The files belong to others and are not part of the project: the environment variable
+//! PATERNOSTER_TRACES names the folder that holds them, and the tests are skipped without it.
+
+use base::{Bytes, Duration, Sector};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use trace::blktrace::{Action, Merge, Reader, Record, recording_files};
+use trace::{Format, Op, Options, TimeUnit, Trace, read_trace};
+
+/// The folder of recordings, or nothing but the reason why the test is skipped.
+fn folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("PATERNOSTER_TRACES").map(PathBuf::from);
+    if folder.is_none() {
+        println!("skipped: PATERNOSTER_TRACES names no folder of recordings");
+    }
+    folder
+}
+
+fn read(path: &Path, options: &Options) -> Trace {
+    read_trace(path, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn count(trace: &Trace, op: Op) -> usize {
+    trace.arrivals.iter().filter(|arrival| arrival.op == op).count()
+}
+
+fn last_at(trace: &Trace) -> u64 {
+    trace.arrivals.last().expect("a trace is never empty").at.as_nanos()
+}
+
+#[test]
+fn an_hour_of_a_database_server_in_blkreplay_form() {
+    let Some(folder) = folder() else { return };
+    let path = folder.join("block_csv/linux-mysql.load.gz");
+    let trace = read(&path, &Options::default());
+    assert_eq!(trace.format, Format::Blkreplay);
+    assert_eq!(trace.arrivals.len(), 80_794);
+    assert_eq!(last_at(&trace), 3_599_890_074_831);
+    assert!(trace.remarks.is_empty(), "{:?}", trace.remarks);
+    assert!(trace.arrivals.iter().all(|arrival| arrival.service.is_none()));
+}
+
+#[test]
+fn two_hours_of_a_virtual_disk_in_vscsi_form() {
+    let Some(folder) = folder() else { return };
+    let trace = read(&folder.join("block_csv/cloudPhysicsIO.vscsi"), &Options::default());
+    assert_eq!(trace.format, Format::Vscsi);
+    assert_eq!((count(&trace, Op::Read), count(&trace, Op::Write)), (46_974, 66_898));
+    assert!((7_100..7_300).contains(&(last_at(&trace) / 1_000_000_000)), "{}", last_at(&trace));
+}
+
+#[test]
+fn the_same_load_in_two_formats_is_the_same() {
+    let Some(folder) = folder() else { return };
+    let spc = read(&folder.join("block_csv/Financial_mini.spc"), &Options::default());
+    assert_eq!((spc.format, spc.arrivals.len()), (Format::Spc, 949));
+    let options = Options {
+        format: Some(Format::DiskSim),
+        time_unit: Some(TimeUnit::Nanoseconds),
+        ..Options::default()
+    };
+    let ascii = read(&folder.join("block_csv/example.ascii"), &options);
+    assert_eq!(ascii.arrivals.len(), 10_000);
+    for (one, other) in spc.arrivals.iter().zip(&ascii.arrivals).take(900) {
+        assert!(one.at.as_nanos().abs_diff(other.at.as_nanos()) < 10_000);
+        let rest = |a: &trace::Arrival| (a.op, a.sector, a.bytes);
+        assert_eq!(rest(one), rest(other));
+    }
+}
+
+#[test]
+fn a_cut_of_msr_must_be_named() {
+    let Some(folder) = folder() else { return };
+    let path = folder.join("block_csv/msr.cut.per_10k.rw_20_80.105.trace");
+    let message = read_trace(&path, &Options::default()).unwrap_err().to_string();
+    assert!(message.contains("disksim") && message.contains("msr-cut"), "{message}");
+    let options = Options { format: Some(Format::MsrCut), ..Options::default() };
+    let trace = read(&path, &options);
+    assert_eq!((trace.arrivals.len(), last_at(&trace)), (10_000, 242_904_693_000));
+    assert!(trace.remarks.is_empty(), "{:?}", trace.remarks);
+}
+
+#[test]
+fn measured_service_times_of_a_cheetah() {
+    let Some(folder) = folder() else { return };
+    let trace = read(&folder.join("block_csv/cheetah9LP.trace"), &Options::default());
+    assert_eq!(trace.format, Format::DiskSimValidation);
+    assert_eq!(trace.arrivals.len(), 10_000);
+    let first = &trace.arrivals[0];
+    assert_eq!((first.sector, first.bytes), (Sector(1_975_456), Bytes(2_048)));
+    assert_eq!(first.service, Some(Duration::from_micros(15_362)));
+    for pair in trace.arrivals.windows(2) {
+        let completed = pair[0].at + pair[0].service.unwrap();
+        assert_eq!(completed + pair[1].think.unwrap(), pair[1].at);
+    }
+}
+
+#[test]
+fn a_recording_without_q_events_replays_its_d_events() {
+    let Some(folder) = folder() else { return };
+    let trace = read(&folder.join("keks_zfs_ssd/keks"), &Options::default());
+    assert_eq!((trace.format, trace.arrivals.len()), (Format::Blktrace, 1_192));
+    assert!(trace.remarks[0].contains("no Q or I events"), "{:?}", trace.remarks);
+    let served = trace.arrivals.iter().filter(|arrival| arrival.service.is_some()).count();
+    assert!(served == 1_168, "all but the 24 flushes: {served}");
+}
+
+#[test]
+fn recordings_with_q_events_replay_those() {
+    let Some(folder) = folder() else { return };
+    let disk = read(&folder.join("mynotes_sda_vm/sda"), &Options::default());
+    assert_eq!(disk.arrivals.len(), 113);
+    let bytes: u64 = disk.arrivals.iter().map(|arrival| arrival.bytes.0).sum();
+    assert_eq!((count(&disk, Op::Write), bytes), (113, 3_232_256));
+    let flash = read(&folder.join("viewer_sample_nvme/sample.blktrace.0"), &Options::default());
+    assert!(flash.arrivals.len() >= 963, "{}", flash.arrivals.len());
+    assert!(flash.arrivals.iter().all(|arrival| arrival.service.is_some()));
+    for entry in folder.join("loop0_blktst").read_dir().unwrap() {
+        let trace = read(&entry.unwrap().path(), &Options::default());
+        assert!(trace.arrivals.len() > 500, "{}", trace.arrivals.len());
+        assert_eq!(count(&trace, Op::Read), trace.arrivals.len());
+    }
+}
+
+/// Records of a merged stream or recording, as `blkparse` would print them. It reads a single file
+/// from standard input, and may then count time from an instant that changes on the way: the time
+/// is left out.
+fn printed(files: &[PathBuf]) -> Vec<String> {
+    let readers = files
+        .iter()
+        .map(|file| Reader::new(std::fs::File::open(file).unwrap(), &file.display().to_string()));
+    let records: Vec<Record> = Merge::new(readers.collect()).map(Result::unwrap).collect();
+    let mut names: BTreeMap<u32, String> = BTreeMap::new();
+    for record in &records {
+        if let trace::blktrace::Payload::Process(comm) = &record.payload {
+            let text = comm.split(|byte| *byte == 0).next().unwrap();
+            names.insert(record.pid, String::from_utf8_lossy(text).into_owned());
+        }
+    }
+    let events = || records.iter().filter(|record| !record.action.is_note());
+    let start = events().map(|record| record.time).min().expect("events");
+    let mut lines: Vec<String> = events()
+        .map(|record| {
+            let Record { device, cpu, sequence, pid, sector, .. } = record;
+            let time = base::Instant::ZERO + record.time.since(start);
+            let time = if files.len() > 1 { time.to_string() } else { String::new() };
+            let (letter, rwbs) = (record.action.letter(), record.rwbs());
+            let sectors = record.bytes / 512;
+            let error = record.error.cast_unsigned();
+            let name = names.get(pid).map_or("(null)", String::as_str);
+            format!(
+                "{device} {cpu} {sequence} {time} {pid} {letter} {rwbs} {sector} {sectors} \
+                 {error} {name}"
+            )
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+/// What `blkparse` prints of the files, or `None` where it does not run.
+fn blkparse(files: &[PathBuf]) -> Option<Vec<String>> {
+    let time = if files.len() > 1 { "%T.%9t" } else { "" };
+    let format = format!("%M,%m %c %s {time} %p %a %d %S %n %e %C\\n");
+    let mut command = Command::new("blkparse");
+    let path = files[0].display().to_string();
+    match path.rsplit_once(".blktrace.") {
+        Some((base, _)) if files.len() > 1 => command.args(["-q", "-i", base, "-f", &format]),
+        _ => {
+            command.stdin(std::fs::File::open(&files[0]).unwrap());
+            command.args(["-q", "-i", "-", "-f", &format])
+        }
+    };
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            println!("skipped: blkparse does not run here ({error})");
+            return None;
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines: Vec<String> =
+        text.lines().filter(|line| !line.starts_with("Input file")).map(str::to_owned).collect();
+    lines.sort();
+    Some(lines)
+}
+
+#[test]
+fn every_field_of_every_event_agrees_with_blkparse() {
+    let Some(folder) = folder() else { return };
+    let mut recordings = vec![
+        recording_files(&folder.join("keks_zfs_ssd/keks")),
+        recording_files(&folder.join("mynotes_sda_vm/sda")),
+        vec![folder.join("viewer_sample_nvme/sample.blktrace.0")],
+    ];
+    for which in ["trace_x_0_y_0.bin", "trace_x_1_y_2.bin"] {
+        recordings.push(vec![folder.join("loop0_blktst").join(which)]);
+    }
+    for files in recordings {
+        let Some(theirs) = blkparse(&files) else { return };
+        let ours = printed(&files);
+        let name = files[0].display();
+        assert_eq!(ours.len(), theirs.len(), "{name}");
+        for (our, their) in ours.iter().zip(&theirs) {
+            assert_eq!(our, their, "{name}");
+        }
+        assert!(ours.iter().all(|line| !line.contains(&Action::Abort.letter().to_string())));
+    }
+}

@@ -9,11 +9,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
+use core::num::NonZeroU32;
 
 /// A handle to an object of type `T` in an [`Arena`]: slot number plus generation.
 pub struct Id<T> {
     index: u32,
-    generation: u32,
+    /// Never zero, so that an optional handle is no larger than a handle.
+    generation: NonZeroU32,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -25,12 +27,13 @@ impl<T> Id<T> {
 
     /// Slot and generation in one number, unique for ever (until 2^32 reuses of one slot).
     pub const fn to_bits(self) -> u64 {
-        (self.generation as u64) << 32 | self.index as u64
+        ((self.generation.get() - 1) as u64) << 32 | self.index as u64
     }
 
     /// The inverse of [`Id::to_bits`], for handles that were written down.
     pub const fn from_bits(bits: u64) -> Self {
-        Id { index: bits as u32, generation: (bits >> 32) as u32, kind: PhantomData }
+        let generation = FIRST.saturating_add((bits >> 32) as u32);
+        Id { index: bits as u32, generation, kind: PhantomData }
     }
 }
 
@@ -63,12 +66,15 @@ impl<T> Hash for Id<T> {
 }
 impl<T> fmt::Debug for Id<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.index, self.generation)
+        write!(f, "{}.{}", self.index, self.generation.get() - 1)
     }
 }
 
+/// The generation of a slot's first object.
+const FIRST: NonZeroU32 = NonZeroU32::MIN;
+
 struct Slot<T> {
-    generation: u32,
+    generation: NonZeroU32,
     value: Option<T>,
 }
 
@@ -100,8 +106,8 @@ impl<T> Arena<T> {
             }
             None => {
                 let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 objects");
-                self.slots.push(Slot { generation: 0, value: Some(value) });
-                Id { index, generation: 0, kind: PhantomData }
+                self.slots.push(Slot { generation: FIRST, value: Some(value) });
+                Id { index, generation: FIRST, kind: PhantomData }
             }
         }
     }
@@ -112,7 +118,7 @@ impl<T> Arena<T> {
         let slot = &mut self.slots[id.index()];
         assert_eq!(slot.generation, id.generation, "stale handle {id:?}");
         let value = slot.value.take().expect("handle of a living object");
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.generation = slot.generation.checked_add(1).unwrap_or(FIRST);
         self.free.push(id.index);
         value
     }
@@ -167,7 +173,7 @@ impl<T> core::ops::IndexMut<Id<T>> for Arena<T> {
 /// whose handle it was set with: once that object is gone and its slot reused, the entry reads as
 /// absent and is overwritten by the next [`Side::set`].
 pub struct Side<T, V> {
-    entries: Vec<Option<(u32, V)>>,
+    entries: Vec<Option<(NonZeroU32, V)>>,
     kind: PhantomData<fn() -> T>,
 }
 

@@ -59,8 +59,16 @@ impl TagMap {
         self.in_use
     }
 
+    /// Whether no tag is free.
+    pub fn is_exhausted(&self) -> bool {
+        self.in_use == self.depth
+    }
+
     /// Takes a tag for a task on core `cpu`; with a limit only some positions may be used.
     pub fn take(&mut self, cpu: u16, limit: Option<u32>) -> Option<u32> {
+        if self.is_exhausted() {
+            return None;
+        }
         let count = self.words.len();
         let hint = self.hints[usize::from(cpu)];
         let (first, bit) = ((hint / self.bits_per_word) as usize, hint % self.bits_per_word);

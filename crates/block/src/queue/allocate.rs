@@ -26,7 +26,8 @@ pub(super) struct Allowance {
 }
 
 impl RequestQueue {
-    pub(super) fn allocate_step(
+    /// Gets a request for a bio, or goes to sleep for one.
+    pub(super) fn allocate(
         &mut self,
         now: Instant,
         context: ContextId,

@@ -62,14 +62,15 @@ impl RequestQueue {
         let first = request.first_bio.take().expect("a request has bios");
         let issued_at = request.issued_at;
         request.last_bio = None;
-        let deliver = Frame::Deliver { first, issued_at };
-        let stack = &mut self.core.context(context).stack;
-        // Below the run that was pushed first, so that it comes after it.
-        let below_run = match stack.last() {
-            Some(Frame::RunSingle) => stack.len() - 1,
-            _ => stack.len(),
-        };
-        stack.insert(below_run, deliver);
+        if matches!(self.shape, ShapeState::Single(_)) {
+            // Below the run that was pushed first, so that it comes after it.
+            let stack = &mut self.core.context(context).stack;
+            let below_run = stack.iter().rposition(|f| matches!(f, Frame::RunSingle));
+            let below_run = below_run.unwrap_or(stack.len());
+            stack.insert(below_run, Frame::Deliver { first, issued_at });
+        } else {
+            self.deliver_step(now, first, issued_at);
+        }
         self.free_request(now, context, rq);
     }
 

@@ -62,9 +62,9 @@ impl Attach {
 /// The kind of an atomic piece of work, for whoever charges processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// A bio enters: split, plug merge, look-up of merge candidates.
+    /// A bio enters: split, merged or made a request, which may go to a plug.
     Bio,
-    /// A request is allocated and built.
+    /// A task that slept for a request tries again.
     Allocate,
     /// A request is given to the scheduler (or to a software queue).
     Insert,
@@ -408,7 +408,7 @@ impl RequestQueue {
     fn do_frame(&mut self, now: Instant, context: ContextId, frame: Frame) -> Work {
         match frame {
             Frame::Submit(bio) => self.submit_step(now, context, bio),
-            Frame::Allocate { bio, attempt } => self.allocate_step(now, context, bio, attempt),
+            Frame::Allocate { bio, attempt } => self.allocate(now, context, bio, attempt),
             Frame::PlugAdd(rq) => self.plug_add_step(now, context, rq),
             Frame::Insert(rq) => self.insert_step(now, context, rq),
             Frame::FlushPlug(why) => self.flush_plug_step(now, context, why),
@@ -443,7 +443,9 @@ impl RequestQueue {
     }
 
     fn after_step(&mut self, now: Instant) {
-        self.finish_change(now);
+        if self.core.change.is_some() {
+            self.finish_change(now);
+        }
         if self.core.paranoid {
             self.with_scheduler(now, ContextId(0), |scheduler, cx| scheduler.check(cx));
         }
@@ -462,6 +464,7 @@ impl RequestQueue {
     }
 
     /// Calls the scheduler, if there is one.
+    #[inline]
     fn with_scheduler<R>(
         &mut self,
         now: Instant,
@@ -487,7 +490,14 @@ impl RequestQueue {
     }
 
     /// Acts on what the scheduler asked for during its last hook.
+    #[inline]
     fn settle(&mut self, now: Instant, context: ContextId) {
+        if !self.core.wishes.issued.is_empty() || self.core.wishes.run.is_some() {
+            self.settle_wishes(now, context);
+        }
+    }
+
+    fn settle_wishes(&mut self, now: Instant, context: ContextId) {
         self.take_issued(now, context);
         match self.core.wishes.run.take() {
             Some(RunQueue::Now) => {

@@ -26,8 +26,6 @@ use base::{Arena, Instant, Links, List};
 pub(super) struct RunMulti {
     hctx: u16,
     phase: Phase,
-    /// Requests given to the driver since the last look at the scheduler.
-    issued: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +42,7 @@ enum Phase {
 
 impl RunMulti {
     fn new(hctx: u16) -> RunMulti {
-        RunMulti { hctx, phase: Phase::Start, issued: 0 }
+        RunMulti { hctx, phase: Phase::Start }
     }
 
     /// Whether collected requests go to the driver now.
@@ -230,6 +228,16 @@ impl Multi {
         }
     }
 
+    /// Whether a run would find the head of the residual list without a driver tag and put
+    /// everything back: the common case under a backlog, not worth the motions.
+    fn cannot_issue_residual(&self, requests: &Arena<Request>, hctx: u16) -> bool {
+        let state = &self.hctxs[usize::from(hctx)];
+        state.residual.head().is_some_and(|head| {
+            let owner = &self.hctxs[usize::from(requests[head].hctx)];
+            requests[head].driver_tag.is_none() && owner.driver_tags.is_exhausted()
+        })
+    }
+
     /// A SCSI driver wants a budget before anything is taken from the scheduler.
     fn get_budget(&mut self, hctx: u16) -> bool {
         let state = &mut self.hctxs[usize::from(hctx)];
@@ -405,15 +413,20 @@ impl RequestQueue {
         run: RunMulti,
     ) -> Work {
         match run.phase {
-            Phase::Start => self.start_run(context, run),
+            Phase::Start => self.start_run(now, context, run),
             Phase::Residual | Phase::Issue => self.issue_step(now, context, run),
             Phase::Collect => self.collect_step(now, context, run),
         }
     }
 
     /// The residual list goes first; only when it was emptied is the scheduler asked.
-    fn start_run(&mut self, context: ContextId, run: RunMulti) -> Work {
+    fn start_run(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
+        if multi.cannot_issue_residual(&self.core.requests, run.hctx) {
+            multi.hctxs[usize::from(run.hctx)].restart = true;
+            multi.note_busy(run.hctx, true);
+            return Work::Housekeeping;
+        }
         let Multi { hctxs, links, .. } = multi;
         let hctx = &mut hctxs[usize::from(run.hctx)];
         let state = self.core.context(context);
@@ -421,8 +434,10 @@ impl RequestQueue {
             state.collected.push_back(rq);
             hctx.budget += 1;
         }
-        let phase = if state.collected.is_empty() { Phase::Collect } else { Phase::Residual };
-        state.stack.push(Frame::RunMulti(RunMulti { phase, ..run }));
+        if state.collected.is_empty() {
+            return self.collect_step(now, context, RunMulti { phase: Phase::Collect, ..run });
+        }
+        state.stack.push(Frame::RunMulti(RunMulti { phase: Phase::Residual, ..run }));
         Work::Housekeeping
     }
 
@@ -507,7 +522,7 @@ impl RequestQueue {
     /// back to the residual list (spec 9.7 rule 5).
     fn issue_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
         let Some(rq) = self.core.context(context).collected.pop_front() else {
-            return self.end_of_list(context, run);
+            return self.end_of_list(now, context, run);
         };
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
         let over_budget =
@@ -519,17 +534,14 @@ impl RequestQueue {
             return Work::Issue;
         }
         self.issue(now, context, rq);
-        let run = RunMulti { issued: run.issued + 1, ..run };
         self.core.context(context).stack.push(Frame::RunMulti(run));
         Work::Issue
     }
 
     /// A list was issued as a whole: look again, unless nothing was found last time.
-    fn end_of_list(&mut self, context: ContextId, run: RunMulti) -> Work {
+    fn end_of_list(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
         self.multi().note_busy(run.hctx, false);
-        let run = RunMulti { phase: Phase::Collect, issued: 0, ..run };
-        self.core.context(context).stack.push(Frame::RunMulti(run));
-        Work::Housekeeping
+        self.collect_step(now, context, RunMulti { phase: Phase::Collect, ..run })
     }
 
     /// What could not be issued waits in front of the residual list, in order.

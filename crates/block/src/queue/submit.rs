@@ -22,8 +22,7 @@ impl RequestQueue {
         let id = self.enter(now, context, id);
         self.push_sync_unplug(context, id);
         if !self.merge_bio(now, context, id) {
-            let frame = Frame::Allocate { bio: id, attempt: 0 };
-            self.core.context(context).stack.push(frame);
+            self.allocate(now, context, id, 0);
         }
         Work::Bio
     }

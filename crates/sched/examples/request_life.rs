@@ -1,0 +1,153 @@
+//! Nanoseconds and allocations of a whole request life in the block layer, under a real backlog.
+//!
+//! 128 requests are outstanding over 32 driver tags, so about 96 wait in the scheduler. The guard is
+//! on, events are off. A completion is followed by the submission of one new random 4 KiB read or
+//! write, as a closed loop of programs does it.
+//!
+//!     cargo run --release -p paternoster-sched --example request_life [TURNS]
+
+use base::{Bytes, Duration, Instant, Rng, Sector, Sectors};
+use block::{
+    Attach, Bio, Command, ContextId, EventLog, Facts, Flags, Ioprio, IoContextId, Kernel, Op, Origin,
+    Output, RequestQueue, Tag, Transport,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+#[expect(unsafe_code, reason = "an allocator that counts cannot be written without")]
+// SAFETY: every call is passed on unchanged to the system allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise is the one `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is the one `System` asks for.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const OUTSTANDING: u64 = 128;
+const TAGS: u32 = 32;
+const TASK: ContextId = ContextId(1);
+const INTERRUPT: ContextId = ContextId(2);
+const WORKER: ContextId = ContextId(3);
+
+struct Load {
+    queue: RequestQueue,
+    rng: Rng,
+    now: Instant,
+    device: VecDeque<Command>,
+    completed: u64,
+    worker_wanted: bool,
+}
+
+impl Load {
+    fn new(scheduler: &str) -> Load {
+        let facts = Facts {
+            transport: Transport::Virtio,
+            capacity: Bytes(1 << 40),
+            rotational: true,
+            volatile_cache: false,
+            fua: false,
+            queue_depth: TAGS,
+            hardware_queues: 1,
+            logical_block: 512,
+            max_hw_sectors: Sectors(2560),
+            max_segments: 128,
+            discard: false,
+            chunk_sectors: Sectors(0),
+        };
+        let kernel: &'static Kernel = sched::default_kernel(scheduler).expect("a scheduler");
+        let built = sched::build(scheduler, kernel).expect("its default kernel has it");
+        let attach = built.map_or_else(Attach::none, Attach::scheduler);
+        let mut queue = RequestQueue::new(kernel, facts, attach, 1, EventLog::off());
+        queue.set(Instant::ZERO, "nr_requests", 256).expect("in range");
+        Load {
+            queue,
+            rng: Rng::stream(1, "load"),
+            now: Instant::ZERO,
+            device: VecDeque::new(),
+            completed: 0,
+            worker_wanted: false,
+        }
+    }
+
+    fn submit(&mut self) {
+        let op = if self.rng.below(2) == 0 { Op::Read } else { Op::Write };
+        let flags = if op == Op::Write { Flags::SYNC } else { Flags::NONE };
+        let bio = Bio {
+            op,
+            flags,
+            sector: Sector(self.rng.below(1 << 28) * 8),
+            sectors: Sectors(8),
+            ioprio: Ioprio::NONE,
+            origin: Origin { context: TASK, io_context: IoContextId(0), ..Origin::default() },
+            token: 0,
+        };
+        self.queue.submit(self.now, bio);
+        assert!(self.queue.finish(self.now, TASK), "enough requests for everybody");
+        self.outputs();
+    }
+
+    fn outputs(&mut self) {
+        loop {
+            while let Some(output) = self.queue.pop_output() {
+                match output {
+                    Output::Issue(command) => self.device.push_back(command),
+                    Output::BioDone { .. } => self.completed += 1,
+                    Output::RunWorker { .. } => self.worker_wanted = true,
+                    Output::Wake(_) | Output::WouldBlock { .. } => unreachable!("nobody sleeps"),
+                }
+            }
+            if !std::mem::take(&mut self.worker_wanted) {
+                return;
+            }
+            self.queue.run(self.now, WORKER, 0);
+            self.queue.finish(self.now, WORKER);
+        }
+    }
+
+    fn turn(&mut self) {
+        self.now += Duration::from_micros(50);
+        let command: Tag = self.device.pop_front().expect("the device is busy").tag;
+        self.queue.complete(self.now, INTERRUPT, 0, command);
+        self.queue.finish(self.now, INTERRUPT);
+        self.outputs();
+        self.submit();
+    }
+}
+
+fn main() {
+    let turns = std::env::args().nth(1).map_or(2_000_000u64, |arg| arg.parse().expect("a number"));
+    println!("scheduler      ns/request  allocations/request");
+    // Without a scheduler more than 32 outstanding would sleep for a tag, so "none" is left out.
+    for scheduler in ["mq-deadline", "noop", "deadline"] {
+        let mut load = Load::new(scheduler);
+        for _ in 0..OUTSTANDING {
+            load.submit();
+        }
+        for _ in 0..turns / 10 {
+            load.turn();
+        }
+        let mut best = f64::MAX;
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        for _ in 0..5 {
+            let start = std::time::Instant::now();
+            for _ in 0..turns / 5 {
+                load.turn();
+            }
+            best = best.min(start.elapsed().as_nanos() as f64 / (turns / 5) as f64);
+        }
+        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        println!("{scheduler:<14} {best:>10.1}  {:>19.6}", allocations as f64 / turns as f64);
+    }
+}

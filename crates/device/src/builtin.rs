@@ -8,8 +8,13 @@ pub(crate) const MODELS: &[(&str, &str)] = &[
     ("cloud-pd-ssd", include_str!("../../../models/cloud-pd-ssd.toml")),
     ("hdd-7200-sata", include_str!("../../../models/hdd-7200-sata.toml")),
     ("null", include_str!("../../../models/null.toml")),
+    ("nvme-980pro", include_str!("../../../models/nvme-980pro.toml")),
+    ("nvme-plp", include_str!("../../../models/nvme-plp.toml")),
+    ("ssd-sata-m4", include_str!("../../../models/ssd-sata-m4.toml")),
+    ("ssd-sata-px256m5s", include_str!("../../../models/ssd-sata-px256m5s.toml")),
     ("vm-disk", include_str!("../../../models/vm-disk.toml")),
     ("vm-disk-wt", include_str!("../../../models/vm-disk-wt.toml")),
+    ("vm-ssd-m4", include_str!("../../../models/vm-ssd-m4.toml")),
 ];
 
 /// Name and text of every table that a built-in model names.

@@ -7,6 +7,7 @@
 mod builtin;
 mod distribution;
 mod error;
+mod flash;
 mod model;
 mod null;
 mod parameters;

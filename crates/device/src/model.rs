@@ -12,7 +12,7 @@ use block::command::{Facts, Transport};
 use crate::error::{ModelError, nearest};
 use crate::parameters::Accept::{Choice, Flag, Size, Whole};
 use crate::parameters::{Document, Parameter, Section, Table, spec};
-use crate::{Device, builtin, null, rotational, token_bucket, virtual_disk};
+use crate::{Device, builtin, flash, null, rotational, token_bucket, virtual_disk};
 
 /// A device model: what a model file says, checked and turned into tables.
 #[derive(Clone, Debug)]
@@ -28,13 +28,14 @@ pub struct Model {
 /// What the kinds of model keep.
 #[derive(Clone, Debug)]
 enum Kind {
+    Flash(Arc<flash::Parameters>),
     Null(null::Parameters),
     Rotational(Arc<rotational::Parameters>),
     TokenBucket(token_bucket::Parameters),
     VirtualDisk(virtual_disk::Parameters, Box<Model>),
 }
 
-const KINDS: [&str; 4] = ["null", "rotational", "token-bucket", "virtual-disk"];
+const KINDS: [&str; 5] = ["flash", "null", "rotational", "token-bucket", "virtual-disk"];
 
 const DISK: Section = Section {
     name: "disk",
@@ -145,6 +146,7 @@ impl Model {
     pub fn build(&self, seed: u64) -> Box<dyn Device> {
         let facts = self.facts.clone();
         match &self.kind_parameters {
+            Kind::Flash(parameters) => Box::new(flash::Drive::new(facts, parameters.clone())),
             Kind::Null(parameters) => Box::new(null::Null::new(facts, parameters)),
             Kind::Rotational(parameters) => {
                 Box::new(rotational::Drive::new(facts, parameters.clone()))
@@ -169,6 +171,7 @@ impl Model {
         }
         let mut schema = vec![&DISK];
         match kind {
+            "flash" => schema.extend(flash::SCHEMA),
             "null" => schema.push(&null::SCHEMA),
             "token-bucket" => schema.extend(token_bucket::SCHEMA),
             "virtual-disk" => schema.extend(virtual_disk::SCHEMA),
@@ -177,6 +180,7 @@ impl Model {
         let (table, parameters) = document.check(&schema)?;
         let facts = facts(&table)?;
         let kind_parameters = match kind {
+            "flash" => Kind::Flash(Arc::new(flash::Parameters::load(&table)?)),
             "null" => Kind::Null(null::Parameters::load(&table)),
             "token-bucket" => Kind::TokenBucket(token_bucket::Parameters::load(&table)?),
             "virtual-disk" => {

@@ -1,0 +1,434 @@
+//! A flash drive: the life of a command.
+//!
+//! A command takes its turn at the controller, then some more time beside others. A read becomes
+//! page reads on the units that hold its pages; each page crosses the link when it is there. A
+//! write waits for room in the buffer, crosses the link and is finished. A flush waits for the
+//! buffer. Leaves out reads served from the write buffer, and overwrites merged in it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::{Duration, Instant};
+use block::command::{Command, CommandOp, Facts, Tag, Transport};
+
+use super::buffer::Buffer;
+use super::lane::Lane;
+use super::media::{Finished, Media, PageRead};
+use super::{Parameters, time_of};
+use crate::Device;
+
+/// Reads and writes that continue one of so many streams count as sequential.
+const STREAMS: usize = 8;
+/// The drive remembers in pieces of this size what was ever written.
+const CHUNK_SECTORS: u64 = 128;
+/// A read above this size costs the controller something extra.
+const LARGE: u64 = 4096;
+
+/// A flash drive in operation.
+pub(crate) struct Drive {
+    facts: Facts,
+    parameters: Arc<Parameters>,
+    media: Media,
+    buffer: Buffer,
+    controller_free: Instant,
+    link_out_free: Instant,
+    link_in_free: Instant,
+    /// Commands that leave the controller: small reads, large reads, writes.
+    small_reads: Lane<Read>,
+    large_reads: Lane<Read>,
+    writes: Lane<Write>,
+    /// Pages on the link to the host; the last one of a read carries its tag.
+    outgoing: Lane<Option<Tag>>,
+    /// Data on the link from the host.
+    incoming: Lane<Write>,
+    discards: Lane<Tag>,
+    flushing: Lane<Tag>,
+    stalled: VecDeque<Write>,
+    flushes: VecDeque<(Tag, Option<u64>)>,
+    /// A flush holds back what comes after it (SATA), and how many commands it waits for.
+    behind_flush: VecDeque<Command>,
+    active: u32,
+    slots: Vec<Slot>,
+    free_slots: Vec<u32>,
+    read_streams: Streams,
+    write_streams: Streams,
+    written: Vec<u64>,
+    next_unit: usize,
+}
+
+/// A read under way.
+#[derive(Clone, Copy)]
+struct Slot {
+    tag: Tag,
+    pages_left: u32,
+    /// Bytes that have crossed the link.
+    crossed: u64,
+    scattered: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Read {
+    command: Command,
+    scattered: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Write {
+    tag: Tag,
+    bytes: u64,
+    scattered: bool,
+}
+
+impl Drive {
+    pub fn new(facts: Facts, parameters: Arc<Parameters>) -> Drive {
+        let chunks = (facts.capacity.0 / 512).div_ceil(CHUNK_SECTORS) as usize;
+        let all = if parameters.prefilled { u64::MAX } else { 0 };
+        Drive {
+            facts,
+            media: Media::new(parameters.media.clone()),
+            buffer: Buffer::new(parameters.buffer.clone()),
+            parameters,
+            controller_free: Instant::ZERO,
+            link_out_free: Instant::ZERO,
+            link_in_free: Instant::ZERO,
+            small_reads: Lane::new(),
+            large_reads: Lane::new(),
+            writes: Lane::new(),
+            outgoing: Lane::new(),
+            incoming: Lane::new(),
+            discards: Lane::new(),
+            flushing: Lane::new(),
+            stalled: VecDeque::new(),
+            flushes: VecDeque::new(),
+            behind_flush: VecDeque::new(),
+            active: 0,
+            slots: Vec::new(),
+            free_slots: Vec::new(),
+            read_streams: Streams::default(),
+            write_streams: Streams::default(),
+            written: vec![all; chunks.div_ceil(64)],
+            next_unit: 0,
+        }
+    }
+
+    fn begin(&mut self, now: Instant, command: Command) {
+        let bytes = command.sectors.bytes().0;
+        match command.op {
+            CommandOp::Read => {
+                self.active += 1;
+                let ready = self.control(now, self.parameters.read_serial);
+                let ready = ready + self.parameters.read_latency;
+                let read = Read { command, scattered: self.read_streams.note(&command) };
+                if bytes > LARGE && read.scattered {
+                    let ready = ready + self.parameters.read_large_extra;
+                    self.large_reads.push(ready, read);
+                } else {
+                    self.small_reads.push(ready, read);
+                }
+            }
+            CommandOp::Write => {
+                self.active += 1;
+                let ready = self.control(now, self.parameters.write_serial);
+                let scattered = self.write_streams.note(&command);
+                self.mark_written(&command, true);
+                let write = Write { tag: command.tag, bytes, scattered };
+                self.writes.push(ready + self.parameters.write_latency, write);
+            }
+            CommandOp::Discard => {
+                self.active += 1;
+                self.mark_written(&command, false);
+                let time = self.parameters.discard + time_of(bytes, self.parameters.discard_byte);
+                let done = self.control(now, time);
+                self.discards.push(done, command.tag);
+            }
+            CommandOp::Flush => {
+                self.flushes.push_back((command.tag, None));
+                self.try_flush(now);
+            }
+        }
+    }
+
+    /// The controller's turn for a command; it serves one after another.
+    fn control(&mut self, now: Instant, time: Duration) -> Instant {
+        self.controller_free = self.controller_free.max(now) + time;
+        self.controller_free
+    }
+
+    /// Sends a read's pages to their units.
+    fn start_read(&mut self, now: Instant, read: Read) {
+        let Read { command, scattered } = read;
+        if self.is_unwritten(&command) {
+            let bytes = command.sectors.bytes().0;
+            let slot = Slot { tag: command.tag, pages_left: 1, crossed: 0, scattered };
+            let slot = self.new_slot(slot);
+            let (bytes, sense) = (bytes as u32, Duration::ZERO);
+            let page = PageRead { slot, bytes, moved: 0, page: 0, sense };
+            return self.send_page(now, page);
+        }
+        let page_size = self.parameters.page;
+        let first = command.sector.bytes().0;
+        let end = first + command.sectors.bytes().0;
+        let (first_page, end_page) = (first / page_size, end.div_ceil(page_size));
+        let pages_left = (end_page - first_page) as u32;
+        let slot = Slot { tag: command.tag, pages_left, crossed: 0, scattered };
+        let slot = self.new_slot(slot);
+        for page in first_page..end_page {
+            let from = first.max(page * page_size);
+            let bytes = (end.min((page + 1) * page_size) - from) as u32;
+            let kinds = self.parameters.read.len() as u64;
+            let units = self.parameters.media.units as u64;
+            let sense = self.parameters.read[(page / units % kinds) as usize];
+            let whole = self.parameters.moves_whole_page;
+            let moved = if whole { page_size as u32 } else { bytes };
+            let read = PageRead { slot, bytes, moved, page, sense };
+            self.media.read(now, (page % units) as usize, read);
+        }
+    }
+
+    /// A page is in the controller: it crosses the link.
+    fn send_page(&mut self, now: Instant, page: PageRead) {
+        let slot = &mut self.slots[page.slot as usize];
+        let Parameters { read_byte, scattered_byte, full_duplex, .. } = *self.parameters;
+        let bytes = u64::from(page.bytes);
+        // What goes beyond the first small piece of a scattered read is slower.
+        let fast = LARGE.saturating_sub(slot.crossed).min(bytes);
+        let time = match slot.scattered {
+            true => time_of(fast, read_byte) + time_of(bytes - fast, scattered_byte),
+            false => time_of(bytes, read_byte),
+        };
+        slot.crossed += bytes;
+        slot.pages_left -= 1;
+        let tag = (slot.pages_left == 0).then_some(slot.tag);
+        if tag.is_some() {
+            self.free_slots.push(page.slot);
+        }
+        self.link_out_free = self.link_out_free.max(now) + time;
+        if !full_duplex {
+            self.link_in_free = self.link_out_free;
+        }
+        self.outgoing.push(self.link_out_free, tag);
+    }
+
+    /// Lets waiting writes into the buffer as far as there is room.
+    fn take_in(&mut self, now: Instant) {
+        while let Some(write) = self.stalled.front().copied() {
+            if !self.buffer.reserve(write.bytes) {
+                break;
+            }
+            self.stalled.pop_front();
+            let time = time_of(write.bytes, self.parameters.write_byte);
+            self.link_in_free = self.link_in_free.max(now) + time;
+            if !self.parameters.full_duplex {
+                self.link_out_free = self.link_in_free;
+            }
+            self.incoming.push(self.link_in_free, write);
+        }
+        self.media.host_waits = !self.stalled.is_empty();
+    }
+
+    fn collected(&mut self, now: Instant, write: Write) {
+        self.buffer.collect(now, write.bytes, write.scattered);
+        self.drain(now);
+    }
+
+    /// Gives programs that may go to the units in turn.
+    fn drain(&mut self, now: Instant) {
+        while let Some(program) = self.buffer.release(now) {
+            self.media.program(now, self.next_unit, program);
+            self.next_unit = (self.next_unit + 1) % self.parameters.media.units;
+        }
+    }
+
+    fn media_advanced(&mut self, now: Instant, finished: Finished) {
+        match finished {
+            Finished::Nothing => {}
+            Finished::Read(page) => self.send_page(now, page),
+            Finished::Program(program) => {
+                if program.bytes > 0 {
+                    self.buffer.programmed(&program);
+                    self.take_in(now);
+                    self.try_flush(now);
+                }
+            }
+        }
+    }
+
+    /// Starts and ends flushes, the oldest first, as far as they can.
+    fn try_flush(&mut self, now: Instant) {
+        while let Some((tag, epoch)) = self.flushes.front().copied() {
+            if self.flush_waits_for_commands() && self.active > 0 {
+                return;
+            }
+            let clean = !self.facts.volatile_cache || !self.buffer.dirty;
+            let time = match epoch {
+                None if clean => self.buffer.rules.flush_clean,
+                None => {
+                    self.flushes[0].1 = Some(self.buffer.close_epoch());
+                    self.drain(now);
+                    continue;
+                }
+                Some(epoch) if self.buffer.is_finished(epoch) => self.buffer.rules.flush,
+                Some(_) => return,
+            };
+            self.flushes.pop_front();
+            self.flushing.push(self.flushing.last_at().max(now) + time, tag);
+        }
+    }
+
+    fn flush_waits_for_commands(&self) -> bool {
+        self.facts.transport == Transport::Sata
+    }
+
+    fn finish(&mut self, now: Instant, tag: Tag, completed: &mut Vec<Tag>) {
+        completed.push(tag);
+        self.active -= 1;
+        if self.active == 0 && !self.flushes.is_empty() {
+            self.try_flush(now);
+        }
+    }
+
+    fn flushed(&mut self, now: Instant, tag: Tag, completed: &mut Vec<Tag>) {
+        completed.push(tag);
+        while !self.holds_back() {
+            let Some(command) = self.behind_flush.pop_front() else { break };
+            self.begin(now, command);
+        }
+    }
+
+    /// Whether a flush keeps new commands waiting.
+    fn holds_back(&self) -> bool {
+        self.flush_waits_for_commands() && !(self.flushes.is_empty() && self.flushing.is_empty())
+    }
+
+    fn new_slot(&mut self, slot: Slot) -> u32 {
+        match self.free_slots.pop() {
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    fn is_unwritten(&self, command: &Command) -> bool {
+        let first = command.sector.0 / CHUNK_SECTORS;
+        let end = (command.sector + command.sectors).0.div_ceil(CHUNK_SECTORS);
+        !(first..end).any(|chunk| self.written[(chunk / 64) as usize] >> (chunk % 64) & 1 == 1)
+    }
+
+    fn mark_written(&mut self, command: &Command, written: bool) {
+        let (first, end) = (command.sector.0, (command.sector + command.sectors).0);
+        // A discard forgets only whole pieces.
+        let chunks = match written {
+            true => first / CHUNK_SECTORS..end.div_ceil(CHUNK_SECTORS),
+            false => first.div_ceil(CHUNK_SECTORS)..end / CHUNK_SECTORS,
+        };
+        for chunk in chunks {
+            let (word, bit) = (&mut self.written[(chunk / 64) as usize], 1 << (chunk % 64));
+            *word = if written { *word | bit } else { *word & !bit };
+        }
+    }
+
+    fn earliest(&self) -> Instant {
+        let lanes = self.small_reads.next_at().min(self.large_reads.next_at());
+        let lanes = lanes.min(self.writes.next_at()).min(self.outgoing.next_at());
+        let lanes = lanes.min(self.incoming.next_at()).min(self.discards.next_at());
+        let lanes = lanes.min(self.flushing.next_at());
+        lanes.min(self.media.next_at()).min(self.buffer.next_release())
+    }
+
+    /// Does one thing that is due at `at`; the order of equals is the order below.
+    fn step(&mut self, at: Instant, completed: &mut Vec<Tag>) {
+        if self.outgoing.next_at() == at {
+            if let Some((_, Some(tag))) = self.outgoing.pop() {
+                self.finish(at, tag, completed);
+            }
+        } else if self.incoming.next_at() == at {
+            let (_, write) = self.incoming.pop().expect("something is due");
+            self.collected(at, write);
+            self.finish(at, write.tag, completed);
+        } else if self.media.next_at() == at {
+            let finished = self.media.advance(at);
+            self.media_advanced(at, finished);
+        } else if self.buffer.next_release() == at {
+            self.drain(at);
+        } else if self.small_reads.next_at() == at {
+            let (_, read) = self.small_reads.pop().expect("something is due");
+            self.start_read(at, read);
+        } else if self.large_reads.next_at() == at {
+            let (_, read) = self.large_reads.pop().expect("something is due");
+            self.start_read(at, read);
+        } else if self.writes.next_at() == at {
+            let (_, write) = self.writes.pop().expect("something is due");
+            self.stalled.push_back(write);
+            self.take_in(at);
+        } else if self.discards.next_at() == at {
+            let (_, tag) = self.discards.pop().expect("something is due");
+            self.finish(at, tag, completed);
+        } else {
+            let (_, tag) = self.flushing.pop().expect("something is due");
+            self.flushed(at, tag, completed);
+        }
+    }
+}
+
+impl Device for Drive {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn accept(&mut self, now: Instant, command: Command) {
+        debug_assert!(
+            (command.sector + command.sectors).bytes() <= self.facts.capacity,
+            "{command:?} reaches beyond {:?}",
+            self.facts.capacity
+        );
+        if self.holds_back() {
+            self.behind_flush.push_back(command);
+        } else {
+            self.begin(now, command);
+        }
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        Some(self.earliest()).filter(|at| *at != Instant::FAR_FUTURE)
+    }
+
+    fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>) {
+        loop {
+            let at = self.earliest();
+            if at > now || at == Instant::FAR_FUTURE {
+                return;
+            }
+            self.step(at, completed);
+        }
+    }
+}
+
+/// The ends of the streams seen last.
+#[derive(Default)]
+struct Streams {
+    ends: [u64; STREAMS],
+    oldest: usize,
+}
+
+impl Streams {
+    /// Notes a command; `true` when it continues none of the streams.
+    fn note(&mut self, command: &Command) -> bool {
+        let end = (command.sector + command.sectors).0;
+        match self.ends.iter_mut().find(|last| **last == command.sector.0) {
+            Some(last) => {
+                *last = end;
+                false
+            }
+            None => {
+                self.ends[self.oldest] = end;
+                self.oldest = (self.oldest + 1) % STREAMS;
+                true
+            }
+        }
+    }
+}

@@ -128,6 +128,14 @@ fn seeds() -> Vec<Vec<u8>> {
          0.0 ;  37766853 ;  64 ; W ; 0.0 ; 0.0\n0.449518165 ; 14 ; 8 ; RA  ; 0.0 ; 0.25\n",
         "fio version 3 iolog\n0 /dev/a add\n1 /dev/a open\n301000 /dev/a read 4096 8192\n\
          301001 /dev/a trim 0 512\n301002 /dev/a sync 0 0\n301004 /dev/a close\n",
+        "xterm-31657 \t   0     8   113314048  Rand    -427336      0        RM   4.666589 START\n\
+         xterm-31657  .015820     8   113248520  Rand     -65536      0        RA   4.682409   C\n",
+        "  8,0    0        1     0.000000000    77  Q FWS 100 + 8 [fio]\n\
+           8,0    0        0     0.000002500     0  m   N bfq hello world\n\
+           8,0    0        6     0.000003000    77  U   N [fio] 1\n\
+           8,1    0       12     0.000108000    77  A   W 300 + 8 <- (253,3) 900\n\
+           8,0    0       13     0.000109000    77  D   R 36 (12 00 00 00 24 00 ..) [fio]\n\
+           8,0    0       15     0.000111000    77  C   W 100 + 8 [65531]\nCPU0 (sda):\n",
         "fio version 2 iolog\nf add\nf open\nf read 0 512\nf wait 300 0\nf write 512 512\n",
     ];
     let mut seeds: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();

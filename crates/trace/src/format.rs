@@ -1,5 +1,6 @@
 //! The names of the formats, and telling them apart by content.
 
+use crate::blkparse;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,6 +9,8 @@ use std::str::FromStr;
 pub enum Format {
     /// The kernel's binary records, version 7 or 8, in either byte order.
     Blktrace,
+    /// The default text of `blkparse`.
+    Blkparse,
     /// fio's I/O log, version 2 or 3.
     FioIolog,
     /// Storage Performance Council: `ASU,LBA,size,opcode,seconds`.
@@ -24,12 +27,15 @@ pub enum Format {
     Blkreplay,
     /// VMware's vscsi traces, version 1 or 2.
     Vscsi,
+    /// Application start-ups, as BFQ's author recorded them.
+    StartUp,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 9] = [
+    pub const ALL: [Format; 11] = [
         Format::Blktrace,
+        Format::Blkparse,
         Format::FioIolog,
         Format::Spc,
         Format::Msr,
@@ -38,6 +44,7 @@ impl Format {
         Format::DiskSimValidation,
         Format::Blkreplay,
         Format::Vscsi,
+        Format::StartUp,
     ];
 
     /// The name by which it is chosen.
@@ -63,6 +70,9 @@ impl Format {
     const fn about(self) -> (&'static str, &'static str) {
         match self {
             Format::Blktrace => ("blktrace", "binary records, magic 0x65617407 or 0x65617408"),
+            Format::Blkparse => {
+                ("blkparse", "major,minor cpu sequence seconds pid action rwbs sector + sectors …")
+            }
             Format::FioIolog => ("fio", "`fio version 2 iolog` or `fio version 3 iolog`"),
             Format::Spc => ("spc", "ASU,LBA,bytes,r|w,seconds"),
             Format::Msr => {
@@ -75,6 +85,10 @@ impl Format {
             }
             Format::Blkreplay => ("blkreplay", "start ; sector ; length ; op ; delay ; duration"),
             Format::Vscsi => ("vscsi", "binary records of 32 or 40 bytes"),
+            Format::StartUp => (
+                "start-up",
+                "thread delta sectors sector Seq|Rand distance run rwbs seconds C|START",
+            ),
         }
     }
 }
@@ -181,10 +195,14 @@ pub(crate) fn detect(head: &[u8]) -> Result<Format, String> {
     if text.lines().any(crate::formats::blkreplay::is_heading) {
         return Ok(Format::Blkreplay);
     }
-    let Some(line) = text.lines().find(|line| !line.trim().is_empty()) else {
-        return Err("the file is blank".to_owned());
-    };
-    detect_line(line)
+    let mut filled = text.lines().filter(|line| !line.trim().is_empty());
+    if filled.clone().find(|line| !blkparse::may_precede(line)).is_some_and(blkparse::is_event) {
+        return Ok(Format::Blkparse);
+    }
+    match filled.next() {
+        Some(line) => detect_line(line),
+        None => Err("the file is blank".to_owned()),
+    }
 }
 
 /// The format of a text file whose first line is `line`.
@@ -200,6 +218,9 @@ fn detect_line(line: &str) -> Result<Format, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     if words.len() == 6 && matches!(words[0], "R" | "W") && matches!(words[1], "Hit" | "Miss") {
         return Ok(Format::DiskSimValidation);
+    }
+    if words.len() == 10 && matches!(words[4], "Seq" | "Rand") {
+        return Ok(Format::StartUp);
     }
     let shown = crate::text::shown(line);
     if words.len() == 5 && words.iter().all(|word| number(word)) {
@@ -235,8 +256,8 @@ mod tests {
         let message = "csv".parse::<Format>().unwrap_err().to_string();
         assert!(
             message.ends_with(
-                "accepted: blktrace, fio, spc, msr, msr-cut, disksim, \
-            disksim-validation, blkreplay, vscsi"
+                "accepted: blktrace, blkparse, fio, spc, msr, msr-cut, disksim, \
+            disksim-validation, blkreplay, vscsi, start-up"
             ),
             "{message}"
         );

@@ -1,7 +1,8 @@
 //! Codecs of block I/O traces.
 //!
 //! The crate has two halves. [`blktrace`] reads and writes the kernel's own binary format, record
-//! by record, without losing anything that is in it. [`read_trace`] turns a recording in any of
+//! by record, without losing anything that is in it, and [`blkparse`] the text that is commonly
+//! printed of it. [`read_trace`] turns a recording in any of
 //! the formats of [`Format`] into a list of [`Arrival`]s, the load that a replay submits.
 //!
 //! It translates and does not interpret: no metric is computed here, and what a recording does not
@@ -10,6 +11,7 @@
 //! input makes this crate panic.
 
 pub mod arrival;
+pub mod blkparse;
 pub mod blktrace;
 mod error;
 mod format;

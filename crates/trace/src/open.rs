@@ -1,10 +1,12 @@
 //! The way in: from a path, or a stream, to a [`Trace`].
 
 use crate::arrival::{Clock, Draft, Trace};
+use crate::blkparse;
 use crate::blktrace::{Merge, Reader, recording_files};
 use crate::error::{Error, Place};
 use crate::format::{Format, TimeUnit, detect};
-use crate::formats::{blkreplay, blktrace, disksim, fio_iolog, msr, spc, vscsi};
+use crate::formats::blktrace::{self, Records};
+use crate::formats::{blkreplay, disksim, fio_iolog, msr, spc, start_up, vscsi};
 use crate::text::{Lines, shown};
 use base::{Bytes, Sector};
 use flate2::read::MultiGzDecoder;
@@ -64,7 +66,7 @@ pub fn read_trace(path: &Path, options: &Options) -> Result<Trace, Error> {
     }
     check_options(&name, format, options)?;
     let mut draft = Draft::default();
-    blktrace::read(&mut Merge::new(readers), &mut draft)?;
+    blktrace::read(Records::Binary(Merge::new(readers)), &mut draft)?;
     keep_device(&name, draft.finish(&name, format, Clock::Absolute)?, options)
 }
 
@@ -81,7 +83,16 @@ pub fn read_stream(source: Box<dyn Read>, name: &str, options: &Options) -> Resu
     match format {
         Format::Blktrace => {
             clock = Clock::Absolute;
-            blktrace::read(&mut Merge::new(vec![Reader::new(source, name)]), &mut draft)?;
+            let records = Merge::new(vec![Reader::new(source, name)]);
+            blktrace::read(Records::Binary(records), &mut draft)?;
+        }
+        Format::Blkparse => {
+            clock = Clock::Absolute;
+            blktrace::read(Records::Text(blkparse::Reader::new(source, name)), &mut draft)?;
+        }
+        Format::StartUp => {
+            clock = Clock::Absolute;
+            start_up::read(&mut Lines::new(source, name), &mut draft)?;
         }
         Format::Vscsi => {
             clock = Clock::Absolute;

@@ -1,30 +1,14 @@
 //! Every replay format on fixtures small enough to check by eye, its traps, and its refusals.
 
-use base::{Bytes, Duration, Instant, Sector};
-use std::io::{Cursor, Write};
-use trace::blktrace::{Action, Categories, DevT, Layout, Payload, Record};
-use trace::{Arrival, Error, Flags, Format, Op, Options, TimeUnit, Trace, read_stream};
+mod common;
 
-fn read_with(bytes: &[u8], options: &Options) -> Result<Trace, Error> {
-    read_stream(Box::new(Cursor::new(bytes.to_vec())), "x", options)
-}
-
-fn read(bytes: impl AsRef<[u8]>) -> Trace {
-    read_with(bytes.as_ref(), &Options::default()).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn refusal(bytes: impl AsRef<[u8]>) -> String {
-    read_with(bytes.as_ref(), &Options::default()).unwrap_err().to_string()
-}
+use base::{Bytes, Duration};
+use common::{columns, read, read_with, refusal};
+use std::io::Write;
+use trace::{Flags, Format, Op, Options, TimeUnit};
 
 fn as_format(format: Format, time_unit: Option<TimeUnit>) -> Options {
     Options { format: Some(format), time_unit, ..Options::default() }
-}
-
-/// Nanoseconds, operation, sector, bytes, device: the columns that all formats have.
-fn columns(trace: &Trace) -> Vec<(u64, Op, u64, u64, u32)> {
-    let row = |a: &Arrival| (a.at.as_nanos(), a.op, a.sector.0, a.bytes.0, a.device);
-    trace.arrivals.iter().map(row).collect()
 }
 
 mod spc {
@@ -252,6 +236,34 @@ mod fio {
     }
 
     #[test]
+    fn what_is_written_is_read_and_fio_accepts_it() {
+        let source = "1,src 1,0,Read,4096,8192,0\n31,src 1,1,Write,0,512,0\n";
+        let trace = read(source);
+        let mut log = vec![];
+        trace.write_fio_iolog(&mut log).unwrap();
+        let expected = "fio version 3 iolog\n0 src_1.0 add\n0 src_1.1 add\n0 src_1.0 open\n\
+            0 src_1.1 open\n0 src_1.0 read 4096 8192\n3 src_1.1 write 0 512\n3 src_1.0 close\n\
+            3 src_1.1 close\n";
+        assert_eq!(String::from_utf8_lossy(&log), expected);
+        assert_eq!(columns(&read(&log)), columns(&trace));
+
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("written.iolog");
+        std::fs::write(&path, &log).unwrap();
+        let mut fio = std::process::Command::new("fio");
+        fio.args(["--name=x", "--ioengine=null", "--output-format=terse", "--terse-version=3"]);
+        match fio.arg(format!("--read_iolog={}", path.display())).output() {
+            Err(error) => println!("skipped: fio does not run here ({error})"),
+            Ok(output) => {
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                let fields: Vec<&str> = text.trim().split(';').collect();
+                // Terse version 3: the sixth field is KiB read.
+                assert_eq!(fields.get(5), Some(&"8"), "{text}");
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
     fn wait_of_version_2_is_milliseconds_since_the_start() {
         let trace = read(
             "fio version 2 iolog\nf add\nf open\nf read 0 512\nf wait 300 0\nf read 512 512\n\
@@ -353,187 +365,21 @@ mod vscsi {
     }
 }
 
-mod blktrace {
+mod start_up {
     use super::*;
 
-    const DISK: DevT = DevT::new(8, 0);
-
-    fn event(micros: u64, action: Action, sector: u64, bytes: u32, flags: Categories) -> Record {
-        let at = Instant::from_nanos(1_000_000_000 + micros * 1_000);
-        let sector = Sector(sector);
-        Record { sector, bytes, pid: 77, device: DISK, ..Record::event(action, at) }.with(flags)
-    }
-
-    fn numbered(mut records: Vec<Record>) -> Vec<Record> {
-        let events = records.iter_mut().filter(|record| !record.action.is_note());
-        events.zip(1..).for_each(|(record, number)| record.sequence = number);
-        records
-    }
-
-    fn file(layout: Layout, records: &[Record]) -> Vec<u8> {
-        let mut bytes = vec![];
-        records.iter().for_each(|record| layout.encode(record, &mut bytes));
-        bytes
-    }
-
-    /// A read that is split over two completions, a write with everything, a pure flush.
-    fn story() -> Vec<Record> {
-        use Action::{Complete, GetRequest, Insert, Issue, Plug, Queue};
-        let (read, write) = (Categories::READ, Categories::WRITE);
-        let durable = write | Categories::FLUSH | Categories::FUA | Categories::META;
-        let start = Instant::from_nanos(900_000_000);
-        let none = Categories::NONE;
-        numbered(vec![
-            Record::timestamp(start, 1_700_000_000, 123),
-            Record::process(start, 77, "fio"),
-            event(1, Queue, 100, 65_536, read | Categories::SYNC),
-            event(2, GetRequest, 100, 65_536, read | Categories::SYNC),
-            event(3, Plug, 0, 0, none),
-            event(4, Insert, 100, 65_536, read | Categories::SYNC),
-            event(5, Issue, 100, 65_536, read | Categories::SYNC),
-            event(6, Queue, 0, 0, read | Categories::FLUSH),
-            event(7, Queue, 500, 4_096, durable),
-            event(8, Queue, 900, 8_192, write | Categories::DISCARD),
-            event(9, Queue, u64::MAX, 36, read | Categories::PC),
-            event(50, Complete, 100, 32_768, read),
-            event(90, Complete, 164, 32_768, read),
-        ])
-    }
-
-    fn expected() -> Vec<(u64, Op, u64, u64, u32)> {
-        let device = DISK.to_bits();
-        vec![
-            (0, Op::Read, 100, 65_536, device),
-            (5_000, Op::Flush, 0, 0, device),
-            (6_000, Op::Write, 500, 4_096, device),
-            (7_000, Op::Discard, 900, 8_192, device),
-        ]
-    }
-
     #[test]
-    fn all_versions_and_byte_orders_give_the_same_arrivals() {
-        for layout in Layout::ALL {
-            let trace = read(file(layout, &story()));
-            assert_eq!(trace.format, Format::Blktrace);
-            assert_eq!(columns(&trace), expected(), "{layout:?}");
-            assert_eq!(trace.devices.values().collect::<Vec<_>>(), ["8,0"]);
-            let skipped = "1 Q events without data, as passthrough commands, were skipped";
-            assert_eq!(trace.remarks, [skipped]);
-        }
-    }
-
-    #[test]
-    fn a_cgroup_before_the_payload_changes_nothing() {
-        let grouped = story().into_iter().map(|record| Record { cgroup: Some(4242), ..record });
-        let trace = read(file(Layout::V7_LITTLE, &grouped.collect::<Vec<_>>()));
-        assert_eq!(columns(&trace), expected());
-    }
-
-    #[test]
-    fn service_ends_when_the_last_sector_is_complete() {
-        let trace = read(file(Layout::V7_LITTLE, &story()));
-        assert_eq!(trace.arrivals[0].service, Some(Duration::from_micros(89)));
-        assert_eq!(trace.arrivals[2].service, None);
-    }
-
-    #[test]
-    fn flags_come_from_categories() {
-        let trace = read(file(Layout::V7_LITTLE, &story()));
-        let flags: Vec<Flags> = trace.arrivals.iter().map(|arrival| arrival.flags).collect();
-        let none = Flags::default();
-        assert_eq!(flags[0], Flags { sync: true, ..none });
-        assert_eq!(flags[1], none);
-        assert_eq!(flags[2], Flags { preflush: true, fua: true, metadata: true, ..none });
-        assert_eq!(trace.arrivals[0].pid, Some(77));
-    }
-
-    #[test]
-    fn without_q_events_arrivals_are_i_events_and_without_those_d_events() {
-        let is = |actions: &[Action]| {
-            let keep = |record: &Record| actions.contains(&record.action);
-            file(Layout::V7_LITTLE, &numbered(story().into_iter().filter(keep).collect()))
-        };
-        let inserted = read(is(&[Action::Insert, Action::Issue, Action::Complete]));
-        assert_eq!(columns(&inserted), expected()[..1]);
-        assert_eq!(inserted.arrivals[0].service, Some(Duration::from_micros(86)));
-        assert_eq!(
-            inserted.remarks,
-            ["device 8,0 has no Q events: arrivals are I events, of merged requests"]
-        );
-        let issued = read(is(&[Action::Issue, Action::Complete]));
-        assert_eq!(issued.arrivals[0].service, Some(Duration::from_micros(85)));
-        assert_eq!(
-            issued.remarks,
-            ["device 8,0 has no Q or I events: arrivals are D events, as the scheduler left them"]
-        );
-    }
-
-    #[test]
-    fn a_request_that_was_requeued_arrives_once() {
-        use Action::{Complete, Issue, Requeue};
-        let read_of = |micros, action| event(micros, action, 8, 4_096, Categories::READ);
-        let records =
-            [read_of(1, Issue), read_of(2, Requeue), read_of(3, Issue), read_of(9, Complete)];
-        let trace = read(file(Layout::V7_LITTLE, &numbered(records.to_vec())));
-        assert_eq!(columns(&trace), [(0, Op::Read, 8, 4_096, DISK.to_bits())]);
-        assert_eq!(trace.arrivals[0].service, Some(Duration::from_micros(8)));
-    }
-
-    #[test]
-    fn torn_and_lost_records_are_reported() {
-        let mut records = story();
-        records.remove(5);
-        let mut bytes = file(Layout::V7_LITTLE, &records);
-        bytes.truncate(bytes.len() - 5);
-        let trace = read(&bytes);
-        let at = bytes.len() - 43;
-        assert_eq!(
-            trace.remarks[0],
-            format!("x: the last record, at byte {at}, is cut off after 43 bytes")
-        );
-        assert_eq!(trace.remarks[1], "the recording lost 1 events");
-    }
-
-    #[test]
-    fn an_extent_that_no_disk_has_is_refused_with_its_byte() {
-        let records = vec![
-            event(1, Action::Queue, 8, 4_096, Categories::READ),
-            event(2, Action::Queue, 1 << 60, 4_096, Categories::READ),
-        ];
-        assert_eq!(
-            refusal(file(Layout::V7_LITTLE, &records)),
-            "x at byte 48: the extent of the record; accepted: fewer than 2^32 sectors that end \
-             before sector 2^55"
-        );
-    }
-
-    #[test]
-    fn only_version_8_knows_zones_and_zeroes() {
-        let zone = Categories::WRITE | Categories::from_bits(1 << 17);
-        let zeroes = Categories::WRITE | Categories::WRITE_ZEROES;
-        let records = vec![
-            event(1, Action::Queue, 8, 4_096, zeroes),
-            event(2, Action::Queue, 8, 4_096, zone),
-        ];
-        let trace = read(file(Layout::V8_LITTLE, &records));
-        assert_eq!(columns(&trace), [(0, Op::Write, 8, 4_096, DISK.to_bits())]);
-        assert_eq!(
-            trace.remarks,
-            [
-                "1 events of writes of zeroes were taken for writes, as version 7 has them",
-                "1 operations on zones were skipped"
-            ]
-        );
-    }
-
-    #[test]
-    fn the_payload_of_an_event_is_no_arrival() {
-        let unplug = Record {
-            payload: Payload::Unplug(16),
-            ..event(1, Action::Unplug, 0, 0, Categories::NONE)
-        };
-        let message = refusal(file(Layout::V7_LITTLE, &[unplug]));
-        assert!(message.starts_with("x: nothing to replay in it (read as blktrace)"), "{message}");
+    fn start_ups_name_their_threads() {
+        let line = "xterm-31657 \t   0     8   113314048  Rand  -427336   0   RM   4.666589 START";
+        let next = "gnome-terminal.-7658  .015820  16  8  Seq  -65536  0  RA  4.682409  C";
+        let trace = read(format!("{line}\n{next}\n"));
+        assert_eq!(trace.format, Format::StartUp);
+        let expected = [(0, Op::Read, 113_314_048, 4_096, 0), (15_820_000, Op::Read, 8, 8_192, 0)];
+        assert_eq!(columns(&trace), expected);
+        assert_eq!(trace.arrivals[1].pid, Some(7_658));
+        assert_eq!(trace.arrivals[0].flags, Flags { metadata: true, ..Flags::default() });
+        let wrong = line.replace("START", "X");
+        assert!(refusal(wrong).starts_with("x:1: `xterm-31657"));
     }
 }
 

@@ -188,6 +188,68 @@ fn blkparse(files: &[PathBuf]) -> Option<Vec<String>> {
     Some(lines)
 }
 
+/// The same recording as `blkparse` prints it by default, or `None` where it does not run.
+fn default_text(base: &Path) -> Option<String> {
+    match Command::new("blkparse").arg("-i").arg(base).output() {
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Err(error) => {
+            println!("skipped: blkparse does not run here ({error})");
+            None
+        }
+    }
+}
+
+#[test]
+fn the_text_of_a_recording_says_what_the_recording_says() {
+    let Some(folder) = folder() else { return };
+    for name in ["keks_zfs_ssd/keks", "mynotes_sda_vm/sda"] {
+        let Some(text) = default_text(&folder.join(name)) else { return };
+        let binary = read(&folder.join(name), &Options::default());
+        let source = Box::new(std::io::Cursor::new(text.clone().into_bytes()));
+        let printed = trace::read_stream(source, "printed", &Options::default()).unwrap();
+        assert_eq!(printed.format, Format::Blkparse);
+        assert_eq!(printed.arrivals, binary.arrivals, "{name}");
+
+        let (mut ours, mut name_of) = (vec![], BTreeMap::new());
+        for record in trace::blkparse::Reader::new(text.as_bytes(), "printed") {
+            let record = record.unwrap();
+            if let trace::blktrace::Payload::Process(comm) = record.payload {
+                let comm = comm.split(|byte| *byte == 0).next().unwrap();
+                name_of.insert(record.pid, String::from_utf8_lossy(comm).into_owned());
+                continue;
+            }
+            let known = name_of.get(&record.pid).map_or("(null)", String::as_str);
+            ours.extend(trace::blkparse::line(&record, base::Instant::ZERO, known));
+        }
+        let events = text.lines().take_while(|line| !line.starts_with("CPU"));
+        let theirs: Vec<&str> = events.filter(|line| !line.starts_with("Input file")).collect();
+        assert_eq!(ours, theirs, "{name}");
+    }
+}
+
+#[test]
+fn text_that_was_kept_and_text_that_was_digested() {
+    let Some(folder) = folder() else { return };
+    let folder = folder.join("blkparse_text/oxdeadmeat_nvme_dmcrypt");
+    let trace = read(&folder.join("nvme0n1.blktrace.txt"), &Options::default());
+    assert_eq!((trace.format, trace.arrivals.len()), (Format::Blkparse, 248));
+    let digested = folder.join("nvme0n1.blktrace.merged.txt");
+    let message = read_trace(&digested, &Options::default()).unwrap_err().to_string();
+    assert!(message.contains("no known format begins with"), "{message}");
+}
+
+#[test]
+fn start_ups_of_applications() {
+    let Some(folder) = folder() else { return };
+    for (name, requests) in [("gnometerm", 2_781), ("lowriter", 1_268), ("xterm", 718)] {
+        let path = folder.join(format!("app_startup/{name}.trace"));
+        let trace = read(&path, &Options::default());
+        assert_eq!(trace.format, Format::StartUp);
+        assert_eq!(trace.arrivals.len(), requests, "{name}");
+        assert!(trace.arrivals.iter().all(|arrival| arrival.pid.is_some()));
+    }
+}
+
 #[test]
 fn every_field_of_every_event_agrees_with_blkparse() {
     let Some(folder) = folder() else { return };

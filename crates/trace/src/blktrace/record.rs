@@ -130,6 +130,26 @@ const NOTES: [(Action, u16, char); 3] =
     [(Action::NoteProcess, 0, '?'), (Action::NoteTimestamp, 1, '?'), (Action::NoteMessage, 2, 'm')];
 
 impl Action {
+    /// Those that have a letter.
+    pub const PRINTED: [Action; 16] = [
+        Action::Queue,
+        Action::BackMerge,
+        Action::FrontMerge,
+        Action::GetRequest,
+        Action::SleepRequest,
+        Action::Requeue,
+        Action::Issue,
+        Action::Complete,
+        Action::Plug,
+        Action::Unplug,
+        Action::UnplugTimer,
+        Action::Insert,
+        Action::Split,
+        Action::Bounce,
+        Action::Remap,
+        Action::NoteMessage,
+    ];
+
     /// The letter that `blkparse` prints; `?` for what it prints nothing for.
     pub fn letter(self) -> char {
         let known = EVENTS.iter().chain(&NOTES).find(|known| known.0 == self);

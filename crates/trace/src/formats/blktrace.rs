@@ -1,10 +1,11 @@
-//! Arrivals from the records of a blktrace recording.
+//! Arrivals from the records of a blktrace recording, binary or as `blkparse` printed it.
 //!
 //! An arrival is a Q event of a device; on a device of which there is none, an I event; where
 //! there is none either, a D event (formats trap 6: recordings of D and C alone exist). The
 //! completions that cover it give its service time.
 
 use crate::arrival::{ACCEPTED_SPAN, Arrival, Draft, Flags, Op, Span};
+use crate::blkparse;
 use crate::blktrace::{Action, Categories, Merge, Record};
 use crate::error::Error;
 use base::Sector;
@@ -42,8 +43,16 @@ struct Waiting {
     missing: u64,
 }
 
+/// Where records come from.
+pub(crate) enum Records<R> {
+    /// From the files of a recording.
+    Binary(Merge<R>),
+    /// From text.
+    Text(blkparse::Reader<R>),
+}
+
 /// Reads all records.
-pub(crate) fn read<R: Read>(records: &mut Merge<R>, draft: &mut Draft) -> Result<(), Error> {
+pub(crate) fn read<R: Read>(mut records: Records<R>, draft: &mut Draft) -> Result<(), Error> {
     let mut streams: BTreeMap<u32, Stream> = BTreeMap::new();
     while let Some(record) = records.next().transpose()? {
         let level = match record.action {
@@ -73,20 +82,43 @@ pub(crate) fn read<R: Read>(records: &mut Merge<R>, draft: &mut Draft) -> Result
             }
         }
     }
-    finish(streams, records, draft);
+    records.report(draft);
+    finish(streams, draft);
     Ok(())
 }
 
-fn finish<R: Read>(streams: BTreeMap<u32, Stream>, records: &Merge<R>, draft: &mut Draft) {
-    for (name, torn) in records.torn() {
-        draft.remarks.push(format!(
-            "{name}: the last record, at byte {}, is cut off after {} bytes",
-            torn.offset, torn.present
-        ));
+impl<R: Read> Records<R> {
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        match self {
+            Records::Binary(records) => records.next(),
+            Records::Text(records) => records.next(),
+        }
     }
-    if records.lost() > 0 {
-        draft.remarks.push(format!("the recording lost {} events", records.lost()));
+
+    /// An error at the record that was returned last.
+    fn error(&self, cause: &str, accepted: &str) -> Error {
+        match self {
+            Records::Binary(records) => records.error(cause, accepted),
+            Records::Text(records) => records.error(cause, accepted),
+        }
     }
+
+    /// Says what is missing from the files.
+    fn report(&self, draft: &mut Draft) {
+        let Records::Binary(records) = self else { return };
+        for (name, torn) in records.torn() {
+            draft.remarks.push(format!(
+                "{name}: the last record, at byte {}, is cut off after {} bytes",
+                torn.offset, torn.present
+            ));
+        }
+        if records.lost() > 0 {
+            draft.remarks.push(format!("the recording lost {} events", records.lost()));
+        }
+    }
+}
+
+fn finish(streams: BTreeMap<u32, Stream>, draft: &mut Draft) {
     for (device, stream) in streams {
         let name = crate::blktrace::DevT::from_bits(device).to_string();
         let instead = match stream.level {

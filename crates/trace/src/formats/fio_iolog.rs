@@ -4,11 +4,11 @@
 //! used. Version 3 puts a time in microseconds before each line. Version 2 has none, only `wait N`,
 //! and whatever the manual says, fio waits until N *milliseconds* after its start (formats trap 8).
 
-use crate::arrival::{ACCEPTED_SPAN, Arrival, Draft, Op, Span};
+use crate::arrival::{ACCEPTED_SPAN, Arrival, Draft, Op, Span, Trace};
 use crate::error::Error;
 use crate::text::{LATEST, Lines, shown};
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 /// The first lines that begin a log.
 const HEADINGS: [&str; 2] = ["fio version 2 iolog", "fio version 3 iolog"];
@@ -41,6 +41,36 @@ pub(crate) fn read<R: Read>(lines: &mut Lines<R>, draft: &mut Draft) -> Result<(
     let mut log = Log { version, files: BTreeMap::new(), now: 0 };
     while let Some(line) = lines.next_filled_line()? {
         log.line(lines, draft, &line)?;
+    }
+    Ok(())
+}
+
+/// What [`Trace::write_fio_iolog`] promises.
+pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+    let name = |device: u32| -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._:-".contains(c);
+        trace.devices[&device].chars().map(|c| if plain(c) { c } else { '_' }).collect()
+    };
+    writeln!(out, "{}", HEADINGS[1])?;
+    for action in ["add", "open"] {
+        for device in trace.devices.keys() {
+            writeln!(out, "0 {} {action}", name(*device))?;
+        }
+    }
+    let mut last = 0;
+    for arrival in &trace.arrivals {
+        last = arrival.at.as_nanos() / 1_000;
+        let action = match arrival.op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Discard => "trim",
+            Op::Flush => "sync",
+        };
+        let (name, offset) = (name(arrival.device), arrival.sector.bytes().0);
+        writeln!(out, "{last} {name} {action} {offset} {}", arrival.bytes.0)?;
+    }
+    for device in trace.devices.keys() {
+        writeln!(out, "{last} {} close", name(*device))?;
     }
     Ok(())
 }

@@ -7,4 +7,5 @@ pub(crate) mod fio_iolog;
 pub(crate) mod msr;
 pub(crate) mod rwbs;
 pub(crate) mod spc;
+pub(crate) mod start_up;
 pub(crate) mod vscsi;

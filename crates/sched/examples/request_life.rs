@@ -8,8 +8,8 @@
 
 use base::{Bytes, Duration, Instant, Rng, Sector, Sectors};
 use block::{
-    Attach, Bio, Command, ContextId, EventLog, Facts, Flags, Ioprio, IoContextId, Kernel, Op, Origin,
-    Output, RequestQueue, Tag, Transport,
+    Attach, Bio, Command, ContextId, EventLog, Facts, Flags, IoContextId, Ioprio, Kernel, Op,
+    Origin, Output, RequestQueue, Tag, Transport,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;

@@ -29,7 +29,10 @@ impl RequestQueue {
             self.tell_completed(now, context, rq);
             self.end_request(now, context, rq);
         }
-        self.restart_hardware_queues();
+        if matches!(self.shape, ShapeState::Multi(_)) {
+            self.restart_hardware_queues();
+            self.deliver(now, context);
+        }
         Work::Complete
     }
 
@@ -38,7 +41,9 @@ impl RequestQueue {
     fn push_run_after_completion(&mut self, context: ContextId) {
         if matches!(self.shape, ShapeState::Single(_)) {
             self.remove_device_plug();
-            self.core.context(context).stack.push(Frame::RunSingle);
+            let stack = &mut self.core.context(context).stack;
+            stack.push(Frame::Deliver);
+            stack.push(Frame::RunSingle);
         }
     }
 
@@ -62,20 +67,20 @@ impl RequestQueue {
         let first = request.first_bio.take().expect("a request has bios");
         let issued_at = request.issued_at;
         request.last_bio = None;
-        if matches!(self.shape, ShapeState::Single(_)) {
-            // Below the run that was pushed first, so that it comes after it.
-            let stack = &mut self.core.context(context).stack;
-            let below_run = stack.iter().rposition(|f| matches!(f, Frame::RunSingle));
-            let below_run = below_run.unwrap_or(stack.len());
-            stack.insert(below_run, Frame::Deliver { first, issued_at });
-        } else {
-            self.deliver_step(now, first, issued_at);
-        }
+        self.core.context(context).done.push_back((first, issued_at));
         self.free_request(now, context, rq);
     }
 
+    /// Tells the submitters of everything this context has finished.
+    pub(super) fn deliver(&mut self, now: Instant, context: ContextId) -> Work {
+        while let Some((first, issued_at)) = self.core.context(context).done.pop_front() {
+            self.deliver_chain(now, first, issued_at);
+        }
+        Work::Deliver
+    }
+
     /// Tells the submitters of a chain of bios.
-    pub(super) fn deliver_step(&mut self, now: Instant, first: BioId, issued_at: Instant) -> Work {
+    fn deliver_chain(&mut self, now: Instant, first: BioId, issued_at: Instant) {
         let mut next = Some(first);
         while let Some(id) = next {
             let record = &mut self.core.bios[id];
@@ -94,7 +99,6 @@ impl RequestQueue {
                 }
             }
         }
-        Work::Deliver
     }
 
     fn bio_done(&mut self, now: Instant, id: BioId) {

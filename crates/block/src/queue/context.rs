@@ -37,8 +37,8 @@ pub(super) enum Frame {
     Complete(Tag),
     /// A command was given back.
     Requeue(Tag),
-    /// The submitters of a chain of bios are told.
-    Deliver { first: BioId, issued_at: Instant },
+    /// The submitters of what was finished are told.
+    Deliver,
     /// A timer has fired.
     Timer,
 }
@@ -65,6 +65,9 @@ pub(super) struct Context {
     pub flushing: VecDeque<RequestId>,
     /// Requests taken from the scheduler in the run under way (blk-mq).
     pub collected: VecDeque<RequestId>,
+    /// Chains of bios that are done and whose submitters are not told yet, with the time at which
+    /// the device got them.
+    pub done: VecDeque<(BioId, Instant)>,
     /// Single queue: since when it may allocate a batch beyond the limit, and how many are left.
     pub batch: Option<(Instant, u32)>,
     sleep: Sleep,

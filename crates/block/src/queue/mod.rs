@@ -419,7 +419,7 @@ impl RequestQueue {
             Frame::DirectIssue(rq) => self.direct_issue_step(now, context, rq),
             Frame::Complete(tag) => self.complete_step(now, context, tag),
             Frame::Requeue(tag) => self.requeue_step(now, context, tag),
-            Frame::Deliver { first, issued_at } => self.deliver_step(now, first, issued_at),
+            Frame::Deliver => self.deliver(now, context),
             Frame::Timer => self.timer_step(now, context),
         }
     }
@@ -433,7 +433,7 @@ impl RequestQueue {
             Frame::RunSingle => self.single_run_work(),
             Frame::RunMulti(run) => run.work(state),
             Frame::Complete(_) => Work::Complete,
-            Frame::Deliver { .. } => Work::Deliver,
+            Frame::Deliver => Work::Deliver,
             Frame::PlugAdd(_)
             | Frame::FlushPlug(_)
             | Frame::Unplug { .. }

@@ -57,10 +57,7 @@ struct Hctx {
     /// Without a scheduler there are none: driver tags are allocated directly.
     scheduler_tags: Option<TagMap>,
     in_driver: Vec<Option<RequestId>>,
-    with_device: u32,
     residual: List<Request>,
-    /// Commands with the device and budgets taken for commands to come.
-    budget: u32,
     /// Run it when a command completes.
     restart: bool,
     /// A worker was asked to run it.
@@ -81,6 +78,10 @@ pub(super) struct Multi {
     links: Links<Request>,
     depth: u32,
     has_budget: bool,
+    /// Commands with the device.
+    with_device: u32,
+    /// The same, and budgets taken for commands to come.
+    budget: u32,
 }
 
 impl Multi {
@@ -95,9 +96,7 @@ impl Multi {
             scheduler_tags: has_scheduler
                 .then(|| TagMap::new(limits.nr_requests, cpus, rules.shallow)),
             in_driver: alloc::vec![None; depth as usize],
-            with_device: 0,
             residual: List::new(),
-            budget: 0,
             restart: false,
             wanted: false,
             dispatch_busy: 0,
@@ -111,6 +110,8 @@ impl Multi {
             links: Links::new(),
             depth,
             has_budget: matches!(limits.facts.transport, Transport::Sata | Transport::Scsi),
+            with_device: 0,
+            budget: 0,
         }
     }
 
@@ -240,17 +241,12 @@ impl Multi {
 
     /// A SCSI driver wants a budget before anything is taken from the scheduler.
     fn get_budget(&mut self, hctx: u16) -> bool {
-        let state = &mut self.hctxs[usize::from(hctx)];
-        if self.has_budget && state.budget >= self.depth {
-            state.restart = true;
+        if self.has_budget && self.budget >= self.depth {
+            self.hctxs[usize::from(hctx)].restart = true;
             return false;
         }
-        state.budget += 1;
+        self.budget += 1;
         true
-    }
-
-    fn put_budget(&mut self, hctx: u16) {
-        self.hctxs[usize::from(hctx)].budget -= 1;
     }
 
     /// Without a scheduler: the next requests of the software queues (spec 1.2 rule 4).
@@ -427,12 +423,12 @@ impl RequestQueue {
             multi.note_busy(run.hctx, true);
             return Work::Housekeeping;
         }
-        let Multi { hctxs, links, .. } = multi;
+        let Multi { hctxs, links, budget, .. } = multi;
         let hctx = &mut hctxs[usize::from(run.hctx)];
         let state = self.core.context(context);
         while let Some(rq) = hctx.residual.pop_front(links) {
             state.collected.push_back(rq);
-            hctx.budget += 1;
+            *budget += 1;
         }
         if state.collected.is_empty() {
             return self.collect_step(now, context, RunMulti { phase: Phase::Collect, ..run });
@@ -475,7 +471,7 @@ impl RequestQueue {
             }
             Dispatched::Hold(reason) => {
                 assert!(self.queued() > 0, "withheld although nothing is queued");
-                self.multi().put_budget(run.hctx);
+                self.multi().budget -= 1;
                 self.multi().hctxs[usize::from(run.hctx)].restart = true;
                 if self.core.in_flight == 0 {
                     self.core.log_note(now, context, Action::Hold(reason));
@@ -484,7 +480,7 @@ impl RequestQueue {
                 return false;
             }
             Dispatched::Empty => {
-                self.multi().put_budget(run.hctx);
+                self.multi().budget -= 1;
                 self.settle(now, context);
                 return false;
             }
@@ -515,7 +511,7 @@ impl RequestQueue {
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
         let state = &mut self.core.contexts[context.0 as usize];
         multi.take_from_software(run.hctx, state);
-        multi.hctxs[usize::from(run.hctx)].budget += state.collected.len() as u32;
+        multi.budget += state.collected.len() as u32;
     }
 
     /// Gives the next collected request to the driver. One without a tag, and all behind it, go
@@ -525,8 +521,7 @@ impl RequestQueue {
             return self.end_of_list(now, context, run);
         };
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        let over_budget =
-            multi.has_budget && multi.hctxs[usize::from(run.hctx)].with_device >= multi.depth;
+        let over_budget = multi.has_budget && multi.with_device >= multi.depth;
         if over_budget || !multi.get_driver_tag(&mut self.core, rq) {
             multi.hctxs[usize::from(run.hctx)].restart = true;
             self.core.context(context).collected.push_front(rq);
@@ -547,12 +542,12 @@ impl RequestQueue {
     /// What could not be issued waits in front of the residual list, in order.
     fn park(&mut self, context: ContextId, run: RunMulti) {
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        let Multi { hctxs, links, .. } = multi;
+        let Multi { hctxs, links, budget, .. } = multi;
         let hctx = &mut hctxs[usize::from(run.hctx)];
         let state = self.core.context(context);
         while let Some(rq) = state.collected.pop_back() {
             hctx.residual.push_front(links, rq);
-            hctx.budget -= 1;
+            *budget -= 1;
         }
         multi.note_busy(run.hctx, true);
     }
@@ -565,9 +560,9 @@ impl RequestQueue {
         request.issued_at = now;
         let (hctx, tag) = (request.hctx, request.driver_tag.expect("an issued request has a tag"));
         let slot = (tag.0 % self.multi().depth) as usize;
-        let state = &mut self.multi().hctxs[usize::from(hctx)];
-        state.with_device += 1;
-        let occupant = state.in_driver[slot].replace(rq);
+        let multi = self.multi();
+        multi.with_device += 1;
+        let occupant = multi.hctxs[usize::from(hctx)].in_driver[slot].replace(rq);
         assert!(occupant.is_none(), "tag {} is with the device already", tag.0);
         self.core.in_flight += 1;
         self.core.log_request(now, context, Action::Issue, rq);
@@ -583,8 +578,8 @@ impl RequestQueue {
         let hctx = &mut multi.hctxs[index as usize];
         let rq = hctx.in_driver[slot as usize].take();
         let rq = rq.unwrap_or_else(|| panic!("tag {} is not with the device", tag.0));
-        hctx.budget -= 1;
-        hctx.with_device -= 1;
+        multi.budget -= 1;
+        multi.with_device -= 1;
         if hctx.scheduler_tags.is_some() {
             hctx.driver_tags.give(slot, &mut self.core.woken);
             self.core.requests[rq].driver_tag = None;

@@ -80,6 +80,7 @@ impl RequestQueue {
     fn push_drain(&mut self, now: Instant, context: ContextId) {
         match &self.shape {
             ShapeState::Single(_) => {
+                self.drain_scheduler(now, context);
                 let cpu = self.core.context(context).cpu;
                 self.push_hctx_run(context, cpu);
             }

@@ -369,12 +369,25 @@ impl RequestQueue {
             return Work::Housekeeping;
         }
         let force = self.core.change.is_some();
+        if self.dispatch(now, context, force) {
+            self.core.context(context).stack.push(Frame::RunSingle);
+        }
+        Work::Dispatch
+    }
+
+    /// Forced drain: everything the scheduler holds goes to the dispatch list.
+    pub(super) fn drain_scheduler(&mut self, now: Instant, context: ContextId) {
+        while self.dispatch(now, context, true) {}
+    }
+
+    /// Asks the scheduler once; whether anything left it.
+    fn dispatch(&mut self, now: Instant, context: ContextId, force: bool) -> bool {
         let dispatched =
             self.with_scheduler(now, context, |scheduler, cx| scheduler.dispatch(cx, HCTX, force));
-        match dispatched.expect("the single queue has a scheduler") {
+        let left = match dispatched.expect("the single queue has a scheduler") {
             Dispatched::Some(count) => {
                 assert_eq!(count as usize, self.core.wishes.issued.len(), "miscounted dispatch");
-                self.core.context(context).stack.push(Frame::RunSingle);
+                true
             }
             Dispatched::Hold(reason) => {
                 assert!(!force, "a scheduler that is drained may not withhold");
@@ -382,11 +395,15 @@ impl RequestQueue {
                 if self.core.in_flight == 0 {
                     self.core.log_note(now, context, Action::Hold(reason));
                 }
+                false
             }
-            Dispatched::Empty => self.core.guard.check_held(0),
-        }
+            Dispatched::Empty => {
+                self.core.guard.check_held(0);
+                false
+            }
+        };
         self.settle(now, context);
-        Work::Dispatch
+        left
     }
 
     fn feed_driver(&mut self, now: Instant, context: ContextId, head: RequestId) -> Work {

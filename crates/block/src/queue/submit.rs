@@ -16,7 +16,8 @@ const SCANNED: usize = 8;
 impl RequestQueue {
     pub(super) fn submit_step(&mut self, now: Instant, context: ContextId, id: BioId) -> Work {
         if self.ends_without_cache(id) {
-            self.core.context(context).stack.push(Frame::Deliver { first: id, issued_at: now });
+            self.core.context(context).done.push_back((id, now));
+            self.deliver(now, context);
             return Work::Bio;
         }
         let id = self.enter(now, context, id);

@@ -1,0 +1,299 @@
+//! blk-mq follows its rules (spec 1.2, 9.3, 9.4, 9.7, 9.8; addendum B).
+
+mod common;
+
+use block::scheduler::Placement;
+use block::{Attach, CommandOp, ContextId, Facts, Flags, Op, PlugFlush, Shape, Transport, Version};
+use common::{Bench, Fifo, facts};
+
+fn virtio() -> Facts {
+    Facts { transport: Transport::Virtio, ..facts() }
+}
+
+fn none(facts: Facts) -> Bench {
+    Bench::new(Version::V6_18, facts, Attach::none())
+}
+
+#[test]
+fn without_a_plug_a_worker_runs_the_queue() {
+    let mut bench = Bench::multi(Version::V6_18, facts());
+    bench.read(1, 100, 8);
+    bench.complete(0);
+    assert_eq!(bench.events(), "Q100 G100 I100 D100 C100");
+    assert_eq!(bench.done, [1]);
+    bench.queue.assert_drained();
+}
+
+#[test]
+fn a_plug_keeps_the_order_of_submission_and_traces_u_before_i() {
+    let mut bench = Bench::multi(Version::V6_18, facts());
+    bench.plug(1);
+    for sector in [300, 100, 200] {
+        bench.read(1, sector, 8);
+    }
+    bench.unplug(1, PlugFlush::Explicit);
+    assert_eq!(
+        bench.events(),
+        "Q300 G300 P Q100 G100 Q200 G200 U(3) I300 I100 I200 D300 D100 D200"
+    );
+}
+
+#[test]
+fn blk_mq_of_4_19_sorts_a_plug() {
+    let mut bench = Bench::multi(Version::V4_19, facts());
+    bench.plug(1);
+    for sector in [300, 100, 200] {
+        bench.read(1, sector, 8);
+    }
+    bench.unplug(1, PlugFlush::Explicit);
+    // One by one: each goes to the driver before the next is asked for.
+    assert_eq!(
+        bench.events(),
+        "Q300 G300 P Q100 G100 Q200 G200 U(3) I100 I200 I300 D100 D200 D300"
+    );
+}
+
+#[test]
+fn from_6_17_on_the_oldest_request_decides_about_size() {
+    let mut bench = Bench::multi(Version::V6_18, facts());
+    bench.plug(1);
+    bench.read(1, 5000, 8);
+    bench.read(1, 0, 256);
+    bench.read(1, 6000, 8);
+    assert!(!bench.events().contains('U'));
+    bench.unplug(1, PlugFlush::Explicit);
+    bench.complete_all();
+    bench.events();
+    bench.plug(1);
+    bench.read(1, 0, 256);
+    bench.read(1, 6000, 8);
+    assert!(bench.events().contains("U(1)"));
+}
+
+#[test]
+fn only_the_newest_request_of_a_plug_takes_bios() {
+    let mut bench = Bench::multi(Version::V6_18, facts());
+    bench.plug(1);
+    bench.read(1, 0, 8);
+    bench.read(1, 1000, 8);
+    bench.read(1, 1008, 8);
+    bench.read(1, 8, 8);
+    assert_eq!(bench.events(), "Q0 G0 P Q1000 G1000 Q1008 M1008 Q8 G8");
+    bench.unplug(1, PlugFlush::Explicit);
+    // The scheduler joins what the plug did not.
+    assert!(bench.events().starts_with("U(3) I0 I1000 J8"));
+}
+
+#[test]
+fn decisions_come_in_bursts_and_one_too_many_is_parked() {
+    let mut bench = Bench::multi(Version::V6_18, virtio());
+    for n in 0..7 {
+        bench.read(1, n * 1000, 8);
+    }
+    assert_eq!(bench.device.len(), 4);
+    // Four with the device, one parked without a tag, two with the scheduler.
+    assert_eq!(bench.queue.queued(), 2);
+    bench.complete_all();
+    assert_eq!(bench.done.len(), 7);
+}
+
+#[test]
+fn a_scsi_driver_asks_for_a_budget_first() {
+    let mut bench = Bench::multi(Version::V6_18, facts());
+    for n in 0..7 {
+        bench.read(1, n * 1000, 8);
+    }
+    assert_eq!(bench.device.len(), 4);
+    assert_eq!(bench.queue.queued(), 3);
+    bench.complete_all();
+    assert_eq!(bench.done.len(), 7);
+}
+
+#[test]
+fn a_task_without_a_tag_sleeps_and_is_woken() {
+    let mut bench = Bench::multi(Version::V6_18, virtio());
+    // Depth 4 gives 8 scheduler tags.
+    for n in 0..8 {
+        assert!(bench.read(1, n * 1000, 8));
+    }
+    assert!(!bench.read(2, 20_000, 8));
+    assert!(!bench.read(3, 30_000, 8));
+    bench.complete(0);
+    assert_eq!(bench.woken, [ContextId(2)]);
+    assert!(bench.go(ContextId(2)));
+    bench.complete(0);
+    assert_eq!(bench.woken, [ContextId(2), ContextId(3)]);
+    assert!(bench.go(ContextId(3)));
+    bench.complete_all();
+    assert_eq!(bench.done.len(), 10);
+    bench.queue.assert_drained();
+}
+
+#[test]
+fn a_task_that_sleeps_for_a_tag_flushes_its_plug() {
+    let mut bench = Bench::multi(Version::V6_18, virtio());
+    bench.plug(1);
+    for n in 0..8 {
+        assert!(bench.read(1, n * 1000, 8));
+    }
+    assert_eq!(bench.device.len(), 0);
+    assert!(!bench.read(1, 20_000, 8));
+    assert_eq!(bench.device.len(), 4);
+    let events = bench.events();
+    assert!(events.contains("S UT(8)"), "{events}");
+    bench.complete_all();
+    assert!(bench.go(ContextId(1)));
+    bench.unplug(1, PlugFlush::Explicit);
+    bench.complete_all();
+    bench.queue.assert_drained();
+}
+
+#[test]
+fn without_a_scheduler_requests_go_straight_to_the_driver() {
+    let mut bench = none(virtio());
+    bench.read(1, 100, 8);
+    assert_eq!(bench.events(), "Q100 G100 D100");
+    bench.plug(1);
+    bench.read(1, 300, 8);
+    bench.read(1, 200, 8);
+    bench.unplug(1, PlugFlush::Explicit);
+    assert_eq!(bench.events(), "Q300 G300 P Q200 G200 U(2) D300 D200");
+    bench.complete_all();
+    bench.queue.assert_drained();
+}
+
+#[test]
+fn without_a_scheduler_a_task_that_blocks_uses_the_software_queue() {
+    let mut bench = none(virtio());
+    bench.plug(1);
+    bench.read(1, 300, 8);
+    bench.unplug(1, PlugFlush::Blocks);
+    assert_eq!(bench.events(), "Q300 G300 P UT(1) I300 D300");
+}
+
+#[test]
+fn without_a_scheduler_tags_are_the_drivers() {
+    let mut bench = none(virtio());
+    for n in 0..4 {
+        assert!(bench.read(1, n * 1000, 8));
+    }
+    assert!(!bench.read(1, 9000, 8));
+    bench.complete(2);
+    assert!(bench.go(ContextId(1)));
+    assert_eq!(bench.with_device(), [0, 1000, 3000, 9000]);
+}
+
+#[test]
+fn a_flush_sequence_ends_every_submitter_once() {
+    for version in [Version::V4_19, Version::V6_12, Version::V6_18] {
+        for scheduler in [true, false] {
+            for fua in [true, false] {
+                let facts = Facts { volatile_cache: true, fua, ..virtio() };
+                let attach = if scheduler {
+                    Fifo::attach(Shape::Multi, Placement::Sorted)
+                } else {
+                    Attach::none()
+                };
+                let mut bench = Bench::new(version, facts, attach);
+                bench.write(1, 100, 8, Flags::PREFLUSH.with(Flags::FUA));
+                bench.write(2, 0, 0, Flags::PREFLUSH);
+                bench.write(3, 200, 8, Flags::FUA);
+                bench.complete_all();
+                bench.done.sort_unstable();
+                assert_eq!(bench.done, [1, 2, 3], "{version} {scheduler} {fua}");
+                bench.queue.assert_drained();
+            }
+        }
+    }
+}
+
+#[test]
+fn recent_kernels_give_fua_data_to_the_scheduler() {
+    let facts = Facts { volatile_cache: true, fua: true, ..virtio() };
+    let mut bench = Bench::multi(Version::V6_18, facts.clone());
+    bench.write(1, 100, 8, Flags::FUA);
+    assert_eq!(bench.events(), "Q100 G100 I100 D100");
+    assert!(bench.complete(0).fua);
+    let mut bench = Bench::multi(Version::V4_19, facts);
+    bench.write(1, 100, 8, Flags::FUA);
+    assert_eq!(bench.events(), "Q100 G100 D100");
+}
+
+#[test]
+fn a_flush_command_comes_before_the_data_it_protects() {
+    let facts = Facts { volatile_cache: true, ..virtio() };
+    let mut bench = Bench::multi(Version::V6_18, facts);
+    bench.write(1, 100, 8, Flags::PREFLUSH.with(Flags::FUA));
+    let mut ops = Vec::new();
+    while !bench.device.is_empty() {
+        ops.push(bench.complete(0).op);
+    }
+    assert_eq!(ops, [CommandOp::Flush, CommandOp::Write, CommandOp::Flush]);
+}
+
+#[test]
+fn a_requeued_request_is_inserted_at_the_head() {
+    let mut bench = Bench::multi(Version::V6_18, facts());
+    for n in 0..6 {
+        bench.read(1, n * 1000, 8);
+    }
+    let command = bench.device.remove(0);
+    bench.events();
+    bench.queue.requeue(bench.now, common::INTERRUPT, 0, command.tag);
+    bench.go(common::INTERRUPT);
+    assert_eq!(bench.events(), "R0 I0 D0");
+    bench.complete_all();
+    assert_eq!(bench.done.len(), 6);
+    bench.queue.assert_drained();
+}
+
+#[test]
+fn several_hardware_queues_have_tags_of_their_own() {
+    let facts = Facts { hardware_queues: 2, ..virtio() };
+    let mut bench = none(facts);
+    for n in 0..4 {
+        assert!(bench.read(1, n * 1000, 8));
+    }
+    let mut bio = bench.bio(2, Op::Read, 50_000, 8);
+    bio.origin.cpu = 1;
+    assert!(bench.submit(bio));
+    assert_eq!(bench.device.len(), 5);
+    bench.complete_all();
+    bench.queue.assert_drained();
+}
+
+#[test]
+fn the_number_of_requests_changes_when_the_queue_is_empty() {
+    let mut bench = Bench::multi(Version::V6_18, virtio());
+    for n in 0..6 {
+        bench.read(1, n * 1000, 8);
+    }
+    bench.queue.set(bench.now, "nr_requests", 2).unwrap();
+    assert_eq!(bench.queue.get("nr_requests"), Some(8));
+    bench.complete_all();
+    // Raised to four.
+    assert_eq!(bench.queue.get("nr_requests"), Some(4));
+    for n in 0..4 {
+        assert!(bench.read(1, n * 1000, 8));
+    }
+    assert!(!bench.read(1, 9000, 8));
+}
+
+#[test]
+fn a_scheduler_can_be_attached_and_removed_in_flight() {
+    let mut bench = none(virtio());
+    for n in 0..4 {
+        bench.read(1, n * 1000, 8);
+    }
+    let attach = Fifo::attach(Shape::Multi, Placement::Sorted);
+    bench.queue.switch(bench.now, common::WORKER, attach);
+    assert!(!bench.read(2, 9000, 8));
+    bench.complete_all();
+    assert_eq!(bench.woken, [ContextId(2)]);
+    assert!(bench.go(ContextId(2)));
+    assert_eq!(bench.queue.get("nr_requests"), Some(8));
+    bench.queue.switch(bench.now, common::WORKER, Attach::none());
+    bench.complete_all();
+    assert_eq!(bench.queue.get("nr_requests"), Some(4));
+    bench.queue.assert_drained();
+}

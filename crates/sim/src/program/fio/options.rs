@@ -136,12 +136,12 @@ pub fn find(name: &str, engine: &str) -> Option<&'static Row> {
     all().find(|row| row.is(name) && row.belongs_to(engine))
 }
 
-/// The ioengines that know an option called `name`, where no other engine does.
-pub fn engines_with(name: &str) -> Option<&'static [&'static str]> {
-    all().find(|row| row.is(name) && !row.engines.is_empty()).map(|row| row.engines).or_else(|| {
-        let mut elsewhere = engine_specific::ELSEWHERE.iter();
-        elsewhere.find(|(names, _)| names.contains(&name)).map(|&(_, engines)| engines)
-    })
+/// The ioengines that know an option called `name`, where not all engines do.
+pub fn engines_with(name: &str) -> Vec<&'static str> {
+    let here = all().filter(|row| row.is(name)).flat_map(|row| row.engines);
+    let elsewhere = engine_specific::ELSEWHERE.iter();
+    let elsewhere = elsewhere.filter(|(names, _)| names.contains(&name));
+    here.chain(elsewhere.flat_map(|(_, engines)| *engines)).copied().collect()
 }
 
 /// The known name that is nearest to `name`.
@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(find("blocksize", "psync").unwrap().name, "bs");
         assert!(find("userspace_reap", "psync").is_none());
         assert!(find("userspace_reap", "libaio").is_some());
-        assert_eq!(engines_with("userspace_reap"), Some(&["libaio"][..]));
-        assert_eq!(engines_with("uri"), Some(&["nbd"][..]));
+        assert_eq!(engines_with("userspace_reap"), ["libaio"]);
+        assert_eq!(engines_with("uri"), ["nbd"]);
         assert_eq!(nearest("iodepht", "psync"), Some("iodepth"));
     }
 }

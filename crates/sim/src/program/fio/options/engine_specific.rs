@@ -66,11 +66,25 @@ const LIBRPMA: &[&str] =
     &["librpma_apm_client", "librpma_apm_server", "librpma_gpspm_client", "librpma_gpspm_server"];
 
 /// Options of ioengines that are not modelled, so that a job file without its `ioengine` line is
-/// told what is missing.
+/// told what is missing. Some names mean different things to several engines.
 pub(super) const ELSEWHERE: &[(&[&str], &[&str])] = &[
     (&["thp"], &["mmap"]),
-    (&["hostname", "port", "protocol", "proto", "nodelay", "listen", "pingpong"], NET),
-    (&["interface", "ttl", "window_size", "mss"], NET),
+    (&["hostname"], &["net", "netsplice", "rdma"]),
+    (
+        &["port"],
+        &[
+            "net",
+            "netsplice",
+            "rdma",
+            "libhdfs",
+            "librpma_apm_client",
+            "librpma_apm_server",
+            "librpma_gpspm_client",
+            "librpma_gpspm_server",
+        ],
+    ),
+    (&["protocol", "proto", "nodelay", "listen", "pingpong", "interface", "ttl"], NET),
+    (&["window_size", "mss"], NET),
     (&["bindname", "verb"], &["rdma"]),
     (&["serverip", "direct_write_to_pmem", "busy_wait_polling"], LIBRPMA),
     (&["program", "arguments", "grace_time", "std_redirect"], &["exec"]),
@@ -78,16 +92,22 @@ pub(super) const ELSEWHERE: &[(&[&str], &[&str])] = &[
     (&["stat_type"], &["filestat"]),
     (&["volume", "brick", "single-instance"], &["gfapi", "gfapi_async"]),
     (&["skip_bad"], &["mtd"]),
-    (&["clustername", "clientname", "conf", "busy_poll", "touch_objects"], &["rados"]),
+    (&["conf", "touch_objects"], &["rados"]),
+    (&["clustername", "clientname", "busy_poll"], &["rados", "rbd"]),
     (&["rbdname"], &["rbd"]),
-    (&["pool", "cont", "chunk_size", "object_class"], &["dfs"]),
+    (&["pool"], &["rados", "rbd", "dfs"]),
+    (&["cont", "object_class"], &["dfs"]),
+    (&["chunk_size"], &["dfs", "libhdfs"]),
     (&["namenode", "hdfsdirectory"], &["libhdfs"]),
     (&["uri"], &["nbd"]),
     (&["nfs_url"], &["nfs"]),
-    (&["gpu_dev_ids", "gpu_dev_id", "cuda_io"], &["libcufile"]),
+    (&["gpu_dev_ids", "cuda_io"], &["libcufile"]),
+    (&["gpu_dev_id"], &["rdma"]),
     (&["http_host", "http_user", "http_pass", "https", "http_mode", "http_verbose"], &["http"]),
     (&["http_s3_region", "http_s3_key", "http_s3_keyid", "http_s3_storage_class"], &["http"]),
     (&["http_s3_sse_customer_key", "http_s3_sse_customer_algorithm"], &["http"]),
     (&["http_swift_auth_token"], &["http"]),
+    (&["cmd_type", "hipri", "fixedbufs", "registerfiles", "nonvectored"], &["io_uring_cmd"]),
+    (&["sqthread_poll", "sqthread_poll_cpu", "force_async", "nowait"], &["io_uring_cmd"]),
     (&["xnvme_async", "xnvme_sync", "xnvme_admin", "xnvme_dev_nsid", "xnvme_iovec"], &["xnvme"]),
 ];

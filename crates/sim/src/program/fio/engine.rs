@@ -1,0 +1,150 @@
+//! The ioengines of fio: which of them read and write blocks here, and how.
+
+use super::error;
+
+/// How a job hands its reads and writes to the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// One system call per read or write, which returns when it is done: sync, psync, pvsync,
+    /// pvsync2.
+    Sync,
+    /// As `Sync`, but neighbouring reads or writes that are queued become one call: vsync.
+    SyncVectored,
+    /// `io_submit` and `io_getevents`.
+    Libaio,
+    /// A submission and a completion ring.
+    IoUring,
+    /// The C library's threads, one synchronous call each.
+    PosixAio,
+    /// SCSI commands, one at a time.
+    Sg,
+    /// Does nothing and completes at once.
+    Null,
+    /// Keeps a core busy.
+    CpuIo,
+}
+
+impl Engine {
+    /// Whether several requests can be in flight.
+    pub fn is_asynchronous(self) -> bool {
+        matches!(self, Engine::Libaio | Engine::IoUring | Engine::PosixAio | Engine::SyncVectored)
+    }
+
+    /// Whether it reads or writes blocks at all.
+    pub fn does_block_io(self) -> bool {
+        !matches!(self, Engine::Null | Engine::CpuIo)
+    }
+}
+
+/// What is known about an ioengine that is not modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// It means something for files only; the reason.
+    NeedsFileSystem(&'static str),
+    /// It does not go through the block layer of this machine; the reason.
+    Elsewhere(&'static str),
+}
+
+const MODELLED: &[(&str, Engine)] = &[
+    ("sync", Engine::Sync),
+    ("psync", Engine::Sync),
+    ("vsync", Engine::SyncVectored),
+    ("pvsync", Engine::Sync),
+    ("pvsync2", Engine::Sync),
+    ("libaio", Engine::Libaio),
+    ("io_uring", Engine::IoUring),
+    ("posixaio", Engine::PosixAio),
+    ("sg", Engine::Sg),
+    ("null", Engine::Null),
+    ("cpuio", Engine::CpuIo),
+];
+
+const CACHE: Unavailable = Unavailable::NeedsFileSystem("it works through the page cache");
+const METADATA: Unavailable = Unavailable::NeedsFileSystem("it works on the metadata of files");
+const NETWORK: Unavailable = Unavailable::Elsewhere("it goes over a network");
+const PERSISTENT: Unavailable = Unavailable::Elsewhere("it addresses persistent memory directly");
+const ZONED: Unavailable =
+    Unavailable::Elsewhere("it sends zone commands, and the simulated devices are conventional");
+const PASSTHROUGH: Unavailable =
+    Unavailable::Elsewhere("its commands go past the I/O scheduler to the NVMe driver");
+
+const UNAVAILABLE: &[(&str, Unavailable)] = &[
+    ("mmap", CACHE),
+    ("splice", CACHE),
+    ("falloc", METADATA),
+    ("ftruncate", METADATA),
+    ("filecreate", METADATA),
+    ("filestat", METADATA),
+    ("filedelete", METADATA),
+    ("e4defrag", METADATA),
+    ("net", NETWORK),
+    ("netsplice", NETWORK),
+    ("rdma", NETWORK),
+    ("librpma_apm_client", NETWORK),
+    ("librpma_apm_server", NETWORK),
+    ("librpma_gpspm_client", NETWORK),
+    ("librpma_gpspm_server", NETWORK),
+    ("rados", NETWORK),
+    ("rbd", NETWORK),
+    ("http", NETWORK),
+    ("gfapi", NETWORK),
+    ("gfapi_async", NETWORK),
+    ("libhdfs", NETWORK),
+    ("libiscsi", NETWORK),
+    ("nbd", NETWORK),
+    ("nfs", NETWORK),
+    ("dfs", NETWORK),
+    ("ime_psync", NETWORK),
+    ("ime_psyncv", NETWORK),
+    ("ime_aio", NETWORK),
+    ("pmemblk", PERSISTENT),
+    ("dev-dax", PERSISTENT),
+    ("libpmem", PERSISTENT),
+    ("libzbc", ZONED),
+    ("io_uring_cmd", PASSTHROUGH),
+    ("xnvme", PASSTHROUGH),
+    ("mtd", Unavailable::Elsewhere("it addresses raw flash, which has no block layer")),
+    ("libcufile", Unavailable::Elsewhere("it needs a graphics processor")),
+    ("exec", Unavailable::Elsewhere("it runs a program, and the simulated machine has no shell")),
+    ("external", Unavailable::Elsewhere("it loads foreign code")),
+    ("cpp_null", Unavailable::Elsewhere("it is an example of foreign code that does nothing")),
+];
+
+/// The engine called `name`; an error says why there is none, what is accepted, and what is near.
+pub fn find(name: &str) -> Result<Engine, (String, Option<&'static str>)> {
+    let name = name.split(':').next().unwrap_or_default();
+    if let Some((_, engine)) = MODELLED.iter().find(|(known, _)| *known == name) {
+        return Ok(*engine);
+    }
+    match UNAVAILABLE.iter().find(|(known, _)| *known == name) {
+        Some((_, Unavailable::NeedsFileSystem(reason))) => {
+            Err((format!("ioengine {name} needs a file system: {reason}"), None))
+        }
+        Some((_, Unavailable::Elsewhere(reason))) => {
+            Err((format!("ioengine {name} is not modelled: {reason}"), None))
+        }
+        None => {
+            let known = MODELLED.iter().map(|(known, _)| *known);
+            Err((format!("'{name}' is no ioengine of fio 3.33"), error::nearest(name, known)))
+        }
+    }
+}
+
+/// The names that [`find`] accepts, as a message says them.
+pub fn accepted() -> String {
+    MODELLED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_found_or_refused_with_a_reason() {
+        assert_eq!(find("libaio"), Ok(Engine::Libaio));
+        assert_eq!(find("sync:x"), Ok(Engine::Sync));
+        assert!(find("mmap").unwrap_err().0.contains("needs a file system"));
+        assert!(find("nbd").unwrap_err().0.contains("over a network"));
+        assert_eq!(find("libio").unwrap_err().1, Some("libaio"));
+    }
+}

@@ -2,6 +2,7 @@
 
 /// Name and text of every built-in model.
 pub(crate) const MODELS: &[(&str, &str)] = &[
+    ("cheetah9lp", include_str!("../../../models/cheetah9lp.toml")),
     ("cloud-azure-p10", include_str!("../../../models/cloud-azure-p10.toml")),
     ("cloud-gp2", include_str!("../../../models/cloud-gp2.toml")),
     ("cloud-gp3", include_str!("../../../models/cloud-gp3.toml")),
@@ -18,5 +19,9 @@ pub(crate) const MODELS: &[(&str, &str)] = &[
 ];
 
 /// Name and text of every table that a built-in model names.
-pub(crate) const TABLES: &[(&str, &str)] =
-    &[("hdd-7200-zones.csv", include_str!("../../../models/hdd-7200-zones.csv"))];
+pub(crate) const TABLES: &[(&str, &str)] = &[
+    ("cheetah9lp-seek.csv", include_str!("../../../models/cheetah9lp-seek.csv")),
+    ("cheetah9lp-slips.csv", include_str!("../../../models/cheetah9lp-slips.csv")),
+    ("cheetah9lp-zones.csv", include_str!("../../../models/cheetah9lp-zones.csv")),
+    ("hdd-7200-zones.csv", include_str!("../../../models/hdd-7200-zones.csv")),
+];

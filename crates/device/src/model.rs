@@ -149,7 +149,7 @@ impl Model {
             Kind::Flash(parameters) => Box::new(flash::Drive::new(facts, parameters.clone())),
             Kind::Null(parameters) => Box::new(null::Null::new(facts, parameters)),
             Kind::Rotational(parameters) => {
-                Box::new(rotational::Drive::new(facts, parameters.clone()))
+                Box::new(rotational::Drive::new(facts, parameters.clone(), seed))
             }
             Kind::TokenBucket(parameters) => {
                 Box::new(token_bucket::Volume::new(facts, parameters.clone(), seed))

@@ -18,6 +18,8 @@ use super::geometry::Place;
 pub(crate) struct Layout {
     pub read_segments: usize,
     pub segment_sectors: u64,
+    /// Whether data that a read has been given stays readable.
+    pub keeps_delivered: bool,
     pub write: Option<WriteLayout>,
 }
 
@@ -41,6 +43,8 @@ struct Segment {
     ready: Instant,
     /// Being filled from, or written to, the platters now.
     busy: bool,
+    /// Holds what was written, not what was read.
+    written: bool,
     used: u64,
 }
 
@@ -52,6 +56,7 @@ pub(crate) struct Cache {
     /// Segments of the writes' own pool that hold nothing; `None` when the pool is common.
     empty: Option<Vec<usize>>,
     segment_sectors: u64,
+    keeps_delivered: bool,
     max_dirty_segments: usize,
     max_dirty_sectors: u64,
     /// Segments with dirty data, in the order in which they became dirty.
@@ -75,13 +80,21 @@ impl Cache {
         let count = reads + own.map_or(0, |write| write.segments);
         let place =
             Place { cylinder: 0, head: 0, angle: 0, sector: 0, sectors_per_track: 1, left: 0 };
-        let empty = Segment { dirty: 0..0, place, ready: Instant::ZERO, busy: false, used: 0 };
+        let empty = Segment {
+            dirty: 0..0,
+            place,
+            ready: Instant::ZERO,
+            busy: false,
+            written: false,
+            used: 0,
+        };
         Cache {
             ranges: vec![0..0; count],
             segments: vec![empty; count],
             read_pool: 0..reads,
             empty: own.map(|_| (reads..count).rev().collect()),
             segment_sectors: layout.segment_sectors,
+            keeps_delivered: layout.keeps_delivered,
             max_dirty_segments: layout.write.as_ref().map_or(0, |write| write.segments),
             max_dirty_sectors: layout.write.as_ref().map_or(0, |write| write.sectors),
             dirty: Vec::with_capacity(count),
@@ -114,6 +127,16 @@ impl Cache {
         self.read_pool.contains(&index) && segment.dirty.is_empty() && !segment.busy
     }
 
+    /// A read has been given what lies before `end`; a buffer that does not keep what it gave
+    /// away, or what was passed over, frees it.
+    pub fn deliver(&mut self, index: usize, end: u64) {
+        self.touch(index);
+        let held = &mut self.ranges[index];
+        if !self.keeps_delivered && !self.segments[index].written {
+            held.start = end.clamp(held.start, held.end);
+        }
+    }
+
     /// Notes that the segment was of use just now.
     pub fn touch(&mut self, index: usize) {
         self.uses += 1;
@@ -124,6 +147,7 @@ impl Cache {
     pub fn claim_for_reading(&mut self, start: u64) -> Option<usize> {
         let index = self.least_used()?;
         self.ranges[index] = start..start;
+        self.segments[index].written = false;
         self.touch(index);
         Some(index)
     }
@@ -178,6 +202,7 @@ impl Cache {
         held.start = held.start.max(held.end.saturating_sub(self.segment_sectors));
         let segment = &mut self.segments[index];
         segment.ready = ready;
+        segment.written = true;
         let moved = segment.dirty.is_empty() || segment.dirty.start != dirty.start;
         let before = segment.dirty.end - segment.dirty.start;
         if before == 0 {
@@ -250,7 +275,8 @@ impl Cache {
         let own = if self.empty.is_some() { &self.dirty[..] } else { &[] };
         common.chain(own.iter().copied()).find(|&index| {
             let (held, segment) = (&self.ranges[index], &self.segments[index]);
-            if held.start == held.end || range.start < held.start || range.start > held.end {
+            let apart = range.start < held.start || range.start > held.end;
+            if !segment.written || held.start == held.end || apart {
                 return false;
             }
             let (dirty, clean) = (&segment.dirty, segment.dirty.is_empty());
@@ -266,8 +292,16 @@ impl Cache {
         })
     }
 
-    /// Dirty data that was overwritten in another segment need not be written.
+    /// What was read is out of date up to the end of a write into it, and so is dirty data that
+    /// was overwritten in another segment.
     fn supersede(&mut self, by: usize, range: &Range<u64>) {
+        for index in self.read_pool.clone() {
+            let (held, segment) = (&mut self.ranges[index], &self.segments[index]);
+            let overlaps = held.start < range.end && range.start < held.end;
+            if overlaps && index != by && !segment.written && !segment.busy {
+                held.start = range.end.min(held.end);
+            }
+        }
         let mut at = 0;
         while at < self.dirty.len() {
             let index = self.dirty[at];

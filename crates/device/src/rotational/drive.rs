@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::agenda::{Agenda, Ticket};
-use base::{Duration, Instant};
+use base::{Duration, Instant, Rng};
 use block::command::{Command, CommandOp, Facts, Tag};
 
 use super::Parameters;
@@ -42,7 +42,10 @@ pub(crate) struct Drive {
     /// Commands in the drive, without flushes and what waits behind one.
     active: u32,
     last_was_write: bool,
+    /// Where the next read continues a sequence without gaps.
+    sequence: Option<u64>,
     timer: Option<Ticket>,
+    pub(super) rng: Rng,
     completed: Vec<Tag>,
 }
 
@@ -79,7 +82,7 @@ pub(super) struct Flush {
 }
 
 impl Drive {
-    pub fn new(facts: Facts, parameters: Arc<Parameters>) -> Drive {
+    pub fn new(facts: Facts, parameters: Arc<Parameters>, seed: u64) -> Drive {
         let depth = (facts.queue_depth * facts.hardware_queues) as usize;
         Drive {
             cache: Cache::new(&parameters.layout),
@@ -99,7 +102,9 @@ impl Drive {
             behind_flush: VecDeque::with_capacity(depth),
             active: 0,
             last_was_write: false,
+            sequence: None,
             timer: None,
+            rng: Rng::stream(seed, "device/look-ahead"),
             completed: Vec::with_capacity(depth),
         }
     }
@@ -121,21 +126,35 @@ impl Drive {
     /// What the controller takes for the command, judged when it arrives.
     fn overhead(&mut self, now: Instant, command: &Command) -> Duration {
         let range = range_of(command);
+        if command.op == CommandOp::Read {
+            return self.read_overhead(now, &range);
+        }
+        self.sequence = None;
         let overhead = &self.parameters.overhead;
         let after = usize::from(self.last_was_write);
         match command.op {
-            CommandOp::Read => {
-                self.note_progress(now);
-                let overhead = &self.parameters.overhead;
-                if self.cache.hit(&range).is_some() || self.can_join(&range) {
-                    overhead.read_hit[after]
-                } else {
-                    overhead.read_miss[after]
-                }
-            }
             CommandOp::Write if self.cache.write_joins(&range) => overhead.write_hit[after],
             CommandOp::Write => overhead.write_miss[after],
-            CommandOp::Flush | CommandOp::Discard => overhead.flush,
+            _ => overhead.flush,
+        }
+    }
+
+    fn read_overhead(&mut self, now: Instant, range: &core::ops::Range<u64>) -> Duration {
+        self.note_progress(now);
+        let hit = self.cache.hit(range).is_some() || self.can_join(range);
+        let in_sequence = self.sequence == Some(range.start);
+        // A gap ends the sequence for good; only a read from the platters begins another.
+        if !hit || in_sequence {
+            self.sequence = Some(range.end);
+        } else {
+            self.sequence = None;
+        }
+        let overhead = &self.parameters.overhead;
+        let after = usize::from(self.last_was_write);
+        match hit {
+            true if in_sequence => overhead.read_hit_in_sequence,
+            true => overhead.read_hit[after],
+            false => overhead.read_miss[after],
         }
     }
 

@@ -64,6 +64,7 @@ const OVERHEAD: Section = Section {
     name: "overhead",
     required: true,
     specs: &[
+        spec("read_hit_in_sequence", Time(0.0, 10.0 * MILLIS)),
         spec("read_hit_after_read", Time(0.0, 10.0 * MILLIS)),
         spec("read_hit_after_write", Time(0.0, 10.0 * MILLIS)),
         spec("read_miss_after_read", Time(0.0, 10.0 * MILLIS)),
@@ -80,7 +81,11 @@ const LINK: Section =
 const READ_CACHE: Section = Section {
     name: "read_cache",
     required: true,
-    specs: &[spec("segments", Whole(1, 65_536, "")), spec("segment_size", Size(4096.0, 1e9))],
+    specs: &[
+        spec("segments", Whole(1, 65_536, "")),
+        spec("segment_size", Size(4096.0, 1e9)),
+        spec("keeps_delivered", Flag),
+    ],
 };
 const LOOK_AHEAD: Section = Section {
     name: "look_ahead",
@@ -88,6 +93,7 @@ const LOOK_AHEAD: Section = Section {
     specs: &[
         spec("until", Choice(&["nothing", "track", "next-track", "segment"])),
         spec("maximum", Size(0.0, 1e9)),
+        spec("skipped", Real(0.0, 1.0, "share")),
         spec("resumes_on_hit", Flag),
         spec("stopped_by_write", Flag),
     ],
@@ -146,6 +152,8 @@ pub(crate) struct Parameters {
 /// before was: `[after read, after write]`.
 #[derive(Clone, Debug)]
 struct Overhead {
+    /// A read hit that continues the read before it, in a stream without gaps.
+    read_hit_in_sequence: Duration,
     read_hit: [Duration; 2],
     read_miss: [Duration; 2],
     write_hit: [Duration; 2],
@@ -158,6 +166,8 @@ struct Overhead {
 struct LookAhead {
     until: Until,
     maximum: u64,
+    /// Reads, in thousandths, after which the drive does not read ahead, for reasons of its own.
+    skipped: u32,
     resumes_on_hit: bool,
     stopped_by_write: bool,
 }
@@ -208,6 +218,7 @@ impl Parameters {
             layout: Layout {
                 read_segments: table.whole("read_cache.segments") as usize,
                 segment_sectors: table.size("read_cache.segment_size") / 512,
+                keeps_delivered: table.flag("read_cache.keeps_delivered"),
                 write: write.then(|| WriteLayout {
                     shared: table.flag("write_cache.shared"),
                     segments: table.whole("write_cache.segments") as usize,
@@ -222,6 +233,7 @@ impl Parameters {
                     _ => Until::Segment,
                 },
                 maximum: table.size("look_ahead.maximum") / 512,
+                skipped: libm::round(table.real("look_ahead.skipped") * 1000.0) as u32,
                 resumes_on_hit: table.flag("look_ahead.resumes_on_hit"),
                 stopped_by_write: table.flag("look_ahead.stopped_by_write"),
             },
@@ -240,6 +252,7 @@ impl Overhead {
             ["read", "write"].map(|after| table.time(&format!("overhead.{name}_after_{after}")))
         };
         Overhead {
+            read_hit_in_sequence: table.time("overhead.read_hit_in_sequence"),
             read_hit: pair("read_hit"),
             read_miss: pair("read_miss"),
             write_hit: pair("write_hit"),

@@ -25,6 +25,8 @@ pub(super) struct Stream {
     pub needed: u64,
     /// The end of the look-ahead.
     limit: u64,
+    /// The end of what reads have been given.
+    delivered: u64,
     joined: Vec<Joined>,
 }
 
@@ -102,9 +104,9 @@ impl Drive {
     }
 
     fn serve_hit(&mut self, now: Instant, segment: usize, command: Command) {
-        self.cache.touch(segment);
-        self.transfer(now, command.sectors.0, command.tag);
         let end = range_of(&command).end;
+        self.cache.deliver(segment, end);
+        self.transfer(now, command.sectors.0, command.tag);
         if self.stream.segment == Some(segment) {
             self.stream.limit = self.stream.limit.max(self.look_ahead_end(end));
         } else if self.parameters.look_ahead.resumes_on_hit {
@@ -121,6 +123,7 @@ impl Drive {
             self.stream.segment = Some(segment);
             self.stream.next = held.end;
             self.stream.needed = held.end;
+            self.stream.delivered = 0;
             self.stream.limit = limit;
             self.next_job(now);
         }
@@ -146,7 +149,7 @@ impl Drive {
     pub(super) fn start_read(&mut self, now: Instant, waiting: Waiting) -> bool {
         let range = range_of(&waiting.command);
         if let Some(segment) = self.cache.hit(&range) {
-            self.cache.touch(segment);
+            self.cache.deliver(segment, range.end);
             self.transfer(now, waiting.command.sectors.0, waiting.command.tag);
             return false;
         }
@@ -165,7 +168,11 @@ impl Drive {
         self.stream.next = next;
         self.stream.needed = 0;
         self.stream.limit = 0;
+        self.stream.delivered = 0;
         self.join(now, waiting.command.tag, range);
+        if self.rng.chance(u64::from(self.parameters.look_ahead.skipped), 1000) {
+            self.stream.limit = self.stream.needed;
+        }
         self.start_run(now);
         true
     }
@@ -218,6 +225,7 @@ impl Drive {
     }
 
     fn schedule_buffered(&mut self, now: Instant, joined: &Joined) {
+        self.stream.delivered = self.stream.delivered.max(joined.range.end);
         // The last sector cannot cross before it is there; the event is for that moment.
         let last = joined.delivered - self.link_time(1);
         let event = Event::Buffered { tag: joined.tag, delivered: joined.delivered };
@@ -255,6 +263,7 @@ impl Drive {
         if let Some(ticket) = self.job_end.take() {
             self.events.cancel(ticket);
         }
+        self.cache.deliver(segment, self.stream.delivered);
         self.cache.set_busy(segment, false);
     }
 

@@ -22,10 +22,10 @@ impl RequestQueue {
         }
         let id = self.enter(now, context, id);
         self.push_sync_unplug(context, id);
-        if !self.merge_bio(now, context, id) {
-            self.allocate(now, context, id, 0);
+        if self.merge_bio(now, context, id) {
+            return Work::Bio;
         }
-        Work::Bio
+        self.allocate(now, context, id, 0)
     }
 
     /// Without a volatile cache there is nothing to flush: the flags are taken off, and a pure

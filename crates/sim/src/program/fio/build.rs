@@ -12,17 +12,16 @@ use super::context::Context;
 use super::engine::{self, Engine};
 use super::error::{ParseError, Place};
 use super::job::{
-    CpuLoad, Direction, Durability, ExitWhat, Extent, Goal, Job, Queue, Scsi, ScsiWrite, Share,
-    SyncMode, Timing, Verify, Zones,
+    CpuLoad, Direction, Durability, ExitWhat, Extent, Files, Goal, Job, Queue, Scsi, ScsiWrite,
+    Share, SyncMode, Timing, Verify, Zones,
 };
 use super::mix::BlockSizes;
 use super::settings::{Settings, Value};
 
-/// Clone `clone` of the job that `settings` describe; `place` is where its section begins.
+/// The first clone of the job that `settings` describe; `place` is where its section begins.
 pub fn build(
     name: &str,
     place: &Place,
-    clone: u32,
     settings: &Settings,
     context: &Context<'_>,
 ) -> Result<Job, ParseError> {
@@ -30,7 +29,7 @@ pub fn build(
         return Err(refusal.clone());
     }
     let notes = settings.notes().to_vec();
-    let mut builder = Builder { name, place, clone, settings, context, notes };
+    let mut builder = Builder { name, place, clone: 0, settings, context, notes };
     let engine = builder.engine()?;
     let pattern = builder.pattern()?;
     let durability = builder.durability(engine);
@@ -39,7 +38,7 @@ pub fn build(
         name: builder.text("name").unwrap_or(name).to_owned(),
         place: place.clone(),
         number: 0,
-        clone,
+        clone: 0,
         clones: builder.count("numjobs", 1)?,
         group: 0,
         stage: 0,
@@ -68,6 +67,17 @@ pub fn build(
         pattern,
     };
     Ok(job)
+}
+
+/// The files of clone `clone` of the same job: each makes up names of its own.
+pub fn files_of_clone(
+    name: &str,
+    place: &Place,
+    clone: u32,
+    settings: &Settings,
+    context: &Context<'_>,
+) -> Result<Files, ParseError> {
+    Builder { name, place, clone, settings, context, notes: Vec::new() }.files()
 }
 
 struct Builder<'a, 'c> {

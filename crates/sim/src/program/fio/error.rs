@@ -102,6 +102,7 @@ impl std::error::Error for ParseError {}
 pub fn nearest<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let limit = (given.chars().count() / 3).max(1);
     known
+        .filter(|name| name.len().abs_diff(given.len()) <= limit)
         .map(|name| (edits(given, name), name))
         .min_by_key(|&(distance, _)| distance)
         .filter(|&(distance, _)| distance <= limit)

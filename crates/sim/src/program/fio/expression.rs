@@ -11,9 +11,12 @@ const PARTS: i128 = 1_000_000;
 /// A larger exponent leaves the range of integers for every base but 0 and 1.
 const MAX_EXPONENT: i128 = 64;
 
+/// Turns the letters behind a number into a factor.
+pub type UnitOf<'u> = &'u dyn Fn(&str) -> Option<u64>;
+
 /// The value of `text`, truncated to an integer as `bc` and the number parser of fio together do.
-/// `unit` turns the letters behind a number into a factor; `None` where units are not allowed.
-pub fn evaluate(text: &str, unit: Option<&dyn Fn(&str) -> Option<u64>>) -> Result<i64, String> {
+/// `unit` is `None` where units are not allowed.
+pub fn evaluate(text: &str, unit: Option<UnitOf<'_>>) -> Result<i64, String> {
     let mut reader = Reader { rest: text.trim(), unit, depth: 0 };
     let value = reader.sum()?;
     if !reader.rest.is_empty() {
@@ -24,7 +27,7 @@ pub fn evaluate(text: &str, unit: Option<&dyn Fn(&str) -> Option<u64>>) -> Resul
 
 struct Reader<'t, 'u> {
     rest: &'t str,
-    unit: Option<&'u dyn Fn(&str) -> Option<u64>>,
+    unit: Option<UnitOf<'u>>,
     depth: u32,
 }
 

@@ -117,7 +117,7 @@ impl Assembler {
         context: &Context<'_>,
     ) -> Result<(), ParseError> {
         let set = |name| matches!(settings.get(name), Some(Value::Switch(true)));
-        let mut job = build::build(&section.name, &section.place, 0, settings, context)?;
+        let mut job = build::build(&section.name, &section.place, settings, context)?;
         if self.jobs.len() + job.clones as usize > MOST_JOBS as usize {
             return Err(job.error(format!("more than {MOST_JOBS} jobs")));
         }
@@ -137,8 +137,8 @@ impl Assembler {
         for clone in 0..job.clones {
             let mut own = job.clone();
             if clone > 0 {
-                own.files =
-                    build::build(&section.name, &section.place, clone, settings, context)?.files;
+                let (name, place) = (&section.name, &section.place);
+                own.files = build::files_of_clone(name, place, clone, settings, context)?;
             }
             own.clone = clone;
             own.number = self.jobs.len() as u32;

@@ -3,7 +3,7 @@
 //! Both are skipped with a printed reason where they are not installed. fio is only ever asked to
 //! parse, from an empty folder of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -106,13 +106,63 @@ fn examples_are_accepted_only_where_fio_accepts_them() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+fn parse_example(name: &str, text: &str) -> Result<Vec<Job>, ParseError> {
+    with_context(&ENVIRONMENT, |context| parse_job_file(name, text, context))
+}
+
 #[test]
 fn at_least_forty_examples_can_be_run() {
     let Some(examples) = examples() else { return };
-    let run =
-        |text: &str| with_context(&ENVIRONMENT, |context| parse_job_file("x.fio", text, context));
-    let runnable = examples.values().filter(|text| run(text).is_ok()).count();
-    assert!(runnable >= 40, "only {runnable} of {} can be run", examples.len());
+    let runnable = examples.iter().filter(|(name, text)| parse_example(name, text).is_ok());
+    let count = runnable.count();
+    assert!(count >= 40, "only {count} of {} can be run", examples.len());
+}
+
+/// A row of the table in the chapter on fio.
+fn table_row(name: &str, answer: &Result<Vec<Job>, ParseError>) -> String {
+    let jobs = match answer {
+        Ok(jobs) => jobs,
+        Err(error) => {
+            let option = error.option.as_deref().unwrap_or_default();
+            let line = error.place.line;
+            return format!("| {name} | no: line {line}, `{option}`: {} | |\n", error.message);
+        }
+    };
+    let ignored: BTreeSet<&str> =
+        jobs.iter().flat_map(|job| &job.ignored).map(|ignored| ignored.option).collect();
+    let notes: BTreeSet<&str> =
+        jobs.iter().flat_map(|job| &job.notes).map(String::as_str).collect();
+    let answer = match jobs.iter().any(Job::does_block_io) {
+        true => "runs",
+        false => "runs without block I/O",
+    };
+    let join = |set: BTreeSet<&str>, by| set.into_iter().collect::<Vec<_>>().join(by);
+    let answer = match notes.is_empty() {
+        true => answer.to_owned(),
+        false => format!("{answer}; {}", join(notes, "; ")),
+    };
+    format!("| {name} | {answer} | {} |\n", join(ignored, ", "))
+}
+
+/// `UPDATE_TABLES=1 cargo test` writes what the parser says into the chapter.
+#[test]
+fn the_table_of_examples_in_the_chapter_is_current() {
+    let Some(examples) = examples() else { return };
+    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fio.md");
+    let Ok(text) = fs::read_to_string(&chapter) else {
+        println!("skipped: {} is not there", chapter.display());
+        return;
+    };
+    let rows = examples.iter().map(|(name, text)| table_row(name, &parse_example(name, text)));
+    let table = format!("| file | answer | ignored |\n|---|---|---|\n{}", rows.collect::<String>());
+    let (before, rest) = text.split_once("<!-- examples -->\n").expect("a place for the table");
+    let (old, after) = rest.split_once("<!-- end -->").expect("an end of the table");
+    if std::env::var_os("UPDATE_TABLES").is_some() {
+        let new = format!("{before}<!-- examples -->\n{table}<!-- end -->{after}");
+        fs::write(&chapter, new).expect("the chapter can be written");
+    } else {
+        assert_eq!(old, table, "run UPDATE_TABLES=1 cargo test");
+    }
 }
 
 /// The options of each section as fio prints them on one command line.

@@ -4,7 +4,7 @@
 //! on, events are off. A completion is followed by the submission of one new random 4 KiB read or
 //! write, as a closed loop of programs does it.
 //!
-//!     cargo run --release -p paternoster-sched --example request_life [TURNS]
+//!     cargo run --release -p paternoster-sched --example request_life [TURNS [SCHEDULER]]
 
 use base::{Bytes, Duration, Instant, Rng, Sector, Sectors};
 use block::{
@@ -130,7 +130,11 @@ fn main() {
     let turns = std::env::args().nth(1).map_or(2_000_000u64, |arg| arg.parse().expect("a number"));
     println!("scheduler      ns/request  allocations/request");
     // Without a scheduler more than 32 outstanding would sleep for a tag, so "none" is left out.
+    let only = std::env::args().nth(2);
     for scheduler in ["mq-deadline", "noop", "deadline"] {
+        if only.as_ref().is_some_and(|only| only != scheduler) {
+            continue;
+        }
         let mut load = Load::new(scheduler);
         for _ in 0..OUTSTANDING {
             load.submit();

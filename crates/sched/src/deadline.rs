@@ -113,14 +113,14 @@ impl Scheduler for Deadline {
     }
 
     fn get(&self, cx: &Cx<'_>, tunable: &str) -> i64 {
-        match self.settings.get(cx.kernel.hz, tunable) {
+        match self.settings.get(cx.kernel().hz, tunable) {
             Some(value) => value,
             None => panic!("deadline has no tunable {tunable}"),
         }
     }
 
     fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
-        let known = self.settings.set(cx.kernel.hz, tunable, value);
+        let known = self.settings.set(cx.kernel().hz, tunable, value);
         assert!(known, "deadline has no tunable {tunable}");
     }
 
@@ -173,14 +173,14 @@ impl Scheduler for Deadline {
             self.lanes[direction as usize].remove(alias);
             cx.issue(alias, Placement::Tail, DispatchReason::SameSector);
         }
-        let now = cx.now.jiffies(cx.kernel.hz);
+        let now = cx.now.jiffies(cx.kernel().hz);
         let deadline = now + self.settings.expire[direction as usize];
         self.lanes[direction as usize].insert(rq, sector, deadline);
     }
 
     /// Rule 5: exactly one request. Rule 8: forced or not.
     fn dispatch(&mut self, cx: &mut Cx<'_>, _hctx: HctxId, force: bool) -> Dispatched {
-        let now = cx.now.jiffies(cx.kernel.hz);
+        let now = cx.now.jiffies(cx.kernel().hz);
         let Some(choice) = self.continued().or_else(|| self.start_batch(now)) else {
             return Dispatched::Empty;
         };

@@ -116,7 +116,7 @@ impl MqDeadline {
     }
 
     fn choose(&mut self, cx: &Cx<'_>) -> Option<Choice> {
-        let now = cx.now.jiffies(cx.kernel.hz);
+        let now = cx.now.jiffies(cx.kernel().hz);
         // Spec 2.2 rule 1, addendum B.4 rule 1.
         if self.rules.head_list == HeadList::DeviceWide
             && let Some(rq) = self.heads[0].head()
@@ -269,9 +269,9 @@ impl Scheduler for MqDeadline {
 
     fn get(&self, cx: &Cx<'_>, tunable: &str) -> i64 {
         match tunable {
-            "prio_aging_expire" => to_millis(cx.kernel.hz, self.prio_aging_expire),
+            "prio_aging_expire" => to_millis(cx.kernel().hz, self.prio_aging_expire),
             "async_depth" => self.async_depth,
-            _ => match self.settings.get(cx.kernel.hz, tunable) {
+            _ => match self.settings.get(cx.kernel().hz, tunable) {
                 Some(value) => value,
                 None => panic!("mq-deadline has no tunable {tunable}"),
             },
@@ -280,10 +280,10 @@ impl Scheduler for MqDeadline {
 
     fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
         match tunable {
-            "prio_aging_expire" => self.prio_aging_expire = from_millis(cx.kernel.hz, value),
+            "prio_aging_expire" => self.prio_aging_expire = from_millis(cx.kernel().hz, value),
             "async_depth" => self.async_depth = value,
             _ => {
-                let known = self.settings.set(cx.kernel.hz, tunable, value);
+                let known = self.settings.set(cx.kernel().hz, tunable, value);
                 assert!(known, "mq-deadline has no tunable {tunable}");
             }
         }
@@ -295,11 +295,11 @@ impl Scheduler for MqDeadline {
             return None;
         }
         let depth = u64::try_from(self.async_depth).expect("the queue checks ranges");
-        let multi = cx.kernel.multi.expect("a kernel with blk-mq");
+        let multi = cx.kernel().multi.expect("a kernel with blk-mq");
         let limit = match multi.shallow {
             ShallowDepth::WholeMap => depth,
             ShallowDepth::PerWord => {
-                let requests = cx.limits.nr_requests;
+                let requests = cx.limits().nr_requests;
                 (depth * u64::from(bits_per_word(requests))).div_ceil(u64::from(requests))
             }
         };
@@ -312,7 +312,7 @@ impl Scheduler for MqDeadline {
 
     /// Rule 8: a value set by the user is lost.
     fn depth_changed(&mut self, cx: &mut Cx<'_>) {
-        self.async_depth = i64::from(cx.limits.nr_requests.max(1));
+        self.async_depth = i64::from(cx.limits().nr_requests.max(1));
     }
 
     /// Rule 2: in the class of the bio.
@@ -358,7 +358,7 @@ impl Scheduler for MqDeadline {
     /// Rule 1: a requeued request is not counted twice, and keeps its class.
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
         let request = cx.request(rq);
-        let now = cx.now.jiffies(cx.kernel.hz);
+        let now = cx.now.jiffies(cx.kernel().hz);
         let class = match self.members.get(rq) {
             Some(member) => member.class,
             None => {

@@ -7,13 +7,15 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub mod script;
+pub mod twin;
+pub mod watched;
 
 use base::{Bytes, Duration, Instant, Sectors};
 use block::{
     Attach, Bio, Command, CommandOp, ContextId, Event, EventLog, Facts, Kernel, Output, PlugFlush,
-    RequestQueue, Scheduler, Tag, Transport, TunableError,
+    RequestQueue, Scheduler, Transport, TunableError,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The context of interrupts and kernel workers.
 pub const KERNEL: ContextId = ContextId(0);
@@ -78,8 +80,10 @@ pub struct Harness {
     pub in_flight: VecDeque<Command>,
     /// Commands that were completed, with the time.
     pub completed: Vec<(Instant, Command)>,
-    /// How often each bio was reported done.
-    pub done: BTreeMap<u64, u32>,
+    /// Bios that were reported done: how often, and how many commands had been completed then.
+    pub done: BTreeMap<u64, (u32, usize)>,
+    /// NOWAIT bios that were not accepted.
+    pub refused: BTreeSet<u64>,
     /// Contexts that sleep, and what happened to them since they were last asked for.
     pub asleep: Vec<ContextId>,
     pub slept: Vec<(ContextId, bool)>,
@@ -102,6 +106,7 @@ impl Harness {
             in_flight: VecDeque::new(),
             completed: Vec::new(),
             done: BTreeMap::new(),
+            refused: BTreeSet::new(),
             asleep: Vec::new(),
             slept: Vec::new(),
             runs: VecDeque::new(),
@@ -200,6 +205,11 @@ impl Harness {
         (self.in_flight.len() as u32) < self.table.depth * self.table.hctxs
     }
 
+    /// Whether the driver waits before it tries again.
+    pub fn has_pending_run(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
     /// The events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         let events = self.queue.log().events().to_vec();
@@ -218,9 +228,9 @@ impl Harness {
                     assert!(!self.in_flight.iter().any(tags), "tag {:?} used twice", command.tag);
                     self.in_flight.push_back(command);
                 }
-                Output::BioDone { token, .. } => *self.done.entry(token).or_default() += 1,
+                Output::BioDone { token, .. } => self.note_done(token),
                 Output::WouldBlock { token, .. } => {
-                    *self.done.entry(token).or_default() += 1;
+                    self.refused.insert(token);
                 }
                 Output::Wake(woken) => {
                     self.asleep.retain(|sleeper| *sleeper != woken);
@@ -236,16 +246,16 @@ impl Harness {
         }
     }
 
+    fn note_done(&mut self, token: u64) {
+        let entry = self.done.entry(token).or_default();
+        *entry = (entry.0 + 1, self.completed.len());
+    }
+
     fn finish(&mut self, context: ContextId) {
         if !self.queue.finish(self.now, context) && !self.asleep.contains(&context) {
             self.asleep.push(context);
             self.slept.push((context, true));
         }
-    }
-
-    /// Tags of all commands in flight, for tests that complete by tag.
-    pub fn tags(&self) -> Vec<Tag> {
-        self.in_flight.iter().map(|command| command.tag).collect()
     }
 }
 

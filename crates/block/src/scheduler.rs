@@ -9,15 +9,16 @@
 //! whose walk through it is in `docs/scheduler-seam.md`.
 
 use crate::bio::{Bio, CgroupId, ContextId, IoContextId};
-use crate::event::{Action, Event, EventLog};
+use crate::event::{Action, Event};
 use crate::ioprio::Ioprio;
 use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
+use crate::queue::Core;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{Request, RequestId};
 use alloc::string::String;
 use alloc::vec::Vec;
-use base::{Arena, Instant};
+use base::Instant;
 use core::fmt;
 
 /// A policy that orders requests.
@@ -142,7 +143,7 @@ pub trait Scheduler {
     fn detached(&mut self, _cx: &mut Cx<'_>) {}
 
     /// `nr_requests` changed, or the scheduler was just attached. On kernels whose
-    /// `depth_hook_sees_old` holds, `cx.limits` still has the old value after a change.
+    /// `depth_hook_sees_old` holds, `cx.limits()` still has the old value after a change.
     fn depth_changed(&mut self, _cx: &mut Cx<'_>) {}
 
     /// Whether [`Scheduler::dispatch`] might choose something for this hardware queue. In the single
@@ -291,23 +292,13 @@ pub struct Cgroup {
     pub leaf_weight: Option<u32>,
 }
 
-/// Everything a scheduler may see and do while one of its hooks runs.
+/// Everything a scheduler may see and do while one of its hooks runs: a window on the queue.
 pub struct Cx<'a> {
     /// The time; the same during one step.
     pub now: Instant,
-    /// The kernel whose rules hold.
-    pub kernel: &'a Kernel,
-    /// The queue's limits and the device's facts.
-    pub limits: &'a Limits,
     /// In whose context the code runs.
     pub context: ContextId,
-    /// On which core.
-    pub cpu: u16,
-    pub(crate) requests: &'a Arena<Request>,
-    pub(crate) io_contexts: &'a [IoContext],
-    pub(crate) cgroups: &'a [Cgroup],
-    pub(crate) wishes: &'a mut Wishes,
-    pub(crate) log: &'a mut EventLog,
+    pub(crate) core: &'a mut Core,
 }
 
 /// What a scheduler asked for during a hook; the queue acts on it afterwards.
@@ -318,30 +309,46 @@ pub(crate) struct Wishes {
 }
 
 impl Cx<'_> {
+    /// The kernel whose rules hold.
+    pub fn kernel(&self) -> &'static Kernel {
+        self.core.kernel
+    }
+
+    /// The queue's limits and the device's facts.
+    pub fn limits(&self) -> &Limits {
+        &self.core.limits
+    }
+
+    /// The core on which the code runs.
+    pub fn cpu(&self) -> u16 {
+        self.core.cpu_of(self.context)
+    }
+
     /// A request.
     #[track_caller]
     pub fn request(&self, rq: RequestId) -> &Request {
-        &self.requests[rq]
+        &self.core.requests[rq]
     }
 
     /// An io_context.
     pub fn io_context(&self, id: IoContextId) -> IoContext {
-        self.io_contexts.get(id.0 as usize).copied().unwrap_or_default()
+        self.core.io_contexts.get(id.0 as usize).copied().unwrap_or_default()
     }
 
     /// A control group.
     pub fn cgroup(&self, id: CgroupId) -> &Cgroup {
-        &self.cgroups[id.0 as usize]
+        &self.core.cgroups[id.0 as usize]
     }
 
     /// Lets a request leave the scheduler.
     pub fn issue(&mut self, rq: RequestId, placement: Placement, reason: DispatchReason) {
-        self.wishes.issued.push((rq, placement, reason));
+        self.core.wishes.issued.push((rq, placement, reason));
     }
 
     /// Asks for the queue to be run.
     pub fn run_queue(&mut self, when: RunQueue) {
-        self.wishes.run = self.wishes.run.max(Some(when));
+        let run = &mut self.core.wishes.run;
+        *run = (*run).max(Some(when));
     }
 
     /// Writes a message into the trace, as the kernel's schedulers do; formatted only when wanted.
@@ -355,12 +362,12 @@ impl Cx<'_> {
     }
 
     fn write_message(&mut self, cgroup: Option<CgroupId>, text: fmt::Arguments<'_>) {
-        if !self.log.wants_messages() {
+        if !self.core.log.wants_messages() {
             return;
         }
-        let (at, context, cpu) = (self.now, self.context, self.cpu);
+        let (at, context, cpu) = (self.now, self.context, self.cpu());
         let action = Action::Message { text: alloc::fmt::format(text), cgroup };
-        self.log.push(|| Event { at, context, cpu, ..Event::note(action) });
+        self.core.log.push(|| Event { at, context, cpu, ..Event::note(action) });
     }
 }
 

@@ -62,9 +62,10 @@ impl Attach {
 /// The kind of an atomic piece of work, for whoever charges processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// A bio enters: split, merged or made a request, which may go to a plug.
+    /// A bio enters: it is split, and merged if it can be. A step that turns out to need a request
+    /// of its own was [`Work::Allocate`].
     Bio,
-    /// A task that slept for a request tries again.
+    /// A request is allocated and built, for a bio that enters or after a sleep.
     Allocate,
     /// A request is given to the scheduler (or to a software queue).
     Insert,
@@ -150,20 +151,20 @@ enum ShapeState {
 }
 
 /// Everything but the scheduler and the shape; grouped so that a scheduler can be called while
-/// this is borrowed.
-struct Core {
-    kernel: &'static Kernel,
-    limits: Limits,
+/// this is borrowed. What a scheduler may see of it, [`Cx`] shows.
+pub(crate) struct Core {
+    pub(crate) kernel: &'static Kernel,
+    pub(crate) limits: Limits,
     cpus: u16,
-    requests: Arena<Request>,
+    pub(crate) requests: Arena<Request>,
     bios: Arena<BioRecord>,
-    io_contexts: Vec<IoContext>,
-    cgroups: Vec<Cgroup>,
+    pub(crate) io_contexts: Vec<IoContext>,
+    pub(crate) cgroups: Vec<Cgroup>,
     contexts: Vec<Context>,
     merge: MergeIndex,
     outputs: VecDeque<Output>,
-    wishes: Wishes,
-    log: EventLog,
+    pub(crate) wishes: Wishes,
+    pub(crate) log: EventLog,
     guard: Guard,
     recorder: Recorder,
     /// Contexts that wait for a change of scheduler or depth to finish.
@@ -472,21 +473,7 @@ impl RequestQueue {
         call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         let scheduler = self.scheduler.as_deref_mut()?;
-        let core = &mut self.core;
-        let cpu = core.contexts.get(context.0 as usize).map_or(0, |state| state.cpu);
-        let mut cx = Cx {
-            now,
-            kernel: core.kernel,
-            limits: &core.limits,
-            context,
-            cpu,
-            requests: &core.requests,
-            io_contexts: &core.io_contexts,
-            cgroups: &core.cgroups,
-            wishes: &mut core.wishes,
-            log: &mut core.log,
-        };
-        Some(call(scheduler, &mut cx))
+        Some(call(scheduler, &mut Cx { now, context, core: &mut self.core }))
     }
 
     /// Acts on what the scheduler asked for during its last hook.
@@ -559,6 +546,11 @@ impl Core {
         &mut self.contexts[index]
     }
 
+    /// The core a context runs on.
+    pub(crate) fn cpu_of(&self, id: ContextId) -> u16 {
+        self.contexts.get(id.0 as usize).map_or(0, |state| state.cpu)
+    }
+
     fn push_frame(&mut self, context: ContextId, cpu: u16, frame: Frame) {
         let state = self.context(context);
         state.cpu = cpu;
@@ -584,7 +576,7 @@ impl Core {
         let request = &self.requests[rq];
         let (op, flags, sector, sectors) =
             (request.op, request.flags, request.sector, request.sectors);
-        let cpu = self.contexts.get(context.0 as usize).map_or(0, |state| state.cpu);
+        let cpu = self.cpu_of(context);
         let request = Some(rq);
         self.log.push(|| Event {
             at,
@@ -636,7 +628,7 @@ impl Core {
     /// Writes an event that concerns no particular request.
     #[inline]
     fn log_note(&mut self, at: Instant, context: ContextId, action: Action) {
-        let cpu = self.contexts.get(context.0 as usize).map_or(0, |state| state.cpu);
+        let cpu = self.cpu_of(context);
         self.log.push(|| Event { at, context, cpu, ..Event::note(action) });
     }
 

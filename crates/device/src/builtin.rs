@@ -8,6 +8,7 @@ pub(crate) const MODELS: &[(&str, &str)] = &[
     ("cloud-gp3", include_str!("../../../models/cloud-gp3.toml")),
     ("cloud-pd-ssd", include_str!("../../../models/cloud-pd-ssd.toml")),
     ("hdd-7200-sata", include_str!("../../../models/hdd-7200-sata.toml")),
+    ("hdd-sas-2009", include_str!("../../../models/hdd-sas-2009.toml")),
     ("null", include_str!("../../../models/null.toml")),
     ("nvme-980pro", include_str!("../../../models/nvme-980pro.toml")),
     ("nvme-plp", include_str!("../../../models/nvme-plp.toml")),
@@ -23,5 +24,7 @@ pub(crate) const TABLES: &[(&str, &str)] = &[
     ("cheetah9lp-seek.csv", include_str!("../../../models/cheetah9lp-seek.csv")),
     ("cheetah9lp-slips.csv", include_str!("../../../models/cheetah9lp-slips.csv")),
     ("cheetah9lp-zones.csv", include_str!("../../../models/cheetah9lp-zones.csv")),
+    ("hdd-10k-seek.csv", include_str!("../../../models/hdd-10k-seek.csv")),
+    ("hdd-10k-zones.csv", include_str!("../../../models/hdd-10k-zones.csv")),
     ("hdd-7200-zones.csv", include_str!("../../../models/hdd-7200-zones.csv")),
 ];

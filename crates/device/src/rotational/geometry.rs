@@ -41,6 +41,7 @@ struct Zone {
     first_lba: u64,
     lbas: u64,
     first_cylinder: u32,
+    cylinders: u64,
     sectors_per_track: u32,
     /// Skews in thousandths of a sector.
     track_skew: u64,
@@ -84,10 +85,6 @@ impl Geometry {
                 let accepted = "zones are in order of cylinder and do not overlap";
                 return Err(zones.refuse(*line, "a zone begins inside another", accepted));
             }
-            if band.is_some_and(|band| cylinders % band != 0) {
-                let accepted = "with serpentine mapping a zone is whole bands";
-                return Err(zones.refuse(*line, "cylinders of a broken band", accepted));
-            }
             let slips = core::mem::take(&mut slipped[index]);
             let lost = row[5] as u64 + slips.len() as u64;
             let lbas = (cylinders * surfaces * per_track as u64).saturating_sub(lost);
@@ -95,6 +92,7 @@ impl Geometry {
                 first_lba,
                 lbas,
                 first_cylinder: first_cylinder as u32,
+                cylinders,
                 sectors_per_track: per_track as u32,
                 track_skew: libm::round(row[3] * 1000.0) as u64,
                 cylinder_skew: libm::round(row[4] * 1000.0) as u64,
@@ -175,12 +173,17 @@ impl Geometry {
             return (cylinder, head, cylinder * per_cylinder + head * zone.track_skew);
         };
         // Even passes go inward, odd ones come back; in odd bands the heads take turns backwards,
-        // so the head that ends a band begins the next one.
-        let (pass, step) = (track / band, track % band);
-        let (number, turn) = (pass / heads, pass % heads);
+        // so the head that ends a band begins the next one. The last band may be narrower.
+        let number = track / (band * heads);
+        let band_start = number * band;
+        let width = band.min(zone.cylinders - band_start);
+        let (turn, step) = {
+            let within = track - band_start * heads;
+            (within / width, within % width)
+        };
         let head = if number % 2 == 0 { turn } else { heads - 1 - turn };
-        let within = if turn % 2 == 0 { step } else { band - 1 - step };
-        (number * band + within, head, track * zone.track_skew)
+        let cylinder = if turn % 2 == 0 { step } else { width - 1 - step };
+        (band_start + cylinder, head, track * zone.track_skew)
     }
 }
 

@@ -63,9 +63,11 @@ impl Mechanics {
         from + Duration::from_nanos(self.wait(phase, angle))
     }
 
-    /// How far the platters have turned at `at` since the sector at `angle` passed.
-    pub fn turned(&self, at: Instant, angle: u64) -> u64 {
+    /// Whether the head, at `at`, is over the piece of track that begins at `angle` and takes
+    /// `span` to pass, but not at its beginning.
+    pub fn is_inside(&self, at: Instant, angle: u64, span: u64) -> bool {
         let now = at.as_nanos() % self.revolution;
-        if now >= angle { now - angle } else { now + self.revolution - angle }
+        let turned = if now >= angle { now - angle } else { now + self.revolution - angle };
+        turned > ROUNDING && turned < span
     }
 }

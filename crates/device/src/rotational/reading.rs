@@ -185,15 +185,19 @@ impl Drive {
         let place = parameters.geometry.place(first);
         let arrived = now + Duration::from_nanos(mechanics.moving(self.arm, &place, false));
         let end = (first + u64::from(place.left)).min(self.stream.limit);
-        let needed = end.min(self.stream.needed.max(first + 1));
-        let span = parameters.geometry.passing(first, &place, (needed - first) as u32);
-        let run = if parameters.zero_latency_read && mechanics.turned(arrived, place.angle) < span {
+        let needed = end.min(self.stream.needed.max(first + 1)) - first;
+        let needed_span = parameters.geometry.passing(first, &place, needed as u32);
+        let span = parameters.geometry.passing(first, &place, (end - first) as u32);
+        let range = first..end;
+        let run = if parameters.zero_latency_read
+            && mechanics.is_inside(arrived, place.angle, needed_span)
+        {
+            // One turn brings everything, whatever comes first.
             let end = arrived + Duration::from_nanos(mechanics.revolution);
-            Run { range: first..needed, start: arrived, end, whole: true }
+            Run { range, start: arrived, end, whole: true }
         } else {
             let start = mechanics.arrival(arrived, place.angle);
-            let span = parameters.geometry.passing(first, &place, (end - first) as u32);
-            Run { range: first..end, start, end: start + Duration::from_nanos(span), whole: false }
+            Run { range, start, end: start + Duration::from_nanos(span), whole: false }
         };
         (self.arm.cylinder, self.arm.head) = (place.cylinder, place.head);
         self.stream.next = run.range.end;

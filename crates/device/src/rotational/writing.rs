@@ -118,7 +118,7 @@ impl Drive {
         let from = arrived.max(data);
         let end = if parameters.zero_latency_write
             && from >= ready
-            && mechanics.turned(from, place.angle) < span
+            && mechanics.is_inside(from, place.angle, span)
         {
             from + Duration::from_nanos(mechanics.revolution)
         } else {

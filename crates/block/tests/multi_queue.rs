@@ -248,6 +248,19 @@ fn a_requeued_request_is_inserted_at_the_head() {
 }
 
 #[test]
+fn a_flush_command_given_back_keeps_the_tag_it_borrowed() {
+    let mut bench = none(Facts { volatile_cache: true, queue_depth: 1, ..virtio() });
+    bench.write(1, 0, 0, Flags::PREFLUSH);
+    let command = bench.device.remove(0);
+    bench.queue.requeue(bench.now, common::INTERRUPT, 0, command.tag);
+    bench.go(common::INTERRUPT);
+    assert_eq!(bench.device, [command]);
+    bench.complete_all();
+    assert_eq!(bench.done, [1]);
+    bench.queue.assert_drained();
+}
+
+#[test]
 fn several_hardware_queues_have_tags_of_their_own() {
     let facts = Facts { hardware_queues: 2, ..virtio() };
     let mut bench = none(facts);

@@ -570,8 +570,9 @@ impl RequestQueue {
         self.core.outputs.push_back(Output::Issue(command));
     }
 
-    /// Frees the driver's tag of a finished command (with a scheduler) and says which request it
-    /// was.
+    /// Frees the driver's tag of a finished command (with a scheduler; without one it goes with the
+    /// request, and a flush command that is given back keeps the one it borrowed) and says which
+    /// request it was.
     pub(super) fn take_from_multi(&mut self, tag: Tag) -> RequestId {
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
         let (index, slot) = (tag.0 / multi.depth, tag.0 % multi.depth);
@@ -584,8 +585,6 @@ impl RequestQueue {
             hctx.driver_tags.give(slot, &mut self.core.woken);
             self.core.requests[rq].driver_tag = None;
             self.core.wake_all();
-        } else if self.core.requests[rq].is_flush_command {
-            self.core.requests[rq].driver_tag = None;
         }
         rq
     }

@@ -19,7 +19,8 @@ const ROUNDS: u32 = 7;
 const KERNEL: ContextId = ContextId(0);
 
 fn main() {
-    for name in sched::names() {
+    let only = std::env::args().nth(1).filter(|arg| !arg.starts_with("--"));
+    for name in sched::names().filter(|name| only.as_deref().is_none_or(|only| only == *name)) {
         let kernel = sched::default_kernel(name).expect("in the list");
         let best = (0..ROUNDS).map(|_| round(name, kernel)).min().expect("some rounds");
         println!("{name:12} {:>5} ns/request", best / u128::from(REQUESTS));

@@ -146,11 +146,10 @@ impl Scheduler for Deadline {
         if !self.lanes[direction as usize].contains(next) {
             return;
         }
-        let successor = self.lanes[direction as usize].after(next);
-        self.lanes[direction as usize].join(rq, next);
         if self.next[direction as usize] == Some(next) {
-            self.next[direction as usize] = successor;
+            self.next[direction as usize] = self.lanes[direction as usize].after(next);
         }
+        self.lanes[direction as usize].join(rq, next);
     }
 
     fn former(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {

@@ -47,6 +47,8 @@ pub struct MqDeadline {
     last_direction: Direction,
     /// Requests dispatched in the current batch.
     batching: i64,
+    /// Requests in lanes and lists.
+    waiting: u32,
     starvation: Starvation,
 }
 
@@ -93,6 +95,7 @@ impl MqDeadline {
             members: Side::new(),
             last_direction: Direction::Write,
             batching: 0,
+            waiting: 0,
             starvation: Starvation::default(),
         }
     }
@@ -182,8 +185,13 @@ impl MqDeadline {
         }
         // Rule 6g.
         self.batching += 1;
-        self.classes[class].pass(choice.direction, cx.request(choice.rq).sector);
-        self.classes[class].take(choice.rq, choice.direction);
+        self.waiting -= 1;
+        let class = &mut self.classes[class];
+        match self.rules.sweep {
+            Sweep::Request => class.go_on_behind(choice.direction, choice.rq),
+            Sweep::Position => class.pass(choice.direction, cx.request(choice.rq).sector),
+        }
+        class.lanes[choice.direction as usize].remove(choice.rq);
         Some(choice)
     }
 
@@ -232,6 +240,7 @@ impl MqDeadline {
         let class = self.members[rq].class;
         let list = self.head_list(class);
         self.heads[list].remove(&mut self.head_links, rq);
+        self.waiting -= 1;
         let (direction, sector) = (cx.request(rq).direction(), cx.request(rq).sector);
         self.classes[class].pass(direction, sector);
         Choice { rq, direction, reason: DispatchReason::Requeued }
@@ -249,12 +258,10 @@ impl Class {
         self.last[direction as usize] = sector;
     }
 
-    /// Takes a request out of its lane; the sweep goes on behind it (2.1 rule 5f).
-    fn take(&mut self, rq: RequestId, direction: Direction) {
-        let lane = &mut self.lanes[direction as usize];
+    /// The sweep goes on behind a request that is dispatched (2.1 rule 5f).
+    fn go_on_behind(&mut self, direction: Direction, rq: RequestId) {
         self.next = [None; 2];
-        self.next[direction as usize] = lane.after(rq);
-        lane.remove(rq);
+        self.next[direction as usize] = self.lanes[direction as usize].after(rq);
     }
 
     fn queued(&self) -> u32 {
@@ -338,11 +345,11 @@ impl Scheduler for MqDeadline {
         let Some(member) = self.members.get(next) else { return };
         let direction = cx.request(next).direction() as usize;
         let class = &mut self.classes[member.class];
-        let successor = class.lanes[direction].after(next);
-        class.lanes[direction].join(rq, next);
         if class.next[direction] == Some(next) {
-            class.next[direction] = successor;
+            class.next[direction] = class.lanes[direction].after(next);
         }
+        class.lanes[direction].join(rq, next);
+        self.waiting -= 1;
     }
 
     fn former(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
@@ -368,6 +375,7 @@ impl Scheduler for MqDeadline {
             }
         };
         self.members.set(rq, Member { class, head_since: now });
+        self.waiting += 1;
         match at {
             InsertAt::Head => {
                 let list = self.head_list(class);
@@ -383,7 +391,7 @@ impl Scheduler for MqDeadline {
 
     /// Rule 5.
     fn dispatch(&mut self, cx: &mut Cx<'_>, _hctx: HctxId, _force: bool) -> Dispatched {
-        if self.queued() == 0 {
+        if self.waiting == 0 {
             return Dispatched::Empty;
         }
         match self.choose(cx) {
@@ -404,12 +412,11 @@ impl Scheduler for MqDeadline {
 
     /// Rule 10.
     fn has_work(&self, _hctx: HctxId) -> bool {
-        self.queued() > 0
+        self.waiting > 0
     }
 
     fn queued(&self) -> u32 {
-        let in_lanes: u32 = self.classes.iter().map(Class::queued).sum();
-        in_lanes + self.heads.iter().map(List::len).sum::<u32>()
+        self.waiting
     }
 
     fn check(&self, cx: &Cx<'_>) {
@@ -424,6 +431,9 @@ impl Scheduler for MqDeadline {
             }
             assert!(class.queued() <= class.unfinished, "class {number} counts its requests");
         }
+        let in_lanes: u32 = self.classes.iter().map(Class::queued).sum();
+        let in_lists: u32 = self.heads.iter().map(List::len).sum();
+        assert_eq!(self.waiting, in_lanes + in_lists, "requests in lanes and lists");
     }
 
     fn describe(&self, _cx: &Cx<'_>) -> String {

@@ -215,8 +215,9 @@ impl<T, V> Side<T, V> {
 
     /// Removes and returns the value stored for `id`.
     pub fn take(&mut self, id: Id<T>) -> Option<V> {
-        self.get(id)?;
-        self.entries[id.index()].take().map(|(_, value)| value)
+        let entry = self.entries.get_mut(id.index())?;
+        let (_, value) = entry.take_if(|(generation, _)| *generation == id.generation)?;
+        Some(value)
     }
 }
 

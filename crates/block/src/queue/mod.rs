@@ -558,7 +558,14 @@ impl Core {
     }
 
     /// Tells everybody in `woken` that they may go on.
+    #[inline]
     fn wake_all(&mut self) {
+        if !self.woken.is_empty() {
+            self.wake_some();
+        }
+    }
+
+    fn wake_some(&mut self) {
         for index in 0..self.woken.len() {
             let context = self.woken[index];
             self.contexts[context.0 as usize].wake();
@@ -567,17 +574,25 @@ impl Core {
         self.woken.clear();
     }
 
-    /// Writes an event about a request.
+    /// Writes an event about a request, if events are wanted.
     #[inline]
     fn log_request(&mut self, at: Instant, context: ContextId, action: Action, rq: RequestId) {
-        if !self.log.is_on() {
-            return;
+        if self.log.is_on() {
+            self.write_request_event(at, context, action, rq);
         }
-        let request = &self.requests[rq];
-        let (op, flags, sector, sectors) =
-            (request.op, request.flags, request.sector, request.sectors);
+    }
+
+    #[inline(never)]
+    fn write_request_event(
+        &mut self,
+        at: Instant,
+        context: ContextId,
+        action: Action,
+        rq: RequestId,
+    ) {
         let cpu = self.cpu_of(context);
-        let request = Some(rq);
+        let &Request { op, flags, sector, sectors, .. } = &self.requests[rq];
+        let (bio, request, token) = (None, Some(rq), 0);
         self.log.push(|| Event {
             at,
             action,
@@ -587,29 +602,30 @@ impl Core {
             flags,
             sector,
             sectors,
-            bio: None,
+            bio,
             request,
-            token: 0,
+            token,
         });
     }
 
-    /// Writes an event about a bio, and perhaps the request it went into.
+    /// Writes an event about a bio, and perhaps the request it went into, if events are wanted.
     #[inline]
     fn log_bio(&mut self, at: Instant, action: Action, id: BioId, request: Option<RequestId>) {
-        if !self.log.is_on() {
-            return;
+        if self.log.is_on() {
+            self.write_bio_event(at, action, id, request);
         }
-        let bio = &self.bios[id].bio;
-        let (context, cpu, op, flags, sector, sectors, token) = (
-            bio.origin.context,
-            bio.origin.cpu,
-            bio.op,
-            bio.flags,
-            bio.sector,
-            bio.sectors,
-            bio.token,
-        );
-        let bio = Some(id);
+    }
+
+    #[inline(never)]
+    fn write_bio_event(
+        &mut self,
+        at: Instant,
+        action: Action,
+        id: BioId,
+        request: Option<RequestId>,
+    ) {
+        let &Bio { op, flags, sector, sectors, origin, token, .. } = &self.bios[id].bio;
+        let (context, cpu, bio) = (origin.context, origin.cpu, Some(id));
         self.log.push(|| Event {
             at,
             action,

@@ -1,0 +1,477 @@
+//! Cores: who runs where, for how long, and who waits for whom.
+//!
+//! A core is owned by one task at a time. Runnable tasks without a core wait in one queue, first
+//! come, first served, and take the first core that their affinity allows. A task that has computed
+//! for a whole time slice while others wait goes to the end of that queue. Interrupts run on a core
+//! ahead of its task, whose work is suspended meanwhile; they wait while the task holds the
+//! scheduler's lock or spins for it, because it does so with interrupts disabled.
+//!
+//! The scheduler's lock is handed over first come, first served; who waits for it spins, and so
+//! occupies its core. An interrupt may spin too: its holder is then on another core.
+//!
+// Divergence: a woken task never preempts another one, nice values do not weigh computing time, and
+// there is one queue of runnable tasks instead of one for each core.
+
+use crate::world::{Progress, World};
+use base::{Duration, Instant, Ticket};
+use block::{ContextId, Shape, Tag, Work};
+use std::collections::VecDeque;
+
+/// A set of cores; core n is bit n of word n / 64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreSet(Vec<u64>);
+
+impl CoreSet {
+    /// The set of these cores.
+    pub fn of(cores: impl IntoIterator<Item = u16>) -> CoreSet {
+        let mut words = Vec::new();
+        for core in cores {
+            let word = usize::from(core / 64);
+            if words.len() <= word {
+                words.resize(word + 1, 0);
+            }
+            words[word] |= 1 << (core % 64);
+        }
+        CoreSet(words)
+    }
+
+    /// Whether a core is in the set.
+    pub fn contains(&self, core: u16) -> bool {
+        self.0.get(usize::from(core / 64)).is_some_and(|word| word & 1 << (core % 64) != 0)
+    }
+
+    /// Whether any of the first `cores` cores is in the set.
+    pub fn fits(&self, cores: u16) -> bool {
+        (0..cores).any(|core| self.contains(core))
+    }
+}
+
+/// A core.
+#[derive(Default)]
+pub(crate) struct Core {
+    /// The task that owns it.
+    pub owner: Option<ContextId>,
+    /// Since when.
+    pub slice_start: Instant,
+    /// What it is busy with until when.
+    charge: Option<(Ticket, Charge)>,
+    /// Whether interrupt code runs.
+    pub in_interrupt: bool,
+    /// What its task was busy with when the interrupt came, and how much of it is left.
+    suspended: Option<Charge>,
+    /// Why it is interrupted, or will be.
+    pending: VecDeque<Cause>,
+}
+
+/// Something a core is busy with.
+#[derive(Clone, Copy)]
+struct Charge {
+    pays: Pays,
+    length: Duration,
+    until: Instant,
+}
+
+/// What is paid for with a core's time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pays {
+    /// Computing that a context owes.
+    Debt,
+    /// The next piece of block-layer work, or its part that needs no lock.
+    Work,
+    /// Its part under the lock.
+    Locked,
+}
+
+/// How much of the next piece of work has been paid for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Paid {
+    #[default]
+    Nothing,
+    Unlocked,
+    All,
+}
+
+/// Why a core is interrupted.
+#[derive(Clone, Copy)]
+pub(crate) enum Cause {
+    /// The device finished a command.
+    Completion(Tag),
+    /// The block layer's timer.
+    Timer,
+}
+
+/// The scheduler's lock.
+#[derive(Default)]
+pub(crate) struct Lock {
+    holder: Option<ContextId>,
+    waiters: VecDeque<ContextId>,
+}
+
+/// Whether a context can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It owns a core (interrupts: it is not idle or may be at any time).
+    Running,
+    /// It waits for a core.
+    Runnable,
+    /// It sleeps.
+    Blocked,
+    /// It has exited.
+    Gone,
+}
+
+impl World {
+    /// Lets a context do what it can without taking time; true when its program is to be polled.
+    pub fn advance(&mut self, context: ContextId) -> bool {
+        let strand = self.strand(context);
+        strand.is_ready = false;
+        let (state, core) = (strand.state, usize::from(strand.core));
+        if context.0 < self.cores.len() as u32 {
+            self.advance_interrupt(core);
+            return false;
+        }
+        let busy = self.cores[core].in_interrupt || self.cores[core].charge.is_some();
+        if state != State::Running || busy || self.slice_is_over(context, core) {
+            return false;
+        }
+        let debt = self.strand(context).debt;
+        if !debt.is_zero() {
+            let slice_end = self.cores[core].slice_start + self.time_slice;
+            let most = slice_end.saturating_since(self.now);
+            let most = if most.is_zero() { self.time_slice } else { most };
+            self.charge(core, Pays::Debt, debt.min(most));
+            return false;
+        }
+        match self.drive(context) {
+            Progress::Idle => true,
+            Progress::Busy => false,
+            Progress::Asleep => {
+                self.block(context);
+                false
+            }
+        }
+    }
+
+    /// The context has something to do when its turn comes.
+    pub fn make_ready(&mut self, context: ContextId) {
+        let strand = self.strand(context);
+        if !strand.is_ready {
+            strand.is_ready = true;
+            self.ready.push_back(context);
+        }
+    }
+
+    /// A context has computed, or will have, for this long.
+    pub fn owe(&mut self, context: ContextId, cost: Duration) {
+        self.strand(context).debt += cost;
+        self.make_ready(context);
+    }
+
+    /// A running task goes to sleep and leaves its core.
+    pub fn block(&mut self, context: ContextId) {
+        let strand = self.strand(context);
+        assert_eq!(strand.state, State::Running, "task {} goes to sleep", context.0);
+        strand.state = State::Blocked;
+        let core = usize::from(strand.core);
+        self.leave_core(core);
+    }
+
+    /// A task exits and leaves its core.
+    pub fn leave(&mut self, context: ContextId) {
+        let strand = self.strand(context);
+        strand.state = State::Gone;
+        let core = usize::from(strand.core);
+        if self.cores[core].owner == Some(context) {
+            self.leave_core(core);
+        }
+    }
+
+    /// A sleeping task has to go on: it takes a core, or waits for one.
+    pub fn wake(&mut self, context: ContextId) {
+        let strand = self.strand(context);
+        if strand.state != State::Blocked {
+            return;
+        }
+        strand.state = State::Runnable;
+        self.place(context);
+    }
+
+    /// Interrupts a core.
+    pub fn interrupt(&mut self, core: usize, cause: Cause) {
+        self.cores[core].pending.push_back(cause);
+        self.enter_interrupt(core);
+    }
+
+    /// The time a core was busy for is over.
+    pub fn charged(&mut self, core: usize) {
+        let (_, charge) = self.cores[core].charge.take().expect("a core was busy until now");
+        let context = self.running_on(core);
+        let strand = self.strand(context);
+        match charge.pays {
+            Pays::Debt => strand.debt -= charge.length,
+            Pays::Work => strand.paid = Paid::Unlocked,
+            Pays::Locked => strand.paid = Paid::All,
+        }
+        self.make_ready(context);
+    }
+
+    /// Pays for the next piece of work of a context; false when that takes time or the lock.
+    pub fn pay(&mut self, context: ContextId, work: Work) -> bool {
+        let core = usize::from(self.strand(context).core);
+        if self.strand(context).paid == Paid::Nothing {
+            let cost = self.prices.unlocked(work);
+            if !cost.is_zero() {
+                self.charge(core, Pays::Work, cost);
+                return false;
+            }
+            self.strand(context).paid = Paid::Unlocked;
+        }
+        if self.strand(context).paid == Paid::Unlocked {
+            if self.prices.is_locked(work) && !self.lock(context) {
+                return false;
+            }
+            let cost = self.prices.locked(work, self.queue.queued());
+            if !cost.is_zero() {
+                self.charge(core, Pays::Locked, cost);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A piece of work is done: the lock is passed on. False when the context is interrupted now.
+    pub fn unlock(&mut self, context: ContextId) -> bool {
+        self.strand(context).paid = Paid::Nothing;
+        if self.lock.holder != Some(context) {
+            return true;
+        }
+        self.lock.holder = self.lock.waiters.pop_front();
+        if let Some(next) = self.lock.holder {
+            self.strand(next).spins = false;
+            self.make_ready(next);
+        }
+        let core = usize::from(self.strand(context).core);
+        if !self.is_interrupt(context) && !self.cores[core].pending.is_empty() {
+            self.enter_interrupt(core);
+            return false;
+        }
+        true
+    }
+
+    /// Whether the context cannot do anything at the moment because its core is interrupted.
+    pub fn is_suspended(&mut self, context: ContextId) -> bool {
+        let core = usize::from(self.strand(context).core);
+        self.cores[core].in_interrupt && !self.is_interrupt(context)
+    }
+
+    /// Whether the context is that of a core's interrupts.
+    pub fn is_interrupt(&self, context: ContextId) -> bool {
+        context.0 < self.cores.len() as u32
+    }
+
+    /// Takes the lock, or waits for it.
+    fn lock(&mut self, context: ContextId) -> bool {
+        match self.lock.holder {
+            Some(holder) if holder == context => true,
+            None => {
+                self.lock.holder = Some(context);
+                true
+            }
+            Some(_) => {
+                if !self.strand(context).spins {
+                    self.strand(context).spins = true;
+                    self.lock.waiters.push_back(context);
+                }
+                false
+            }
+        }
+    }
+
+    fn charge(&mut self, core: usize, pays: Pays, length: Duration) {
+        let until = self.now + length;
+        let ticket = self.agenda.schedule(until, crate::world::Happening::Charged(core));
+        let previous = self.cores[core].charge.replace((ticket, Charge { pays, length, until }));
+        assert!(previous.is_none(), "core {core} is busy with two things");
+    }
+
+    fn running_on(&self, core: usize) -> ContextId {
+        if self.cores[core].in_interrupt {
+            return ContextId(core as u32);
+        }
+        self.cores[core].owner.expect("a busy core has an owner")
+    }
+
+    fn slice_is_over(&mut self, context: ContextId, core: usize) -> bool {
+        let elapsed = self.now.saturating_since(self.cores[core].slice_start);
+        let in_the_middle = self.strand(context).paid != Paid::Nothing
+            || self.lock.holder == Some(context)
+            || self.strand(context).spins;
+        if elapsed < self.time_slice || in_the_middle {
+            return false;
+        }
+        if !self.run_queue.iter().any(|other| self.allows(*other, core)) {
+            self.cores[core].slice_start = self.now;
+            return false;
+        }
+        self.strand(context).state = State::Runnable;
+        self.run_queue.push_back(context);
+        self.leave_core(core);
+        true
+    }
+
+    fn leave_core(&mut self, core: usize) {
+        self.cores[core].owner = None;
+        let next = (0..self.run_queue.len()).find(|n| self.allows(self.run_queue[*n], core));
+        if let Some(next) = next.and_then(|n| self.run_queue.remove(n)) {
+            self.assign(next, core);
+        }
+    }
+
+    /// Finds a core for a task: the one it ran on last, another idle one, or none yet.
+    fn place(&mut self, context: ContextId) {
+        let last = usize::from(self.strand(context).core);
+        let idle = |world: &World, core: usize| {
+            world.cores[core].owner.is_none() && world.allows(context, core)
+        };
+        if idle(self, last) {
+            return self.assign(context, last);
+        }
+        match (0..self.cores.len()).find(|core| idle(self, *core)) {
+            Some(core) => self.assign(context, core),
+            None => self.run_queue.push_back(context),
+        }
+    }
+
+    fn allows(&self, context: ContextId, core: usize) -> bool {
+        let affinity = &self.strands[context.0 as usize].affinity;
+        affinity.as_ref().is_none_or(|set| set.contains(core as u16))
+    }
+
+    fn assign(&mut self, context: ContextId, core: usize) {
+        self.cores[core].owner = Some(context);
+        self.cores[core].slice_start = self.now;
+        let switch = self.prices.costs.switch;
+        let strand = self.strand(context);
+        strand.core = core as u16;
+        strand.state = State::Running;
+        strand.debt += switch;
+        self.make_ready(context);
+    }
+
+    /// Lets an interrupt begin, unless one runs or interrupts are disabled.
+    fn enter_interrupt(&mut self, core: usize) {
+        let owner = self.cores[core].owner;
+        let masked = owner.is_some_and(|task| {
+            self.lock.holder == Some(task) || self.strands[task.0 as usize].spins
+        });
+        if self.cores[core].in_interrupt || masked {
+            return;
+        }
+        if let Some((ticket, charge)) = self.cores[core].charge.take() {
+            self.agenda.cancel(ticket);
+            let left = charge.until.since(self.now);
+            if let (Pays::Debt, Some(task)) = (charge.pays, owner) {
+                self.strand(task).debt -= charge.length - left;
+            }
+            self.cores[core].suspended = Some(Charge { length: left, ..charge });
+        }
+        self.cores[core].in_interrupt = true;
+        let entry = self.prices.costs.interrupt;
+        self.owe(ContextId(core as u32), entry);
+    }
+
+    fn advance_interrupt(&mut self, core: usize) {
+        let context = ContextId(core as u32);
+        if !self.cores[core].in_interrupt || self.cores[core].charge.is_some() {
+            return;
+        }
+        let debt = self.strand(context).debt;
+        if !debt.is_zero() {
+            return self.charge(core, Pays::Debt, debt);
+        }
+        loop {
+            match self.drive(context) {
+                Progress::Busy => return,
+                Progress::Asleep => panic!("an interrupt on core {core} went to sleep"),
+                Progress::Idle => {}
+            }
+            self.deliver_held_wakes();
+            match self.cores[core].pending.pop_front() {
+                Some(cause) => self.handle(core, cause),
+                None => return self.leave_interrupt(core),
+            }
+        }
+    }
+
+    fn handle(&mut self, core: usize, cause: Cause) {
+        let (context, cpu) = (ContextId(core as u32), core as u16);
+        match cause {
+            Cause::Completion(tag) => self.queue.complete(self.now, context, cpu, tag),
+            Cause::Timer => {
+                self.timer_raised = false;
+                self.queue.timer(self.now, context, cpu);
+            }
+        }
+    }
+
+    fn leave_interrupt(&mut self, core: usize) {
+        self.cores[core].in_interrupt = false;
+        if let Some(charge) = self.cores[core].suspended.take() {
+            return self.charge(core, charge.pays, charge.length);
+        }
+        if let Some(task) = self.cores[core].owner {
+            self.make_ready(task);
+        }
+    }
+}
+
+/// What pieces of work cost under the scheduler that is attached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prices {
+    pub costs: crate::host::Costs,
+    /// An event of the scheduler.
+    pub scheduler: Duration,
+    /// Whether there is a lock that all cores share.
+    pub has_lock: bool,
+    /// Whether nothing costs anything.
+    pub free: bool,
+}
+
+impl Prices {
+    /// Prices on a host, under a scheduler.
+    pub fn new(host: &crate::host::Host, shape: Shape, scheduler: &str) -> Prices {
+        Prices {
+            costs: host.costs,
+            scheduler: host.scheduler_event(scheduler),
+            // The single queue has its queue lock. On blk-mq the schedulers have one of their own,
+            // but for kyber, whose lists are per core.
+            has_lock: shape == Shape::Single || !matches!(scheduler, "none" | "kyber"),
+            free: host.is_free(),
+        }
+    }
+
+    /// The cost of a piece of work outside the lock.
+    fn unlocked(&self, work: Work) -> Duration {
+        match work {
+            Work::Bio => self.costs.bio,
+            Work::Issue => self.costs.driver,
+            Work::Complete => self.costs.completion,
+            // Paid afterwards: only then is it known whether the task slept instead.
+            Work::Allocate => Duration::ZERO,
+            Work::Insert | Work::Dispatch | Work::Deliver | Work::Housekeeping => Duration::ZERO,
+        }
+    }
+
+    /// The cost of a piece of work under the lock. To ask a scheduler that holds nothing is free.
+    fn locked(&self, work: Work, queued: u32) -> Duration {
+        match work {
+            Work::Insert | Work::Complete => self.scheduler,
+            Work::Dispatch if queued > 0 => self.scheduler,
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn is_locked(&self, work: Work) -> bool {
+        self.has_lock && work.takes_lock()
+    }
+}

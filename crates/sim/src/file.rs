@@ -1,0 +1,462 @@
+//! System calls on the raw disk: open, read, write, fsync, discard.
+//!
+//! Every path below `/dev` is the simulated disk, but for `/dev/zero` and `/dev/null`; there are no
+//! other files. A direct call is cut into bios of at most 256 pages, submitted by the caller under
+//! a plug, and waited for (filesystems 1.8). Writes that must be durable carry FUA and are followed
+//! by a flush.
+//!
+// Divergence: there is no page cache. A call without O_DIRECT runs as if it had it, widened to
+// whole logical blocks, and pays for copying; programs say so in their messages.
+
+use crate::operations::Operation;
+use crate::task::Task;
+use crate::world::{Wait, World};
+use base::{Duration, Sector, Sectors};
+use block::{Action, Bio, Flags, Kernel, Op, PlugFlush, Syscall, Version};
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// Largest bio of direct I/O: 256 pages (filesystems 1.8 rule 1).
+const BIO_SECTORS: u32 = 256 * 8;
+/// The most one call transfers: 2 GiB less a page.
+const MOST_BYTES: u64 = 0x7fff_f000;
+const PAGE: u64 = 4096;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenFlags {
+    /// O_DIRECT.
+    pub direct: bool,
+    /// O_DSYNC.
+    pub dsync: bool,
+    /// O_SYNC; on a raw disk the same as O_DSYNC.
+    pub sync: bool,
+}
+
+impl OpenFlags {
+    /// O_DIRECT and nothing else.
+    pub const fn direct() -> OpenFlags {
+        OpenFlags { direct: true, dsync: false, sync: false }
+    }
+}
+
+/// An open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct File {
+    pub(crate) kind: Kind,
+    /// How it was opened; may be changed as by fcntl.
+    pub flags: OpenFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Disk,
+    Zero,
+    Null,
+}
+
+impl File {
+    /// Whether it is the disk.
+    pub fn is_disk(&self) -> bool {
+        self.kind == Kind::Disk
+    }
+
+    /// Whether its reads and writes should have gone through a page cache.
+    pub fn wants_page_cache(&self) -> bool {
+        self.is_disk() && !self.flags.direct
+    }
+}
+
+/// Why a call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Errno {
+    /// Offset or length is not a multiple of the logical block, or the call makes no sense here.
+    #[error("Invalid argument")]
+    Einval,
+    /// A write beyond the end of the disk.
+    #[error("No space left on device")]
+    Enospc,
+    /// There is no such file.
+    #[error("No such file or directory")]
+    Enoent,
+    /// The disk does not do that.
+    #[error("Operation not supported")]
+    Eopnotsupp,
+}
+
+/// One piece of I/O, stated as the block layer knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// What.
+    pub op: Op,
+    /// How.
+    pub flags: Flags,
+    /// Where.
+    pub sector: Sector,
+    /// How much; zero for a pure flush.
+    pub sectors: Sectors,
+}
+
+impl Transfer {
+    /// A flush of the disk's cache (filesystems 0.5, last row).
+    pub(crate) const FLUSH: Transfer = Transfer {
+        op: Op::Write,
+        flags: Flags::PREFLUSH.with(Flags::SYNC),
+        sector: Sector(0),
+        sectors: Sectors(0),
+    };
+
+    /// The system call that a program would make for it.
+    fn call(&self) -> Syscall {
+        match self.op {
+            Op::Discard => Syscall::Discard,
+            Op::Read => Syscall::Read,
+            Op::Write if self.sectors.is_zero() => Syscall::Sync,
+            Op::Write => Syscall::Write,
+        }
+    }
+}
+
+/// What changed in direct I/O over the years (filesystems 0.5, 1.8).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirectRules {
+    /// A synchronous read of one bio carries SYNC.
+    single_read_is_sync: bool,
+    /// A call of one bio is plugged like any other.
+    pub plugs_single: bool,
+    /// Writes carry IDLE.
+    writes_idle: bool,
+    /// Bios are built within the limits of the queue, because it does not split them.
+    within_limits: bool,
+}
+
+impl DirectRules {
+    pub fn of(kernel: &Kernel) -> DirectRules {
+        // Read in 6.18, and assumed for 6.12; everything older as 4.19.
+        let recent = kernel.version >= Version::V6_12;
+        DirectRules {
+            single_read_is_sync: recent,
+            plugs_single: !recent,
+            writes_idle: kernel.direct_writes_idle,
+            within_limits: !kernel.splits_bios,
+        }
+    }
+
+    /// The flags of direct reads and writes.
+    pub fn flags(&self, op: Op, is_synchronous_single: bool, durable: bool) -> Flags {
+        match op {
+            Op::Read if is_synchronous_single && self.single_read_is_sync => Flags::SYNC,
+            Op::Read => Flags::NONE,
+            Op::Discard => Flags::SYNC,
+            Op::Write => {
+                let idle = if self.writes_idle { Flags::IDLE } else { Flags::NONE };
+                let fua = if durable { Flags::FUA } else { Flags::NONE };
+                Flags::SYNC.with(idle).with(fua)
+            }
+        }
+    }
+}
+
+impl Task {
+    /// Opens a file.
+    pub fn open(&self, path: &str, flags: OpenFlags) -> Result<File, Errno> {
+        let kind = match path {
+            "/dev/zero" => Kind::Zero,
+            "/dev/null" => Kind::Null,
+            _ if path.starts_with("/dev/") => Kind::Disk,
+            _ => return Err(Errno::Enoent),
+        };
+        Ok(File { kind, flags })
+    }
+
+    /// Reads; the answer is the number of bytes, zero at the end of the disk.
+    pub async fn pread(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
+        match file.kind {
+            Kind::Disk => self.disk_call(Op::Read, file, offset, length).await,
+            Kind::Zero => self.memory_call(length, true).await,
+            Kind::Null => self.memory_call(0, false).await,
+        }
+    }
+
+    /// Writes; the answer is the number of bytes.
+    pub async fn pwrite(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
+        match file.kind {
+            Kind::Disk => self.disk_call(Op::Write, file, offset, length).await,
+            Kind::Zero | Kind::Null => self.memory_call(length, false).await,
+        }
+    }
+
+    /// Makes durable what was written before: fsync and fdatasync are the same on a raw disk.
+    pub async fn fsync(&self, file: &File) -> Result<(), Errno> {
+        if !file.is_disk() {
+            return Err(Errno::Einval);
+        }
+        let number = self.enter_call(Transfer::FLUSH).await;
+        self.compute(self.costs().system_call).await;
+        self.flush(number).await;
+        self.leave_call(number);
+        Ok(())
+    }
+
+    /// Tells the disk that a range is no longer needed.
+    pub async fn discard(&self, file: &File, offset: u64, length: u64) -> Result<(), Errno> {
+        if !self.disk().discard {
+            return Err(Errno::Eopnotsupp);
+        }
+        self.disk_call(Op::Discard, file, offset, length).await.map(|_| ())
+    }
+
+    /// Submits one piece of I/O as it is, whatever system call it came from, and waits for it.
+    pub async fn transfer(&self, transfer: Transfer) {
+        let number = self.enter_call(transfer).await;
+        self.compute(self.costs().system_call).await;
+        self.run_operation(number, transfer).await;
+        self.leave_call(number);
+    }
+
+    /// Reads from /dev/zero, and writes to nowhere.
+    async fn memory_call(&self, length: u64, copies: bool) -> Result<u64, Errno> {
+        self.count_call().await;
+        let costs = self.costs();
+        let copied = if copies { length } else { 0 };
+        self.compute(costs.system_call + copying(copied, costs.copy)).await;
+        Ok(length)
+    }
+
+    async fn disk_call(&self, op: Op, file: &File, at: u64, length: u64) -> Result<u64, Errno> {
+        let checked = self.world().check(op, file, at, length);
+        let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
+        let number = self.enter_call(transfer).await;
+        let costs = self.costs();
+        let copied = if file.wants_page_cache() { length } else { 0 };
+        self.compute(costs.system_call + copying(copied, costs.copy)).await;
+        let result = match checked {
+            Err((errno, _)) => Err(errno),
+            Ok((bytes, transfer)) => {
+                if bytes > 0 {
+                    self.run_operation(number, transfer).await;
+                }
+                if op == Op::Write && (file.flags.dsync || file.flags.sync) {
+                    self.flush(number).await;
+                }
+                Ok(bytes)
+            }
+        };
+        self.leave_call(number);
+        result
+    }
+
+    /// An empty flush, if the disk has something to flush (filesystems 2.9 rule 1).
+    async fn flush(&self, number: u64) {
+        if self.world().queue.limits().facts.volatile_cache {
+            self.run_operation(number, Transfer::FLUSH).await;
+        }
+    }
+
+    /// Submits the bios of an operation under a plug and waits until they are done.
+    async fn run_operation(&self, number: u64, transfer: Transfer) {
+        let plugs = self.world().plugs(&transfer);
+        self.world().strand(self.id()).operations.get(number).bios_left = 1;
+        if plugs {
+            self.world().queue.start_plug(self.id());
+        }
+        self.submit_bios(number, transfer, false).await;
+        if plugs {
+            self.finish_plug(PlugFlush::Explicit).await;
+        }
+        poll_fn(|_| {
+            let mut world = self.world();
+            if world.strand(self.id()).operations.get(number).bios_left == 0 {
+                return Poll::Ready(());
+            }
+            if self.poll_before_sleep(&mut world).is_pending() {
+                return Poll::Pending;
+            }
+            if world.strand(self.id()).operations.get(number).bios_left == 0 {
+                return Poll::Ready(());
+            }
+            self.wait(&mut world, Wait::Operation(number))
+        })
+        .await;
+    }
+
+    /// Submits the bios of an operation. With `nowait` a bio that would have to wait for a request
+    /// is given to the worker of the operation's queue instead.
+    pub(crate) async fn submit_bios(&self, number: u64, transfer: Transfer, nowait: bool) {
+        let (mut sector, mut left) = (transfer.sector, transfer.sectors);
+        loop {
+            let length = {
+                let mut world = self.world();
+                let length = world.bio_length(transfer.op, sector, left);
+                let piece = Transfer { sector, sectors: length, ..transfer };
+                let bio = self.bio(&mut world, number, piece, nowait);
+                world.strand(self.id()).operations.get(number).bios_left += 1;
+                world.submit(bio);
+                length
+            };
+            self.drive().await;
+            if nowait && self.world().strand(self.id()).refused.take().is_some() {
+                self.defer(number, Transfer { sector, sectors: length, ..transfer });
+            }
+            sector = sector + length;
+            left = left - length;
+            if left.is_zero() {
+                break;
+            }
+        }
+        self.world().all_submitted(self.id(), number);
+    }
+
+    /// The bio for a piece of an operation, as this task submits it.
+    pub(crate) fn bio(&self, world: &mut World, number: u64, it: Transfer, nowait: bool) -> Bio {
+        let own = world.io_context(self.id()).ioprio;
+        let owner = world.strand(self.id()).acts_for.unwrap_or(self.id());
+        let operation = world.strand(owner).operations.find(number);
+        let ioprio = operation.and_then(|operation| operation.ioprio).unwrap_or(own);
+        // Only a bio that will not be split can be refused as a whole.
+        let fits = it.sectors <= world.queue.limits().largest_at(it.sector);
+        let nowait = if nowait && fits { Flags::NOWAIT } else { Flags::NONE };
+        Bio {
+            op: it.op,
+            flags: it.flags.with(nowait),
+            sector: it.sector,
+            sectors: it.sectors,
+            ioprio,
+            origin: self.origin(world),
+            token: number,
+        }
+    }
+
+    /// Ends the plug and does what comes of it.
+    pub(crate) async fn finish_plug(&self, why: PlugFlush) {
+        {
+            let mut world = self.world();
+            let (now, cpu) = (world.now, world.strand(self.id()).core);
+            world.queue.finish_plug(now, self.id(), cpu, why);
+        }
+        self.drive().await;
+    }
+
+    /// What every task does that is about to sleep for I/O: its plug is flushed.
+    pub(crate) fn poll_before_sleep(&self, world: &mut World) -> Poll<()> {
+        let (now, cpu) = (world.now, world.strand(self.id()).core);
+        world.queue.finish_plug(now, self.id(), cpu, PlugFlush::Blocks);
+        self.poll_drive(world)
+    }
+
+    /// Counts a system call. Does not come back if the program is taken to be endless.
+    pub(crate) async fn count_call(&self) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            if world.count_call(self.id()) {
+                return Poll::Ready(());
+            }
+            self.wait(&mut world, Wait::Nothing)
+        })
+        .await;
+    }
+
+    /// Enters a system call that concerns the disk; the answer is its number.
+    async fn enter_call(&self, transfer: Transfer) -> u64 {
+        self.count_call().await;
+        let mut world = self.world();
+        let operation = Operation::new(world.now, transfer.call(), transfer);
+        world.enter(self.id(), operation)
+    }
+
+    fn leave_call(&self, number: u64) {
+        let mut world = self.world();
+        let operation = world.strand(self.id()).operations.remove(number);
+        let (call, entered) = (operation.call, operation.entered);
+        let action = Action::SyscallExit { call, entered, submitted: entered };
+        world.log_call(self.id(), &operation, action);
+    }
+}
+
+impl World {
+    /// Takes in an operation of a task and says so; the answer is its number.
+    pub fn enter(&mut self, task: block::ContextId, mut operation: Operation) -> u64 {
+        let operations = &mut self.strand(task).operations;
+        operation.number = operations.insert(operation.clone());
+        let action = Action::SyscallEnter(operation.call);
+        self.log_call(task, &operation, action);
+        operation.number
+    }
+
+    /// What a read, write or discard of so many bytes comes to: how many are done, and the
+    /// transfer. An error comes with the transfer that was meant.
+    pub fn check(
+        &self,
+        op: Op,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(u64, Transfer), (Errno, Transfer)> {
+        let facts = &self.queue.limits().facts;
+        let block = u64::from(facts.logical_block.max(512));
+        let durable =
+            op == Op::Write && facts.volatile_cache && (file.flags.dsync || file.flags.sync);
+        let length = length.min(MOST_BYTES);
+        let end = offset.saturating_add(length).min(facts.capacity.0);
+        let bytes = end.saturating_sub(offset);
+        let (first, last) = (offset / block, end.max(offset).div_ceil(block));
+        let sectors = Sectors(((last - first) * (block / 512)).min(u64::from(u32::MAX)) as u32);
+        let transfer = Transfer {
+            op,
+            flags: self.rules.flags(op, sectors.0 <= BIO_SECTORS, durable),
+            sector: Sector(first * (block / 512)),
+            sectors,
+        };
+        let aligned = offset.is_multiple_of(block) && length.is_multiple_of(block);
+        if length > 0 && bytes == 0 && op != Op::Read {
+            return Err((Errno::Enospc, transfer));
+        }
+        let must_align = file.flags.direct || op == Op::Discard;
+        if bytes > 0 && must_align && !aligned {
+            return Err((Errno::Einval, transfer));
+        }
+        Ok((bytes, transfer))
+    }
+
+    /// Whether a synchronous call is plugged.
+    fn plugs(&self, transfer: &Transfer) -> bool {
+        let is_single =
+            transfer.sectors <= self.bio_length(transfer.op, transfer.sector, transfer.sectors);
+        !transfer.sectors.is_zero() && (self.rules.plugs_single || !is_single)
+    }
+
+    /// The length of the next bio of a transfer.
+    fn bio_length(&self, op: Op, sector: Sector, left: Sectors) -> Sectors {
+        if op == Op::Discard {
+            return left;
+        }
+        let most = left.min(Sectors(BIO_SECTORS));
+        if self.rules.within_limits && !most.is_zero() {
+            return most.min(self.queue.limits().largest_at(sector));
+        }
+        most
+    }
+}
+
+impl Operation {
+    /// An operation that begins now.
+    pub fn new(now: base::Instant, call: Syscall, transfer: Transfer) -> Operation {
+        Operation {
+            number: 0,
+            call,
+            sector: transfer.sector,
+            sectors: transfer.sectors,
+            entered: now,
+            submitted: now,
+            bios_left: 1,
+            ring: None,
+            ioprio: None,
+            result: Ok(0),
+        }
+    }
+}
+
+/// Copying so many bytes, at a cost for each page.
+fn copying(bytes: u64, per_page: Duration) -> Duration {
+    per_page * bytes.div_ceil(PAGE)
+}

@@ -1,0 +1,28 @@
+//! A machine in virtual time: tasks on cores, system calls, programs, and below them the block
+//! layer and a disk.
+//!
+//! Read `machine.rs` first (the loop), then `task.rs` (what programs can do) and `cores.rs` (who
+//! computes where and for how long).
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod cores;
+pub mod file;
+pub mod host;
+pub mod machine;
+mod nearest;
+pub mod observe;
+mod operations;
+pub mod program;
+pub mod ring;
+pub mod task;
+mod world;
+
+pub use check::Checker;
+pub use cores::CoreSet;
+pub use host::{Host, HostError};
+pub use machine::{Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
+pub use observe::{Nobody, Observer, Several, Who};
+pub use program::Program;
+pub use task::Task;

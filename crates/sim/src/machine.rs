@@ -1,0 +1,329 @@
+//! The machine: programs, cores, block layer and disk in virtual time.
+//!
+//! [`run`] is the whole of it: let everybody who can go on do so, tell the observer what happened,
+//! let time pass until something happens, and begin again. What can happen, and in which order, is
+//! written down in `world.rs`; who runs on which core in `cores.rs`; what programs may do in
+//! `task.rs`. One run is one thread and depends on nothing but its [`Setup`].
+
+use crate::cores::CoreSet;
+use crate::host::Host;
+use crate::observe::{Observer, Who};
+use crate::program::Program;
+use crate::task::{Body, Running, Task, worker};
+use crate::world::World;
+use base::{Duration, Fingerprint, Instant};
+use block::{Attach, ContextId, Input, Ioprio, Kernel, TunableError};
+use device::Device;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// Everything a run depends on.
+pub struct Setup {
+    /// Whose rules hold.
+    pub kernel: &'static Kernel,
+    /// The shape of the block layer and the scheduler.
+    pub attach: Attach,
+    /// Tunables of the scheduler and settings of the queue, in the order in which they are written.
+    pub settings: Vec<(String, i64)>,
+    /// The disk.
+    pub device: Box<dyn Device>,
+    /// Cores and costs.
+    pub host: Host,
+    /// Paths and weights of control groups; those that jobs name are made if they are not here.
+    pub cgroups: Vec<(String, Option<u32>)>,
+    /// What is run.
+    pub jobs: Vec<Job>,
+    /// What all randomness derives from.
+    pub seed: u64,
+    /// When the run ends even if jobs are not done.
+    pub until: Option<Instant>,
+    /// Whether events are made; without them an observer sees nothing.
+    pub events: bool,
+    /// Whether messages of the scheduler are among them.
+    pub messages: bool,
+    /// Whether the inputs of the block layer are recorded.
+    pub record_inputs: bool,
+    /// Whether the scheduler checks itself after every step.
+    pub paranoid: bool,
+}
+
+/// A program and how it is run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its name in results.
+    pub name: String,
+    /// What runs.
+    pub program: Program,
+    /// The path of its control group.
+    pub cgroup: String,
+    /// Its explicit I/O priority.
+    pub ioprio: Ioprio,
+    /// Its nice value.
+    pub nice: i8,
+    /// The cores it may use; all if not given.
+    pub affinity: Option<CoreSet>,
+    /// When it starts.
+    pub start: Instant,
+    /// When it is stopped, counted from its start.
+    pub duration: Option<Duration>,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What came of each job, in the order of the setup.
+    pub jobs: Vec<JobOutcome>,
+    /// When the last job ended, or the run was cut off.
+    pub elapsed: Duration,
+    /// Two runs with the same fingerprint did the same.
+    pub fingerprint: Fingerprint,
+    /// All tasks there were.
+    pub tasks: Vec<Who>,
+    /// The inputs of the block layer, if they were recorded.
+    pub inputs: Vec<Input>,
+}
+
+/// What came of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobOutcome {
+    /// Its name.
+    pub name: String,
+    /// How it ended.
+    pub exit: Exit,
+    /// When it started, if it did.
+    pub started: Option<Instant>,
+    /// When it ended, or the run was cut off.
+    pub ended: Instant,
+    /// What it wrote to its standard error, line by line.
+    pub messages: Vec<String>,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this status.
+    Status(i32),
+    /// It was stopped when its time was over.
+    Stopped,
+    /// It had not ended when the run was cut off.
+    CutOff,
+}
+
+/// Why a run did not take place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// A setting does not exist, or not with this value.
+    #[error("{name}={value}: {why}")]
+    Setting {
+        /// Its name.
+        name: String,
+        /// The value asked for.
+        value: i64,
+        /// What is accepted.
+        why: String,
+    },
+    /// A job may run on no core of the host.
+    #[error("job \"{job}\": none of its cores is there; host \"{host}\" has {cores}, from 0 on")]
+    Affinity {
+        /// The job.
+        job: String,
+        /// The host.
+        host: String,
+        /// Its cores.
+        cores: u16,
+    },
+    /// A program goes on for ever while time stands still.
+    #[error(
+        "job \"{job}\" makes system calls without end and without time passing; \
+         give it a limit (such as count=), or a host on which computing costs something"
+    )]
+    Endless {
+        /// The job.
+        job: String,
+    },
+}
+
+/// Runs a setup to its end.
+pub fn run(setup: Setup, observer: &mut dyn Observer) -> Result<Outcome, SetupError> {
+    let mut machine = Machine::new(setup)?;
+    loop {
+        machine.adopt();
+        while let Some(task) = machine.next_to_poll() {
+            machine.poll(task);
+        }
+        machine.tell(observer);
+        if !machine.turn() {
+            break;
+        }
+    }
+    machine.end(observer)
+}
+
+/// A world and the programs that run in it.
+struct Machine {
+    world: Rc<RefCell<World>>,
+    /// The programs, by number of their task.
+    programs: Vec<Option<Running>>,
+    /// How many tasks the observer has met.
+    met: usize,
+}
+
+impl Machine {
+    fn new(setup: Setup) -> Result<Machine, SetupError> {
+        let world = Rc::new(RefCell::new(World::new(setup)?));
+        let worker_id = world.borrow().worker();
+        let body = Box::pin(worker(Task::new(world.clone(), worker_id)));
+        world.borrow_mut().newborn.push((worker_id, Body::Running(body)));
+        Ok(Machine { world, programs: Vec::new(), met: 0 })
+    }
+
+    /// Takes over the programs of new tasks.
+    fn adopt(&mut self) {
+        let newborn = std::mem::take(&mut self.world.borrow_mut().newborn);
+        for (id, body) in newborn {
+            let running = match body {
+                Body::Running(running) => running,
+                Body::Program(program) => program.run(Task::new(self.world.clone(), id)),
+            };
+            let index = id.0 as usize;
+            if index >= self.programs.len() {
+                self.programs.resize_with(index + 1, || None);
+            }
+            self.programs[index] = Some(running);
+        }
+    }
+
+    fn next_to_poll(&mut self) -> Option<ContextId> {
+        let mut world = self.world.borrow_mut();
+        let next = world.next_to_poll();
+        let has_newborn = !world.newborn.is_empty();
+        drop(world);
+        if has_newborn {
+            self.adopt();
+        }
+        next
+    }
+
+    /// Lets a program go on until it waits for something, or exits.
+    fn poll(&mut self, task: ContextId) {
+        let place = &mut self.programs[task.0 as usize];
+        let program = place.as_mut().expect("a task that runs has a program");
+        let status = if self.world.borrow_mut().strand(task).is_killed {
+            KILLED
+        } else {
+            match program.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Pending => return,
+                Poll::Ready(status) => status,
+            }
+        };
+        *place = None;
+        self.world.borrow_mut().exit(task, status);
+    }
+
+    /// Hands everything that has happened to the observer.
+    fn tell(&mut self, observer: &mut dyn Observer) {
+        let mut world = self.world.borrow_mut();
+        let World { queue, mark, whos, .. } = &mut *world;
+        for who in &whos[self.met..] {
+            observer.meet(who);
+        }
+        self.met = whos.len();
+        let log = queue.log();
+        for event in log.events() {
+            mark.event(event);
+            observer.see(event);
+        }
+        log.clear();
+    }
+
+    fn turn(&mut self) -> bool {
+        self.world.borrow_mut().turn()
+    }
+
+    fn end(mut self, observer: &mut dyn Observer) -> Result<Outcome, SetupError> {
+        self.world.borrow_mut().note_unfinished();
+        self.tell(observer);
+        self.programs.clear();
+        let mut world = self.world.borrow_mut();
+        if let Some(job) = world.endless {
+            return Err(SetupError::Endless { job: world.jobs[job].name.clone() });
+        }
+        let now = world.now;
+        let jobs: Vec<JobOutcome> = world
+            .jobs
+            .drain(..)
+            .map(|job| JobOutcome {
+                name: job.name,
+                exit: match job.ended {
+                    Some(_) if job.was_stopped => Exit::Stopped,
+                    Some((_, status)) => Exit::Status(status),
+                    None => Exit::CutOff,
+                },
+                started: job.started,
+                ended: job.ended.map_or(now, |(at, _)| at),
+                messages: job.messages,
+            })
+            .collect();
+        if jobs.iter().all(|job| job.exit != Exit::CutOff) {
+            world.queue.assert_drained();
+        }
+        let last = jobs.iter().map(|job| job.ended).max().unwrap_or(now);
+        Ok(Outcome {
+            jobs,
+            elapsed: last.since(Instant::ZERO),
+            fingerprint: std::mem::take(&mut world.mark).finish(),
+            tasks: std::mem::take(&mut world.whos),
+            inputs: world.queue.take_inputs(),
+        })
+    }
+}
+
+/// The exit status of a task that was stopped: that of a process killed by SIGTERM.
+const KILLED: i32 = 128 + 15;
+
+/// Whether the jobs can run on this host.
+pub(crate) fn check_jobs(jobs: &[Job], host: &Host) -> Result<(), SetupError> {
+    let homeless = jobs
+        .iter()
+        .find(|job| job.affinity.as_ref().is_some_and(|affinity| !affinity.fits(host.cores)));
+    match homeless {
+        None => Ok(()),
+        Some(job) => Err(SetupError::Affinity {
+            job: job.name.clone(),
+            host: host.name.clone(),
+            cores: host.cores,
+        }),
+    }
+}
+
+impl SetupError {
+    pub(crate) fn setting(name: &str, value: i64, error: TunableError) -> SetupError {
+        let why = match error {
+            TunableError::Unknown { known } => {
+                let hint = crate::nearest::nearest(name, known.iter().copied());
+                format!("no such setting{hint}; there are {}", known.join(", "))
+            }
+            TunableError::OutOfRange { min, max, unit } => {
+                format!("accepted are {min} to {max} {unit}")
+            }
+        };
+        SetupError::Setting { name: name.to_string(), value, why }
+    }
+}
+
+impl Job {
+    /// A job that starts at once in the root group, with nothing set.
+    pub fn new(name: &str, program: Program) -> Job {
+        Job {
+            name: name.to_string(),
+            program,
+            cgroup: "/".to_string(),
+            ioprio: Ioprio::NONE,
+            nice: 0,
+            affinity: None,
+            start: Instant::ZERO,
+            duration: None,
+        }
+    }
+}

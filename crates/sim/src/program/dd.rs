@@ -1,0 +1,186 @@
+//! dd: copies blocks from a file to another one.
+//!
+//! Operands, sizes, messages and closing lines are those of GNU dd 9.1 in the C locale, learned by
+//! asking the program. The disk and the special files of `/dev` can be read and written; regular
+//! files need a file system. What a conversion does to data is not modelled, so conversions that
+//! change its amount are refused.
+
+mod operands;
+mod report;
+
+pub use operands::Dd;
+
+use crate::file::Errno;
+use crate::task::{File, OpenFlags, Task};
+use base::Instant;
+use operands::{Status, quote};
+
+/// Exit status of dd when something went wrong.
+const FAILED: i32 = 1;
+
+/// What one run of dd has done so far.
+struct Copy {
+    task: Task,
+    dd: Dd,
+    input: File,
+    output: File,
+    read_at: u64,
+    write_at: u64,
+    /// Bytes read and not yet written, when input and output blocks differ.
+    buffered: u64,
+    started: Instant,
+    counts: Counts,
+}
+
+/// What the closing lines tell.
+#[derive(Default)]
+pub(super) struct Counts {
+    full_in: u64,
+    partial_in: u64,
+    full_out: u64,
+    partial_out: u64,
+    bytes_out: u64,
+}
+
+impl Dd {
+    /// Runs; the answer is the exit status.
+    pub(crate) async fn run(self, task: Task) -> i32 {
+        let started = task.now();
+        let opened = open(&task, &self.input, self.input_flags)
+            .and_then(|input| Ok((input, open(&task, &self.output, self.output_flags)?)));
+        let (input, output) = match opened {
+            Ok(files) => files,
+            Err(message) => {
+                task.print(message);
+                return FAILED;
+            }
+        };
+        for (file, name) in [(&input, &self.input), (&output, &self.output)] {
+            if file.wants_page_cache() {
+                task.print(format!(
+                    "dd: {} is used as with the flag direct: there is no page cache yet",
+                    quote(name)
+                ));
+            }
+        }
+        let (read_at, write_at) = (self.skip, self.seek);
+        let counts = Counts::default();
+        let dd = self;
+        let mut copy =
+            Copy { task, dd, input, output, read_at, write_at, buffered: 0, started, counts };
+        let result = copy.all().await;
+        copy.close(result).await
+    }
+}
+
+/// Opens a file, or says why not.
+fn open(task: &Task, path: &str, flags: OpenFlags) -> Result<File, String> {
+    let failed = |errno: Errno| format!("dd: failed to open {}: {errno}", quote(path));
+    let file = task.open(path, flags).map_err(failed)?;
+    if flags.direct && !file.is_disk() {
+        return Err(failed(Errno::Einval));
+    }
+    Ok(file)
+}
+
+impl Copy {
+    /// Copies until the count is reached, the input ends or something fails.
+    async fn all(&mut self) -> Result<(), String> {
+        while let Some(length) = self.next_length() {
+            let read = self.task.pread(&self.input, self.read_at, length).await;
+            let read = read.map_err(|e| self.failure("reading", &self.dd.input, e))?;
+            if read == 0 {
+                break;
+            }
+            self.read_at += read;
+            let is_full = read == self.dd.input_block;
+            *(if is_full { &mut self.counts.full_in } else { &mut self.counts.partial_in }) += 1;
+            let padded = if self.dd.pads { self.dd.input_block } else { read };
+            if self.dd.keeps_blocks {
+                self.write(padded).await?;
+            } else {
+                self.buffered += padded;
+                while self.buffered >= self.dd.output_block {
+                    self.write(self.dd.output_block).await?;
+                    self.buffered -= self.dd.output_block;
+                }
+            }
+        }
+        let rest = std::mem::take(&mut self.buffered);
+        if rest > 0 { self.write(rest).await } else { Ok(()) }
+    }
+
+    /// How much is read next; `None` when the count is reached.
+    fn next_length(&self) -> Option<u64> {
+        let block = self.dd.input_block;
+        match self.dd.count {
+            None => Some(block),
+            Some(count) if count.in_bytes => {
+                let left = count.number.saturating_sub(self.read_at - self.dd.skip);
+                (left > 0).then_some(left.min(block))
+            }
+            Some(count) => {
+                let records = self.counts.full_in + self.counts.partial_in;
+                (records < count.number).then_some(block)
+            }
+        }
+    }
+
+    /// Writes one block; a write that is cut short is continued.
+    async fn write(&mut self, length: u64) -> Result<(), String> {
+        // As dd does: a block that is not whole cannot be written directly.
+        if length < self.dd.output_block {
+            self.output.flags.direct = false;
+        }
+        let mut written = 0;
+        while written < length {
+            let result = self.task.pwrite(&self.output, self.write_at, length - written).await;
+            match result {
+                Ok(bytes) => {
+                    written += bytes;
+                    self.write_at += bytes;
+                    self.counts.bytes_out += bytes;
+                }
+                Err(errno) => {
+                    self.counts.partial_out += u64::from(written > 0);
+                    return Err(self.failure("writing", &self.dd.output, errno));
+                }
+            }
+        }
+        let is_full = length == self.dd.output_block;
+        *(if is_full { &mut self.counts.full_out } else { &mut self.counts.partial_out }) += 1;
+        Ok(())
+    }
+
+    /// Makes the output durable if asked, prints the closing lines.
+    async fn close(mut self, result: Result<(), String>) -> i32 {
+        let mut status = 0;
+        let mut complaint = result.err();
+        if complaint.is_none() && self.dd.syncs.is_some() {
+            let call = self.dd.syncs.unwrap_or("fsync");
+            if let Err(errno) = self.task.fsync(&self.output).await {
+                let name = quote(&self.dd.output);
+                complaint = Some(format!("dd: {call} failed for {name}: {errno}"));
+            }
+        }
+        if let Some(complaint) = complaint.take() {
+            self.task.print(complaint);
+            status = FAILED;
+        }
+        let elapsed = self.task.now().since(self.started);
+        if self.dd.status != Status::None {
+            let counts = &self.counts;
+            self.task.print(format!("{}+{} records in", counts.full_in, counts.partial_in));
+            self.task.print(format!("{}+{} records out", counts.full_out, counts.partial_out));
+        }
+        if matches!(self.dd.status, Status::Full | Status::Progress) {
+            self.task.print(report::closing_line(self.counts.bytes_out, elapsed));
+        }
+        self.output.flags.direct = false;
+        status
+    }
+
+    fn failure(&self, doing: &str, name: &str, errno: Errno) -> String {
+        format!("dd: error {doing} {}: {errno}", quote(name))
+    }
+}

@@ -1,0 +1,67 @@
+//! The programs a simulated machine can run.
+//!
+//! A program is chosen by the command a person types ([`parse`]); each is a file or folder here,
+//! named as the command. A new one is its file, a line in [`LIST`] and an arm in [`parse`].
+
+mod command;
+pub mod dd;
+pub mod fio;
+pub mod replay;
+
+pub use command::{Command, CommandError, parse};
+
+use crate::task::{Running, Task};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// The programs that commands can name, each with what it does in a few words.
+pub const LIST: [(&str, &str); 1] = [("dd", "copies blocks from or to the disk")];
+
+/// A program, ready to run.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// Copies blocks.
+    Dd(dd::Dd),
+    /// Submits what a trace recorded.
+    Replay(replay::Replay),
+    /// Whatever its author wrote in Rust.
+    Native(Native),
+}
+
+/// What a native program starts with: its task.
+type Start = dyn Fn(Task) -> Pin<Box<dyn Future<Output = i32>>> + Send + Sync;
+
+/// A program written in Rust against [`Task`].
+#[derive(Clone)]
+pub struct Native {
+    name: String,
+    start: Arc<Start>,
+}
+
+impl Program {
+    /// A program that is an `async` function.
+    pub fn native<F>(name: &str, start: impl Fn(Task) -> F + Send + Sync + 'static) -> Program
+    where
+        F: Future<Output = i32> + 'static,
+    {
+        let start: Arc<Start> = Arc::new(move |task| Box::pin(start(task)));
+        Program::Native(Native { name: name.to_string(), start })
+    }
+
+    /// Begins to run in a task.
+    pub(crate) fn run(self, task: Task) -> Running {
+        match self {
+            Program::Dd(dd) => Box::pin(dd.run(task)),
+            Program::Replay(replay) => Box::pin(replay.run(task)),
+            Program::Native(native) => (native.start)(task),
+        }
+    }
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Native").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,334 @@
+//! A task: what a program sees of the machine.
+//!
+//! A program is an `async` function over a [`Task`]: straight-line code in virtual time. Between
+//! two awaits no time passes. It may await only what a task offers, one thing at a time; programs
+//! that want several things at once use an asynchronous queue or spawn tasks, as on Linux.
+//!
+//! ```
+//! # use sim::task::{OpenFlags, Task};
+//! async fn read_it_all(task: Task) -> i32 {
+//!     let disk = task.open("/dev/sda", OpenFlags::direct()).expect("the disk is there");
+//!     let mut offset = 0;
+//!     while let Ok(length @ 1..) = task.pread(&disk, offset, 1 << 20).await {
+//!         offset += length;
+//!     }
+//!     task.print("all read");
+//!     0
+//! }
+//! ```
+//!
+//! | to | call |
+//! |---|---|
+//! | tell or pass the time | [`Task::now`], [`Task::sleep`], [`Task::sleep_until`], [`Task::compute`] |
+//! | open the disk | [`Task::open`] |
+//! | read, write, flush, discard | [`Task::pread`], [`Task::pwrite`], [`Task::fsync`], [`Task::discard`] |
+//! | have many requests in flight | [`Task::async_queue`] |
+//! | submit exactly what a trace says | [`Task::transfer`] |
+//! | draw random numbers | [`Task::rng`] |
+//! | have children and wait for them | [`Task::spawn`], [`Task::join`] |
+//! | wait for a word of another task | [`Task::listen`], [`Task::tell`] |
+//! | be somebody else | [`Task::set_ioprio`], [`Task::set_nice`], [`Task::enter_cgroup`], [`Task::set_affinity`] |
+//! | say something | [`Task::print`] |
+
+pub use crate::cores::CoreSet;
+pub use crate::file::{Errno, File, OpenFlags, Transfer};
+pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
+
+use crate::cores::State;
+use crate::host::Costs;
+use crate::program::Program;
+use crate::world::{Birth, Happening, Progress, Wait, World};
+use base::{Duration, Instant, Rng};
+use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
+use std::cell::{RefCell, RefMut};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// A handle of a task, for its program.
+#[derive(Clone)]
+pub struct Task {
+    world: Rc<RefCell<World>>,
+    id: ContextId,
+}
+
+/// What runs in a task.
+pub(crate) type Running = Pin<Box<dyn Future<Output = i32>>>;
+
+/// A program that waits to be started.
+pub(crate) enum Body {
+    Program(Program),
+    Running(Running),
+}
+
+/// Whose io_context a new task uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoContextOf {
+    /// Its own, as after fork and for ordinary threads.
+    Itself,
+    /// Its parent's, as after clone with CLONE_IO.
+    Parent,
+}
+
+impl Task {
+    pub(crate) fn new(world: Rc<RefCell<World>>, id: ContextId) -> Task {
+        Task { world, id }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ContextId {
+        self.id
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.world().now
+    }
+
+    /// What the disk says of itself.
+    pub fn disk(&self) -> Facts {
+        self.world().queue.limits().facts.clone()
+    }
+
+    /// A stream of random numbers that depends only on the seed of the run and on the name, such
+    /// as `program/dd/0`.
+    pub fn rng(&self, name: &str) -> Rng {
+        Rng::stream(self.world().seed, name)
+    }
+
+    /// Writes a line to the messages of the job, as a program does to its standard error.
+    pub fn print(&self, line: impl Into<String>) {
+        let mut world = self.world();
+        if let Some(job) = world.strand(self.id).job {
+            world.jobs[job].messages.push(line.into());
+        }
+    }
+
+    /// Sleeps for a time.
+    pub async fn sleep(&self, time: Duration) {
+        let until = self.now().saturating_add(time);
+        self.sleep_until(until).await;
+    }
+
+    /// Sleeps until a point in time; not at all if it is past.
+    pub async fn sleep_until(&self, until: Instant) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            if world.now >= until {
+                return Poll::Ready(());
+            }
+            self.set_alarm(&mut world, until);
+            self.wait(&mut world, Wait::Alarm)
+        })
+        .await;
+    }
+
+    /// Computes: occupies a core for a time, and waits for one before if need be.
+    pub async fn compute(&self, time: Duration) {
+        if time.is_zero() {
+            return;
+        }
+        let mut is_done = false;
+        poll_fn(|_| {
+            if is_done {
+                return Poll::Ready(());
+            }
+            is_done = true;
+            self.world().owe(self.id, time);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Creates a task of the same job, control group, priority and affinity. It starts when its
+    /// turn comes.
+    pub fn spawn<F>(
+        &self,
+        name: &str,
+        io_context: IoContextOf,
+        program: impl FnOnce(Task) -> F,
+    ) -> ContextId
+    where
+        F: Future<Output = i32> + 'static,
+    {
+        self.spawn_for(name, io_context, None, program)
+    }
+
+    /// Waits until a child exits, and returns its exit status.
+    pub async fn join(&self, child: ContextId) -> i32 {
+        poll_fn(|_| {
+            let mut world = self.world();
+            match world.strand(child).status {
+                Some(status) => Poll::Ready(status),
+                None => self.wait(&mut world, Wait::Exit(child)),
+            }
+        })
+        .await
+    }
+
+    /// Waits until another task calls [`Task::tell`] for this one. A word that came before is
+    /// enough; several count as one.
+    pub async fn listen(&self) {
+        self.listen_until(Instant::FAR_FUTURE).await;
+    }
+
+    /// Like [`Task::listen`], but no longer than until a point in time; false when no word came.
+    pub async fn listen_until(&self, until: Instant) -> bool {
+        poll_fn(|_| {
+            let mut world = self.world();
+            if std::mem::take(&mut world.strand(self.id).has_word) {
+                self.cancel_alarm(&mut world);
+                return Poll::Ready(true);
+            }
+            if world.now >= until {
+                return Poll::Ready(false);
+            }
+            if until < Instant::FAR_FUTURE {
+                self.set_alarm(&mut world, until);
+            }
+            self.wait(&mut world, Wait::Word)
+        })
+        .await
+    }
+
+    /// Lets another task go on that listens, now or later.
+    pub fn tell(&self, other: ContextId) {
+        self.world().tell(other);
+    }
+
+    /// Sets the explicit I/O priority of the task, and so of its io_context.
+    pub fn set_ioprio(&self, ioprio: Ioprio) {
+        let mut world = self.world();
+        world.io_context(self.id).ioprio = ioprio;
+        world.define_io_context(self.id);
+    }
+
+    /// Sets the nice value, from which schedulers derive a priority where none is set.
+    pub fn set_nice(&self, nice: i8) {
+        let mut world = self.world();
+        world.strand(self.id).nice = nice.clamp(-20, 19);
+        world.define_io_context(self.id);
+    }
+
+    /// Moves the task to a control group, which is made if need be; sets its weight if one is
+    /// given.
+    pub fn enter_cgroup(&self, path: &str, weight: Option<u32>) -> CgroupId {
+        let mut world = self.world();
+        let cgroup = world.define_cgroup(path, weight);
+        world.strand(self.id).cgroup = cgroup;
+        cgroup
+    }
+
+    /// Confines the task to some cores from the next time it is placed on one; false, and nothing
+    /// changes, when the host has none of them.
+    pub fn set_affinity(&self, cores: CoreSet) -> bool {
+        let mut world = self.world();
+        let fits = cores.fits(world.cores.len() as u16);
+        if fits {
+            world.strand(self.id).affinity = Some(cores);
+        }
+        fits
+    }
+
+    pub(crate) fn world(&self) -> RefMut<'_, World> {
+        self.world.borrow_mut()
+    }
+
+    /// What computing costs here.
+    pub(crate) fn costs(&self) -> Costs {
+        self.world().prices.costs
+    }
+
+    /// As whom the task submits bios now.
+    pub(crate) fn origin(&self, world: &mut World) -> Origin {
+        let strand = world.strand(self.id);
+        Origin {
+            context: self.id,
+            io_context: strand.io_context,
+            cgroup: strand.cgroup,
+            cpu: strand.core,
+        }
+    }
+
+    pub(crate) fn spawn_for<F>(
+        &self,
+        name: &str,
+        io_context: IoContextOf,
+        acts_for: Option<ContextId>,
+        program: impl FnOnce(Task) -> F,
+    ) -> ContextId
+    where
+        F: Future<Output = i32> + 'static,
+    {
+        let mut world = self.world();
+        let ioprio = world.io_context(self.id).ioprio;
+        let parent = world.strand(self.id);
+        let birth = Birth {
+            name: name.to_string(),
+            job: parent.job,
+            io_context: (io_context == IoContextOf::Parent).then_some(parent.io_context),
+            cgroup: parent.cgroup,
+            ioprio,
+            nice: parent.nice,
+            affinity: parent.affinity.clone(),
+            acts_for,
+        };
+        let child = world.bear(birth);
+        drop(world);
+        let running = Box::pin(program(Task::new(self.world.clone(), child)));
+        self.world().newborn.push((child, Body::Running(running)));
+        child
+    }
+
+    /// Goes to sleep; whoever ends what is waited for wakes the task.
+    pub(crate) fn wait<T>(&self, world: &mut World, what: Wait) -> Poll<T> {
+        world.strand(self.id).wait = what;
+        world.block(self.id);
+        Poll::Pending
+    }
+
+    pub(crate) fn set_alarm(&self, world: &mut World, at: Instant) {
+        if world.strand(self.id).alarm.is_none() {
+            let ticket = world.agenda.schedule(at, Happening::Alarm(self.id));
+            world.strand(self.id).alarm = Some(ticket);
+        }
+    }
+
+    pub(crate) fn cancel_alarm(&self, world: &mut World) {
+        if let Some(ticket) = world.strand(self.id).alarm.take() {
+            world.agenda.cancel(ticket);
+        }
+    }
+
+    /// Does what the task has to do in the block layer; sleeps there for requests if need be.
+    pub(crate) fn poll_drive(&self, world: &mut World) -> Poll<()> {
+        match world.drive(self.id) {
+            Progress::Idle => Poll::Ready(()),
+            Progress::Busy => Poll::Pending,
+            Progress::Asleep => {
+                assert_eq!(world.strand(self.id).state, State::Running);
+                world.block(self.id);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// [`Task::poll_drive`], awaited.
+    pub(crate) async fn drive(&self) {
+        poll_fn(|_| self.poll_drive(&mut self.world())).await;
+    }
+}
+
+/// The kernel worker that runs the queue whenever it is told to.
+pub(crate) async fn worker(task: Task) -> i32 {
+    loop {
+        task.listen().await;
+        {
+            let mut world = task.world();
+            let (now, cpu) = (world.now, world.strand(task.id).core);
+            world.queue.run(now, task.id, cpu);
+        }
+        task.drive().await;
+    }
+}

@@ -1,0 +1,110 @@
+//! What the tests of this crate share: a disk of constant latency and a setup around it.
+
+#![allow(dead_code, reason = "each test file is a crate of its own and uses what it needs")]
+
+use base::{Bytes, Duration, Instant, Sectors};
+use block::{Attach, Command, Facts, Kernel, Tag, Transport};
+use device::Device;
+use sim::{Checker, Host, Job, Outcome, Program, Setup};
+use std::collections::VecDeque;
+
+/// A disk that takes the same time for everything and serves all commands at once.
+pub struct Steady {
+    facts: Facts,
+    service: Duration,
+    in_flight: VecDeque<(Instant, Tag)>,
+}
+
+impl Steady {
+    /// With a volatile cache and without FUA, 1 GiB, logical blocks of 512 bytes.
+    pub fn new(service: Duration, queue_depth: u32) -> Steady {
+        let facts = Facts {
+            transport: Transport::Virtio,
+            capacity: Bytes(1 << 30),
+            rotational: false,
+            volatile_cache: true,
+            fua: false,
+            queue_depth,
+            hardware_queues: 1,
+            logical_block: 512,
+            max_hw_sectors: Sectors(65_535),
+            max_segments: 128,
+            discard: true,
+            chunk_sectors: Sectors(0),
+        };
+        Steady { facts, service, in_flight: VecDeque::new() }
+    }
+
+    /// With facts of one's own.
+    pub fn with(mut self, change: impl FnOnce(&mut Facts)) -> Steady {
+        change(&mut self.facts);
+        self
+    }
+}
+
+impl Device for Steady {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn accept(&mut self, now: Instant, command: Command) {
+        let most = self.facts.queue_depth * self.facts.hardware_queues;
+        assert!(self.in_flight.len() < most as usize, "more than {most} commands at once");
+        self.in_flight.push_back((now + self.service, command.tag));
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.in_flight.front().map(|(at, _)| *at)
+    }
+
+    fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>) {
+        while self.in_flight.front().is_some_and(|(at, _)| *at <= now) {
+            completed.extend(self.in_flight.pop_front().map(|(_, tag)| tag));
+        }
+    }
+}
+
+/// A setup on host `free` with a steady disk: 100 us, 32 commands at once.
+pub fn setup(kernel: &str, scheduler: &str) -> Setup {
+    let kernel = Kernel::named(kernel).expect("a kernel");
+    let attach = match sched::build(scheduler, kernel).expect("a scheduler") {
+        Some(scheduler) => Attach::scheduler(scheduler),
+        None => Attach::none(),
+    };
+    Setup {
+        kernel,
+        attach,
+        settings: Vec::new(),
+        device: Box::new(Steady::new(Duration::from_micros(100), 32)),
+        host: Host::free(),
+        cgroups: Vec::new(),
+        jobs: Vec::new(),
+        seed: 1,
+        until: None,
+        events: true,
+        messages: true,
+        record_inputs: false,
+        paranoid: true,
+    }
+}
+
+/// A job that runs a command.
+pub fn command(line: &str) -> Job {
+    Job::new(line, sim::program::parse(line).expect("a command").program)
+}
+
+/// A job that runs an `async` function.
+pub fn native<F>(name: &str, program: impl Fn(sim::Task) -> F + Send + Sync + 'static) -> Job
+where
+    F: Future<Output = i32> + 'static,
+{
+    Job::new(name, Program::native(name, program))
+}
+
+/// Runs a setup under a checker; the counts are those of the checker.
+pub fn checked(setup: Setup) -> (Outcome, sim::check::Counts) {
+    let mut checker = Checker::new(setup.device.facts(), setup.attach.shape);
+    let outcome = sim::run(setup, &mut checker).expect("a setup that runs");
+    let counts = checker.finish();
+    (outcome, counts)
+}

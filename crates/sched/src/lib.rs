@@ -194,6 +194,7 @@ mod tests {
         let refused = |name, kernel| build(name, Kernel::of(kernel)).err();
         let expected = BuildError::NotInKernel { name: "noop", kernel: Version::V6_18 };
         assert_eq!(refused("noop", Version::V6_18), Some(expected));
+        assert_eq!(expected.to_string(), "kernel 6.18 does not have noop");
         assert_eq!(refused("cfq", Version::V4_19), Some(BuildError::Unknown));
     }
 

@@ -51,9 +51,13 @@ impl fmt::Debug for Setting {
     }
 }
 
+/// Every scheduler on every kernel that has it.
+fn everywhere() -> impl Iterator<Item = (&'static str, &'static Kernel)> {
+    sched::names().flat_map(|name| sched::kernels(name).map(move |kernel| (name, kernel)))
+}
+
 fn settings() -> impl Strategy<Value = Setting> {
-    let on_kernels = |name| sched::kernels(name).map(move |kernel| (name, kernel));
-    let all: Vec<_> = sched::names().flat_map(on_kernels).collect();
+    let all: Vec<_> = everywhere().collect();
     let transports =
         [Transport::Scsi, Transport::Sata, Transport::Nvme, Transport::Virtio].to_vec();
     let table = (1u32..6, 1u32..3, prop::sample::select(transports), any::<[bool; 2]>(), 0u32..3)
@@ -201,7 +205,7 @@ impl Run {
             _ => (Op::Discard, Flags::NONE),
         };
         // A bio that has to be split may not be NOWAIT: its parts could not be refused as one.
-        if flags == 0 && length <= 3 {
+        if flags < 16 && length <= 3 {
             carried = carried.with(Flags::NOWAIT);
         }
         let is_flush = carried.intersects(Flags::PREFLUSH) && flags < 64;
@@ -413,6 +417,30 @@ fn every_kernel_has_a_scheduler_of_each_shape_it_has() {
             let found = sched::names().filter(|name| sched::shape_of(name) == Some(shape));
             let found = found.filter(|name| sched::kernels(name).any(|k| k == kernel));
             assert!(found.count() >= 2, "{:?} {shape:?}", kernel.version);
+        }
+    }
+}
+
+#[test]
+fn tunables_show_what_was_written_in_whole_ticks() {
+    for (name, kernel) in everywhere().filter(|(name, _)| *name != "none") {
+        let scheduler = sched::build(name, kernel).expect("on its kernel");
+        let mut harness = Harness::new(kernel, Table::default(), scheduler);
+        for tunable in sched::about_on(name, kernel).expect("on its kernel").tunables {
+            let attached = harness.queue.get(tunable.name);
+            let expected = tunable.default.unwrap_or(2 * i64::from(Table::default().depth));
+            assert_eq!(attached, Some(expected), "{name} {}", tunable.name);
+            for value in [tunable.min, tunable.max.min(1_234_567), 0, 1, 7] {
+                if !(tunable.min..=tunable.max).contains(&value) {
+                    assert!(harness.set(tunable.name, value).is_err());
+                    continue;
+                }
+                harness.set(tunable.name, value).expect("within its range");
+                let tick = 1000 / i64::from(kernel.hz.get());
+                let is_time = tunable.unit == "ms";
+                let shown = if is_time { (value + tick - 1) / tick * tick } else { value };
+                assert_eq!(harness.queue.get(tunable.name), Some(shown), "{}", tunable.name);
+            }
         }
     }
 }

@@ -1,1 +1,33 @@
-//! Placeholder until its first module lands.
+//! Experiments: what to run, running it, measuring it, and what the measurements say.
+//!
+//! * [`experiment`]: the description of an experiment, from TOML or put together by a caller.
+//! * [`matrix`]: schedulers x axes x seeds, run in parallel, one thread per run.
+//! * [`metrics`]: observers that turn the stream of events into figures.
+//! * [`statistics`], [`summary`]: mean and spread over seeds; what differs, in words.
+//! * [`record`]: an observer that writes the stream as blktrace files.
+//!
+//! This crate knows nothing of tables, JSON or terminals; everything that is printed is computed
+//! here and formatted elsewhere.
+
+pub mod catalogue;
+mod document;
+pub mod error;
+pub mod expectation;
+pub mod experiment;
+pub mod input;
+pub mod job;
+pub mod matrix;
+pub mod metrics;
+pub mod nearest;
+pub mod plan;
+pub mod quantity;
+pub mod record;
+pub mod scheduler_spec;
+pub mod statistics;
+pub mod summary;
+
+pub use error::Error;
+pub use experiment::{Axis, Experiment};
+pub use job::{JobSpec, Pace, Work};
+pub use matrix::{Report, RunResult};
+pub use scheduler_spec::SchedulerSpec;

@@ -1,0 +1,138 @@
+//! Reading a TOML file such that whatever is wrong with it is told with its place.
+
+use crate::error::Error;
+use crate::nearest::nearest;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it stands.
+pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
+
+/// A TOML file.
+pub(crate) struct Document<'t> {
+    /// The path as it was given.
+    pub file: &'t str,
+    text: &'t str,
+}
+
+impl<'t> Document<'t> {
+    /// The document and its root table.
+    pub fn parse(file: &'t str, text: &'t str) -> Result<(Document<'t>, DeTable<'t>), Error> {
+        let document = Document { file, text };
+        match DeTable::parse(text) {
+            Ok(root) => Ok((document, root.into_inner())),
+            Err(error) => {
+                let span = error.span().unwrap_or(0..0);
+                let problem = format!("not TOML: {}", error.message().replace('\n', ", "));
+                Err(document.bad(&span, problem, "an experiment is TOML 1.0"))
+            }
+        }
+    }
+
+    /// `file:line` of a place.
+    pub fn place(&self, span: &Range<usize>) -> String {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("{}:{line}", self.file)
+    }
+
+    /// An error at a place.
+    pub fn bad(
+        &self,
+        span: &Range<usize>,
+        problem: impl Into<String>,
+        accepted: impl Into<String>,
+    ) -> Error {
+        Error::bad(self.place(span), problem, accepted)
+    }
+
+    /// Refuses any key of `table` that is not among `known`.
+    pub fn check_keys(&self, table: &DeTable<'_>, what: &str, known: &[&str]) -> Result<(), Error> {
+        for (key, _) in table {
+            let name: &str = key.get_ref();
+            if !known.contains(&name) {
+                let hint = nearest(name, known.iter().copied());
+                let problem = format!("{what} has no key \"{name}\"{hint}");
+                return Err(self.bad(&key.span(), problem, known.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A text under `key`, if it is there.
+    pub fn text(&self, table: &DeTable<'_>, key: &str) -> Result<Option<Text>, Error> {
+        let Some(value) = table.get(key) else { return Ok(None) };
+        self.as_text(key, value).map(Some)
+    }
+
+    /// A whole number under `key`, if it is there.
+    pub fn whole(&self, table: &DeTable<'_>, key: &str) -> Result<Option<(i64, String)>, Error> {
+        let Some(value) = table.get(key) else { return Ok(None) };
+        let number = value.get_ref().as_integer();
+        match number.and_then(|number| i64::from_str_radix(number.as_str(), number.radix()).ok()) {
+            Some(number) => Ok(Some((number, self.place(&value.span())))),
+            None => Err(self.wrong(key, value, "a whole number")),
+        }
+    }
+
+    /// A truth value under `key`; false when it is not there.
+    pub fn flag(&self, table: &DeTable<'_>, key: &str) -> Result<bool, Error> {
+        let Some(value) = table.get(key) else { return Ok(false) };
+        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, value, "true or false"))
+    }
+
+    /// A list under `key`; empty when it is not there.
+    pub fn list<'a>(&self, table: &'a DeTable<'t>, key: &str) -> Result<&'a [Value<'t>], Error> {
+        let Some(value) = table.get(key) else { return Ok(&[]) };
+        match value.get_ref().as_array() {
+            Some(array) => Ok(&array[..]),
+            None => Err(self.wrong(key, value, "a list in brackets")),
+        }
+    }
+
+    /// A table under `key`, if it is there.
+    pub fn table<'a>(
+        &self,
+        table: &'a DeTable<'t>,
+        key: &str,
+    ) -> Result<Option<&'a DeTable<'t>>, Error> {
+        let Some(value) = table.get(key) else { return Ok(None) };
+        match value.get_ref().as_table() {
+            Some(inner) => Ok(Some(inner)),
+            None => Err(self.wrong(key, value, &format!("a table: [{key}]"))),
+        }
+    }
+
+    /// A value that must be a text.
+    pub fn as_text(&self, key: &str, value: &Value<'_>) -> Result<Text, Error> {
+        match value.get_ref().as_str() {
+            Some(text) => Ok(Text { text: text.to_string(), place: self.place(&value.span()) }),
+            None => Err(self.wrong(key, value, "a text in quotes")),
+        }
+    }
+
+    /// A value as a person wrote it: a text, a number or a truth value.
+    pub fn as_word(&self, key: &str, value: &Value<'_>) -> Result<String, Error> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            DeValue::Integer(number) => Ok(number.as_str().to_string()),
+            DeValue::Float(number) => Ok(number.as_str().to_string()),
+            DeValue::Boolean(flag) => Ok(flag.to_string()),
+            _ => Err(self.wrong(key, value, "a text, a number, true or false")),
+        }
+    }
+
+    /// An error about a value of the wrong type.
+    pub fn wrong(&self, key: &str, value: &Value<'_>, accepted: &str) -> Error {
+        let problem = format!("{key} is of type {}", value.get_ref().type_str());
+        self.bad(&value.span(), problem, accepted)
+    }
+}
+
+/// A text and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Text {
+    pub text: String,
+    pub place: String,
+}

@@ -1,0 +1,107 @@
+//! Everything that can be wrong with what a person asked for, and what can go wrong afterwards.
+
+use std::path::{Path, PathBuf};
+
+/// Why an experiment was not run, or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something that was written down is not as it must be.
+    #[error("{place}: {problem}; accepted: {accepted}")]
+    Bad {
+        /// File and line, or the option it was given with.
+        place: String,
+        /// What is wrong.
+        problem: String,
+        /// What would be accepted.
+        accepted: String,
+    },
+    /// It is planned, and not there yet.
+    #[error("{place}: {what} is not available yet; accepted: {accepted}")]
+    NotYet {
+        /// File and line, or the option it was given with.
+        place: String,
+        /// What was asked for.
+        what: String,
+        /// What there is instead.
+        accepted: String,
+    },
+    /// A device model cannot be used.
+    #[error(transparent)]
+    Model(#[from] device::ModelError),
+    /// A host cannot be used.
+    #[error(transparent)]
+    Host(#[from] sim::HostError),
+    /// A trace cannot be used.
+    #[error(transparent)]
+    Trace(#[from] trace::Error),
+    /// A command cannot be run.
+    #[error("{place}: {cause}")]
+    Command {
+        /// File and line, or the option it was given with.
+        place: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// A run did not take place.
+    #[error("{run}: {cause}")]
+    Setup {
+        /// Which run.
+        run: String,
+        /// Why.
+        cause: sim::SetupError,
+    },
+    /// A file could not be read.
+    #[error("{}: cannot be read: {cause}; accepted: a readable file", .path.display())]
+    Unreadable {
+        /// Its path.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: std::io::Error,
+    },
+    /// Results could not be written.
+    #[error("{}: cannot be written: {cause}", .path.display())]
+    Unwritable {
+        /// The path.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: std::io::Error,
+    },
+    /// A recording could not be written.
+    #[error("{0}")]
+    Recording(trace::Error),
+}
+
+impl Error {
+    /// Something at `place` is not as it must be.
+    pub fn bad(
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        accepted: impl Into<String>,
+    ) -> Error {
+        Error::Bad { place: place.into(), problem: problem.into(), accepted: accepted.into() }
+    }
+
+    /// `what` is planned and not there yet.
+    pub fn not_yet(
+        place: impl Into<String>,
+        what: impl Into<String>,
+        accepted: impl Into<String>,
+    ) -> Error {
+        Error::NotYet { place: place.into(), what: what.into(), accepted: accepted.into() }
+    }
+
+    /// A file could not be read.
+    pub fn unreadable(path: &Path, cause: std::io::Error) -> Error {
+        Error::Unreadable { path: path.to_path_buf(), cause }
+    }
+
+    /// A file could not be written.
+    pub fn unwritable(path: &Path, cause: std::io::Error) -> Error {
+        Error::Unwritable { path: path.to_path_buf(), cause }
+    }
+
+    /// Whether the cause lies in what was asked for, rather than in what happened afterwards.
+    pub fn is_bad_input(&self) -> bool {
+        !matches!(self, Error::Unwritable { .. } | Error::Recording(_))
+    }
+}

@@ -1,0 +1,509 @@
+//! The description of an experiment: model x host x kernel x cgroups x jobs x schedulers with
+//! settings x axes x seeds.
+//!
+//! It is what a TOML file says ([`Experiment::parse`]), or what a caller puts together. Nothing is
+//! loaded or checked against the rest yet; that is done when it is planned ([`crate::plan`]).
+
+use crate::document::{Document, Text, Value};
+use crate::error::Error;
+use crate::expectation::{Bound, Expectation};
+use crate::job::{JobSpec, Work, parse_ioprio, parse_weight};
+use crate::metrics::figure::Figure;
+use crate::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
+use crate::scheduler_spec::parse_kernel;
+use base::{Bytes, Duration};
+use block::Kernel;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// The model of a disk when none is named.
+pub const DEFAULT_MODEL: &str = "hdd-7200-sata";
+/// The host when none is named.
+pub const DEFAULT_HOST: &str = "host-2020";
+/// How many seeds when nobody says so.
+pub const DEFAULT_SEEDS: u64 = 5;
+
+const KEYS: [&str; 16] = [
+    "title",
+    "story",
+    "model",
+    "fs",
+    "memory",
+    "host",
+    "kernel",
+    "transport",
+    "schedulers",
+    "settings",
+    "setup",
+    "cgroup",
+    "job",
+    "axes",
+    "seeds",
+    "expect",
+];
+const JOB_KEYS: [&str; 8] =
+    ["name", "run", "cgroup", "weight", "ioprio", "start", "duration", "background"];
+const EXAMPLE_JOB: &str = "[[job]] with name = \"…\" and run = \"…\"";
+
+/// An experiment as it is described.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// What it is called.
+    pub title: String,
+    /// What it is about, in a paragraph, with its source.
+    pub story: String,
+    /// The file it comes from, or a word for where else.
+    pub origin: String,
+    /// Where files that it names are looked for first.
+    pub folder: PathBuf,
+    /// The device model, by name or path.
+    pub model: String,
+    /// The host, by name or path.
+    pub host: String,
+    /// The kernel of schedulers that do not name one.
+    pub kernel: Option<&'static Kernel>,
+    /// The memory of the machine.
+    pub memory: Option<Bytes>,
+    /// Schedulers as they are asked for, each with its place; none: the default list.
+    pub schedulers: Vec<(String, String)>,
+    /// Settings of the queue that hold for all schedulers.
+    pub settings: Vec<Setting>,
+    /// Control groups with weights.
+    pub cgroups: Vec<CgroupSpec>,
+    /// What is run.
+    pub jobs: Vec<JobSpec>,
+    /// What is varied.
+    pub axes: Vec<Axis>,
+    /// What all randomness derives from, one run for each.
+    pub seeds: Vec<u64>,
+    /// What is expected to come out.
+    pub expect: Vec<Expectation>,
+    /// Whether schedulers check themselves after every step.
+    pub paranoid: bool,
+}
+
+/// A setting and where it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: i64,
+    /// File and line, or the option.
+    pub place: String,
+}
+
+/// A control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupSpec {
+    /// Its path.
+    pub path: String,
+    /// Its weight.
+    pub weight: Option<u32>,
+}
+
+/// Something that is varied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Its name: used as `{name}` in jobs, or `model`, `host`, `kernel`, a tunable or a setting.
+    pub name: String,
+    /// Its values as they were written.
+    pub values: Vec<String>,
+    /// Where it was given.
+    pub place: String,
+}
+
+impl Experiment {
+    /// An experiment of these jobs, with defaults for everything else.
+    pub fn of_jobs(title: &str, jobs: Vec<JobSpec>) -> Experiment {
+        Experiment {
+            title: title.to_string(),
+            story: String::new(),
+            origin: "command line".to_string(),
+            folder: PathBuf::new(),
+            model: DEFAULT_MODEL.to_string(),
+            host: DEFAULT_HOST.to_string(),
+            kernel: None,
+            memory: None,
+            schedulers: Vec::new(),
+            settings: Vec::new(),
+            cgroups: Vec::new(),
+            jobs,
+            axes: Vec::new(),
+            seeds: (1..=DEFAULT_SEEDS).collect(),
+            expect: Vec::new(),
+            paranoid: false,
+        }
+    }
+
+    /// The experiment in a file.
+    pub fn load(path: &Path) -> Result<Experiment, Error> {
+        let text = std::fs::read_to_string(path).map_err(|cause| Error::unreadable(path, cause))?;
+        let mut experiment = Experiment::parse(&path.display().to_string(), &text)?;
+        experiment.folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        Ok(experiment)
+    }
+
+    /// The experiment in a text; `file` stands for it in messages.
+    pub fn parse(file: &str, text: &str) -> Result<Experiment, Error> {
+        let (document, root) = Document::parse(file, text)?;
+        document.check_keys(&root, "an experiment", &KEYS)?;
+        refuse_what_is_not_there(&document, &root)?;
+        let mut experiment = Experiment::of_jobs("", read_jobs(&document, &root)?);
+        experiment.origin = file.to_string();
+        let text = |key: &str| document.text(&root, key);
+        if let Some(title) = text("title")? {
+            experiment.title = title.text;
+        }
+        if let Some(story) = text("story")? {
+            experiment.story = story.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
+        if let Some(model) = text("model")? {
+            experiment.model = model.text;
+        }
+        if let Some(host) = text("host")? {
+            experiment.host = host.text;
+        }
+        if let Some(Text { text, place }) = text("kernel")? {
+            experiment.kernel = Some(parse_kernel(&text, &place)?);
+        }
+        if let Some(Text { text, place }) = text("memory")? {
+            let size = quantity::size(&text);
+            let problem = || Error::bad(place, format!("memory \"{text}\""), ACCEPTED_SIZE);
+            experiment.memory = Some(size.ok_or_else(problem)?);
+        }
+        for value in document.list(&root, "schedulers")? {
+            let Text { text, place } = document.as_text("schedulers", value)?;
+            experiment.schedulers.push((text, place));
+        }
+        experiment.settings = read_settings(&document, &root)?;
+        experiment.cgroups = read_cgroups(&document, &root)?;
+        experiment.axes = read_axes(&document, &root)?;
+        if root.get("seeds").is_some() {
+            experiment.seeds = read_seeds(&document, &root)?;
+        }
+        experiment.expect = read_expect(&document, &root, &experiment)?;
+        Ok(experiment)
+    }
+
+    /// The names of the jobs.
+    pub fn job_names(&self) -> Vec<String> {
+        self.jobs.iter().map(|job| job.name.clone()).collect()
+    }
+}
+
+impl Axis {
+    /// Understands `KEY=a,b,c`.
+    pub fn parse(text: &str) -> Result<Axis, Error> {
+        let place = format!("--vary {text}");
+        let (name, values) = text.split_once('=').unwrap_or((text, ""));
+        let values: Vec<String> =
+            values.split(',').filter(|it| !it.is_empty()).map(str::to_string).collect();
+        if name.is_empty() || values.is_empty() {
+            return Err(Error::bad(place, "nothing to vary", "KEY=VALUE,VALUE,…"));
+        }
+        Ok(Axis { name: name.to_string(), values, place })
+    }
+}
+
+/// File systems, worlds and preparations that are planned.
+fn refuse_what_is_not_there(document: &Document<'_>, root: &DeTable<'_>) -> Result<(), Error> {
+    if let Some(Text { text, place }) = document.text(root, "fs")? {
+        check_fs(&text, &place)?;
+    }
+    if let Some(Text { text, place }) = document.text(root, "transport")? {
+        match text.as_str() {
+            "model" => {}
+            "virtio" | "loop" => {
+                let what = format!("transport = \"{text}\"");
+                return Err(Error::not_yet(place, what, "\"model\": as the device model says"));
+            }
+            _ => {
+                let problem = format!("unknown transport \"{text}\"");
+                return Err(Error::bad(place, problem, "\"model\": as the device model says"));
+            }
+        }
+    }
+    for value in document.list(root, "setup")? {
+        let Text { text, place } = document.as_text("setup", value)?;
+        // Without a page cache there is nothing that either could change.
+        if !matches!(text.as_str(), "drop_caches" | "sync") {
+            let what = format!("setup \"{text}\" (there are no files to prepare)");
+            return Err(Error::not_yet(place, what, "drop_caches, sync"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file system is there.
+pub fn check_fs(name: &str, place: &str) -> Result<(), Error> {
+    match name {
+        "raw" => Ok(()),
+        "ext4" | "xfs" => Err(Error::not_yet(place, format!("file system {name}"), "raw")),
+        _ => {
+            let hint = crate::nearest::nearest(name, ["raw", "ext4", "xfs"]);
+            Err(Error::bad(place, format!("unknown file system \"{name}\"{hint}"), "raw"))
+        }
+    }
+}
+
+fn read_jobs(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<JobSpec>, Error> {
+    let mut jobs: Vec<JobSpec> = Vec::new();
+    for value in document.list(root, "job")? {
+        let job = read_job(document, value)?;
+        if jobs.iter().any(|other| other.name == job.name) {
+            let problem = format!("a second job \"{}\"", job.name);
+            return Err(Error::bad(job.place, problem, "another name for each job"));
+        }
+        jobs.push(job);
+    }
+    if jobs.is_empty() {
+        return Err(document.bad(&(0..0), "an experiment without jobs", EXAMPLE_JOB));
+    }
+    Ok(jobs)
+}
+
+fn read_job(document: &Document<'_>, value: &Value<'_>) -> Result<JobSpec, Error> {
+    let Some(table) = value.get_ref().as_table() else {
+        return Err(document.wrong("job", value, EXAMPLE_JOB));
+    };
+    document.check_keys(table, "a job", &JOB_KEYS)?;
+    let must = |key: &str| {
+        let missing = || document.bad(&value.span(), format!("a job without {key}"), EXAMPLE_JOB);
+        document.text(table, key)?.ok_or_else(missing)
+    };
+    let name = must("name")?;
+    let run = must("run")?;
+    let mut job = JobSpec::new(name.text, Work::Command(run.text), run.place);
+    job.cgroup = document.text(table, "cgroup")?.map(|text| text.text);
+    job.background = document.flag(table, "background")?;
+    if let Some((weight, place)) = document.whole(table, "weight")? {
+        job.weight = Some(parse_weight(&weight.to_string(), &place)?);
+    }
+    if let Some(Text { text, place }) = document.text(table, "ioprio")? {
+        job.ioprio = Some(parse_ioprio(&text, &place)?);
+    }
+    job.start = read_duration(document, table, "start")?.unwrap_or(Duration::ZERO);
+    job.duration = read_duration(document, table, "duration")?;
+    Ok(job)
+}
+
+fn read_duration(
+    document: &Document<'_>,
+    table: &DeTable<'_>,
+    key: &str,
+) -> Result<Option<Duration>, Error> {
+    let Some(Text { text, place }) = document.text(table, key)? else { return Ok(None) };
+    let refuse = || Error::bad(place, format!("{key} \"{text}\""), ACCEPTED_DURATION);
+    quantity::duration(&text).map(Some).ok_or_else(refuse)
+}
+
+fn read_settings(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<Setting>, Error> {
+    let Some(table) = document.table(root, "settings")? else { return Ok(Vec::new()) };
+    let mut settings = Vec::new();
+    for (key, _) in table {
+        let name: &str = key.get_ref();
+        let (value, place) = document.whole(table, name)?.expect("the key is there");
+        settings.push(Setting { name: name.to_string(), value, place });
+    }
+    Ok(settings)
+}
+
+fn read_cgroups(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<CgroupSpec>, Error> {
+    let mut cgroups = Vec::new();
+    for value in document.list(root, "cgroup")? {
+        let accepted = "[[cgroup]] with path = \"…\" and perhaps weight = 100";
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(document.wrong("cgroup", value, accepted));
+        };
+        document.check_keys(table, "a control group", &["path", "weight"])?;
+        let Some(path) = document.text(table, "path")? else {
+            return Err(document.bad(&value.span(), "a control group without path", accepted));
+        };
+        let weight = match document.whole(table, "weight")? {
+            Some((weight, place)) => Some(parse_weight(&weight.to_string(), &place)?),
+            None => None,
+        };
+        cgroups.push(CgroupSpec { path: path.text, weight });
+    }
+    Ok(cgroups)
+}
+
+fn read_axes(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<Axis>, Error> {
+    let Some(table) = document.table(root, "axes")? else { return Ok(Vec::new()) };
+    let mut axes: Vec<(usize, Axis)> = Vec::new();
+    for (key, _) in table {
+        let name: &str = key.get_ref();
+        let values = document.list(table, name)?;
+        let place = document.place(&key.span());
+        if values.is_empty() {
+            return Err(Error::bad(place, format!("axis {name} has no values"), "[1, 2, …]"));
+        }
+        let values = values.iter().map(|value| document.as_word(name, value));
+        let values = values.collect::<Result<_, _>>()?;
+        axes.push((key.span().start, Axis { name: name.to_string(), values, place }));
+    }
+    axes.sort_by_key(|(position, _)| *position);
+    Ok(axes.into_iter().map(|(_, axis)| axis).collect())
+}
+
+fn read_seeds(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<u64>, Error> {
+    let accepted = "a number of seeds such as 5, or a list of them such as [1, 2, 3]";
+    let value = root.get("seeds").expect("the caller has seen it");
+    let number = |value: &Value<'_>| {
+        let number = value.get_ref().as_integer()?;
+        u64::from_str_radix(number.as_str(), number.radix()).ok()
+    };
+    let seeds = match value.get_ref() {
+        DeValue::Integer(_) => {
+            number(value).filter(|it| *it <= 10_000).map(|it| (1..=it).collect())
+        }
+        DeValue::Array(list) => list.iter().map(number).collect::<Option<Vec<u64>>>(),
+        _ => None,
+    };
+    let seeds = seeds.filter(|seeds: &Vec<u64>| !seeds.is_empty());
+    seeds.ok_or_else(|| document.bad(&value.span(), "seeds", accepted))
+}
+
+fn read_expect(
+    document: &Document<'_>,
+    root: &DeTable<'_>,
+    experiment: &Experiment,
+) -> Result<Vec<Expectation>, Error> {
+    let Some(table) = document.table(root, "expect")? else { return Ok(Vec::new()) };
+    let jobs = experiment.job_names();
+    let mut expectations: Vec<(usize, Expectation)> = Vec::new();
+    for (key, value) in table {
+        let (scheduler, axes) = read_row(document, key, experiment)?;
+        let Some(figures) = value.get_ref().as_table() else {
+            return Err(document.wrong(key.get_ref(), value, "{ figure = \"…\", … }"));
+        };
+        for (figure, bound) in figures {
+            let place = document.place(&figure.span());
+            let position = figure.span().start;
+            let figure = Figure::parse(figure.get_ref(), &jobs, &place)?;
+            let Text { text, place } = document.as_text(&figure.to_string(), bound)?;
+            let bound = Bound::parse(&text, figure.what.kind(), &place)?;
+            let (scheduler, axes) = (scheduler.clone(), axes.clone());
+            let expectation = Expectation { scheduler, axes, figure, bound, text, place };
+            expectations.push((position, expectation));
+        }
+    }
+    expectations.sort_by_key(|(position, _)| *position);
+    Ok(expectations.into_iter().map(|(_, expectation)| expectation).collect())
+}
+
+/// A scheduler and values of axes, as the left side of an expectation.
+type Row = (String, Vec<(String, String)>);
+
+fn read_row(
+    document: &Document<'_>,
+    key: &toml::Spanned<toml::de::DeString<'_>>,
+    experiment: &Experiment,
+) -> Result<Row, Error> {
+    let text: &str = key.get_ref();
+    let mut words = text.split_whitespace();
+    let scheduler = words.next().unwrap_or_default().to_string();
+    if !experiment.schedulers.iter().any(|(known, _)| *known == scheduler) {
+        let known: Vec<&str> = experiment.schedulers.iter().map(|it| it.0.as_str()).collect();
+        let hint = crate::nearest::nearest(&scheduler, known.iter().copied());
+        let problem = format!("\"{scheduler}\" is not among the schedulers{hint}");
+        return Err(document.bad(&key.span(), problem, known.join(", ")));
+    }
+    let mut axes = Vec::new();
+    for word in words {
+        let pair = word.split_once('=').filter(|(name, value)| {
+            let axis = experiment.axes.iter().find(|axis| axis.name == *name);
+            axis.is_some_and(|axis| axis.values.iter().any(|it| it == value))
+        });
+        let Some((name, value)) = pair else {
+            let problem = format!("\"{word}\" is no value of an axis");
+            return Err(document.bad(&key.span(), problem, "SCHEDULER AXIS=VALUE …"));
+        };
+        axes.push((name.to_string(), value.to_string()));
+    }
+    Ok((scheduler, axes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = "[[job]]\nname = \"a\"\nrun = \"dd of=/dev/sda\"\n";
+
+    fn parse(text: &str) -> Experiment {
+        Experiment::parse("x.toml", text).unwrap()
+    }
+
+    fn refusal(text: &str) -> String {
+        Experiment::parse("x.toml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn everything_has_a_default_but_the_jobs() {
+        let experiment = parse(MINIMAL);
+        assert_eq!(
+            (experiment.model.as_str(), experiment.host.as_str()),
+            ("hdd-7200-sata", "host-2020")
+        );
+        assert_eq!(experiment.seeds, [1, 2, 3, 4, 5]);
+        assert!(refusal("title = \"x\"").starts_with("x.toml:1: an experiment without jobs"));
+    }
+
+    #[test]
+    fn a_whole_experiment_is_understood() {
+        let experiment = parse(
+            "title = \"t\"\nstory = \"\"\"\na\nb\"\"\"\nmodel = \"null\"\nmemory = \"1 GiB\"\n\
+             kernel = \"4.19\"\nschedulers = [\"noop@4.19\", \"deadline\"]\nseeds = [3, 9]\n\
+             setup = [\"drop_caches\"]\nfs = \"raw\"\n\
+             [settings]\nnr_requests = 64\n[[cgroup]]\npath = \"db\"\nweight = 800\n\
+             [[job]]\nname = \"pg\"\nrun = \"dd count={n}\"\ncgroup = \"db\"\nioprio = \"be/2\"\n\
+             start = \"2s\"\nduration = \"30 s\"\nbackground = true\n\
+             [axes]\nn = [1, 5]\nmodel = [\"null\"]\n\
+             [expect]\n\"noop@4.19 n=5\" = { \"pg.write_bw\" = \"60 kB/s ± 10 %\" }\n",
+        );
+        assert_eq!((experiment.story.as_str(), experiment.memory), ("a b", Some(Bytes(1 << 30))));
+        assert_eq!(experiment.seeds, [3, 9]);
+        let job = &experiment.jobs[0];
+        assert_eq!((job.start, job.background), (Duration::from_secs(2), true));
+        assert_eq!(job.duration, Some(Duration::from_secs(30)));
+        assert_eq!(job.place, "x.toml:19");
+        let axes: Vec<&str> = experiment.axes.iter().map(|axis| axis.name.as_str()).collect();
+        assert_eq!(axes, ["n", "model"]);
+        let expected = &experiment.expect[0];
+        assert_eq!((expected.scheduler.as_str(), expected.axes.len()), ("noop@4.19", 1));
+    }
+
+    #[test]
+    fn a_wrong_key_is_refused_with_place_and_nearest() {
+        let text = format!("{MINIMAL}runn = \"dd\"\n");
+        assert_eq!(
+            refusal(&text),
+            "x.toml:4: a job has no key \"runn\"; nearest: \"run\"; accepted: name, run, cgroup, \
+             weight, ioprio, start, duration, background"
+        );
+        assert!(refusal(&format!("modle = \"x\"\n{MINIMAL}")).contains("nearest: \"model\""));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        assert!(refusal("title = \n").starts_with("x.toml:1: not TOML"));
+        assert!(refusal(&format!("fs = \"ext4\"\n{MINIMAL}")).contains("not available yet"));
+        assert!(refusal(&format!("kernel = \"9\"\n{MINIMAL}")).starts_with("x.toml:1: unknown"));
+        assert!(refusal(&format!("seeds = 0\n{MINIMAL}")).contains("a number of seeds"));
+        assert!(refusal(&format!("model = 5\n{MINIMAL}")).contains("model is of type integer"));
+        assert!(refusal(&format!("{MINIMAL}start = \"soon\"")).contains("start \"soon\""));
+        assert!(refusal(&format!("{MINIMAL}{MINIMAL}")).contains("a second job \"a\""));
+        assert!(refusal(&format!("{MINIMAL}[axes]\nn = []")).contains("axis n has no values"));
+        let expect = "schedulers = [\"none\"]\n[[job]]\nname = \"a\"\nrun = \"x\"\n[expect]\n";
+        assert!(refusal(&format!("{expect}noop = {{}}")).contains("not among the schedulers"));
+        assert!(refusal(&format!("{expect}none = {{ p = \"\" }}")).contains("no figure \"p\""));
+    }
+
+    #[test]
+    fn an_axis_of_the_command_line_is_a_key_and_values() {
+        let axis = Axis::parse("nr_requests=32,64").unwrap();
+        assert_eq!((axis.name.as_str(), axis.values.len()), ("nr_requests", 2));
+        assert!(Axis::parse("x").is_err() && Axis::parse("=1").is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! What a file is that somebody wants compared: an experiment, a fio job file or a trace.
+//!
+//! Content decides, because traces have any name; where content alone does not tell, the ending of
+//! the name does.
+
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::job::{JobSpec, Pace, Recording, Work};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// As much of a file as is looked at.
+const HEAD: u64 = 4096;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A TOML experiment.
+    Experiment,
+    /// A fio job file.
+    JobFile,
+    /// A trace of some format.
+    Trace,
+}
+
+/// How a trace is to be read and replayed.
+#[derive(Clone, Debug, Default)]
+pub struct TraceOptions {
+    /// What the trace itself may not tell.
+    pub reading: trace::Options,
+    /// When its requests are submitted; as recorded if not given.
+    pub pace: Option<Pace>,
+}
+
+/// What the file at `path` is. A path that names no file may be a recording of several.
+pub fn kind_of(path: &Path) -> Result<FileKind, Error> {
+    match path.extension().and_then(|it| it.to_str()) {
+        Some("toml") => return Ok(FileKind::Experiment),
+        Some("fio") => return Ok(FileKind::JobFile),
+        _ if !path.is_file() => return Ok(FileKind::Trace),
+        _ => {}
+    }
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(|cause| Error::unreadable(path, cause))?;
+    file.take(HEAD).read_to_end(&mut head).map_err(|cause| Error::unreadable(path, cause))?;
+    Ok(kind_of_text(&head))
+}
+
+/// The experiment that a file stands for.
+pub fn load(path: &Path, options: &TraceOptions) -> Result<Experiment, Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_string();
+    let stem = name.split('.').next().unwrap_or_default().to_string();
+    let place = path.display().to_string();
+    let work = match kind_of(path)? {
+        FileKind::Experiment => return Experiment::load(path),
+        FileKind::JobFile => {
+            if !path.is_file() {
+                let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+                return Err(Error::unreadable(path, missing));
+            }
+            Work::JobFile(path.to_path_buf())
+        }
+        FileKind::Trace => Work::Trace(read_recording(path, options)?),
+    };
+    let mut experiment = Experiment::of_jobs(&name, vec![JobSpec::new(stem, work, place.clone())]);
+    experiment.origin = place;
+    Ok(experiment)
+}
+
+/// Reads a trace to be replayed.
+pub fn read_recording(path: &Path, options: &TraceOptions) -> Result<Recording, Error> {
+    let trace = trace::read_trace(path, &options.reading)?;
+    if trace.devices.len() > 1 && options.reading.device.is_none() {
+        let names: Vec<&str> = trace.devices.values().map(String::as_str).collect();
+        let problem = format!("the trace is of {} devices", names.len());
+        let accepted = format!("--trace-device with one of {}", names.join(", "));
+        return Err(Error::bad(path.display().to_string(), problem, accepted));
+    }
+    let thinks = trace.arrivals.iter().any(|arrival| arrival.think.is_some());
+    let recorded = if thinks { Pace::Thinking } else { Pace::Timed };
+    Ok(Recording {
+        path: path.to_path_buf(),
+        format: trace.format,
+        arrivals: trace.arrivals.into(),
+        remarks: trace.remarks,
+        pace: options.pace.unwrap_or(recorded),
+    })
+}
+
+/// Tells texts apart by their first line that says anything: job files begin with a section or an
+/// include, experiments with a key or a list of tables.
+fn kind_of_text(head: &[u8]) -> FileKind {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        // The head may end in the middle of a letter.
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return FileKind::Trace,
+    };
+    let says = |line: &&str| !line.is_empty() && !line.starts_with(['#', ';']);
+    let Some(first) = text.lines().map(str::trim).find(says) else { return FileKind::Trace };
+    let is_key = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-. \"".contains(c));
+    match first.split_once('=') {
+        _ if first.starts_with("[[") => FileKind::Experiment,
+        _ if first.starts_with('[') || first.starts_with("include ") => FileKind::JobFile,
+        Some((key, _)) if is_key(key) => FileKind::Experiment,
+        _ => FileKind::Trace,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_tells_experiments_job_files_and_traces_apart() {
+        let kind = |text: &str| kind_of_text(text.as_bytes());
+        assert_eq!(kind("# a\n\ntitle = \"x\"\n"), FileKind::Experiment);
+        assert_eq!(kind("[[job]]\n"), FileKind::Experiment);
+        assert_eq!(kind("; c\n[global]\nbs=4k\n"), FileKind::JobFile);
+        assert_eq!(kind("include common.fio\n"), FileKind::JobFile);
+        assert_eq!(kind("fio version 2 iolog\n"), FileKind::Trace);
+        assert_eq!(kind("0,303567,3584,w,0.000000\n"), FileKind::Trace);
+        assert_eq!(kind(""), FileKind::Trace);
+        assert_eq!(kind_of_text(&[0x07, 0x74, 0x61, 0x65, 0xff]), FileKind::Trace);
+    }
+}

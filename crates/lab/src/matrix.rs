@@ -1,0 +1,338 @@
+//! Runs a plan: every row with every seed, several runs at a time.
+//!
+//! A run is one thread and depends on nothing but its row and its seed, so the results and their
+//! order are the same whatever the number of threads.
+
+use crate::error::Error;
+use crate::metrics::calls::DEPTH_LEVELS;
+use crate::metrics::samples::{Samples, Spread};
+use crate::metrics::{Actor, CallKind, Calls, Disk, Latency, Layers, Measured, Meter};
+use crate::plan::{Plan, PlannedJob, Row};
+use crate::record::{self, Recorder};
+use crate::scheduler_spec::SchedulerSpec;
+use base::{Bytes, Duration};
+use sim::{Exit, Several};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What came of a plan.
+#[derive(Debug)]
+pub struct Report {
+    /// What was run.
+    pub plan: Plan,
+    /// A result for each row and seed: rows in the order of the plan, within them seeds.
+    pub results: Vec<RunResult>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// The scheduler as it was asked for.
+    pub spec: SchedulerSpec,
+    /// Name and value of each axis.
+    pub axes: Vec<(String, String)>,
+    /// The device model.
+    pub model: String,
+    /// The host.
+    pub host: String,
+    /// What randomness derived from.
+    pub seed: u64,
+    /// Tunables and settings with their values.
+    pub tunables: Vec<(&'static str, i64)>,
+    /// Two runs with the same fingerprint did the same.
+    pub fingerprint: u64,
+    /// When the last job ended.
+    pub elapsed: Duration,
+    /// What each job did.
+    pub jobs: Vec<JobResult>,
+    /// Latency by layer, of all jobs together.
+    pub layers: Layers,
+    /// What the disk did.
+    pub disk: Disk,
+    /// How each program ended, and what it said.
+    pub exits: Vec<ProgramExit>,
+}
+
+/// What a job, or the tasks of one name within it, did.
+#[derive(Clone, Debug, Default)]
+pub struct JobResult {
+    /// Its name.
+    pub name: String,
+    /// The path of its control group.
+    pub cgroup: String,
+    /// How many tasks it had.
+    pub tasks: u32,
+    /// From its first call to the end of its last.
+    pub runtime: Duration,
+    /// Its calls, by [`CallKind`].
+    pub calls: [CallResult; 4],
+    /// Latency by layer.
+    pub layers: Layers,
+    /// How often a call was made at depths up to 1, 2, 4, … 64 and more.
+    pub depths: [u64; DEPTH_LEVELS],
+}
+
+/// The calls of one kind, summed up.
+#[derive(Clone, Debug, Default)]
+pub struct CallResult {
+    /// How many ended.
+    pub count: u64,
+    /// How many had not ended when the run did.
+    pub unfinished: u64,
+    /// What they transferred.
+    pub bytes: Bytes,
+    /// Bytes per second of the job's runtime.
+    pub bw_bytes: f64,
+    /// Calls per second of the job's runtime.
+    pub iops: f64,
+    /// From preparing an asynchronous call to its submission.
+    pub slat: Latency,
+    /// From submission to the end.
+    pub clat: Latency,
+    /// Both together.
+    pub lat: Latency,
+    /// Bytes in windows of half a second.
+    pub byte_samples: Spread,
+    /// Calls in windows of half a second.
+    pub call_samples: Spread,
+    /// Of fio's decades of latency, the percentage of calls in each; see [`DECADES`].
+    pub decades: Vec<f64>,
+}
+
+/// Upper limits of fio's decades of latency, in nanoseconds; one more class lies above.
+pub const DECADES: [u64; 31] = {
+    const STEPS: [u64; 9] = [2, 4, 10, 20, 50, 100, 250, 500, 750];
+    let mut limits = [0; 31];
+    let mut unit = 1;
+    let mut at = 0;
+    while at < 31 {
+        let step = at % 10;
+        limits[at] = unit * if step < 9 { STEPS[step] } else { 1000 };
+        if step == 9 {
+            unit *= 1000;
+        }
+        at += 1;
+    }
+    limits[30] = 2_000_000_000;
+    limits
+};
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramExit {
+    /// The job.
+    pub job: String,
+    /// Whether it ended as it should have.
+    pub failed: bool,
+    /// How it ended, in words.
+    pub how: String,
+    /// What it wrote to its standard error.
+    pub messages: Vec<String>,
+}
+
+/// Runs everything. `progress` is told how many runs are done whenever one is.
+pub fn run(
+    plan: Plan,
+    record_to: Option<&Path>,
+    threads: usize,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Report, Error> {
+    let seeds = &plan.experiment.seeds;
+    let runs: Vec<(&Row, u64)> =
+        plan.rows.iter().flat_map(|row| seeds.iter().map(move |seed| (row, *seed))).collect();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let failed = AtomicBool::new(false);
+    let slots: Vec<Mutex<Option<Result<RunResult, Error>>>> =
+        runs.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        while !failed.load(Ordering::Relaxed) {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some((row, seed)) = runs.get(index) else { break };
+            let result = run_one(row, *seed, plan.experiment.paranoid, record_to);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            *slots[index].lock().expect("nobody panicked with the lock") = Some(result);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, runs.len().max(1)) {
+            scope.spawn(work);
+        }
+    });
+    let finished = slots.into_iter().filter_map(|slot| slot.into_inner().expect("as above"));
+    let results = finished.collect::<Result<Vec<_>, _>>()?;
+    Ok(Report { plan, results })
+}
+
+/// Runs one row with one seed.
+fn run_one(
+    row: &Row,
+    seed: u64,
+    paranoid: bool,
+    record_to: Option<&Path>,
+) -> Result<RunResult, Error> {
+    let setup = sim::Setup {
+        kernel: row.spec.kernel,
+        attach: row.attach(),
+        settings: row.settings.clone(),
+        device: row.model.build(seed),
+        host: row.host.clone(),
+        cgroups: row.cgroups.clone(),
+        jobs: row.jobs.iter().map(|job| job.job.clone()).collect(),
+        seed,
+        until: None,
+        events: true,
+        messages: record_to.is_some(),
+        record_inputs: false,
+        paranoid,
+    };
+    let mut meter = Meter::new(row.jobs.iter().map(|job| job.by_task).collect());
+    let outcome = match record_to {
+        None => sim::run(setup, &mut meter),
+        Some(folder) => {
+            let folder = folder.join(record::folder_name(row, seed));
+            let mut recorder = Recorder::create(&folder, row)?;
+            let outcome = sim::run(setup, &mut Several(vec![&mut meter, &mut recorder]));
+            recorder.finish()?;
+            outcome
+        }
+    };
+    let label = row.spec.label();
+    let outcome =
+        outcome.map_err(|cause| Error::Setup { run: format!("{label}, seed {seed}"), cause })?;
+    let measured = meter.finish(outcome.elapsed);
+    Ok(RunResult {
+        spec: row.spec.clone(),
+        axes: row.axes.clone(),
+        model: row.model.name().to_string(),
+        host: row.host.name.clone(),
+        seed,
+        tunables: row.tunables.clone(),
+        fingerprint: outcome.fingerprint.finish(),
+        elapsed: outcome.elapsed,
+        layers: measured.layers(),
+        jobs: job_results(&measured, &row.jobs),
+        disk: measured.disk,
+        exits: outcome.jobs.into_iter().map(ProgramExit::of).collect(),
+    })
+}
+
+/// A result for each job, or for each name of tasks within it.
+fn job_results(measured: &Measured, jobs: &[PlannedJob]) -> Vec<JobResult> {
+    let mut results = Vec::new();
+    for (number, planned) in jobs.iter().enumerate() {
+        let of_job = || measured.actors.iter().filter(move |it| it.job == Some(number));
+        let callers: Vec<&Actor> = of_job().filter(|it| it.did_anything()).collect();
+        let cgroup = &planned.job.cgroup;
+        match callers.as_slice() {
+            [] => {
+                let (name, cgroup) = (planned.job.name.clone(), cgroup.clone());
+                results.push(JobResult { name, cgroup, ..JobResult::default() });
+            }
+            [only] => {
+                let by_task = planned.named_by_task;
+                let name = if by_task { &only.name } else { &planned.job.name };
+                // Helpers make no calls of their own, but carry out those of the only caller.
+                let layers = Layers::of(of_job());
+                results.push(JobResult::of(only, name.clone(), cgroup, layers));
+            }
+            several => results.extend(several.iter().map(|actor| {
+                let name = match planned.named_by_task {
+                    true => actor.name.clone(),
+                    false => format!("{}/{}", planned.job.name, actor.name),
+                };
+                JobResult::of(actor, name, cgroup, Layers::of([*actor].into_iter()))
+            })),
+        }
+    }
+    results
+}
+
+impl RunResult {
+    /// A job by its name.
+    pub fn job(&self, name: &str) -> Option<&JobResult> {
+        self.jobs.iter().find(|job| job.name == name)
+    }
+
+    /// Whether every program ended as it should have.
+    pub fn succeeded(&self) -> bool {
+        self.exits.iter().all(|exit| !exit.failed)
+    }
+}
+
+impl JobResult {
+    /// Its calls of one kind.
+    pub fn call(&self, kind: CallKind) -> &CallResult {
+        &self.calls[kind as usize]
+    }
+
+    fn of(actor: &Actor, name: String, cgroup: &str, layers: Layers) -> JobResult {
+        let runtime = actor.runtime();
+        JobResult {
+            name,
+            cgroup: cgroup.to_string(),
+            tasks: actor.tasks,
+            runtime,
+            calls: CallKind::ALL.map(|kind| CallResult::of(&actor.calls[kind as usize], runtime)),
+            layers,
+            depths: actor.depths,
+        }
+    }
+}
+
+impl CallResult {
+    fn of(calls: &Calls, runtime: Duration) -> CallResult {
+        let seconds = runtime.as_nanos().max(1) as f64 / 1e9;
+        let Samples { bytes, operations, .. } = calls.samples.clone();
+        CallResult {
+            count: calls.count,
+            unfinished: calls.unfinished,
+            bytes: calls.bytes,
+            bw_bytes: calls.bytes.0 as f64 / seconds,
+            iops: calls.count as f64 / seconds,
+            slat: Latency::of(&calls.submission),
+            clat: Latency::of(&calls.completion),
+            lat: Latency::of(&calls.total),
+            byte_samples: bytes,
+            call_samples: operations,
+            decades: decades(calls),
+        }
+    }
+}
+
+/// The percentage of calls in each decade of latency, the last one open.
+fn decades(calls: &Calls) -> Vec<f64> {
+    let mut counts = [0_u64; DECADES.len() + 1];
+    for (nanos, count) in calls.total.bins() {
+        counts[DECADES.partition_point(|limit| *limit < nanos)] += count;
+    }
+    let all = calls.total.count().max(1) as f64;
+    counts.iter().map(|count| 100.0 * *count as f64 / all).collect()
+}
+
+impl ProgramExit {
+    fn of(job: sim::JobOutcome) -> ProgramExit {
+        let (failed, how) = match job.exit {
+            Exit::Status(0) => (false, "ended".to_string()),
+            Exit::Status(status) => (true, format!("failed with exit status {status}")),
+            Exit::Stopped => (false, "stopped when its time was over".to_string()),
+            Exit::CutOff => (false, "cut off at the end of the run".to_string()),
+        };
+        ProgramExit { job: job.name, failed, how, messages: job.messages }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_decades_are_those_of_fio() {
+        assert_eq!(DECADES[..4], [2, 4, 10, 20]);
+        assert_eq!(DECADES[9..12], [1000, 2000, 4000]);
+        assert_eq!(DECADES[19..22], [1_000_000, 2_000_000, 4_000_000]);
+        assert_eq!(DECADES[29..], [1_000_000_000, 2_000_000_000]);
+        assert!(DECADES.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

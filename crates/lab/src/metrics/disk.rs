@@ -1,0 +1,321 @@
+//! What the disk did: when it was busy, when it had nothing to do while work was queued, and why.
+//!
+//! The disk is *busy* while a command is with it, else *idle*; it is *held* while it is idle
+//! although requests are allocated that have not been given to it. The reason is the scheduler's
+//! own if it said one since the last command; `plugged` while requests wait in a plug and nowhere
+//! else; `host` otherwise: no processor has got round to it.
+
+use base::{Bytes, Duration, Instant, Sector, Side};
+use block::request::Request;
+use block::{Action, Event, Op, RequestId};
+use std::collections::BTreeMap;
+
+/// Nobody has given the requests to the device yet.
+pub const HOST: &str = "host";
+/// Requests wait in a plug.
+pub const PLUGGED: &str = "plugged";
+
+/// The totals of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// With at least one command in the device.
+    pub busy: Duration,
+    /// Without any.
+    pub idle: Duration,
+    /// Without any although requests were queued.
+    pub held: Duration,
+    /// The same by reason.
+    pub held_by_reason: BTreeMap<&'static str, Duration>,
+    /// What was read.
+    pub read_bytes: Bytes,
+    /// What was written.
+    pub write_bytes: Bytes,
+    /// Reads that completed.
+    pub reads: u64,
+    /// Writes that completed.
+    pub writes: u64,
+    /// Flushes that completed.
+    pub flushes: u64,
+    /// Discards that completed.
+    pub discards: u64,
+    /// Bios that joined a request, and requests that joined another.
+    pub merges: u64,
+    /// The mean distance in sectors from the end of a command to the start of the next.
+    pub seek_sectors_mean: u64,
+    /// The mean number of commands in the device while it was busy, in thousandths.
+    pub depth_mean_thousandths: u64,
+    /// The time in the device of all reads together.
+    pub read_time: Duration,
+    /// The time in the device of all writes together.
+    pub write_time: Duration,
+}
+
+/// Where a request is that the device does not have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Allocated,
+    Inserted,
+    Issued,
+}
+
+/// Adds up a run as it goes.
+#[derive(Default)]
+pub struct DiskMeter {
+    totals: Disk,
+    stages: Side<Request, Stage>,
+    /// Requests that are allocated and neither inserted nor issued.
+    allocated: u32,
+    /// Requests that are inserted and not issued.
+    inserted: u32,
+    in_device: u32,
+    plugs_open: u32,
+    /// The scheduler's reason, since the last command.
+    hold: Option<&'static str>,
+    since: Instant,
+    /// Commands x nanoseconds.
+    depth_time: u128,
+    last_end: Option<Sector>,
+    seeks: u64,
+    seek_sum: u128,
+}
+
+impl DiskMeter {
+    /// Takes note of an event.
+    pub fn see(&mut self, event: &Event) {
+        match &event.action {
+            Action::GetRequest => self.enter(event, Stage::Allocated),
+            Action::Insert => self.enter(event, Stage::Inserted),
+            Action::Issue => self.issue(event),
+            Action::Complete { issued } => self.complete(event, *issued),
+            Action::Requeue => self.leave(event),
+            Action::Join { .. } => {
+                self.totals.merges += 1;
+                self.leave(event);
+            }
+            Action::BackMerge | Action::FrontMerge => self.totals.merges += 1,
+            Action::Hold(reason) => {
+                self.pass(event.at);
+                self.hold = Some(reason.name());
+            }
+            Action::Plug => {
+                self.pass(event.at);
+                self.plugs_open += 1;
+            }
+            Action::Unplug { .. } | Action::TimerUnplug { .. } => {
+                self.pass(event.at);
+                self.plugs_open = self.plugs_open.saturating_sub(1);
+            }
+            _ => {}
+        }
+    }
+
+    /// The totals, at the end of the run.
+    pub fn finish(mut self, end: Instant) -> Disk {
+        self.pass(end.max(self.since));
+        let mut totals = self.totals;
+        totals.held = totals.held_by_reason.values().copied().sum();
+        totals.seek_sectors_mean = (self.seek_sum / u128::from(self.seeks.max(1))) as u64;
+        let busy = u128::from(totals.busy.as_nanos().max(1));
+        totals.depth_mean_thousandths = (self.depth_time * 1000 / busy) as u64;
+        totals
+    }
+
+    /// Time has passed in the state so far.
+    fn pass(&mut self, at: Instant) {
+        let passed = at.saturating_since(self.since);
+        if passed.is_zero() {
+            return;
+        }
+        self.since = at;
+        if self.in_device > 0 {
+            self.totals.busy += passed;
+            self.depth_time += u128::from(self.in_device) * u128::from(passed.as_nanos());
+            return;
+        }
+        self.totals.idle += passed;
+        if self.allocated + self.inserted == 0 {
+            return;
+        }
+        let reason = match self.hold {
+            Some(reason) => reason,
+            None if self.plugs_open > 0 && self.inserted == 0 => PLUGGED,
+            None => HOST,
+        };
+        *self.totals.held_by_reason.entry(reason).or_default() += passed;
+    }
+
+    fn enter(&mut self, event: &Event, stage: Stage) {
+        self.pass(event.at);
+        let Some(rq) = event.request else { return };
+        self.forget(rq);
+        match stage {
+            Stage::Allocated => self.allocated += 1,
+            Stage::Inserted => self.inserted += 1,
+            Stage::Issued => self.in_device += 1,
+        }
+        self.stages.set(rq, stage);
+    }
+
+    fn leave(&mut self, event: &Event) {
+        self.pass(event.at);
+        if let Some(rq) = event.request {
+            self.forget(rq);
+        }
+    }
+
+    /// A request is no longer where it was; false if nothing was known of it.
+    fn forget(&mut self, rq: RequestId) -> Option<Stage> {
+        let stage = self.stages.take(rq)?;
+        match stage {
+            Stage::Allocated => self.allocated -= 1,
+            Stage::Inserted => self.inserted -= 1,
+            Stage::Issued => self.in_device -= 1,
+        }
+        Some(stage)
+    }
+
+    fn issue(&mut self, event: &Event) {
+        self.enter(event, Stage::Issued);
+        self.hold = None;
+        if event.sectors.is_zero() {
+            return;
+        }
+        if let Some(last) = self.last_end {
+            self.seeks += 1;
+            self.seek_sum += u128::from(last.distance(event.sector));
+        }
+        self.last_end = Some(event.sector + event.sectors);
+    }
+
+    fn complete(&mut self, event: &Event, issued: Instant) {
+        self.pass(event.at);
+        let stage = event.request.and_then(|rq| self.forget(rq));
+        // A pure flush is completed by the command that served it, and is none itself.
+        if stage != Some(Stage::Issued) {
+            return;
+        }
+        let totals = &mut self.totals;
+        let (bytes, time) = (event.sectors.bytes(), event.at.saturating_since(issued));
+        match event.op {
+            _ if event.sectors.is_zero() => totals.flushes += 1,
+            Op::Read => {
+                totals.reads += 1;
+                totals.read_bytes += bytes;
+                totals.read_time += time;
+            }
+            Op::Write => {
+                totals.writes += 1;
+                totals.write_bytes += bytes;
+                totals.write_time += time;
+            }
+            Op::Discard => totals.discards += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Sectors;
+    use block::HoldReason;
+
+    fn event(micros: u64, rq: u64, sector: u64, action: Action) -> Event {
+        Event {
+            at: Instant::from_nanos(micros * 1000),
+            sector: Sector(sector),
+            sectors: Sectors(8),
+            request: Some(RequestId::from_bits(1 << 32 | rq)),
+            ..Event::note(action)
+        }
+    }
+
+    fn done(micros: u64) -> Action {
+        Action::Complete { issued: Instant::from_nanos(micros * 1000) }
+    }
+
+    fn measure(events: &[Event], end: u64) -> Disk {
+        let mut meter = DiskMeter::default();
+        events.iter().for_each(|event| meter.see(event));
+        meter.finish(Instant::from_nanos(end * 1000))
+    }
+
+    const HOLD: Action = Action::Hold(HoldReason::HigherClassInFlight);
+
+    #[test]
+    fn a_disk_is_busy_while_it_has_a_command_and_held_while_one_waits() {
+        let disk = measure(
+            &[
+                event(0, 1, 0, Action::GetRequest),
+                event(0, 1, 0, Action::Insert),
+                event(1, 1, 0, Action::Issue),
+                event(2, 2, 100, Action::GetRequest),
+                event(3, 2, 100, Action::Insert),
+                event(5, 1, 0, done(1)),
+                event(5, 1, 0, HOLD),
+                event(9, 2, 100, Action::Issue),
+                event(10, 2, 100, done(9)),
+            ],
+            20,
+        );
+        assert_eq!(disk.busy, Duration::from_micros(5));
+        assert_eq!(disk.idle, Duration::from_micros(15));
+        let held: Vec<_> = disk.held_by_reason.into_iter().collect();
+        let micros = Duration::from_micros;
+        assert_eq!(held, [("higher_class_in_flight", micros(4)), (HOST, micros(1))]);
+        assert_eq!((disk.held, disk.reads, disk.seek_sectors_mean), (micros(5), 2, 92));
+    }
+
+    #[test]
+    fn requests_in_a_plug_hold_the_disk_until_it_is_flushed() {
+        let disk = measure(
+            &[
+                event(0, 1, 0, Action::GetRequest),
+                event(0, 1, 0, Action::Plug),
+                event(4, 1, 0, Action::Unplug { depth: 1 }),
+                event(4, 1, 0, Action::Insert),
+                event(4, 1, 0, Action::Issue),
+                event(5, 1, 0, done(4)),
+            ],
+            5,
+        );
+        assert_eq!(disk.held_by_reason.get(PLUGGED), Some(&Duration::from_micros(4)));
+        assert_eq!(disk.held_by_reason.len(), 1);
+    }
+
+    #[test]
+    fn a_request_that_joined_another_waits_no_more() {
+        let into = RequestId::from_bits(1 << 32 | 1);
+        let disk = measure(
+            &[
+                event(0, 1, 0, Action::GetRequest),
+                event(0, 2, 8, Action::GetRequest),
+                event(0, 2, 8, Action::Join { into }),
+                event(0, 1, 0, Action::Issue),
+                event(2, 1, 0, done(0)),
+            ],
+            10,
+        );
+        assert_eq!((disk.held, disk.merges), (Duration::ZERO, 1));
+    }
+
+    #[test]
+    fn a_flush_is_counted_once_for_all_it_serves() {
+        let flush = |micros, rq, action| Event {
+            sectors: Sectors(0),
+            op: Op::Write,
+            ..event(micros, rq, 0, action)
+        };
+        let disk = measure(
+            &[
+                flush(0, 1, Action::GetRequest),
+                flush(0, 2, Action::GetRequest),
+                flush(0, 3, Action::Issue),
+                flush(4, 3, done(0)),
+                flush(4, 1, done(0)),
+                flush(4, 2, done(0)),
+            ],
+            4,
+        );
+        assert_eq!((disk.flushes, disk.writes, disk.held), (1, 0, Duration::ZERO));
+    }
+}

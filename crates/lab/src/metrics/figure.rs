@@ -1,0 +1,255 @@
+//! A figure by name: `read_p99`, `db.write_bw`, `held`.
+//!
+//! A name is an optional job and a dot, then what is measured. Expectations, summaries and tables
+//! all choose figures this way.
+
+use super::calls::CallKind;
+use super::{Latency, Layers};
+use crate::error::Error;
+use crate::matrix::{JobResult, RunResult};
+use crate::quantity::Kind;
+use std::fmt;
+
+/// A figure of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Of which job; of the whole run if none is named.
+    pub job: Option<String>,
+    /// What is measured.
+    pub what: What,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// What callers waited in calls of one kind.
+    Call(CallKind, Point),
+    /// The way of bios through a layer.
+    Layer(Layer, Point),
+    /// Bytes per second, of one kind of call or of all.
+    Bandwidth(Option<CallKind>),
+    /// Calls per second, of one kind or of all.
+    Iops(Option<CallKind>),
+    /// How long it took.
+    Elapsed,
+    /// Part of the time in which the disk was idle with work queued.
+    Held,
+    /// Part of the time in which the disk was busy.
+    Busy,
+}
+
+/// A layer of latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// What callers waited, all kinds of call together.
+    Syscall,
+    /// From entering the block layer to the device.
+    Queue,
+    /// In the device.
+    Device,
+}
+
+/// Which point of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// A percentile, in hundredths of a percent.
+    Percentile(u64),
+    /// The mean.
+    Mean,
+    /// The largest.
+    Max,
+}
+
+const LAYERS: [(&str, Layer); 3] =
+    [("syscall", Layer::Syscall), ("queue", Layer::Queue), ("device", Layer::Device)];
+
+const POINTS: [(&str, Point); 8] = [
+    ("p50", Point::Percentile(5000)),
+    ("p90", Point::Percentile(9000)),
+    ("p95", Point::Percentile(9500)),
+    ("p99", Point::Percentile(9900)),
+    ("p99.9", Point::Percentile(9990)),
+    ("p99.99", Point::Percentile(9999)),
+    ("mean", Point::Mean),
+    ("max", Point::Max),
+];
+
+const ACCEPTED: &str = "[JOB.]{read,write,sync,trim,syscall,queue,device}_{p50,p90,p95,p99,p99.9,\
+                        p99.99,mean,max}, [JOB.][read_|write_]{bw,iops}, [JOB.]elapsed, held, busy";
+
+impl Figure {
+    /// Understands a name; `jobs` are the names of jobs there are.
+    pub fn parse(text: &str, jobs: &[String], place: &str) -> Result<Figure, Error> {
+        let of_job = jobs.iter().find_map(|job| {
+            let rest = text.strip_prefix(job.as_str())?.strip_prefix('.')?;
+            Some((Some(job.clone()), rest))
+        });
+        let (job, name) = of_job.unwrap_or((None, text));
+        match What::parse(name) {
+            Some(what) => Ok(Figure { job, what }),
+            None => Err(Error::bad(place, format!("no figure \"{text}\""), ACCEPTED)),
+        }
+    }
+
+    /// Its value in a run, in base units; `None` when nothing of the kind happened.
+    pub fn value(&self, run: &RunResult) -> Option<f64> {
+        let Some(name) = &self.job else { return self.what.of_run(run) };
+        let job = run.jobs.iter().find(|job| job.name == *name)?;
+        self.what.of_job(job).or_else(|| self.what.of_run(run))
+    }
+}
+
+impl What {
+    /// What its values measure.
+    pub const fn kind(self) -> Kind {
+        match self {
+            What::Call(..) | What::Layer(..) | What::Elapsed => Kind::Time,
+            What::Bandwidth(_) => Kind::Rate,
+            What::Iops(_) => Kind::Operations,
+            What::Held | What::Busy => Kind::Percent,
+        }
+    }
+
+    /// Whether less of it is better.
+    pub const fn less_is_better(self) -> bool {
+        !matches!(self, What::Bandwidth(_) | What::Iops(_) | What::Busy)
+    }
+
+    fn parse(name: &str) -> Option<What> {
+        match name {
+            "bw" => return Some(What::Bandwidth(None)),
+            "iops" => return Some(What::Iops(None)),
+            "elapsed" => return Some(What::Elapsed),
+            "held" => return Some(What::Held),
+            "busy" => return Some(What::Busy),
+            _ => {}
+        }
+        let (of, point) = name.split_once('_')?;
+        let call = CallKind::ALL.into_iter().find(|kind| kind.name() == of);
+        match (call, point) {
+            (Some(call), "bw") => return Some(What::Bandwidth(Some(call))),
+            (Some(call), "iops") => return Some(What::Iops(Some(call))),
+            _ => {}
+        }
+        let (_, point) = POINTS.iter().find(|(known, _)| *known == point)?;
+        let layer = LAYERS.iter().find(|(known, _)| *known == of);
+        match call {
+            Some(call) => Some(What::Call(call, *point)),
+            None => layer.map(|(_, layer)| What::Layer(*layer, *point)),
+        }
+    }
+
+    fn of_run(self, run: &RunResult) -> Option<f64> {
+        let share = |part: base::Duration| {
+            Some(100.0 * part.as_nanos() as f64 / run.elapsed.as_nanos().max(1) as f64)
+        };
+        match self {
+            What::Elapsed => Some(run.elapsed.as_nanos() as f64),
+            What::Held => share(run.disk.held),
+            What::Busy => share(run.disk.busy),
+            What::Layer(layer, point) => point.of(layer.of(&run.layers)),
+            What::Call(..) if run.jobs.len() == 1 => self.of_job(&run.jobs[0]),
+            What::Call(..) => None,
+            What::Bandwidth(_) | What::Iops(_) => {
+                let each: Vec<f64> = run.jobs.iter().filter_map(|it| self.of_job(it)).collect();
+                (!each.is_empty()).then(|| each.iter().sum())
+            }
+        }
+    }
+
+    fn of_job(self, job: &JobResult) -> Option<f64> {
+        let kinds = |only: Option<CallKind>| {
+            CallKind::ALL.into_iter().filter(move |kind| only.is_none_or(|it| it == *kind))
+        };
+        match self {
+            What::Elapsed => Some(job.runtime.as_nanos() as f64),
+            What::Held | What::Busy => None,
+            What::Layer(layer, point) => point.of(layer.of(&job.layers)),
+            What::Call(kind, point) => point.of(&job.call(kind).lat),
+            What::Bandwidth(only) => Some(kinds(only).map(|it| job.call(it).bw_bytes).sum()),
+            What::Iops(only) => Some(kinds(only).map(|it| job.call(it).iops).sum()),
+        }
+    }
+}
+
+impl Layer {
+    fn of(self, layers: &Layers) -> &Latency {
+        match self {
+            Layer::Syscall => &layers.syscall,
+            Layer::Queue => &layers.queue,
+            Layer::Device => &layers.device,
+        }
+    }
+}
+
+impl Point {
+    fn of(self, latency: &Latency) -> Option<f64> {
+        if latency.count == 0 {
+            return None;
+        }
+        let value = match self {
+            Point::Percentile(hundredths) => latency.percentile(hundredths)?,
+            Point::Mean => latency.mean,
+            Point::Max => latency.max,
+        };
+        Some(value.as_nanos() as f64)
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.job {
+            Some(job) => write!(f, "{job}.{}", self.what),
+            None => write!(f, "{}", self.what),
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of =
+            |only: &Option<CallKind>| only.map_or(String::new(), |it| it.name().to_string() + "_");
+        match self {
+            What::Call(kind, point) => write!(f, "{}_{point}", kind.name()),
+            What::Layer(layer, point) => {
+                let known = LAYERS.iter().find(|(_, it)| it == layer);
+                write!(f, "{}_{point}", known.expect("every layer is in the table").0)
+            }
+            What::Bandwidth(only) => write!(f, "{}bw", of(only)),
+            What::Iops(only) => write!(f, "{}iops", of(only)),
+            What::Elapsed => f.write_str("elapsed"),
+            What::Held => f.write_str("held"),
+            What::Busy => f.write_str("busy"),
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = POINTS.iter().find(|(_, point)| point == self);
+        f.write_str(known.expect("every point is in the table").0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_printed() {
+        let jobs = ["db".to_string()];
+        for name in ["read_p99", "db.write_bw", "sync_max", "queue_p99.9", "db.iops", "held"] {
+            let figure = Figure::parse(name, &jobs, "x:1").unwrap();
+            assert_eq!(figure.to_string(), name);
+        }
+        assert_eq!(Figure::parse("bw", &jobs, "x:1").unwrap().what.kind(), Kind::Rate);
+    }
+
+    #[test]
+    fn what_is_no_figure_is_refused() {
+        for name in ["p99", "read_p98", "pg.read_p99", "read", "queue_bw"] {
+            let error = Figure::parse(name, &["db".to_string()], "x:1").unwrap_err();
+            assert!(error.to_string().contains("no figure"), "{name}");
+        }
+    }
+}

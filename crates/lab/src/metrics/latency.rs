@@ -1,0 +1,67 @@
+//! What is said of a set of durations: extremes, mean, spread and percentiles.
+
+use base::{Duration, Histogram};
+
+/// The percentiles of fio's default list, in hundredths of a percent.
+pub const PERCENTILES: [u64; 17] = [
+    100, 500, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 9500, 9900, 9950, 9990, 9995,
+    9999,
+];
+
+/// A histogram, summed up.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Latency {
+    /// How many durations there were.
+    pub count: u64,
+    /// The shortest.
+    pub min: Duration,
+    /// The longest.
+    pub max: Duration,
+    /// The mean, rounded down.
+    pub mean: Duration,
+    /// The standard deviation, as fio computes it.
+    pub stddev: Duration,
+    /// Of each of [`PERCENTILES`], the duration that so many stay below or reach; empty when
+    /// there was none.
+    pub percentiles: Vec<(u64, Duration)>,
+}
+
+impl Latency {
+    /// Sums up a histogram.
+    pub fn of(histogram: &Histogram) -> Latency {
+        let percentile = |it: u64| (it, histogram.quantile(it, 10_000));
+        let percentiles = match histogram.count() {
+            0 => Vec::new(),
+            _ => PERCENTILES.iter().copied().map(percentile).collect(),
+        };
+        Latency {
+            count: histogram.count(),
+            min: histogram.min(),
+            max: histogram.max(),
+            mean: histogram.mean(),
+            stddev: histogram.stddev(),
+            percentiles,
+        }
+    }
+
+    /// A percentile of [`PERCENTILES`], if anything was measured.
+    pub fn percentile(&self, hundredths: u64) -> Option<Duration> {
+        self.percentiles.iter().find(|(it, _)| *it == hundredths).map(|(_, value)| *value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_has_all_percentiles_or_none() {
+        let mut histogram = Histogram::new();
+        assert_eq!(Latency::of(&histogram).percentile(9900), None);
+        (1..=100).for_each(|nanos| histogram.record(Duration::from_nanos(nanos)));
+        let latency = Latency::of(&histogram);
+        assert_eq!(latency.percentile(5000), Some(Duration::from_nanos(50)));
+        assert_eq!(latency.percentile(9900), Some(Duration::from_nanos(99)));
+        assert_eq!(latency.percentiles.len(), PERCENTILES.len());
+    }
+}

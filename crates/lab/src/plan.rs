@@ -1,0 +1,407 @@
+//! From a description to runs: everything is loaded, parsed and checked before anything runs.
+//!
+//! A plan has a row for each scheduler at each point of the axes, and each row is run once for
+//! each seed. Whatever is wrong with an experiment is found here, so nothing is ever written for
+//! bad input.
+
+use crate::error::Error;
+use crate::experiment::{Axis, Experiment, Setting};
+use crate::job::{JobSpec, Recording, Work};
+use crate::nearest::nearest;
+use crate::scheduler_spec::{SchedulerSpec, parse_kernel};
+use base::Instant;
+use block::scheduler::TunableError;
+use block::{Attach, EventLog, Ioprio, Kernel, QUEUE_SETTINGS, RequestQueue};
+use device::Model;
+use sim::program::replay::{Pace, Replay};
+use sim::{Host, Program};
+use std::path::{Path, PathBuf};
+
+/// Settings that belong to the page cache or to writeback.
+const LATER_SETTINGS: [&str; 7] = [
+    "wbt_lat_usec",
+    "read_ahead_kb",
+    "dirty_bytes",
+    "dirty_background_bytes",
+    "dirty_ratio",
+    "dirty_background_ratio",
+    "max_ratio",
+];
+/// Axes that are not used in jobs.
+const SPECIAL_AXES: [&str; 3] = ["model", "host", "kernel"];
+
+/// Everything that will be run.
+#[derive(Debug)]
+pub struct Plan {
+    /// What it was made from.
+    pub experiment: Experiment,
+    /// Schedulers at points of the axes, in the order of results.
+    pub rows: Vec<Row>,
+}
+
+/// A scheduler at a point of the axes.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The scheduler as it was asked for.
+    pub spec: SchedulerSpec,
+    /// Name and value of each axis.
+    pub axes: Vec<(String, String)>,
+    /// The disk.
+    pub model: Model,
+    /// Cores and costs.
+    pub host: Host,
+    /// What is written to sysfs, in this order.
+    pub settings: Vec<(String, i64)>,
+    /// All tunables and settings with the values they have then.
+    pub tunables: Vec<(&'static str, i64)>,
+    /// Control groups with weights.
+    pub cgroups: Vec<(String, Option<u32>)>,
+    /// What is run.
+    pub jobs: Vec<PlannedJob>,
+}
+
+/// A job, understood.
+#[derive(Clone, Debug)]
+pub struct PlannedJob {
+    /// As the machine takes it.
+    pub job: sim::Job,
+    /// The weight of its group.
+    pub weight: Option<u32>,
+    /// Whether the tasks of the job are told apart by name in results.
+    pub by_task: bool,
+    /// Whether results are called by task names alone, as fio does with a job file.
+    pub named_by_task: bool,
+    /// What the user should know about how it was understood.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// Loads and checks everything.
+    pub fn new(experiment: Experiment) -> Result<Plan, Error> {
+        let mut rows = Vec::new();
+        for point in points(&experiment.axes) {
+            let planner = Planner { experiment: &experiment, point };
+            rows.extend(planner.rows()?);
+        }
+        check_axes(&experiment, &rows)?;
+        Ok(Plan { experiment, rows })
+    }
+
+    /// How many runs there will be.
+    pub fn runs(&self) -> usize {
+        self.rows.len() * self.experiment.seeds.len()
+    }
+
+    /// What the user should know about how jobs were understood, each thing once.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for note in self.rows.iter().flat_map(|row| &row.jobs).flat_map(|job| &job.notes) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        notes
+    }
+}
+
+impl Plan {
+    /// The scheduler of a row; with its kernel where rows differ in that.
+    pub fn row_name(&self, row: usize) -> String {
+        let spec = &self.rows[row].spec;
+        let same = self.rows.iter().all(|it| it.spec.kernel == spec.kernel);
+        if same { spec.short() } else { spec.label() }
+    }
+}
+
+impl PlannedJob {
+    /// Whether it merely moves data, as fast as it can.
+    pub fn copies(&self) -> bool {
+        match &self.job.program {
+            Program::Dd(_) => true,
+            Program::Replay(replay) => matches!(replay.pace, Pace::BackToBack { .. }),
+            _ => false,
+        }
+    }
+}
+
+impl Row {
+    /// The scheduler, in the shape of the block layer it lives in.
+    pub fn attach(&self) -> Attach {
+        attach(&self.spec)
+    }
+}
+
+/// A value of each axis.
+type Point = Vec<(Axis, String)>;
+
+/// All combinations of values, the last axis varying fastest.
+fn points(axes: &[Axis]) -> Vec<Point> {
+    axes.iter().fold(vec![Vec::new()], |points, axis| {
+        let extended = |point: &Point| {
+            let point = point.clone();
+            axis.values.iter().map(move |value| {
+                let mut longer = point.clone();
+                longer.push((axis.clone(), value.clone()));
+                longer
+            })
+        };
+        points.iter().flat_map(|point| extended(point).collect::<Vec<_>>()).collect()
+    })
+}
+
+/// Every axis must change something.
+fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
+    for Axis { name, place, .. } in &experiment.axes {
+        let in_jobs = experiment.jobs.iter().any(|job| is_used(job, name));
+        let special = SPECIAL_AXES.contains(&name.as_str());
+        let set = rows.iter().any(|row| row.settings.iter().any(|it| it.0 == *name));
+        if !(in_jobs || special || set) {
+            let queue = QUEUE_SETTINGS.iter().map(|it| it.name);
+            let own = rows.iter().flat_map(|row| row.tunables.iter().map(|it| it.0));
+            let known: Vec<&str> = SPECIAL_AXES.into_iter().chain(queue).chain(own).collect();
+            let problem = format!("{name} changes nothing{}", nearest(name, known));
+            let accepted = format!(
+                "a word used as {{{name}}} in a job, a tunable or setting, or {}",
+                SPECIAL_AXES.join(", ")
+            );
+            return Err(Error::bad(place.clone(), problem, accepted));
+        }
+    }
+    Ok(())
+}
+
+fn is_used(job: &JobSpec, axis: &str) -> bool {
+    matches!(&job.work, Work::Command(line) if line.contains(&format!("{{{axis}}}")))
+}
+
+/// Plans the rows at one point of the axes.
+struct Planner<'e> {
+    experiment: &'e Experiment,
+    point: Point,
+}
+
+impl Planner<'_> {
+    fn rows(&self) -> Result<Vec<Row>, Error> {
+        let model = Model::find(&self.located("model", &self.experiment.model))?;
+        let host = self.host()?;
+        let kernel = self.kernel()?;
+        let specs = SchedulerSpec::parse_list(&self.experiment.schedulers, kernel)?;
+        let given = self.settings(&specs)?;
+        let jobs = self.jobs(&host)?;
+        let cgroups = self.cgroups(&jobs);
+        let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
+        let axes: Vec<(String, String)> = axes.collect();
+        let mut rows = Vec::new();
+        for spec in specs {
+            let place = format!("scheduler {}", spec.label());
+            let own = spec.tunables.iter().map(|(name, value)| Setting {
+                name: name.clone(),
+                value: *value,
+                place: place.clone(),
+            });
+            let applies = |it: &&Setting| is_known(&spec, &it.name);
+            let settings: Vec<Setting> = own.chain(given.iter().filter(applies).cloned()).collect();
+            let tunables = probe(&spec, &model, &settings)?;
+            rows.push(Row {
+                settings: settings.into_iter().map(|it| (it.name, it.value)).collect(),
+                tunables,
+                spec,
+                axes: axes.clone(),
+                model: model.clone(),
+                host: host.clone(),
+                cgroups: cgroups.clone(),
+                jobs: jobs.clone(),
+            });
+        }
+        Ok(rows)
+    }
+
+    fn host(&self) -> Result<Host, Error> {
+        let name = self.located("host", &self.experiment.host);
+        match name.contains('/') || name.ends_with(".toml") {
+            true => Ok(Host::load(Path::new(&name))?),
+            false => Ok(Host::named(&name)?),
+        }
+    }
+
+    fn kernel(&self) -> Result<Option<&'static Kernel>, Error> {
+        match self.value("kernel") {
+            Some((axis, value)) => parse_kernel(value, &axis.place).map(Some),
+            None => Ok(self.experiment.kernel),
+        }
+    }
+
+    /// Settings for all schedulers: each must be known to one of them at least.
+    fn settings(&self, specs: &[SchedulerSpec]) -> Result<Vec<Setting>, Error> {
+        let mut settings = self.experiment.settings.clone();
+        for (Axis { name, place, .. }, value) in &self.point {
+            let in_jobs = self.experiment.jobs.iter().any(|job| is_used(job, name));
+            let known = specs.iter().any(|spec| is_known(spec, name));
+            let later = LATER_SETTINGS.contains(&name.as_str());
+            if in_jobs || SPECIAL_AXES.contains(&name.as_str()) || !(known || later) {
+                continue;
+            }
+            let Ok(value) = value.parse() else {
+                let problem = format!("{name}: \"{value}\" is no whole number");
+                return Err(Error::bad(place.clone(), problem, "whole numbers, as in sysfs"));
+            };
+            settings.push(Setting { name: name.clone(), value, place: place.clone() });
+        }
+        for Setting { name, value, place } in &settings {
+            if LATER_SETTINGS.contains(&name.as_str()) {
+                let queue: Vec<&str> = QUEUE_SETTINGS.iter().map(|it| it.name).collect();
+                return Err(Error::not_yet(place.clone(), name.clone(), queue.join(", ")));
+            }
+            let mut knows = specs.iter().filter(|spec| is_known(spec, name)).peekable();
+            if knows.peek().is_none() {
+                specs[0].check(name, *value, place)?;
+            }
+            knows.try_for_each(|spec| spec.check(name, *value, place))?;
+        }
+        Ok(settings)
+    }
+
+    fn jobs(&self, host: &Host) -> Result<Vec<PlannedJob>, Error> {
+        self.experiment.jobs.iter().map(|job| self.job(job, host)).collect()
+    }
+
+    fn job(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
+        let mut planned = match &spec.work {
+            Work::Command(line) => command(&self.substituted(line, &spec.place)?, spec, host)?,
+            Work::JobFile(path) => job_file(path, spec, host)?,
+            Work::Trace(recording) => replay(recording, spec),
+        };
+        let job = &mut planned.job;
+        if let Some(cgroup) = &spec.cgroup {
+            job.cgroup = cgroup.clone();
+        }
+        if let Some(ioprio) = spec.ioprio {
+            job.ioprio = ioprio;
+        }
+        job.cgroup = absolute(&job.cgroup);
+        job.start = Instant::ZERO + spec.start;
+        job.duration = spec.duration;
+        planned.weight = spec.weight.or(planned.weight);
+        Ok(planned)
+    }
+
+    fn cgroups(&self, jobs: &[PlannedJob]) -> Vec<(String, Option<u32>)> {
+        let described =
+            self.experiment.cgroups.iter().map(|group| (absolute(&group.path), group.weight));
+        let named = jobs.iter().map(|job| (job.job.cgroup.clone(), job.weight));
+        described.chain(named).filter(|(_, weight)| weight.is_some()).collect()
+    }
+
+    /// The value of a special axis.
+    fn value(&self, name: &str) -> Option<(&Axis, &str)> {
+        let found = self.point.iter().find(|(axis, _)| axis.name == name);
+        found.map(|(axis, value)| (axis, value.as_str()))
+    }
+
+    /// The name or path of a model or host, with a path beside the experiment found there.
+    fn located(&self, axis: &str, default: &str) -> String {
+        let name = self.value(axis).map_or(default, |(_, value)| value);
+        let beside: PathBuf = self.experiment.folder.join(name);
+        let is_beside = name.ends_with(".toml") && !Path::new(name).exists() && beside.exists();
+        if is_beside { beside.display().to_string() } else { name.to_string() }
+    }
+
+    /// The line with the value of each axis where it says `{axis}`.
+    fn substituted(&self, line: &str, place: &str) -> Result<String, Error> {
+        let mut out = String::new();
+        let mut rest = line;
+        while let Some(open) = rest.find('{') {
+            let Some(length) = rest[open..].find('}') else { break };
+            let name = &rest[open + 1..open + length];
+            out.push_str(&rest[..open]);
+            // ${NAME} is fio's own.
+            if rest[..open].ends_with('$') {
+                out.push_str(&rest[open..=open + length]);
+            } else if let Some((_, value)) = self.value(name) {
+                out.push_str(value);
+            } else {
+                let names: Vec<&str> = self.point.iter().map(|it| it.0.name.as_str()).collect();
+                let problem = format!("no axis \"{name}\"{}", nearest(name, names.clone()));
+                let accepted = match names.is_empty() {
+                    true => "axes, defined in [axes] or with --vary".to_string(),
+                    false => names.join(", "),
+                };
+                return Err(Error::bad(place, problem, accepted));
+            }
+            rest = &rest[open + length + 1..];
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+}
+
+/// Understands a command.
+fn command(line: &str, spec: &JobSpec, _host: &Host) -> Result<PlannedJob, Error> {
+    let refuse = |cause: sim::program::CommandError| Error::Command {
+        place: spec.place.clone(),
+        cause: cause.to_string(),
+    };
+    let command = sim::program::parse(line).map_err(refuse)?;
+    let mut job = sim::Job::new(&spec.name, command.program);
+    job.ioprio = command.ioprio.unwrap_or(Ioprio::NONE);
+    job.nice = command.nice.unwrap_or(0);
+    job.affinity = command.affinity;
+    if let Some(cgroup) = command.cgroup {
+        job.cgroup = cgroup;
+    }
+    let by_task = !matches!(job.program, Program::Dd(_) | Program::Replay(_));
+    let weight = command.weight;
+    Ok(PlannedJob { job, weight, by_task, named_by_task: false, notes: Vec::new() })
+}
+
+/// Understands a fio job file.
+fn job_file(path: &Path, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
+    let quoted = format!("fio '{}'", path.display().to_string().replace('\'', "'\\''"));
+    let planned = command(&quoted, spec, host)?;
+    Ok(PlannedJob { named_by_task: true, ..planned })
+}
+
+fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
+    let (arrivals, pace) = (recording.arrivals.clone(), recording.pace);
+    let job = sim::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
+    let remarks = recording.remarks.iter();
+    let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
+    PlannedJob { job, weight: None, by_task: false, named_by_task: false, notes }
+}
+
+fn absolute(path: &str) -> String {
+    format!("/{}", path.trim_matches('/'))
+}
+
+fn is_known(spec: &SchedulerSpec, name: &str) -> bool {
+    spec.tunable(name).is_some() || QUEUE_SETTINGS.iter().any(|it| it.name == name)
+}
+
+fn attach(spec: &SchedulerSpec) -> Attach {
+    let built = sched::build(spec.name, spec.kernel).expect("checked when it was parsed");
+    built.map_or_else(Attach::none, Attach::scheduler)
+}
+
+/// Writes the settings to a queue of the model's device, as a run will, and reads all of them.
+fn probe(
+    spec: &SchedulerSpec,
+    model: &Model,
+    settings: &[Setting],
+) -> Result<Vec<(&'static str, i64)>, Error> {
+    let facts = model.facts().clone();
+    let mut queue = RequestQueue::new(spec.kernel, facts, attach(spec), 1, EventLog::off());
+    for Setting { name, value, place } in settings {
+        queue.set(Instant::ZERO, name, *value).map_err(|error| match error {
+            TunableError::Unknown { .. } => unreachable!("{name} was checked"),
+            TunableError::OutOfRange { min, max, unit } => {
+                let problem =
+                    format!("{name}={value} of {} on {} is out of range", spec.name, model.name());
+                Error::bad(place.clone(), problem, format!("{min} to {max} {unit}"))
+            }
+        })?;
+    }
+    let about = sched::about_on(spec.name, spec.kernel).expect("checked when it was parsed");
+    let own = about.tunables.iter().map(|it| it.name);
+    let names = own.chain(QUEUE_SETTINGS.iter().map(|it| it.name));
+    Ok(names.filter_map(|name| queue.get(name).map(|value| (name, value))).collect())
+}

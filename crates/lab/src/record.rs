@@ -1,0 +1,238 @@
+//! Writes the stream of events as blktrace writes it: version 7, one file per core.
+//!
+//! Each result gets a folder with files `sda.blktrace.N` that `blkparse -i sda` reads. Process
+//! numbers are those of tasks in the simulated machine; interrupts are process 0, as on Linux.
+//! What blktrace has no record for (a scheduler's choice, a withheld dispatch, system calls) is
+//! left out.
+
+use crate::error::Error;
+use crate::plan::{Plan, Row};
+use block::{Action, Event, Flags, Op, Version};
+use sim::{Observer, Who};
+use std::path::{Path, PathBuf};
+use trace::blktrace::{self, Categories, DevT, Payload, Record, Wallclock};
+
+/// The simulated disk: the first SCSI disk. // assumed: any number would do
+const DEVICE: DevT = DevT::new(8, 0);
+/// What its files are called.
+const NAME: &str = "sda";
+
+/// An observer that writes a recording.
+pub struct Recorder {
+    files: Option<blktrace::Recorder>,
+    /// The first thing that went wrong.
+    failure: Option<trace::Error>,
+    cores: u16,
+    /// Joined requests are recorded as merges (5.11 and later).
+    records_joins: bool,
+    unfinished: PathBuf,
+    folder: PathBuf,
+}
+
+/// The folder of a result, below the folder of all recordings.
+pub fn folder_name(row: &Row, seed: u64) -> String {
+    let axes: Vec<String> =
+        row.axes.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let parts = [vec![row.spec.label()], axes, vec![format!("seed{seed}")]].concat();
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.@=+".contains(c) { c } else { '_' };
+    parts.join("-").chars().map(safe).collect()
+}
+
+/// Refuses to overwrite recordings.
+pub fn check_folders(plan: &Plan, parent: &Path) -> Result<(), Error> {
+    for row in &plan.rows {
+        for seed in &plan.experiment.seeds {
+            let folder = parent.join(folder_name(row, *seed));
+            if folder.exists() {
+                let place = format!("--record {}", parent.display());
+                let problem = format!("{} exists", folder.display());
+                return Err(Error::bad(place, problem, "a folder without these recordings"));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Recorder {
+    /// Begins a recording that will be at `folder` when it is finished.
+    pub fn create(folder: &Path, row: &Row) -> Result<Recorder, Error> {
+        let mut name = folder.file_name().unwrap_or_default().to_owned();
+        name.push(".partial");
+        let unfinished = folder.with_file_name(name);
+        std::fs::create_dir_all(&unfinished)
+            .map_err(|cause| Error::unwritable(&unfinished, cause))?;
+        let cores = row.host.cores;
+        let base = unfinished.join(NAME);
+        let files =
+            blktrace::Recorder::create(&base, DEVICE, u32::from(cores), Wallclock::default())
+                .map_err(Error::Recording)?;
+        Ok(Recorder {
+            files: Some(files),
+            failure: None,
+            cores,
+            records_joins: row.spec.kernel.version >= Version::V6_12,
+            unfinished,
+            folder: folder.to_path_buf(),
+        })
+    }
+
+    /// Writes out what is held back and gives the folder its name.
+    pub fn finish(mut self) -> Result<(), Error> {
+        if let Some(failure) = self.failure.take() {
+            return Err(Error::Recording(failure));
+        }
+        let files = self.files.take().expect("a recording is finished once");
+        files.finish().map_err(Error::Recording)?;
+        std::fs::rename(&self.unfinished, &self.folder)
+            .map_err(|cause| Error::unwritable(&self.folder, cause))
+    }
+
+    fn pid(&self, context: u32) -> u32 {
+        if context < u32::from(self.cores) { 0 } else { context }
+    }
+
+    fn record_of(&self, event: &Event) -> Option<Record> {
+        let (action, payload) = translate(&event.action, self.records_joins)?;
+        let base = match &event.action {
+            Action::Message { text, .. } => Record::message(event.at, text),
+            _ => Record { payload, ..Record::event(action, event.at) },
+        };
+        let is_about_data = !matches!(
+            event.action,
+            Action::Message { .. }
+                | Action::Plug
+                | Action::Unplug { .. }
+                | Action::TimerUnplug { .. }
+        );
+        let categories = if is_about_data { categories(event) } else { Categories::NONE };
+        let bytes = if is_about_data { event.sectors.bytes().0 as u32 } else { 0 };
+        let cgroup = match &event.action {
+            Action::Message { cgroup, .. } => cgroup.map(|cgroup| u64::from(cgroup.0) + 1),
+            _ => None,
+        };
+        let record = Record {
+            sector: event.sector,
+            bytes,
+            pid: self.pid(event.context.0),
+            device: DEVICE,
+            cpu: u32::from(event.cpu),
+            cgroup,
+            ..base
+        };
+        Some(record.with(categories))
+    }
+}
+
+impl Drop for Recorder {
+    /// A run that failed leaves nothing behind.
+    fn drop(&mut self) {
+        if self.files.is_some() {
+            // There is nobody left to tell that cleaning up failed as well.
+            let _ = std::fs::remove_dir_all(&self.unfinished);
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn meet(&mut self, who: &Who) {
+        let pid = self.pid(who.context.0);
+        if let Some(files) = self.files.as_mut().filter(|_| pid != 0) {
+            files.name_task(pid, &who.name);
+        }
+    }
+
+    fn see(&mut self, event: &Event) {
+        let Some(record) = self.record_of(event) else { return };
+        if let Some(files) = self.files.as_mut().filter(|_| self.failure.is_none()) {
+            self.failure = files.record(&record).err();
+        }
+    }
+}
+
+/// The record for an event, if blktrace has one.
+fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, Payload)> {
+    use blktrace::Action as To;
+    let plain = |action| Some((action, Payload::None));
+    match action {
+        Action::Queue => plain(To::Queue),
+        Action::Split { rest } => Some((To::Split, Payload::Split(*rest))),
+        Action::BackMerge => plain(To::BackMerge),
+        Action::FrontMerge => plain(To::FrontMerge),
+        Action::GetRequest => plain(To::GetRequest),
+        Action::Sleep => plain(To::SleepRequest),
+        Action::Plug => plain(To::Plug),
+        Action::Unplug { depth } => Some((To::Unplug, Payload::Unplug(u64::from(*depth)))),
+        Action::TimerUnplug { depth } => {
+            Some((To::UnplugTimer, Payload::Unplug(u64::from(*depth))))
+        }
+        Action::Insert => plain(To::Insert),
+        Action::Join { .. } => {
+            if records_joins {
+                plain(To::BackMerge)
+            } else {
+                None
+            }
+        }
+        Action::Issue => plain(To::Issue),
+        Action::Requeue => plain(To::Requeue),
+        Action::Complete { .. } => plain(To::Complete),
+        Action::Message { .. } => plain(To::NoteMessage),
+        Action::Dispatch(_)
+        | Action::Hold(_)
+        | Action::BioDone { .. }
+        | Action::SyscallEnter(_)
+        | Action::SyscallExit { .. }
+        | Action::SyscallUnfinished { .. } => None,
+    }
+}
+
+/// Direction and flags as the kernel states them; a pure flush carries the READ bit.
+fn categories(event: &Event) -> Categories {
+    let is_pure_flush = event.sectors.is_zero();
+    let mut all = match event.op {
+        _ if is_pure_flush => Categories::READ,
+        Op::Read => Categories::READ,
+        Op::Write => Categories::WRITE,
+        Op::Discard => Categories::WRITE | Categories::DISCARD,
+    };
+    let flags = [
+        (Flags::SYNC, Categories::SYNC),
+        (Flags::META, Categories::META),
+        (Flags::RAHEAD, Categories::AHEAD),
+        (Flags::PREFLUSH, Categories::FLUSH),
+        (Flags::FUA, Categories::FUA),
+    ];
+    for (flag, category) in flags {
+        if event.flags.intersects(flag) {
+            all = all | category;
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Instant, Sector, Sectors};
+
+    #[test]
+    fn a_pure_flush_carries_the_bit_of_a_read() {
+        let flush = Event {
+            op: Op::Write,
+            flags: Flags::PREFLUSH.with(Flags::SYNC),
+            ..Event::note(Action::Issue)
+        };
+        let expected = Categories::READ | Categories::FLUSH | Categories::SYNC;
+        assert_eq!(categories(&flush), expected);
+        let write = Event { sectors: Sectors(8), sector: Sector(1), ..flush };
+        assert!(categories(&write).contains(Categories::WRITE));
+    }
+
+    #[test]
+    fn what_blktrace_does_not_know_is_left_out() {
+        let issued = Instant::ZERO;
+        assert!(translate(&Action::BioDone { queued: issued, issued }, true).is_none());
+        let join = Action::Join { into: block::RequestId::from_bits(1 << 32) };
+        assert!(translate(&join, false).is_none() && translate(&join, true).is_some());
+    }
+}

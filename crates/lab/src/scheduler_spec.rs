@@ -1,0 +1,252 @@
+//! A scheduler as it is asked for: `NAME[@KERNEL][:TUNABLE=VALUE,…]`.
+//!
+//! A tunable is one of the scheduler's own or a setting of the queue. Ranges are checked against
+//! the tables of both; limits that depend on the device are checked when a run is planned.
+
+use crate::error::Error;
+use crate::nearest::nearest;
+use block::{KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
+
+/// What is compared when nobody says which schedulers.
+pub const DEFAULT: [&str; 2] = ["none", "mq-deadline"];
+/// The word for every scheduler there is.
+pub const ALL: &str = "all";
+const ACCEPTED: &str = "NAME[@KERNEL][:TUNABLE=VALUE,…], such as mq-deadline@6.18:fifo_batch=1";
+
+/// A scheduler on a kernel, with what differs from its defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulerSpec {
+    /// Its name in sysfs.
+    pub name: &'static str,
+    /// The kernel whose rules hold.
+    pub kernel: &'static Kernel,
+    /// Tunables and settings, in the order in which they are written.
+    pub tunables: Vec<(String, i64)>,
+}
+
+impl SchedulerSpec {
+    /// Understands one scheduler; `pinned` is the kernel when the text names none.
+    pub fn parse(
+        text: &str,
+        place: &str,
+        pinned: Option<&'static Kernel>,
+    ) -> Result<SchedulerSpec, Error> {
+        let (head, tunables) = match text.split_once(':') {
+            Some((head, tunables)) => (head, tunables),
+            None => (text, ""),
+        };
+        let (name, kernel) = match head.split_once('@') {
+            Some((name, kernel)) => (name, Some(parse_kernel(kernel, place)?)),
+            None => (head, pinned),
+        };
+        let name = known_name(name, place)?;
+        let default = sched::default_kernel(name).expect("a known scheduler has a kernel");
+        let kernel = kernel.unwrap_or(default);
+        if sched::about_on(name, kernel).is_none() {
+            let problem = format!("kernel {} does not have {name}", kernel.version);
+            let accepted = versions(sched::kernels(name));
+            return Err(Error::bad(place, problem, accepted));
+        }
+        let mut spec = SchedulerSpec { name, kernel, tunables: Vec::new() };
+        for assignment in tunables.split(',').filter(|part| !part.is_empty()) {
+            let (key, value) = parse_assignment(assignment, place)?;
+            spec.check(&key, value, place)?;
+            spec.tunables.push((key, value));
+        }
+        Ok(spec)
+    }
+
+    /// Understands a list, in which `all` stands for everything there is; without any, the default
+    /// list.
+    pub fn parse_list(
+        texts: &[(String, String)],
+        pinned: Option<&'static Kernel>,
+    ) -> Result<Vec<SchedulerSpec>, Error> {
+        let mut specs: Vec<SchedulerSpec> = Vec::new();
+        let mut add = |spec: SchedulerSpec| {
+            if !specs.contains(&spec) {
+                specs.push(spec);
+            }
+        };
+        for (text, place) in texts {
+            if text == ALL {
+                every(pinned).into_iter().for_each(&mut add);
+            } else {
+                add(SchedulerSpec::parse(text, place, pinned)?);
+            }
+        }
+        if texts.is_empty() {
+            default_list(pinned).into_iter().for_each(add);
+        }
+        Ok(specs)
+    }
+
+    /// The scheduler's own tunable of this name.
+    pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
+        let about = sched::about_on(self.name, self.kernel).expect("checked when it was parsed");
+        about.tunables.iter().find(|tunable| tunable.name == name)
+    }
+
+    /// Its name and tunables, without the kernel.
+    pub fn short(&self) -> String {
+        let tunables: Vec<String> =
+            self.tunables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        match tunables.is_empty() {
+            true => self.name.to_string(),
+            false => format!("{}:{}", self.name, tunables.join(",")),
+        }
+    }
+
+    /// As it would be asked for, in full.
+    pub fn label(&self) -> String {
+        let short = self.short();
+        let rest = &short[self.name.len()..];
+        format!("{}@{}{rest}", self.name, self.kernel.version)
+    }
+
+    /// Whether the scheduler, or the queue, has a setting of this name that takes this value.
+    pub fn check(&self, name: &str, value: i64, place: &str) -> Result<(), Error> {
+        let own = self.tunable(name).map(|it| (it.min, it.max, it.unit));
+        let queue = QUEUE_SETTINGS.iter().find(|it| it.name == name);
+        let Some((min, max, unit)) = own.or(queue.map(|it| (it.min, it.max, it.unit))) else {
+            return Err(self.unknown_setting(name, place));
+        };
+        if (min..=max).contains(&value) {
+            return Ok(());
+        }
+        let problem = format!("{name}={value} of {} is out of range", self.name);
+        Err(Error::bad(place, problem, format!("{min} to {max} {unit}")))
+    }
+
+    fn unknown_setting(&self, name: &str, place: &str) -> Error {
+        let about = sched::about_on(self.name, self.kernel).expect("checked when it was parsed");
+        let own = about.tunables.iter().map(|it| (it.name, it.unit));
+        let all: Vec<(&str, &str)> =
+            own.chain(QUEUE_SETTINGS.iter().map(|it| (it.name, it.unit))).collect();
+        let hint = nearest(name, all.iter().map(|it| it.0));
+        let problem = format!("{} on {} has no \"{name}\"{hint}", self.name, self.kernel.version);
+        let accepted: Vec<String> =
+            all.iter().map(|(name, unit)| format!("{name} ({unit})")).collect();
+        Error::bad(place, problem, accepted.join(", "))
+    }
+}
+
+/// The kernel of a version.
+pub fn parse_kernel(version: &str, place: &str) -> Result<&'static Kernel, Error> {
+    Kernel::named(version).ok_or_else(|| {
+        let known: Vec<String> = KERNELS.iter().map(|it| it.version.to_string()).collect();
+        let hint = nearest(version, known.iter().map(String::as_str));
+        Error::bad(place, format!("unknown kernel \"{version}\"{hint}"), known.join(", "))
+    })
+}
+
+/// `NAME=VALUE` of a whole number.
+pub fn parse_assignment(text: &str, place: &str) -> Result<(String, i64), Error> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err(Error::bad(place, format!("\"{text}\" has no value"), "NAME=VALUE"));
+    };
+    match value.parse() {
+        Ok(number) => Ok((name.to_string(), number)),
+        Err(_) => {
+            let problem = format!("{name}: \"{value}\" is no whole number");
+            Err(Error::bad(place, problem, "a whole number, as in sysfs"))
+        }
+    }
+}
+
+/// The versions of kernels, for messages.
+pub fn versions<'k>(kernels: impl Iterator<Item = &'k Kernel>) -> String {
+    kernels.map(|kernel| kernel.version.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn known_name(name: &str, place: &str) -> Result<&'static str, Error> {
+    sched::names().find(|known| *known == name).ok_or_else(|| {
+        let names: Vec<&str> = sched::names().collect();
+        let problem = format!("unknown scheduler \"{name}\"{}", nearest(name, sched::names()));
+        match name.is_empty() {
+            true => Error::bad(place, "no scheduler is named", ACCEPTED),
+            false => Error::bad(place, problem, format!("{}, {ALL}", names.join(", "))),
+        }
+    })
+}
+
+/// Every scheduler: of the pinned kernel, or each on the kernel it runs on by default.
+fn every(pinned: Option<&'static Kernel>) -> Vec<SchedulerSpec> {
+    let on = |name: &'static str| {
+        let kernel = pinned.or_else(|| sched::default_kernel(name))?;
+        sched::about_on(name, kernel)?;
+        Some(SchedulerSpec { name, kernel, tunables: Vec::new() })
+    };
+    sched::names().filter_map(on).collect()
+}
+
+/// The default list, or what a pinned kernel has instead of it.
+fn default_list(pinned: Option<&'static Kernel>) -> Vec<SchedulerSpec> {
+    let every = every(pinned);
+    let usual: Vec<SchedulerSpec> =
+        every.iter().filter(|spec| DEFAULT.contains(&spec.name)).cloned().collect();
+    if usual.is_empty() { every } else { usual }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<SchedulerSpec, Error> {
+        SchedulerSpec::parse(text, "-s", None)
+    }
+
+    fn refusal(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_scheduler_names_kernel_and_tunables() {
+        let spec = parse("mq-deadline@5.2:fifo_batch=1,nr_requests=64").unwrap();
+        assert_eq!((spec.name, spec.kernel.version.to_string().as_str()), ("mq-deadline", "5.2"));
+        assert_eq!(spec.tunables, [("fifo_batch".into(), 1), ("nr_requests".into(), 64)]);
+        assert_eq!(spec.label(), "mq-deadline@5.2:fifo_batch=1,nr_requests=64");
+        assert_eq!(spec.short(), "mq-deadline:fifo_batch=1,nr_requests=64");
+        assert_eq!(parse("deadline").unwrap().label(), "deadline@4.19");
+    }
+
+    #[test]
+    fn a_pinned_kernel_holds_unless_another_is_named() {
+        let pinned = Kernel::named("5.1");
+        let label = |text| SchedulerSpec::parse(text, "-s", pinned).unwrap().label();
+        assert_eq!(label("none"), "none@5.1");
+        assert_eq!(label("none@6.18"), "none@6.18");
+    }
+
+    #[test]
+    fn what_there_is_not_is_refused_with_what_is_near() {
+        assert_eq!(
+            refusal("deadlin"),
+            "-s: unknown scheduler \"deadlin\"; nearest: \"deadline\"; accepted: noop, deadline, \
+             none, mq-deadline, all"
+        );
+        assert!(refusal("noop@6.18").contains("kernel 6.18 does not have noop; accepted: 2.6.28"));
+        assert!(refusal("none@6.81").contains("unknown kernel \"6.81\"; nearest: \"6.18\""));
+        assert!(refusal("mq-deadline:fifo_bacth=1").contains("nearest: \"fifo_batch\""));
+        assert_eq!(
+            refusal("mq-deadline:front_merges=2"),
+            "-s: front_merges=2 of mq-deadline is out of range; accepted: 0 to 1 bool"
+        );
+        assert!(refusal("mq-deadline:fifo_batch=x").contains("no whole number"));
+        assert!(refusal("mq-deadline:fifo_batch").contains("has no value"));
+        assert!(refusal("").contains("no scheduler is named"));
+    }
+
+    #[test]
+    fn the_default_list_fits_a_pinned_kernel() {
+        let labels = |texts: &[&str], pinned: Option<&str>| -> Vec<String> {
+            let texts: Vec<_> = texts.iter().map(|it| (it.to_string(), "-s".to_string())).collect();
+            let specs = SchedulerSpec::parse_list(&texts, pinned.and_then(Kernel::named));
+            specs.unwrap().iter().map(SchedulerSpec::label).collect()
+        };
+        assert_eq!(labels(&[], None), ["none@6.18", "mq-deadline@6.18"]);
+        assert_eq!(labels(&[], Some("2.6.28")), ["noop@2.6.28", "deadline@2.6.28"]);
+        assert_eq!(labels(&["all", "none"], None).len(), sched::names().count());
+        assert_eq!(labels(&["all"], Some("6.12")), ["none@6.12", "mq-deadline@6.12"]);
+    }
+}

@@ -24,7 +24,7 @@ const TASKS: u8 = 6;
 /// One thing that happens.
 #[derive(Clone, Debug)]
 enum Event {
-    Submit { task: u8, op: u8, slot: u8, length: u8, priority: u8, flags: u8 },
+    Submit { task: u8, op: u8, slot: u8, length: u8, priority: u8, flags: u8, near: u8 },
     Plug(u8),
     Unplug(u8),
     Blocks(u8),
@@ -60,7 +60,7 @@ fn settings() -> impl Strategy<Value = Setting> {
     let all: Vec<_> = everywhere().collect();
     let transports =
         [Transport::Scsi, Transport::Sata, Transport::Nvme, Transport::Virtio].to_vec();
-    let table = (1u32..6, 1u32..3, prop::sample::select(transports), any::<[bool; 2]>(), 0u32..3)
+    let table = (1u32..5, 1u32..3, prop::sample::select(transports), any::<[bool; 2]>(), 0u32..3)
         .prop_map(|(depth, hctxs, transport, [cache, fua], limit)| Table {
             depth,
             hctxs,
@@ -79,29 +79,30 @@ fn settings() -> impl Strategy<Value = Setting> {
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let task = || 0..TASKS;
-    let submit = (task(), 0u8..20, 0u8..48, 1u8..5, 0u8..8, any::<u8>()).prop_map(
-        |(task, op, slot, length, priority, flags)| Event::Submit {
+    let submit = (task(), 0u8..20, 0u8..48, 1u8..5, 0u8..8, any::<u8>(), 0u8..6).prop_map(
+        |(task, op, slot, length, priority, flags, near)| Event::Submit {
             task,
             op,
             slot,
             length,
             priority,
             flags,
+            near,
         },
     );
     // Mostly short steps; sometimes past deadlines, sometimes past the ageing time.
     let advance = prop_oneof![8 => 1u32..3_000, 1 => 1u32..700_000, 1 => 1u32..12_000_000];
     let event = prop_oneof![
-        30 => submit,
+        40 => submit,
         3 => task().prop_map(Event::Plug),
         4 => task().prop_map(Event::Unplug),
         1 => task().prop_map(Event::Blocks),
-        20 => any::<prop::sample::Index>().prop_map(Event::Complete),
+        15 => any::<prop::sample::Index>().prop_map(Event::Complete),
         2 => any::<prop::sample::Index>().prop_map(Event::Requeue),
         6 => advance.prop_map(Event::Advance),
         2 => (any::<prop::sample::Index>(), -2i64..40).prop_map(|(at, value)| Event::Tune(at, value)),
-        1 => (4u32..40).prop_map(Event::Requests),
-        1 => (0u8..3).prop_map(Event::Merges),
+        1 => (4u32..64).prop_map(Event::Requests),
+        1 => prop::sample::select(vec![0u8, 0, 0, 1, 2]).prop_map(Event::Merges),
         1 => Just(Event::Switch),
     ];
     prop::collection::vec(event, 1..250)
@@ -146,7 +147,10 @@ impl Run {
         let notes = SharedNotes::default();
         let depth = 2 * setting.table.depth.min(128);
         let scheduler = build(setting.name, setting.kernel, depth, &notes);
-        let harness = Harness::new(setting.kernel, setting.table, scheduler);
+        let mut harness = Harness::new(setting.kernel, setting.table, scheduler);
+        if setting.name != "none" {
+            harness.set("nr_requests", 64).expect("within its range");
+        }
         Run {
             attached: setting.name,
             setting,
@@ -159,8 +163,9 @@ impl Run {
 
     fn happen(&mut self, event: &Event) {
         match event {
-            Event::Submit { task, op, slot, length, priority, flags } => {
-                let bio = self.bio(*task, *op, *slot, *length, *priority, *flags);
+            Event::Submit { task, op, slot, length, priority, flags, near } => {
+                let mut bio = self.bio(*task, *op, *slot, *length, *priority, *flags);
+                self.place_near(&mut bio, *slot, *near);
                 if !self.is_asleep(bio.origin.context) {
                     self.submitted.push((bio, self.harness.completed.len()));
                     self.harness.submit(bio);
@@ -225,6 +230,23 @@ impl Run {
                 cpu: cpu(task),
             },
             token: self.submitted.len() as u64,
+        }
+    }
+
+    /// A third of all bios continues or precedes an earlier one, so that there is something to merge.
+    fn place_near(&self, bio: &mut Bio, slot: u8, near: u8) {
+        let recent = usize::from(slot) % self.submitted.len().clamp(1, 12);
+        let Some((other, _)) = self.submitted.iter().rev().nth(recent) else { return };
+        let behind = other.end();
+        let before = other.sector.0.checked_sub(u64::from(bio.sectors.0)).map(Sector);
+        let sector = match near {
+            0 => Some(behind),
+            1 => before,
+            _ => None,
+        };
+        if let Some(sector) = sector.filter(|_| !bio.sectors.is_zero()) {
+            let flags = bio.flags.without(Flags::PREFLUSH.with(Flags::FUA));
+            *bio = Bio { sector, op: other.op, ioprio: other.ioprio, flags, ..*bio };
         }
     }
 

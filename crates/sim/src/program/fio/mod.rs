@@ -15,6 +15,9 @@
 //! | `mix`, `engine` | block size mixes and distributions; ioengines |
 //! | `job`, `build` | the resolved job; defaults and rules between options |
 //! | `parse`, `command_line` | sections to processes; a command line to the same |
+//! | `layout` | where files lie on the device, which range a job uses |
+//! | `random`, `pattern` | shaped random numbers; where the next request goes |
+//! | `fuzz` | random inputs for the parser |
 
 mod build;
 mod command_line;
@@ -24,9 +27,12 @@ mod error;
 mod expression;
 pub mod fuzz;
 mod job;
+pub mod layout;
 mod mix;
 mod options;
 mod parse;
+pub mod pattern;
+pub mod random;
 mod settings;
 mod source;
 mod value;

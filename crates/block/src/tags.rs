@@ -15,13 +15,16 @@ const WAIT_QUEUES: usize = 8;
 /// A map of tags.
 pub(crate) struct TagMap {
     depth: u32,
-    bits_per_word: u32,
+    /// A word has two to this power tags.
+    word_shift: u32,
     shallow: ShallowDepth,
-    words: Vec<u64>,
+    words: Vec<Word>,
     /// Where the search of each core starts: a tag number.
     hints: Vec<u32>,
     in_use: u32,
     waiters: [VecDeque<ContextId>; WAIT_QUEUES],
+    /// Contexts in all wait queues.
+    sleepers: usize,
     /// The queue the next sleeper joins, and the one the next wake-up serves.
     join_at: usize,
     wake_at: usize,
@@ -29,18 +32,27 @@ pub(crate) struct TagMap {
     freed_since_wake: u32,
 }
 
+/// A part of the map: a bit for each tag.
+struct Word {
+    used: u64,
+    /// The bits that stand for tags; fewer than the others have in the last word of some maps.
+    tags: u64,
+}
+
 impl TagMap {
     /// A map of `depth` free tags.
     pub fn new(depth: u32, cpus: u16, shallow: ShallowDepth) -> TagMap {
-        let bits_per_word = bits_per_word(depth);
+        let bits = bits_per_word(depth);
+        let word = |start| Word { used: 0, tags: low_bits(bits.min(depth - start)) };
         TagMap {
             depth,
-            bits_per_word,
+            word_shift: bits.trailing_zeros(),
             shallow,
-            words: vec![0; depth.div_ceil(bits_per_word) as usize],
+            words: (0..depth).step_by(bits as usize).map(word).collect(),
             hints: vec![0; usize::from(cpus)],
             in_use: 0,
             waiters: Default::default(),
+            sleepers: 0,
             join_at: 0,
             wake_at: 0,
             wake_batch: (depth / 8).clamp(1, 8),
@@ -69,48 +81,52 @@ impl TagMap {
         if self.is_exhausted() {
             return None;
         }
-        let count = self.words.len();
         let hint = self.hints[usize::from(cpu)];
-        let (first, bit) = ((hint / self.bits_per_word) as usize, hint % self.bits_per_word);
-        for step in 0..=count {
-            let word = (first + step) % count;
-            let usable = self.usable_mask(word, limit);
-            // The hint's word is visited twice: from the hint on, and at the end from its start.
-            let from = if step == 0 { u64::MAX << bit } else { u64::MAX };
-            let free = !self.words[word] & usable & from;
+        let (mut index, bit) = self.place(hint);
+        // The hint's word is visited twice: from the hint on, and at the end from its start.
+        let mut from = u64::MAX << bit;
+        for _ in 0..=self.words.len() {
+            let free = self.usable(index, limit) & !self.words[index].used & from;
             if free != 0 {
                 let bit = free.trailing_zeros();
-                self.words[word] |= 1 << bit;
+                self.words[index].used |= 1 << bit;
                 self.in_use += 1;
-                let tag = word as u32 * self.bits_per_word + bit;
+                let tag = ((index as u32) << self.word_shift) + bit;
                 self.hints[usize::from(cpu)] = if tag + 1 >= self.depth { 0 } else { tag + 1 };
                 return Some(tag);
             }
+            from = u64::MAX;
+            index = if index + 1 == self.words.len() { 0 } else { index + 1 };
         }
         None
     }
 
     /// Gives a tag back; those who may go on because of it are appended to `woken`.
     pub fn give(&mut self, tag: u32, woken: &mut Vec<ContextId>) {
-        let (word, bit) = ((tag / self.bits_per_word) as usize, tag % self.bits_per_word);
-        assert!(self.words[word] & 1 << bit != 0, "tag {tag} was free already");
-        self.words[word] &= !(1 << bit);
+        let (index, bit) = self.place(tag);
+        let word = &mut self.words[index];
+        assert!(word.used & 1 << bit != 0, "tag {tag} was free already");
+        word.used &= !(1 << bit);
         self.in_use -= 1;
         self.freed_since_wake += 1;
         if self.freed_since_wake >= self.wake_batch || self.in_use == 0 {
             self.freed_since_wake = 0;
-            self.wake(woken);
+            if self.sleepers > 0 {
+                self.wake(woken);
+            }
         }
     }
 
     /// The task sleeps until a tag is freed.
     pub fn sleep(&mut self, context: ContextId) {
+        self.sleepers += 1;
         self.waiters[self.join_at].push_back(context);
         self.join_at = (self.join_at + 1) % WAIT_QUEUES;
     }
 
     /// Takes out everybody who sleeps: the map is about to be replaced.
     pub fn take_waiters(&mut self, woken: &mut Vec<ContextId>) {
+        self.sleepers = 0;
         for queue in &mut self.waiters {
             woken.extend(queue.drain(..));
         }
@@ -124,20 +140,26 @@ impl TagMap {
             if !queue.is_empty() {
                 let batch = (self.wake_batch as usize).min(queue.len());
                 woken.extend(queue.drain(..batch));
+                self.sleepers -= batch;
                 return;
             }
         }
     }
 
-    /// The positions of word `word` that may be used under a limit.
-    fn usable_mask(&self, word: usize, limit: Option<u32>) -> u64 {
-        let start = word as u32 * self.bits_per_word;
-        let bits = self.bits_per_word.min(self.depth - start);
-        let usable = match limit {
-            Some(limit) if limit < self.depth => self.shallow_bits(word as u32, bits, limit),
-            _ => bits,
-        };
-        if usable >= 64 { u64::MAX } else { (1 << usable) - 1 }
+    /// In which word a tag is, and which of its bits it is.
+    fn place(&self, tag: u32) -> (usize, u32) {
+        ((tag >> self.word_shift) as usize, tag & ((1 << self.word_shift) - 1))
+    }
+
+    /// The bits of a word that may be used under a limit.
+    fn usable(&self, index: usize, limit: Option<u32>) -> u64 {
+        let tags = self.words[index].tags;
+        match limit {
+            Some(limit) if limit < self.depth => {
+                low_bits(self.shallow_bits(index as u32, tags.count_ones(), limit))
+            }
+            _ => tags,
+        }
     }
 
     fn shallow_bits(&self, word: u32, bits: u32, limit: u32) -> u32 {
@@ -151,6 +173,10 @@ impl TagMap {
             }
         }
     }
+}
+
+fn low_bits(count: u32) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }
 
 /// Bits per word of a map: 64, halved while there would be fewer than four words
@@ -183,7 +209,7 @@ mod tests {
         let allowed = |depth, limit| {
             let map = TagMap::new(depth, 1, ShallowDepth::WholeMap);
             let words = 0..map.words.len();
-            words.map(|word| map.usable_mask(word, Some(limit)).count_ones()).collect::<Vec<_>>()
+            words.map(|word| map.usable(word, Some(limit)).count_ones()).collect::<Vec<_>>()
         };
         // Addendum B.3 rule 2.
         assert_eq!(allowed(64, 1), [1, 0, 0, 0]);

@@ -6,7 +6,7 @@
 
 use super::context::Frame;
 use super::{Output, PlugFlush, RequestQueue, ShapeState, Work};
-use crate::bio::{BioId, ContextId, Flags};
+use crate::bio::{Bio, BioId, ContextId, Flags};
 use crate::event::Action;
 use crate::flush::{FlushSequence, data_flags};
 use crate::kernel::{FlushData, Plugging, TaskPlug};
@@ -39,21 +39,22 @@ impl RequestQueue {
             self.resumed(now, context);
         }
         let attempt = if woken { 0 } else { attempt };
-        match self.allowance(now, context, id) {
-            Some(allowance) => self.build_request(now, context, id, allowance),
+        let bio = self.core.bios[id].bio;
+        match self.allowance(now, context, &bio) {
+            Some(allowance) => self.build_request(now, context, id, &bio, allowance),
             None => self.wait_for_request(now, context, id, attempt),
         }
         Work::Allocate
     }
 
     /// Asks the shape whether one more request may be allocated.
-    fn allowance(&mut self, now: Instant, context: ContextId, id: BioId) -> Option<Allowance> {
+    fn allowance(&mut self, now: Instant, context: ContextId, bio: &Bio) -> Option<Allowance> {
         if self.core.change.is_some() {
             return None;
         }
         match &self.shape {
-            ShapeState::Single(_) => self.single_allowance(now, context, id),
-            ShapeState::Multi(_) => self.multi_allowance(now, context, id),
+            ShapeState::Single(_) => self.single_allowance(now, context, bio),
+            ShapeState::Multi(_) => self.multi_allowance(now, context, bio),
         }
     }
 
@@ -90,9 +91,15 @@ impl RequestQueue {
         }
     }
 
-    fn build_request(&mut self, now: Instant, context: ContextId, id: BioId, with: Allowance) {
+    fn build_request(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        id: BioId,
+        bio: &Bio,
+        with: Allowance,
+    ) {
         let core = &mut self.core;
-        let bio = core.bios[id].bio;
         let facts = &core.limits.facts;
         let sequence = bio
             .needs_flush_machinery()
@@ -136,9 +143,10 @@ impl RequestQueue {
     /// Whether a new request goes to the task's plug. Flush requests of blk-mq do not wait
     /// (spec 9.8 rule 5).
     fn holds_back(&mut self, context: ContextId, rq: RequestId) -> bool {
-        let is_flush = self.core.requests[rq].flush.is_some();
-        let may_wait = matches!(self.shape, ShapeState::Single(_)) || !is_flush;
-        may_wait && self.task_plug().is_some() && self.core.context(context).plug.is_active()
+        if !self.core.context(context).plug.is_active() || self.task_plug().is_none() {
+            return false;
+        }
+        matches!(self.shape, ShapeState::Single(_)) || self.core.requests[rq].flush.is_none()
     }
 
     pub(super) fn plug_add_step(

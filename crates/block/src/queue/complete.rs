@@ -3,7 +3,7 @@
 
 use super::context::Frame;
 use super::{Output, RequestQueue, ShapeState, Work};
-use crate::bio::{BioId, ContextId, Flags, Op};
+use crate::bio::{BioId, BioRecord, ContextId, Flags, Op};
 use crate::command::Tag;
 use crate::event::{Action, Event};
 use crate::flush::{FlushMachine, FlushStep};
@@ -19,11 +19,13 @@ impl RequestQueue {
         self.push_run_after_completion(context);
         let rq = self.take_from_driver(tag);
         self.core.in_flight -= 1;
-        let issued = self.core.requests[rq].issued_at;
+        let request = &self.core.requests[rq];
+        let (issued, is_flush_command) = (request.issued_at, request.is_flush_command);
+        let has_sequence = request.flush.is_some();
         self.core.log_request(now, context, Action::Complete { issued }, rq);
-        if self.core.requests[rq].is_flush_command {
+        if is_flush_command {
             self.flush_command_done(now, context, rq);
-        } else if self.core.requests[rq].flush.is_some() {
+        } else if has_sequence {
             self.flush_data_done(now, context, rq);
         } else {
             self.tell_completed(now, context, rq);
@@ -83,28 +85,29 @@ impl RequestQueue {
     fn deliver_chain(&mut self, now: Instant, first: BioId, issued_at: Instant) {
         let mut next = Some(first);
         while let Some(id) = next {
-            let record = &mut self.core.bios[id];
+            let record = &self.core.bios[id];
             next = record.next;
-            record.issued_at = issued_at;
             match record.parent {
-                None => self.bio_done(now, id),
-                Some(whole) => {
-                    self.core.bios.remove(id);
-                    let record = &mut self.core.bios[whole];
-                    record.parts_left -= 1;
-                    record.issued_at = record.issued_at.max(issued_at);
-                    if record.parts_left == 0 {
-                        self.bio_done(now, whole);
-                    }
-                }
+                None => self.bio_done(now, id, issued_at),
+                Some(whole) => self.part_done(now, id, whole, issued_at),
             }
         }
     }
 
-    fn bio_done(&mut self, now: Instant, id: BioId) {
-        let record = self.core.bios.remove(id);
-        let bio = record.bio;
-        let (queued, issued) = (record.queued_at, record.issued_at);
+    /// A part of a split bio is done, and perhaps the whole.
+    fn part_done(&mut self, now: Instant, part: BioId, whole: BioId, issued_at: Instant) {
+        self.core.bios.remove(part);
+        let record = &mut self.core.bios[whole];
+        record.parts_left -= 1;
+        record.issued_at = record.issued_at.max(issued_at);
+        if record.parts_left == 0 {
+            let last_issued_at = record.issued_at;
+            self.bio_done(now, whole, last_issued_at);
+        }
+    }
+
+    fn bio_done(&mut self, now: Instant, id: BioId, issued: Instant) {
+        let BioRecord { bio, queued_at: queued, .. } = self.core.bios.remove(id);
         self.core.log.push(|| Event {
             at: now,
             action: Action::BioDone { queued, issued },

@@ -52,10 +52,12 @@ impl RequestQueue {
     /// Appends an arriving request to a queued one, and that perhaps to another (rule 5).
     fn absorb_at_insertion(&mut self, now: Instant, context: ContextId, rq: RequestId) -> bool {
         let nomerges = self.core.limits.nomerges;
-        if nomerges == 2 || !self.core.requests[rq].is_mergeable() {
+        let request = &self.core.requests[rq];
+        if nomerges == 2 || !request.is_mergeable() {
             return false;
         }
         if let Some(last) = self.core.merge.last_merge()
+            && self.core.requests[last].end() == request.sector
             && self.join(now, context, last, rq)
         {
             return true;
@@ -161,11 +163,8 @@ impl RequestQueue {
 
     /// Takes over what the scheduler let go during its last hook.
     pub(super) fn take_issued(&mut self, now: Instant, context: ContextId) {
-        if self.core.wishes.issued.is_empty() {
-            return;
-        }
-        let mut issued = core::mem::take(&mut self.core.wishes.issued);
-        for (rq, placement, reason) in issued.drain(..) {
+        for index in 0..self.core.wishes.issued.len() {
+            let (rq, placement, reason) = self.core.wishes.issued[index];
             self.core.guard.issue(&mut self.core.requests[rq]);
             self.core.merge.remove(rq);
             self.core.log_request(now, context, Action::Dispatch(reason), rq);
@@ -174,7 +173,7 @@ impl RequestQueue {
                 ShapeState::Multi(_) => self.core.context(context).collected.push_back(rq),
             }
         }
-        self.core.wishes.issued = issued;
+        self.core.wishes.issued.clear();
     }
 
     /// A request is gone: the scheduler forgets it, and what it occupied is given back.

@@ -315,27 +315,12 @@ impl RequestQueue {
 
     /// Does the next atomic piece of what a context has to do.
     pub fn step(&mut self, now: Instant, context: ContextId) -> Step {
-        self.core.recorder.push(|| Input::Step(now, context));
-        let Some(state) = self.core.contexts.get_mut(context.0 as usize) else { return Step::Idle };
-        let Some(frame) = state.stack.pop() else { return Step::Idle };
-        if state.is_asleep() && matches!(frame, Frame::Allocate { .. }) {
-            state.stack.push(frame);
-            return Step::Asleep;
-        }
-        let work = self.do_frame(now, context, frame);
-        self.after_step(now);
-        Step::Did(work)
+        self.work(now, context, 1)
     }
 
     /// Does everything that a context has to do; false when it went to sleep on the way.
     pub fn finish(&mut self, now: Instant, context: ContextId) -> bool {
-        loop {
-            match self.step(now, context) {
-                Step::Did(_) => {}
-                Step::Asleep => return false,
-                Step::Idle => return true,
-            }
-        }
+        self.work(now, context, u32::MAX) != Step::Asleep
     }
 
     /// The next thing the queue wants done.
@@ -404,6 +389,26 @@ impl RequestQueue {
         assert!(self.core.requests.is_empty(), "requests are left: {}", self.core.requests.len());
         assert!(self.core.bios.is_empty(), "bios are left: {}", self.core.bios.len());
         self.core.guard.assert_balanced();
+    }
+
+    /// Does at most so many pieces of what a context has to do; what came of the last one.
+    fn work(&mut self, now: Instant, context: ContextId, mut pieces: u32) -> Step {
+        loop {
+            let state = self.core.contexts.get_mut(context.0 as usize);
+            let Some(state) = state else { return Step::Idle };
+            let Some(frame) = state.stack.pop() else { return Step::Idle };
+            if state.is_asleep() && matches!(frame, Frame::Allocate { .. }) {
+                state.stack.push(frame);
+                return Step::Asleep;
+            }
+            self.core.recorder.push(|| Input::Step(now, context));
+            let work = self.do_frame(now, context, frame);
+            self.after_step(now);
+            pieces -= 1;
+            if pieces == 0 {
+                return Step::Did(work);
+            }
+        }
     }
 
     fn do_frame(&mut self, now: Instant, context: ContextId, frame: Frame) -> Work {
@@ -538,12 +543,18 @@ impl ShapeState {
 
 impl Core {
     /// The state of a context, made when it is first named.
+    #[inline]
     fn context(&mut self, id: ContextId) -> &mut Context {
         let index = id.0 as usize;
         if index >= self.contexts.len() {
-            self.contexts.resize_with(index + 1, Context::default);
+            self.make_contexts(index + 1);
         }
         &mut self.contexts[index]
+    }
+
+    #[cold]
+    fn make_contexts(&mut self, count: usize) {
+        self.contexts.resize_with(count, Context::default);
     }
 
     /// The core a context runs on.

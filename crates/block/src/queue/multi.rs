@@ -9,7 +9,7 @@
 use super::allocate::Allowance;
 use super::context::{Context, Frame};
 use super::{Core, Output, PlugFlush, RequestQueue, ShapeState, Work};
-use crate::bio::{Bio, BioId, ContextId};
+use crate::bio::{Bio, ContextId};
 use crate::command::{Tag, Transport};
 use crate::event::Action;
 use crate::flush::FlushMachine;
@@ -18,8 +18,9 @@ use crate::limits::Limits;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{Dispatched, HctxId};
 use crate::tags::TagMap;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use base::{Arena, Instant, Links, List};
+use base::{Arena, Instant};
 
 /// A run of one hardware queue, as far as it has come.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ struct Hctx {
     /// Without a scheduler there are none: driver tags are allocated directly.
     scheduler_tags: Option<TagMap>,
     in_driver: Vec<Option<RequestId>>,
-    residual: List<Request>,
+    residual: VecDeque<RequestId>,
     /// Run it when a command completes.
     restart: bool,
     /// A worker was asked to run it.
@@ -74,8 +75,7 @@ pub(super) struct Multi {
     rules: MultiQueue,
     hctxs: Vec<Hctx>,
     /// One per core; used without a scheduler.
-    software: Vec<List<Request>>,
-    links: Links<Request>,
+    software: Vec<VecDeque<RequestId>>,
     depth: u32,
     has_budget: bool,
     /// Commands with the device.
@@ -96,7 +96,7 @@ impl Multi {
             scheduler_tags: has_scheduler
                 .then(|| TagMap::new(limits.nr_requests, cpus, rules.shallow)),
             in_driver: alloc::vec![None; depth as usize],
-            residual: List::new(),
+            residual: VecDeque::new(),
             restart: false,
             wanted: false,
             dispatch_busy: 0,
@@ -106,8 +106,7 @@ impl Multi {
         Multi {
             rules,
             hctxs: (0..limits.facts.hardware_queues.max(1)).map(hctx).collect(),
-            software: (0..cpus).map(|_| List::new()).collect(),
-            links: Links::new(),
+            software: alloc::vec![VecDeque::new(); usize::from(cpus)],
             depth,
             has_budget: matches!(limits.facts.transport, Transport::Sata | Transport::Scsi),
             with_device: 0,
@@ -134,7 +133,7 @@ impl Multi {
 
     /// The submitting core's software queue, newest request first.
     pub fn software_queue_from_newest(&self, cpu: u16) -> impl Iterator<Item = RequestId> + '_ {
-        self.software[usize::from(cpu)].iter_rev(&self.links)
+        self.software[usize::from(cpu)].iter().rev().copied()
     }
 
     /// Takes out everybody who sleeps for a tag.
@@ -182,13 +181,13 @@ impl Multi {
     /// A request goes to the head of the residual list.
     pub fn place_front(&mut self, requests: &Arena<Request>, rq: RequestId) {
         let hctx = &mut self.hctxs[usize::from(requests[rq].hctx)];
-        hctx.residual.push_front(&mut self.links, rq);
+        hctx.residual.push_front(rq);
     }
 
     /// A request goes to the tail of the residual list.
     pub fn append(&mut self, requests: &Arena<Request>, rq: RequestId) {
         let hctx = &mut self.hctxs[usize::from(requests[rq].hctx)];
-        hctx.residual.push_back(&mut self.links, rq);
+        hctx.residual.push_back(rq);
     }
 
     /// A flush command goes to the tail of the residual list. Without a scheduler it borrows the
@@ -206,7 +205,8 @@ impl Multi {
             tags.give(tag, &mut core.woken);
         }
         if let Some(tag) = request.driver_tag {
-            hctx.driver_tags.give(tag.0 % self.depth, &mut core.woken);
+            let base = u32::from(request.hctx) * self.depth;
+            hctx.driver_tags.give(tag.0 - base, &mut core.woken);
         }
     }
 
@@ -233,9 +233,10 @@ impl Multi {
     /// everything back: the common case under a backlog, not worth the motions.
     fn cannot_issue_residual(&self, requests: &Arena<Request>, hctx: u16) -> bool {
         let state = &self.hctxs[usize::from(hctx)];
-        state.residual.head().is_some_and(|head| {
-            let owner = &self.hctxs[usize::from(requests[head].hctx)];
-            requests[head].driver_tag.is_none() && owner.driver_tags.is_exhausted()
+        state.residual.front().is_some_and(|head| {
+            let head = &requests[*head];
+            let owner = &self.hctxs[usize::from(head.hctx)];
+            head.driver_tag.is_none() && owner.driver_tags.is_exhausted()
         })
     }
 
@@ -255,9 +256,7 @@ impl Multi {
         let mine = |cpu: &usize| cpu % count == usize::from(hctx);
         if self.hctxs[usize::from(hctx)].dispatch_busy == 0 {
             for cpu in (0..self.software.len()).filter(mine) {
-                while let Some(rq) = self.software[cpu].pop_front(&mut self.links) {
-                    into.collected.push_back(rq);
-                }
+                into.collected.append(&mut self.software[cpu]);
             }
             return;
         }
@@ -268,7 +267,7 @@ impl Multi {
             .filter(mine)
             .find(|cpu| !self.software[*cpu].is_empty());
         if let Some(cpu) = found {
-            into.collected.extend(self.software[cpu].pop_front(&mut self.links));
+            into.collected.extend(self.software[cpu].pop_front());
             self.hctxs[usize::from(hctx)].next_software = (cpu + 1) % cpus;
         }
     }
@@ -291,11 +290,10 @@ impl RequestQueue {
         &mut self,
         now: Instant,
         context: ContextId,
-        id: BioId,
+        bio: &Bio,
     ) -> Option<Allowance> {
-        let bio = self.core.bios[id].bio;
         let limit =
-            self.with_scheduler(now, context, |scheduler, cx| scheduler.limit_depth(cx, &bio));
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.limit_depth(cx, bio));
         let multi = self.multi();
         let index = multi.hctx_of(bio.origin.cpu);
         let base = u32::from(index) * multi.depth;
@@ -389,8 +387,7 @@ impl RequestQueue {
         let request = &mut self.core.requests[rq];
         request.state = RequestState::Dispatched;
         let cpu = usize::from(request.origin.cpu);
-        let multi = self.multi();
-        multi.software[cpu].push_back(&mut multi.links, rq);
+        self.multi().software[cpu].push_back(rq);
     }
 
     /// Runs the hardware queue of a core in this context.
@@ -423,12 +420,11 @@ impl RequestQueue {
             multi.note_busy(run.hctx, true);
             return Work::Housekeeping;
         }
-        let Multi { hctxs, links, budget, .. } = multi;
-        let hctx = &mut hctxs[usize::from(run.hctx)];
+        let residual = &mut multi.hctxs[usize::from(run.hctx)].residual;
+        multi.budget += residual.len() as u32;
         let state = self.core.context(context);
-        while let Some(rq) = hctx.residual.pop_front(links) {
+        while let Some(rq) = residual.pop_front() {
             state.collected.push_back(rq);
-            *budget += 1;
         }
         if state.collected.is_empty() {
             return self.collect_step(now, context, RunMulti { phase: Phase::Collect, ..run });
@@ -517,19 +513,20 @@ impl RequestQueue {
     /// Gives the next collected request to the driver. One without a tag, and all behind it, go
     /// back to the residual list (spec 9.7 rule 5).
     fn issue_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
-        let Some(rq) = self.core.context(context).collected.pop_front() else {
+        let Some(&rq) = self.core.context(context).collected.front() else {
             return self.end_of_list(now, context, run);
         };
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
         let over_budget = multi.has_budget && multi.with_device >= multi.depth;
         if over_budget || !multi.get_driver_tag(&mut self.core, rq) {
             multi.hctxs[usize::from(run.hctx)].restart = true;
-            self.core.context(context).collected.push_front(rq);
             self.park(context, run);
             return Work::Issue;
         }
+        let state = self.core.context(context);
+        state.collected.pop_front();
+        state.stack.push(Frame::RunMulti(run));
         self.issue(now, context, rq);
-        self.core.context(context).stack.push(Frame::RunMulti(run));
         Work::Issue
     }
 
@@ -542,12 +539,11 @@ impl RequestQueue {
     /// What could not be issued waits in front of the residual list, in order.
     fn park(&mut self, context: ContextId, run: RunMulti) {
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        let Multi { hctxs, links, budget, .. } = multi;
-        let hctx = &mut hctxs[usize::from(run.hctx)];
+        let residual = &mut multi.hctxs[usize::from(run.hctx)].residual;
         let state = self.core.context(context);
+        multi.budget -= state.collected.len() as u32;
         while let Some(rq) = state.collected.pop_back() {
-            hctx.residual.push_front(links, rq);
-            *budget -= 1;
+            residual.push_front(rq);
         }
         multi.note_busy(run.hctx, true);
     }
@@ -559,9 +555,9 @@ impl RequestQueue {
         request.started = true;
         request.issued_at = now;
         let (hctx, tag) = (request.hctx, request.driver_tag.expect("an issued request has a tag"));
-        let slot = (tag.0 % self.multi().depth) as usize;
         let multi = self.multi();
         multi.with_device += 1;
+        let slot = (tag.0 - u32::from(hctx) * multi.depth) as usize;
         let occupant = multi.hctxs[usize::from(hctx)].in_driver[slot].replace(rq);
         assert!(occupant.is_none(), "tag {} is with the device already", tag.0);
         self.core.in_flight += 1;

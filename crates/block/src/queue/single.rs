@@ -4,7 +4,7 @@
 use super::allocate::Allowance;
 use super::context::Frame;
 use super::{Core, Output, RequestQueue, ShapeState, Work};
-use crate::bio::{Bio, BioId, ContextId, is_sync};
+use crate::bio::{Bio, ContextId, is_sync};
 use crate::command::{Tag, Transport};
 use crate::event::Action;
 use crate::flush::FlushMachine;
@@ -231,11 +231,10 @@ impl RequestQueue {
         &mut self,
         now: Instant,
         context: ContextId,
-        id: BioId,
+        bio: &Bio,
     ) -> Option<Allowance> {
-        let bio = self.core.bios[id].bio;
         let answer =
-            self.with_scheduler(now, context, |scheduler, cx| scheduler.may_queue(cx, &bio));
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.may_queue(cx, bio));
         let must = match answer.expect("the single queue has a scheduler") {
             MayQueue::No => return None,
             MayQueue::Must => true,
@@ -243,7 +242,7 @@ impl RequestQueue {
         };
         let limit = self.core.limits.nr_requests;
         let batching = self.use_batch(now, context);
-        match self.single().may_allocate(limit, &bio, must, batching) {
+        match self.single().may_allocate(limit, bio, must, batching) {
             Verdict::No => return None,
             Verdict::YesAndBatch => self.start_batch(now, context),
             Verdict::Yes => {}

@@ -3,12 +3,12 @@
 
 use super::context::Frame;
 use super::{RequestQueue, ShapeState, Work};
-use crate::bio::{BioId, BioRecord, ContextId, Flags, Op};
+use crate::bio::{Bio, BioId, BioRecord, ContextId, Flags, Op};
 use crate::event::Action;
 use crate::merge::may_merge_bio;
 use crate::request::RequestId;
 use crate::scheduler::Merge;
-use base::Instant;
+use base::{Instant, Sectors};
 
 /// Entries of a software queue that are examined for a merge (spec 9.3 rule 6).
 const SCANNED: usize = 8;
@@ -44,10 +44,10 @@ impl RequestQueue {
     /// with. The remainder is submitted after it (spec 9.1).
     fn enter(&mut self, now: Instant, context: ContextId, id: BioId) -> BioId {
         let record = &self.core.bios[id];
-        let (bio, is_whole, queued_at) = (record.bio, record.parent.is_none(), record.queued_at);
+        let is_whole = record.parent.is_none();
         let splits = self.core.kernel.splits_bios;
-        let most = self.core.limits.largest_at(bio.sector);
-        if bio.sectors <= most || bio.op == Op::Discard {
+        let most = self.core.limits.largest_at(record.bio.sector);
+        if record.bio.sectors <= most || record.bio.op == Op::Discard {
             if is_whole || !splits {
                 self.core.log_bio(now, Action::Queue, id, None);
             }
@@ -56,7 +56,14 @@ impl RequestQueue {
         if is_whole && splits {
             self.core.log_bio(now, Action::Queue, id, None);
         }
-        let whole = self.core.bios[id].parent.unwrap_or(id);
+        self.split(now, context, id, most)
+    }
+
+    /// Cuts off the first `most` sectors; the rest is submitted again.
+    fn split(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
+        let record = &self.core.bios[id];
+        let (bio, parent, queued_at) = (record.bio, record.parent, record.queued_at);
+        let splits = self.core.kernel.splits_bios;
         let (mut first, mut rest) = (bio, bio);
         first.sectors = most;
         if splits {
@@ -64,6 +71,7 @@ impl RequestQueue {
         }
         rest.sector = bio.sector + most;
         rest.sectors = bio.sectors - most;
+        let whole = parent.unwrap_or(id);
         let part = |bio| BioRecord {
             bio,
             queued_at,
@@ -72,7 +80,7 @@ impl RequestQueue {
             parent: Some(whole),
             parts_left: 1,
         };
-        let rest_id = if is_whole {
+        let rest_id = if parent.is_none() {
             self.core.bios[id].parts_left = 2;
             self.core.bios.insert(part(rest))
         } else {
@@ -89,23 +97,30 @@ impl RequestQueue {
 
     /// Tries every place a bio may be merged into, in the kernel's order.
     fn merge_bio(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
-        if !self.core.bios[id].bio.is_mergeable() || self.core.limits.nomerges == 2 {
+        let bio = self.core.bios[id].bio;
+        if !bio.is_mergeable() || self.core.limits.nomerges == 2 {
             return false;
         }
-        self.merge_into_plug(now, context, id)
-            || self.merge_into_scheduler(now, context, id)
-            || self.merge_into_software_queue(now, id)
+        self.merge_into_plug(now, context, id, &bio)
+            || if self.scheduler.is_some() {
+                self.merge_into_scheduler(now, context, id, &bio)
+            } else {
+                self.merge_into_software_queue(now, id, &bio)
+            }
     }
 
-    fn merge_into_plug(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
+    fn merge_into_plug(&mut self, now: Instant, context: ContextId, id: BioId, bio: &Bio) -> bool {
+        if self.core.context(context).plug.requests.is_empty() {
+            return false;
+        }
         let Some(rules) = self.task_plug() else { return false };
         let mut tried = 0;
         loop {
             let plug = &self.core.context(context).plug;
             let Some(rq) = plug.candidates(&rules).nth(tried) else { return false };
             tried += 1;
-            if let Some(merge) = self.adjacency(rq, id)
-                && self.fits(rq, id)
+            if let Some(merge) = self.adjacency(rq, bio)
+                && self.fits(rq, bio)
             {
                 self.absorb_bio(now, rq, id, merge);
                 return true;
@@ -114,19 +129,21 @@ impl RequestQueue {
     }
 
     /// The look-up of spec 9.3: one-hit cache, back merges by hash, the scheduler's front merge.
-    fn merge_into_scheduler(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
-        if self.scheduler.is_none() {
-            return false;
-        }
-        let bio = self.core.bios[id].bio;
-        self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, &bio));
+    fn merge_into_scheduler(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        id: BioId,
+        bio: &Bio,
+    ) -> bool {
+        self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, bio));
         self.settle(now, context);
-        let Some((rq, merge)) = self.find_merge(now, context, id) else { return false };
-        if !self.fits(rq, id) {
+        let Some((rq, merge)) = self.find_merge(now, context, bio) else { return false };
+        if !self.fits(rq, bio) {
             return false;
         }
         self.absorb_bio(now, rq, id, merge);
-        self.bio_merged(now, context, rq, &bio, merge);
+        self.bio_merged(now, context, rq, bio, merge);
         true
     }
 
@@ -134,28 +151,27 @@ impl RequestQueue {
         &mut self,
         now: Instant,
         context: ContextId,
-        id: BioId,
+        bio: &Bio,
     ) -> Option<(RequestId, Merge)> {
         if let Some(rq) = self.core.merge.last_merge()
-            && let Some(merge) = self.adjacency(rq, id)
-            && self.scheduler_allows(now, context, rq, id)
+            && let Some(merge) = self.adjacency(rq, bio)
+            && self.scheduler_allows(now, context, rq, bio)
         {
             return Some((rq, merge));
         }
         if self.core.limits.nomerges == 1 {
             return None;
         }
-        let bio = self.core.bios[id].bio;
         if let Some(rq) = self.core.merge.ending_at(&self.core.requests, bio.sector)
-            && may_merge_bio(self.core.kernel, &self.core.requests[rq], &bio)
-            && self.scheduler_allows(now, context, rq, id)
+            && may_merge_bio(self.core.kernel, &self.core.requests[rq], bio)
+            && self.scheduler_allows(now, context, rq, bio)
         {
             return Some((rq, Merge::Back));
         }
         let rq =
-            self.with_scheduler(now, context, |scheduler, cx| scheduler.front_merge(cx, &bio))??;
-        let allowed = self.adjacency(rq, id) == Some(Merge::Front)
-            && self.scheduler_allows(now, context, rq, id);
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.front_merge(cx, bio))??;
+        let allowed = self.adjacency(rq, bio) == Some(Merge::Front)
+            && self.scheduler_allows(now, context, rq, bio);
         allowed.then_some((rq, Merge::Front))
     }
 
@@ -164,28 +180,23 @@ impl RequestQueue {
         now: Instant,
         context: ContextId,
         rq: RequestId,
-        id: BioId,
+        bio: &Bio,
     ) -> bool {
-        let bio = self.core.bios[id].bio;
         let answer = self
-            .with_scheduler(now, context, |scheduler, cx| scheduler.allow_bio_merge(cx, rq, &bio));
+            .with_scheduler(now, context, |scheduler, cx| scheduler.allow_bio_merge(cx, rq, bio));
         answer == Some(true)
     }
 
     /// Without a scheduler: the last few requests of the submitting core's software queue; the
     /// first adjacent one decides (spec 1.2 rule 5).
-    fn merge_into_software_queue(&mut self, now: Instant, id: BioId) -> bool {
+    fn merge_into_software_queue(&mut self, now: Instant, id: BioId, bio: &Bio) -> bool {
         let ShapeState::Multi(multi) = &self.shape else { return false };
-        if self.scheduler.is_some() {
-            return false;
-        }
-        let cpu = self.core.bios[id].bio.origin.cpu;
         let adjacent = multi
-            .software_queue_from_newest(cpu)
+            .software_queue_from_newest(bio.origin.cpu)
             .take(SCANNED)
-            .find_map(|rq| Some((rq, self.adjacency(rq, id)?)));
+            .find_map(|rq| Some((rq, self.adjacency(rq, bio)?)));
         let Some((rq, merge)) = adjacent else { return false };
-        let fits = self.fits(rq, id);
+        let fits = self.fits(rq, bio);
         if fits {
             self.absorb_bio(now, rq, id, merge);
         }
@@ -194,8 +205,9 @@ impl RequestQueue {
 
     /// On which end of the request the bio could be merged; `None` when they are not adjacent or
     /// not of one kind.
-    fn adjacency(&self, rq: RequestId, id: BioId) -> Option<Merge> {
-        let (request, bio) = (&self.core.requests[rq], &self.core.bios[id].bio);
+    #[inline]
+    fn adjacency(&self, rq: RequestId, bio: &Bio) -> Option<Merge> {
+        let request = &self.core.requests[rq];
         let merge = if request.end() == bio.sector {
             Merge::Back
         } else if request.sector == bio.end() {
@@ -207,9 +219,8 @@ impl RequestQueue {
     }
 
     /// Whether the limits allow it; if not, the request is never merged into again (spec 9.1).
-    fn fits(&mut self, rq: RequestId, id: BioId) -> bool {
-        let (request, bio) = (&self.core.requests[rq], &self.core.bios[id].bio);
-        let limits = &self.core.limits;
+    fn fits(&mut self, rq: RequestId, bio: &Bio) -> bool {
+        let (request, limits) = (&self.core.requests[rq], &self.core.limits);
         let segments = request.segments + limits.segments(bio.sectors);
         let sector = request.sector.min(bio.sector);
         let fits = limits.allows(sector, request.sectors + bio.sectors, segments);

@@ -12,7 +12,7 @@ use crate::parameters::{Section, Table, spec};
 pub(crate) const SCHEMA: Section = Section {
     name: "jitter",
     required: true,
-    specs: &[spec("sigma", Real(0.0, 3.0, "ln")), spec("tail", Rows(3, "share, us, us"))],
+    specs: &[spec("sigma", Real(0.0, 2.0, "ln")), spec("tail", Rows(3, "share, us, us"))],
 };
 
 const STEPS: usize = 4096;

@@ -41,7 +41,7 @@ pub enum ModelError {
 pub(crate) fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> String {
     let best = among.map(|candidate| (edits(name, candidate), candidate)).min();
     match best {
-        Some((distance, candidate)) if distance <= name.len().max(3) / 2 => {
+        Some((distance, candidate)) if distance <= name.len().div_ceil(2) => {
             format!("; nearest: \"{candidate}\"")
         }
         _ => String::new(),

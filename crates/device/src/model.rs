@@ -42,7 +42,7 @@ const DISK: Section = Section {
     required: true,
     specs: &[
         spec("transport", Choice(&["sata", "scsi", "nvme", "virtio", "loop"])),
-        spec("capacity", Size(4096.0, 1e17)),
+        spec("capacity", Size(65_536.0, 1e14)),
         spec("rotational", Flag),
         spec("volatile_cache", Flag),
         spec("fua", Flag),
@@ -70,6 +70,13 @@ impl Model {
     /// The model in a file; tables it names lie beside it or are built in.
     pub fn load(path: &Path) -> Result<Model, ModelError> {
         Model::load_as(path, Role::Disk)
+    }
+
+    /// The model in `text`, called `name` in messages; what it names is built in.
+    pub fn from_text(name: &str, text: &str) -> Result<Model, ModelError> {
+        let model = |name: &str| Model::builtin_as(name, Role::Backing);
+        let beside = Beside { role: Role::Disk, table: &builtin_table, model: &model };
+        Model::parse(name, name, text, &beside)
     }
 
     fn builtin_as(name: &str, role: Role) -> Result<Model, ModelError> {
@@ -161,6 +168,26 @@ impl Model {
         }
     }
 
+    /// A rotational drive as its own type, for tests that look inside.
+    #[cfg(test)]
+    pub(crate) fn build_rotational(&self, seed: u64) -> rotational::Drive {
+        match &self.kind_parameters {
+            Kind::Rotational(parameters) => {
+                rotational::Drive::new(self.facts.clone(), parameters.clone(), seed)
+            }
+            _ => panic!("{} does not turn", self.name),
+        }
+    }
+
+    /// A flash drive as its own type, for tests that look inside.
+    #[cfg(test)]
+    pub(crate) fn build_flash(&self) -> flash::Drive {
+        match &self.kind_parameters {
+            Kind::Flash(parameters) => flash::Drive::new(self.facts.clone(), parameters.clone()),
+            _ => panic!("{} is not flash", self.name),
+        }
+    }
+
     fn parse(name: &str, file: &str, text: &str, beside: &Beside<'_>) -> Result<Model, ModelError> {
         let document = Document::parse(file, text)?;
         let Some(kind) = KINDS.into_iter().find(|kind| *kind == document.kind) else {
@@ -201,7 +228,7 @@ impl Model {
 fn load_backing(table: &Table, facts: &Facts, beside: &Beside<'_>) -> Result<Model, ModelError> {
     let parameter = "backing.model";
     let name = table.text(parameter);
-    let backing = (beside.model)(name)?;
+    let backing = table.named(parameter, (beside.model)(name))?;
     if backing.facts.capacity < facts.capacity {
         let problem = format!("{name} holds {} bytes", backing.facts.capacity.0);
         let accepted = format!("a model of at least {} bytes", facts.capacity.0);
@@ -262,12 +289,11 @@ fn read(path: &Path) -> Result<String, ModelError> {
 fn builtin_table(name: &str) -> Result<(String, String), ModelError> {
     match builtin::TABLES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Ok((format!("models/{name}"), text.to_string())),
-        None => Err(ModelError::Unreadable {
-            file: name.to_string(),
-            cause: std::io::Error::new(
-                std::io::ErrorKind::NotFound,
-                "neither beside the model file nor among the built-in tables",
-            ),
-        }),
+        None => {
+            let all: Vec<&str> = builtin::TABLES.iter().map(|(name, _)| *name).collect();
+            let hint = nearest(name, all.iter().copied());
+            let all = format!("a table beside the model file, or one of {}", all.join(", "));
+            Err(ModelError::Unknown { name: name.to_string(), hint, all })
+        }
     }
 }

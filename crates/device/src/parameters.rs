@@ -155,6 +155,20 @@ impl Table {
         }
     }
 
+    /// What was found under the name that this parameter holds; when nothing was, the error tells
+    /// the place of the parameter.
+    pub fn named<T>(&self, name: &str, found: Result<T, ModelError>) -> Result<T, ModelError> {
+        found.map_err(|error| match error {
+            ModelError::Unknown { name: unknown, hint, all } => {
+                self.refuse(name, format!("unknown name \"{unknown}\"{hint}"), &all)
+            }
+            ModelError::Unreadable { file, cause } => {
+                self.refuse(name, format!("{file} cannot be read"), &cause.to_string())
+            }
+            bad @ ModelError::Bad { .. } => bad,
+        })
+    }
+
     /// An error about a parameter whose value fits the schema but not the other values.
     pub fn refuse(&self, name: &str, problem: String, accepted: &str) -> ModelError {
         ModelError::Bad {
@@ -324,7 +338,12 @@ impl<'t> Document<'t> {
         let source = self.field_text(fields, full, "source", span)?.unwrap_or_default();
         let from = self.field_text(fields, full, "from", span)?.unwrap_or_default();
         if !SOURCES.contains(&source.as_str()) {
-            let problem = format!("{full}: source \"{source}\"");
+            let problem = match source.as_str() {
+                "" => format!("{full}: no source"),
+                _ => {
+                    format!("{full}: source \"{source}\"{}", nearest(&source, SOURCES.into_iter()))
+                }
+            };
             return Err(self.bad(span, problem, format!("sources: {}", SOURCES.join(", "))));
         }
         if from.is_empty() {

@@ -39,7 +39,7 @@ const HOST_CACHE: Section = Section {
     name: "host_cache",
     required: true,
     specs: &[
-        spec("size", Size(65_536.0, 1e11)),
+        spec("size", Size(65_536.0, 1.8e10)),
         spec("dirty_limit", Size(65_536.0, 1e11)),
         spec("drain_rate", Rate(1e5, 1e12)),
     ],

@@ -178,6 +178,12 @@ impl Buffer {
         self.first_epoch > epoch
     }
 
+    /// Bytes accepted and not yet in the flash.
+    #[cfg(test)]
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
     fn epoch(&self) -> u64 {
         self.first_epoch + self.unfinished.len() as u64 - 1
     }

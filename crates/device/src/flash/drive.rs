@@ -52,7 +52,8 @@ pub(crate) struct Drive {
     free_slots: Vec<u32>,
     read_streams: Streams,
     write_streams: Streams,
-    written: Vec<u64>,
+    /// Which pieces were ever written; `None`: all.
+    written: Option<Vec<u64>>,
     next_unit: usize,
 }
 
@@ -81,8 +82,7 @@ struct Write {
 
 impl Drive {
     pub fn new(facts: Facts, parameters: Arc<Parameters>) -> Drive {
-        let chunks = (facts.capacity.0 / 512).div_ceil(CHUNK_SECTORS) as usize;
-        let all = if parameters.prefilled { u64::MAX } else { 0 };
+        let written = (!parameters.prefilled).then(|| vec![0; map_words(&facts)]);
         Drive {
             facts,
             media: Media::new(parameters.media.clone()),
@@ -106,7 +106,7 @@ impl Drive {
             free_slots: Vec::new(),
             read_streams: Streams::default(),
             write_streams: Streams::default(),
-            written: vec![all; chunks.div_ceil(64)],
+            written,
             next_unit: 0,
         }
     }
@@ -130,13 +130,13 @@ impl Drive {
                 self.active += 1;
                 let ready = self.control(now, self.parameters.write_serial);
                 let scattered = self.write_streams.note(&command);
-                self.mark_written(&command, true);
+                self.note_written(&command);
                 let write = Write { tag: command.tag, bytes, scattered };
                 self.writes.push(ready + self.parameters.write_latency, write);
             }
             CommandOp::Discard => {
                 self.active += 1;
-                self.mark_written(&command, false);
+                self.note_discarded(&command);
                 let time = self.parameters.discard + time_of(bytes, self.parameters.discard_byte);
                 let done = self.control(now, time);
                 self.discards.push(done, command.tag);
@@ -175,13 +175,13 @@ impl Drive {
         for page in first_page..end_page {
             let from = first.max(page * page_size);
             let bytes = (end.min((page + 1) * page_size) - from) as u32;
-            let kinds = self.parameters.read.len() as u64;
             let units = self.parameters.media.units as u64;
-            let sense = self.parameters.read[(page / units % kinds) as usize];
+            let (row, unit) = (page / units, (page % units) as usize);
+            let sense = self.parameters.read[row as usize % self.parameters.read.len()];
             let whole = self.parameters.moves_whole_page;
             let moved = if whole { page_size as u32 } else { bytes };
             let read = PageRead { slot, bytes, moved, page, sense };
-            self.media.read(now, (page % units) as usize, read);
+            self.media.read(now, unit, read);
         }
     }
 
@@ -300,6 +300,12 @@ impl Drive {
         self.flush_waits_for_commands() && !(self.flushes.is_empty() && self.flushing.is_empty())
     }
 
+    /// Bytes accepted from the host and not yet in the flash.
+    #[cfg(test)]
+    pub(super) fn buffered(&self) -> u64 {
+        self.buffer.used()
+    }
+
     fn new_slot(&mut self, slot: Slot) -> u32 {
         match self.free_slots.pop() {
             Some(index) => {
@@ -314,21 +320,27 @@ impl Drive {
     }
 
     fn is_unwritten(&self, command: &Command) -> bool {
+        let Some(written) = &self.written else { return false };
         let first = command.sector.0 / CHUNK_SECTORS;
         let end = (command.sector + command.sectors).0.div_ceil(CHUNK_SECTORS);
-        !(first..end).any(|chunk| self.written[(chunk / 64) as usize] >> (chunk % 64) & 1 == 1)
+        !(first..end).any(|chunk| written[(chunk / 64) as usize] >> (chunk % 64) & 1 == 1)
     }
 
-    fn mark_written(&mut self, command: &Command, written: bool) {
-        let (first, end) = (command.sector.0, (command.sector + command.sectors).0);
-        // A discard forgets only whole pieces.
-        let chunks = match written {
-            true => first / CHUNK_SECTORS..end.div_ceil(CHUNK_SECTORS),
-            false => first.div_ceil(CHUNK_SECTORS)..end / CHUNK_SECTORS,
-        };
-        for chunk in chunks {
-            let (word, bit) = (&mut self.written[(chunk / 64) as usize], 1 << (chunk % 64));
-            *word = if written { *word | bit } else { *word & !bit };
+    fn note_written(&mut self, command: &Command) {
+        let Some(written) = &mut self.written else { return };
+        let end = (command.sector + command.sectors).0.div_ceil(CHUNK_SECTORS);
+        for chunk in command.sector.0 / CHUNK_SECTORS..end {
+            written[(chunk / 64) as usize] |= 1 << (chunk % 64);
+        }
+    }
+
+    /// Forgets the pieces that a discard covers as a whole.
+    fn note_discarded(&mut self, command: &Command) {
+        let words = map_words(&self.facts);
+        let written = self.written.get_or_insert_with(|| vec![u64::MAX; words]);
+        let end = (command.sector + command.sectors).0 / CHUNK_SECTORS;
+        for chunk in command.sector.0.div_ceil(CHUNK_SECTORS)..end {
+            written[(chunk / 64) as usize] &= !(1 << (chunk % 64));
         }
     }
 
@@ -406,6 +418,11 @@ impl Device for Drive {
             self.step(at, completed);
         }
     }
+}
+
+/// Words of the map of written pieces.
+fn map_words(facts: &Facts) -> usize {
+    (facts.capacity.0 / 512).div_ceil(CHUNK_SECTORS).div_ceil(64) as usize
 }
 
 /// The ends of the streams seen last.

@@ -7,6 +7,8 @@ mod buffer;
 mod drive;
 mod lane;
 mod media;
+#[cfg(test)]
+mod tests;
 
 use base::Duration;
 

@@ -41,6 +41,8 @@ struct Segment {
     place: Place,
     /// When the data written last has arrived from the host.
     ready: Instant,
+    /// Position in the order in which segments became dirty.
+    dirtied: u64,
     /// Being filled from, or written to, the platters now.
     busy: bool,
     /// Holds what was written, not what was read.
@@ -59,8 +61,8 @@ pub(crate) struct Cache {
     keeps_delivered: bool,
     max_dirty_segments: usize,
     max_dirty_sectors: u64,
-    /// Segments with dirty data, in the order in which they became dirty.
-    dirty: Vec<usize>,
+    /// First dirty sector and number of every segment with dirty data, in order of sector.
+    dirty: Vec<(u64, usize)>,
     dirty_sectors: u64,
     uses: u64,
 }
@@ -84,6 +86,7 @@ impl Cache {
             dirty: 0..0,
             place,
             ready: Instant::ZERO,
+            dirtied: 0,
             busy: false,
             written: false,
             used: 0,
@@ -109,7 +112,10 @@ impl Cache {
             let held = &self.ranges[*index];
             held.start <= range.start && range.end <= held.end
         };
-        self.read_pool.clone().find(inside).or_else(|| self.dirty.iter().copied().find(inside))
+        self.read_pool
+            .clone()
+            .find(inside)
+            .or_else(|| self.dirty_before(range.start).filter(inside))
     }
 
     /// A segment of the read pool at whose end, or inside which, the range begins.
@@ -204,12 +210,16 @@ impl Cache {
         segment.ready = ready;
         segment.written = true;
         let moved = segment.dirty.is_empty() || segment.dirty.start != dirty.start;
-        let before = segment.dirty.end - segment.dirty.start;
-        if before == 0 {
-            self.dirty.push(index);
+        let before = segment.dirty.clone();
+        self.dirty_sectors += dirty.end - dirty.start - (before.end - before.start);
+        segment.dirty = dirty.clone();
+        if before.is_empty() {
+            segment.dirtied = self.uses;
+            self.list(dirty.start, index);
+        } else if before.start != dirty.start {
+            self.unlist(before.start, index);
+            self.list(dirty.start, index);
         }
-        self.dirty_sectors += dirty.end - dirty.start - before;
-        segment.dirty = dirty;
         self.touch(index);
         self.supersede(index, &(range.start..range.start + sectors));
         Some(Absorbed { segment: index, sectors, moved })
@@ -225,11 +235,20 @@ impl Cache {
         self.segments[index].place = place;
     }
 
-    /// Segments with dirty data in the order in which they became dirty, with the place of their
-    /// first dirty sector; those that are being written are left out.
-    pub fn dirty_places(&self) -> impl Iterator<Item = (usize, &Place)> {
-        let idle = self.dirty.iter().filter(|index| !self.segments[**index].busy);
-        idle.map(|index| (*index, &self.segments[*index].place))
+    /// First dirty sector and number of every segment with dirty data, in order of sector.
+    pub fn dirty(&self) -> &[(u64, usize)] {
+        &self.dirty
+    }
+
+    /// The place of the first dirty sector of a segment, unless it is just being written.
+    pub fn idle_dirty_place(&self, index: usize) -> Option<&Place> {
+        let segment = &self.segments[index];
+        (!segment.busy).then_some(&segment.place)
+    }
+
+    /// How long ago a segment became dirty: smaller is older.
+    pub fn dirtied(&self, index: usize) -> u64 {
+        self.segments[index].dirtied
     }
 
     /// The dirty part of a segment, its place, and when its data has arrived.
@@ -242,10 +261,13 @@ impl Cache {
     /// up room until [`Cache::written`].
     pub fn begin_writing(&mut self, index: usize, sectors: u64) {
         let segment = &mut self.segments[index];
+        let first = segment.dirty.start;
         segment.busy = true;
         segment.dirty.start += sectors;
-        if segment.dirty.is_empty() {
-            self.dirty.retain(|other| *other != index);
+        let rest = segment.dirty.clone();
+        self.unlist(first, index);
+        if !rest.is_empty() {
+            self.list(rest.start, index);
         }
     }
 
@@ -271,10 +293,8 @@ impl Cache {
     /// A segment in which the range continues or overwrites data without leaving a gap between
     /// dirty parts, and in which it fits.
     fn joinable(&self, range: &Range<u64>, room: u64) -> Option<usize> {
-        let common = if self.empty.is_none() { self.read_pool.clone() } else { 0..0 };
-        let own = if self.empty.is_some() { &self.dirty[..] } else { &[] };
-        common.chain(own.iter().copied()).find(|&index| {
-            let (held, segment) = (&self.ranges[index], &self.segments[index]);
+        let joins = |index: &usize| {
+            let (held, segment) = (&self.ranges[*index], &self.segments[*index]);
             let apart = range.start < held.start || range.start > held.end;
             if !segment.written || held.start == held.end || apart {
                 return false;
@@ -289,7 +309,28 @@ impl Cache {
                 && end - start <= self.segment_sectors
                 && grows <= room
                 && !(clean && self.dirty.len() >= self.max_dirty_segments)
-        })
+        };
+        match self.empty {
+            None => self.read_pool.clone().find(joins),
+            Some(_) => self.dirty_before(range.start).filter(joins),
+        }
+    }
+
+    /// The segment with the last dirty part that begins at the sector or before it.
+    fn dirty_before(&self, sector: u64) -> Option<usize> {
+        let after = self.dirty.partition_point(|(start, _)| *start <= sector);
+        Some(self.dirty[after.checked_sub(1)?].1)
+    }
+
+    fn list(&mut self, start: u64, index: usize) {
+        let at = self.dirty.partition_point(|entry| *entry < (start, index));
+        self.dirty.insert(at, (start, index));
+    }
+
+    fn unlist(&mut self, start: u64, index: usize) {
+        let at = self.dirty.partition_point(|entry| *entry < (start, index));
+        assert_eq!(self.dirty.get(at), Some(&(start, index)), "dirty segments are listed");
+        self.dirty.remove(at);
     }
 
     /// What was read is out of date up to the end of a write into it, and so is dirty data that
@@ -302,16 +343,15 @@ impl Cache {
                 held.start = range.end.min(held.end);
             }
         }
-        let mut at = 0;
-        while at < self.dirty.len() {
-            let index = self.dirty[at];
+        let mut at = self.dirty.partition_point(|(start, _)| *start < range.start);
+        while let Some(&(start, index)) = self.dirty.get(at).filter(|(start, _)| *start < range.end)
+        {
             let segment = &mut self.segments[index];
-            let inside = range.start <= segment.dirty.start && segment.dirty.end <= range.end;
-            if index == by || !inside || segment.busy {
+            if index == by || segment.dirty.end > range.end || segment.busy {
                 at += 1;
                 continue;
             }
-            self.dirty_sectors -= segment.dirty.end - segment.dirty.start;
+            self.dirty_sectors -= segment.dirty.end - start;
             segment.dirty = 0..0;
             self.dirty.remove(at);
             self.release(index);

@@ -27,6 +27,8 @@ pub(crate) struct Drive {
     pub(super) parameters: Arc<Parameters>,
     pub(super) events: Agenda<Event>,
     pub(super) arm: Arm,
+    /// The sector after the one the arm was last sent to.
+    pub(super) arm_lba: u64,
     pub(super) job: Job,
     pub(super) job_end: Option<Ticket>,
     pub(super) stream: Stream,
@@ -47,6 +49,8 @@ pub(crate) struct Drive {
     timer: Option<Ticket>,
     pub(super) rng: Rng,
     completed: Vec<Tag>,
+    /// Scratch space: ages of dirty segments.
+    pub(super) ages: Vec<u64>,
 }
 
 /// What happens inside the drive at a later time.
@@ -83,7 +87,7 @@ pub(super) struct Flush {
 
 impl Drive {
     pub fn new(facts: Facts, parameters: Arc<Parameters>, seed: u64) -> Drive {
-        let depth = (facts.queue_depth * facts.hardware_queues) as usize;
+        let depth = (facts.queue_depth * facts.hardware_queues).min(1024) as usize;
         Drive {
             cache: Cache::new(&parameters.layout),
             queue: Queue::new(depth),
@@ -91,6 +95,8 @@ impl Drive {
             parameters,
             events: Agenda::new(),
             arm: Arm::default(),
+            arm_lba: 0,
+            ages: Vec::new(),
             job: Job::Idle,
             job_end: None,
             stream: Stream::default(),

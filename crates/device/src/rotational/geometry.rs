@@ -75,9 +75,12 @@ impl Geometry {
         let mut slipped = slips_by_zone(slips, zones.rows().len())?;
         let mut first_lba = 0;
         for (index, (line, row)) in zones.rows().iter().enumerate() {
-            let whole = row[..3].iter().all(|n| *n >= 0.0 && *n < 1e9 && libm::floor(*n) == *n);
-            if !whole || row[1] < 1.0 || row[2] < 1.0 || row[3..].iter().any(|n| *n < 0.0) {
-                let accepted = "cylinders and sectors per track are whole numbers from 1 up";
+            let whole = |n: &f64, most: f64| (0.0..=most).contains(n) && libm::floor(*n) == *n;
+            let counts = whole(&row[0], 1e7) && whole(&row[1], 1e7) && whole(&row[2], 1e5);
+            let rest = row[3..].iter().all(|n| (0.0..=1e6).contains(n));
+            if !counts || !rest || row[1] < 1.0 || row[2] < 1.0 {
+                let accepted = "up to 10000000 cylinders and 100000 sectors per track, \
+                                skews and spare sectors up to 1000000";
                 return Err(zones.refuse(*line, "an impossible zone", accepted));
             }
             let (first_cylinder, cylinders, per_track) = (row[0] as u64, row[1] as u64, row[2]);
@@ -205,7 +208,7 @@ fn slips_by_zone(table: Option<&NumberTable>, zones: usize) -> Result<Vec<Vec<u6
     for (line, row) in table.map_or(&[][..], |table| table.rows()) {
         let zone = row[0] as usize;
         let in_order = slips.get(zone).is_some_and(|list: &Vec<u64>| {
-            row[1] >= 0.0 && list.last().is_none_or(|last| *last <= row[1] as u64)
+            (0.0..1e12).contains(&row[1]) && list.last().is_none_or(|last| *last <= row[1] as u64)
         });
         if !in_order {
             let table = table.expect("a row comes from a table");

@@ -11,6 +11,8 @@ mod mechanics;
 mod queue;
 mod reading;
 mod seek;
+#[cfg(test)]
+mod tests;
 mod writing;
 
 use base::{Bytes, Duration};
@@ -137,6 +139,8 @@ pub(crate) const SCHEMA: [&Section; 12] = [
 pub(crate) struct Parameters {
     geometry: Geometry,
     mechanics: Mechanics,
+    /// Cylinders over which neighbouring sectors may be spread.
+    band_cylinders: u32,
     zero_latency_read: bool,
     zero_latency_write: bool,
     overhead: Overhead,
@@ -211,6 +215,10 @@ impl Parameters {
                 write_settle_track: table.time("mechanics.write_settle_track").as_nanos(),
             },
             geometry,
+            band_cylinders: match table.has("serpentine") {
+                true => table.whole("serpentine.tracks_per_head") as u32,
+                false => 0,
+            },
             zero_latency_read: table.flag("mechanics.zero_latency_read"),
             zero_latency_write: table.flag("mechanics.zero_latency_write"),
             overhead: Overhead::load(table),
@@ -282,7 +290,7 @@ fn load_geometry(
     file: &dyn Fn(&str) -> Result<(String, String), ModelError>,
 ) -> Result<Geometry, ModelError> {
     let read = |parameter: &str, columns: &[&str]| -> Result<NumberTable, ModelError> {
-        let (name, text) = file(table.text(parameter))?;
+        let (name, text) = table.named(parameter, file(table.text(parameter)))?;
         NumberTable::parse(&name, &text, columns)
     };
     let zones = read("geometry.zones", &geometry::ZONE_COLUMNS)?;
@@ -309,7 +317,8 @@ fn load_seek(
 ) -> Result<SeekCurve, ModelError> {
     match (table.has("seek_table"), table.has("seek_formula")) {
         (true, false) => {
-            let (name, text) = file(table.text("seek_table.table"))?;
+            let parameter = "seek_table.table";
+            let (name, text) = table.named(parameter, file(table.text(parameter)))?;
             let points = NumberTable::parse(&name, &text, &seek::SEEK_COLUMNS)?;
             SeekCurve::from_points(&points, cylinders)
         }

@@ -73,35 +73,17 @@ impl Queue {
             return Some(self.waiting.remove(0));
         }
         let window = self.waiting.len().min(order.window);
-        let candidates = self.waiting[..window].iter().enumerate();
-        let best = soonest(
-            now,
-            mechanics,
-            arm,
-            candidates.map(|(index, waiting)| (index, &waiting.place, is_write(waiting))),
-        );
-        Some(self.waiting.remove(best.expect("a window of one or more")))
-    }
-}
-
-/// The candidate that the head can reach soonest; the first of equals.
-pub(crate) fn soonest<'a>(
-    now: Instant,
-    mechanics: &Mechanics,
-    arm: Arm,
-    candidates: impl Iterator<Item = (usize, &'a Place, bool)>,
-) -> Option<usize> {
-    let mut best: Option<(u64, usize)> = None;
-    let phase = now.as_nanos() % mechanics.revolution;
-    for (index, place, write) in candidates {
-        let moving = mechanics.moving(arm, place, write);
-        if best.is_some_and(|(time, _)| moving >= time) {
-            continue;
+        let phase = now.as_nanos() % mechanics.revolution;
+        let (mut best, mut least) = (0, u64::MAX);
+        for (index, waiting) in self.waiting[..window].iter().enumerate() {
+            let moving = mechanics.moving(arm, &waiting.place, is_write(waiting));
+            if moving < least {
+                let time = moving + mechanics.wait(phase + moving, waiting.place.angle);
+                if time < least {
+                    (best, least) = (index, time);
+                }
+            }
         }
-        let time = moving + mechanics.wait(phase + moving, place.angle);
-        if best.is_none_or(|(least, _)| time < least) {
-            best = Some((time, index));
-        }
+        Some(self.waiting.remove(best))
     }
-    best.map(|(_, index)| index)
 }

@@ -13,6 +13,7 @@ use block::command::{Command, Tag};
 
 use super::Until;
 use super::drive::{Drive, Event, Job, range_of};
+use super::mechanics::Arm;
 use super::queue::Waiting;
 
 /// What is being read into which segment.
@@ -199,7 +200,8 @@ impl Drive {
             let start = mechanics.arrival(arrived, place.angle);
             Run { range, start, end: start + Duration::from_nanos(span), whole: false }
         };
-        (self.arm.cylinder, self.arm.head) = (place.cylinder, place.head);
+        self.arm = Arm { cylinder: place.cylinder, head: place.head };
+        self.arm_lba = end;
         self.stream.next = run.range.end;
         self.job_end = Some(self.events.schedule(run.end, Event::JobEnd));
         let mut joined = core::mem::take(&mut self.stream.joined);

@@ -7,9 +7,11 @@
 use base::{Duration, Instant};
 use block::command::Command;
 
+use super::Parameters;
 use super::drive::{Drive, Event, Job, range_of};
 use super::geometry::Place;
-use super::queue::{Waiting, soonest};
+use super::mechanics::Arm;
+use super::queue::Waiting;
 
 /// What the arm is writing.
 pub(super) enum Pass {
@@ -47,7 +49,11 @@ impl Drive {
             && (self.flush.is_some_and(|flush| flush.draining)
                 || !self.stalled.is_empty()
                 || self.cache.fullness() >= self.parameters.write_back.high_water)
-            && self.cache.dirty_places().next().is_some()
+            && self
+                .cache
+                .dirty()
+                .iter()
+                .any(|(_, index)| self.cache.idle_dirty_place(*index).is_some())
     }
 
     pub(super) fn start_write(&mut self, now: Instant, waiting: Waiting) {
@@ -57,13 +63,8 @@ impl Drive {
 
     /// Begins a pass for the dirty range that the head can reach soonest.
     pub(super) fn start_write_back(&mut self, now: Instant) {
+        let Some(segment) = self.soonest_dirty(now) else { return };
         let parameters = self.parameters.clone();
-        let window = parameters.write_back.window;
-        let candidates = self.cache.dirty_places().take(window);
-        let candidates = candidates.map(|(segment, place)| (segment, place, true));
-        let Some(segment) = soonest(now, &parameters.mechanics, self.arm, candidates) else {
-            return;
-        };
         let (dirty, place, ready) = self.cache.dirty_part(segment);
         let sectors = u64::from(place.left).min(dirty.end - dirty.start);
         self.cache.begin_writing(segment, sectors);
@@ -90,6 +91,65 @@ impl Drive {
         if matches!(self.job, Job::Idle) {
             self.next_job(now);
         }
+    }
+
+    /// The dirty segment that the head can reach soonest, among the oldest of them.
+    ///
+    /// Looks outward from where the head is, on both sides, until the way alone takes longer than
+    /// the best found so far.
+    pub(super) fn soonest_dirty(&mut self, now: Instant) -> Option<usize> {
+        let youngest = self.youngest_in_window();
+        let Parameters { mechanics, band_cylinders, .. } = &*self.parameters;
+        let list = self.cache.dirty();
+        let middle = list.partition_point(|(start, _)| *start < self.arm_lba);
+        let (mut below, mut above) = (middle, middle);
+        let phase = now.as_nanos() % mechanics.revolution;
+        let mut best: Option<(u64, usize)> = None;
+        while below > 0 || above < list.len() {
+            let take_below = match (below > 0, list.get(above)) {
+                (true, Some(next)) => self.arm_lba - list[below - 1].0 < next.0 - self.arm_lba,
+                (below, _) => below,
+            };
+            let index = if take_below { list[below - 1].1 } else { list[above].1 };
+            if take_below {
+                below -= 1
+            } else {
+                above += 1
+            };
+            let Some(place) = self.cache.idle_dirty_place(index) else { continue };
+            if self.cache.dirtied(index) > youngest {
+                continue;
+            }
+            // Sectors that follow each other may lie a band's width to and fro.
+            let distance = self.arm.cylinder.abs_diff(place.cylinder);
+            let way = mechanics.seek.time(distance.saturating_sub(*band_cylinders));
+            if best.is_some_and(|(time, _)| way >= time) {
+                if take_below {
+                    below = 0
+                } else {
+                    above = list.len()
+                };
+                continue;
+            }
+            let moving = mechanics.moving(self.arm, place, true);
+            let time = moving + mechanics.wait(phase + moving, place.angle);
+            if best.is_none_or(|best| (time, index) < best) {
+                best = Some((time, index));
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
+    /// The age of the youngest dirty segment that may be chosen.
+    fn youngest_in_window(&mut self) -> u64 {
+        let window = self.parameters.write_back.window;
+        let list = self.cache.dirty();
+        if list.len() <= window {
+            return u64::MAX;
+        }
+        self.ages.clear();
+        self.ages.extend(list.iter().map(|(_, index)| self.cache.dirtied(*index)));
+        *self.ages.select_nth_unstable(window - 1).1
     }
 
     fn write_through_from(&mut self, now: Instant, waiting: Waiting, next: u64) {
@@ -124,7 +184,8 @@ impl Drive {
         } else {
             mechanics.arrival(from, place.angle) + Duration::from_nanos(span)
         };
-        (self.arm.cylinder, self.arm.head) = (place.cylinder, place.head);
+        self.arm = Arm { cylinder: place.cylinder, head: place.head };
+        self.arm_lba = first + u64::from(sectors);
         self.job = Job::Write(pass);
         self.job_end = Some(self.events.schedule(end, Event::JobEnd));
     }

@@ -1,0 +1,185 @@
+//! What a drive promises, seen from inside.
+
+use std::sync::Arc;
+
+use base::{Duration, Instant, Rng, Sector, Sectors};
+use block::command::{Command, CommandOp, Tag};
+use proptest::prelude::*;
+
+use super::drive::{Drive, range_of};
+use crate::Device;
+use crate::Model;
+
+fn drive(name: &str) -> Drive {
+    Model::builtin(name).unwrap().build_rotational(1)
+}
+
+fn command(tag: u32, op: CommandOp, sector: u64, sectors: u32) -> Command {
+    Command { tag: Tag(tag), op, sector: Sector(sector), sectors: Sectors(sectors), fua: false }
+}
+
+/// Runs until `tag` completes; returns when.
+fn until_done(drive: &mut Drive, tag: u32) -> Instant {
+    let mut completed = Vec::new();
+    loop {
+        let now = drive.next_event().expect("a command in flight");
+        drive.advance(now, &mut completed);
+        if completed.contains(&Tag(tag)) {
+            return now;
+        }
+    }
+}
+
+#[test]
+fn no_read_is_faster_than_its_mechanics() {
+    for name in ["hdd-7200-sata", "hdd-sas-2009", "cheetah9lp"] {
+        let mut drive = drive(name);
+        let sectors = drive.facts().capacity.0 / 512;
+        let mut rng = Rng::stream(1, "test");
+        let mut now = Instant::ZERO;
+        for _ in 0..500 {
+            let read = command(0, CommandOp::Read, rng.below(sectors - 8), 8);
+            let parameters: Arc<_> = drive.parameters.clone();
+            let place = parameters.geometry.place(read.sector.0);
+            let moving = parameters.mechanics.moving(drive.arm, &place, false);
+            let before = drive.cache.hit(&range_of(&read));
+            drive.accept(now, read);
+            let done = until_done(&mut drive, 0);
+            let least = Duration::from_nanos(moving) + drive.link_time(1);
+            assert!(before.is_some() || done.since(now) >= least, "{name}: {read:?}");
+            // Long enough for reading ahead to end: the arm stands still.
+            now = done + Duration::from_millis(100);
+            drive.advance(now, &mut Vec::new());
+        }
+    }
+}
+
+#[test]
+fn a_sequential_reader_loses_no_turn() {
+    let mut drive = drive("hdd-7200-sata");
+    let mut now = Instant::ZERO;
+    for step in 0..2000 {
+        drive.accept(now, command(0, CommandOp::Read, step * 256, 256));
+        now = until_done(&mut drive, 0);
+    }
+    // 3072 sectors a track; a turn and the skew of 0.141669 turns for each.
+    let tracks = 2000 * 256 / 3072 + 1;
+    let turns = Duration::from_nanos(8_333_333 * 1_141_669 / 1_000_000 * tracks);
+    assert!(now.as_nanos() < (turns + Duration::from_millis(30)).as_nanos(), "took {now}");
+}
+
+#[test]
+fn a_sequential_writer_without_cache_loses_a_turn_for_each_request() {
+    let mut drive = drive("hdd-sas-2009");
+    let mut now = Instant::ZERO;
+    for step in 0..100 {
+        drive.accept(now, command(0, CommandOp::Write, step * 8, 8));
+        now = until_done(&mut drive, 0);
+    }
+    let turn = 60_000_000_000 / 10_001;
+    assert!(now.as_nanos() > 98 * turn && now.as_nanos() < 105 * turn, "took {now}");
+}
+
+#[test]
+fn a_flush_waits_for_everything_before_it_and_holds_back_what_follows() {
+    let mut drive = drive("hdd-7200-sata");
+    let mut rng = Rng::stream(1, "test");
+    for tag in 0..20 {
+        let sector = rng.below(1_900_000_000);
+        drive.accept(Instant::ZERO, command(tag, CommandOp::Write, sector, 8));
+    }
+    drive.accept(Instant::ZERO, command(20, CommandOp::Flush, 0, 0));
+    drive.accept(Instant::ZERO, command(21, CommandOp::Read, 0, 8));
+    let mut completed = Vec::new();
+    while !completed.contains(&Tag(20)) {
+        let now = drive.next_event().expect("a flush in flight");
+        drive.advance(now, &mut completed);
+    }
+    assert_eq!(completed.len(), 21, "all writes are done, the read behind has not begun");
+    assert_eq!(drive.cache.dirty_sectors(), 0);
+    until_done(&mut drive, 21);
+}
+
+#[test]
+fn a_flush_with_nothing_to_write_costs_nothing() {
+    let mut drive = drive("hdd-7200-sata");
+    drive.accept(Instant::ZERO, command(0, CommandOp::Flush, 0, 0));
+    assert_eq!(until_done(&mut drive, 0), Instant::ZERO);
+}
+
+#[test]
+fn a_command_that_is_passed_over_goes_after_half_a_second() {
+    let mut drive = drive("hdd-7200-sata");
+    let far = 1_900_000_000;
+    let mut rng = Rng::stream(1, "test");
+    let mut near = |tag| command(tag, CommandOp::Read, rng.below(4_000_000), 8);
+    for tag in 1..32 {
+        drive.accept(Instant::ZERO, near(tag));
+    }
+    drive.accept(Instant::ZERO, command(0, CommandOp::Read, far, 8));
+    let mut completed = Vec::new();
+    let waited = loop {
+        let now = drive.next_event().expect("commands in flight");
+        drive.advance(now, &mut completed);
+        if completed.contains(&Tag(0)) {
+            break now;
+        }
+        for tag in completed.drain(..) {
+            drive.accept(now, near(tag.0));
+        }
+    };
+    let waited = waited.as_nanos() / 1_000_000;
+    assert!((400..560).contains(&waited), "waited {waited} ms");
+}
+
+#[test]
+fn a_buffer_full_of_writes_makes_the_next_one_wait_for_the_platters() {
+    let mut drive = drive("hdd-7200-sata");
+    let mut rng = Rng::stream(1, "test");
+    let mut longest = Duration::ZERO;
+    let mut now = Instant::ZERO;
+    for _ in 0..600 {
+        let start = now;
+        drive.accept(now, command(0, CommandOp::Write, rng.below(1_900_000_000), 8));
+        now = until_done(&mut drive, 0);
+        longest = longest.max(now.since(start));
+    }
+    assert!(longest > Duration::from_millis(2), "longest {longest}");
+    assert!(drive.cache.dirty_sectors() <= 256 * 8);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn the_dirty_range_chosen_is_the_one_a_full_scan_finds(
+        seed in any::<u64>(),
+        count in 1u64..200,
+        span in prop_oneof![Just(2_000_000u64), Just(100_000_000), Just(1_900_000_000)],
+        at in 0u64..50_000_000,
+    ) {
+        let mut drive = drive("hdd-7200-sata");
+        let mut rng = Rng::stream(seed, "test");
+        for _ in 0..count {
+            let sector = rng.below(span / 8) * 8;
+            drive.cache.absorb(sector..sector + 8, Instant::ZERO).map(|absorbed| {
+                let place = drive.parameters.geometry.place(sector);
+                drive.cache.set_place(absorbed.segment, place);
+            });
+        }
+        drive.arm_lba = rng.below(span);
+        let place = drive.parameters.geometry.place(drive.arm_lba);
+        drive.arm = super::mechanics::Arm { cylinder: place.cylinder, head: place.head };
+        let now = Instant::from_nanos(at);
+        let mechanics = drive.parameters.mechanics.clone();
+        let time = |drive: &Drive, index: usize| {
+            let place = drive.cache.idle_dirty_place(index).unwrap();
+            let moving = mechanics.moving(drive.arm, place, true);
+            let arrived = now + Duration::from_nanos(moving);
+            mechanics.arrival(arrived, place.angle).since(now)
+        };
+        let listed: Vec<usize> = drive.cache.dirty().iter().map(|entry| entry.1).collect();
+        let best = listed.iter().map(|&index| time(&drive, index)).min().unwrap();
+        let chosen = drive.soonest_dirty(now).unwrap();
+        prop_assert_eq!(time(&drive, chosen), best);
+    }
+}

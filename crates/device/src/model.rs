@@ -12,6 +12,7 @@ use block::command::{Facts, Transport};
 use crate::error::{ModelError, nearest};
 use crate::parameters::Accept::{Choice, Flag, Size, Whole};
 use crate::parameters::{Document, Parameter, Section, Table, spec};
+use crate::table::{FindTable, TableText};
 use crate::{Device, builtin, flash, null, rotational, token_bucket, virtual_disk};
 
 /// A device model: what a model file says, checked and turned into tables.
@@ -101,7 +102,7 @@ impl Model {
         let table = |name: &str| {
             let beside = folder.join(name);
             match beside.exists() {
-                true => Ok((beside.display().to_string(), read(&beside)?)),
+                true => Ok(TableText { file: beside.display().to_string(), text: read(&beside)? }),
                 false => builtin_table(name),
             }
         };
@@ -248,7 +249,7 @@ enum Role {
 /// Where the tables and models that a model file names are found.
 struct Beside<'a> {
     role: Role,
-    table: &'a dyn Fn(&str) -> Result<(String, String), ModelError>,
+    table: &'a FindTable<'a>,
     model: &'a dyn Fn(&str) -> Result<Model, ModelError>,
 }
 
@@ -286,9 +287,9 @@ fn read(path: &Path) -> Result<String, ModelError> {
         .map_err(|cause| ModelError::Unreadable { file: path.display().to_string(), cause })
 }
 
-fn builtin_table(name: &str) -> Result<(String, String), ModelError> {
+fn builtin_table(name: &str) -> Result<TableText, ModelError> {
     match builtin::TABLES.iter().find(|(known, _)| *known == name) {
-        Some((_, text)) => Ok((format!("models/{name}"), text.to_string())),
+        Some((_, text)) => Ok(TableText { file: format!("models/{name}"), text: text.to_string() }),
         None => {
             let all: Vec<&str> = builtin::TABLES.iter().map(|(name, _)| *name).collect();
             let hint = nearest(name, all.iter().copied());

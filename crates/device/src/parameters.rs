@@ -328,7 +328,7 @@ impl<'t> Document<'t> {
             if !FIELDS.contains(&name) {
                 let hint = nearest(name, FIELDS.into_iter());
                 let problem = format!("{full}: unknown field \"{name}\"{hint}");
-                return Err(self.bad(&key.span(), problem, format!("{}", FIELDS.join(", "))));
+                return Err(self.bad(&key.span(), problem, FIELDS.join(", ")));
             }
         }
         let value = fields

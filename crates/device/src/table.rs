@@ -2,6 +2,15 @@
 
 use crate::error::ModelError;
 
+/// A table as it was found: where, and what is in it.
+pub(crate) struct TableText {
+    pub file: String,
+    pub text: String,
+}
+
+/// Finds the table of a name.
+pub(crate) type FindTable<'a> = dyn Fn(&str) -> Result<TableText, ModelError> + 'a;
+
 /// Columns of numbers, by name.
 pub(crate) struct NumberTable {
     file: String,

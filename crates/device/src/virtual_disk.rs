@@ -176,7 +176,7 @@ impl VirtualDisk {
             self.remember(command);
             let window = self.parameters.after_flush_window;
             if self.last_flush.is_some_and(|flush| now.saturating_since(flush) < window) {
-                median = median + self.parameters.after_flush_extra;
+                median += self.parameters.after_flush_extra;
             }
         }
         from += self.parameters.jitter.draw(&mut self.rng, median);

@@ -93,10 +93,12 @@ proptest! {
         if let Ok(model) = Model::from_text("FILE", &text) {
             let mut device = model.build(1);
             let (mut now, mut completed) = (Instant::ZERO, Vec::new());
-            for (tag, op) in [CommandOp::Write, CommandOp::Flush, CommandOp::Read].into_iter().enumerate() {
+            let ops = [CommandOp::Write, CommandOp::Flush, CommandOp::Read];
+            for (tag, op) in ops.into_iter().enumerate() {
                 let sectors = Sectors(if op == CommandOp::Flush { 0 } else { 8 });
                 let tag = Tag(tag as u32);
-                device.accept(now, Command { tag, op, sector: Sector(0), sectors, fua: false });
+                let command = Command { tag, op, sector: Sector(0), sectors, fua: false };
+                device.accept(now, command);
                 while completed.len() <= tag.0 as usize {
                     now = device.next_event().expect("a command is in flight");
                     device.advance(now, &mut completed);

@@ -316,8 +316,15 @@ fn nvme_980pro() {
             "ICPE 2024, four processes",
         );
     }
+    nvme_980pro_large(&model);
+}
+
+fn nvme_980pro_large(model: &Model) {
+    let row = |what: &str, expected, seen, unit, from| {
+        row("nvme-980pro", what, expected, seen, unit, from)
+    };
     for (kib, mean_us) in [(8, 114.0), (16, 126.0), (32, 148.0), (64, 153.0)] {
-        let seen = random(&model, Read, kib * 2, 1, 50_000).mean_us;
+        let seen = random(model, Read, kib * 2, 1, 50_000).mean_us;
         row(
             &format!("{kib} KiB random read, depth 1"),
             About(mean_us - HOST_980),
@@ -327,34 +334,34 @@ fn nvme_980pro() {
         );
     }
     for (kib, kiops) in [(8, 303.0), (16, 135.0), (32, 64.0), (64, 32.2)] {
-        let seen = random(&model, Read, kib * 2, 256, 100_000).iops / 1e3;
+        let seen = random(model, Read, kib * 2, 256, 100_000).iops / 1e3;
         row(&format!("{kib} KiB random read, depth 256"), About(kiops), seen, "kIOPS", "ICPE 2024");
     }
     row(
         "sequential read, depth 32",
         About(3200.0),
-        sequential(&model, Read, 0, 32, 50_000),
+        sequential(model, Read, 0, 32, 50_000),
         "MB/s",
         "PCIe 3 x4 limit of the same host",
     );
     row(
         "sequential write, depth 32, fast area",
         About(3300.0),
-        sequential(&model, Write, 0, 32, 50_000),
+        sequential(model, Write, 0, 32, 50_000),
         "MB/s",
         "AnandTech, PCIe 3",
     );
     row(
         "sequential write, depth 32, after it",
         About(2000.0),
-        sequential_after_fast_area(&model),
+        sequential_after_fast_area(model),
         "MB/s",
         "assumed",
     );
     row(
         "4 KiB write + flush",
         Between(3.0, 7.0),
-        write_and_flush(&model) / 1e3,
+        write_and_flush(model) / 1e3,
         "ms",
         "5-7 under 16 writers, Redis issue 10882",
     );

@@ -184,8 +184,8 @@ impl Geometry {
             let within = track - band_start * heads;
             (within / width, within % width)
         };
-        let head = if number % 2 == 0 { turn } else { heads - 1 - turn };
-        let cylinder = if turn % 2 == 0 { step } else { width - 1 - step };
+        let head = if number.is_multiple_of(2) { turn } else { heads - 1 - turn };
+        let cylinder = if turn.is_multiple_of(2) { step } else { width - 1 - step };
         (band_start + cylinder, head, track * zone.track_skew)
     }
 }

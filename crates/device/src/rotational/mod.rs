@@ -23,7 +23,7 @@ pub(crate) use drive::Drive;
 use crate::error::ModelError;
 use crate::parameters::Accept::{Choice, File, Flag, Rate, Real, Rows, Size, Time, Whole};
 use crate::parameters::{Section, Table, spec};
-use crate::table::NumberTable;
+use crate::table::{FindTable, NumberTable};
 use cache::{Layout, WriteLayout};
 use geometry::Geometry;
 use mechanics::Mechanics;
@@ -200,7 +200,7 @@ impl Parameters {
     pub fn load(
         table: &Table,
         facts: &Facts,
-        file: &dyn Fn(&str) -> Result<(String, String), ModelError>,
+        file: &FindTable<'_>,
     ) -> Result<Parameters, ModelError> {
         let revolution = libm::round(60e9 / table.real("mechanics.rpm")) as u64;
         let geometry = load_geometry(table, facts, revolution, file)?;
@@ -287,11 +287,11 @@ fn load_geometry(
     table: &Table,
     facts: &Facts,
     revolution: u64,
-    file: &dyn Fn(&str) -> Result<(String, String), ModelError>,
+    file: &FindTable<'_>,
 ) -> Result<Geometry, ModelError> {
     let read = |parameter: &str, columns: &[&str]| -> Result<NumberTable, ModelError> {
-        let (name, text) = table.named(parameter, file(table.text(parameter)))?;
-        NumberTable::parse(&name, &text, columns)
+        let found = table.named(parameter, file(table.text(parameter)))?;
+        NumberTable::parse(&found.file, &found.text, columns)
     };
     let zones = read("geometry.zones", &geometry::ZONE_COLUMNS)?;
     let slips = match table.has("slips") {
@@ -310,16 +310,12 @@ fn load_geometry(
     Ok(geometry)
 }
 
-fn load_seek(
-    table: &Table,
-    cylinders: u32,
-    file: &dyn Fn(&str) -> Result<(String, String), ModelError>,
-) -> Result<SeekCurve, ModelError> {
+fn load_seek(table: &Table, cylinders: u32, file: &FindTable<'_>) -> Result<SeekCurve, ModelError> {
     match (table.has("seek_table"), table.has("seek_formula")) {
         (true, false) => {
             let parameter = "seek_table.table";
-            let (name, text) = table.named(parameter, file(table.text(parameter)))?;
-            let points = NumberTable::parse(&name, &text, &seek::SEEK_COLUMNS)?;
+            let found = table.named(parameter, file(table.text(parameter)))?;
+            let points = NumberTable::parse(&found.file, &found.text, &seek::SEEK_COLUMNS)?;
             SeekCurve::from_points(&points, cylinders)
         }
         (false, true) => SeekCurve::from_formula(table, "seek_formula.pieces", cylinders),

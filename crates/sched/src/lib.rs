@@ -186,6 +186,7 @@ mod tests {
             }
             let default = default_kernel(name).expect("in the list");
             assert!(kernels(name).any(|kernel| kernel == default));
+            assert_eq!(about(name).expect("in the list").name, name);
         }
     }
 

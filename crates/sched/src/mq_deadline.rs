@@ -165,25 +165,33 @@ impl MqDeadline {
         now: Jiffies,
         latest: Option<i64>,
     ) -> Option<Choice> {
-        let arrived = |settings: &Settings, deadline: Jiffies, direction: Direction| {
-            let start = deadline.0 as i64 - settings.expire[direction as usize].0 as i64;
-            latest.is_none_or(|latest| start <= latest)
-        };
         // Rule 6a.
         if self.rules.head_list == HeadList::PerClass
             && let Some(rq) = self.heads[class].head()
         {
             let (since, direction) = (self.members[rq].head_since, cx.request(rq).direction());
-            let arrived = arrived(&self.settings, since, direction);
-            return arrived.then(|| self.take_head(cx, rq));
+            let late = latest.is_some_and(|latest| !self.arrived_by(latest, since, direction));
+            return (!late).then(|| self.take_head(cx, rq));
         }
         let choice = self.continue_batch(class).or_else(|| self.start_batch(class, now))?;
-        let deadline = self.classes[class].lanes[choice.direction as usize].deadline(choice.rq);
         // Rule 6f.
-        if !arrived(&self.settings, deadline, choice.direction) {
-            return None;
+        if let Some(latest) = latest {
+            let lane = &self.classes[class].lanes[choice.direction as usize];
+            if !self.arrived_by(latest, lane.deadline(choice.rq), choice.direction) {
+                return None;
+            }
         }
-        // Rule 6g.
+        self.take(cx, class, choice);
+        Some(choice)
+    }
+
+    /// Whether a request with this deadline had arrived by `latest`, to today's expiry.
+    fn arrived_by(&self, latest: i64, deadline: Jiffies, direction: Direction) -> bool {
+        deadline.0 as i64 - self.settings.expire[direction as usize].0 as i64 <= latest
+    }
+
+    /// Rule 6g.
+    fn take(&mut self, cx: &Cx<'_>, class: usize, choice: Choice) {
         self.batching += 1;
         self.waiting -= 1;
         let class = &mut self.classes[class];
@@ -192,7 +200,6 @@ impl MqDeadline {
             Sweep::Position => class.pass(choice.direction, cx.request(choice.rq).sector),
         }
         class.lanes[choice.direction as usize].remove(choice.rq);
-        Some(choice)
     }
 
     /// Rule 6b.

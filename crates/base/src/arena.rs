@@ -113,6 +113,7 @@ impl<T> Arena<T> {
     }
 
     /// Takes the object out; panics when the handle is stale.
+    #[inline]
     #[track_caller]
     pub fn remove(&mut self, id: Id<T>) -> T {
         let slot = &mut self.slots[id.index()];

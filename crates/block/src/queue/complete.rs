@@ -5,7 +5,7 @@ use super::context::Frame;
 use super::{Output, RequestQueue, ShapeState, Work};
 use crate::bio::{BioId, BioRecord, ContextId, Flags, Op};
 use crate::command::Tag;
-use crate::event::{Action, Event};
+use crate::event::Action;
 use crate::flush::{FlushMachine, FlushStep};
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{InsertAt, Placement};
@@ -107,22 +107,12 @@ impl RequestQueue {
     }
 
     fn bio_done(&mut self, now: Instant, id: BioId, issued: Instant) {
-        let BioRecord { bio, queued_at: queued, .. } = self.core.bios.remove(id);
-        self.core.log.push(|| Event {
-            at: now,
-            action: Action::BioDone { queued, issued },
-            context: bio.origin.context,
-            cpu: bio.origin.cpu,
-            op: bio.op,
-            flags: bio.flags,
-            sector: bio.sector,
-            sectors: bio.sectors,
-            bio: Some(id),
-            request: None,
-            token: bio.token,
-        });
-        let output = Output::BioDone { token: bio.token, context: bio.origin.context };
-        self.core.outputs.push_back(output);
+        let BioRecord { bio, queued_at, .. } = &self.core.bios[id];
+        let (token, context) = (bio.token, bio.origin.context);
+        let action = Action::BioDone { queued: *queued_at, issued };
+        self.core.log_bio(now, action, id, None);
+        self.core.bios.remove(id);
+        self.core.outputs.push_back(Output::BioDone { token, context });
     }
 
     pub(super) fn requeue_step(&mut self, now: Instant, context: ContextId, tag: Tag) -> Work {

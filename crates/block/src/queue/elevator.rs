@@ -182,12 +182,12 @@ impl RequestQueue {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.finished(cx, rq));
             self.settle(now, context);
         }
+        match &mut self.shape {
+            ShapeState::Single(single) => single.release(&mut self.core, rq),
+            ShapeState::Multi(multi) => multi.release(&mut self.core, rq),
+        }
         let request = self.core.requests.remove(rq);
         assert!(request.first_bio.is_none(), "a freed request still has bios");
-        match &mut self.shape {
-            ShapeState::Single(single) => single.release(&mut self.core, &request),
-            ShapeState::Multi(multi) => multi.release(&mut self.core, &request),
-        }
         self.core.wake_all();
     }
 }

@@ -402,31 +402,27 @@ impl RequestQueue {
                 return Step::Asleep;
             }
             self.core.recorder.push(|| Input::Step(now, context));
-            let work = self.do_frame(now, context, frame);
+            let work = match frame {
+                Frame::Submit(bio) => self.submit_step(now, context, bio),
+                Frame::Allocate { bio, attempt } => self.allocate(now, context, bio, attempt),
+                Frame::PlugAdd(rq) => self.plug_add_step(now, context, rq),
+                Frame::Insert(rq) => self.insert_step(now, context, rq),
+                Frame::FlushPlug(why) => self.flush_plug_step(now, context, why),
+                Frame::Flushing { why, depth } => self.flushing_step(now, context, why, depth),
+                Frame::Unplug { by_timer } => self.unplug_step(now, context, by_timer),
+                Frame::RunSingle => self.run_single_step(now, context),
+                Frame::RunMulti(run) => self.run_multi_step(now, context, run),
+                Frame::DirectIssue(rq) => self.direct_issue_step(now, context, rq),
+                Frame::Complete(tag) => self.complete_step(now, context, tag),
+                Frame::Requeue(tag) => self.requeue_step(now, context, tag),
+                Frame::Deliver => self.deliver(now, context),
+                Frame::Timer => self.timer_step(now, context),
+            };
             self.after_step(now);
             pieces -= 1;
             if pieces == 0 {
                 return Step::Did(work);
             }
-        }
-    }
-
-    fn do_frame(&mut self, now: Instant, context: ContextId, frame: Frame) -> Work {
-        match frame {
-            Frame::Submit(bio) => self.submit_step(now, context, bio),
-            Frame::Allocate { bio, attempt } => self.allocate(now, context, bio, attempt),
-            Frame::PlugAdd(rq) => self.plug_add_step(now, context, rq),
-            Frame::Insert(rq) => self.insert_step(now, context, rq),
-            Frame::FlushPlug(why) => self.flush_plug_step(now, context, why),
-            Frame::Flushing { why, depth } => self.flushing_step(now, context, why, depth),
-            Frame::Unplug { by_timer } => self.unplug_step(now, context, by_timer),
-            Frame::RunSingle => self.run_single_step(now, context),
-            Frame::RunMulti(run) => self.run_multi_step(now, context, run),
-            Frame::DirectIssue(rq) => self.direct_issue_step(now, context, rq),
-            Frame::Complete(tag) => self.complete_step(now, context, tag),
-            Frame::Requeue(tag) => self.requeue_step(now, context, tag),
-            Frame::Deliver => self.deliver(now, context),
-            Frame::Timer => self.timer_step(now, context),
         }
     }
 

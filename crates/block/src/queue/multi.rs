@@ -198,7 +198,8 @@ impl Multi {
     }
 
     /// Takes back what a freed request occupied; sleepers may go on.
-    pub fn release(&mut self, core: &mut Core, request: &Request) {
+    pub fn release(&mut self, core: &mut Core, rq: RequestId) {
+        let request = &core.requests[rq];
         let hctx = &mut self.hctxs[usize::from(request.hctx)];
         if let Some(tag) = request.scheduler_tag {
             let tags = hctx.scheduler_tags.as_mut().expect("the tag came from here");

@@ -132,7 +132,8 @@ impl Single {
     }
 
     /// Takes back what a freed request occupied; sleepers may go on.
-    pub fn release(&mut self, core: &mut Core, request: &Request) {
+    pub fn release(&mut self, core: &mut Core, rq: RequestId) {
+        let request = &core.requests[rq];
         if request.is_flush_command {
             return;
         }

@@ -103,6 +103,7 @@ impl Drive {
         let list = self.cache.dirty();
         let middle = list.partition_point(|(start, _)| *start < self.arm_lba);
         let (mut below, mut above) = (middle, middle);
+        let least_settle = mechanics.write_settle.min(mechanics.write_settle_track);
         let phase = now.as_nanos() % mechanics.revolution;
         let mut best: Option<(u64, usize)> = None;
         while below > 0 || above < list.len() {
@@ -122,7 +123,10 @@ impl Drive {
             }
             // Sectors that follow each other may lie a band's width to and fro.
             let distance = self.arm.cylinder.abs_diff(place.cylinder);
-            let way = mechanics.seek.time(distance.saturating_sub(*band_cylinders));
+            let way = match distance.saturating_sub(*band_cylinders) {
+                0 => 0,
+                far => mechanics.seek.time(far) + least_settle,
+            };
             if best.is_some_and(|(time, _)| way >= time) {
                 if take_below {
                     below = 0

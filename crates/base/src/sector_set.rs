@@ -7,7 +7,8 @@
 //!
 //! It is a sorted array cut into chunks: an insertion moves at most one chunk's entries, chunks
 //! are found by bisection, and those that run empty are kept for later, so that a set in a steady
-//! state allocates nothing. It says nothing about where requests end or whether they overlap.
+//! state allocates nothing. It remembers where a member last left: whoever sweeps the disk goes on
+//! there and finds the next member without a search. It says nothing about where requests end or whether they overlap.
 
 use alloc::vec::Vec;
 
@@ -24,6 +25,8 @@ pub struct SectorSet<T> {
     /// Empty chunks, to be used again.
     spare: Vec<Chunk<T>>,
     keys: Side<T, Key>,
+    /// Where a member last left. A guess: it is checked whenever it is used.
+    cursor: Place,
     /// Serial number of the next arrival.
     arrival: u64,
     len: usize,
@@ -48,6 +51,7 @@ struct Key {
 }
 
 /// Where an entry is.
+#[derive(Clone, Copy, Default)]
 struct Place {
     chunk: usize,
     entry: usize,
@@ -55,8 +59,14 @@ struct Place {
 
 impl<T> Default for SectorSet<T> {
     fn default() -> Self {
-        let (chunks, spare) = (Vec::new(), Vec::new());
-        SectorSet { chunks, spare, keys: Side::new(), arrival: 0, len: 0 }
+        SectorSet {
+            chunks: Vec::new(),
+            spare: Vec::new(),
+            keys: Side::new(),
+            cursor: Place::default(),
+            arrival: 0,
+            len: 0,
+        }
     }
 }
 
@@ -77,6 +87,9 @@ impl<T> SectorSet<T> {
         let chunk = &mut self.chunks[place.chunk];
         chunk.last = chunk.last.max(sector);
         chunk.entries.insert(place.entry, Entry { sector, id });
+        if place.chunk == self.cursor.chunk && place.entry < self.cursor.entry {
+            self.cursor.entry += 1;
+        }
     }
 
     /// Takes `id` out. Panics when it is no member.
@@ -87,8 +100,13 @@ impl<T> SectorSet<T> {
         self.len -= 1;
         let chunk = &mut self.chunks[place.chunk];
         chunk.entries.remove(place.entry);
+        self.cursor = place;
         match chunk.entries.last() {
-            Some(last) => chunk.last = last.sector,
+            Some(_) if place.entry < chunk.entries.len() => {}
+            Some(last) => {
+                chunk.last = last.sector;
+                self.cursor = Place { chunk: place.chunk + 1, entry: 0 };
+            }
             None => {
                 let empty = self.chunks.remove(place.chunk);
                 self.spare.push(empty);
@@ -119,6 +137,12 @@ impl<T> SectorSet<T> {
 
     /// The first member in order that starts at `sector` or after it.
     pub fn at_or_after(&self, sector: Sector) -> Option<Id<T>> {
+        if let Some(entry) = self.entry_at_cursor()
+            && entry.sector >= sector
+            && self.sector_before_cursor().is_none_or(|before| before < sector)
+        {
+            return Some(entry.id);
+        }
         self.entry_at_or_after(sector).map(|entry| entry.id)
     }
 
@@ -170,6 +194,19 @@ impl<T> SectorSet<T> {
         }
     }
 
+    fn entry_at_cursor(&self) -> Option<&Entry<T>> {
+        self.chunks.get(self.cursor.chunk)?.entries.get(self.cursor.entry)
+    }
+
+    /// Start sector of the member before the cursor, which is at a member.
+    fn sector_before_cursor(&self) -> Option<Sector> {
+        match self.cursor {
+            Place { chunk: 0, entry: 0 } => None,
+            Place { chunk, entry: 0 } => Some(self.chunks[chunk - 1].last),
+            Place { chunk, entry } => Some(self.chunks[chunk].entries[entry - 1].sector),
+        }
+    }
+
     fn entry_at_or_after(&self, sector: Sector) -> Option<&Entry<T>> {
         let Place { chunk, entry } = self.lower_bound(sector);
         self.chunks.get(chunk).map(|chunk| &chunk.entries[entry])
@@ -187,6 +224,9 @@ impl<T> SectorSet<T> {
 
     #[track_caller]
     fn place_of(&self, id: Id<T>) -> Place {
+        if self.entry_at_cursor().is_some_and(|entry| entry.id == id) {
+            return self.cursor;
+        }
         let key = self.key_of(id);
         let place = self.lower_bound(key.sector);
         if self.chunks[place.chunk].entries[place.entry].id == id {

@@ -223,7 +223,12 @@ impl Drive {
             }
             self.incoming.push(self.link_in_free, write);
         }
-        self.media.host_waits = !self.stalled.is_empty();
+        self.note_waiting();
+    }
+
+    /// While the host waits for writes or a flush, reads do not keep programs from the flash.
+    fn note_waiting(&mut self) {
+        self.media.host_waits = !self.stalled.is_empty() || !self.flushes.is_empty();
     }
 
     fn collected(&mut self, now: Instant, write: Write) {
@@ -255,6 +260,11 @@ impl Drive {
 
     /// Starts and ends flushes, the oldest first, as far as they can.
     fn try_flush(&mut self, now: Instant) {
+        self.end_flushes(now);
+        self.note_waiting();
+    }
+
+    fn end_flushes(&mut self, now: Instant) {
         while let Some((tag, epoch)) = self.flushes.front().copied() {
             if self.flush_waits_for_commands() && self.active > 0 {
                 return;

@@ -87,7 +87,6 @@ const GARBAGE_COLLECTION: Section = Section {
     name: "garbage_collection",
     required: false,
     specs: &[
-        spec("spare", Real(0.0, 0.9, "share")),
         spec("amplification_random", Real(1.0, 100.0, "")),
         spec("amplification_sequential", Real(1.0, 100.0, "")),
     ],

@@ -140,3 +140,26 @@ fn readers_do_not_starve_a_writer() {
     let megabytes = written * 512 / 1_000_000;
     assert!(megabytes > 300, "{megabytes} MB in a second");
 }
+
+#[test]
+fn a_flush_ends_although_readers_keep_every_unit_busy() {
+    let mut drive = drive("nvme-980pro");
+    let mut rng = Rng::stream(1, "test");
+    let mut read = |tag| command(tag, CommandOp::Read, rng.below(100_000_000) * 8, 8);
+    for tag in 0..600 {
+        drive.accept(Instant::ZERO, read(tag));
+    }
+    drive.accept(Instant::ZERO, command(600, CommandOp::Write, 0, 2048));
+    let (mut completed, mut flush_ended) = (Vec::new(), None);
+    while let Some(now) = drive.next_event().filter(|at| at.as_nanos() < 100_000_000) {
+        drive.advance(now, &mut completed);
+        for tag in completed.drain(..) {
+            match tag.0 {
+                600 => drive.accept(now, command(601, CommandOp::Flush, 0, 0)),
+                601 => flush_ended = Some(now),
+                tag => drive.accept(now, read(tag)),
+            }
+        }
+    }
+    assert!(flush_ended.is_some_and(|at| at.as_nanos() < 20_000_000), "{flush_ended:?}");
+}

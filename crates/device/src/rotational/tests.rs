@@ -148,6 +148,24 @@ fn a_buffer_full_of_writes_makes_the_next_one_wait_for_the_platters() {
     assert!(drive.cache.dirty_sectors() <= 256 * 8);
 }
 
+#[test]
+fn a_forced_write_is_on_the_platters_when_it_completes() {
+    let (_, text) = crate::builtin::MODELS.iter().find(|model| model.0 == "hdd-7200-sata").unwrap();
+    let old = "fua             = { value = false";
+    assert!(text.contains(old));
+    let text = text.replacen(old, "fua = { value = true", 1);
+    let mut drive = Model::from_text("forced", &text).unwrap().build_rotational(1);
+    let mut now = Instant::ZERO;
+    for step in 0..20 {
+        let write = command(0, CommandOp::Write, step * 90_000_000, 8);
+        drive.accept(now, Command { fua: step % 2 == 0, ..write });
+        let done = until_done(&mut drive, 0);
+        let forced = done.since(now) > Duration::from_micros(400);
+        assert_eq!(forced, step % 2 == 0, "step {step}: {}", done.since(now));
+        now = done;
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]

@@ -1,1 +1,60 @@
-fn main() {}
+//! The binary `paternoster`: reads the command line, lets [`lab`] do the work and [`report`] say
+//! what came of it.
+//!
+//! Exit status: 0 done, 1 the run failed, 2 bad usage or bad input. Results go to the standard
+//! output, everything else to the standard error. A reader who stops reading is no failure.
+
+mod arguments;
+mod compare;
+mod list;
+mod output;
+mod progress;
+
+use arguments::{Arguments, Verb};
+use clap::{CommandFactory, Parser};
+use lab::Error;
+use std::process::ExitCode;
+
+/// The run failed.
+const FAILED: u8 = 1;
+/// Bad usage or bad input.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help that nobody reads to its end has been given all the same.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    match run(arguments.verb) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(FAILED),
+        Err(error) => {
+            eprintln!("paternoster: {error}");
+            ExitCode::from(if error.is_bad_input() { BAD_INPUT } else { FAILED })
+        }
+    }
+}
+
+/// Does what was asked; false when it was done and something in it failed.
+fn run(verb: Verb) -> Result<bool, Error> {
+    match verb {
+        Verb::Compare(options) => compare::compare(*options),
+        Verb::List { subject, name } => list::list(subject.as_deref(), name.as_deref()),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "paternoster", &mut script);
+            output::print(&script).map(|()| true)
+        }
+        Verb::Man => {
+            let mut page = Vec::new();
+            let man = clap_mangen::Man::new(Arguments::command());
+            man.render(&mut page).expect("writing to memory does not fail");
+            output::print(&page).map(|()| true)
+        }
+        later => Err(Error::not_yet(later.name(), "this verb", "compare, list")),
+    }
+}

@@ -267,6 +267,25 @@ impl JobResult {
         &self.calls[kind as usize]
     }
 
+    /// The percentage of calls made at each depth level.
+    pub fn depth_shares(&self) -> Vec<f64> {
+        let all = self.depths.iter().sum::<u64>().max(1) as f64;
+        self.depths.iter().map(|count| 100.0 * *count as f64 / all).collect()
+    }
+
+    /// The percentage of all its calls that move data in each decade of latency.
+    pub fn decades(&self) -> Vec<f64> {
+        let kinds = [CallKind::Read, CallKind::Write, CallKind::Trim].map(|kind| self.call(kind));
+        let all = kinds.iter().map(|call| call.lat.count).sum::<u64>().max(1) as f64;
+        let share = |decade: usize| {
+            let of = |call: &&CallResult| {
+                call.decades.get(decade).copied().unwrap_or(0.0) * call.lat.count as f64
+            };
+            kinds.iter().map(of).sum::<f64>() / all
+        };
+        (0..=DECADES.len()).map(share).collect()
+    }
+
     fn of(actor: &Actor, name: String, cgroup: &str, layers: Layers) -> JobResult {
         let runtime = actor.runtime();
         JobResult {

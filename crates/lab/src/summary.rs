@@ -55,6 +55,8 @@ pub struct Line {
     pub figures: Vec<(Figure, Estimate)>,
     /// The part of the time in which the disk was held, in percent, by reason; the largest first.
     pub held_by_reason: Vec<(&'static str, f64)>,
+    /// The part of the throughput of all jobs that each of them has, in percent.
+    pub shares: Vec<f64>,
 }
 
 /// An expectation, checked.
@@ -149,7 +151,20 @@ impl Line {
         }
         let mut held_by_reason: Vec<_> = held.into_iter().collect();
         held_by_reason.sort_by(|a, b| b.1.total_cmp(&a.1));
-        Line { row: index, axes: row.axes.clone(), figures: estimated.collect(), held_by_reason }
+        let figures = estimated.collect();
+        let axes = row.axes.clone();
+        let mut line = Line { row: index, axes, figures, held_by_reason, shares: Vec::new() };
+        line.shares = line.shares_of(jobs);
+        line
+    }
+
+    fn shares_of(&self, jobs: &[JobColumn]) -> Vec<f64> {
+        let bandwidth = |job: &JobColumn| {
+            self.get(&job.figure(What::Bandwidth(None))).map_or(0.0, |it| it.mean)
+        };
+        let each: Vec<f64> = jobs.iter().map(bandwidth).collect();
+        let all: f64 = each.iter().sum();
+        each.into_iter().map(|it| if all > 0.0 { 100.0 * it / all } else { 0.0 }).collect()
     }
 
     /// A figure, if it was measured.

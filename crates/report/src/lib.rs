@@ -1,1 +1,11 @@
-//! Placeholder until its first module lands.
+//! Results as text, as JSON and in fio's schema.
+//!
+//! This crate lays out what [`lab`] has computed. It computes no number of its own beyond units
+//! and rounding.
+
+pub mod fio_json;
+pub mod grid;
+pub mod json;
+pub mod text;
+
+pub use grid::Grid;

@@ -1,0 +1,190 @@
+//! The command line as clap sees it; help, completions and the man page come from here.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A laboratory for Linux I/O schedulers.
+#[derive(Debug, Parser)]
+#[command(name = "paternoster", version, max_term_width = 100)]
+#[command(after_help = "Examples:
+  paternoster compare experiments/first-light.toml
+  paternoster compare -s none,mq-deadline -- dd if=/dev/zero of=/dev/sda bs=4k count=1000 oflag=direct
+  paternoster list tunables mq-deadline")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run one load under several schedulers and say what differs
+    Compare(Box<CompareOptions>),
+    /// List what there is: schedulers, models, hosts, kernels, experiments, programs, tunables
+    List {
+        /// schedulers, models, hosts, kernels, experiments, programs or tunables
+        subject: Option<String>,
+        /// A model, host or scheduler to show in full
+        name: Option<String>,
+    },
+    /// Serve a model in real time as a block device (not available yet)
+    Emulate(Later),
+    /// Build, run or look around in the virtual-time kernel (not available yet)
+    Linux(Later),
+    /// Record the running kernel (not available yet)
+    Record(Later),
+    /// Say who waited for whom (not available yet)
+    Explain(Later),
+    /// Run a recorded load under other schedulers (not available yet; see compare TRACE)
+    Whatif(Later),
+    /// Compare decisions with a kernel recording (not available yet)
+    Conform(Later),
+    /// Audit what is configured (not available yet)
+    Doctor(Later),
+    /// Measure a device into a model (not available yet)
+    Calibrate(Later),
+    /// Print what makes a choice permanent (not available yet)
+    Apply(Later),
+    /// Print a completion script
+    #[command(hide = true)]
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    #[command(hide = true)]
+    Man,
+}
+
+/// Whatever follows a verb that is not available yet.
+#[derive(Debug, Args)]
+pub struct Later {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+impl Verb {
+    /// The word it was asked for with.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verb::Compare(_) => "compare",
+            Verb::List { .. } => "list",
+            Verb::Emulate(_) => "emulate",
+            Verb::Linux(_) => "linux",
+            Verb::Record(_) => "record",
+            Verb::Explain(_) => "explain",
+            Verb::Whatif(_) => "whatif",
+            Verb::Conform(_) => "conform",
+            Verb::Doctor(_) => "doctor",
+            Verb::Calibrate(_) => "calibrate",
+            Verb::Apply(_) => "apply",
+            Verb::Completions { .. } => "completions",
+            Verb::Man => "man",
+        }
+    }
+}
+
+/// The options of `compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  An experiment with everything in it:
+    paternoster compare experiments/first-light.toml
+  A command as you would type it; /dev/sda is the simulated disk:
+    paternoster compare -s all -- dd if=/dev/zero of=/dev/sda bs=1M count=512 oflag=direct
+  Two jobs that share a disk, one of them with a priority:
+    paternoster compare --job db:ioprio=rt/0 'fio --name=db --filename=/dev/sda --direct=1
+      --rw=randread --bs=4k --runtime=10 --time_based'
+      --job bulk 'dd if=/dev/zero of=/dev/sda bs=1M count=1000 oflag=direct'
+  A fio job file on another disk and kernel:
+    paternoster compare --model vm-disk --kernel 5.2 jobs.fio
+  A recorded load, as fast as the disk takes it, for three depths of the queue:
+    paternoster compare --replay closed --depth 8 --vary nr_requests=32,64,256 trace.blktrace.0
+  Tunables: NAME[@KERNEL][:TUNABLE=VALUE,...], and settings for all:
+    paternoster compare -s mq-deadline -s mq-deadline:fifo_batch=1 --set nr_requests=64 jobs.fio")]
+pub struct CompareOptions {
+    /// An experiment (TOML), a fio job file or a trace
+    #[arg(value_name = "EXPERIMENT.toml|JOB.fio|TRACE")]
+    pub input: Option<PathBuf>,
+    /// A command, as it is typed in a shell
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+
+    /// Device model: a built-in name or a TOML file [default: hdd-7200-sata]
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
+    pub model: Option<String>,
+    /// Real device (not available yet)
+    #[arg(long, value_name = "DEVICE", help_heading = "Machine")]
+    pub dev: Option<String>,
+    /// File system: raw (ext4 and xfs are not available yet)
+    #[arg(long, value_name = "FS", help_heading = "Machine")]
+    pub fs: Option<String>,
+    /// Kernel of schedulers that do not name one
+    #[arg(long, value_name = "VERSION", help_heading = "Machine")]
+    pub kernel: Option<String>,
+    /// Cores and what computing costs: a built-in name or a TOML file [default: host-2020]
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
+    pub host: Option<String>,
+    /// Memory of the machine, such as "4 GiB"
+    #[arg(long, value_name = "SIZE", help_heading = "Machine")]
+    pub memory: Option<String>,
+    /// World to run in: sim (linux and live are not available yet)
+    #[arg(long, value_name = "WORLD", help_heading = "Machine")]
+    pub world: Option<String>,
+
+    /// Control group of the one command
+    #[arg(long, value_name = "PATH", help_heading = "Load")]
+    pub cgroup: Option<String>,
+    /// A job: NAME[:cgroup=…,weight=…,ioprio=…] and its command; may be repeated
+    #[arg(long, num_args = 2, value_names = ["JOB", "COMMAND"], help_heading = "Load")]
+    pub job: Vec<String>,
+    /// Format of the trace, where its content does not tell
+    #[arg(long, value_name = "FORMAT", help_heading = "Load")]
+    pub trace_format: Option<String>,
+    /// Unit of the trace's times, where it varies: s, ms, us or ns
+    #[arg(long, value_name = "UNIT", help_heading = "Load")]
+    pub time_unit: Option<String>,
+    /// Device of the trace to replay, where it has several
+    #[arg(long, value_name = "DEVICE", help_heading = "Load")]
+    pub trace_device: Option<String>,
+    /// When recorded requests are submitted: timed, closed or thinking
+    #[arg(long, value_name = "PACE", help_heading = "Load")]
+    pub replay: Option<String>,
+    /// Requests of each recorded task in flight with --replay closed [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub depth: Option<usize>,
+
+    /// Schedulers, as NAME[@KERNEL][:TUNABLE=VALUE,…], or all [default: none, mq-deadline]
+    #[arg(short, long = "scheduler", value_name = "SCHEDULER", help_heading = "Comparison")]
+    pub scheduler: Vec<String>,
+    /// Settings of the queue for all schedulers: NAME=VALUE,…
+    #[arg(long, value_name = "SETTINGS", help_heading = "Comparison")]
+    pub set: Vec<String>,
+    /// Something to vary: KEY=a,b,c with a word used as {KEY} in jobs, a tunable, a setting,
+    /// model, host or kernel; may be repeated
+    #[arg(long, value_name = "KEY=VALUES", help_heading = "Comparison")]
+    pub vary: Vec<String>,
+    /// First seed [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Comparison")]
+    pub seed: Option<u64>,
+    /// Number of seeds [default: 5]
+    #[arg(long, value_name = "N", help_heading = "Comparison")]
+    pub runs: Option<u64>,
+    /// Let schedulers check themselves after every step
+    #[arg(long, help_heading = "Comparison")]
+    pub paranoid: bool,
+
+    /// Results as JSON, to the standard output or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          help_heading = "Output")]
+    pub json: Option<Option<PathBuf>>,
+    /// A file for each result in fio's JSON schema
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub fio_json: Option<PathBuf>,
+    /// Report as a web page (not available yet)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+    /// Events of each result as blktrace files
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub record: Option<PathBuf>,
+}

@@ -1,0 +1,60 @@
+//! `paternoster list`.
+
+use crate::output::print;
+use lab::{Error, Experiment, catalogue};
+use std::path::Path;
+
+const SUBJECTS: [&str; 7] =
+    ["schedulers", "models", "hosts", "kernels", "experiments", "programs", "tunables"];
+/// Where experiments are looked for.
+const EXPERIMENTS: &str = "experiments";
+
+/// Lists a subject, or everything of which there is little.
+pub fn list(subject: Option<&str>, name: Option<&str>) -> Result<bool, Error> {
+    let text = match (subject, name) {
+        (None, _) => {
+            let tables = [
+                catalogue::schedulers(),
+                catalogue::kernels(),
+                catalogue::models()?,
+                catalogue::hosts()?,
+                catalogue::programs(),
+            ];
+            tables.iter().map(report::text::table).collect::<Vec<_>>().join("\n")
+        }
+        (Some("experiments"), None) => report::text::experiments(&experiments()?),
+        (Some(subject), name) => report::text::table(&table(subject, name)?),
+    };
+    print(text.as_bytes()).map(|()| true)
+}
+
+fn table(subject: &str, name: Option<&str>) -> Result<catalogue::Table, Error> {
+    match (subject, name) {
+        ("schedulers", None) => Ok(catalogue::schedulers()),
+        ("schedulers" | "tunables", name) => catalogue::tunables(name),
+        ("models", None) => catalogue::models(),
+        ("models", Some(name)) => catalogue::model(name),
+        ("hosts", None) => catalogue::hosts(),
+        ("hosts", Some(name)) => catalogue::host(name),
+        ("kernels", None) => Ok(catalogue::kernels()),
+        ("programs", None) => Ok(catalogue::programs()),
+        ("kernels" | "programs" | "experiments", Some(name)) => {
+            let problem = format!("\"{name}\" after {subject}");
+            Err(Error::bad("list", problem, format!("list {subject}")))
+        }
+        _ => Err(catalogue::unknown_subject(subject, &SUBJECTS)),
+    }
+}
+
+/// The experiments in the folder of that name.
+fn experiments() -> Result<Vec<(String, Experiment)>, Error> {
+    let folder = Path::new(EXPERIMENTS);
+    let entries = std::fs::read_dir(folder).map_err(|cause| Error::unreadable(folder, cause))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_toml = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "toml");
+    let mut paths: Vec<_> = paths.filter(is_toml).collect();
+    paths.sort();
+    let load =
+        |path: std::path::PathBuf| Ok((path.display().to_string(), Experiment::load(&path)?));
+    paths.into_iter().map(load).collect()
+}

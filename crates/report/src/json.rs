@@ -1,0 +1,200 @@
+//! Results as JSON; the format is described in `docs/experiments.md`.
+
+use crate::fio_json::{direction, latency, sync};
+use base::Duration;
+use block::IoprioClass;
+use lab::experiment::Experiment;
+use lab::job::JobSpec;
+use lab::matrix::{JobResult, Report, RunResult};
+use lab::metrics::{CallKind, Disk, Layers};
+use lab::statistics::Estimate;
+use lab::summary::{Line, Summary};
+use serde_json::{Map, Value, json};
+
+/// The whole document of a comparison.
+pub fn compare(report: &Report, summary: &Summary) -> Value {
+    let results: Vec<Value> = report.results.iter().map(result).collect();
+    let lines: Vec<Value> = summary.lines.iter().map(|it| line(it, report)).collect();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "experiment": experiment(&report.plan.experiment),
+        "results": results,
+        "summary": lines,
+        "findings": summary.findings,
+        "expected": expected(summary),
+        "notes": report.plan.notes(),
+    })
+}
+
+/// A document as text, ending with a line end.
+pub fn to_text(document: &Value) -> String {
+    format!("{document:#}\n")
+}
+
+fn experiment(experiment: &Experiment) -> Value {
+    let schedulers: Vec<&str> = experiment.schedulers.iter().map(|it| it.0.as_str()).collect();
+    let settings = experiment.settings.iter().map(|it| (it.name.clone(), it.value.into()));
+    let axes = experiment.axes.iter().map(|it| (it.name.clone(), json!(it.values)));
+    let cgroups: Vec<Value> = experiment
+        .cgroups
+        .iter()
+        .map(|it| json!({ "path": it.path, "weight": it.weight }))
+        .collect();
+    json!({
+        "title": experiment.title,
+        "story": experiment.story,
+        "origin": experiment.origin,
+        "model": experiment.model,
+        "fs": "raw",
+        "host": experiment.host,
+        "kernel": experiment.kernel.map(|it| it.version.to_string()),
+        "memory": experiment.memory.map(|it| it.0),
+        "schedulers": schedulers,
+        "settings": Value::Object(settings.collect()),
+        "cgroups": cgroups,
+        "jobs": experiment.jobs.iter().map(job_spec).collect::<Vec<_>>(),
+        "axes": Value::Object(axes.collect()),
+        "seeds": experiment.seeds,
+    })
+}
+
+fn job_spec(job: &JobSpec) -> Value {
+    let ioprio = job.ioprio.map(|it| match it.class {
+        IoprioClass::RealTime => format!("rt/{}", it.level),
+        IoprioClass::BestEffort => format!("be/{}", it.level),
+        IoprioClass::Idle => "idle".to_string(),
+        IoprioClass::None => "none".to_string(),
+    });
+    json!({
+        "name": job.name,
+        "run": job.work.to_string(),
+        "cgroup": job.cgroup,
+        "weight": job.weight,
+        "ioprio": ioprio,
+        "start_ns": job.start.as_nanos(),
+        "duration_ns": job.duration.map(Duration::as_nanos),
+        "background": job.background,
+    })
+}
+
+fn result(result: &RunResult) -> Value {
+    let tunables = result.tunables.iter().map(|(name, value)| (name.to_string(), (*value).into()));
+    json!({
+        "world": "sim",
+        "kernel": result.spec.kernel.version.to_string(),
+        "scheduler": result.spec.name,
+        "label": result.spec.label(),
+        "tunables": Value::Object(tunables.collect()),
+        "model": result.model,
+        "fs": "raw",
+        "host": result.host,
+        "axes": axes(&result.axes),
+        "seed": result.seed,
+        "fingerprint": format!("{:016x}", result.fingerprint),
+        "elapsed_ns": result.elapsed.as_nanos(),
+        "jobs": result.jobs.iter().map(job).collect::<Vec<_>>(),
+        "layers": layers(&result.layers),
+        "disk": disk(&result.disk),
+    })
+}
+
+fn job(job: &JobResult) -> Value {
+    let runtime = job.runtime.as_nanos();
+    let of = |kind| {
+        let call = job.call(kind);
+        let mut value = direction(call, runtime);
+        value["lat_ns"] = latency(&call.lat, true);
+        value["unfinished"] = call.unfinished.into();
+        value
+    };
+    let syncs = job.call(CallKind::Sync);
+    let mut sync = sync(syncs);
+    sync["unfinished"] = syncs.unfinished.into();
+    json!({
+        "jobname": job.name,
+        "cgroup": job.cgroup,
+        "tasks": job.tasks,
+        "runtime_ns": runtime,
+        "read": of(CallKind::Read),
+        "write": of(CallKind::Write),
+        "trim": of(CallKind::Trim),
+        "sync": sync,
+        "layers": layers(&job.layers),
+    })
+}
+
+fn layers(layers: &Layers) -> Value {
+    json!({
+        "syscall": latency(&layers.syscall, true),
+        "queue": latency(&layers.queue, true),
+        "device": latency(&layers.device, true),
+    })
+}
+
+fn disk(disk: &Disk) -> Value {
+    let held = disk.held_by_reason.iter();
+    let held = held.map(|(reason, time)| (reason.to_string(), time.as_nanos().into()));
+    json!({
+        "busy_ns": disk.busy.as_nanos(),
+        "idle_ns": disk.idle.as_nanos(),
+        "held_ns": disk.held.as_nanos(),
+        "held_by_reason": Value::Object(held.collect()),
+        "read_bytes": disk.read_bytes.0,
+        "write_bytes": disk.write_bytes.0,
+        "reads": disk.reads,
+        "writes": disk.writes,
+        "flushes": disk.flushes,
+        "discards": disk.discards,
+        "merges": disk.merges,
+        "seek_sectors_mean": disk.seek_sectors_mean,
+        "depth_mean": disk.depth_mean_thousandths as f64 / 1000.0,
+    })
+}
+
+fn line(line: &Line, report: &Report) -> Value {
+    let spec = &report.plan.rows[line.row].spec;
+    let mut figures = Map::new();
+    for (figure, estimate) in &line.figures {
+        figures.insert(figure.to_string(), self::estimate(estimate));
+    }
+    json!({
+        "scheduler": spec.name,
+        "kernel": spec.kernel.version.to_string(),
+        "label": spec.label(),
+        "axes": axes(&line.axes),
+        "figures": figures,
+    })
+}
+
+fn estimate(estimate: &Estimate) -> Value {
+    json!({
+        "mean": estimate.mean,
+        "half_width_95": estimate.half_width,
+        "min": estimate.min,
+        "max": estimate.max,
+        "n": estimate.count,
+    })
+}
+
+fn expected(summary: &Summary) -> Vec<Value> {
+    let of = |checked: &lab::summary::Checked| {
+        json!({
+            "scheduler": checked.expectation.scheduler,
+            "axes": axes(&checked.axes),
+            "figure": checked.expectation.figure.to_string(),
+            "expected": checked.expectation.text,
+            "mean": checked.seen.map(|it| it.mean),
+            "holds": checked.holds,
+        })
+    };
+    summary.expected.iter().map(of).collect()
+}
+
+/// Values of axes; numbers as numbers.
+fn axes(axes: &[(String, String)]) -> Value {
+    let value = |text: &str| match text.parse::<i64>() {
+        Ok(number) => Value::from(number),
+        Err(_) => Value::from(text),
+    };
+    Value::Object(axes.iter().map(|(name, text)| (name.clone(), value(text))).collect())
+}

@@ -375,12 +375,13 @@ impl Task {
 
 impl World {
     /// Takes in an operation of a task and says so; the answer is its number.
-    pub fn enter(&mut self, task: block::ContextId, mut operation: Operation) -> u64 {
-        let operations = &mut self.strand(task).operations;
-        operation.number = operations.insert(operation.clone());
-        let action = Action::SyscallEnter(operation.call);
-        self.log_call(task, &operation, action);
-        operation.number
+    pub fn enter(&mut self, task: block::ContextId, operation: Operation) -> u64 {
+        let number = self.strand(task).operations.insert(operation);
+        if self.queue.log().is_on() {
+            let operation = self.strand(task).operations.get(number).clone();
+            self.log_call(task, &operation, Action::SyscallEnter(operation.call));
+        }
+        number
     }
 
     /// What a read, write or discard of so many bytes comes to: how many are done, and the

@@ -10,6 +10,7 @@ pub mod check;
 pub mod cores;
 pub mod file;
 pub mod host;
+mod life;
 pub mod machine;
 mod nearest;
 pub mod observe;

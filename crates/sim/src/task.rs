@@ -36,8 +36,9 @@ pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
 
 use crate::cores::State;
 use crate::host::Costs;
+use crate::life::Birth;
 use crate::program::Program;
-use crate::world::{Birth, Happening, Progress, Wait, World};
+use crate::world::{Happening, Progress, Wait, World};
 use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
 use std::cell::{RefCell, RefMut};

@@ -11,18 +11,17 @@
 //! (spec 9.5). On blk-mq tasks are woken as their bios are delivered, and asynchronous runs of the
 //! queue are done by a worker, which is a task on a core like any other.
 
-use crate::cores::{Cause, Core, CoreSet, Lock, Paid, Prices, State};
-use crate::machine::{Job, Setup, SetupError};
+use crate::cores::{Cause, Core, Lock, Prices, State};
+use crate::file::DirectRules;
+use crate::life::{Birth, JobState, Strand};
+use crate::machine::{Setup, SetupError, check_jobs};
 use crate::observe::{Mark, Who};
-use crate::operations::{Operation, Operations};
+use crate::operations::Operation;
 use crate::ring::Ring;
 use crate::task::Body;
-use base::{Agenda, Duration, Instant, Ticket};
+use base::{Agenda, Duration, Instant};
 use block::scheduler::{Cgroup, IoContext};
-use block::{
-    Bio, CgroupId, ContextId, Event, EventLog, IoContextId, Ioprio, Output, RequestQueue, Shape,
-    Step, Tag, Work,
-};
+use block::{Bio, ContextId, Event, EventLog, Output, RequestQueue, Shape, Step, Tag, Work};
 use device::Device;
 use std::collections::VecDeque;
 
@@ -35,7 +34,7 @@ pub(crate) struct World {
     pub seed: u64,
     pub queue: RequestQueue,
     pub shape: Shape,
-    pub rules: crate::file::DirectRules,
+    pub rules: DirectRules,
     pub prices: Prices,
     pub device: Box<dyn Device>,
     pub agenda: Agenda<Happening>,
@@ -57,9 +56,9 @@ pub(crate) struct World {
     pub mark: Mark,
     /// The block layer's timer has come and waits for its interrupt.
     pub timer_raised: bool,
+    pub io_contexts: Vec<IoContext>,
     until: Option<Instant>,
     worker: ContextId,
-    io_contexts: Vec<IoContext>,
     completed: Vec<Tag>,
     /// On which core a command was issued, by tag.
     issued_on: Vec<u16>,
@@ -101,47 +100,6 @@ pub(crate) enum Wait {
     Exit(ContextId),
 }
 
-/// A context: a task, or the interrupts of a core.
-pub(crate) struct Strand {
-    pub core: u16,
-    pub state: State,
-    pub wait: Wait,
-    /// Computing that is not done.
-    pub debt: Duration,
-    /// How much of the next piece of block-layer work is paid for.
-    pub paid: Paid,
-    pub spins: bool,
-    /// It is in the list of ready contexts.
-    pub is_ready: bool,
-    pub affinity: Option<CoreSet>,
-    pub alarm: Option<Ticket>,
-    /// A word that came before it was waited for.
-    pub has_word: bool,
-    /// It exits before its program goes on.
-    pub is_killed: bool,
-    pub job: Option<usize>,
-    pub io_context: IoContextId,
-    pub cgroup: CgroupId,
-    pub nice: i8,
-    pub operations: Operations,
-    /// The task whose operations it carries out.
-    pub acts_for: Option<ContextId>,
-    /// A bio of this token was not accepted because it would have had to wait.
-    pub refused: Option<u64>,
-    pub status: Option<i32>,
-}
-
-/// What has become of a job.
-pub(crate) struct JobState {
-    pub job: Option<Job>,
-    pub name: String,
-    pub main: Option<ContextId>,
-    pub started: Option<Instant>,
-    pub ended: Option<(Instant, i32)>,
-    pub was_stopped: bool,
-    pub messages: Vec<String>,
-}
-
 /// What came of driving a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -153,57 +111,58 @@ pub(crate) enum Progress {
     Asleep,
 }
 
-/// What a new task is given.
-pub(crate) struct Birth {
-    pub name: String,
-    pub job: Option<usize>,
-    /// An io_context to share; otherwise it gets its own.
-    pub io_context: Option<IoContextId>,
-    pub cgroup: CgroupId,
-    /// The explicit priority of an io_context of its own.
-    pub ioprio: Ioprio,
-    pub nice: i8,
-    pub affinity: Option<CoreSet>,
-    pub acts_for: Option<ContextId>,
-}
-
 impl World {
-    pub fn new(setup: Setup) -> Result<World, SetupError> {
-        let Setup { kernel, attach, device, host, mut jobs, .. } = setup;
-        let shape = attach.shape;
-        let scheduler = attach.scheduler.as_ref().map_or("none", |it| it.about().name);
-        let prices = Prices::new(&host, shape, scheduler);
-        let log = if !setup.events {
-            EventLog::off()
-        } else if setup.messages {
-            EventLog::with_messages()
-        } else {
-            EventLog::on()
+    /// A machine with its jobs scheduled.
+    pub fn new(mut setup: Setup) -> Result<World, SetupError> {
+        check_jobs(&setup.jobs, &setup.host)?;
+        let jobs = std::mem::take(&mut setup.jobs);
+        let cgroups = std::mem::take(&mut setup.cgroups);
+        let mut world = World::idle(setup)?;
+        for (path, weight) in &cgroups {
+            world.define_cgroup(path, *weight);
+        }
+        world.worker = world.bear(Birth::kernel_task("kworker/kblockd"));
+        for (number, job) in jobs.into_iter().enumerate() {
+            world.agenda.schedule(job.start, Happening::Start(number));
+            world.jobs.push(JobState::new(job));
+        }
+        Ok(world)
+    }
+
+    /// A machine on which nothing happens.
+    fn idle(setup: Setup) -> Result<World, SetupError> {
+        let shape = setup.attach.shape;
+        let scheduler = setup.attach.scheduler.as_ref().map_or("none", |it| it.about().name);
+        let prices = Prices::new(&setup.host, shape, scheduler);
+        let cores = setup.host.cores;
+        let facts = setup.device.facts().clone();
+        let log = match (setup.events, setup.messages) {
+            (false, _) => EventLog::off(),
+            (true, false) => EventLog::on(),
+            (true, true) => EventLog::with_messages(),
         };
-        let facts = device.facts().clone();
-        let mut queue = RequestQueue::new(kernel, facts, attach, host.cores, log);
+        let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
         if setup.record_inputs {
             queue.record_inputs();
         }
         for (name, value) in &setup.settings {
-            let unset = |why| SetupError::setting(name, *value, why);
-            queue.set(Instant::ZERO, name, *value).map_err(unset)?;
+            let refused = |why| SetupError::setting(name, *value, why);
+            queue.set(Instant::ZERO, name, *value).map_err(refused)?;
         }
-        crate::machine::check_jobs(&jobs, &host)?;
-        let mut world = World {
+        Ok(World {
             now: Instant::ZERO,
             seed: setup.seed,
             queue,
             shape,
-            rules: crate::file::DirectRules::of(kernel),
+            rules: DirectRules::of(setup.kernel),
             prices,
-            device,
+            device: setup.device,
             agenda: Agenda::new(),
-            cores: (0..host.cores).map(|_| Core::default()).collect(),
+            cores: (0..cores).map(|_| Core::default()).collect(),
             lock: Lock::default(),
-            time_slice: host.time_slice,
-            strands: (0..host.cores).map(Strand::interrupts).collect(),
+            time_slice: setup.host.time_slice,
+            strands: (0..cores).map(Strand::interrupts).collect(),
             ready: VecDeque::new(),
             run_queue: VecDeque::new(),
             rings: Vec::new(),
@@ -221,16 +180,7 @@ impl World {
             held_wakes: Vec::new(),
             calls_at_this_instant: 0,
             endless: None,
-        };
-        for (path, weight) in &setup.cgroups {
-            world.define_cgroup(path, *weight);
-        }
-        world.worker = world.bear(Birth::kernel_task("kworker/kblockd"));
-        for (number, job) in jobs.drain(..).enumerate() {
-            world.agenda.schedule(job.start, Happening::Start(number));
-            world.jobs.push(JobState::new(job));
-        }
-        Ok(world)
+        })
     }
 
     /// The kernel worker that runs the queue.
@@ -338,105 +288,6 @@ impl World {
         self.bio_done(owner, number, owner);
     }
 
-    /// Creates a task; its program is yet to come.
-    pub fn bear(&mut self, birth: Birth) -> ContextId {
-        let context = ContextId(self.strands.len() as u32);
-        let io_context = birth.io_context.unwrap_or(IoContextId(self.io_contexts.len() as u32));
-        if birth.io_context.is_none() {
-            self.io_contexts.push(IoContext {
-                ioprio: birth.ioprio,
-                nice: birth.nice,
-                ..IoContext::default()
-            });
-        }
-        self.whos.push(Who {
-            context,
-            name: birth.name.clone(),
-            job: birth.job,
-            io_context,
-            cgroup: birth.cgroup,
-        });
-        let core = (context.0 as usize % self.cores.len()) as u16;
-        self.strands.push(Strand::task(core, io_context, birth));
-        self.io_contexts[io_context.0 as usize].tasks += 1;
-        self.define_io_context(context);
-        if self.strand(context).job.is_some() {
-            self.wake(context);
-        } else {
-            // The kernel's own tasks sleep until there is something for them to do.
-            self.strand(context).wait = Wait::Word;
-        }
-        context
-    }
-
-    /// A task exits.
-    pub fn exit(&mut self, context: ContextId, status: i32) {
-        for operation in self.strand(context).operations.drain() {
-            self.log_unfinished(context, &operation);
-        }
-        let strand = self.strand(context);
-        strand.status = Some(status);
-        let (io_context, job, alarm) = (strand.io_context, strand.job, strand.alarm.take());
-        if let Some(alarm) = alarm {
-            self.agenda.cancel(alarm);
-        }
-        self.leave(context);
-        self.io_contexts[io_context.0 as usize].tasks -= 1;
-        self.define_io_context(context);
-        for other in 0..self.strands.len() {
-            if self.strands[other].wait == Wait::Exit(context) {
-                self.wake_from(ContextId(other as u32));
-            }
-        }
-        if let Some(job) = job.filter(|job| self.jobs[*job].main == Some(context)) {
-            self.jobs[job].ended = Some((self.now, status));
-            self.mark.exit(self.now, job, status);
-            self.kill_job(job);
-        }
-    }
-
-    /// The io_context of a task.
-    pub fn io_context(&mut self, context: ContextId) -> &mut IoContext {
-        let id = self.strands[context.0 as usize].io_context;
-        &mut self.io_contexts[id.0 as usize]
-    }
-
-    /// Tells the block layer what the io_context of a task is like now.
-    pub fn define_io_context(&mut self, context: ContextId) {
-        let strand = &self.strands[context.0 as usize];
-        let value = &mut self.io_contexts[strand.io_context.0 as usize];
-        value.nice = strand.nice;
-        self.queue.define_io_context(strand.io_context, *value);
-    }
-
-    /// The control group of a path, which is made, with those above it, if need be.
-    pub fn define_cgroup(&mut self, path: &str, weight: Option<u32>) -> CgroupId {
-        let names = path.split('/').filter(|name| !name.is_empty());
-        let mut group = CgroupId::ROOT;
-        let mut path = String::new();
-        for name in names {
-            path = format!("{path}/{name}");
-            group = self.child_cgroup(group, &path);
-        }
-        let value = &mut self.cgroups[group.0 as usize];
-        if weight.is_some() && weight != value.weight {
-            value.weight = weight;
-            self.queue.define_cgroup(group, value.clone());
-        }
-        group
-    }
-
-    fn child_cgroup(&mut self, parent: CgroupId, path: &str) -> CgroupId {
-        if let Some(known) = self.cgroups.iter().position(|group| group.path == path) {
-            return CgroupId(known as u32);
-        }
-        let group = CgroupId(self.cgroups.len() as u32);
-        let value = Cgroup { path: path.to_string(), parent: Some(parent), ..Cgroup::default() };
-        self.queue.define_cgroup(group, value.clone());
-        self.cgroups.push(value);
-        group
-    }
-
     /// Wakes a task that waits for something; what it waited for has come.
     pub fn wake_from(&mut self, context: ContextId) {
         self.strand(context).wait = Wait::Nothing;
@@ -451,16 +302,6 @@ impl World {
         self.held_wakes.clear();
     }
 
-    /// Ends what is still under way when the run ends.
-    pub fn note_unfinished(&mut self) {
-        for number in 0..self.strands.len() {
-            let context = ContextId(number as u32);
-            for operation in self.strands[number].operations.drain() {
-                self.log_unfinished(context, &operation);
-            }
-        }
-    }
-
     /// Writes that an operation did not come to its end.
     pub fn log_unfinished(&mut self, context: ContextId, operation: &Operation) {
         let action = block::Action::SyscallUnfinished {
@@ -473,6 +314,9 @@ impl World {
 
     /// Writes an event about an operation.
     pub fn log_call(&mut self, context: ContextId, operation: &Operation, action: block::Action) {
+        if !self.queue.log().is_on() {
+            return;
+        }
         let (at, cpu) = (self.now, self.strand(context).core);
         let (sector, sectors, token) = (operation.sector, operation.sectors, operation.number);
         let op = match operation.call {
@@ -488,8 +332,13 @@ impl World {
         self.endless.is_some() || (done && self.queue.allocated() == 0)
     }
 
-    /// Nothing will ever happen again although a job is not done: a bug of a program or of us.
-    fn stuck(&self) -> bool {
+    /// Nothing will ever happen again although a job is not done: a bug of a program or of us,
+    /// unless the run is cut off anyway.
+    fn stuck(&mut self) -> bool {
+        if let Some(until) = self.until {
+            self.now = until;
+            return false;
+        }
         let sleepers: Vec<String> = self
             .strands
             .iter()
@@ -523,43 +372,6 @@ impl World {
         self.strand(context).has_word = true;
         if self.strand(context).wait == Wait::Word {
             self.wake_from(context);
-        }
-    }
-
-    fn start_job(&mut self, number: usize) {
-        let job = self.jobs[number].job.take().expect("a job starts once");
-        if let Some(duration) = job.duration {
-            self.agenda.schedule(self.now + duration, Happening::Stop(number));
-        }
-        let cgroup = self.define_cgroup(&job.cgroup, None);
-        let main = self.bear(Birth {
-            name: job.name.clone(),
-            job: Some(number),
-            io_context: None,
-            cgroup,
-            ioprio: job.ioprio,
-            nice: job.nice,
-            affinity: job.affinity,
-            acts_for: None,
-        });
-        self.jobs[number].main = Some(main);
-        self.jobs[number].started = Some(self.now);
-        self.newborn.push((main, Body::Program(job.program)));
-    }
-
-    /// All tasks of a job exit as soon as they can.
-    fn kill_job(&mut self, job: usize) {
-        for number in 0..self.strands.len() {
-            let strand = &mut self.strands[number];
-            if strand.job != Some(job) || strand.state == State::Gone {
-                continue;
-            }
-            strand.is_killed = true;
-            let interruptible =
-                matches!(strand.wait, Wait::Ring { .. } | Wait::Alarm | Wait::Word | Wait::Exit(_));
-            if interruptible {
-                self.wake_from(ContextId(number as u32));
-            }
         }
     }
 
@@ -634,68 +446,6 @@ impl World {
         match self.shape {
             Shape::Single if self.is_interrupt(by) => self.held_wakes.push(context),
             _ => self.wake(context),
-        }
-    }
-}
-
-impl Strand {
-    fn interrupts(core: u16) -> Strand {
-        let birth = Birth::kernel_task("interrupts");
-        let mut strand = Strand::task(core, IoContextId(0), birth);
-        strand.state = State::Running;
-        strand
-    }
-
-    fn task(core: u16, io_context: IoContextId, birth: Birth) -> Strand {
-        Strand {
-            core,
-            state: State::Blocked,
-            wait: Wait::Nothing,
-            debt: Duration::ZERO,
-            paid: Paid::Nothing,
-            spins: false,
-            is_ready: false,
-            affinity: birth.affinity,
-            alarm: None,
-            has_word: false,
-            is_killed: false,
-            job: birth.job,
-            io_context,
-            cgroup: birth.cgroup,
-            nice: birth.nice,
-            operations: Operations::default(),
-            acts_for: birth.acts_for,
-            refused: None,
-            status: None,
-        }
-    }
-}
-
-impl Birth {
-    fn kernel_task(name: &str) -> Birth {
-        Birth {
-            name: name.to_string(),
-            job: None,
-            io_context: None,
-            cgroup: CgroupId::ROOT,
-            ioprio: Ioprio::NONE,
-            nice: 0,
-            affinity: None,
-            acts_for: None,
-        }
-    }
-}
-
-impl JobState {
-    fn new(job: Job) -> JobState {
-        JobState {
-            name: job.name.clone(),
-            job: Some(job),
-            main: None,
-            started: None,
-            ended: None,
-            was_stopped: false,
-            messages: Vec::new(),
         }
     }
 }

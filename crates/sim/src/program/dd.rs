@@ -153,19 +153,16 @@ impl Copy {
     }
 
     /// Makes the output durable if asked, prints the closing lines.
-    async fn close(mut self, result: Result<(), String>) -> i32 {
-        let mut status = 0;
+    async fn close(self, result: Result<(), String>) -> i32 {
         let mut complaint = result.err();
-        if complaint.is_none() && self.dd.syncs.is_some() {
-            let call = self.dd.syncs.unwrap_or("fsync");
-            if let Err(errno) = self.task.fsync(&self.output).await {
-                let name = quote(&self.dd.output);
-                complaint = Some(format!("dd: {call} failed for {name}: {errno}"));
-            }
+        if complaint.is_none() && self.dd.syncs {
+            let name = quote(&self.dd.output);
+            let failed = |errno| format!("dd: fsync failed for {name}: {errno}");
+            complaint = self.task.fsync(&self.output).await.err().map(failed);
         }
-        if let Some(complaint) = complaint.take() {
+        let status = if complaint.is_some() { FAILED } else { 0 };
+        if let Some(complaint) = complaint {
             self.task.print(complaint);
-            status = FAILED;
         }
         let elapsed = self.task.now().since(self.started);
         if self.dd.status != Status::None {
@@ -176,7 +173,6 @@ impl Copy {
         if matches!(self.dd.status, Status::Full | Status::Progress) {
             self.task.print(report::closing_line(self.counts.bytes_out, elapsed));
         }
-        self.output.flags.direct = false;
         status
     }
 

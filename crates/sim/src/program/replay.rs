@@ -42,6 +42,10 @@ pub enum Pace {
     Thinking,
 }
 
+/// An arrival that is submitted no later than this after its time is on time: a task must wake up
+/// and make a system call. // assumed
+const ON_TIME: Duration = Duration::from_millis(1);
+
 /// What had to be changed or came late.
 #[derive(Default)]
 struct Tally {
@@ -125,13 +129,14 @@ async fn make_room(queue: &mut AsyncQueue, depth: usize, reaped: &mut Vec<Reaped
     }
 }
 
-/// Waits until a point in time, and collects what is done meanwhile.
+/// Waits until a point in time, and collects what is done meanwhile, each when it is done.
 async fn wait_until(task: &Task, queue: &mut AsyncQueue, due: Instant, reaped: &mut Vec<Reaped>) {
-    task.sleep_until(due).await;
-    reaped.clear();
-    if queue.in_flight() > 0 {
-        queue.reap(0, usize::MAX, None, reaped).await;
+    while task.now() < due && queue.in_flight() > 0 {
+        reaped.clear();
+        let left = due.saturating_since(task.now());
+        queue.reap(1, usize::MAX, Some(left), reaped).await;
     }
+    task.sleep_until(due).await;
 }
 
 impl Tally {
@@ -169,7 +174,7 @@ impl Tally {
     }
 
     fn note_time(&mut self, late: Duration) {
-        self.late += u64::from(!late.is_zero());
+        self.late += u64::from(late > ON_TIME);
         self.latest = self.latest.max(late);
     }
 

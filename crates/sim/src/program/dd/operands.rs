@@ -26,7 +26,7 @@ pub struct Dd {
     /// `conv=sync`: short input is padded.
     pub(super) pads: bool,
     /// `conv=fsync` or `conv=fdatasync`.
-    pub(super) syncs: Option<&'static str>,
+    pub(super) syncs: bool,
     pub(super) status: Status,
 }
 
@@ -167,7 +167,7 @@ impl Typed {
         if several(&["ascii", "ebcdic", "ibm"]) {
             return refused("any two of {ascii,ebcdic,ibm}");
         }
-        for pair in [["block", "unblock"], ["lcase", "ucase"], ["excl", "nocreat"]] {
+        for pair in [["lcase", "ucase"], ["excl", "nocreat"]] {
             if several(&pair) {
                 return refused(&pair.join(" and "));
             }
@@ -210,7 +210,7 @@ impl Typed {
             Some(amount) => amount.number.saturating_mul(block),
         };
         let count_bytes = has(&self.input_flags, "count_bytes");
-        let syncs = ["fsync", "fdatasync"].into_iter().find(|name| has(&self.conversions, name));
+        let syncs = ["fsync", "fdatasync"].iter().any(|name| has(&self.conversions, name));
         Ok(Dd {
             input_flags: open(&self.input_flags),
             output_flags: open(&self.output_flags),

@@ -1,0 +1,278 @@
+//! The life of tasks and jobs: how they come into being, whose io_context and control group they
+//! have, and how they end.
+
+use crate::cores::{CoreSet, Paid, State};
+use crate::machine::Job;
+use crate::observe::Who;
+use crate::operations::Operations;
+use crate::task::Body;
+use crate::world::{Happening, Wait, World};
+use base::{Duration, Instant, Ticket};
+use block::scheduler::{Cgroup, IoContext};
+use block::{CgroupId, ContextId, IoContextId, Ioprio};
+
+/// A context: a task, or the interrupts of a core.
+pub(crate) struct Strand {
+    pub core: u16,
+    pub state: State,
+    pub wait: Wait,
+    /// Computing that is not done.
+    pub debt: Duration,
+    /// How much of the next piece of block-layer work is paid for.
+    pub paid: Paid,
+    pub spins: bool,
+    /// It is in the list of ready contexts.
+    pub is_ready: bool,
+    pub affinity: Option<CoreSet>,
+    pub alarm: Option<Ticket>,
+    /// A word that came before it was waited for.
+    pub has_word: bool,
+    /// It exits before its program goes on.
+    pub is_killed: bool,
+    pub job: Option<usize>,
+    pub io_context: IoContextId,
+    pub cgroup: CgroupId,
+    pub nice: i8,
+    pub operations: Operations,
+    /// The task whose operations it carries out.
+    pub acts_for: Option<ContextId>,
+    /// A bio of this token was not accepted because it would have had to wait.
+    pub refused: Option<u64>,
+    pub status: Option<i32>,
+}
+
+/// What has become of a job.
+pub(crate) struct JobState {
+    pub job: Option<Job>,
+    pub name: String,
+    pub main: Option<ContextId>,
+    pub started: Option<Instant>,
+    pub ended: Option<(Instant, i32)>,
+    pub was_stopped: bool,
+    pub messages: Vec<String>,
+}
+
+/// What a new task is given.
+pub(crate) struct Birth {
+    pub name: String,
+    pub job: Option<usize>,
+    /// An io_context to share; otherwise it gets its own.
+    pub io_context: Option<IoContextId>,
+    pub cgroup: CgroupId,
+    /// The explicit priority of an io_context of its own.
+    pub ioprio: Ioprio,
+    pub nice: i8,
+    pub affinity: Option<CoreSet>,
+    pub acts_for: Option<ContextId>,
+}
+
+impl World {
+    /// Creates a task; its program is yet to come.
+    pub fn bear(&mut self, birth: Birth) -> ContextId {
+        let context = ContextId(self.strands.len() as u32);
+        let io_context = birth.io_context.unwrap_or(IoContextId(self.io_contexts.len() as u32));
+        if birth.io_context.is_none() {
+            self.io_contexts.push(IoContext {
+                ioprio: birth.ioprio,
+                nice: birth.nice,
+                ..IoContext::default()
+            });
+        }
+        self.whos.push(Who {
+            context,
+            name: birth.name.clone(),
+            job: birth.job,
+            io_context,
+            cgroup: birth.cgroup,
+        });
+        let core = (context.0 as usize % self.cores.len()) as u16;
+        self.strands.push(Strand::task(core, io_context, birth));
+        self.io_contexts[io_context.0 as usize].tasks += 1;
+        self.define_io_context(context);
+        if self.strand(context).job.is_some() {
+            self.wake(context);
+        } else {
+            // The kernel's own tasks sleep until there is something for them to do.
+            self.strand(context).wait = Wait::Word;
+        }
+        context
+    }
+
+    /// A task exits.
+    pub fn exit(&mut self, context: ContextId, status: i32) {
+        for operation in self.strand(context).operations.drain() {
+            self.log_unfinished(context, &operation);
+        }
+        let strand = self.strand(context);
+        strand.status = Some(status);
+        let (io_context, job, alarm) = (strand.io_context, strand.job, strand.alarm.take());
+        if let Some(alarm) = alarm {
+            self.agenda.cancel(alarm);
+        }
+        self.leave(context);
+        self.io_contexts[io_context.0 as usize].tasks -= 1;
+        self.define_io_context(context);
+        for other in 0..self.strands.len() {
+            if self.strands[other].wait == Wait::Exit(context) {
+                self.wake_from(ContextId(other as u32));
+            }
+        }
+        if let Some(job) = job.filter(|job| self.jobs[*job].main == Some(context)) {
+            self.jobs[job].ended = Some((self.now, status));
+            self.mark.exit(self.now, job, status);
+            self.kill_job(job);
+        }
+    }
+
+    /// The io_context of a task.
+    pub fn io_context(&mut self, context: ContextId) -> &mut IoContext {
+        let id = self.strands[context.0 as usize].io_context;
+        &mut self.io_contexts[id.0 as usize]
+    }
+
+    /// Tells the block layer what the io_context of a task is like now.
+    pub fn define_io_context(&mut self, context: ContextId) {
+        let strand = &self.strands[context.0 as usize];
+        let value = &mut self.io_contexts[strand.io_context.0 as usize];
+        value.nice = strand.nice;
+        self.queue.define_io_context(strand.io_context, *value);
+    }
+
+    /// The control group of a path, which is made, with those above it, if need be.
+    pub fn define_cgroup(&mut self, path: &str, weight: Option<u32>) -> CgroupId {
+        let names = path.split('/').filter(|name| !name.is_empty());
+        let mut group = CgroupId::ROOT;
+        let mut path = String::new();
+        for name in names {
+            path = format!("{path}/{name}");
+            group = self.child_cgroup(group, &path);
+        }
+        let value = &mut self.cgroups[group.0 as usize];
+        if weight.is_some() && weight != value.weight {
+            value.weight = weight;
+            self.queue.define_cgroup(group, value.clone());
+        }
+        group
+    }
+
+    fn child_cgroup(&mut self, parent: CgroupId, path: &str) -> CgroupId {
+        if let Some(known) = self.cgroups.iter().position(|group| group.path == path) {
+            return CgroupId(known as u32);
+        }
+        let group = CgroupId(self.cgroups.len() as u32);
+        let value = Cgroup { path: path.to_string(), parent: Some(parent), ..Cgroup::default() };
+        self.queue.define_cgroup(group, value.clone());
+        self.cgroups.push(value);
+        group
+    }
+
+    /// Ends what is still under way when the run ends.
+    pub fn note_unfinished(&mut self) {
+        for number in 0..self.strands.len() {
+            let context = ContextId(number as u32);
+            for operation in self.strands[number].operations.drain() {
+                self.log_unfinished(context, &operation);
+            }
+        }
+    }
+
+    /// A job starts.
+    pub fn start_job(&mut self, number: usize) {
+        let job = self.jobs[number].job.take().expect("a job starts once");
+        if let Some(duration) = job.duration {
+            self.agenda.schedule(self.now + duration, Happening::Stop(number));
+        }
+        let cgroup = self.define_cgroup(&job.cgroup, None);
+        let main = self.bear(Birth {
+            name: job.name.clone(),
+            job: Some(number),
+            io_context: None,
+            cgroup,
+            ioprio: job.ioprio,
+            nice: job.nice,
+            affinity: job.affinity,
+            acts_for: None,
+        });
+        self.jobs[number].main = Some(main);
+        self.jobs[number].started = Some(self.now);
+        self.newborn.push((main, Body::Program(job.program)));
+    }
+
+    /// All tasks of a job exit as soon as they can.
+    pub fn kill_job(&mut self, job: usize) {
+        for number in 0..self.strands.len() {
+            let strand = &mut self.strands[number];
+            if strand.job != Some(job) || strand.state == State::Gone {
+                continue;
+            }
+            strand.is_killed = true;
+            let interruptible =
+                matches!(strand.wait, Wait::Ring { .. } | Wait::Alarm | Wait::Word | Wait::Exit(_));
+            if interruptible {
+                self.wake_from(ContextId(number as u32));
+            }
+        }
+    }
+}
+
+impl Strand {
+    pub fn interrupts(core: u16) -> Strand {
+        let birth = Birth::kernel_task("interrupts");
+        let mut strand = Strand::task(core, IoContextId(0), birth);
+        strand.state = State::Running;
+        strand
+    }
+
+    fn task(core: u16, io_context: IoContextId, birth: Birth) -> Strand {
+        Strand {
+            core,
+            state: State::Blocked,
+            wait: Wait::Nothing,
+            debt: Duration::ZERO,
+            paid: Paid::Nothing,
+            spins: false,
+            is_ready: false,
+            affinity: birth.affinity,
+            alarm: None,
+            has_word: false,
+            is_killed: false,
+            job: birth.job,
+            io_context,
+            cgroup: birth.cgroup,
+            nice: birth.nice,
+            operations: Operations::default(),
+            acts_for: birth.acts_for,
+            refused: None,
+            status: None,
+        }
+    }
+}
+
+impl Birth {
+    pub fn kernel_task(name: &str) -> Birth {
+        Birth {
+            name: name.to_string(),
+            job: None,
+            io_context: None,
+            cgroup: CgroupId::ROOT,
+            ioprio: Ioprio::NONE,
+            nice: 0,
+            affinity: None,
+            acts_for: None,
+        }
+    }
+}
+
+impl JobState {
+    pub fn new(job: Job) -> JobState {
+        JobState {
+            name: job.name.clone(),
+            job: Some(job),
+            main: None,
+            started: None,
+            ended: None,
+            was_stopped: false,
+            messages: Vec::new(),
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! device depth=1 transport=scsi cache=0 fua=0 hctxs=1 cpus=1 max_sectors=2560
 //! set fifo_batch 2
 //! at 5ms A read 100+8 sync prio=rt:0 cpu=0    "at" may be left out: the same time
+//! A read 100+8 times=64 step=100              that often, each so much further on the disk
 //! A plug | A unplug | A blocks                 the task blocks, or ends its plug
 //! complete 100 | complete | complete all      by first sector; the oldest; until nothing is left
 //! requeue 100                                  the driver gives a command back
@@ -202,11 +203,19 @@ impl<'p> Runner<'p> {
             [actor, "unplug"] => self.finish_plug(actor, PlugFlush::Explicit),
             [actor, "blocks"] => self.finish_plug(actor, PlugFlush::Blocks),
             [actor, op, rest @ ..] => {
-                let bio = self.bio(actor, op, rest);
-                if self.harness().asleep.contains(&bio.origin.context) {
-                    self.bad(&format!("{actor} (asleep)"));
+                let value_of = |key| rest.iter().find_map(|word| word.strip_prefix(key));
+                let times = value_of("times=").map_or(1, |word| self.number(word));
+                let step = value_of("step=").map_or(0, |word| self.number(word));
+                let mut bio = self.bio(actor, op, rest);
+                for _ in 0..times {
+                    if self.harness().asleep.contains(&bio.origin.context) {
+                        self.bad(&format!("{actor} (asleep)"));
+                    }
+                    self.harness().submit(bio);
+                    self.tokens += 1;
+                    bio.token = self.tokens;
+                    bio.sector.0 += step;
                 }
-                self.harness().submit(bio);
             }
             _ => self.bad(&words.join(" ")),
         }
@@ -246,6 +255,7 @@ impl<'p> Runner<'p> {
             match word.split_once(['+', '=']) {
                 Some(("prio", value)) => bio.ioprio = self.priority(value),
                 Some(("cpu", value)) => bio.origin.cpu = self.number(value) as u16,
+                Some(("times" | "step", _)) => {}
                 Some((sector, sectors)) => {
                     bio.sector = Sector(self.number(sector));
                     bio.sectors = Sectors(self.number(sectors) as u32);

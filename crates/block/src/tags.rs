@@ -77,10 +77,12 @@ impl TagMap {
     }
 
     /// Takes a tag for a task on core `cpu`; with a limit only some positions may be used.
+    #[inline]
     pub fn take(&mut self, cpu: u16, limit: Option<u32>) -> Option<u32> {
-        if self.is_exhausted() {
-            return None;
-        }
+        if self.is_exhausted() { None } else { self.search(cpu, limit) }
+    }
+
+    fn search(&mut self, cpu: u16, limit: Option<u32>) -> Option<u32> {
         let hint = self.hints[usize::from(cpu)];
         let (mut index, bit) = self.place(hint);
         // The hint's word is visited twice: from the hint on, and at the end from its start.

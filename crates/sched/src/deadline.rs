@@ -11,7 +11,6 @@ use crate::settings::{Settings, TUNABLES};
 use crate::starvation::Starvation;
 use alloc::format;
 use alloc::string::String;
-use base::Jiffies;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Merge, Placement};
 use block::{
     About, Bio, Cx, Direction, DispatchReason, Kernel, RequestId, Scheduler, Shape, Version,
@@ -88,7 +87,7 @@ impl Deadline {
     }
 
     /// Rules 5b to 5e: which direction, and where its batch starts.
-    fn start_batch(&mut self, now: Jiffies) -> Option<Choice> {
+    fn start_batch(&mut self, cx: &Cx<'_>) -> Option<Choice> {
         let [reads, writes] = &self.lanes;
         let direction = self.starvation.choose(
             !reads.is_empty(),
@@ -97,6 +96,7 @@ impl Deadline {
         )?;
         let lane = &self.lanes[direction as usize];
         let oldest = lane.oldest().expect("a direction is chosen only if it has requests");
+        let now = cx.now.jiffies(cx.kernel().hz);
         let (rq, reason) = match self.next[direction as usize] {
             _ if now >= lane.deadline(oldest) => (oldest, DispatchReason::Expired),
             None => (oldest, DispatchReason::NoneAbove),
@@ -179,8 +179,7 @@ impl Scheduler for Deadline {
 
     /// Rule 5: exactly one request. Rule 8: forced or not.
     fn dispatch(&mut self, cx: &mut Cx<'_>, _hctx: HctxId, force: bool) -> Dispatched {
-        let now = cx.now.jiffies(cx.kernel().hz);
-        let Some(choice) = self.continued().or_else(|| self.start_batch(now)) else {
+        let Some(choice) = self.continued().or_else(|| self.start_batch(cx)) else {
             return Dispatched::Empty;
         };
         self.batching += 1;

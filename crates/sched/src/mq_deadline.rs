@@ -119,48 +119,42 @@ impl MqDeadline {
     }
 
     fn choose(&mut self, cx: &Cx<'_>) -> Option<Choice> {
-        let now = cx.now.jiffies(cx.kernel().hz);
         // Spec 2.2 rule 1, addendum B.4 rule 1.
         if self.rules.head_list == HeadList::DeviceWide
             && let Some(rq) = self.heads[0].head()
         {
             return Some(self.take_head(cx, rq));
         }
-        self.choose_aged(cx, now).or_else(|| self.choose_by_class(cx, now))
+        self.choose_aged(cx).or_else(|| self.choose_by_class(cx))
     }
 
     /// Spec 2.3 rule 5a: first what has waited too long in a lower class.
-    fn choose_aged(&mut self, cx: &Cx<'_>, now: Jiffies) -> Option<Choice> {
+    fn choose_aged(&mut self, cx: &Cx<'_>) -> Option<Choice> {
         let occupied = self.classes.iter().filter(|class| class.unfinished > 0).count();
         if !self.rules.ages || occupied < 2 {
             return None;
         }
+        let now = cx.now.jiffies(cx.kernel().hz);
         // Before the machine is as old as the ageing time nothing can be that old; the passes
         // over the classes still have their effects (rule 6f).
         let latest = now.0 as i64 - self.prio_aging_expire.0 as i64;
-        let aged = (BEST_EFFORT..CLASSES)
-            .find_map(|class| self.choose_from(cx, class, now, Some(latest)))?;
+        let aged =
+            (BEST_EFFORT..CLASSES).find_map(|class| self.choose_from(cx, class, Some(latest)))?;
         Some(Choice { reason: DispatchReason::Aged, ..aged })
     }
 
     /// Spec 2.3 rule 5b: no class is served while a better one has anything unfinished.
-    fn choose_by_class(&mut self, cx: &Cx<'_>, now: Jiffies) -> Option<Choice> {
+    fn choose_by_class(&mut self, cx: &Cx<'_>) -> Option<Choice> {
         // A class with nothing unfinished has nothing to choose from, and looking changes nothing.
         let class = self.classes.iter().position(|class| class.unfinished > 0)?;
-        self.choose_from(cx, class, now, None)
+        self.choose_from(cx, class, None)
     }
 
     /// Spec 2.3 rule 6: takes one request of a class, if it had arrived by `latest`. What is
     /// decided on the way (direction, batch, starvation) stays decided if it had not.
     // Divergence: without `latest` ages are not looked at. The kernel compares with the present
     // there, which fails only after an expiry was shortened with requests queued.
-    fn choose_from(
-        &mut self,
-        cx: &Cx<'_>,
-        class: usize,
-        now: Jiffies,
-        latest: Option<i64>,
-    ) -> Option<Choice> {
+    fn choose_from(&mut self, cx: &Cx<'_>, class: usize, latest: Option<i64>) -> Option<Choice> {
         // Rule 6a.
         if self.rules.head_list == HeadList::PerClass
             && let Some(rq) = self.heads[class].head()
@@ -169,7 +163,7 @@ impl MqDeadline {
             let late = latest.is_some_and(|latest| !self.arrived_by(latest, since, direction));
             return (!late).then(|| self.take_head(cx, rq));
         }
-        let choice = self.continue_batch(class).or_else(|| self.start_batch(class, now))?;
+        let choice = self.continue_batch(class).or_else(|| self.start_batch(cx, class))?;
         // Rule 6f.
         if let Some(latest) = latest {
             let lane = &self.classes[class].lanes[choice.direction as usize];
@@ -214,7 +208,7 @@ impl MqDeadline {
     }
 
     /// Rules 6c to 6e.
-    fn start_batch(&mut self, class: usize, now: Jiffies) -> Option<Choice> {
+    fn start_batch(&mut self, cx: &Cx<'_>, class: usize) -> Option<Choice> {
         let class = &self.classes[class];
         let [reads, writes] = &class.lanes;
         let direction = self.starvation.choose(
@@ -228,6 +222,7 @@ impl MqDeadline {
             Sweep::Request => class.next[direction as usize],
             Sweep::Position => class.above(direction),
         };
+        let now = cx.now.jiffies(cx.kernel().hz);
         let (rq, reason) = match next {
             _ if now >= lane.deadline(oldest) => (oldest, DispatchReason::Expired),
             None => (oldest, DispatchReason::NoneAbove),

@@ -62,7 +62,9 @@ mod tests {
     fn lone_writes_reset_the_count() {
         let mut starvation = Starvation::default();
         starvation.choose(true, true, 2);
+        assert_eq!(starvation.passed_over(), 1);
         starvation.choose(false, true, 2);
+        assert_eq!(starvation.passed_over(), 0);
         let chosen = [(); 3].map(|()| starvation.choose(true, true, 2).unwrap());
         assert_eq!(chosen, [Read, Read, Write]);
     }

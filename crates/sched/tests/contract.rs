@@ -318,6 +318,8 @@ impl Run {
             }
         }
         assert!(self.notes.lock().unwrap().chosen.is_empty(), "the twin chose more");
+        // Compares the scheduler's count.
+        self.harness.queue.queued();
     }
 
     /// If the twin would choose something now, and the device has room, nobody asked: a stall.

@@ -166,6 +166,30 @@ fn measure(name: &str, requests: u64, make: impl Fn(u64) -> Setup) {
     );
 }
 
+/// An hour of one task that reads and writes 16 KiB at random places of a hard disk.
+fn hour(scheduler: &str) {
+    let program = Program::native("random", |task: Task| async move {
+        let disk = task.open("/dev/sda", OpenFlags::direct()).expect("the disk");
+        let mut rng = task.rng("hour");
+        let blocks = task.disk().capacity.0 / 16_384;
+        loop {
+            let offset = 16_384 * rng.below(blocks);
+            let result = match rng.chance(1, 2) {
+                true => task.pread(&disk, offset, 16_384).await,
+                false => task.pwrite(&disk, offset, 16_384).await,
+            };
+            result.expect("a block within the disk");
+        }
+    });
+    let mut setup = setup(scheduler, "host-2011", vec![Job::new("random", program)]);
+    setup.device = device::Model::builtin("hdd-7200-sata").expect("a model").build(1);
+    setup.until = Some(Instant::ZERO + Duration::from_secs(3600));
+    let start = processor_time();
+    let outcome = sim::run(setup, &mut Nobody).expect("a setup that runs");
+    let millis = (processor_time() - start) / 1_000_000;
+    println!("an hour of hdd-7200-sata     {millis} ms, {}", outcome.fingerprint);
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let scheduler = arguments.first().map_or("mq-deadline", String::as_str);
@@ -182,4 +206,5 @@ fn main() {
         let job = Job::new("reader", Program::native("reader", start));
         setup(scheduler, host, vec![job; DEPTH])
     });
+    hour(scheduler);
 }

@@ -216,10 +216,11 @@ impl Task {
 
     /// Reads from /dev/zero, and writes to nowhere.
     async fn memory_call(&self, length: u64, copies: bool) -> Result<u64, Errno> {
-        self.count_call().await;
+        self.enter_kernel().await;
         let costs = self.costs();
         let copied = if copies { length } else { 0 };
         self.compute(costs.system_call + copying(copied, costs.copy)).await;
+        self.leave_kernel();
         Ok(length)
     }
 
@@ -344,21 +345,32 @@ impl Task {
         self.poll_drive(world)
     }
 
-    /// Counts a system call. Does not come back if the program is taken to be endless.
-    pub(crate) async fn count_call(&self) {
+    /// Enters a system call of any kind. Does not come back if the program is taken to be endless,
+    /// or if the task was killed.
+    pub(crate) async fn enter_kernel(&self) {
         poll_fn(|_| {
             let mut world = self.world();
-            if world.count_call(self.id()) {
-                return Poll::Ready(());
+            if world.strand(self.id()).must_exit() {
+                world.make_ready(self.id());
+                return Poll::Pending;
             }
-            self.wait(&mut world, Wait::Nothing)
+            if !world.count_call(self.id()) {
+                return self.wait(&mut world, Wait::Nothing);
+            }
+            world.strand(self.id()).in_call = true;
+            Poll::Ready(())
         })
         .await;
     }
 
+    /// Leaves a system call of any kind.
+    pub(crate) fn leave_kernel(&self) {
+        self.world().strand(self.id()).in_call = false;
+    }
+
     /// Enters a system call that concerns the disk; the answer is its number.
     async fn enter_call(&self, transfer: Transfer) -> u64 {
-        self.count_call().await;
+        self.enter_kernel().await;
         let mut world = self.world();
         let operation = Operation::new(world.now, transfer.call(), transfer);
         world.enter(self.id(), operation)
@@ -370,6 +382,7 @@ impl Task {
         let (call, entered) = (operation.call, operation.entered);
         let action = Action::SyscallExit { call, entered, submitted: entered };
         world.log_call(self.id(), &operation, action);
+        world.strand(self.id()).in_call = false;
     }
 }
 

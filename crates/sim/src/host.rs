@@ -160,6 +160,14 @@ impl Host {
         Host::parse(&file, &text)
     }
 
+    /// A built-in host by its name, or the host in the file if it looks like a path.
+    pub fn find(name_or_path: &str) -> Result<Host, HostError> {
+        match name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            true => Host::load(Path::new(name_or_path)),
+            false => Host::named(name_or_path),
+        }
+    }
+
     /// A host from the text of a file; `name` stands for it in messages.
     pub fn parse(name: &str, text: &str) -> Result<Host, HostError> {
         Reader { file: name, text }.host()

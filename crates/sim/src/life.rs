@@ -27,8 +27,10 @@ pub(crate) struct Strand {
     pub alarm: Option<Ticket>,
     /// A word that came before it was waited for.
     pub has_word: bool,
-    /// It exits before its program goes on.
+    /// It exits as soon as it is not in a system call.
     pub is_killed: bool,
+    /// It is in a system call that ends before anything else happens to the task.
+    pub in_call: bool,
     pub job: Option<usize>,
     pub io_context: IoContextId,
     pub cgroup: CgroupId,
@@ -236,6 +238,7 @@ impl Strand {
             alarm: None,
             has_word: false,
             is_killed: false,
+            in_call: false,
             job: birth.job,
             io_context,
             cgroup: birth.cgroup,
@@ -245,6 +248,11 @@ impl Strand {
             refused: None,
             status: None,
         }
+    }
+
+    /// Whether the task was killed and nothing keeps it from exiting.
+    pub fn must_exit(&self) -> bool {
+        self.is_killed && !self.in_call
     }
 }
 

@@ -209,7 +209,7 @@ impl Machine {
     fn poll(&mut self, task: ContextId) {
         let place = &mut self.programs[task.0 as usize];
         let program = place.as_mut().expect("a task that runs has a program");
-        let status = if self.world.borrow_mut().strand(task).is_killed {
+        let status = if self.world.borrow_mut().strand(task).must_exit() {
             KILLED
         } else {
             match program.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

@@ -153,7 +153,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_map(steps in prop::collection::vec(any::<prop::sample::Index>(), 0..400)) {
+        fn behaves_like_a_map(
+            steps in prop::collection::vec(any::<prop::sample::Index>(), 0..400)
+        ) {
             let mut operations = Operations::default();
             let mut twin: BTreeMap<u64, u64> = BTreeMap::new();
             for (serial, which) in steps.iter().enumerate() {

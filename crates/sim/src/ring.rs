@@ -166,7 +166,7 @@ impl AsyncQueue {
             return 0;
         }
         let task = self.task.clone();
-        task.count_call().await;
+        task.enter_kernel().await;
         task.compute(task.costs().system_call).await;
         let plugs = count > 1 || task.world().rules.plugs_single;
         if plugs {
@@ -180,6 +180,7 @@ impl AsyncQueue {
         if plugs {
             task.finish_plug(PlugFlush::Explicit).await;
         }
+        task.leave_kernel();
         count
     }
 
@@ -197,8 +198,10 @@ impl AsyncQueue {
         let done = task.world().rings[self.ring].done.len();
         // A completion ring is memory that can be read without a system call.
         if self.interface == Interface::Libaio || done < least {
-            task.count_call().await;
+            task.enter_kernel().await;
             task.compute(task.costs().system_call).await;
+            // A task that waits here can be killed.
+            task.leave_kernel();
         }
         let until = timeout.map(|timeout| task.now().saturating_add(timeout));
         poll_fn(|_| self.poll_done(&task, least, until)).await;

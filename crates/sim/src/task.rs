@@ -17,18 +17,15 @@
 //! }
 //! ```
 //!
-//! | to | call |
-//! |---|---|
-//! | tell or pass the time | [`Task::now`], [`Task::sleep`], [`Task::sleep_until`], [`Task::compute`] |
-//! | open the disk | [`Task::open`] |
-//! | read, write, flush, discard | [`Task::pread`], [`Task::pwrite`], [`Task::fsync`], [`Task::discard`] |
-//! | have many requests in flight | [`Task::async_queue`] |
-//! | submit exactly what a trace says | [`Task::transfer`] |
-//! | draw random numbers | [`Task::rng`] |
-//! | have children and wait for them | [`Task::spawn`], [`Task::join`] |
-//! | wait for a word of another task | [`Task::listen`], [`Task::tell`] |
-//! | be somebody else | [`Task::set_ioprio`], [`Task::set_nice`], [`Task::enter_cgroup`], [`Task::set_affinity`] |
-//! | say something | [`Task::print`] |
+//! * Time: [`Task::now`], [`Task::sleep`], [`Task::sleep_until`], [`Task::compute`].
+//! * The disk: [`Task::open`]; [`Task::pread`], [`Task::pwrite`], [`Task::fsync`],
+//!   [`Task::discard`], one at a time; [`Task::async_queue`] for many in flight;
+//!   [`Task::transfer`] for exactly what a trace says.
+//! * Randomness: [`Task::rng`].
+//! * Other tasks: [`Task::spawn`] and [`Task::join`]; [`Task::listen`] and [`Task::tell`].
+//! * Being somebody else: [`Task::set_ioprio`], [`Task::set_nice`], [`Task::enter_cgroup`],
+//!   [`Task::set_affinity`].
+//! * Saying something: [`Task::print`].
 
 pub use crate::cores::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};

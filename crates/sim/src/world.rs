@@ -426,17 +426,16 @@ impl World {
         if operation.bios_left > 0 {
             return;
         }
-        let wait = strand.wait;
-        if let Some((ring, _)) = operation.ring {
-            let done = &mut self.rings[ring].done;
-            done.push_back((token, now));
-            if matches!(wait, Wait::Ring { ring: waited, least } if waited == ring && done.len() >= least)
-            {
-                self.strand(owner).wait = Wait::Nothing;
-                self.wake_by(by, owner);
+        let is_awaited = match (strand.wait, operation.ring) {
+            (wait, None) => wait == Wait::Operation(token),
+            (wait, Some((ring, _))) => {
+                let done = &mut self.rings[ring].done;
+                done.push_back((token, now));
+                matches!(wait, Wait::Ring { ring: it, least } if it == ring && done.len() >= least)
             }
-        } else if wait == Wait::Operation(token) {
-            self.strand(owner).wait = Wait::Nothing;
+        };
+        if is_awaited {
+            strand.wait = Wait::Nothing;
             self.wake_by(by, owner);
         }
     }

@@ -107,6 +107,42 @@ fn the_same_seed_does_the_same_and_another_does_something_else() {
     }
 }
 
+/// The mixture with seed 1. Whoever changes `golden.txt` changes results, and says so in the change
+/// log under "Results that change".
+#[test]
+fn results_are_those_that_were_published_in_debug_and_in_release() {
+    let mut seen = String::new();
+    for (kernel, scheduler) in KERNELS {
+        for host in ["free", "vm-2019"] {
+            let (outcome, _) = checked(mixture(kernel, scheduler, host, 1));
+            let line = format!("{scheduler}@{kernel} on {host}: {}", outcome.fingerprint);
+            seen.push_str(&format!("{line}, {} ns\n", outcome.elapsed.as_nanos()));
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
+    if std::env::var_os("PATERNOSTER_BLESS").is_some() {
+        std::fs::write(path, &seen).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).unwrap();
+    assert!(seen == golden, "expected:\n{golden}seen (PATERNOSTER_BLESS=1 accepts it):\n{seen}");
+}
+
+#[test]
+fn what_is_under_way_when_a_run_is_cut_off_is_told() {
+    let mut setup = setup("6.18", "mq-deadline");
+    setup.until = Some(Instant::from_nanos(1_050_000));
+    setup.jobs.push(command("dd if=/dev/sda of=/dev/null bs=4k iflag=direct"));
+    let mut keep = Keep::default();
+    let outcome = sim::run(setup, &mut keep).unwrap();
+    assert_eq!(outcome.jobs[0].exit, Exit::CutOff);
+    assert_eq!(outcome.elapsed, Duration::from_nanos(1_050_000));
+    let last = keep.0.last().unwrap();
+    let block::Action::SyscallUnfinished { entered, .. } = last.action else {
+        panic!("the last event is {last:?}");
+    };
+    assert_eq!((entered, last.token), (Instant::from_nanos(1_000_000), 10));
+}
+
 #[test]
 fn recorded_inputs_replay_to_the_same_events() {
     for (kernel, scheduler) in KERNELS {
@@ -357,4 +393,62 @@ fn random_numbers_depend_on_the_seed_and_the_name_only() {
         0
     }));
     checked(setup);
+}
+
+/// A host with random costs.
+fn any_host(rng: &mut Rng) -> Host {
+    let mut text = include_str!("../../../hosts/free.toml").to_string();
+    let names = [
+        "system_call",
+        "copy",
+        "bio",
+        "request",
+        "driver",
+        "interrupt",
+        "completion",
+        "switch",
+        "noop",
+        "deadline",
+        "mq-deadline",
+    ];
+    for name in names {
+        let cost = if rng.chance(1, 3) { 0 } else { rng.below(5_000) };
+        let (from, to) = (format!("\n{name:11} = {{ value = 0, unit = \"us\""), cost);
+        text = text.replacen(&from, &format!("\n{name} = {{ value = {to}, unit = \"ns\""), 1);
+    }
+    let cores = format!("cores = {{ value = {},", rng.between(1, 6));
+    let slice = format!("time_slice = {{ value = {}, unit = \"us\"", rng.between(5, 200));
+    text = text.replacen("cores       = { value = 1,", &cores, 1);
+    text = text.replacen("time_slice  = { value = 4, unit = \"ms\"", &slice, 1);
+    Host::parse("any", &text).unwrap()
+}
+
+#[test]
+fn nothing_is_lost_on_any_host() {
+    for case in 0..60 {
+        let mut rng = Rng::stream(case, "any host");
+        let (kernel, scheduler) = KERNELS[case as usize % KERNELS.len()];
+        let mut setup = mixture(kernel, scheduler, "free", case);
+        setup.host = any_host(&mut rng);
+        let service = Duration::from_nanos(rng.below(200_000));
+        let queues = if scheduler == "none" { rng.between(1, 4) as u32 } else { 1 };
+        let disk = Steady::new(service, rng.between(1, 40) as u32);
+        setup.device = Box::new(disk.with(|facts| {
+            facts.hardware_queues = queues;
+            facts.volatile_cache = rng.chance(1, 2);
+            facts.fua = rng.chance(1, 2);
+            facts.rotational = rng.chance(1, 2);
+        }));
+        let cores = setup.host.cores;
+        for job in &mut setup.jobs {
+            if rng.chance(1, 2) {
+                job.affinity = Some(CoreSet::of([rng.below(u64::from(cores)) as u16]));
+            }
+            if rng.chance(1, 5) {
+                job.duration = Some(Duration::from_nanos(rng.below(20_000_000)));
+            }
+        }
+        let (outcome, counts) = checked(setup);
+        assert!(counts.bios > 0, "case {case}: {:?}", outcome.jobs);
+    }
 }

@@ -1,6 +1,7 @@
 //! Nanoseconds and allocations of a whole request life in the block layer, under a real backlog.
 //!
-//! 128 requests are outstanding over 32 driver tags, so about 96 wait in the scheduler. The guard is
+//! 128 requests are outstanding over 32 driver tags, so about 96 wait in the scheduler; without a
+//! scheduler 32 are outstanding, because whoever submits more would sleep for a tag. The guard is
 //! on, events are off. A completion is followed by the submission of one new random 4 KiB read or
 //! write, as a closed loop of programs does it.
 //!
@@ -35,7 +36,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const OUTSTANDING: u64 = 128;
+/// What is measured, with the number of requests outstanding.
+const SCHEDULERS: [(&str, u64); 4] =
+    [("mq-deadline", 128), ("none", 32), ("deadline", 128), ("noop", 128)];
 const TAGS: u32 = 32;
 /// The best of so many short measurements counts: what else the machine does disturbs the others.
 const WINDOWS: u64 = 100;
@@ -71,8 +74,9 @@ impl Load {
         let kernel: &'static Kernel = sched::default_kernel(scheduler).expect("a scheduler");
         let built = sched::build(scheduler, kernel).expect("its default kernel has it");
         let attach = built.map_or_else(Attach::none, Attach::scheduler);
+        let requests = if attach.scheduler.is_some() { 256 } else { TAGS };
         let mut queue = RequestQueue::new(kernel, facts, attach, 1, EventLog::off());
-        queue.set(Instant::ZERO, "nr_requests", 256).expect("in range");
+        queue.set(Instant::ZERO, "nr_requests", i64::from(requests)).expect("in range");
         Load {
             queue,
             rng: Rng::stream(1, "load"),
@@ -131,14 +135,13 @@ impl Load {
 fn main() {
     let turns = std::env::args().nth(1).map_or(2_000_000u64, |arg| arg.parse().expect("a number"));
     println!("scheduler      ns/request  allocations/request");
-    // Without a scheduler more than 32 outstanding would sleep for a tag, so "none" is left out.
     let only = std::env::args().nth(2);
-    for scheduler in ["mq-deadline", "noop", "deadline"] {
+    for (scheduler, outstanding) in SCHEDULERS {
         if only.as_ref().is_some_and(|only| only != scheduler) {
             continue;
         }
         let mut load = Load::new(scheduler);
-        for _ in 0..OUTSTANDING {
+        for _ in 0..outstanding {
             load.submit();
         }
         for _ in 0..turns / 10 {

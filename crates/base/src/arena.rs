@@ -45,7 +45,7 @@ impl<T> Clone for Id<T> {
 impl<T> Copy for Id<T> {}
 impl<T> PartialEq for Id<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.to_bits() == other.to_bits()
+        self.index == other.index && self.generation == other.generation
     }
 }
 impl<T> Eq for Id<T> {}
@@ -116,9 +116,11 @@ impl<T> Arena<T> {
     #[inline]
     #[track_caller]
     pub fn remove(&mut self, id: Id<T>) -> T {
-        let slot = &mut self.slots[id.index()];
-        assert_eq!(slot.generation, id.generation, "stale handle {id:?}");
-        let value = slot.value.take().expect("handle of a living object");
+        let Some(slot) = self.slots.get_mut(id.index()) else { stale(id) };
+        if slot.generation != id.generation {
+            stale(id);
+        }
+        let Some(value) = slot.value.take() else { stale(id) };
         slot.generation = slot.generation.checked_add(1).unwrap_or(FIRST);
         self.free.push(id.index);
         value
@@ -128,6 +130,12 @@ impl<T> Arena<T> {
     pub fn get(&self, id: Id<T>) -> Option<&T> {
         let slot = self.slots.get(id.index())?;
         if slot.generation == id.generation { slot.value.as_ref() } else { None }
+    }
+
+    /// The object, to change, or `None` when the handle is stale.
+    pub fn get_mut(&mut self, id: Id<T>) -> Option<&mut T> {
+        let slot = self.slots.get_mut(id.index())?;
+        if slot.generation == id.generation { slot.value.as_mut() } else { None }
     }
 
     /// Number of living objects.
@@ -153,19 +161,38 @@ impl<T> core::ops::Index<Id<T>> for Arena<T> {
     type Output = T;
     #[track_caller]
     fn index(&self, id: Id<T>) -> &T {
-        let slot = &self.slots[id.index()];
-        assert_eq!(slot.generation, id.generation, "stale handle {id:?}");
-        slot.value.as_ref().expect("handle of a living object")
+        match self.get(id) {
+            Some(value) => value,
+            None => stale(id),
+        }
     }
 }
 
 impl<T> core::ops::IndexMut<Id<T>> for Arena<T> {
     #[track_caller]
     fn index_mut(&mut self, id: Id<T>) -> &mut T {
-        let slot = &mut self.slots[id.index()];
-        assert_eq!(slot.generation, id.generation, "stale handle {id:?}");
-        slot.value.as_mut().expect("handle of a living object")
+        match self.get_mut(id) {
+            Some(value) => value,
+            None => stale(id),
+        }
     }
+}
+
+// Panics have functions of their own: built where they can happen, their messages would be in the
+// way of everything that goes well.
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn stale<T>(id: Id<T>) -> ! {
+    panic!("stale handle {id:?}")
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn no_entry<T>(id: Id<T>) -> ! {
+    panic!("no side entry for {id:?}")
 }
 
 /// Values of one's own beside the objects of somebody else's arena.
@@ -226,14 +253,20 @@ impl<T, V> core::ops::Index<Id<T>> for Side<T, V> {
     type Output = V;
     #[track_caller]
     fn index(&self, id: Id<T>) -> &V {
-        self.get(id).unwrap_or_else(|| panic!("no side entry for {id:?}"))
+        match self.get(id) {
+            Some(value) => value,
+            None => no_entry(id),
+        }
     }
 }
 
 impl<T, V> core::ops::IndexMut<Id<T>> for Side<T, V> {
     #[track_caller]
     fn index_mut(&mut self, id: Id<T>) -> &mut V {
-        self.get_mut(id).unwrap_or_else(|| panic!("no side entry for {id:?}"))
+        match self.get_mut(id) {
+            Some(value) => value,
+            None => no_entry(id),
+        }
     }
 }
 

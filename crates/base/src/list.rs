@@ -113,7 +113,7 @@ impl<T> List<T> {
     /// Removes `id` from wherever in the list it stands.
     #[track_caller]
     pub fn remove(&mut self, links: &mut Links<T>, id: Id<T>) {
-        let link = links.0.take(id).unwrap_or_else(|| panic!("{id:?} is in no list"));
+        let Some(link) = links.0.take(id) else { in_no_list(id) };
         match link.previous {
             Some(previous) => links.0[previous].next = link.next,
             None => self.head = link.next,
@@ -150,7 +150,9 @@ impl<T> List<T> {
         id: Id<T>,
         next: Option<Id<T>>,
     ) {
-        assert!(!links.contains(id), "{id:?} is already in a list");
+        if links.contains(id) {
+            already_in_a_list(id);
+        }
         links.0.set(id, Link { previous, next });
         match previous {
             Some(previous) => links.0[previous].next = Some(id),
@@ -162,6 +164,20 @@ impl<T> List<T> {
         }
         self.len += 1;
     }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn in_no_list<T>(id: Id<T>) -> ! {
+    panic!("{id:?} is in no list")
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn already_in_a_list<T>(id: Id<T>) -> ! {
+    panic!("{id:?} is already in a list")
 }
 
 #[cfg(test)]

@@ -79,7 +79,9 @@ impl<T> SectorSet<T> {
     /// Adds `id` behind all members that start at or before `sector`. Panics when it is a member.
     #[track_caller]
     pub fn insert(&mut self, sector: Sector, id: Id<T>) {
-        assert!(!self.contains(id), "{id:?} is already in the set");
+        if self.contains(id) {
+            already_in_the_set(id);
+        }
         self.keys.set(id, Key { sector, arrival: self.arrival });
         self.arrival += 1;
         self.len += 1;
@@ -190,7 +192,7 @@ impl<T> SectorSet<T> {
     fn key_of(&self, id: Id<T>) -> Key {
         match self.keys.get(id) {
             Some(key) => *key,
-            None => panic!("{id:?} is not in the set"),
+            None => not_in_the_set(id),
         }
     }
 
@@ -278,6 +280,20 @@ impl<T> SectorSet<T> {
         let entries = self.spare.pop().map_or(Vec::new(), |chunk| chunk.entries);
         Chunk { last, entries }
     }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn already_in_the_set<T>(id: Id<T>) -> ! {
+    panic!("{id:?} is already in the set")
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn not_in_the_set<T>(id: Id<T>) -> ! {
+    panic!("{id:?} is not in the set")
 }
 
 #[cfg(test)]

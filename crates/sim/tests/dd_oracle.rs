@@ -50,7 +50,7 @@ fn without_speed(lines: Vec<String>) -> Vec<String> {
 fn the_words_are_those_of_the_installed_dd() {
     // A count first, so that nothing that turns out to be accepted runs for ever.
     let zero_to_null = ["if=/dev/zero", "of=/dev/null", "count=0"];
-    let cases: [&[&str]; 41] = [
+    let cases: [&[&str]; 42] = [
         &["oflags=dsync"],
         &["bs=1z"],
         &["count="],
@@ -81,6 +81,7 @@ fn the_words_are_those_of_the_installed_dd() {
         &["bs=512", "count=1KB"],
         &["bs=512", "count=5Bx2"],
         &["count=2", "bs=1000", "iflag=count_bytes"],
+        &["bs=3G", "count=1"],
         &["ibs=3", "obs=7", "count=10"],
         &["ibs=1M", "obs=1k", "count=1"],
         &["ibs=1000", "obs=512", "count=3"],

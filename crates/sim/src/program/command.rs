@@ -431,4 +431,24 @@ mod tests {
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
         assert_eq!(refusal(""), "no program: this program is not modelled; there are dd");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_it_panic(
+            words in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "dd", "ionice", "nice", "taskset", "cgexec", "systemd-run", "-c", "-n", "-g",
+                    "-p", "--scope", "--slice=a", "--", "0-2", "ff", "bs=1k", "bs=", "count=9xB",
+                    "if=/dev/zero", "of=/dev/sda", "conv=sync,,", "oflag=direct", "seek=7EB", "'",
+                    "\"", "\\", "é", "-19", "IOWeight=5", "=", "4294967295", "0-65535",
+                ]),
+                0..9,
+            ),
+            any in ".{0,20}",
+        ) {
+            let _ = parse(&words.join(" "));
+            let _ = parse(&any);
+            let _ = parse(&format!("dd {any}={any}"));
+        }
+    }
 }

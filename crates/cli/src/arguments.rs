@@ -99,7 +99,7 @@ impl Verb {
   A fio job file on another disk and kernel:
     paternoster compare --model vm-disk --kernel 5.2 jobs.fio
   A recorded load, as fast as the disk takes it, for three depths of the queue:
-    paternoster compare --replay closed --depth 8 --vary nr_requests=32,64,256 trace.blktrace.0
+    paternoster compare -s mq-deadline --replay closed --depth 8 --vary nr_requests=32,64 sda.blktrace.0
   Tunables: NAME[@KERNEL][:TUNABLE=VALUE,...], and settings for all:
     paternoster compare -s mq-deadline -s mq-deadline:fifo_batch=1 --set nr_requests=64 jobs.fio")]
 pub struct CompareOptions {

@@ -266,6 +266,10 @@ impl Planner<'_> {
     }
 
     fn job(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
+        if spec.background {
+            let what = format!("background = true (job \"{}\")", spec.name);
+            return Err(Error::not_yet(spec.place.clone(), what, "duration = \"…\""));
+        }
         let mut planned = match &spec.work {
             Work::Command(line) => command(&self.substituted(line, &spec.place)?, spec, host)?,
             Work::JobFile(path) => job_file(path, spec, host)?,

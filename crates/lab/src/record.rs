@@ -63,9 +63,10 @@ impl Recorder {
             .map_err(|cause| Error::unwritable(&unfinished, cause))?;
         let cores = row.host.cores;
         let base = unfinished.join(NAME);
-        let files =
+        let mut files =
             blktrace::Recorder::create(&base, DEVICE, u32::from(cores), Wallclock::default())
                 .map_err(Error::Recording)?;
+        files.name_task(0, "swapper/0");
         Ok(Recorder {
             files: Some(files),
             failure: None,

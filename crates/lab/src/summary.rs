@@ -6,15 +6,16 @@
 
 use crate::expectation::Expectation;
 use crate::matrix::{JobResult, Report, RunResult};
-use crate::metrics::CallKind;
 use crate::metrics::figure::{Figure, Layer, Point, What};
+use crate::metrics::{CallKind, disk};
 use crate::plan::Row;
 use crate::quantity::{Kind, human};
 use crate::statistics::Estimate;
 use std::collections::BTreeMap;
 
-/// Two means nearer than this part of each other are called alike. // assumed
-const ALIKE: f64 = 0.01;
+/// Two means nearer than this part of each other are called alike: two bins of a histogram, which
+/// are 1/64 of their value wide.
+const ALIKE: f64 = 0.032;
 /// A disk held for less of the time is not worth a word. // assumed
 const HELD_WORTH_A_WORD: f64 = 1.0;
 
@@ -96,6 +97,14 @@ impl Report {
     pub fn results_of(&self, row: usize) -> &[RunResult] {
         let seeds = self.plan.experiment.seeds.len();
         &self.results[row * seeds..(row + 1) * seeds]
+    }
+
+    /// Whether every seed led to the same run, because nothing in it is left to chance.
+    pub fn is_free_of_chance(&self) -> bool {
+        (0..self.plan.rows.len()).all(|row| {
+            let results = self.results_of(row);
+            results.iter().all(|result| result.fingerprint == results[0].fingerprint)
+        })
     }
 }
 
@@ -282,8 +291,7 @@ impl Findings<'_> {
             .collect();
         let name = figure_name(main);
         if alike.len() == rest.len() {
-            let value = human(value.mean, main.what.kind());
-            return vec![format!("No scheduler is measurably better for {name} ({value}).")];
+            return self.why_alike(&name, main, lines);
         }
         let (best_name, worst_name) = (self.name(best), self.name(worst));
         let with = if alike.is_empty() {
@@ -299,6 +307,37 @@ impl Findings<'_> {
         )];
         sentences.extend(self.why(best, worst));
         sentences.extend(self.price(best, lines));
+        sentences
+    }
+
+    /// Why it makes no difference which scheduler is chosen.
+    fn why_alike(&self, name: &str, main: &Figure, lines: &[&Line]) -> Vec<String> {
+        let kind = main.what.kind();
+        let range = |figure: &Figure| {
+            let means = lines.iter().filter_map(|line| Some(line.get(figure)?.mean));
+            let all: Vec<f64> = means.collect();
+            let least = all.iter().copied().reduce(f64::min)?;
+            Some((least, all.into_iter().reduce(f64::max)?))
+        };
+        let Some((least, most)) = range(main) else { return Vec::new() };
+        let (least, most) = (human(least, kind), human(most, kind));
+        let values = if least == most { least } else { format!("{least} to {most}") };
+        let mut sentences =
+            vec![format!("No scheduler is measurably better for {name} ({values}).")];
+        let layer = |layer| {
+            let job = self.summary.jobs.first()?;
+            range(&job.figure(What::Layer(layer, Point::Mean)))
+        };
+        if let (Some((_, waited)), Some((served, _))) = (layer(Layer::Queue), layer(Layer::Device))
+            && waited < served
+        {
+            sentences.push(format!(
+                "They have little to choose from: on average requests wait at most {} in the \
+                 queue and are served in {} or more.",
+                human(waited, Kind::Time),
+                human(served, Kind::Time)
+            ));
+        }
         sentences
     }
 
@@ -354,7 +393,9 @@ impl Findings<'_> {
         for line in &self.summary.lines {
             let total: f64 = line.held_by_reason.iter().map(|(_, share)| share).sum();
             let Some((reason, _)) = line.held_by_reason.first() else { continue };
-            if total >= HELD_WORTH_A_WORD {
+            // That processors take their time is no decision of anybody.
+            let is_decision = *reason != disk::HOST;
+            if is_decision && total >= HELD_WORTH_A_WORD {
                 findings.push(format!(
                     "Under {} the disk stands idle with work queued {} of the time, mostly \
                      because of: {reason}.",

@@ -81,6 +81,9 @@ fn header(report: &Report, took: Duration) -> String {
     let seeds = &report.plan.experiment.seeds;
     let seeds = match seeds.as_slice() {
         [only] => format!("seed {only}"),
+        several if report.is_free_of_chance() => {
+            format!("{} seeds, all the same", several.len())
+        }
         several => format!("{} seeds", several.len()),
     };
     [

@@ -1,0 +1,171 @@
+//! What `compare` and `list` print and write.
+
+use crate::folder::Folder;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const DD: [&str; 6] = ["--", "dd", "if=/dev/zero", "of=/dev/sda", "bs=4k", "count=100"];
+
+fn dd(folder: &Folder, options: &[&str]) -> String {
+    folder.print(&[&["compare"], options, &DD[..], &["oflag=direct"]].concat())
+}
+
+#[test]
+fn a_command_is_compared_under_the_default_schedulers() {
+    let folder = Folder::new("default");
+    let text = dd(&folder, &[]);
+    let header = text.lines().next().unwrap();
+    assert!(header.starts_with("world sim · kernel 6.18 · model hdd-7200-sata · host host-2020"));
+    assert!(text.lines().any(|line| line.starts_with("none ")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("mq-deadline ")), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 100), "{text}");
+    assert!(!text.contains('\x1b'), "no colours when piped");
+}
+
+#[test]
+fn the_documented_json_comes_out() {
+    let folder = Folder::new("json");
+    let text = dd(&folder, &["--json", "-s", "all", "--runs", "2", "--vary", "nr_requests=16,32"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let results = document["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4 * 2 * 2);
+    let first = &results[0];
+    assert_eq!((&first["world"], &first["fs"]), (&"sim".into(), &"raw".into()));
+    assert_eq!(first["axes"]["nr_requests"], 16);
+    assert_eq!(first["tunables"]["nr_requests"], 16);
+    assert_eq!(first["fingerprint"].as_str().unwrap().len(), 16);
+    let job = &first["jobs"][0];
+    assert_eq!((&job["jobname"], &job["write"]["total_ios"]), (&"dd".into(), &100.into()));
+    assert_eq!(job["write"]["io_bytes"], 409_600);
+    assert_eq!(job["write"]["lat_ns"]["N"], 100);
+    assert_eq!(job["layers"]["device"]["N"], 100);
+    assert_eq!(first["disk"]["write_bytes"], 409_600);
+    let held = &first["disk"]["held_by_reason"];
+    let sum: u64 = held.as_object().unwrap().values().map(|it| it.as_u64().unwrap()).sum();
+    assert_eq!(first["disk"]["held_ns"], sum);
+    assert_eq!(document["summary"].as_array().unwrap().len(), 4 * 2);
+    assert_eq!(document["summary"][0]["figures"]["dd.bw"]["n"], 2);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_document() {
+    let folder = Folder::new("same");
+    let options = ["--json", "--runs", "2", "-s", "all"];
+    assert_eq!(dd(&folder, &options), dd(&folder, &options));
+}
+
+#[test]
+fn results_go_to_files_that_are_complete() {
+    let folder = Folder::new("files");
+    dd(&folder, &["--json=out/all.json", "--fio-json", "fio", "--runs", "1"]);
+    assert_eq!(folder.names(), ["fio", "out"]);
+    let text = std::fs::read_to_string(folder.path().join("out/all.json")).unwrap();
+    assert!(serde_json::from_str::<Value>(&text).is_ok());
+    let text =
+        std::fs::read_to_string(folder.path().join("fio/mq-deadline@6.18-seed1.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["jobs"][0]["write"]["total_ios"], 100);
+    assert_eq!(document["disk_util"][0]["write_ios"], 100);
+}
+
+#[test]
+fn a_recording_is_read_by_blkparse_without_complaint() {
+    let folder = Folder::new("record");
+    dd(&folder, &["--record", "rec", "--runs", "1", "-s", "all"]);
+    let base = folder.path().join("rec/deadline@4.19-seed1");
+    assert!(base.join("sda.blktrace.0").exists());
+    let Ok(output) = Command::new("blkparse").args(["-i", "sda"]).current_dir(&base).output()
+    else {
+        println!("skipped: blkparse is not installed");
+        return;
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let complaints: String = String::from_utf8(output.stderr)
+        .unwrap()
+        .lines()
+        .filter(|line| !line.starts_with("Input file "))
+        .collect();
+    assert_eq!((output.status.code(), complaints.as_str()), (Some(0), ""));
+    let events = |letter: &str| {
+        text.lines().filter(|line| line.split_whitespace().nth(5) == Some(letter)).count()
+    };
+    assert_eq!((events("Q"), events("D"), events("C")), (100, 100, 100), "{text}");
+    assert!(text.contains("[dd]") && !text.contains("(null)"), "{text}");
+    // What exists is not overwritten.
+    let arguments = [&["compare", "--record", "rec", "--runs", "1", "-s", "all"][..], &DD].concat();
+    assert_eq!(folder.run(&arguments).status.code(), Some(2));
+}
+
+#[test]
+fn a_recording_can_be_replayed() {
+    let folder = Folder::new("replay");
+    dd(&folder, &["--record", "rec", "--runs", "1", "-s", "none"]);
+    let text = folder.print(&["compare", "--json", "--runs", "1", "rec/none@6.18-seed1/sda"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["results"][0]["disk"]["write_bytes"], 409_600);
+}
+
+#[test]
+fn a_program_that_fails_is_told_and_exits_with_1() {
+    let folder = Folder::new("failed");
+    let seek = "seek=99999999999";
+    let all = ["compare", "--", "dd", "if=/dev/zero", "of=/dev/sda", "oflag=direct", seek];
+    let output = folder.run(&[&all[..], &["count=1"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("dd failed with exit status 1"), "{text}");
+}
+
+#[test]
+fn a_reader_who_goes_away_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_paternoster"))
+        .args(["list", "tunables"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn everything_can_be_listed() {
+    let folder = Folder::new("list");
+    for subject in ["schedulers", "models", "hosts", "kernels", "programs", "tunables"] {
+        assert!(folder.print(&["list", subject]).lines().count() > 1, "{subject}");
+    }
+    let tunables = folder.print(&["list", "tunables", "mq-deadline"]);
+    assert!(tunables.contains("prio_aging_expire") && tunables.contains("nr_requests"));
+    assert!(folder.print(&["list", "models", "hdd-7200-sata"]).contains("mechanics.rpm"));
+    assert!(folder.print(&["list", "hosts", "vm-2019"]).contains("cost.driver"));
+    assert!(folder.print(&["list"]).contains("blk-mq"));
+}
+
+#[test]
+fn help_completions_and_man_page_come_from_the_same_place() {
+    let folder = Folder::new("help");
+    assert!(folder.print(&["completions", "bash"]).contains("--scheduler"));
+    assert!(folder.print(&["man"]).starts_with(".ie"));
+    let help = folder.print(&["compare", "--help"]);
+    for option in ["--model", "--vary", "--replay", "--fio-json", "Examples:"] {
+        assert!(help.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn help_reads_as_it_did() {
+    let folder = Folder::new("golden");
+    for (file, arguments) in
+        [("help.txt", &["--help"][..]), ("help-compare.txt", &["compare", "--help"])]
+    {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+        let seen = folder.print(arguments);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &seen).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(seen, expected, "run again with UPDATE_GOLDEN=1 if that is as it should be");
+    }
+}

@@ -1,0 +1,58 @@
+//! Running the program, and folders to run it in.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of its own for a test, removed when the test is done with it.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A new, empty folder.
+    pub fn new(test: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("paternoster-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file into it.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        std::fs::write(self.0.join(name), text).unwrap();
+    }
+
+    /// The names of what is in it, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Runs the program here.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        // Help is as wide as this says.
+        command.env_remove("COLUMNS");
+        command.args(arguments).current_dir(&self.0).output().unwrap()
+    }
+
+    /// Runs the program here, which must succeed, and returns what it prints.
+    pub fn print(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr).to_string();
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

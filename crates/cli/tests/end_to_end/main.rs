@@ -1,0 +1,5 @@
+//! The program from the outside: what it prints, writes and refuses.
+
+mod bad_input;
+mod compare;
+mod folder;

@@ -100,7 +100,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         15 => any::<prop::sample::Index>().prop_map(Event::Complete),
         2 => any::<prop::sample::Index>().prop_map(Event::Requeue),
         6 => advance.prop_map(Event::Advance),
-        2 => (any::<prop::sample::Index>(), -2i64..40).prop_map(|(at, value)| Event::Tune(at, value)),
+        2 => (any::<prop::sample::Index>(), -2i64..40)
+            .prop_map(|(at, value)| Event::Tune(at, value)),
         1 => (4u32..64).prop_map(Event::Requests),
         1 => prop::sample::select(vec![0u8, 0, 0, 1, 2]).prop_map(Event::Merges),
         1 => Just(Event::Switch),
@@ -233,7 +234,7 @@ impl Run {
         }
     }
 
-    /// A third of all bios continues or precedes an earlier one, so that there is something to merge.
+    /// A third of all bios continues or precedes an earlier one: there is something to merge.
     fn place_near(&self, bio: &mut Bio, slot: u8, near: u8) {
         let recent = usize::from(slot) % self.submitted.len().clamp(1, 12);
         let Some((other, _)) = self.submitted.iter().rev().nth(recent) else { return };

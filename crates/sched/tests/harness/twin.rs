@@ -1,6 +1,6 @@
 //! Naive twins: the schedulers once more, over one unsorted `Vec`, as slow and as close to the text
-//! of the specification as possible. [`Watched`] runs a real scheduler and its twin side by side and
-//! compares every answer.
+//! of the specification as possible. [`super::watched::Watched`] runs a real scheduler and its twin
+//! side by side and compares every answer.
 
 use base::{Jiffies, Sector};
 use block::kernel::ShallowDepth;

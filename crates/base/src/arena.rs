@@ -220,9 +220,15 @@ impl<T, V> Side<T, V> {
     /// Stores a value for `id`, replacing what was there.
     pub fn set(&mut self, id: Id<T>, value: V) {
         if id.index() >= self.entries.len() {
-            self.entries.resize_with(id.index() + 1, || None);
+            self.make_room(id.index() + 1);
         }
         self.entries[id.index()] = Some((id.generation, value));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, len: usize) {
+        self.entries.resize_with(len, || None);
     }
 
     /// The value stored for `id`, if any.

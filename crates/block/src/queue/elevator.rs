@@ -26,7 +26,8 @@ impl RequestQueue {
         } else {
             self.bind(now, context, rq);
         }
-        if merge && self.absorb_at_insertion(now, context, rq) {
+        let is_mergeable = self.core.requests[rq].is_mergeable();
+        if merge && is_mergeable && self.absorb_at_insertion(now, context, rq) {
             return;
         }
         if !is_single {
@@ -34,7 +35,7 @@ impl RequestQueue {
         }
         let request = &mut self.core.requests[rq];
         self.core.guard.insert(request);
-        if at == InsertAt::Sorted && request.is_mergeable() {
+        if at == InsertAt::Sorted && is_mergeable {
             let end = request.end();
             self.core.merge.insert(rq, end);
         }
@@ -49,15 +50,15 @@ impl RequestQueue {
         self.settle(now, context);
     }
 
-    /// Appends an arriving request to a queued one, and that perhaps to another (rule 5).
+    /// Appends an arriving, mergeable request to a queued one, and that perhaps to another
+    /// (rule 5).
     fn absorb_at_insertion(&mut self, now: Instant, context: ContextId, rq: RequestId) -> bool {
         let nomerges = self.core.limits.nomerges;
-        let request = &self.core.requests[rq];
-        if nomerges == 2 || !request.is_mergeable() {
+        if nomerges == 2 {
             return false;
         }
         if let Some(last) = self.core.merge.last_merge()
-            && self.core.requests[last].end() == request.sector
+            && self.core.requests[last].end() == self.core.requests[rq].sector
             && self.join(now, context, last, rq)
         {
             return true;

@@ -170,10 +170,11 @@ impl Multi {
 
     /// Pushes a run of every hardware queue that a worker was asked to run.
     pub fn push_wanted_runs(&mut self, core: &mut Core, context: ContextId, cpu: u16) {
+        let state = core.context(context);
         for (index, hctx) in self.hctxs.iter_mut().enumerate().rev() {
             if core::mem::take(&mut hctx.wanted) {
-                let frame = Frame::RunMulti(RunMulti::new(index as u16));
-                core.push_frame(context, cpu, frame);
+                state.cpu = cpu;
+                state.stack.push(Frame::RunMulti(RunMulti::new(index as u16)));
             }
         }
     }

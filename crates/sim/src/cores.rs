@@ -46,9 +46,22 @@ impl CoreSet {
     }
 }
 
+/// What a core did during a run; the rest of the time it was idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreUse {
+    /// Time spent computing, for tasks and interrupts.
+    pub computing: Duration,
+    /// Time spent waiting for the scheduler's lock.
+    pub spinning: Duration,
+}
+
 /// A core.
 #[derive(Default)]
 pub(crate) struct Core {
+    /// What it did so far.
+    pub used: CoreUse,
+    /// Since when it spins.
+    spins_since: Option<Instant>,
     /// The task that owns it.
     pub owner: Option<ContextId>,
     /// Since when.
@@ -205,6 +218,7 @@ impl World {
     /// The time a core was busy for is over.
     pub fn charged(&mut self, core: usize) {
         let (_, charge) = self.cores[core].charge.take().expect("a core was busy until now");
+        self.cores[core].used.computing += charge.length;
         let context = self.running_on(core);
         let strand = self.strand(context);
         match charge.pays {
@@ -248,6 +262,10 @@ impl World {
         self.lock.holder = self.lock.waiters.pop_front();
         if let Some(next) = self.lock.holder {
             self.strand(next).spins = false;
+            let core = &mut self.cores[usize::from(self.strands[next.0 as usize].core)];
+            if let Some(since) = core.spins_since.take() {
+                core.used.spinning += self.now.since(since);
+            }
             self.make_ready(next);
         }
         let core = usize::from(self.strand(context).core);
@@ -280,6 +298,8 @@ impl World {
             Some(_) => {
                 if !self.strand(context).spins {
                     self.strand(context).spins = true;
+                    let core = usize::from(self.strand(context).core);
+                    self.cores[core].spins_since = Some(self.now);
                     self.lock.waiters.push_back(context);
                 }
                 false
@@ -370,6 +390,7 @@ impl World {
         if let Some((ticket, charge)) = self.cores[core].charge.take() {
             self.agenda.cancel(ticket);
             let left = charge.until.since(self.now);
+            self.cores[core].used.computing += charge.length - left;
             if let (Pays::Debt, Some(task)) = (charge.pays, owner) {
                 self.strand(task).debt -= charge.length - left;
             }

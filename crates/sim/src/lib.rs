@@ -21,7 +21,7 @@ pub mod task;
 mod world;
 
 pub use check::Checker;
-pub use cores::CoreSet;
+pub use cores::{CoreSet, CoreUse};
 pub use host::{Host, HostError};
 pub use machine::{Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
 pub use observe::{Nobody, Observer, Several, Who};

@@ -5,7 +5,7 @@
 //! written down in `world.rs`; who runs on which core in `cores.rs`; what programs may do in
 //! `task.rs`. One run is one thread and depends on nothing but its [`Setup`].
 
-use crate::cores::CoreSet;
+use crate::cores::{CoreSet, CoreUse};
 use crate::host::Host;
 use crate::observe::{Observer, Who};
 use crate::program::Program;
@@ -80,6 +80,8 @@ pub struct Outcome {
     pub fingerprint: Fingerprint,
     /// All tasks there were.
     pub tasks: Vec<Who>,
+    /// What each core did.
+    pub cores: Vec<CoreUse>,
     /// The inputs of the block layer, if they were recorded.
     pub inputs: Vec<Input>,
 }
@@ -274,6 +276,7 @@ impl Machine {
             elapsed: last.since(Instant::ZERO),
             fingerprint: std::mem::take(&mut world.mark).finish(),
             tasks: std::mem::take(&mut world.whos),
+            cores: world.cores.iter().map(|core| core.used).collect(),
             inputs: world.queue.take_inputs(),
         })
     }

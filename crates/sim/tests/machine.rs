@@ -210,6 +210,9 @@ fn tasks_queue_for_cores() {
     assert_eq!(on_one(3), (Duration::from_millis(3) + switch) * 3);
     let free_to_choose = computing("host-2009", (0..4).map(|_| computes(3)).collect()).elapsed;
     assert_eq!(free_to_choose, Duration::from_millis(3) + switch);
+    let cores = computing("host-2009", vec![computes(3)]).cores;
+    let computing: Vec<Duration> = cores.iter().map(|core| core.computing).collect();
+    assert_eq!(computing.iter().copied().sum::<Duration>(), Duration::from_millis(3) + switch);
 }
 
 #[test]
@@ -256,8 +259,9 @@ fn an_interrupt_on_the_core_of_a_sleeping_reader_wakes_it_afterwards() {
     assert_eq!(outcome.elapsed, Duration::from_nanos(119_500));
 }
 
-/// Many tasks on many cores, each with requests of its own: how many go through in 20 ms?
-fn throughput(scheduler: &str, cores: u16, event: Duration) -> u64 {
+/// Many tasks on many cores, each with requests of its own: how many go through in 20 ms, and how
+/// long did the cores wait for the lock?
+fn throughput(scheduler: &str, cores: u16, event: Duration) -> (u64, Duration) {
     let kernel = "6.18";
     let mut setup = setup(kernel, scheduler);
     let text = include_str!("../../../hosts/free.toml")
@@ -292,20 +296,23 @@ fn throughput(scheduler: &str, cores: u16, event: Duration) -> u64 {
     }
     setup.events = true;
     let mut count = Count(0);
-    sim::run(setup, &mut count).unwrap();
-    count.0
+    let outcome = sim::run(setup, &mut count).unwrap();
+    (count.0, outcome.cores.iter().map(|core| core.spinning).sum())
 }
 
 #[test]
 fn the_lock_of_the_scheduler_limits_what_many_cores_get_done() {
     let event = Duration::from_micros(1);
-    let (one, eight) = (throughput("mq-deadline", 1, event), throughput("mq-deadline", 8, event));
-    let (free_one, free_eight) =
-        (throughput("none", 1, Duration::ZERO), throughput("none", 8, Duration::ZERO));
+    let (one, _) = throughput("mq-deadline", 1, event);
+    let (eight, spinning) = throughput("mq-deadline", 8, event);
+    let (free_one, _) = throughput("none", 1, Duration::ZERO);
+    let (free_eight, free_spinning) = throughput("none", 8, Duration::ZERO);
     assert!(free_eight > 7 * free_one, "without a lock: {free_one} and {free_eight}");
     assert!(eight < 4 * one, "with a lock: {one} and {eight}");
     // Three events of 1 us each under the lock: at most 6,667 requests in 20 ms.
     assert!(eight <= 6_667, "{eight}");
+    assert!(spinning > Duration::from_millis(10), "{spinning}");
+    assert_eq!(free_spinning, Duration::ZERO);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! itself works by.
 
 use crate::error::Error;
-use crate::nearest::nearest;
+use base::nearest;
 use crate::scheduler_spec::{SchedulerSpec, versions};
 use block::{KERNELS, QUEUE_SETTINGS, Shape};
 use device::Model;

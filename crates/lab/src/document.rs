@@ -1,7 +1,7 @@
 //! Reading a TOML file such that whatever is wrong with it is told with its place.
 
 use crate::error::Error;
-use crate::nearest::nearest;
+use base::nearest;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -241,7 +241,7 @@ pub fn check_fs(name: &str, place: &str) -> Result<(), Error> {
         "raw" => Ok(()),
         "ext4" | "xfs" => Err(Error::not_yet(place, format!("file system {name}"), "raw")),
         _ => {
-            let hint = crate::nearest::nearest(name, ["raw", "ext4", "xfs"]);
+            let hint = base::nearest(name, ["raw", "ext4", "xfs"]);
             Err(Error::bad(place, format!("unknown file system \"{name}\"{hint}"), "raw"))
         }
     }
@@ -406,7 +406,7 @@ fn read_row(
     let scheduler = words.next().unwrap_or_default().to_string();
     if !experiment.schedulers.iter().any(|(known, _)| *known == scheduler) {
         let known: Vec<&str> = experiment.schedulers.iter().map(|it| it.0.as_str()).collect();
-        let hint = crate::nearest::nearest(&scheduler, known.iter().copied());
+        let hint = base::nearest(&scheduler, known.iter().copied());
         let problem = format!("\"{scheduler}\" is not among the schedulers{hint}");
         return Err(document.bad(&key.span(), problem, known.join(", ")));
     }

@@ -88,7 +88,7 @@ impl JobSpec {
                 Some(("ioprio", ioprio)) => job.ioprio = Some(parse_ioprio(ioprio, &place)?),
                 _ => {
                     let name = option.split('=').next().unwrap_or_default();
-                    let hint = crate::nearest::nearest(name, ["cgroup", "weight", "ioprio"]);
+                    let hint = base::nearest(name, ["cgroup", "weight", "ioprio"]);
                     let problem = format!("a job has no option \"{option}\"{hint}");
                     return Err(Error::bad(place, problem, JOB_HEAD));
                 }

@@ -18,7 +18,6 @@ pub mod input;
 pub mod job;
 pub mod matrix;
 pub mod metrics;
-pub mod nearest;
 pub mod plan;
 pub mod quantity;
 pub mod record;

@@ -44,8 +44,10 @@ pub struct RunResult {
     pub fingerprint: u64,
     /// When the last job ended.
     pub elapsed: Duration,
-    /// What each job did.
+    /// What each job did; the clones of a fio job count together.
     pub jobs: Vec<JobResult>,
+    /// What each process did, as fio reports it.
+    pub processes: Vec<JobResult>,
     /// Latency by layer, of all jobs together.
     pub layers: Layers,
     /// What the disk did.
@@ -187,7 +189,7 @@ fn run_one(
         record_inputs: false,
         paranoid,
     };
-    let mut meter = Meter::new(row.jobs.iter().map(|job| job.by_task).collect());
+    let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
     let outcome = match record_to {
         None => sim::run(setup, &mut meter),
         Some(folder) => {
@@ -212,17 +214,18 @@ fn run_one(
         fingerprint: outcome.fingerprint.finish(),
         elapsed: outcome.elapsed,
         layers: measured.layers(),
-        jobs: job_results(&measured, &row.jobs),
+        jobs: job_results(&measured.sections, &row.jobs),
+        processes: process_results(&measured, &row.jobs),
         disk: measured.disk,
         exits: outcome.jobs.into_iter().map(ProgramExit::of).collect(),
     })
 }
 
-/// A result for each job, or for each name of tasks within it.
-fn job_results(measured: &Measured, jobs: &[PlannedJob]) -> Vec<JobResult> {
+/// A result for each job, or for each section within it.
+fn job_results(sections: &[Actor], jobs: &[PlannedJob]) -> Vec<JobResult> {
     let mut results = Vec::new();
     for (number, planned) in jobs.iter().enumerate() {
-        let of_job = || measured.actors.iter().filter(move |it| it.job == Some(number));
+        let of_job = || sections.iter().filter(move |it| it.job == Some(number));
         let callers: Vec<&Actor> = of_job().filter(|it| it.did_anything()).collect();
         let cgroup = &planned.job.cgroup;
         match callers.as_slice() {
@@ -231,22 +234,36 @@ fn job_results(measured: &Measured, jobs: &[PlannedJob]) -> Vec<JobResult> {
                 results.push(JobResult { name, cgroup, ..JobResult::default() });
             }
             [only] => {
-                let by_task = planned.named_by_task;
-                let name = if by_task { &only.name } else { &planned.job.name };
+                let name = planned.result_name(&only.name, true);
                 // Helpers make no calls of their own, but carry out those of the only caller.
                 let layers = Layers::of(of_job());
-                results.push(JobResult::of(only, name.clone(), cgroup, layers));
+                results.push(JobResult::of(only, name, cgroup, layers));
             }
             several => results.extend(several.iter().map(|actor| {
-                let name = match planned.named_by_task {
-                    true => actor.name.clone(),
-                    false => format!("{}/{}", planned.job.name, actor.name),
-                };
+                let name = planned.result_name(&actor.name, false);
                 JobResult::of(actor, name, cgroup, Layers::of([*actor].into_iter()))
             })),
         }
     }
     results
+}
+
+/// A result for each process: clones in the place of their section.
+fn process_results(measured: &Measured, jobs: &[PlannedJob]) -> Vec<JobResult> {
+    let mut actors: Vec<Actor> = Vec::new();
+    for section in &measured.sections {
+        let clones = measured.processes.iter().filter(|process| {
+            let naming = process.job.map(|job| &jobs[job].naming);
+            let of = naming.map_or("", |naming| naming.section_of(&process.name));
+            process.job == section.job && of == section.name
+        });
+        let before = actors.len();
+        actors.extend(clones.cloned());
+        if actors.len() == before {
+            actors.push(section.clone());
+        }
+    }
+    job_results(&actors, jobs)
 }
 
 impl RunResult {

@@ -7,7 +7,8 @@
 use crate::error::Error;
 use crate::experiment::{Axis, Experiment, Setting};
 use crate::job::{JobSpec, Recording, Work};
-use crate::nearest::nearest;
+use crate::metrics::Naming;
+use base::nearest;
 use crate::scheduler_spec::{SchedulerSpec, parse_kernel};
 use base::Instant;
 use block::scheduler::TunableError;
@@ -67,8 +68,8 @@ pub struct PlannedJob {
     pub job: sim::Job,
     /// The weight of its group.
     pub weight: Option<u32>,
-    /// Whether the tasks of the job are told apart by name in results.
-    pub by_task: bool,
+    /// How the tasks of the job are told apart in results.
+    pub naming: Naming,
     /// Whether results are called by task names alone, as fio does with a job file.
     pub named_by_task: bool,
     /// What the user should know about how it was understood.
@@ -120,6 +121,15 @@ impl PlannedJob {
             Program::Dd(_) => true,
             Program::Replay(replay) => matches!(replay.pace, Pace::BackToBack { .. }),
             _ => false,
+        }
+    }
+
+    /// What a section of the job, perhaps its only one, is called in results.
+    pub fn result_name(&self, section: &str, is_only: bool) -> String {
+        match self.named_by_task {
+            true => section.to_string(),
+            false if is_only => self.job.name.clone(),
+            false => format!("{}/{section}", self.job.name),
         }
     }
 }
@@ -353,9 +363,9 @@ fn command(line: &str, spec: &JobSpec, _host: &Host) -> Result<PlannedJob, Error
     if let Some(cgroup) = command.cgroup {
         job.cgroup = cgroup;
     }
-    let by_task = !matches!(job.program, Program::Dd(_) | Program::Replay(_));
+    let naming = Naming::Whole;
     let weight = command.weight;
-    Ok(PlannedJob { job, weight, by_task, named_by_task: false, notes: Vec::new() })
+    Ok(PlannedJob { job, weight, naming, named_by_task: false, notes: Vec::new() })
 }
 
 /// Understands a fio job file.
@@ -370,7 +380,7 @@ fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
     let job = sim::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
     let remarks = recording.remarks.iter();
     let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
-    PlannedJob { job, weight: None, by_task: false, named_by_task: false, notes }
+    PlannedJob { job, weight: None, naming: Naming::Whole, named_by_task: false, notes }
 }
 
 fn absolute(path: &str) -> String {

@@ -4,7 +4,7 @@
 //! the tables of both; limits that depend on the device are checked when a run is planned.
 
 use crate::error::Error;
-use crate::nearest::nearest;
+use base::nearest;
 use block::{KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 
 /// What is compared when nobody says which schedulers.

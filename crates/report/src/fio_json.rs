@@ -18,7 +18,7 @@ const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
 /// The whole document.
 pub fn document(result: &RunResult) -> Value {
-    let jobs: Vec<Value> = result.jobs.iter().map(|job| job_value(job, result)).collect();
+    let jobs: Vec<Value> = result.processes.iter().map(|job| job_value(job, result)).collect();
     json!({
         "fio version": format!("paternoster-{}", env!("CARGO_PKG_VERSION")),
         "timestamp": 0,
@@ -208,6 +208,7 @@ mod tests {
             fingerprint: 0,
             elapsed: base::Duration::ZERO,
             jobs: Vec::new(),
+            processes: Vec::new(),
             layers: Default::default(),
             disk: Disk::default(),
             exits: Vec::new(),

@@ -22,20 +22,38 @@ use sim::{Observer, Who};
 /// Measures a run.
 #[derive(Default)]
 pub struct Meter {
-    actors: Vec<Actor>,
-    /// The actor of each context, by its number.
-    of_context: Vec<Option<usize>>,
+    naming: Vec<Naming>,
+    sections: Vec<Actor>,
+    processes: Vec<Actor>,
+    /// Whose results the events of each context count for, by its number.
+    of_context: Vec<Option<Owner>>,
     disk: DiskMeter,
     last: Instant,
-    /// Of each job, whether its tasks are told apart by name.
-    by_task: Vec<bool>,
+}
+
+/// How the tasks of a job are told apart in results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// Not at all.
+    Whole,
+    /// By name; these are the names of sections, of which tasks called `NAME.NUMBER` are clones.
+    Sections(Vec<String>),
+}
+
+/// An index into the sections, and one into the processes if the task is a clone.
+#[derive(Clone, Copy)]
+struct Owner {
+    section: usize,
+    process: Option<usize>,
 }
 
 /// What was measured.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Who did something, in the order of appearance.
-    pub actors: Vec<Actor>,
+    /// Who did something, in the order of appearance; clones count together.
+    pub sections: Vec<Actor>,
+    /// Each clone for itself.
+    pub processes: Vec<Actor>,
     /// What the disk did.
     pub disk: Disk,
     /// From the start to the end of the run.
@@ -54,16 +72,16 @@ pub struct Layers {
 }
 
 impl Meter {
-    /// A meter for jobs of which this says whether their tasks are told apart by name.
-    pub fn new(by_task: Vec<bool>) -> Meter {
-        Meter { by_task, ..Meter::default() }
+    /// A meter for jobs whose tasks are told apart like this.
+    pub fn new(naming: Vec<Naming>) -> Meter {
+        Meter { naming, ..Meter::default() }
     }
 
     /// The figures, when the run has taken so long.
     pub fn finish(self, elapsed: Duration) -> Measured {
         let end = Instant::ZERO + elapsed;
         let disk = self.disk.finish(end.max(self.last));
-        Measured { actors: self.actors, disk, elapsed }
+        Measured { sections: self.sections, processes: self.processes, disk, elapsed }
     }
 }
 
@@ -73,22 +91,52 @@ impl Observer for Meter {
         if number >= self.of_context.len() {
             self.of_context.resize(number + 1, None);
         }
-        let apart = who.job.is_none_or(|job| self.by_task.get(job) == Some(&true));
-        let same = |it: &Actor| it.job == who.job && (!apart || it.name == who.name);
-        let index = self.actors.iter().position(same).unwrap_or_else(|| {
-            self.actors.push(Actor::new(who.job, &who.name));
-            self.actors.len() - 1
-        });
-        self.actors[index].tasks += 1;
-        self.of_context[number] = Some(index);
+        let naming = who.job.and_then(|job| self.naming.get(job));
+        let section = naming.map_or(who.name.as_str(), |naming| naming.section_of(&who.name));
+        let is_clone = section != who.name && naming != Some(&Naming::Whole);
+        let section = index_of(&mut self.sections, who.job, section);
+        let process = is_clone.then(|| index_of(&mut self.processes, who.job, &who.name));
+        self.sections[section].tasks += 1;
+        if let Some(process) = process {
+            self.processes[process].tasks += 1;
+        }
+        self.of_context[number] = Some(Owner { section, process });
     }
 
     fn see(&mut self, event: &Event) {
         self.last = event.at;
         self.disk.see(event);
-        let actor = self.of_context.get(event.context.0 as usize).copied().flatten();
-        if let Some(actor) = actor {
-            self.actors[actor].see(event);
+        let owner = self.of_context.get(event.context.0 as usize).copied().flatten();
+        if let Some(Owner { section, process }) = owner {
+            self.sections[section].see(event);
+            if let Some(process) = process {
+                self.processes[process].see(event);
+            }
+        }
+    }
+}
+
+/// The actor of this name in a job, made if need be.
+fn index_of(actors: &mut Vec<Actor>, job: Option<usize>, name: &str) -> usize {
+    let same = |actor: &Actor| actor.job == job && actor.name == name;
+    actors.iter().position(same).unwrap_or_else(|| {
+        actors.push(Actor::new(job, name));
+        actors.len() - 1
+    })
+}
+
+impl Naming {
+    /// The section a task of this name belongs to.
+    pub fn section_of<'n>(&'n self, task: &'n str) -> &'n str {
+        let Naming::Sections(sections) = self else { return "" };
+        let known = |name: &str| sections.iter().any(|section| section == name);
+        match task.rsplit_once('.') {
+            Some((section, number))
+                if !known(task) && known(section) && number.parse::<u32>().is_ok() =>
+            {
+                section
+            }
+            _ => task,
         }
     }
 }
@@ -96,7 +144,7 @@ impl Observer for Meter {
 impl Measured {
     /// The layers of everybody together.
     pub fn layers(&self) -> Layers {
-        Layers::of(self.actors.iter())
+        Layers::of(self.sections.iter())
     }
 }
 
@@ -111,5 +159,55 @@ impl Layers {
         }
         let [syscall, queue, device] = all.map(|histogram| Latency::of(&histogram));
         Layers { syscall, queue, device }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::{Action, CgroupId, ContextId, IoContextId, Syscall};
+
+    fn who(context: u32, name: &str) -> Who {
+        Who {
+            context: ContextId(context),
+            name: name.to_string(),
+            job: Some(0),
+            io_context: IoContextId(0),
+            cgroup: CgroupId(0),
+        }
+    }
+
+    fn call(context: u32) -> Event {
+        let (call, entered) = (Syscall::Read, Instant::ZERO);
+        let action = Action::SyscallExit { call, entered, submitted: entered };
+        Event { context: ContextId(context), ..Event::note(action) }
+    }
+
+    fn measure(naming: Naming, names: &[&str]) -> Measured {
+        let mut meter = Meter::new(vec![naming]);
+        for (context, name) in names.iter().enumerate() {
+            meter.meet(&who(context as u32, name));
+            meter.see(&call(context as u32));
+        }
+        meter.finish(Duration::ZERO)
+    }
+
+    fn counts(actors: &[Actor]) -> Vec<(&str, u64)> {
+        actors.iter().map(|actor| (actor.name.as_str(), actor.calls[0].count)).collect()
+    }
+
+    #[test]
+    fn clones_count_for_themselves_and_for_their_section() {
+        let sections = Naming::Sections(vec!["db".to_string(), "db.9".to_string()]);
+        let measured = measure(sections, &["db.0", "db.1", "db.9", "log"]);
+        assert_eq!(counts(&measured.sections), [("db", 2), ("db.9", 1), ("log", 1)]);
+        assert_eq!(counts(&measured.processes), [("db.0", 1), ("db.1", 1)]);
+    }
+
+    #[test]
+    fn tasks_of_a_plain_program_are_not_told_apart() {
+        let measured = measure(Naming::Whole, &["replay", "replay of pid 7"]);
+        assert_eq!(counts(&measured.sections), [("", 2)]);
+        assert!(measured.processes.is_empty());
     }
 }

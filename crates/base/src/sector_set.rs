@@ -25,8 +25,9 @@ pub struct SectorSet<T> {
     /// Empty chunks, to be used again.
     spare: Vec<Chunk<T>>,
     keys: Side<T, Key>,
-    /// Where a member last left. A guess: it is checked whenever it is used.
+    /// Where a member last left, and its start sector. A guess: it is checked whenever it is used.
     cursor: Place,
+    left_at: Sector,
     /// Serial number of the next arrival.
     arrival: u64,
     len: usize,
@@ -64,6 +65,7 @@ impl<T> Default for SectorSet<T> {
             spare: Vec::new(),
             keys: Side::new(),
             cursor: Place::default(),
+            left_at: Sector(0),
             arrival: 0,
             len: 0,
         }
@@ -89,7 +91,7 @@ impl<T> SectorSet<T> {
         let chunk = &mut self.chunks[place.chunk];
         chunk.last = chunk.last.max(sector);
         chunk.entries.insert(place.entry, Entry { sector, id });
-        if place.chunk == self.cursor.chunk && place.entry < self.cursor.entry {
+        if place.chunk == self.cursor.chunk && sector < self.left_at {
             self.cursor.entry += 1;
         }
     }
@@ -101,7 +103,7 @@ impl<T> SectorSet<T> {
         self.keys.take(id);
         self.len -= 1;
         let chunk = &mut self.chunks[place.chunk];
-        chunk.entries.remove(place.entry);
+        self.left_at = chunk.entries.remove(place.entry).sector;
         self.cursor = place;
         match chunk.entries.last() {
             Some(_) if place.entry < chunk.entries.len() => {}

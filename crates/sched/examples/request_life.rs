@@ -2,10 +2,10 @@
 //!
 //! 128 requests are outstanding over 32 driver tags, so about 96 wait in the scheduler; without a
 //! scheduler 32 are outstanding, because whoever submits more would sleep for a tag. The guard is
-//! on, events are off. A completion is followed by the submission of one new random 4 KiB read or
+//! on; events are off unless the third argument asks for them. A completion is followed by the submission of one new random 4 KiB read or
 //! write, as a closed loop of programs does it.
 //!
-//!     cargo run --release -p paternoster-sched --example request_life [TURNS [SCHEDULER]]
+//!     cargo run --release -p paternoster-sched --example request_life [TURNS [SCHEDULER [events]]]
 
 use base::{Bytes, Duration, Instant, Rng, Sector, Sectors};
 use block::{
@@ -56,7 +56,7 @@ struct Load {
 }
 
 impl Load {
-    fn new(scheduler: &str) -> Load {
+    fn new(scheduler: &str, log: EventLog) -> Load {
         let facts = Facts {
             transport: Transport::Virtio,
             capacity: Bytes(1 << 40),
@@ -75,7 +75,7 @@ impl Load {
         let built = sched::build(scheduler, kernel).expect("its default kernel has it");
         let attach = built.map_or_else(Attach::none, Attach::scheduler);
         let requests = if attach.scheduler.is_some() { 256 } else { TAGS };
-        let mut queue = RequestQueue::new(kernel, facts, attach, 1, EventLog::off());
+        let mut queue = RequestQueue::new(kernel, facts, attach, 1, log);
         queue.set(Instant::ZERO, "nr_requests", i64::from(requests)).expect("in range");
         Load {
             queue,
@@ -129,33 +129,40 @@ impl Load {
         self.queue.finish(self.now, INTERRUPT);
         self.outputs();
         self.submit();
+        if self.queue.log().is_on() {
+            self.queue.log().clear();
+        }
+    }
+
+    /// Nanoseconds per turn.
+    fn window(&mut self, turns: u64) -> f64 {
+        let start = std::time::Instant::now();
+        for _ in 0..turns {
+            self.turn();
+        }
+        start.elapsed().as_nanos() as f64 / turns as f64
     }
 }
 
 fn main() {
     let turns = std::env::args().nth(1).map_or(2_000_000u64, |arg| arg.parse().expect("a number"));
-    println!("scheduler      ns/request  allocations/request");
     let only = std::env::args().nth(2);
+    let events = std::env::args().nth(3).is_some_and(|arg| arg == "events");
+    println!("scheduler      ns/request  allocations/request");
     for (scheduler, outstanding) in SCHEDULERS {
         if only.as_ref().is_some_and(|only| only != scheduler) {
             continue;
         }
-        let mut load = Load::new(scheduler);
+        let log = if events { EventLog::on() } else { EventLog::off() };
+        let mut load = Load::new(scheduler, log);
         for _ in 0..outstanding {
             load.submit();
         }
         for _ in 0..turns / 10 {
             load.turn();
         }
-        let mut best = f64::MAX;
         let before = ALLOCATIONS.load(Ordering::Relaxed);
-        for _ in 0..WINDOWS {
-            let start = std::time::Instant::now();
-            for _ in 0..turns / WINDOWS {
-                load.turn();
-            }
-            best = best.min(start.elapsed().as_nanos() as f64 / (turns / WINDOWS) as f64);
-        }
+        let best = (0..WINDOWS).map(|_| load.window(turns / WINDOWS)).fold(f64::MAX, f64::min);
         let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
         println!("{scheduler:<14} {best:>10.1}  {:>19.6}", allocations as f64 / turns as f64);
     }

@@ -4,6 +4,7 @@
 use crate::arguments::CompareOptions;
 use crate::output::{print, write_file};
 use crate::progress;
+use base::nearest;
 use lab::experiment::{Setting, check_fs};
 use lab::input::{self, TraceOptions};
 use lab::matrix::Report;
@@ -11,7 +12,7 @@ use lab::plan::Plan;
 use lab::quantity::{self, ACCEPTED_SIZE};
 use lab::scheduler_spec::{parse_assignment, parse_kernel};
 use lab::summary::Summary;
-use lab::{Axis, Error, Experiment, JobSpec, Pace, Work, matrix, nearest, record};
+use lab::{Axis, Error, Experiment, JobSpec, Pace, Work, matrix, record};
 use std::path::Path;
 use std::time::Instant;
 
@@ -75,7 +76,7 @@ fn refuse_what_is_not_there(options: &CompareOptions) -> Result<(), Error> {
                 return Err(Error::not_yet("--world", format!("world {world}"), "sim"));
             }
             _ => {
-                let hint = nearest::nearest(world, ["sim", "linux", "live"]);
+                let hint = nearest(world, ["sim", "linux", "live"]);
                 return Err(Error::bad(
                     "--world",
                     format!("unknown world \"{world}\"{hint}"),
@@ -175,7 +176,7 @@ fn jobs(options: &CompareOptions) -> Result<Vec<JobSpec>, Error> {
 fn trace_options(options: &CompareOptions) -> Result<TraceOptions, Error> {
     let mut trace = TraceOptions::default();
     if let Some(name) = &options.trace_format {
-        let hint = || nearest::nearest(name, trace::Format::ALL.map(trace::Format::name));
+        let hint = || nearest(name, trace::Format::ALL.map(trace::Format::name));
         let unknown = |_| {
             let problem = format!("unknown format \"{name}\"{}", hint());
             Error::bad("--trace-format", problem, trace::Format::names())
@@ -197,7 +198,7 @@ fn trace_options(options: &CompareOptions) -> Result<TraceOptions, Error> {
         Some("timed") => Some(Pace::Timed),
         Some("thinking") => Some(Pace::Thinking),
         Some(other) => {
-            let hint = nearest::nearest(other, ["timed", "closed", "thinking"]);
+            let hint = nearest(other, ["timed", "closed", "thinking"]);
             let problem = format!("unknown pace \"{other}\"{hint}");
             return Err(Error::bad("--replay", problem, "timed, closed, thinking"));
         }

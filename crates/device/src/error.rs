@@ -1,4 +1,4 @@
-//! What can be wrong with a model file, and the nearest right name.
+//! What can be wrong with a model file.
 
 use thiserror::Error;
 
@@ -35,50 +35,4 @@ pub enum ModelError {
         /// What would have been accepted.
         accepted: String,
     },
-}
-
-/// `; nearest: "x"` for the name that takes the fewest edits, or nothing when all are far.
-pub(crate) fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> String {
-    let best = among.map(|candidate| (edits(name, candidate), candidate)).min();
-    match best {
-        Some((distance, candidate)) if distance <= name.len().div_ceil(2) => {
-            format!("; nearest: \"{candidate}\"")
-        }
-        _ => String::new(),
-    }
-}
-
-/// The number of single-letter insertions, deletions and substitutions between two words.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in to.iter().enumerate() {
-            let substituted = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[to.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn edits_are_counted_letter_by_letter() {
-        assert_eq!(edits("rpm", "rpm"), 0);
-        assert_eq!(edits("rmp", "rpm"), 2);
-        assert_eq!(edits("", "abc"), 3);
-        assert_eq!(edits("kitten", "sitting"), 3);
-    }
-
-    #[test]
-    fn a_far_name_is_not_suggested() {
-        assert_eq!(nearest("zzzzzzzz", ["rpm", "surfaces"].into_iter()), "");
-        assert_eq!(nearest("surface", ["rpm", "surfaces"].into_iter()), "; nearest: \"surfaces\"");
-    }
 }

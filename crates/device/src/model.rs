@@ -9,11 +9,12 @@ use std::sync::Arc;
 use base::{Bytes, Sectors};
 use block::command::{Facts, Transport};
 
-use crate::error::{ModelError, nearest};
+use crate::error::ModelError;
 use crate::parameters::Accept::{Choice, Flag, Size, Whole};
 use crate::parameters::{Document, Parameter, Section, Table, spec};
 use crate::table::{FindTable, TableText};
 use crate::{Device, builtin, flash, null, rotational, token_bucket, virtual_disk};
+use base::nearest;
 
 /// A device model: what a model file says, checked and turned into tables.
 #[derive(Clone, Debug)]

@@ -13,7 +13,8 @@ use base::{Duration, Sectors};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{ModelError, nearest};
+use crate::error::ModelError;
+use base::nearest;
 
 /// What a section of a model file may contain.
 pub(crate) struct Section {

@@ -4,8 +4,8 @@
 //! itself works by.
 
 use crate::error::Error;
-use base::nearest;
 use crate::scheduler_spec::{SchedulerSpec, versions};
+use base::nearest;
 use block::{KERNELS, QUEUE_SETTINGS, Shape};
 use device::Model;
 use sim::Host;

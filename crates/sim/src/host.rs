@@ -7,8 +7,8 @@
 //! Leaves out: caches (a cost is the same however often the code ran), frequency scaling, second
 //! threads of a core, and the cost of creating a task.
 
-use crate::nearest::nearest;
 use base::Duration;
+use base::nearest;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -12,7 +12,6 @@ pub mod file;
 pub mod host;
 mod life;
 pub mod machine;
-mod nearest;
 pub mod observe;
 mod operations;
 pub mod program;

@@ -304,7 +304,7 @@ impl SetupError {
     pub(crate) fn setting(name: &str, value: i64, error: TunableError) -> SetupError {
         let why = match error {
             TunableError::Unknown { known } => {
-                let hint = crate::nearest::nearest(name, known.iter().copied());
+                let hint = base::nearest(name, known.iter().copied());
                 format!("no such setting{hint}; there are {}", known.join(", "))
             }
             TunableError::OutOfRange { min, max, unit } => {

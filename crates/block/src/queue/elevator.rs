@@ -125,13 +125,13 @@ impl RequestQueue {
         if allowed != Some(true) {
             return false;
         }
+        self.append(rq, next);
         self.with_scheduler(now, context, |scheduler, cx| scheduler.requests_merged(cx, rq, next));
         self.settle(now, context);
         if self.core.requests[next].state == RequestState::Inserted {
             self.core.guard.merge(&self.core.requests[next]);
         }
         self.core.merge.remove(next);
-        self.append(rq, next);
         let end = self.core.requests[rq].end();
         self.core.merge.reposition(rq, end);
         self.core.merge.set_last_merge(rq);

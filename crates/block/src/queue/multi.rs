@@ -471,7 +471,8 @@ impl RequestQueue {
                 assert!(self.queued() > 0, "withheld although nothing is queued");
                 self.multi().budget -= 1;
                 self.multi().hctxs[usize::from(run.hctx)].restart = true;
-                if self.core.in_flight == 0 {
+                let idle = self.core.in_flight == 0;
+                if idle && self.core.context(context).collected.is_empty() {
                     self.core.log_note(now, context, Action::Hold(reason));
                 }
                 self.settle(now, context);

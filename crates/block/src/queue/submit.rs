@@ -2,7 +2,7 @@
 //! scheduler, and else on to the allocation of a request (spec 0.3 and 0.4, steps 1 to 3).
 
 use super::context::Frame;
-use super::{RequestQueue, ShapeState, Work};
+use super::{Output, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, BioId, BioRecord, ContextId, Flags, Op};
 use crate::event::Action;
 use crate::merge::may_merge_bio;
@@ -18,6 +18,9 @@ impl RequestQueue {
         if self.ends_without_cache(id) {
             self.core.context(context).done.push_back((id, now));
             self.deliver(now, context);
+            return Work::Bio;
+        }
+        if self.refuses_to_split(context, id) {
             return Work::Bio;
         }
         let id = self.enter(now, context, id);
@@ -38,6 +41,19 @@ impl RequestQueue {
         let was_pure_flush = bio.sectors.is_zero() && bio.flags.intersects(Flags::PREFLUSH);
         bio.flags = bio.flags.without(Flags::PREFLUSH.with(Flags::FUA));
         was_pure_flush
+    }
+
+    /// A NOWAIT bio that is too large is refused: its parts might have to sleep.
+    fn refuses_to_split(&mut self, context: ContextId, id: BioId) -> bool {
+        let bio = &self.core.bios[id].bio;
+        let refused = bio.flags.intersects(Flags::NOWAIT)
+            && bio.op != Op::Discard
+            && bio.sectors > self.core.limits.largest_at(bio.sector);
+        if refused {
+            self.core.outputs.push_back(Output::WouldBlock { token: bio.token, context });
+            self.core.bios.remove(id);
+        }
+        refused
     }
 
     /// Traces the bio and cuts off what the device cannot take at once; returns the part to go on

@@ -4,9 +4,9 @@
 //! to run a program (`ionice`, `nice`, `taskset`, `cgexec`, `systemd-run --scope`) are taken off
 //! one after the other; what remains names the program.
 
-use super::{LIST, Program, dd};
+use super::{LIST, Program, dd, fio};
 use crate::cores::CoreSet;
-use crate::nearest::nearest;
+use base::nearest;
 use block::{Ioprio, IoprioClass};
 
 /// A command, understood.
@@ -62,8 +62,20 @@ pub enum CommandError {
     Refused(String),
 }
 
-/// Understands a command line.
+/// Understands a command line where there are no files and no environment, for a host of one core.
 pub fn parse(line: &str) -> Result<Command, CommandError> {
+    let nowhere = fio::Context {
+        page_size: 4096,
+        ncpus: 1,
+        mb_memory: 1024,
+        environment: &|_| None,
+        read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+    };
+    parse_in(line, &nowhere)
+}
+
+/// Understands a command line in its surroundings.
+pub fn parse_in(line: &str, context: &fio::Context<'_>) -> Result<Command, CommandError> {
     let words = split(line)?;
     let mut rest: &[String] = &words;
     let mut found = Prefixes::default();
@@ -77,6 +89,11 @@ pub fn parse(line: &str) -> Result<Command, CommandError> {
             "dd" => {
                 let program = dd::Dd::parse(arguments).map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Dd(program)));
+            }
+            "fio" => {
+                let refused = |error: fio::ParseError| CommandError::Refused(error.to_string());
+                let program = fio::Fio::parse(arguments, context).map_err(refused)?;
+                return Ok(found.with(Program::Fio(program)));
             }
             name => return Err(unknown(name)),
         };
@@ -416,10 +433,10 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
-        assert_eq!(refusal("rsync -a x y"), "rsync: this program is not modelled; there are dd");
+        assert_eq!(refusal("rsync -a x y"), "rsync: this program is not modelled; there are dd, fio");
         assert_eq!(
             refusal("d if=x"),
-            "d: this program is not modelled; nearest: \"dd\"; there are dd"
+            "d: this program is not modelled; nearest: \"dd\"; there are dd, fio"
         );
         assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
         assert!(refusal("ionice -n 8 dd").starts_with("ionice: level 8"));
@@ -429,7 +446,7 @@ mod tests {
         assert!(refusal("taskset -c 1").starts_with("taskset: no command follows"));
         assert!(refusal("systemd-run dd").starts_with("systemd-run: no --scope"));
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
-        assert_eq!(refusal(""), "no program: this program is not modelled; there are dd");
+        assert_eq!(refusal(""), "no program: this program is not modelled; there are dd, fio");
     }
 
     proptest::proptest! {

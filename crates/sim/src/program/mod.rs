@@ -8,7 +8,7 @@ pub mod dd;
 pub mod fio;
 pub mod replay;
 
-pub use command::{Command, CommandError, parse};
+pub use command::{Command, CommandError, parse, parse_in};
 
 use crate::task::{Running, Task};
 use std::fmt;
@@ -17,13 +17,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// The programs that commands can name, each with what it does in a few words.
-pub const LIST: [(&str, &str); 1] = [("dd", "copies blocks from or to the disk")];
+pub const LIST: [(&str, &str); 2] = [
+    ("dd", "copies blocks from or to the disk"),
+    ("fio", "the flexible I/O tester: job files and command lines"),
+];
 
 /// A program, ready to run.
 #[derive(Clone, Debug)]
 pub enum Program {
     /// Copies blocks.
     Dd(dd::Dd),
+    /// Runs fio's jobs.
+    Fio(fio::Fio),
     /// Submits what a trace recorded.
     Replay(replay::Replay),
     /// Whatever its author wrote in Rust.
@@ -54,6 +59,7 @@ impl Program {
     pub(crate) fn run(self, task: Task) -> Running {
         match self {
             Program::Dd(dd) => Box::pin(dd.run(task)),
+            Program::Fio(fio) => Box::pin(fio.run(task)),
             Program::Replay(replay) => Box::pin(replay.run(task)),
             Program::Native(native) => (native.start)(task),
         }

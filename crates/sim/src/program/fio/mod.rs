@@ -17,6 +17,7 @@
 //! | `parse`, `command_line` | sections to processes; a command line to the same |
 //! | `layout` | where files lie on the device, which range a job uses |
 //! | `random`, `pattern` | shaped random numbers; where the next request goes |
+//! | `run` | the main task, and a task for each process |
 //! | `fuzz` | random inputs for the parser |
 
 mod build;
@@ -33,6 +34,7 @@ mod options;
 mod parse;
 pub mod pattern;
 pub mod random;
+mod run;
 mod settings;
 mod source;
 mod value;
@@ -44,6 +46,7 @@ pub use error::{ParseError, Place};
 pub use job::*;
 pub use mix::{BlockSizes, Distribution, PrioritySplit, Skew};
 pub use parse::parse_job_file;
+pub use run::Fio;
 
 #[cfg(test)]
 mod tests;

@@ -63,10 +63,6 @@ impl Walk {
     /// numbers that is the job's own.
     pub fn new(job: &Job, ranges: &[Range], stream: &dyn Fn(&str) -> Rng) -> Self {
         assert_eq!(ranges.len(), job.files.list.len(), "a range for each file");
-        let stream = |purpose: &str| match job.pattern.seed {
-            Some(seed) => stream(&format!("{purpose}/{seed}")),
-            None => stream(purpose),
-        };
         let walk = |(index, range): (usize, &Range)| {
             let mut rng = stream(&format!("offset/{index}"));
             let sizes = stream(&format!("size/{index}"));

@@ -1,0 +1,161 @@
+//! fio at work: the main task, which starts a task for each process and waits for them.
+//!
+//! As in fio, the processes of a stage start together, a process with a delay when that has passed
+//! since the start of fio, a process that waits for a job when all processes of that job ended.
+//! What a process does is in `run/process.rs`, how it hands requests over in `run/lanes.rs`.
+
+mod crew;
+mod lanes;
+mod pace;
+mod process;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Duration, Instant, Rng};
+
+use self::crew::{Crew, State};
+use self::process::Process;
+use super::command_line::parse_command_line;
+use super::context::Context;
+use super::error::ParseError;
+use super::job::Job;
+use super::layout::{Layout, Ranges};
+use crate::task::{IoContextOf, Task};
+
+/// Exit status of fio when a job failed.
+const FAILED: i32 = 1;
+
+/// fio with its jobs, ready to run.
+#[derive(Clone, Debug)]
+pub struct Fio {
+    jobs: Arc<[Job]>,
+}
+
+impl Fio {
+    /// fio with these processes.
+    pub fn new(jobs: Vec<Job>) -> Fio {
+        Fio { jobs: jobs.into() }
+    }
+
+    /// What the words behind `fio` mean.
+    pub fn parse(words: &[String], context: &Context<'_>) -> Result<Fio, ParseError> {
+        parse_command_line(words, context).map(|line| Fio::new(line.jobs))
+    }
+
+    /// Its processes.
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// What a user should know about how the jobs are understood, each said once.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for note in self.jobs.iter().flat_map(|job| &job.notes) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        notes
+    }
+
+    /// Runs; the answer is the exit status.
+    pub(crate) async fn run(self, task: Task) -> i32 {
+        let capacity = task.disk().capacity;
+        let layout = Layout::new(&self.jobs, capacity, &mut task.rng("program/fio/layout"));
+        let plan = layout.and_then(|layout| {
+            self.jobs.iter().map(|job| layout.ranges(job)).collect::<Result<Vec<Ranges>, _>>()
+        });
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => {
+                task.print(format!("fio: {error}"));
+                return FAILED;
+            }
+        };
+        let started = task.now();
+        let crew = Rc::new(Crew::new(&self.jobs, task.id()));
+        let delays: Vec<Instant> =
+            self.jobs.iter().map(|job| started + delay(job, &task)).collect();
+        loop {
+            let mut next = Instant::FAR_FUTURE;
+            for (number, job) in self.jobs.iter().enumerate() {
+                if crew.state(number) != State::Waiting {
+                    continue;
+                }
+                if delays[number] > task.now() {
+                    next = next.min(delays[number]);
+                } else if crew.has_its_turn(&self.jobs, number) {
+                    self.start(&task, &crew, number, &plan[number]);
+                } else if job.stage > 0 && !crew.has_ended_before(&self.jobs, job.stage) {
+                    break;
+                }
+            }
+            if crew.all_ended() {
+                break;
+            }
+            task.listen_until(next).await;
+        }
+        if crew.any_failed() { FAILED } else { 0 }
+    }
+
+    fn start(&self, task: &Task, crew: &Rc<Crew>, number: usize, ranges: &Ranges) {
+        let (jobs, crew, ranges) = (self.jobs.clone(), crew.clone(), ranges.clone());
+        let label = label(&self.jobs, number);
+        let members = crew.clone();
+        let name = label.clone();
+        let child = task.spawn(&name, IoContextOf::Itself, |task| async move {
+            let status = match Process::new(task.clone(), &label, &jobs[number], &crew, &ranges) {
+                Ok(mut process) => process.run().await,
+                Err(status) => status,
+            };
+            crew.end(&task, &jobs, number, status);
+            status
+        });
+        members.start(number, child);
+    }
+}
+
+/// How long after the start of fio a job starts; drawn if it gives a range.
+fn delay(job: &Job, task: &Task) -> Duration {
+    let (from, to) = job.timing.start_delay;
+    let mut rng = stream(task, job, "delay");
+    Duration::from_nanos(rng.between(from.as_nanos(), to.as_nanos()))
+}
+
+/// A stream of random numbers of one process. With `randseed` it depends on that alone, otherwise
+/// on the seed of the experiment.
+fn stream(task: &Task, job: &Job, purpose: &str) -> Rng {
+    match job.pattern.seed {
+        Some(seed) => Rng::stream(seed, &format!("program/fio/{}/{purpose}", job.number)),
+        None => {
+            let program = task.world().strand(task.id()).job.unwrap_or(0);
+            task.rng(&format!("program/fio/{program}/{}/{purpose}", job.number))
+        }
+    }
+}
+
+/// The name under which the results of a process count: processes that report as a group have one
+/// in common, others are told apart.
+fn label(jobs: &[Job], number: usize) -> String {
+    let job = &jobs[number];
+    if job.group_reporting {
+        let same = |other: &&Job| other.group_reporting && other.group == job.group;
+        return jobs.iter().find(same).unwrap_or(job).name.clone();
+    }
+    let is_shared =
+        |name: &str| jobs.iter().any(|other| other.number != job.number && other.name == name);
+    match () {
+        () if !is_shared(&job.name) => job.name.clone(),
+        () if job.clones > 1 && !jobs.iter().any(|other| is_namesake(job, other)) => {
+            format!("{}.{}", job.name, job.clone)
+        }
+        () => format!("{}.{}", job.name, job.number),
+    }
+}
+
+/// Whether two processes have one name, but are not clones of one section.
+fn is_namesake(job: &Job, other: &Job) -> bool {
+    let first = |job: &Job| job.number - job.clone;
+    job.name == other.name && first(job) != first(other)
+}

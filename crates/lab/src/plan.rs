@@ -7,13 +7,14 @@
 use crate::error::Error;
 use crate::experiment::{Axis, Experiment, Setting};
 use crate::job::{JobSpec, Recording, Work};
-use crate::metrics::Naming;
-use base::nearest;
+use crate::metrics::{Naming, Section};
 use crate::scheduler_spec::{SchedulerSpec, parse_kernel};
-use base::Instant;
+use base::nearest;
+use base::{Bytes, Instant};
 use block::scheduler::TunableError;
 use block::{Attach, EventLog, Ioprio, Kernel, QUEUE_SETTINGS, RequestQueue};
 use device::Model;
+use sim::program::fio::Fio;
 use sim::program::replay::{Pace, Replay};
 use sim::{Host, Program};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ const LATER_SETTINGS: [&str; 7] = [
     "dirty_background_ratio",
     "max_ratio",
 ];
+/// The memory of a machine when nobody says so; only fio's `$mb_memory` asks. // assumed
+const DEFAULT_MEMORY: Bytes = Bytes(4 << 30);
 /// Axes that are not used in jobs.
 const SPECIAL_AXES: [&str; 3] = ["model", "host", "kernel"];
 
@@ -281,8 +284,10 @@ impl Planner<'_> {
             return Err(Error::not_yet(spec.place.clone(), what, "duration = \"…\""));
         }
         let mut planned = match &spec.work {
-            Work::Command(line) => command(&self.substituted(line, &spec.place)?, spec, host)?,
-            Work::JobFile(path) => job_file(path, spec, host)?,
+            Work::Command(line) => {
+                self.command(&self.substituted(line, &spec.place)?, spec, host)?
+            }
+            Work::JobFile(path) => self.job_file(path, spec, host)?,
             Work::Trace(recording) => replay(recording, spec),
         };
         let job = &mut planned.job;
@@ -347,32 +352,80 @@ impl Planner<'_> {
         out.push_str(rest);
         Ok(out)
     }
-}
 
-/// Understands a command.
-fn command(line: &str, spec: &JobSpec, _host: &Host) -> Result<PlannedJob, Error> {
-    let refuse = |cause: sim::program::CommandError| Error::Command {
-        place: spec.place.clone(),
-        cause: cause.to_string(),
-    };
-    let command = sim::program::parse(line).map_err(refuse)?;
-    let mut job = sim::Job::new(&spec.name, command.program);
-    job.ioprio = command.ioprio.unwrap_or(Ioprio::NONE);
-    job.nice = command.nice.unwrap_or(0);
-    job.affinity = command.affinity;
-    if let Some(cgroup) = command.cgroup {
-        job.cgroup = cgroup;
+    /// Understands a command.
+    fn command(&self, line: &str, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
+        let refuse = |cause: sim::program::CommandError| Error::Command {
+            place: spec.place.clone(),
+            cause: cause.to_string(),
+        };
+        let read_file = |path: &Path| {
+            let beside = self.experiment.folder.join(path);
+            std::fs::read_to_string(if path.exists() { path } else { &beside })
+        };
+        let memory = self.experiment.memory.unwrap_or(DEFAULT_MEMORY);
+        let context = sim::program::fio::Context {
+            page_size: 4096,
+            ncpus: host.cores.into(),
+            mb_memory: memory.0 >> 20,
+            environment: &|name| std::env::var(name).ok(),
+            read_file: &read_file,
+        };
+        let command = sim::program::parse_in(line, &context).map_err(refuse)?;
+        let mut job = sim::Job::new(&spec.name, command.program);
+        job.ioprio = command.ioprio.unwrap_or(Ioprio::NONE);
+        job.nice = command.nice.unwrap_or(0);
+        job.affinity = command.affinity;
+        if let Some(cgroup) = command.cgroup {
+            job.cgroup = cgroup;
+        }
+        let (naming, notes) = match &job.program {
+            Program::Fio(fio) => (sections(fio), notes(fio)),
+            _ => (Naming::Whole, Vec::new()),
+        };
+        let weight = command.weight;
+        Ok(PlannedJob { job, weight, naming, named_by_task: false, notes })
     }
-    let naming = Naming::Whole;
-    let weight = command.weight;
-    Ok(PlannedJob { job, weight, naming, named_by_task: false, notes: Vec::new() })
+
+    /// Understands a fio job file.
+    fn job_file(&self, path: &Path, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
+        let quoted = path.display().to_string().replace('\'', "'\\''");
+        let planned = self.command(&format!("fio '{quoted}'"), spec, host)?;
+        Ok(PlannedJob { named_by_task: true, ..planned })
+    }
 }
 
-/// Understands a fio job file.
-fn job_file(path: &Path, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
-    let quoted = format!("fio '{}'", path.display().to_string().replace('\'', "'\\''"));
-    let planned = command(&quoted, spec, host)?;
-    Ok(PlannedJob { named_by_task: true, ..planned })
+/// How the results of a fio command are told apart.
+fn sections(fio: &Fio) -> Naming {
+    let mut sections: Vec<Section> = Vec::new();
+    for job in fio.jobs() {
+        if sections.iter().all(|section| section.name != job.name) {
+            sections.push(Section { name: job.name.clone(), ramp: job.timing.ramp });
+        }
+    }
+    Naming::Sections(sections)
+}
+
+/// What the user should know about a fio command: how it was understood, and what was ignored.
+fn notes(fio: &Fio) -> Vec<String> {
+    let mut notes = fio.notes();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for ignored in fio.jobs().iter().flat_map(|job| &job.ignored) {
+        let known = reasons.iter().position(|(reason, _)| *reason == ignored.reason);
+        let at = known.unwrap_or_else(|| {
+            reasons.push((ignored.reason, Vec::new()));
+            reasons.len() - 1
+        });
+        if !reasons[at].1.contains(&ignored.option) {
+            reasons[at].1.push(ignored.option);
+        }
+    }
+    notes.extend(
+        reasons
+            .iter()
+            .map(|(reason, options)| format!("Ignored: {}: {reason}", options.join(", "))),
+    );
+    notes
 }
 
 fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {

@@ -85,6 +85,8 @@ pub struct Actor {
     pub device: Histogram,
     /// When they entered their first call.
     pub first: Option<Instant>,
+    /// What ends sooner after that is not counted.
+    pub ramp: Duration,
     /// When their last call ended.
     pub last: Instant,
     /// How often a call was made with so many others of the actor under way.
@@ -94,16 +96,25 @@ pub struct Actor {
 
 impl Actor {
     /// Somebody who has done nothing yet.
-    pub fn new(job: Option<usize>, name: &str) -> Actor {
-        Actor { job, name: name.to_string(), ..Actor::default() }
+    pub fn new(job: Option<usize>, name: &str, ramp: Duration) -> Actor {
+        Actor { job, name: name.to_string(), ramp, ..Actor::default() }
     }
 
     /// Takes note of an event in the context of one of its tasks.
     pub fn see(&mut self, event: &Event) {
         match event.action {
-            Action::SyscallEnter(call) => self.enter(event.at, call),
+            Action::SyscallEnter(call) => return self.enter(event.at, call),
+            Action::SyscallExit { .. } => self.in_flight = self.in_flight.saturating_sub(1),
+            _ => {}
+        }
+        if self.first.is_some_and(|first| event.at >= first + self.ramp) {
+            self.count(event);
+        }
+    }
+
+    fn count(&mut self, event: &Event) {
+        match event.action {
             Action::SyscallExit { call, entered, submitted } => {
-                self.in_flight = self.in_flight.saturating_sub(1);
                 self.last = event.at;
                 let calls = &mut self.calls[CallKind::of(call) as usize];
                 calls.count += 1;
@@ -138,15 +149,15 @@ impl Actor {
         all
     }
 
-    /// From its first call to the end of its last.
+    /// From its first call, or the end of the time that is not counted, to the end of its last.
     pub fn runtime(&self) -> Duration {
-        self.first.map_or(Duration::ZERO, |first| self.last.saturating_since(first))
+        self.first.map_or(Duration::ZERO, |first| self.last.saturating_since(first + self.ramp))
     }
 
     fn enter(&mut self, at: Instant, call: Syscall) {
-        self.first.get_or_insert(at);
+        let first = *self.first.get_or_insert(at);
         for calls in &mut self.calls {
-            calls.samples.start(at);
+            calls.samples.start(first + self.ramp);
         }
         if CallKind::of(call) == CallKind::Sync {
             return;
@@ -213,8 +224,21 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_within_the_ramp_is_not_counted() {
+        let mut actor = Actor { ramp: Duration::from_micros(10), ..Actor::default() };
+        let call = Syscall::Write;
+        for (entered, left) in [(5, 8), (8, 16), (16, 20)] {
+            actor.see(&event(entered, Action::SyscallEnter(call)));
+            let entered = at(entered);
+            actor.see(&event(left, Action::SyscallExit { call, entered, submitted: entered }));
+        }
+        assert_eq!(actor.calls[CallKind::Write as usize].count, 2);
+        assert_eq!(actor.runtime(), Duration::from_micros(5));
+    }
+
+    #[test]
     fn a_bio_is_queue_and_device() {
-        let mut actor = Actor::default();
+        let mut actor = Actor { first: Some(at(0)), ..Actor::default() };
         actor.see(&event(9, Action::BioDone { queued: at(2), issued: at(5) }));
         assert_eq!(actor.queue.mean(), Duration::from_micros(3));
         assert_eq!(actor.device.mean(), Duration::from_micros(4));

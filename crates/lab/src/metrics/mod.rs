@@ -36,8 +36,17 @@ pub struct Meter {
 pub enum Naming {
     /// Not at all.
     Whole,
-    /// By name; these are the names of sections, of which tasks called `NAME.NUMBER` are clones.
-    Sections(Vec<String>),
+    /// By name; tasks called `NAME.NUMBER` are clones of a section.
+    Sections(Vec<Section>),
+}
+
+/// A section of a fio job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its name.
+    pub name: String,
+    /// What ends sooner after its start is not counted.
+    pub ramp: Duration,
 }
 
 /// An index into the sections, and one into the processes if the task is a clone.
@@ -94,8 +103,9 @@ impl Observer for Meter {
         let naming = who.job.and_then(|job| self.naming.get(job));
         let section = naming.map_or(who.name.as_str(), |naming| naming.section_of(&who.name));
         let is_clone = section != who.name && naming != Some(&Naming::Whole);
-        let section = index_of(&mut self.sections, who.job, section);
-        let process = is_clone.then(|| index_of(&mut self.processes, who.job, &who.name));
+        let ramp = naming.map_or(Duration::ZERO, |naming| naming.ramp_of(section));
+        let section = index_of(&mut self.sections, who.job, section, ramp);
+        let process = is_clone.then(|| index_of(&mut self.processes, who.job, &who.name, ramp));
         self.sections[section].tasks += 1;
         if let Some(process) = process {
             self.processes[process].tasks += 1;
@@ -117,19 +127,25 @@ impl Observer for Meter {
 }
 
 /// The actor of this name in a job, made if need be.
-fn index_of(actors: &mut Vec<Actor>, job: Option<usize>, name: &str) -> usize {
+fn index_of(actors: &mut Vec<Actor>, job: Option<usize>, name: &str, ramp: Duration) -> usize {
     let same = |actor: &Actor| actor.job == job && actor.name == name;
     actors.iter().position(same).unwrap_or_else(|| {
-        actors.push(Actor::new(job, name));
+        actors.push(Actor::new(job, name, ramp));
         actors.len() - 1
     })
 }
 
 impl Naming {
+    fn ramp_of(&self, section: &str) -> Duration {
+        let Naming::Sections(sections) = self else { return Duration::ZERO };
+        let found = sections.iter().find(|it| it.name == section);
+        found.map_or(Duration::ZERO, |section| section.ramp)
+    }
+
     /// The section a task of this name belongs to.
     pub fn section_of<'n>(&'n self, task: &'n str) -> &'n str {
         let Naming::Sections(sections) = self else { return "" };
-        let known = |name: &str| sections.iter().any(|section| section == name);
+        let known = |name: &str| sections.iter().any(|section| section.name == name);
         match task.rsplit_once('.') {
             Some((section, number))
                 if !known(task) && known(section) && number.parse::<u32>().is_ok() =>
@@ -187,6 +203,10 @@ mod tests {
         let mut meter = Meter::new(vec![naming]);
         for (context, name) in names.iter().enumerate() {
             meter.meet(&who(context as u32, name));
+            meter.see(&Event {
+                action: Action::SyscallEnter(Syscall::Read),
+                ..call(context as u32)
+            });
             meter.see(&call(context as u32));
         }
         meter.finish(Duration::ZERO)
@@ -198,7 +218,8 @@ mod tests {
 
     #[test]
     fn clones_count_for_themselves_and_for_their_section() {
-        let sections = Naming::Sections(vec!["db".to_string(), "db.9".to_string()]);
+        let section = |name: &str| Section { name: name.to_string(), ramp: Duration::ZERO };
+        let sections = Naming::Sections(vec![section("db"), section("db.9")]);
         let measured = measure(sections, &["db.0", "db.1", "db.9", "log"]);
         assert_eq!(counts(&measured.sections), [("db", 2), ("db.9", 1), ("log", 1)]);
         assert_eq!(counts(&measured.processes), [("db.0", 1), ("db.1", 1)]);

@@ -1,0 +1,407 @@
+//! The kernel: found in a cache, or configured and built there from its source.
+//!
+//! The source is compiled as it is. The frequency of the tick is a configuration symbol without a
+//! prompt, so another default is put before the architecture's by a file of our own beside the
+//! build; not a byte of the source changes. The result is kept under its version, the fingerprint
+//! of our configuration and its HZ, so it is built once.
+
+use std::fmt;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use base::{Fingerprint, Hz};
+
+use crate::cache::{Cache, Kernel};
+use crate::error::BuildError;
+
+/// What differs from a kernel with everything off.
+pub(crate) const CONFIGURATION: &str = include_str!("../kernel.config");
+
+/// Symbols without which a guest is of no use; the configuration is checked for them, as they
+/// vanish silently when something they depend on is missing.
+const ESSENTIAL: [&str; 8] = [
+    "UML_TIME_TRAVEL_SUPPORT",
+    "STATIC_LINK",
+    "VIRTIO_UML",
+    "VIRTIO_BLK",
+    "HOSTFS",
+    "IOSCHED_BFQ",
+    "MQ_IOSCHED_DEADLINE",
+    "BLK_DEV_IO_TRACE",
+];
+
+/// Programs and files that a build needs, each with the Debian package that has it.
+const TOOLS: [(&str, &str); 10] = [
+    ("make", "make"),
+    ("gcc", "gcc"),
+    ("ld", "binutils"),
+    ("strip", "binutils"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+    ("tar", "tar"),
+    ("xz", "xz-utils"),
+    ("nice", "coreutils"),
+];
+
+/// Parts of a tarball that nothing of ours is built from: two thirds of it.
+const NOT_UNPACKED: [&str; 8] = [
+    "*/drivers/gpu/*.[ch]",
+    "*/drivers/net/*.[ch]",
+    "*/drivers/media/*.[ch]",
+    "*/sound/*.[ch]",
+    "*/Documentation/*.rst",
+    "*/tools/testing/*",
+    "*.dts",
+    "*.dtsi",
+];
+
+/// Lines that `make` prints in a whole build of 6.12 with our configuration (measured).
+const EXPECTED_STEPS: u32 = 1700;
+
+/// Where the source comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Debian's package `linux-source-` of this series, such as `6.12`.
+    Debian(String),
+    /// An unpacked tree, which is only read.
+    Tree(PathBuf),
+}
+
+/// What to build and how.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// Where the source comes from.
+    pub source: Source,
+    /// The frequency of the tick. 100 is the architecture's default.
+    pub hz: Hz,
+    /// Compilers at once.
+    pub jobs: usize,
+    /// How much the build gives way to others, from 0 to 19.
+    pub niceness: u8,
+}
+
+/// How far a build is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The tarball is being unpacked.
+    Unpacking(PathBuf),
+    /// The configuration is being made.
+    Configuring,
+    /// `done` of about `expected` steps are done; the newest is named.
+    Compiling {
+        /// Steps done.
+        done: u32,
+        /// Steps to do, roughly; at least `done`.
+        expected: u32,
+        /// The step, such as `CC block/bio.o`.
+        step: String,
+    },
+    /// The binary is stripped and put into the cache.
+    Keeping,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Progress::Unpacking(tarball) => write!(f, "unpacking {}", tarball.display()),
+            Progress::Configuring => write!(f, "configuring"),
+            Progress::Compiling { done, expected, step } => {
+                write!(f, "{done} of about {expected}: {step}")
+            }
+            Progress::Keeping => write!(f, "keeping the kernel"),
+        }
+    }
+}
+
+/// The fingerprint of our configuration, a part of a kernel's key.
+pub(crate) fn configuration_key() -> String {
+    let mut fingerprint = Fingerprint::new();
+    fingerprint.mix_bytes(CONFIGURATION.as_bytes());
+    fingerprint.to_string()
+}
+
+/// Builds the kernel of `recipe`, unless `cache` has it, and returns it.
+///
+/// Takes some minutes and about 1.5 GB in the cache folder, most of which it gives back. A second
+/// build of the same kernel at the same time waits for the first.
+pub fn build(
+    cache: &Cache,
+    recipe: &Recipe,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Kernel, BuildError> {
+    if std::env::consts::ARCH != "x86_64" {
+        return Err(BuildError::Architecture { found: std::env::consts::ARCH });
+    }
+    check_tools()?;
+    let origin = find_source(&recipe.source)?;
+    let version = origin.version()?;
+    let work = cache.work_folder(&version, recipe.hz)?;
+    let _lock = work.lock()?;
+    if let Some(kernel) = cache.find(&version, recipe.hz)? {
+        return Ok(kernel);
+    }
+    work.clear()?;
+    let tree = match origin {
+        Origin::Tree(tree) => tree,
+        Origin::Tarball(tarball) => {
+            progress(Progress::Unpacking(tarball.clone()));
+            unpack(&tarball, &work.folder("source")?)?
+        }
+    };
+    progress(Progress::Configuring);
+    let object = work.folder("object")?;
+    configure(&tree, &object, recipe)?;
+    compile(&tree, &object, recipe, progress)?;
+    progress(Progress::Keeping);
+    let stripped = object.join("linux.stripped");
+    let mut strip = Command::new("strip");
+    strip.arg("-o").arg(&stripped).arg(object.join("linux"));
+    run("stripping the kernel", &mut strip)?;
+    let kernel = cache.keep(&stripped, &version, recipe.hz)?;
+    work.remove()?;
+    Ok(kernel)
+}
+
+/// The tools that are missing, each with its package.
+pub fn missing_tools() -> Vec<(&'static str, &'static str)> {
+    let mut missing: Vec<_> =
+        TOOLS.into_iter().filter(|(tool, _)| crate::rootfs::find_program(tool).is_none()).collect();
+    // The kernel is linked statically.
+    let libc = ["/usr/lib/x86_64-linux-gnu/libc.a", "/usr/lib64/libc.a", "/usr/lib/libc.a"];
+    if !libc.iter().any(|file| Path::new(file).exists()) {
+        missing.push(("libc.a", "libc6-dev"));
+    }
+    missing
+}
+
+fn check_tools() -> Result<(), BuildError> {
+    let missing = missing_tools();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
+    packages.dedup();
+    let tools = missing.iter().map(|(tool, _)| *tool).collect::<Vec<_>>().join(", ");
+    Err(BuildError::MissingTools { tools, packages: packages.join(" ") })
+}
+
+/// A source that was found.
+enum Origin {
+    Tree(PathBuf),
+    Tarball(PathBuf),
+}
+
+impl Origin {
+    /// The version that the top-level makefile names.
+    fn version(&self) -> Result<String, BuildError> {
+        match self {
+            Origin::Tree(tree) => {
+                let file = tree.join("Makefile");
+                let text = fs::read_to_string(&file)
+                    .map_err(|cause| BuildError::NoTree { tree: tree.clone(), cause })?;
+                version_in(&text).ok_or(BuildError::NoVersion { file })
+            }
+            Origin::Tarball(tarball) => {
+                // The makefile is near the beginning; tar stops there.
+                let mut tar = Command::new("tar");
+                tar.args(["--extract", "--to-stdout", "--occurrence=1", "--wildcards"]);
+                tar.arg("--file").arg(tarball).arg("linux-*/Makefile");
+                let text = run("reading the version of the source", &mut tar)?;
+                version_in(&text).ok_or(BuildError::NoVersion { file: tarball.clone() })
+            }
+        }
+    }
+}
+
+fn find_source(source: &Source) -> Result<Origin, BuildError> {
+    match source {
+        Source::Tree(tree) => Ok(Origin::Tree(tree.clone())),
+        Source::Debian(series) => {
+            let stem = format!("/usr/src/linux-source-{series}");
+            let (tarball, tree) = (PathBuf::from(format!("{stem}.tar.xz")), PathBuf::from(stem));
+            match (tarball.exists(), tree.join("Makefile").exists()) {
+                (true, _) => Ok(Origin::Tarball(tarball)),
+                (false, true) => Ok(Origin::Tree(tree)),
+                (false, false) => Err(BuildError::NoSource { series: series.clone(), tarball }),
+            }
+        }
+    }
+}
+
+/// The version in the first lines of a kernel's makefile: `6.12.117`.
+fn version_in(makefile: &str) -> Option<String> {
+    let value = |name: &str| {
+        makefile.lines().take(20).find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == name).then(|| value.trim().to_string())
+        })
+    };
+    let (version, patch, sub) = (value("VERSION")?, value("PATCHLEVEL")?, value("SUBLEVEL")?);
+    let extra = value("EXTRAVERSION").unwrap_or_default();
+    let number = format!("{version}.{patch}.{sub}{extra}");
+    // The version names a folder of the cache.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+    (!version.is_empty() && number.chars().all(plain)).then_some(number)
+}
+
+/// Unpacks `tarball` into `folder` and returns the tree in it.
+fn unpack(tarball: &Path, folder: &Path) -> Result<PathBuf, BuildError> {
+    let mut tar = Command::new("nice");
+    tar.arg("tar").arg("--extract").arg("--file").arg(tarball).arg("--directory").arg(folder);
+    tar.args(["--strip-components=1"]);
+    tar.args(NOT_UNPACKED.map(|pattern| format!("--exclude={pattern}")));
+    run("unpacking the source", &mut tar)?;
+    Ok(folder.to_path_buf())
+}
+
+/// A call of `make` for our architecture, the same on every machine.
+fn make(tree: &Path, object: &Path, recipe: &Recipe) -> Command {
+    let mut make = Command::new("nice");
+    make.arg("-n").arg(recipe.niceness.to_string()).arg("make").arg("ARCH=um");
+    make.arg("-C").arg(tree);
+    make.arg(format!("O={}", object.display()));
+    make.arg(format!("KBUILD_KCONFIG={}", object.join("Kconfig.hz").display()));
+    // Build time, user and host end up in /proc/version, which a guest can see.
+    make.args(["KBUILD_BUILD_TIMESTAMP=1970-01-01", "KBUILD_BUILD_VERSION=1"]);
+    make.args(["KBUILD_BUILD_USER=paternoster", "KBUILD_BUILD_HOST=paternoster"]);
+    make.env("LC_ALL", "C").env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    make.stdin(Stdio::null());
+    make
+}
+
+fn configure(tree: &Path, object: &Path, recipe: &Recipe) -> Result<(), BuildError> {
+    let file = tree.join("Kconfig");
+    let kconfig = fs::read_to_string(&file)
+        .map_err(|cause| BuildError::NoTree { tree: tree.to_path_buf(), cause })?;
+    let kconfig = with_hz(&kconfig, recipe.hz).ok_or(BuildError::NoVersion { file })?;
+    let fragment = object.join("fragment.config");
+    for (file, text) in
+        [(object.join("Kconfig.hz"), kconfig.as_str()), (fragment.clone(), CONFIGURATION)]
+    {
+        fs::write(&file, text).map_err(|cause| BuildError::file("writing", &file, cause))?;
+    }
+    let mut command = make(tree, object, recipe);
+    command.arg(format!("KCONFIG_ALLCONFIG={}", fragment.display())).arg("allnoconfig");
+    run("configuring the kernel", &mut command)?;
+    let file = object.join(".config");
+    let text =
+        fs::read_to_string(&file).map_err(|cause| BuildError::file("reading", &file, cause))?;
+    check_configuration(&text, recipe.hz)
+}
+
+/// The top-level Kconfig with our default for HZ before all others: the first default counts.
+fn with_hz(kconfig: &str, hz: Hz) -> Option<String> {
+    let title = kconfig.lines().find(|line| line.starts_with("mainmenu "))?;
+    let ours = format!("{title}\n\nconfig HZ\n\tint\n\tdefault {}\n", hz.get());
+    Some(kconfig.replacen(title, &ours, 1))
+}
+
+fn check_configuration(text: &str, hz: Hz) -> Result<(), BuildError> {
+    let mut expected: Vec<String> =
+        ESSENTIAL.iter().map(|symbol| format!("CONFIG_{symbol}=y")).collect();
+    expected.push(format!("CONFIG_HZ={}", hz.get()));
+    expected.retain(|line| !text.lines().any(|present| present == line));
+    match expected.is_empty() {
+        true => Ok(()),
+        false => Err(BuildError::Configuration { missing: expected.join(", ") }),
+    }
+}
+
+fn compile(
+    tree: &Path,
+    object: &Path,
+    recipe: &Recipe,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), BuildError> {
+    let log = object.join("build.log");
+    let errors =
+        fs::File::create(&log).map_err(|cause| BuildError::file("creating", &log, cause))?;
+    let mut command = make(tree, object, recipe);
+    command.arg(format!("-j{}", recipe.jobs.max(1))).arg("linux");
+    command.stdout(Stdio::piped()).stderr(errors);
+    let started = command.spawn().map_err(|cause| BuildError::start("make", cause))?;
+    let mut child = Reaped(started);
+    let lines = BufReader::new(child.0.stdout.take().expect("the output is piped")).lines();
+    let mut done = 0;
+    for line in lines {
+        let line = line.map_err(|cause| BuildError::file("reading the output of", &log, cause))?;
+        // Steps are set in by two blanks; everything else is make talking about itself.
+        let Some(step) = line.strip_prefix("  ") else { continue };
+        done += 1;
+        let step = step.split_whitespace().collect::<Vec<_>>().join(" ");
+        progress(Progress::Compiling { done, expected: EXPECTED_STEPS.max(done), step });
+    }
+    let status = child.0.wait().map_err(|cause| BuildError::start("make", cause))?;
+    if status.success() {
+        return Ok(());
+    }
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    Err(BuildError::step("compiling the kernel", &command, status, &text))
+}
+
+/// A child process that is not left behind.
+struct Reaped(std::process::Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // Both fail harmlessly when it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a command to its end and returns what it wrote.
+fn run(step: &'static str, command: &mut Command) -> Result<String, BuildError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stdin(Stdio::null())
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(|cause| BuildError::start(&program, cause))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            Err(BuildError::step(step, command, output.status, &text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_the_makefile() {
+        let text = "# SPDX\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\nNAME = x";
+        assert_eq!(version_in(text).as_deref(), Some("6.12.117"));
+        assert_eq!(
+            version_in(&text.replace("VERSION =\n", "VERSION = -rc1\n")).as_deref(),
+            Some("6.12.117-rc1")
+        );
+        assert_eq!(version_in("all:\n\techo"), None);
+        assert_eq!(version_in(&text.replace("117", "../..")), None);
+    }
+
+    #[test]
+    fn our_default_of_hz_stands_before_everything_that_is_sourced() {
+        let text = "# x\nmainmenu \"Linux\"\n\nsource \"init/Kconfig\"\n";
+        let changed = with_hz(text, Hz::new(250).unwrap()).unwrap();
+        let at = |what: &str| changed.find(what).unwrap();
+        assert!(at("mainmenu") < at("default 250") && at("default 250") < at("source"));
+        assert_eq!(with_hz("source \"x\"\n", Hz::new(250).unwrap()), None);
+    }
+
+    #[test]
+    fn a_configuration_without_time_travel_is_refused() {
+        let mut text: String = ESSENTIAL.iter().map(|name| format!("CONFIG_{name}=y\n")).collect();
+        text.push_str("CONFIG_HZ=100\n");
+        check_configuration(&text, Hz::new(100).unwrap()).unwrap();
+        let refused = check_configuration(&text.replace("TIME", "TEA"), Hz::new(250).unwrap());
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("CONFIG_UML_TIME_TRAVEL_SUPPORT=y, CONFIG_HZ=250"), "{message}");
+    }
+}

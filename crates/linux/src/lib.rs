@@ -1,0 +1,19 @@
+//! An unmodified Linux kernel in deterministic virtual time, on disks that are models.
+//!
+//! The kernel runs as an ordinary process (User-Mode Linux, no privileges). Its clock and its
+//! disks are ours: time passes only when this crate says so, and what a disk does is decided by
+//! the same [`device::Device`]s that the simulator uses. A run is a function of the kernel, the
+//! root folder, the script, the devices and a seed: twice the same, to the byte.
+//!
+//! * [`build`]: makes the kernel once from its source and keeps it in a cache.
+//! * [`rootfs`]: a root folder of programs that the host has.
+//! * [`script`]: what the guest does: settings, cgroups, jobs, recording.
+//! * [`run`]: puts all of it together; the place to begin.
+//! * `clock`, `vhost`, `controller`: the protocols and the loop that drives them.
+//!
+//! It has no policy: which scheduler, what load and what the results mean is for callers to say.
+
+pub mod build;
+pub mod cache;
+pub mod error;
+pub mod rootfs;

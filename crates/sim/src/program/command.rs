@@ -433,7 +433,10 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
-        assert_eq!(refusal("rsync -a x y"), "rsync: this program is not modelled; there are dd, fio");
+        assert_eq!(
+            refusal("rsync -a x y"),
+            "rsync: this program is not modelled; there are dd, fio"
+        );
         assert_eq!(
             refusal("d if=x"),
             "d: this program is not modelled; nearest: \"dd\"; there are dd, fio"

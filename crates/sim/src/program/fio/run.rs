@@ -5,6 +5,8 @@
 //! What a process does is in `run/process.rs`, how it hands requests over in `run/lanes.rs`.
 
 mod crew;
+mod goal;
+mod identity;
 mod lanes;
 mod pace;
 mod process;

@@ -72,12 +72,18 @@ impl Builder<'_, '_> {
             return Ok(None);
         };
         let spin = self.duration("thinktime_spin").unwrap_or(Duration::ZERO);
+        let io_time = self.duration("thinktime_iotime").filter(|time| !time.is_zero());
+        // With a time between pauses, a number of blocks counts only if it is given.
+        let blocks = match self.settings.get("thinktime_blocks") {
+            None if io_time.is_some() => u32::MAX,
+            _ => self.count("thinktime_blocks", 1)?,
+        };
         Ok(Some(Think {
             time,
             spin: spin.min(time),
-            blocks: self.count("thinktime_blocks", 1)?,
+            blocks,
             at_issue: self.choice("thinktime_blocks_type") == Some("issue"),
-            io_time: self.duration("thinktime_iotime").filter(|time| !time.is_zero()),
+            io_time,
         }))
     }
 

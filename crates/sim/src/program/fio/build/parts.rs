@@ -199,9 +199,6 @@ impl Builder<'_, '_> {
             // A level alone belongs to the best-effort class, a class alone to its first level.
             (class, level) => Some((class.unwrap_or(2) as u8, level.unwrap_or(0) as u8)),
         };
-        if self.settings.get("cgroup_weight").is_some() {
-            self.note("cgroup_weight is a label for now");
-        }
         Ok(Process {
             nice: self.numbers("nice")[0].unwrap_or(0).clamp(-20, 19) as i8,
             ioprio,

@@ -127,6 +127,11 @@ impl Lanes {
         self.under_way >= self.depth
     }
 
+    /// Keeps the queue only so deep; no deeper than the job said.
+    pub fn set_depth(&mut self, depth: usize) {
+        self.depth = depth;
+    }
+
     /// Requests that were put in and have not come out.
     pub fn under_way(&self) -> usize {
         self.under_way
@@ -214,10 +219,8 @@ impl Lanes {
     pub async fn collect(&mut self, least: usize, most: usize) {
         self.commit().await;
         match &mut self.kind {
-            Kind::Queue(queue) => {
-                if queue.queue.in_flight() > 0 {
-                    queue.collect(least, most, &mut self.done).await;
-                }
+            Kind::Queue(queue) if queue.queue.in_flight() > 0 => {
+                queue.collect(least, most, &mut self.done).await;
             }
             Kind::Threads(threads) => threads.collect(&self.task, least, &mut self.done).await,
             _ => {}

@@ -1,17 +1,18 @@
 //! What one process does: rounds of requests, pauses, reading back what was written, the end.
 
-use base::{Duration, Instant};
-use block::Ioprio;
+mod waiting;
 
-use super::super::job::{
-    CommandPriority, Direction, Directions, Job, Modifier, PriorityShare, SyncMode,
-};
+use base::Instant;
+
+use super::super::job::{Direction, Directions, Job, LatencyTarget, Modifier};
 use super::super::layout::Ranges;
 use super::super::pattern::{Place, Walk};
 use super::crew::Crew;
+use super::goal::{Search, Verdict, Watch};
+use super::identity::{Priorities, become_process, open};
 use super::lanes::{Done, Lanes, Request, What};
 use super::pace::{Pauses, Rates};
-use crate::task::{CoreSet, Errno, File, OpenFlags, Task};
+use crate::task::{Errno, Task};
 
 /// Exit status of a process that gives up, as that of fio's own.
 const FAILED: i32 = 1;
@@ -30,7 +31,11 @@ pub(super) struct Process<'a> {
     deadline: Option<Instant>,
     rates: Rates,
     pauses: Option<Pauses>,
-    chance: base::Rng,
+    search: Option<Search>,
+    watch: Option<Watch>,
+    /// The goal is reached.
+    is_content: bool,
+    priorities: Priorities,
     issued: u64,
     completed: u64,
     /// Bytes and requests that are done, by direction.
@@ -86,7 +91,13 @@ impl<'a> Process<'a> {
             deadline: timing.runtime.map(|time| start.saturating_add(timing.ramp + time)),
             rates: Rates::new(&job.pace, start, super::stream(&task, job, "rate")),
             pauses: job.pace.think.map(|think| Pauses::new(think, start)),
-            chance: super::stream(&task, job, "priority"),
+            search: job
+                .goal
+                .latency
+                .map(|target| Search::new(target, job.queue.depth as usize, start)),
+            watch: job.goal.steady.map(|goal| Watch::new(goal, start)),
+            is_content: false,
+            priorities: Priorities::new(job, super::stream(&task, job, "priority")),
             issued: 0,
             completed: 0,
             done: [(0, 0); 3],
@@ -103,6 +114,9 @@ impl<'a> Process<'a> {
             self.keep_a_core_busy().await;
             return 0;
         }
+        if let Some(search) = &self.search {
+            self.lanes.set_depth(search.depth());
+        }
         for round in 0..self.job.extent.loops {
             if self.must_end() {
                 break;
@@ -113,12 +127,27 @@ impl<'a> Process<'a> {
             self.round().await;
         }
         self.lanes.close().await;
+        if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {
+            let LatencyTarget { target, window, percentile, .. } = goal;
+            self.task.print(format!(
+                "fio: {}: latency: target={target}, window={window}, percentile={}.{:02}%, \
+                 depth={}",
+                self.job.name,
+                percentile / 1_000_000,
+                percentile / 10_000 % 100,
+                search.depth()
+            ));
+        }
         self.failure.unwrap_or(0)
     }
 
     async fn round(&mut self) {
         if let Some(written) = &mut self.written {
             *written = Written { walk: self.walk.clone(), blocks: 0 };
+        }
+        if self.job.verify.is_some_and(|verify| verify.only) {
+            self.read_back_all().await;
+            return self.collect_all().await;
         }
         self.transfer().await;
         self.collect_all().await;
@@ -153,10 +182,8 @@ impl<'a> Process<'a> {
             if let Some(written) = &mut self.written {
                 written.blocks += u64::from(direction == Direction::Write);
             }
-            if !verify.is_some_and(|verify| verify.only) {
-                self.issue(What::Move(direction), place, false).await;
-                self.sync_if_due(direction).await;
-            }
+            self.issue(What::Move(direction), place, false).await;
+            self.sync_if_due(direction).await;
             if let Some(backlog) = verify.and_then(|verify| verify.backlog)
                 && self.written.as_ref().is_some_and(|written| written.blocks >= backlog)
             {
@@ -164,6 +191,7 @@ impl<'a> Process<'a> {
                 self.read_back(batch.map_or(backlog, u64::from)).await;
             }
             self.pause_if_due().await;
+            self.judge().await;
         }
     }
 
@@ -177,6 +205,7 @@ impl<'a> Process<'a> {
     /// Whether time is over, somebody ended the process, or something went wrong.
     fn must_end(&mut self) -> bool {
         self.failure.is_some()
+            || self.is_content
             || self.deadline.is_some_and(|deadline| self.task.now() >= deadline)
             || self.crew.must_stop(self.job.number as usize)
     }
@@ -184,59 +213,6 @@ impl<'a> Process<'a> {
     /// Where the next request goes; begins anew when everything was visited.
     fn step(&mut self, direction: Direction) -> Option<Place> {
         step(self.job, &mut self.walk, direction)
-    }
-
-    /// Waits until a request is due, and says in which direction; `None` if time is over before.
-    async fn wait_for_its_time(&mut self) -> Option<Direction> {
-        let mut direction = self.walk.direction();
-        if !self.rates.are_limited() {
-            return Some(direction);
-        }
-        // A direction that has its rate makes room for the other one. Only what was written in
-        // the drawn order can be found again.
-        if self.written.is_none() && matches!(self.job.pattern.directions, Directions::ReadWrite(_))
-        {
-            let other = match direction {
-                Direction::Read => Direction::Write,
-                _ => Direction::Read,
-            };
-            if self.rates.due(direction) > self.task.now()
-                && self.rates.due(other) < self.rates.due(direction)
-            {
-                direction = other;
-            }
-        }
-        let due = self.rates.due(direction);
-        if due > self.task.now() && !self.lanes.is_offloaded() {
-            self.collect_all().await;
-        }
-        self.sleep_until(due.min(self.deadline.unwrap_or(Instant::FAR_FUTURE))).await;
-        (!self.must_end()).then_some(direction)
-    }
-
-    /// Sleeps until a point in time, or until the process is told to stop.
-    async fn sleep_until(&mut self, until: Instant) {
-        while self.task.now() < until && !self.crew.must_stop(self.job.number as usize) {
-            self.task.listen_until(until).await;
-        }
-    }
-
-    /// Whether the process had to wait because it is ahead in its flow.
-    async fn waits_for_its_flow(&mut self) -> bool {
-        let Some(flow) = self.job.pace.flow else { return false };
-        let number = self.job.number as usize;
-        if !self.crew.is_ahead(&self.task, number, flow) {
-            self.crew.count_flow(&self.task, number, flow);
-            return false;
-        }
-        self.collect_all().await;
-        let deadline = self.deadline.unwrap_or(Instant::FAR_FUTURE);
-        if flow.sleep.is_zero() {
-            self.task.listen_until(deadline).await;
-        } else {
-            self.sleep_until(deadline.min(self.task.now() + flow.sleep)).await;
-        }
-        true
     }
 
     /// Hands a request over, and waits for others if there are too many then.
@@ -247,7 +223,11 @@ impl<'a> Process<'a> {
                 self.collect(1, 1).await;
             }
         }
-        let (ioprio, issued) = (self.priority_of(what, length), self.task.now());
+        let ioprio = match what {
+            What::Move(direction) => self.priorities.draw(direction, length),
+            What::Sync => None,
+        };
+        let issued = self.task.now();
         let request = Request { what, file, offset, length, ioprio, verifies, issued };
         if let (What::Move(direction), false) = (what, verifies) {
             self.issued += 1;
@@ -261,7 +241,7 @@ impl<'a> Process<'a> {
         if self.lanes.is_full() {
             loop {
                 self.collect(least.max(1), most).await;
-                if self.lanes.under_way() <= queue.low as usize {
+                if !self.lanes.is_full() && self.lanes.under_way() <= queue.low as usize {
                     break;
                 }
             }
@@ -296,23 +276,33 @@ impl<'a> Process<'a> {
         }
     }
 
-    async fn pause_if_due(&mut self) {
-        let now = self.task.now();
-        let Some(pauses) = &mut self.pauses else { return };
-        if !pauses.is_due(self.issued, self.completed, now) {
-            return;
+    /// Reads what an earlier run of the same job has written.
+    async fn read_back_all(&mut self) {
+        let mut round = Round::default();
+        while !self.is_round_over(&round) {
+            let Some(written) = &mut self.written else { return };
+            written.blocks = 1;
+            let Some(place) = written.next(self.job) else { return };
+            round.bytes += place.length;
+            round.requests += 1;
+            self.issue(What::Move(Direction::Read), place, true).await;
         }
-        let think = self.job.pace.think.expect("there are pauses only if it thinks");
-        self.collect_all().await;
-        let begun = self.task.now();
-        self.task.compute(think.spin).await;
-        self.sleep_until(begun.saturating_add(think.time)).await;
+    }
+
+    /// Looks at the goals of the job.
+    async fn judge(&mut self) {
         let now = self.task.now();
-        if self.job.pace.rate_ignores_think {
-            self.rates.leave_out(now.since(begun));
+        let search = self.search.as_mut().map_or(Verdict::GoOn, |search| search.judge(now));
+        let watch = self.watch.as_mut().map_or(Verdict::GoOn, |watch| watch.judge(now));
+        match search {
+            Verdict::GoOn => {}
+            Verdict::Depth(depth) => self.lanes.set_depth(depth),
+            Verdict::FinalRun => self.collect_all().await,
+            Verdict::Reached => self.is_content = true,
         }
-        if let Some(pauses) = &mut self.pauses {
-            pauses.ended(now);
+        if watch == Verdict::Reached {
+            self.task.print(format!("fio: {}: steady state attained", self.job.name));
+            self.is_content = true;
         }
     }
 
@@ -352,6 +342,12 @@ impl<'a> Process<'a> {
             Err(errno) => self.fail_request(&request, errno),
         }
         let took = at.saturating_since(request.issued);
+        if let Some(search) = &mut self.search {
+            search.note(took);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.note(at, request.length);
+        }
         if let Some(most) = self.job.goal.max_latency[direction as usize]
             && took > most
         {
@@ -377,37 +373,6 @@ impl<'a> Process<'a> {
         if self.failure.is_none() {
             self.task.print(format!("fio: {}: {message}", self.job.name));
             self.failure = Some(FAILED);
-        }
-    }
-
-    /// The priority that the request has beside that of the process.
-    fn priority_of(&mut self, what: What, length: u64) -> Option<Ioprio> {
-        let What::Move(direction @ (Direction::Read | Direction::Write)) = what else {
-            return None;
-        };
-        let priorities = self.job.process.command_priority.as_ref()?;
-        let priority = &priorities[direction as usize];
-        let draw = self.chance.below(100) as u8;
-        match priority.which {
-            PriorityShare::Percent(percent) => {
-                (draw < percent).then(|| ioprio(priority.class, priority.level))
-            }
-            PriorityShare::BySize(_) => by_size(priority, length, draw),
-        }
-    }
-
-    /// ioengine cpuio: computes and sleeps in turn.
-    async fn keep_a_core_busy(&mut self) {
-        let load = self.job.cpu.expect("the engine is cpuio");
-        let rest = load.chunk * u64::from(100 - load.percent.min(100));
-        let rest = Duration::from_nanos(rest.as_nanos() / u64::from(load.percent.max(1)));
-        let deadline = self.deadline.unwrap_or(Instant::FAR_FUTURE);
-        while !self.must_end() && !(load.exit_on_io_done && self.crew.io_has_ended()) {
-            self.task.compute(load.chunk).await;
-            let until = deadline.min(self.task.now() + rest);
-            if !rest.is_zero() {
-                self.task.listen_until(until).await;
-            }
         }
     }
 }
@@ -438,57 +403,4 @@ fn step(job: &Job, walk: &mut Walk, direction: Direction) -> Option<Place> {
     }
     walk.restart();
     walk.next(direction)
-}
-
-/// Takes on the identity that the job asks for.
-fn become_process(task: &Task, job: &Job) {
-    let process = &job.process;
-    if process.nice != 0 {
-        task.set_nice(process.nice);
-    }
-    if let Some((class, level)) = process.ioprio {
-        task.set_ioprio(ioprio(class, level));
-    }
-    if let Some(cpus) = &process.cpus {
-        // The parser has checked them against the cores of the host.
-        let cores = cpus.iter().filter_map(|cpu| u16::try_from(*cpu).ok());
-        task.set_affinity(CoreSet::of(cores));
-    }
-    if let Some(cgroup) = &process.cgroup {
-        task.enter_cgroup(cgroup, process.cgroup_weight);
-    }
-}
-
-fn ioprio(class: u8, level: u8) -> Ioprio {
-    Ioprio::from_bits(u16::from(class) << 13 | u16::from(level))
-}
-
-/// The priority of a request of one size, when `draw` percent fall below it.
-fn by_size(priority: &CommandPriority, length: u64, draw: u8) -> Option<Ioprio> {
-    let PriorityShare::BySize(splits) = &priority.which else { return None };
-    let mut left = draw;
-    for split in splits.iter().filter(|split| split.size.0 == length) {
-        if left < split.percent {
-            let (class, level) = split.priority.unwrap_or((priority.class, priority.level));
-            return Some(ioprio(class, level));
-        }
-        left -= split.percent;
-    }
-    None
-}
-
-fn open(task: &Task, job: &Job) -> Result<Vec<File>, String> {
-    let durability = &job.durability;
-    let flags = OpenFlags {
-        direct: durability.direct,
-        sync: durability.sync == SyncMode::Sync,
-        dsync: durability.sync == SyncMode::DataSync,
-    };
-    let files = job.files.list.iter().map(|file| {
-        // Files that were laid out are extents of the disk.
-        let path = if file.name.starts_with("/dev/") { &file.name } else { "/dev/disk" };
-        task.open(path, flags)
-            .map_err(|errno| format!("fio: failed to open {}: {errno}", file.name))
-    });
-    files.collect()
 }

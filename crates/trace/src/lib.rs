@@ -22,4 +22,4 @@ mod text;
 pub use arrival::{Arrival, Flags, Op, Trace};
 pub use error::{Error, Place};
 pub use format::{Format, TimeUnit, UnknownName};
-pub use open::{Options, read_stream, read_trace};
+pub use open::{Options, read_records, read_stream, read_trace};

@@ -70,6 +70,24 @@ pub fn read_trace(path: &Path, options: &Options) -> Result<Trace, Error> {
     keep_device(&name, draft.finish(&name, format, Clock::Absolute)?, options)
 }
 
+/// The records of a recording of the kernel's format, with everything that is in them: those of
+/// the file at `path`, or, where that is no file, of all files of the recording called so.
+pub fn read_records(path: &Path) -> Result<Merge<Box<dyn Read>>, Error> {
+    let files = if path.is_file() { vec![path.to_path_buf()] } else { recording_files(path) };
+    if files.is_empty() {
+        let accepted = "a blktrace file, or NAME where NAME.blktrace.0 exists";
+        let name = path.display().to_string();
+        return Err(Error::new(&name, Place::Whole, "no such file", accepted));
+    }
+    let mut readers: Vec<Reader<Box<dyn Read>>> = vec![];
+    for file in files {
+        let name = file.display().to_string();
+        let (_, stream) = peek(Box::new(open(&file)?), &name)?;
+        readers.push(Reader::new(Box::new(stream), &name));
+    }
+    Ok(Merge::new(readers))
+}
+
 /// Reads a trace from a stream, which errors call `name`.
 pub fn read_stream(source: Box<dyn Read>, name: &str, options: &Options) -> Result<Trace, Error> {
     let (head, source) = peek(source, name)?;

@@ -99,6 +99,21 @@ impl RequestQueue {
         bio: &Bio,
         with: Allowance,
     ) {
+        let rq = self.new_request(now, context, id, bio, with);
+        let frame =
+            if self.holds_back(context, rq) { Frame::PlugAdd(rq) } else { Frame::Insert(rq) };
+        self.core.context(context).stack.push(frame);
+    }
+
+    /// Makes a request of a bio; the scheduler of the single queue binds it.
+    pub(super) fn new_request(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        id: BioId,
+        bio: &Bio,
+        with: Allowance,
+    ) -> RequestId {
         let core = &mut self.core;
         let facts = &core.limits.facts;
         let sequence = bio
@@ -135,9 +150,7 @@ impl RequestQueue {
             self.bind(now, context, rq);
         }
         self.core.log_request(now, context, Action::GetRequest, rq);
-        let frame =
-            if self.holds_back(context, rq) { Frame::PlugAdd(rq) } else { Frame::Insert(rq) };
-        self.core.context(context).stack.push(frame);
+        rq
     }
 
     /// Whether a new request goes to the task's plug. Flush requests of blk-mq do not wait

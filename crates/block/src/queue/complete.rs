@@ -56,7 +56,7 @@ impl RequestQueue {
         }
     }
 
-    fn tell_completed(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+    pub(super) fn tell_completed(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         if self.core.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.completed(cx, rq));
             self.settle(now, context);
@@ -64,7 +64,7 @@ impl RequestQueue {
     }
 
     /// The request is done: its bios are delivered, after the run of the single queue.
-    fn end_request(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+    pub(super) fn end_request(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let request = &mut self.core.requests[rq];
         let first = request.first_bio.take().expect("a request has bios");
         let issued_at = request.issued_at;
@@ -126,7 +126,7 @@ impl RequestQueue {
         Work::Housekeeping
     }
 
-    fn requeue_single(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+    pub(super) fn requeue_single(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         if self.core.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.deactivated(cx, rq));
             self.settle(now, context);
@@ -140,7 +140,7 @@ impl RequestQueue {
         self.core.outputs.push_back(Output::RunWorker { after: RETRY });
     }
 
-    fn requeue_multi(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+    pub(super) fn requeue_multi(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let was_bound = self.core.requests[rq].bound;
         if was_bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.requeued(cx, rq));

@@ -16,6 +16,7 @@ mod context;
 mod elevator;
 mod guard;
 mod multi;
+mod replica;
 mod settings;
 mod single;
 mod submit;
@@ -37,6 +38,7 @@ use base::{Arena, Duration, Instant, Sector, Sectors};
 use context::{Context, Frame};
 use guard::Guard;
 use multi::Multi;
+pub use replica::{Chosen, Replica};
 use single::Single;
 
 /// What is attached to a queue: one of the two shapes, with or without a scheduler.

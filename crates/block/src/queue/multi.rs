@@ -136,6 +136,21 @@ impl Multi {
         self.software[usize::from(cpu)].iter().rev().copied()
     }
 
+    /// The head of the residual lists, taken off.
+    pub fn take_residual(&mut self) -> Option<RequestId> {
+        self.hctxs.iter_mut().find_map(|hctx| hctx.residual.pop_front())
+    }
+
+    /// The oldest request of the software queues, one queue after the other, taken off.
+    pub fn take_software(&mut self) -> Option<RequestId> {
+        self.software.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    /// Takes a request out of the software queues, wherever it stands.
+    pub fn leave_software(&mut self, rq: RequestId) {
+        self.software.iter_mut().for_each(|queue| queue.retain(|other| *other != rq));
+    }
+
     /// Takes out everybody who sleeps for a tag.
     pub fn take_waiters(&mut self, woken: &mut Vec<ContextId>) {
         for hctx in &mut self.hctxs {
@@ -384,7 +399,7 @@ impl RequestQueue {
         Work::Issue
     }
 
-    fn insert_into_software(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+    pub(super) fn insert_into_software(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         self.core.log_request(now, context, Action::Insert, rq);
         let request = &mut self.core.requests[rq];
         request.state = RequestState::Dispatched;

@@ -126,6 +126,18 @@ impl Single {
         })
     }
 
+    /// Takes the head off the dispatch list.
+    pub fn take_head(&mut self) -> Option<RequestId> {
+        self.list.pop_front(&mut self.links)
+    }
+
+    /// Counts a request that is allocated whatever the limits say, because a kernel did.
+    pub fn count_recorded(&mut self, bio: &Bio) {
+        let (list, side) = self.list_of(bio);
+        self.limits[list].count[side] += 1;
+        self.allocated += 1;
+    }
+
     pub fn join_waiters(&mut self, context: ContextId, bio: &Bio) {
         let (list, side) = self.list_of(bio);
         self.limits[list].waiters[side].push_back(context);
@@ -427,7 +439,7 @@ impl RequestQueue {
 
     /// The driver looks at the head for the first time: here the kernel traces D, even when the
     /// device then turns out to be full (spec 9.5).
-    fn activate(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+    pub(super) fn activate(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         if self.core.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.activated(cx, rq));
             self.settle(now, context);

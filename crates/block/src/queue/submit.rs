@@ -250,7 +250,7 @@ impl RequestQueue {
     }
 
     /// Makes the bio part of the request.
-    fn absorb_bio(&mut self, now: Instant, rq: RequestId, id: BioId, merge: Merge) {
+    pub(super) fn absorb_bio(&mut self, now: Instant, rq: RequestId, id: BioId, merge: Merge) {
         let core = &mut self.core;
         let bio = core.bios[id].bio;
         let segments = core.limits.segments(bio.sectors);

@@ -1,0 +1,237 @@
+//! A queue that is led by what a kernel recorded.
+//!
+//! A [`RequestQueue`] is told of bios and completions and decides the rest. A [`Replica`] of a
+//! kernel's queue is told of the rest as well: when a request was allocated, what was merged into
+//! it, when it was inserted, when the driver took one, when it came back. Only one thing is left
+//! to its own judgement: *which* request the driver gets. So the scheduler can be compared with
+//! the kernel's, decision by decision, whatever tags, limits, budgets and processor time made of
+//! the moments in between.
+//!
+//! Left out: requests on their way through the flush machinery that no scheduler sees.
+
+use super::allocate::Allowance;
+use super::{RequestQueue, ShapeState};
+use crate::bio::{Bio, BioId, BioRecord};
+use crate::event::Action;
+use crate::reason::{DispatchReason, HoldReason};
+use crate::request::{RequestId, RequestState};
+use crate::scheduler::{Dispatched, HctxId, InsertAt, Merge};
+use alloc::vec::Vec;
+use base::Instant;
+
+/// What the driver gets where a kernel's driver got a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// A request that the scheduler let go.
+    Chosen(RequestId, DispatchReason),
+    /// A request that had left the scheduler before: it was given back or was parked.
+    Waiting(RequestId),
+    /// Nothing: the scheduler withholds what it has.
+    Hold(HoldReason),
+    /// Nothing: there is nothing.
+    Empty,
+}
+
+/// A queue that follows a recorded one.
+pub struct Replica {
+    queue: RequestQueue,
+}
+
+impl Replica {
+    /// Lets `queue`, to which nothing was submitted yet, be led.
+    pub fn new(queue: RequestQueue) -> Replica {
+        Replica { queue }
+    }
+
+    /// The queue, for settings and descriptions.
+    pub fn queue(&mut self) -> &mut RequestQueue {
+        &mut self.queue
+    }
+
+    /// A request was allocated for a bio.
+    pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
+        let id = self.enter(now, bio);
+        if let ShapeState::Single(single) = &mut self.queue.shape {
+            single.count_recorded(bio);
+        }
+        let context = bio.origin.context;
+        self.queue.core.context(context).cpu = bio.origin.cpu;
+        let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
+        self.queue.new_request(now, context, id, bio, with)
+    }
+
+    /// A bio was merged into a request, which is in a plug or with the scheduler.
+    pub fn merge(&mut self, now: Instant, rq: RequestId, bio: &Bio, merge: Merge) {
+        let id = self.enter(now, bio);
+        self.queue.absorb_bio(now, rq, id, merge);
+        let is_queued = self.queue.core.requests[rq].state == RequestState::Inserted;
+        if is_queued && self.queue.scheduler.is_some() {
+            self.queue.bio_merged(now, bio.origin.context, rq, bio, merge);
+        }
+    }
+
+    /// A request was inserted; `joins`: queued ones may absorb it.
+    pub fn insert(&mut self, now: Instant, rq: RequestId, joins: bool) {
+        let context = self.queue.core.requests[rq].origin.context;
+        if self.queue.scheduler.is_some() {
+            self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, joins);
+        } else {
+            self.queue.insert_into_software(now, context, rq);
+        }
+    }
+
+    /// The driver takes a request.
+    pub fn choose(&mut self, now: Instant) -> Chosen {
+        if let Some(rq) = self.take_waiting() {
+            self.start(now, rq);
+            return Chosen::Waiting(rq);
+        }
+        if self.queue.scheduler.is_none() {
+            let ShapeState::Multi(multi) = &mut self.queue.shape else { return Chosen::Empty };
+            let Some(rq) = multi.take_software() else { return Chosen::Empty };
+            self.start(now, rq);
+            return Chosen::Chosen(rq, DispatchReason::ArrivalOrder);
+        }
+        match self.ask(now) {
+            Ok(reason) => {
+                let rq = self.take_waiting().expect("the scheduler let a request go");
+                self.start(now, rq);
+                Chosen::Chosen(rq, reason)
+            }
+            Err(nothing) => nothing,
+        }
+    }
+
+    /// The driver asks for a request that it cannot take yet: what is chosen is parked, out of the
+    /// scheduler's sight, and goes before everything else. The answer is that of the scheduler.
+    pub fn park(&mut self, now: Instant) -> Chosen {
+        if self.queue.scheduler.is_none() {
+            return Chosen::Empty;
+        }
+        match self.ask(now) {
+            Ok(reason) => {
+                let rq = self.take_waiting().expect("the scheduler let a request go");
+                self.place_front(rq);
+                Chosen::Chosen(rq, reason)
+            }
+            Err(nothing) => nothing,
+        }
+    }
+
+    /// The driver takes this very request, which was not inserted.
+    pub fn take(&mut self, now: Instant, rq: RequestId) {
+        if let ShapeState::Multi(multi) = &mut self.queue.shape {
+            multi.leave_software(rq);
+        }
+        self.queue.core.requests[rq].state = RequestState::Dispatched;
+        self.start(now, rq);
+    }
+
+    /// The driver gave a request back.
+    pub fn requeue(&mut self, now: Instant, rq: RequestId) {
+        let context = self.queue.core.requests[rq].origin.context;
+        self.queue.core.in_flight -= 1;
+        match &self.queue.shape {
+            ShapeState::Single(_) => self.queue.requeue_single(now, context, rq),
+            ShapeState::Multi(_) => self.queue.requeue_multi(now, context, rq),
+        }
+        self.discard_outputs();
+    }
+
+    /// The device finished a request.
+    pub fn complete(&mut self, now: Instant, rq: RequestId) {
+        let context = self.queue.core.requests[rq].origin.context;
+        self.queue.core.in_flight -= 1;
+        self.queue.tell_completed(now, context, rq);
+        self.queue.end_request(now, context, rq);
+        self.queue.deliver(now, context);
+        self.discard_outputs();
+    }
+
+    /// The scheduler's timers that have passed are told to it.
+    pub fn pass_time(&mut self, now: Instant) {
+        let due = |queue: &RequestQueue| {
+            queue.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer())
+        };
+        while let Some(at) = due(&self.queue).filter(|at| *at <= now) {
+            let context = crate::ContextId(0);
+            self.queue.with_scheduler(at, context, |scheduler, cx| scheduler.timer(cx));
+            self.queue.take_issued(at, context);
+            self.queue.core.wishes.run = None;
+        }
+    }
+
+    /// Which requests were absorbed by which others since this was last asked; events up to now
+    /// are forgotten.
+    pub fn take_joins(&mut self) -> Vec<(RequestId, RequestId)> {
+        let log = self.queue.log();
+        let joins = log.events().iter().filter_map(|event| match event.action {
+            Action::Join { into } => Some((event.request?, into)),
+            _ => None,
+        });
+        let joins = joins.collect();
+        log.clear();
+        joins
+    }
+
+    /// Asks the scheduler once.
+    fn ask(&mut self, now: Instant) -> Result<DispatchReason, Chosen> {
+        let context = crate::ContextId(0);
+        let queue = &mut self.queue;
+        let answer = queue
+            .with_scheduler(now, context, |scheduler, cx| scheduler.dispatch(cx, HctxId(0), false));
+        let reason = queue.core.wishes.issued.first().map(|issued| issued.2);
+        queue.take_issued(now, context);
+        queue.core.wishes.run = None;
+        match answer.expect("there is a scheduler") {
+            Dispatched::Some(_) => Ok(reason.expect("something left the scheduler")),
+            Dispatched::Hold(reason) => Err(Chosen::Hold(reason)),
+            Dispatched::Empty => Err(Chosen::Empty),
+        }
+    }
+
+    /// The next request that has left the scheduler and waits for the driver.
+    fn take_waiting(&mut self) -> Option<RequestId> {
+        match &mut self.queue.shape {
+            ShapeState::Single(single) => single.take_head(),
+            ShapeState::Multi(multi) => {
+                let collected = &mut self.queue.core.context(crate::ContextId(0)).collected;
+                multi.take_residual().or_else(|| collected.pop_front())
+            }
+        }
+    }
+
+    fn place_front(&mut self, rq: RequestId) {
+        match &mut self.queue.shape {
+            ShapeState::Single(single) => single.place_front(rq),
+            ShapeState::Multi(multi) => multi.place_front(&self.queue.core.requests, rq),
+        }
+    }
+
+    fn start(&mut self, now: Instant, rq: RequestId) {
+        let context = self.queue.core.requests[rq].origin.context;
+        if matches!(self.queue.shape, ShapeState::Single(_)) {
+            self.queue.activate(now, context, rq);
+        }
+        let request = &mut self.queue.core.requests[rq];
+        request.started = true;
+        request.issued_at = now;
+        request.state = RequestState::Issued;
+        self.queue.core.in_flight += 1;
+    }
+
+    fn enter(&mut self, now: Instant, bio: &Bio) -> BioId {
+        self.queue.core.bios.insert(BioRecord {
+            bio: *bio,
+            queued_at: now,
+            issued_at: now,
+            next: None,
+            parent: None,
+            parts_left: 1,
+        })
+    }
+
+    fn discard_outputs(&mut self) {
+        while self.queue.pop_output().is_some() {}
+    }
+}

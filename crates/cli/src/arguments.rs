@@ -138,6 +138,9 @@ pub struct CompareOptions {
     /// A job: NAME[:cgroup=…,weight=…,ioprio=…] and its command; may be repeated
     #[arg(long, num_args = 2, value_names = ["JOB", "COMMAND"], help_heading = "Load")]
     pub job: Vec<String>,
+    /// Stop jobs after so much simulated time, such as 60s
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub duration: Option<String>,
     /// Format of the trace, where its content does not tell
     #[arg(long, value_name = "FORMAT", help_heading = "Load")]
     pub trace_format: Option<String>,

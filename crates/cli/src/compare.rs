@@ -9,7 +9,7 @@ use lab::experiment::{Setting, check_fs};
 use lab::input::{self, TraceOptions};
 use lab::matrix::Report;
 use lab::plan::Plan;
-use lab::quantity::{self, ACCEPTED_SIZE};
+use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use lab::scheduler_spec::{parse_assignment, parse_kernel};
 use lab::summary::Summary;
 use lab::{Axis, Error, Experiment, JobSpec, Pace, Work, matrix, record};
@@ -104,6 +104,13 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
         let size = quantity::size(memory);
         let refuse = || Error::bad("--memory", format!("\"{memory}\""), ACCEPTED_SIZE);
         experiment.memory = Some(size.ok_or_else(refuse)?);
+    }
+    if let Some(text) = &options.duration {
+        let refuse = || Error::bad("--duration", format!("\"{text}\""), ACCEPTED_DURATION);
+        let duration = quantity::duration(text).ok_or_else(refuse)?;
+        for job in &mut experiment.jobs {
+            job.duration.get_or_insert(duration);
+        }
     }
     if !options.scheduler.is_empty() {
         let texts = options.scheduler.iter().flat_map(|text| split_schedulers(text));

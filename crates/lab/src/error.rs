@@ -42,6 +42,9 @@ pub enum Error {
         /// What is wrong with it.
         cause: String,
     },
+    /// A job file cannot be run; the message names its place.
+    #[error("{0}")]
+    JobFile(String),
     /// A run did not take place.
     #[error("{run}: {cause}")]
     Setup {

@@ -10,6 +10,7 @@
 //! here and formatted elsewhere.
 
 pub mod catalogue;
+pub mod conform;
 mod document;
 pub mod error;
 pub mod expectation;

@@ -355,9 +355,9 @@ impl Planner<'_> {
 
     /// Understands a command.
     fn command(&self, line: &str, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
-        let refuse = |cause: sim::program::CommandError| Error::Command {
-            place: spec.place.clone(),
-            cause: cause.to_string(),
+        let refuse = |cause: sim::program::CommandError| match &spec.work {
+            Work::JobFile(_) => Error::JobFile(cause.to_string()),
+            _ => Error::Command { place: spec.place.clone(), cause: cause.to_string() },
         };
         let read_file = |path: &Path| {
             let beside = self.experiment.folder.join(path);

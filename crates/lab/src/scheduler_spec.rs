@@ -11,7 +11,8 @@ use block::{KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 pub const DEFAULT: [&str; 2] = ["none", "mq-deadline"];
 /// The word for every scheduler there is.
 pub const ALL: &str = "all";
-const ACCEPTED: &str = "NAME[@KERNEL][:TUNABLE=VALUE,…], such as mq-deadline@6.18:fifo_batch=1";
+pub(crate) const ACCEPTED: &str =
+    "NAME[@KERNEL][:TUNABLE=VALUE,…], such as mq-deadline@6.18:fifo_batch=1";
 
 /// A scheduler on a kernel, with what differs from its defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]

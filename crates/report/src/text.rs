@@ -13,6 +13,8 @@ use std::time::Duration;
 const WIDTH: usize = 99;
 /// More jobs than this are not shown one by one.
 const MOST_JOBS: usize = 4;
+/// More messages of programs than this are only counted.
+const MOST_MESSAGES: usize = 8;
 /// What stands where there is nothing to say.
 const NOTHING: &str = "–";
 
@@ -260,16 +262,19 @@ fn said(report: &Report) -> Vec<String> {
             all.push(line);
         }
     };
-    for exit in report.results.iter().flat_map(|result| &result.exits) {
-        if exit.failed {
-            add(format!("{} {}.", exit.job, exit.how));
-            exit.messages.iter().for_each(|message| add(message.clone()));
-        }
+    let failed = report.results.iter().flat_map(|result| &result.exits).filter(|it| it.failed);
+    for exit in failed {
+        add(format!("{} {}: {}", exit.job, exit.how, exit.messages.join("; ")));
     }
-    for exit in report.results.first().iter().flat_map(|result| &result.exits) {
-        let programs_own = |message: &&String| !is_closing_line(message);
-        let notes = exit.messages.iter().filter(programs_own);
+    let first = report.results.iter().take(1).flat_map(|result| &result.exits);
+    for exit in first.filter(|exit| !exit.failed) {
+        let notes = exit.messages.iter().filter(|message| !is_closing_line(message));
         notes.for_each(|message| add(format!("{}: {message}", exit.job)));
+    }
+    let more = all.len().saturating_sub(MOST_MESSAGES);
+    all.truncate(MOST_MESSAGES);
+    if more > 0 {
+        all.push(format!("Programs said {more} more things like these."));
     }
     all
 }

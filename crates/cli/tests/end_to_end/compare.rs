@@ -169,3 +169,79 @@ fn help_reads_as_it_did() {
         assert_eq!(seen, expected, "run again with UPDATE_GOLDEN=1 if that is as it should be");
     }
 }
+
+/// The folder of the workspace.
+fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+#[test]
+fn the_first_command_of_the_readme_works() {
+    let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap_or_default();
+    let command = "compare experiments/first-light.toml";
+    assert!(readme.is_empty() || readme.contains(command), "the README shows `{command}`");
+    let output = Command::new(env!("CARGO_BIN_EXE_paternoster"))
+        .args(command.split(' '))
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("Best for db read p99: "), "{text}");
+    assert!(!text.contains("NOT as expected"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 100), "{text}");
+}
+
+#[test]
+fn experiments_can_be_listed() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let output = command.args(["list", "experiments"]).current_dir(workspace()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("first-light.toml"));
+}
+
+const FIO: &str = "[global]\nfilename=/dev/sda\ndirect=1\nbs=4k\nnumber_ios=50\n\
+                   [readers]\nrw=randread\nnumjobs=2\n[writer]\nrw=write\nfsync=10\n";
+
+#[test]
+fn a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process() {
+    let folder = Folder::new("sections");
+    folder.write("two.fio", FIO);
+    let options = ["compare", "--runs", "1", "-s", "none", "--json", "--fio-json", "fio"];
+    let text = folder.print(&[&options[..], &["two.fio"]].concat());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let names = |jobs: &Value| -> Vec<String> {
+        let jobs = jobs.as_array().unwrap().iter();
+        jobs.map(|job| job["jobname"].as_str().unwrap().to_string()).collect()
+    };
+    let jobs = &document["results"][0]["jobs"];
+    assert_eq!(names(jobs), ["readers", "writer"]);
+    assert_eq!((&jobs[0]["read"]["total_ios"], &jobs[0]["tasks"]), (&100.into(), &2.into()));
+    // As fio 3.33: the last write is not followed by one.
+    assert_eq!(jobs[1]["sync"]["total_ios"], 4);
+    let text = std::fs::read_to_string(folder.path().join("fio/none@6.18-seed1.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(names(&document["jobs"]), ["readers.0", "readers.1", "writer"]);
+    assert_eq!(document["jobs"][1]["read"]["total_ios"], 50);
+}
+
+#[test]
+fn jobs_of_the_command_line_have_names_groups_and_weights() {
+    let folder = Folder::new("jobs");
+    let dd = "ionice -c 3 dd if=/dev/zero of=/dev/sda bs=64k count=50 oflag=direct";
+    let fio = "fio --name=x --filename=/dev/sda --direct=1 --rw=randread --bs=4k --number_ios=20";
+    let pairs = ["--job", "pg:cgroup=db,weight=800", fio, "--job", "bulk:weight=200", dd];
+    let text = folder.print(&[&["compare"], &pairs[..]].concat());
+    assert!(text.contains("pg read") && text.contains("pg:bulk"), "{text}");
+    assert!(text.contains("do not honour 800:200"), "{text}");
+}
+
+#[test]
+fn an_endless_load_is_stopped_after_a_duration() {
+    let folder = Folder::new("duration");
+    let all = ["compare", "--runs", "1", "--json", "--duration", "500ms"];
+    let text = folder.print(&[&all[..], &["--", "dd", "if=/dev/sda", "of=/dev/null"]].concat());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let elapsed = document["results"][0]["elapsed_ns"].as_u64().unwrap();
+    assert!((500_000_000..600_000_000).contains(&elapsed), "{elapsed}");
+}

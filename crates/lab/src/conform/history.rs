@@ -1,0 +1,542 @@
+//! The life of every request of a recording.
+//!
+//! blktrace records positions and lengths and names no request. Here its records are put together
+//! to requests: which was allocated when, what was merged into it, when it was inserted, joined
+//! with another, issued, given back, completed. Where the kernel traces nothing (a join at
+//! insertion, up to 5.10), the size of what was issued tells.
+
+use base::{Instant, Sector, Sectors};
+use block::scheduler::Merge;
+use block::{Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, Op, Origin, Shape};
+use std::collections::{BTreeMap, BTreeSet};
+use trace::blktrace::{Action, Categories, Payload, Record};
+
+/// Index of a request of a recording.
+pub type Traced = usize;
+
+/// The first number of a task's context; those below are for interrupts and workers.
+pub const FIRST_TASK: u32 = 2;
+
+/// Everything that happened to requests.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Requests, in the order of their allocation.
+    pub requests: Vec<Life>,
+    /// What happened to them, in order.
+    pub steps: Vec<Step>,
+    /// Bios as they were submitted, and ends of plugs.
+    pub calls: Vec<Call>,
+    /// Control groups that records name, by the kernel's number.
+    pub cgroups: BTreeMap<u64, CgroupId>,
+    /// Records that fit no request.
+    pub unmatched: u64,
+}
+
+/// A request of a recording.
+#[derive(Clone, Debug)]
+pub struct Life {
+    /// The bio it was allocated for.
+    pub bio: Bio,
+    /// First sector, after all merges.
+    pub sector: Sector,
+    /// Length, after all merges and joins.
+    pub sectors: Sectors,
+    /// It went around the scheduler: flush machinery, or given to the driver directly.
+    pub bypasses: bool,
+    /// It was appended to this one after it was inserted, or instead.
+    pub joined: Option<Traced>,
+    state: State,
+    /// Sectors completed already.
+    done: u32,
+    /// When its plug was flushed, and how many steps there were.
+    flushed: Option<(Instant, usize)>,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// When.
+    pub at: Instant,
+    /// To which request.
+    pub rq: Traced,
+    /// What.
+    pub what: What,
+}
+
+/// What can happen to a request.
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    /// It was allocated for its bio.
+    Allocate,
+    /// A bio was merged into it.
+    Merge(Bio, Merge),
+    /// It was inserted; with true, queued requests may have absorbed it.
+    Insert(bool),
+    /// The driver took it.
+    Issue,
+    /// The driver gave it back.
+    Requeue,
+    /// The device finished it.
+    Complete,
+}
+
+/// What a task asked of the block layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// When.
+    pub at: Instant,
+    /// Who, and on which core.
+    pub origin: Origin,
+    /// What.
+    pub what: CallKind,
+}
+
+/// What a task may ask.
+#[derive(Clone, Copy, Debug)]
+pub enum CallKind {
+    /// A bio was submitted while the task held requests back, or not.
+    Submit {
+        /// The bio.
+        bio: Bio,
+        /// Whether the request made of it was held back.
+        plugged: bool,
+    },
+    /// The task's plug ended, or the task was about to sleep.
+    Flush {
+        /// It was about to sleep.
+        blocks: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Allocated,
+    Inserted,
+    Issued,
+    Requeued,
+    Gone,
+}
+
+/// What is remembered of a task between its records.
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    plug: bool,
+    /// Its bio that no request was allocated for yet, and the call it came with.
+    bio: Option<(Op, Sector, Sectors)>,
+    call: Option<usize>,
+    /// The first part of a bio that was just split.
+    split: Option<Sector>,
+    /// Requests it allocated and did not insert.
+    held: u32,
+}
+
+/// Puts records together.
+pub struct Historian<'a> {
+    shape: Shape,
+    joins_are_traced: bool,
+    ioprio: &'a BTreeMap<u32, Ioprio>,
+    history: History,
+    tasks: BTreeMap<u32, Task>,
+    contexts: BTreeMap<u32, ContextId>,
+    live: BTreeSet<Traced>,
+    /// Insertions that only became known afterwards, and before which step they belong.
+    late: Vec<(usize, Step)>,
+}
+
+impl<'a> Historian<'a> {
+    /// Begins; `joins_are_traced`: requests that join are recorded (5.11 and later).
+    pub fn new(
+        shape: Shape,
+        joins_are_traced: bool,
+        ioprio: &'a BTreeMap<u32, Ioprio>,
+    ) -> Historian<'a> {
+        Historian {
+            shape,
+            joins_are_traced,
+            ioprio,
+            history: History::default(),
+            tasks: BTreeMap::new(),
+            contexts: BTreeMap::new(),
+            live: BTreeSet::new(),
+            late: Vec::new(),
+        }
+    }
+
+    /// Takes the next record.
+    pub fn take(&mut self, record: &Record) {
+        if record.categories.contains(Categories::PC) {
+            return;
+        }
+        match record.action {
+            Action::Queue => self.queued(record),
+            Action::Split => {
+                if let Payload::Split(_) = record.payload {
+                    self.task(record).split = Some(record.sector);
+                }
+            }
+            Action::GetRequest => self.allocated(record),
+            Action::BackMerge => self.merged(record, Merge::Back),
+            Action::FrontMerge => self.merged(record, Merge::Front),
+            Action::Plug => self.plugged(record),
+            Action::Unplug => self.unplugged(record, false),
+            Action::UnplugTimer => self.unplugged(record, true),
+            Action::Insert => self.inserted(record),
+            Action::Issue => self.issued(record),
+            Action::Requeue => self.requeued(record),
+            Action::Complete => self.completed(record),
+            _ => {}
+        }
+    }
+
+    /// What came of it.
+    pub fn finish(mut self) -> History {
+        self.late.sort_by_key(|(before, step)| (*before, step.rq));
+        let mut steps = Vec::with_capacity(self.history.steps.len() + self.late.len());
+        let mut late = self.late.into_iter().peekable();
+        for (index, step) in std::mem::take(&mut self.history.steps).into_iter().enumerate() {
+            while let Some((_, step)) = late.next_if(|(before, _)| *before <= index) {
+                steps.push(step);
+            }
+            steps.push(step);
+        }
+        self.history.steps = steps;
+        self.history
+    }
+
+    fn queued(&mut self, record: &Record) {
+        let (op, sectors) = (op_of(record), sectors_of(record));
+        let bio = self.bio(record);
+        let call = self.history.calls.len();
+        let what = CallKind::Submit { bio, plugged: false };
+        self.history.calls.push(Call { at: record.time, origin: bio.origin, what });
+        let task = self.task(record);
+        task.bio = Some((op, record.sector, sectors));
+        task.call = Some(call);
+        task.split = None;
+        if task.plug {
+            self.mark_plugged(record.pid);
+        } else {
+            task.held = 0;
+        }
+    }
+
+    fn allocated(&mut self, record: &Record) {
+        let mut bio = self.bio(record);
+        let can_be_held = self.shape == Shape::Single || !bio.needs_flush_machinery();
+        let task = self.task(record);
+        task.bio = None;
+        if task.split.take() == Some(record.sector) {
+            bio.flags = bio.flags.with(Flags::NOMERGE);
+        }
+        task.held += u32::from(can_be_held);
+        self.adopt(record.time, bio, State::Allocated);
+    }
+
+    /// A request that is met for the first time.
+    fn adopt(&mut self, at: Instant, bio: Bio, state: State) -> Traced {
+        let rq = self.history.requests.len();
+        let bypasses = self.shape == Shape::Single && bio.needs_flush_machinery();
+        self.history.requests.push(Life {
+            bio,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            bypasses,
+            joined: None,
+            state,
+            done: 0,
+            flushed: None,
+        });
+        self.live.insert(rq);
+        self.step(at, rq, What::Allocate);
+        rq
+    }
+
+    fn plugged(&mut self, record: &Record) {
+        self.task(record).plug = true;
+        self.mark_plugged(record.pid);
+    }
+
+    fn mark_plugged(&mut self, pid: u32) {
+        let call = self.tasks.get(&pid).and_then(|task| task.call);
+        let call = call.map(|call| &mut self.history.calls[call].what);
+        if let Some(CallKind::Submit { plugged, .. }) = call {
+            *plugged = true;
+        }
+    }
+
+    /// A plug that overflows is flushed while the task holds a request that is not counted: its
+    /// plug goes on.
+    fn unplugged(&mut self, record: &Record, blocks: bool) {
+        let origin = self.bio(record).origin;
+        let counted = match record.payload {
+            Payload::Unplug(count) => u32::try_from(count).unwrap_or(u32::MAX),
+            _ => 0,
+        };
+        let task = self.task(record);
+        let was_plugged = std::mem::take(&mut task.plug);
+        let overflows = task.held > counted;
+        task.held = task.held.saturating_sub(counted);
+        if was_plugged && !overflows {
+            let what = CallKind::Flush { blocks };
+            self.history.calls.push(Call { at: record.time, origin, what });
+        }
+        let mark = (record.time, self.history.steps.len());
+        for rq in &self.live {
+            let life = &mut self.history.requests[*rq];
+            if life.state == State::Allocated && life.bio.origin.context == origin.context {
+                life.flushed = Some(mark);
+            }
+        }
+    }
+
+    fn merged(&mut self, record: &Record, merge: Merge) {
+        let (op, sectors) = (op_of(record), sectors_of(record));
+        let is_bio = self.task(record).bio.take() == Some((op, record.sector, sectors));
+        if !is_bio && self.joins_are_traced && merge == Merge::Back && self.joined(record) {
+            return;
+        }
+        let bio = self.bio(record);
+        let touches = |life: &Life| match merge {
+            Merge::Back => life.sector + life.sectors == record.sector,
+            Merge::Front => life.sector == record.sector + sectors,
+        };
+        let context = bio.origin.context;
+        let plug = self.find(|life| {
+            life.state == State::Allocated
+                && life.bio.origin.context == context
+                && life.bio.op == op
+                && touches(life)
+        });
+        let queued =
+            || self.find(|life| is_queued(life) && life.bio.op == op && touches(life));
+        let Some(rq) = plug.or_else(queued) else {
+            self.history.unmatched += 1;
+            return;
+        };
+        let life = &mut self.history.requests[rq];
+        life.sectors += sectors;
+        if merge == Merge::Front {
+            life.sector = record.sector;
+        }
+        self.step(record.time, rq, What::Merge(bio, merge));
+    }
+
+    /// A record of a request that was appended to another; false if there are no two such.
+    fn joined(&mut self, record: &Record) -> bool {
+        let (op, sectors) = (op_of(record), sectors_of(record));
+        let victim = self.find(|life| {
+            matches!(life.state, State::Allocated | State::Inserted)
+                && life.bio.op == op
+                && (life.sector, life.sectors) == (record.sector, sectors)
+        });
+        let into = self.find(|life| {
+            is_queued(life) && life.bio.op == op && life.sector + life.sectors == record.sector
+        });
+        let (Some(victim), Some(into)) = (victim, into) else { return false };
+        if self.history.requests[victim].state == State::Allocated {
+            self.step(record.time, victim, What::Insert(true));
+        }
+        self.join(into, victim);
+        true
+    }
+
+    fn join(&mut self, into: Traced, victim: Traced) {
+        let sectors = self.history.requests[victim].sectors;
+        self.history.requests[into].sectors += sectors;
+        let life = &mut self.history.requests[victim];
+        life.joined = Some(into);
+        life.state = State::Gone;
+        self.live.remove(&victim);
+    }
+
+    fn inserted(&mut self, record: &Record) {
+        let matches = |life: &Life| is_same(life, record);
+        if self.find(|life| life.state == State::Requeued && matches(life)).is_some() {
+            return;
+        }
+        let context = self.context(record.pid);
+        let own = self.find(|life| {
+            life.state == State::Allocated
+                && life.bio.origin.context == context
+                && matches(life)
+        });
+        let any = || self.find(|life| life.state == State::Allocated && matches(life));
+        let rq = match own.or_else(any) {
+            Some(rq) => rq,
+            None => {
+                let bio = self.bio(record);
+                self.adopt(record.time, bio, State::Allocated)
+            }
+        };
+        let life = &mut self.history.requests[rq];
+        life.state = State::Inserted;
+        let joins = self.shape == Shape::Multi || self.task(record).plug;
+        self.step(record.time, rq, What::Insert(joins));
+    }
+
+    fn issued(&mut self, record: &Record) {
+        if record.bytes == 0 {
+            return;
+        }
+        let ranked = [State::Requeued, State::Inserted, State::Allocated];
+        let exact = ranked.iter().find_map(|state| {
+            self.find_oldest(|life| life.state == *state && is_same(life, record))
+        });
+        let Some(rq) = exact.or_else(|| self.issued_after_joins(record)) else {
+            self.history.unmatched += 1;
+            return;
+        };
+        let life = &mut self.history.requests[rq];
+        if life.state == State::Allocated {
+            life.bypasses = true;
+        }
+        life.state = State::Issued;
+        life.done = 0;
+        self.step(record.time, rq, What::Issue);
+    }
+
+    /// An issued request that is larger than any that was inserted: several were joined.
+    fn issued_after_joins(&mut self, record: &Record) -> Option<Traced> {
+        let (op, sectors) = (op_of(record), sectors_of(record));
+        let candidate =
+            |life: &Life| matches!(life.state, State::Inserted | State::Allocated) && life.bio.op == op;
+        let first = self.find_oldest(|life| {
+            candidate(life) && life.sector == record.sector && life.sectors < sectors
+        })?;
+        let mut parts = Vec::new();
+        let mut end = self.history.requests[first].sector + self.history.requests[first].sectors;
+        let wanted = record.sector + sectors;
+        while end < wanted {
+            let next = self.find_oldest(|life| {
+                candidate(life) && life.sector == end && life.sector + life.sectors <= wanted
+            })?;
+            end = end + self.history.requests[next].sectors;
+            parts.push(next);
+        }
+        for part in parts {
+            let life = &self.history.requests[part];
+            if let (State::Allocated, Some((at, before))) = (life.state, life.flushed) {
+                self.late.push((before, Step { at, rq: part, what: What::Insert(true) }));
+            }
+            self.join(first, part);
+        }
+        Some(first)
+    }
+
+    fn requeued(&mut self, record: &Record) {
+        let found = self.find(|life| life.state == State::Issued && is_same(life, record));
+        let Some(rq) = found else {
+            self.history.unmatched += 1;
+            return;
+        };
+        self.history.requests[rq].state = State::Requeued;
+        self.step(record.time, rq, What::Requeue);
+    }
+
+    /// A completion; of a large request it may come in parts, and an empty one ends a flush
+    /// sequence.
+    fn completed(&mut self, record: &Record) {
+        if record.bytes == 0 {
+            return;
+        }
+        let op = op_of(record);
+        let found = self.find_oldest(|life| {
+            life.state == State::Issued
+                && life.bio.op == op
+                && life.sector + Sectors(life.done) == record.sector
+        });
+        let Some(rq) = found else {
+            self.history.unmatched += 1;
+            return;
+        };
+        let life = &mut self.history.requests[rq];
+        life.done += sectors_of(record).0;
+        if life.done >= life.sectors.0 {
+            life.state = State::Gone;
+            self.live.remove(&rq);
+            self.step(record.time, rq, What::Complete);
+        }
+    }
+
+    /// The newest live request of a kind.
+    fn find(&self, is: impl Fn(&Life) -> bool) -> Option<Traced> {
+        self.live.iter().rev().copied().find(|rq| is(&self.history.requests[*rq]))
+    }
+
+    /// The oldest live request of a kind.
+    fn find_oldest(&self, is: impl Fn(&Life) -> bool) -> Option<Traced> {
+        self.live.iter().copied().find(|rq| is(&self.history.requests[*rq]))
+    }
+
+    fn step(&mut self, at: Instant, rq: Traced, what: What) {
+        self.history.steps.push(Step { at, rq, what });
+    }
+
+    fn task(&mut self, record: &Record) -> &mut Task {
+        self.tasks.entry(record.pid).or_default()
+    }
+
+    /// Tasks get small numbers: contexts are kept in a list.
+    fn context(&mut self, pid: u32) -> ContextId {
+        let next = ContextId(FIRST_TASK + self.contexts.len() as u32);
+        *self.contexts.entry(pid).or_insert(next)
+    }
+
+    fn bio(&mut self, record: &Record) -> Bio {
+        let context = self.context(record.pid);
+        let next = CgroupId(self.history.cgroups.len() as u32 + 1);
+        let cgroup = match record.cgroup {
+            Some(number) => *self.history.cgroups.entry(number).or_insert(next),
+            None => CgroupId::ROOT,
+        };
+        let io_context = IoContextId(context.0);
+        let cpu = u16::try_from(record.cpu).unwrap_or(0);
+        Bio {
+            op: op_of(record),
+            flags: flags_of(record),
+            sector: record.sector,
+            sectors: sectors_of(record),
+            ioprio: self.ioprio.get(&record.pid).copied().unwrap_or_default(),
+            origin: Origin { context, io_context, cgroup, cpu },
+            token: 0,
+        }
+    }
+}
+
+fn is_queued(life: &Life) -> bool {
+    life.state == State::Inserted && !life.bypasses
+}
+
+fn is_same(life: &Life, record: &Record) -> bool {
+    life.bio.op == op_of(record)
+        && (life.sector, life.sectors) == (record.sector, sectors_of(record))
+}
+
+/// What a record's request does.
+pub fn op_of(record: &Record) -> Op {
+    if record.categories.contains(Categories::DISCARD) {
+        Op::Discard
+    } else if record.categories.contains(Categories::WRITE) || record.bytes == 0 {
+        // A pure flush carries the bit of a read (formats 1.2).
+        Op::Write
+    } else {
+        Op::Read
+    }
+}
+
+/// A record's length.
+pub fn sectors_of(record: &Record) -> Sectors {
+    Sectors(record.bytes / 512)
+}
+
+fn flags_of(record: &Record) -> Flags {
+    let known = [
+        (Categories::SYNC, Flags::SYNC),
+        (Categories::META, Flags::META),
+        (Categories::AHEAD, Flags::RAHEAD),
+        (Categories::FLUSH, Flags::PREFLUSH),
+        (Categories::FUA, Flags::FUA),
+    ];
+    let carried = known.iter().filter(|(category, _)| record.categories.contains(*category));
+    carried.fold(Flags::NONE, |all, (_, flag)| all.with(*flag))
+}

@@ -1,0 +1,201 @@
+//! What a recording was made of: scheduler, tunables, limits, device.
+//!
+//! A recording of the kernel says what happened and not to what. A `manifest.txt` beside it does,
+//! in lines of `NAME: VALUE`:
+//!
+//! ```text
+//! kernel: 4.19.79
+//! device: scsi_debug …
+//! queue_depth: 32
+//! queue/scheduler: noop [deadline] cfq
+//! queue/rotational: 1
+//! iosched/read_expire: 500
+//! ioprio 1993: 8196
+//! ```
+//!
+//! Names below `queue/` and `iosched/` are those of sysfs; `ioprio PID` is a task's priority as the
+//! kernel encodes it. Lines that are not understood are left alone: a manifest may say more.
+
+use crate::error::Error;
+use crate::scheduler_spec::parse_kernel;
+use base::{Bytes, Hz, Sectors};
+use block::{Facts, Ioprio, KERNELS, Kernel, Transport};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The name of the file beside a recording.
+pub const FILE_NAME: &str = "manifest.txt";
+
+/// What is known of a recording besides its events.
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    /// Where it was read, for messages.
+    pub place: String,
+    /// `kernel: …`.
+    pub kernel: Option<String>,
+    /// Ticks per second, if they are stated.
+    pub hz: Option<Hz>,
+    /// The name in brackets of `queue/scheduler`.
+    pub scheduler: Option<String>,
+    /// `iosched/…`, in order.
+    pub tunables: Vec<(String, i64)>,
+    /// Priorities of tasks.
+    pub ioprio: BTreeMap<u32, Ioprio>,
+    values: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// Reads the manifest beside a recording, if there is one.
+    pub fn beside(folder: &Path) -> Result<Option<Manifest>, Error> {
+        let path = folder.join(FILE_NAME);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let bytes = std::fs::read(&path).map_err(|cause| Error::unreadable(&path, cause))?;
+        let text = String::from_utf8_lossy(&bytes);
+        Manifest::parse(&text, &path.display().to_string()).map(Some)
+    }
+
+    /// Understands the text of a manifest.
+    pub fn parse(text: &str, place: &str) -> Result<Manifest, Error> {
+        let mut manifest = Manifest { place: place.to_string(), ..Manifest::default() };
+        for (number, line) in text.lines().enumerate() {
+            let Some((name, value)) = line.split_once(':') else { continue };
+            let place = format!("{place}:{}", number + 1);
+            manifest.take(name.trim(), value.trim(), &place)?;
+        }
+        Ok(manifest)
+    }
+
+    fn take(&mut self, name: &str, value: &str, place: &str) -> Result<(), Error> {
+        match name {
+            "kernel" => self.kernel = value.split_whitespace().next().map(String::from),
+            "hz" => {
+                let hz = value.parse().ok().and_then(Hz::new);
+                let choices = Hz::CHOICES.map(|it| it.to_string()).join(", ");
+                let bad = || Error::bad(place, format!("hz: \"{value}\""), choices);
+                self.hz = Some(hz.ok_or_else(bad)?);
+            }
+            "queue/scheduler" => self.scheduler = bracketed(value).map(String::from),
+            "queue_depth" => {
+                let first = value.split_whitespace().next().unwrap_or_default();
+                self.values.insert(name.to_string(), first.to_string());
+            }
+            _ => self.take_other(name, value, place)?,
+        }
+        Ok(())
+    }
+
+    fn take_other(&mut self, name: &str, value: &str, place: &str) -> Result<(), Error> {
+        if let Some(tunable) = name.strip_prefix("iosched/") {
+            if let Ok(value) = value.parse() {
+                self.tunables.push((tunable.to_string(), value));
+            }
+        } else if let Some(pid) = name.strip_prefix("ioprio ") {
+            let bad = |what: &str| {
+                let accepted = "ioprio PID: NUMBER, both as the kernel has them";
+                Error::bad(place, format!("ioprio: \"{what}\" is no number"), accepted)
+            };
+            let pid = pid.trim().parse().map_err(|_| bad(pid))?;
+            let bits = value.parse().map_err(|_| bad(value))?;
+            self.ioprio.insert(pid, Ioprio::from_bits(bits));
+        } else if name.starts_with("queue/") || name == "device" || name == "transport" {
+            self.values.insert(name.to_string(), value.to_string());
+        }
+        Ok(())
+    }
+
+    /// The modelled kernel whose version begins that of the recorded one.
+    pub fn kernel(&self) -> Result<Option<&'static Kernel>, Error> {
+        let Some(version) = &self.kernel else { return Ok(None) };
+        let is_prefix = |kernel: &&Kernel| {
+            let name = kernel.version.to_string();
+            version.strip_prefix(&name).is_some_and(|rest| !rest.starts_with(char::is_numeric))
+        };
+        match KERNELS.iter().rev().find(is_prefix) {
+            Some(kernel) => Ok(Some(kernel)),
+            None => parse_kernel(version, &self.place).map(Some),
+        }
+    }
+
+    /// A number from `queue/NAME`, if it is stated.
+    pub fn queue(&self, name: &str) -> Option<i64> {
+        self.values.get(&format!("queue/{name}"))?.parse().ok()
+    }
+
+    /// What the device told the kernel; what is not stated is what most disks have.
+    pub fn facts(&self) -> Facts {
+        let number = |name: &str, otherwise: i64| self.queue(name).unwrap_or(otherwise);
+        let is = |name: &str, word: &str| self.values.get(name).is_some_and(|it| it == word);
+        let depth = self.values.get("queue_depth").and_then(|it| it.parse().ok());
+        let sectors = |kib: i64| Sectors(u32::try_from(kib * 2).unwrap_or(u32::MAX));
+        let chunk = u32::try_from(number("chunk_sectors", 0)).unwrap_or(0);
+        Facts {
+            transport: self.transport(),
+            capacity: Bytes(1 << 40),
+            rotational: number("rotational", 1) != 0,
+            volatile_cache: is("queue/write_cache", "write back"),
+            fua: number("fua", 0) != 0,
+            queue_depth: depth.unwrap_or(32),
+            hardware_queues: 1,
+            logical_block: number("logical_block_size", 512).clamp(512, 65_536) as u32,
+            max_hw_sectors: sectors(number("max_hw_sectors_kb", 1_280)),
+            max_segments: number("max_segments", 128).clamp(1, i64::from(u16::MAX)) as u16,
+            discard: number("discard_max_bytes", 0) != 0,
+            chunk_sectors: Sectors(chunk),
+        }
+    }
+
+    fn transport(&self) -> Transport {
+        let stated = self.values.get("transport").or(self.values.get("device"));
+        let stated = stated.map_or("", String::as_str);
+        let known = [
+            ("ahci", Transport::Sata),
+            ("sata", Transport::Sata),
+            ("nvme", Transport::Nvme),
+            ("virtio", Transport::Virtio),
+            ("loop", Transport::Loop),
+        ];
+        let found = known.iter().find(|(word, _)| stated.to_ascii_lowercase().starts_with(word));
+        found.map_or(Transport::Scsi, |(_, transport)| *transport)
+    }
+}
+
+/// The word in brackets, as sysfs marks what is chosen; or the only word.
+fn bracketed(text: &str) -> Option<&str> {
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let only = || Some(text.trim()).filter(|it| !it.is_empty() && !it.contains(' '));
+    chosen.map(|(name, _)| name).or_else(only)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "kernel: 4.19.79 #2 SMP\ndevice: ahci: QEMU\nqueue_depth: 31  queue_type: \
+                        simple\nqueue/scheduler: noop [deadline] cfq\nqueue/rotational: 0\n\
+                        queue/max_hw_sectors_kb: 2147483647\niosched/fifo_batch: 8\nioprio 77: \
+                        8196\n--- result\n  nothing: of note\n";
+
+    #[test]
+    fn a_manifest_states_scheduler_tunables_and_limits() {
+        let manifest = Manifest::parse(TEXT, "m").unwrap();
+        let kernel = manifest.kernel().unwrap().unwrap();
+        assert_eq!(kernel.version.to_string(), "4.19");
+        assert_eq!(manifest.scheduler.as_deref(), Some("deadline"));
+        assert_eq!(manifest.tunables, [("fifo_batch".to_string(), 8)]);
+        let facts = manifest.facts();
+        assert_eq!((facts.queue_depth, facts.rotational), (31, false));
+        assert_eq!(facts.transport, Transport::Sata);
+        assert_eq!(manifest.ioprio[&77], Ioprio::from_bits(8196));
+    }
+
+    #[test]
+    fn a_kernel_that_is_not_modelled_is_refused() {
+        let manifest = Manifest::parse("kernel: 4.1.2\n", "m").unwrap();
+        let refusal = manifest.kernel().unwrap_err().to_string();
+        assert!(refusal.starts_with("m: unknown kernel \"4.1.2\""), "{refusal}");
+        let wrong = Manifest::parse("hz: 99\n", "m").unwrap_err().to_string();
+        assert_eq!(wrong, "m:1: hz: \"99\"; accepted: 100, 250, 300, 1000");
+    }
+}

@@ -1,0 +1,292 @@
+//! Decision fidelity: how far a scheduler of ours decides as the kernel's did.
+//!
+//! A recording of the kernel is put together to the lives of its requests (`history`), and replayed
+//! (`slots`): arrivals, merges and completions as recorded; where the kernel issued its k-th
+//! request, ours chooses its k-th, which completes when the kernel's k-th did. Only *contested*
+//! decisions count: two or more requests could have been chosen, or none. Beside the agreement
+//! stand what plain arrival order would get on the same recording (the null score), the agreement
+//! of a free run of the whole queue (`free`), and the agreement on when a request was withheld.
+//! Every disagreement has a class (`classes`); the first is explained with both states.
+//!
+//! The phase of the kernel's tick is not in a recording. Where it matters it is estimated: of some
+//! that were tried, the one that agrees best, and it is stated.
+
+mod agreement;
+mod classes;
+mod free;
+mod history;
+mod manifest;
+mod setup;
+mod slots;
+mod source;
+
+pub use classes::Class;
+pub use manifest::Manifest;
+pub use setup::{Options, Setup};
+
+use crate::error::Error;
+use base::{Duration, Instant, Sector, Sectors};
+use block::Op;
+use history::{Historian, History, Traced};
+use slots::{Decision, Ours, Outcome};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How a scheduler agrees with the kernel on one recording.
+#[derive(Clone, Debug)]
+pub struct Conformity {
+    /// The recording, as it was named.
+    pub trace: String,
+    /// The kernel whose rules were replayed.
+    pub kernel: String,
+    /// The scheduler.
+    pub scheduler: &'static str,
+    /// What differed from its defaults.
+    pub tunables: Vec<(String, i64)>,
+    /// Requests that the kernel's scheduler let go.
+    pub dispatches: u64,
+    /// Of these, contested decisions.
+    pub contested: u64,
+    /// Contested decisions taken with eight or more requests in the scheduler.
+    pub contested_deep: u64,
+    /// Contested decisions on which both agree.
+    pub agreed: u64,
+    /// Contested decisions that arrival order would have taken the same way.
+    pub null_agreed: u64,
+    /// Contested decisions in which a free run of the whole queue agrees.
+    pub free_agreed: u64,
+    /// Moments at which one of both withheld, and of these, those at which both did.
+    pub withheld: (u64, u64),
+    /// Disagreements, by class, contested or not.
+    pub classes: BTreeMap<Class, u64>,
+    /// Where the orders first part.
+    pub first_difference: Option<Difference>,
+    /// The shift of the tick that agreed best, if any was needed.
+    pub tick_phase: Option<Duration>,
+    /// What else a reader should know.
+    pub remarks: Vec<String>,
+}
+
+/// A decision on which the kernel and ours disagree.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// Number of the decision, from 0.
+    pub number: usize,
+    /// When, from the start of the recording.
+    pub at: Duration,
+    /// What kind of disagreement.
+    pub class: Class,
+    /// What the kernel issued.
+    pub kernel: Shown,
+    /// What ours chose, if anything.
+    pub ours: Option<Shown>,
+    /// Why ours did.
+    pub reason: String,
+    /// Requests waiting in the kernel's scheduler: reads and writes.
+    pub waiting: (u32, u32),
+    /// What the kernel had issued before.
+    pub before: Vec<Shown>,
+    /// The state of our scheduler just before.
+    pub state: String,
+}
+
+/// A request, for a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// What it does.
+    pub op: Op,
+    /// Where.
+    pub sector: Sector,
+    /// How much.
+    pub sectors: Sectors,
+    /// How long it had waited.
+    pub waited: Duration,
+}
+
+impl Conformity {
+    /// Agreement in percent of contested decisions; `None` if there were none.
+    pub fn agreement(&self) -> Option<f64> {
+        percent(self.agreed, self.contested)
+    }
+
+    /// What arrival order would get.
+    pub fn null_agreement(&self) -> Option<f64> {
+        percent(self.null_agreed, self.contested)
+    }
+
+    /// What a free run gets.
+    pub fn free_running(&self) -> Option<f64> {
+        percent(self.free_agreed, self.contested)
+    }
+
+    /// Agreement on when a request was withheld; `None` if nobody withheld any.
+    pub fn withheld_agreement(&self) -> Option<f64> {
+        percent(self.withheld.1, self.withheld.0)
+    }
+}
+
+/// Compares a scheduler with a recording: a file, the name of a recording, or a folder with one.
+pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
+    let found = source::find(path)?;
+    let manifest = match &found.manifest {
+        Some(manifest) => manifest.clone(),
+        None => Manifest::default(),
+    };
+    let setup = Setup::new(&manifest, options, &found.name)?;
+    let mut historian =
+        Historian::new(setup.shape(), setup.joins_are_traced(), &manifest.ioprio);
+    let mut remarks = source::read(&found, options, |record| historian.take(record))?;
+    let history = historian.finish();
+    if history.unmatched > 0 {
+        remarks.push(format!("{} records fit no request", history.unmatched));
+    }
+    Ok(judge(found.name, &history, &setup, remarks))
+}
+
+/// How many places within a tick are tried for its beginning.
+const PHASES: u64 = 16;
+
+fn judge(
+    trace: String,
+    history: &History,
+    setup: &Setup,
+    mut remarks: Vec<String>,
+) -> Conformity {
+    let (phase, outcome, agrees) = best_phase(history, setup);
+    let decisions = &outcome.decisions;
+    let contested = |index: &usize| decisions[*index].contested;
+    let count = |agrees: &[bool]| {
+        (0..decisions.len()).filter(contested).filter(|index| agrees[*index]).count() as u64
+    };
+    let classes = classes_of(history, setup, &outcome, &agrees);
+    let deep = decisions.iter().filter(|it| it.contested && it.waiting >= 8).count();
+    if outcome.too_late > 0 {
+        remarks.push(format!("{} merges came after ours had issued", outcome.too_late));
+    }
+    Conformity {
+        trace,
+        kernel: setup.kernel.version.to_string(),
+        scheduler: setup.spec.name,
+        tunables: setup.spec.tunables.clone(),
+        dispatches: decisions.len() as u64,
+        contested: (0..decisions.len()).filter(contested).count() as u64,
+        contested_deep: deep as u64,
+        agreed: count(&agrees),
+        null_agreed: count(&null(history, decisions)),
+        free_agreed: count(&free::agreement(history, setup, decisions, phase)),
+        withheld: (outcome.withheld, outcome.both_withheld),
+        first_difference: first_difference(history, setup, phase, &outcome, &agrees),
+        classes,
+        tick_phase: (!phase.is_zero()).then_some(phase),
+        remarks,
+    }
+}
+
+/// Replays with the tick beginning at several places, until one agrees in everything.
+fn best_phase(history: &History, setup: &Setup) -> (Duration, Outcome, Vec<bool>) {
+    let tick = setup.kernel.hz.tick();
+    let mut best: Option<(usize, Duration, Outcome, Vec<bool>)> = None;
+    for number in 0..PHASES {
+        let phase = Duration::from_nanos(tick.as_nanos() * number / PHASES);
+        let outcome = slots::replay(history, setup, phase, None);
+        let agrees = agreement::common(&kernels(&outcome.decisions), &outcome.ours);
+        let agreed = agrees.iter().filter(|agrees| **agrees).count();
+        if best.as_ref().is_none_or(|best| agreed > best.0) {
+            best = Some((agreed, phase, outcome, agrees));
+        }
+        if best.as_ref().is_some_and(|best| best.0 == best.2.decisions.len()) {
+            break;
+        }
+    }
+    let (_, phase, outcome, agrees) = best.expect("one was tried");
+    (phase, outcome, agrees)
+}
+
+fn kernels(decisions: &[Decision]) -> Vec<(u32, Traced)> {
+    decisions.iter().map(|decision| (decision.period, decision.kernel)).collect()
+}
+
+/// What plain arrival order would get: at each place the oldest request, whatever came of it.
+fn null(history: &History, decisions: &[Decision]) -> Vec<bool> {
+    use history::What;
+    let arrivals = history.steps.iter().filter(|step| matches!(step.what, What::Insert(_)));
+    let order: BTreeMap<Traced, usize> =
+        arrivals.enumerate().map(|(place, step)| (step.rq, place)).collect();
+    let mut ours = kernels(decisions);
+    ours.sort_by_key(|(period, rq)| (*period, order.get(rq)));
+    agreement::common(&kernels(decisions), &ours)
+}
+
+fn classes_of(
+    history: &History,
+    setup: &Setup,
+    outcome: &Outcome,
+    agrees: &[bool],
+) -> BTreeMap<Class, u64> {
+    let mut classes = BTreeMap::new();
+    let mut apart = None;
+    for (index, decision) in outcome.decisions.iter().enumerate() {
+        if agrees[index] && !decision.merged_differently {
+            continue;
+        }
+        let before = apart == Some(decision.period);
+        let class = classes::classify(history, setup, &outcome.decisions, index, before);
+        *classes.entry(class).or_insert(0) += 1;
+        apart = Some(decision.period);
+    }
+    classes
+}
+
+fn first_difference(
+    history: &History,
+    setup: &Setup,
+    phase: Duration,
+    outcome: &Outcome,
+    agrees: &[bool],
+) -> Option<Difference> {
+    let parts = |it: &Decision| it.ours.request() != Some(it.kernel);
+    let differs = |index: &usize| !agrees[*index] || outcome.decisions[*index].merged_differently;
+    let missing = (0..agrees.len()).find(differs)?;
+    // The orders part where the choices do, which may be before the request that is missed.
+    let number = outcome.decisions[..missing]
+        .iter()
+        .position(|it| parts(it) && it.period == outcome.decisions[missing].period)
+        .unwrap_or(missing);
+    let decision = &outcome.decisions[number];
+    let state = slots::replay(history, setup, phase, Some(number)).described;
+    let start = history.steps.first().map_or(Instant::ZERO, |step| step.at);
+    let inserted = inserted(history);
+    let show = |rq: Traced| {
+        let life = &history.requests[rq];
+        let since = inserted.get(&rq).copied().unwrap_or(decision.at);
+        let waited = decision.at.saturating_since(since);
+        Shown { op: life.bio.op, sector: life.sector, sectors: life.sectors, waited }
+    };
+    let before = outcome.decisions[number.saturating_sub(3)..number].iter();
+    Some(Difference {
+        number,
+        at: decision.at.since(start),
+        class: classes::classify(history, setup, &outcome.decisions, number, false),
+        kernel: show(decision.kernel),
+        ours: decision.ours.request().map(show),
+        reason: match decision.ours {
+            Ours::Chose(_, reason) => reason.to_string(),
+            Ours::Parked(_) => "chosen before and parked".to_string(),
+            Ours::Held(reason) => reason.to_string(),
+            Ours::Nothing => "nothing is queued".to_string(),
+        },
+        waiting: decision.directions,
+        before: before.map(|it| show(it.kernel)).collect(),
+        state: state.unwrap_or_default(),
+    })
+}
+
+fn inserted(history: &History) -> BTreeMap<Traced, Instant> {
+    let steps = history.steps.iter();
+    let insertions = steps.filter(|step| matches!(step.what, history::What::Insert(_)));
+    insertions.map(|step| (step.rq, step.at)).collect()
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
+}

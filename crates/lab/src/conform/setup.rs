@@ -1,0 +1,136 @@
+//! Under what a recording is replayed: kernel, scheduler, tunables, limits.
+
+use super::history::{FIRST_TASK, History};
+use super::manifest::Manifest;
+use crate::error::Error;
+use crate::scheduler_spec::{ACCEPTED, SchedulerSpec};
+use base::Instant;
+use block::scheduler::{Cgroup, IoContext};
+use block::{
+    Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, QUEUE_SETTINGS, Replica, RequestQueue,
+    Shape, Transport,
+};
+
+/// What overrides, or stands in for, a manifest.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The kernel.
+    pub kernel: Option<&'static Kernel>,
+    /// The scheduler, as `NAME[@KERNEL][:TUNABLE=VALUE,…]`.
+    pub scheduler: Option<String>,
+    /// Tunables and settings of the queue, and `queue_depth`.
+    pub settings: Vec<(String, i64)>,
+    /// The device, as `MAJOR,MINOR`, where a recording has several.
+    pub device: Option<String>,
+}
+
+/// Everything that must be known of a recording before it can be replayed.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Scheduler and kernel, with what differs from defaults.
+    pub spec: SchedulerSpec,
+    /// The kernel, with the recorded machine's tick.
+    pub kernel: &'static Kernel,
+    /// What the device said of itself.
+    pub facts: Facts,
+}
+
+impl Setup {
+    /// Puts together what the manifest and the options say.
+    pub fn new(manifest: &Manifest, options: &Options, place: &str) -> Result<Setup, Error> {
+        let kernel = match options.kernel {
+            Some(kernel) => Some(kernel),
+            None => manifest.kernel()?,
+        };
+        let stated = options.scheduler.as_ref().or(manifest.scheduler.as_ref());
+        let Some(stated) = stated else {
+            let problem = "nothing says which scheduler was recorded";
+            return Err(Error::bad(place, problem, format!("--scheduler {ACCEPTED}")));
+        };
+        let mut spec = SchedulerSpec::parse(stated, place, kernel)?;
+        let own = std::mem::take(&mut spec.tunables);
+        add_tunables(&mut spec, manifest);
+        let mut facts = manifest.facts();
+        for (name, value) in own.into_iter().chain(options.settings.iter().cloned()) {
+            match name.as_str() {
+                "queue_depth" => facts.queue_depth = depth(value, place)?,
+                _ => {
+                    spec.check(&name, value, place)?;
+                    spec.tunables.retain(|(known, _)| *known != name);
+                    spec.tunables.push((name, value));
+                }
+            }
+        }
+        let mut kernel = spec.kernel;
+        if let Some(hz) = manifest.hz.filter(|hz| *hz != kernel.hz) {
+            // A kernel is a value that lives as long as the program; there are few.
+            kernel = Box::leak(Box::new(Kernel { hz, ..*kernel }));
+        }
+        Ok(Setup { spec, kernel, facts })
+    }
+
+    /// The shape of the recorded queue.
+    pub fn shape(&self) -> Shape {
+        sched::shape_of(self.spec.name).expect("a known scheduler")
+    }
+
+    /// Whether requests that join are traced as merges.
+    pub fn joins_are_traced(&self) -> bool {
+        // blktrace tells of them since 5.11 (formats 1.2).
+        self.kernel.version >= block::Version::V6_12
+    }
+
+    /// Whether the driver takes requests from the scheduler before it knows that it can issue them
+    /// (spec 9.7 rule 4: drivers without a budget).
+    pub fn parks(&self) -> bool {
+        let budget = matches!(self.facts.transport, Transport::Sata | Transport::Scsi);
+        self.shape() == Shape::Multi && !budget && self.spec.name != "none"
+    }
+
+    /// A queue of its own for the recording.
+    pub fn queue(&self, history: &History, log: EventLog) -> RequestQueue {
+        let scheduler = sched::build(self.spec.name, self.kernel).expect("the kernel has it");
+        let attach = match scheduler {
+            Some(scheduler) => Attach::scheduler(scheduler),
+            None => Attach::none(),
+        };
+        let cpus = history.requests.iter().map(|it| it.bio.origin.cpu).max().unwrap_or(0) + 1;
+        let mut queue = RequestQueue::new(self.kernel, self.facts.clone(), attach, cpus, log);
+        for (name, value) in &self.spec.tunables {
+            // What the recorded kernel had need not be within our model's range.
+            let _ = queue.set(Instant::ZERO, name, *value);
+        }
+        let tasks = history.calls.iter().map(|call| call.origin.context.0).max().unwrap_or(0);
+        for task in FIRST_TASK..=tasks {
+            let io_context = IoContext { tasks: 1, ..IoContext::default() };
+            queue.define_io_context(IoContextId(task), io_context);
+        }
+        for (number, id) in &history.cgroups {
+            let path = format!("/cgroup {number}");
+            let cgroup = Cgroup { path, parent: Some(CgroupId::ROOT), ..Cgroup::default() };
+            queue.define_cgroup(*id, cgroup);
+        }
+        queue
+    }
+
+    /// A queue that follows the recording.
+    pub fn replica(&self, history: &History) -> Replica {
+        Replica::new(self.queue(history, EventLog::on()))
+    }
+}
+
+/// Tunables and settings that the manifest states and the model knows.
+fn add_tunables(spec: &mut SchedulerSpec, manifest: &Manifest) {
+    let settings = QUEUE_SETTINGS.iter();
+    let settings = settings.filter_map(|it| Some((it.name.to_string(), manifest.queue(it.name)?)));
+    for (name, value) in settings.chain(manifest.tunables.iter().cloned()) {
+        if spec.check(&name, value, "").is_ok() {
+            spec.tunables.push((name, value));
+        }
+    }
+}
+
+fn depth(value: i64, place: &str) -> Result<u32, Error> {
+    let bad = || Error::bad(place, format!("queue_depth={value} is out of range"), "1 to 65536");
+    u32::try_from(value).ok().filter(|depth| (1..=65_536).contains(depth)).ok_or_else(bad)
+}

@@ -1,0 +1,312 @@
+//! Slot replay: where the kernel issued its k-th request, ours chooses its k-th.
+//!
+//! Arrivals, merges and completions are the recording's; only the choice is ours. What ours chose
+//! instead of the kernel's request is completed when that was, and given back when that was.
+
+use super::history::{History, Step, Traced, What};
+use super::setup::Setup;
+use base::{Duration, Instant};
+use block::{Chosen, Direction, DispatchReason, HoldReason, Replica, RequestId};
+use std::collections::BTreeMap;
+
+/// One place at which the kernel's driver took a request from the scheduler.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// When.
+    pub at: Instant,
+    /// What the kernel took.
+    pub kernel: Traced,
+    /// What ours gave.
+    pub ours: Ours,
+    /// More than one request could have been chosen, or none.
+    pub contested: bool,
+    /// Which busy period.
+    pub period: u32,
+    /// Requests in the kernel's scheduler, this one included.
+    pub waiting: u32,
+    /// The same by direction: reads and writes.
+    pub directions: (u32, u32),
+    /// When the kernel's request was inserted.
+    pub inserted: Instant,
+    /// Whether it was the oldest of its direction.
+    pub was_oldest: bool,
+    /// Sizes differ although the request is the same.
+    pub merged_differently: bool,
+}
+
+/// What ours gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ours {
+    /// A request, and why.
+    Chose(Traced, DispatchReason),
+    /// A request that had been chosen before and was parked.
+    Parked(Traced),
+    /// It withheld what it had.
+    Held(HoldReason),
+    /// It had nothing.
+    Nothing,
+}
+
+impl Ours {
+    /// The request.
+    pub fn request(self) -> Option<Traced> {
+        match self {
+            Ours::Chose(rq, _) | Ours::Parked(rq) => Some(rq),
+            Ours::Held(_) | Ours::Nothing => None,
+        }
+    }
+}
+
+/// What came of a replay.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Every decision of the kernel, in order.
+    pub decisions: Vec<Decision>,
+    /// What ours gave, in order, with the busy period; what was left at the end of one included.
+    pub ours: Vec<(u32, Traced)>,
+    /// Moments at which the kernel withheld although it could have dispatched, or ours did.
+    pub withheld: u64,
+    /// Of these, moments at which both did.
+    pub both_withheld: u64,
+    /// Merges and insertions that came too late for ours: it had issued the request already.
+    pub too_late: u64,
+    /// What was asked for with `watch`.
+    pub described: Option<String>,
+}
+
+/// Replays a recording; `phase` is added to all its times, so that ticks begin elsewhere; the
+/// state before decision `watch` is described.
+pub fn replay(
+    history: &History,
+    setup: &Setup,
+    phase: Duration,
+    watch: Option<usize>,
+) -> Outcome {
+    let mut run = Run {
+        history,
+        phase,
+        watch,
+        replica: setup.replica(history),
+        depth: setup.facts.queue_depth,
+        parks: setup.parks(),
+        ids: vec![None; history.requests.len()],
+        traced: BTreeMap::new(),
+        waiting: Vec::new(),
+        slots: BTreeMap::new(),
+        in_flight: 0,
+        live: 0,
+        period: 0,
+        parked: false,
+        outcome: Outcome::default(),
+    };
+    for index in 0..history.steps.len() {
+        run.step(index);
+    }
+    run.outcome
+}
+
+struct Run<'a> {
+    history: &'a History,
+    phase: Duration,
+    watch: Option<usize>,
+    replica: Replica,
+    depth: u32,
+    parks: bool,
+    /// Our request for each recorded one.
+    ids: Vec<Option<RequestId>>,
+    /// And back, for those that are alive.
+    traced: BTreeMap<RequestId, Traced>,
+    /// What the kernel's scheduler holds, in the order of insertion.
+    waiting: Vec<(Traced, Instant)>,
+    /// What ours gave for each request that is with the kernel's driver.
+    slots: BTreeMap<Traced, Option<Traced>>,
+    in_flight: u32,
+    /// Requests of the kernel that were inserted and are not done.
+    live: u32,
+    period: u32,
+    parked: bool,
+    outcome: Outcome,
+}
+
+impl Run<'_> {
+    fn step(&mut self, index: usize) {
+        let Step { at, rq, what } = self.history.steps[index];
+        let now = at + self.phase;
+        if self.history.requests[rq].bypasses {
+            self.pass_by(what);
+            return;
+        }
+        self.replica.pass_time(now);
+        match what {
+            What::Allocate => {
+                let bio = self.history.requests[rq].bio;
+                let id = self.replica.allocate(now, &bio);
+                self.ids[rq] = Some(id);
+                self.traced.insert(id, rq);
+            }
+            What::Merge(bio, merge) => match self.id_in_reach(rq) {
+                Some(id) => self.replica.merge(now, id, &bio, merge),
+                None => self.outcome.too_late += 1,
+            },
+            What::Insert(joins) => self.insert(at, rq, joins),
+            What::Issue => self.issue(at, rq),
+            What::Requeue => {
+                self.in_flight -= 1;
+                if let Some(Some(ours)) = self.slots.get(&rq) {
+                    let id = self.ids[*ours].expect("it was issued");
+                    self.replica.requeue(now, id);
+                }
+            }
+            What::Complete => self.complete(at, rq),
+        }
+        self.note_joins();
+        if self.parks {
+            self.park(index);
+        }
+    }
+
+    /// A request around the scheduler occupies the device all the same.
+    fn pass_by(&mut self, what: What) {
+        match what {
+            What::Issue => self.in_flight += 1,
+            What::Complete | What::Requeue => self.in_flight = self.in_flight.saturating_sub(1),
+            What::Allocate | What::Merge(..) | What::Insert(_) => {}
+        }
+    }
+
+    /// Our request, if it can still be merged into.
+    fn id_in_reach(&mut self, rq: Traced) -> Option<RequestId> {
+        let id = self.ids[rq]?;
+        let request = self.replica.queue().request(id)?;
+        use block::request::RequestState::{Allocated, Inserted};
+        matches!(request.state, Allocated | Inserted).then_some(id)
+    }
+
+    fn insert(&mut self, at: Instant, rq: Traced, joins: bool) {
+        if self.history.requests[rq].joined.is_none() {
+            self.live += 1;
+            self.waiting.push((rq, at));
+        }
+        let id = self.ids[rq].expect("an inserted request was allocated");
+        self.replica.insert(at + self.phase, id, joins);
+    }
+
+    fn issue(&mut self, at: Instant, rq: Traced) {
+        self.in_flight += 1;
+        let now = at + self.phase;
+        let place = self.waiting.iter().position(|(waiting, _)| *waiting == rq);
+        let Some(place) = place else {
+            // It comes from the dispatch list, where it was given back: no decision.
+            let again = self.slots.get(&rq).copied().flatten();
+            if again.is_some() {
+                self.choose(now);
+            }
+            return;
+        };
+        let number = self.outcome.decisions.len();
+        if self.watch == Some(number) {
+            self.outcome.described = Some(self.replica.queue().describe_scheduler(now));
+        }
+        let waiting = self.waiting.len() as u32;
+        let reads = self.waiting.iter().filter(|it| self.direction(it.0) == Direction::Read);
+        let reads = reads.count() as u32;
+        let (_, inserted) = self.waiting.remove(place);
+        let was_oldest = self.is_oldest(rq, inserted);
+        let ours = self.choose(now);
+        let held = matches!(ours, Ours::Held(_));
+        let decision = Decision {
+            at,
+            kernel: rq,
+            ours,
+            contested: waiting >= 2 || held,
+            period: self.period,
+            waiting,
+            directions: (reads, waiting - reads),
+            inserted,
+            was_oldest,
+            merged_differently: self.differs_in_size(rq),
+        };
+        self.outcome.withheld += u64::from(held);
+        self.outcome.decisions.push(decision);
+        self.slots.insert(rq, ours.request());
+        self.outcome.ours.extend(ours.request().map(|rq| (self.period, rq)));
+    }
+
+    fn is_oldest(&self, rq: Traced, inserted: Instant) -> bool {
+        let direction = self.direction(rq);
+        self.waiting
+            .iter()
+            .all(|(other, at)| self.direction(*other) != direction || *at >= inserted)
+    }
+
+    fn direction(&self, rq: Traced) -> Direction {
+        self.history.requests[rq].bio.direction()
+    }
+
+    /// Ours gives a request, or not.
+    fn choose(&mut self, now: Instant) -> Ours {
+        self.parked = false;
+        match self.replica.choose(now) {
+            Chosen::Chosen(id, reason) => Ours::Chose(self.traced[&id], reason),
+            Chosen::Waiting(id) => Ours::Parked(self.traced[&id]),
+            Chosen::Hold(reason) => Ours::Held(reason),
+            Chosen::Empty => Ours::Nothing,
+        }
+    }
+
+    /// Whether our request of this name has another size than the kernel's, or is gone.
+    fn differs_in_size(&mut self, rq: Traced) -> bool {
+        let life = &self.history.requests[rq];
+        let Some(id) = self.ids[rq] else { return true };
+        match self.replica.queue().request(id) {
+            Some(request) => (request.sector, request.sectors) != (life.sector, life.sectors),
+            // It may be done already.
+            None => self.traced.get(&id) == Some(&rq),
+        }
+    }
+
+    fn complete(&mut self, at: Instant, rq: Traced) {
+        self.in_flight -= 1;
+        if let Some(Some(ours)) = self.slots.remove(&rq) {
+            let id = self.ids[ours].take().expect("it was issued");
+            self.traced.remove(&id);
+            self.replica.complete(at + self.phase, id);
+        }
+        self.live -= 1;
+        if self.live == 0 {
+            self.end_period(at);
+        }
+    }
+
+    /// Nothing is left in the kernel: ours gets rid of what it still has.
+    fn end_period(&mut self, at: Instant) {
+        loop {
+            self.note_joins();
+            let Some(rq) = self.choose(at + self.phase).request() else { break };
+            self.outcome.ours.push((self.period, rq));
+            let id = self.ids[rq].take().expect("it was chosen");
+            self.traced.remove(&id);
+            self.replica.complete(at + self.phase, id);
+        }
+        self.period += 1;
+    }
+
+    /// Requests that ours joined are those they were joined to.
+    fn note_joins(&mut self) {
+        for (gone, _into) in self.replica.take_joins() {
+            if let Some(rq) = self.traced.remove(&gone) {
+                self.ids[rq] = None;
+            }
+        }
+    }
+
+    /// Drivers without a budget take one request more than there are tags, and park it.
+    fn park(&mut self, index: usize) {
+        let next = self.history.steps.get(index + 1).map(|step| step.what);
+        let settled = !matches!(next, Some(What::Issue | What::Insert(_)));
+        if settled && self.in_flight >= self.depth && !self.parked && !self.waiting.is_empty() {
+            let now = self.history.steps[index].at + self.phase;
+            self.parked = matches!(self.replica.park(now), Chosen::Chosen(..));
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! The command line as clap sees it; help, completions and the man page come from here.
 
+// These comments are what --help prints, where brackets mean "may be left out".
+#![allow(rustdoc::broken_intra_doc_links)]
+
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 

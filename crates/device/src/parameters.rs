@@ -327,7 +327,7 @@ impl<'t> Document<'t> {
         for (key, _) in fields {
             let name: &str = key.get_ref();
             if !FIELDS.contains(&name) {
-                let hint = nearest(name, FIELDS.into_iter());
+                let hint = nearest(name, FIELDS);
                 let problem = format!("{full}: unknown field \"{name}\"{hint}");
                 return Err(self.bad(&key.span(), problem, FIELDS.join(", ")));
             }
@@ -342,7 +342,7 @@ impl<'t> Document<'t> {
             let problem = match source.as_str() {
                 "" => format!("{full}: no source"),
                 _ => {
-                    format!("{full}: source \"{source}\"{}", nearest(&source, SOURCES.into_iter()))
+                    format!("{full}: source \"{source}\"{}", nearest(&source, SOURCES))
                 }
             };
             return Err(self.bad(span, problem, format!("sources: {}", SOURCES.join(", "))));

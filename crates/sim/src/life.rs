@@ -51,6 +51,7 @@ pub(crate) struct JobState {
     pub started: Option<Instant>,
     pub ended: Option<(Instant, i32)>,
     pub was_stopped: bool,
+    pub background: bool,
     pub messages: Vec<String>,
 }
 
@@ -123,7 +124,29 @@ impl World {
             self.jobs[job].ended = Some((self.now, status));
             self.mark.exit(self.now, job, status);
             self.kill_job(job);
+            self.stop_background();
         }
+    }
+
+    /// Jobs in the background go on no longer than the others.
+    fn stop_background(&mut self) {
+        if self.only_background_is_left() {
+            for job in 0..self.jobs.len() {
+                self.stop_job(job);
+            }
+        }
+    }
+
+    /// Whether there were jobs that are not in the background, and all of them have ended.
+    pub fn only_background_is_left(&self) -> bool {
+        let mut in_front = self.jobs.iter().filter(|job| !job.background).peekable();
+        in_front.peek().is_some() && in_front.all(|job| job.ended.is_some())
+    }
+
+    /// A job is stopped from outside, unless it has ended.
+    pub fn stop_job(&mut self, job: usize) {
+        self.jobs[job].was_stopped |= self.jobs[job].ended.is_none();
+        self.kill_job(job);
     }
 
     /// The io_context of a task.
@@ -180,6 +203,9 @@ impl World {
 
     /// A job starts.
     pub fn start_job(&mut self, number: usize) {
+        if self.only_background_is_left() {
+            return;
+        }
         let job = self.jobs[number].job.take().expect("a job starts once");
         if let Some(duration) = job.duration {
             self.agenda.schedule(self.now + duration, Happening::Stop(number));
@@ -275,6 +301,7 @@ impl JobState {
     pub fn new(job: Job) -> JobState {
         JobState {
             name: job.name.clone(),
+            background: job.background,
             job: Some(job),
             main: None,
             started: None,

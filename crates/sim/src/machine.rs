@@ -67,6 +67,8 @@ pub struct Job {
     pub start: Instant,
     /// When it is stopped, counted from its start.
     pub duration: Option<Duration>,
+    /// It is stopped when all jobs that are not in the background have ended.
+    pub background: bool,
 }
 
 /// What came of a run.
@@ -327,6 +329,7 @@ impl Job {
             affinity: None,
             start: Instant::ZERO,
             duration: None,
+            background: false,
         }
     }
 }

@@ -328,7 +328,10 @@ impl World {
     }
 
     fn is_over(&self) -> bool {
-        let done = self.jobs.iter().all(|job| job.ended.is_some());
+        // A job in the background that has not started when the others end never does.
+        let no_more_start = self.only_background_is_left();
+        let is_done = |job: &JobState| job.ended.is_some() || (no_more_start && job.main.is_none());
+        let done = self.jobs.iter().all(is_done);
         self.endless.is_some() || (done && self.queue.allocated() == 0)
     }
 
@@ -352,10 +355,7 @@ impl World {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Start(job) => self.start_job(job),
-            Happening::Stop(job) => {
-                self.jobs[job].was_stopped = self.jobs[job].ended.is_none();
-                self.kill_job(job);
-            }
+            Happening::Stop(job) => self.stop_job(job),
             Happening::Charged(core) => self.charged(core),
             Happening::Alarm(context) => {
                 self.strand(context).alarm = None;

@@ -128,6 +128,22 @@ fn results_are_those_that_were_published_in_debug_and_in_release() {
 }
 
 #[test]
+fn a_job_in_the_background_ends_with_the_others() {
+    let mut setup = setup("6.18", "mq-deadline");
+    let endless = "dd if=/dev/sda of=/dev/null bs=4k iflag=direct";
+    setup.jobs.push(command("dd if=/dev/zero of=/dev/sda bs=4k count=5 oflag=direct"));
+    setup.jobs.push(Job { background: true, ..command(endless) });
+    let late = Instant::from_nanos(3_600_000_000_000);
+    setup.jobs.push(Job { background: true, start: late, ..command(endless) });
+    let outcome = sim::run(setup, &mut Nobody).unwrap();
+    let exits: Vec<Exit> = outcome.jobs.iter().map(|job| job.exit).collect();
+    assert_eq!(exits, [Exit::Status(0), Exit::Stopped, Exit::CutOff]);
+    assert_eq!(outcome.jobs[2].started, None);
+    assert!(outcome.jobs[1].ended >= outcome.jobs[0].ended);
+    assert!(outcome.jobs[1].ended < outcome.jobs[0].ended + Duration::from_millis(20));
+}
+
+#[test]
 fn what_is_under_way_when_a_run_is_cut_off_is_told() {
     let mut setup = setup("6.18", "mq-deadline");
     setup.until = Some(Instant::from_nanos(1_050_000));

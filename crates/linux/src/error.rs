@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
+use base::{Bytes, Duration, Instant};
 use thiserror::Error;
 
 /// Why there is no kernel.
@@ -112,4 +113,188 @@ impl BuildError {
 pub(crate) fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.trim_end().lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// Why a root folder could not be made.
+#[derive(Debug, Error)]
+pub enum RootError {
+    /// A program is not on this host.
+    #[error("{program} is not in PATH or the sbin folders of this host{hint}")]
+    NoProgram {
+        /// What was asked for.
+        program: String,
+        /// Where it might come from, as the end of the sentence.
+        hint: String,
+    },
+    /// A library that a program needs is not on this host.
+    #[error("{} needs {library}, which the dynamic linker does not find", program.display())]
+    NoLibrary {
+        /// The program.
+        program: PathBuf,
+        /// The library's name.
+        library: String,
+    },
+    /// The dynamic linker does not say which libraries a program needs.
+    #[error("{} --list {} fails: {message}", linker.display(), program.display())]
+    Linker {
+        /// The program's own dynamic linker.
+        linker: PathBuf,
+        /// The program.
+        program: PathBuf,
+        /// What it said.
+        message: String,
+    },
+    /// Something is wrong with a file.
+    #[error("{doing} {}: {cause}", path.display())]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: io::Error,
+    },
+}
+
+impl RootError {
+    pub(crate) fn file(doing: &'static str, path: &Path, cause: io::Error) -> Self {
+        RootError::File { doing, path: path.to_path_buf(), cause }
+    }
+}
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The guest was described in a way that makes no sense.
+    #[error("{problem}; {accepted}")]
+    Bad {
+        /// What is wrong.
+        problem: String,
+        /// What would have been accepted.
+        accepted: String,
+    },
+    /// The kernel could not be started.
+    #[error("{} cannot be started: {cause}", kernel.display())]
+    Start {
+        /// The kernel.
+        kernel: PathBuf,
+        /// What the operating system said.
+        cause: io::Error,
+    },
+    /// Something is wrong with a file of this host.
+    #[error("{doing} {}: {cause}", what.display())]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        what: PathBuf,
+        /// What the operating system said.
+        cause: io::Error,
+    },
+    /// The guest said something that the protocol does not allow.
+    #[error("the guest broke the protocol: {what}")]
+    Protocol {
+        /// What it said.
+        what: String,
+    },
+    /// A connection failed.
+    #[error("the connection to the guest's {which} failed: {cause}")]
+    Link {
+        /// Which connection.
+        which: &'static str,
+        /// What the operating system said.
+        cause: io::Error,
+    },
+    /// The guest has closed its connections.
+    #[error("the guest hung up")]
+    HungUp,
+    /// The kernel knows nothing of our clock.
+    #[error(
+        "the kernel does not ask for its time: it was built without UML_TIME_TRAVEL_SUPPORT \
+         (Debian's user-mode-linux is); build one with this program"
+    )]
+    NoClock,
+    /// The kernel lives but does not say anything.
+    #[error(
+        "the guest said nothing for {seconds} s of real time (its clock stands at {at} s): a \
+         program in it computes without end, or the machine is overloaded"
+    )]
+    Silent {
+        /// How long we waited.
+        seconds: u64,
+        /// The guest's time.
+        at: Instant,
+    },
+    /// Nothing can ever happen again.
+    #[error("the guest is deadlocked at {at} s: nothing is due, in it or in its disks")]
+    Deadlock {
+        /// The guest's time.
+        at: Instant,
+    },
+    /// The guest has lived for too long.
+    #[error("the guest was stopped after {lifetime} of its own time, the limit that was set")]
+    Lifetime {
+        /// The limit.
+        lifetime: Duration,
+    },
+    /// More was written to a disk than may be kept in memory.
+    #[error("more than {} bytes of data were written to disk {disk}, the limit that was set", limit.0)]
+    StoreFull {
+        /// The disk's name.
+        disk: String,
+        /// The limit.
+        limit: Bytes,
+    },
+    /// The kernel gave up.
+    #[error("the guest's kernel panicked: {reason}\n{console}")]
+    Panicked {
+        /// Its own words.
+        reason: String,
+        /// The end of its output.
+        console: String,
+    },
+    /// The processes that stand for the guest's died at their first signal.
+    #[error(
+        "the guest's processes die at their first signal, as they do when glibc has registered \
+         restartable sequences: GLIBC_TUNABLES=glibc.pthread.rseq=0 had no effect\n{console}"
+    )]
+    Rseq {
+        /// The end of the kernel's output.
+        console: String,
+    },
+    /// A setting was refused, or a command of the set-up failed.
+    #[error("the guest's set-up failed: {what}")]
+    SetUp {
+        /// What failed, with what was said about it.
+        what: String,
+    },
+    /// The guest ended before its script did.
+    #[error("the guest ended before its script did\n{console}")]
+    Unfinished {
+        /// The end of the kernel's output.
+        console: String,
+    },
+}
+
+impl RunError {
+    pub(crate) fn file(doing: &'static str, what: impl Into<PathBuf>, cause: io::Error) -> Self {
+        RunError::File { doing, what: what.into(), cause }
+    }
+
+    pub(crate) fn protocol(what: String) -> Self {
+        RunError::Protocol { what }
+    }
+
+    pub(crate) fn link(which: &'static str, cause: io::Error) -> Self {
+        match RunError::is_hang_up(&cause) {
+            true => RunError::HungUp,
+            false => RunError::Link { which, cause },
+        }
+    }
+
+    /// Whether an error of a socket means that the other side has gone.
+    pub(crate) fn is_hang_up(cause: &io::Error) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        matches!(cause.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
+    }
 }

@@ -5,15 +5,37 @@
 //! the same [`device::Device`]s that the simulator uses. A run is a function of the kernel, the
 //! root folder, the script, the devices and a seed: twice the same, to the byte.
 //!
-//! * [`build`]: makes the kernel once from its source and keeps it in a cache.
+//! * [`build`], [`cache`]: the kernel, made once from its source and kept.
 //! * [`rootfs`]: a root folder of programs that the host has.
 //! * [`script`]: what the guest does: settings, cgroups, jobs, recording.
 //! * [`run`]: puts all of it together; the place to begin.
-//! * `clock`, `vhost`, `controller`: the protocols and the loop that drives them.
+//! * `clock`, `vhost`, `controller`: the protocols, and the loop that drives them.
 //!
 //! It has no policy: which scheduler, what load and what the results mean is for callers to say.
 
 pub mod build;
 pub mod cache;
+mod clock;
+mod controller;
+mod drive;
 pub mod error;
+mod launch;
+pub mod log;
+mod memory;
+mod ring;
 pub mod rootfs;
+pub mod run;
+pub mod script;
+mod store;
+mod vhost;
+mod watch;
+
+pub use cache::{Cache, Kernel};
+pub use clock::Protocol;
+pub use error::{BuildError, RootError, RunError};
+pub use log::{DeviceLog, Served};
+pub use rootfs::Root;
+pub use run::{Disk, Finished, Guest, Outcome};
+pub use script::{Cgroup, Hierarchy, Job, Recording, Script, Setting, Trace};
+pub use store::Contents;
+pub use watch::Watchdog;

@@ -1,6 +1,302 @@
-//! A root folder.
-/// Finds a program.
-pub fn find_program(name: &str) -> Option<std::path::PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+//! A root folder for guests, made of programs that the host has.
+//!
+//! It holds copies, never links: a guest runs as its own root and must not reach the host's files.
+//! Which libraries a program needs is what the dynamic linker itself says. A root is only read by
+//! its guests, so one serves any number of runs, also at the same time.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use crate::error::RootError;
+use crate::script;
+
+/// Where programs are looked for beside the folders of `PATH`.
+const SYSTEM_FOLDERS: [&str; 6] =
+    ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Folders that something is mounted on, or that programs expect.
+const EMPTY_FOLDERS: [&str; 9] =
+    ["dev", "proc", "sys", "tmp", "run", "guest", "root", "mnt", "var/tmp"];
+/// The packages that have the programs people ask for.
+const PACKAGES: [(&str, &str); 9] = [
+    ("busybox", "busybox-static"),
+    ("fio", "fio"),
+    ("dd", "coreutils"),
+    ("mke2fs", "e2fsprogs"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("ionice", "util-linux"),
+    ("blkdiscard", "util-linux"),
+    ("stress-ng", "stress-ng"),
+];
+
+/// A root folder that guests can use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    folder: PathBuf,
+}
+
+impl Root {
+    /// Makes a root in `folder`, which is created, with busybox and `programs`: names that are
+    /// looked for on this host, or paths. Programs appear where they are on the host.
+    pub fn make(folder: &Path, programs: &[&str]) -> Result<Root, RootError> {
+        let root = Root { folder: folder.to_path_buf() };
+        for name in EMPTY_FOLDERS {
+            root.make_folder(Path::new(name))?;
+        }
+        root.write("etc/passwd", "root:x:0:0:root:/root:/busybox/sh\n", 0o644)?;
+        root.write("etc/group", "root:x:0:\n", 0o644)?;
+        root.write("init", script::INIT, 0o755)?;
+        root.install_busybox()?;
+        for program in programs {
+            root.add_program(&locate(program)?)?;
+        }
+        Ok(root)
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Adds a copy of a file at the place that it has on the host.
+    pub fn add_file(&self, file: &Path) -> Result<(), RootError> {
+        let inside = self.inside(file);
+        if inside.exists() {
+            return Ok(());
+        }
+        self.make_folder(file.parent().unwrap_or(Path::new("")))?;
+        fs::copy(file, &inside).map(drop).map_err(|cause| RootError::file("copying", file, cause))
+    }
+
+    /// Busybox, and a link to it for each of its programs.
+    fn install_busybox(&self) -> Result<(), RootError> {
+        let busybox = locate("busybox")?;
+        let listed = Command::new(&busybox)
+            .arg("--list")
+            .output()
+            .map_err(|cause| RootError::file("running", &busybox, cause))?;
+        self.make_folder(Path::new("busybox"))?;
+        self.add_libraries(&busybox)?;
+        let copy = self.folder.join("busybox/busybox");
+        if !copy.exists() {
+            fs::copy(&busybox, &copy)
+                .map_err(|cause| RootError::file("copying", &busybox, cause))?;
+        }
+        for name in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
+            let link = self.folder.join("busybox").join(name);
+            if name != "busybox" && link.symlink_metadata().is_err() {
+                symlink("busybox", &link)
+                    .map_err(|cause| RootError::file("creating", &link, cause))?;
+            }
+        }
+        self.make_folder(Path::new("bin"))?;
+        let shell = self.folder.join("bin/sh");
+        if shell.symlink_metadata().is_err() {
+            symlink("/busybox/sh", &shell)
+                .map_err(|cause| RootError::file("creating", &shell, cause))?;
+        }
+        Ok(())
+    }
+
+    fn add_program(&self, program: &Path) -> Result<(), RootError> {
+        self.add_file(program)?;
+        match interpreter(program)? {
+            Interpreter::None => Ok(()),
+            Interpreter::Linker(_) => self.add_libraries(program),
+            Interpreter::Script(path) if self.inside(&path).exists() => Ok(()),
+            Interpreter::Script(path) => self.add_program(&path),
+        }
+    }
+
+    /// Copies what the dynamic linker names for `program`, and the linker.
+    fn add_libraries(&self, program: &Path) -> Result<(), RootError> {
+        let Interpreter::Linker(linker) = interpreter(program)? else { return Ok(()) };
+        let output = Command::new(&linker)
+            .arg("--list")
+            .arg(program)
+            .env("LC_ALL", "C")
+            .env_remove("LD_PRELOAD")
+            .output()
+            .map_err(|cause| RootError::file("running", &linker, cause))?;
+        if !output.status.success() {
+            let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
+            return Err(RootError::Linker { linker, program: program.to_path_buf(), message });
+        }
+        self.add_file(&linker)?;
+        for library in libraries(program, &String::from_utf8_lossy(&output.stdout))? {
+            self.add_file(&library)?;
+        }
+        Ok(())
+    }
+
+    fn inside(&self, path: &Path) -> PathBuf {
+        let plain = path.components().filter(|part| matches!(part, Component::Normal(_)));
+        self.folder.join(plain.collect::<PathBuf>())
+    }
+
+    fn make_folder(&self, path: &Path) -> Result<(), RootError> {
+        let folder = self.inside(path);
+        fs::create_dir_all(&folder).map_err(|cause| RootError::file("creating", &folder, cause))
+    }
+
+    fn write(&self, name: &str, text: &str, mode: u32) -> Result<(), RootError> {
+        let file = self.folder.join(name);
+        self.make_folder(Path::new(name).parent().unwrap_or(Path::new("")))?;
+        fs::write(&file, text)
+            .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(mode)))
+            .map_err(|cause| RootError::file("writing", &file, cause))
+    }
+}
+
+/// The file of a program on this host.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let executable = |file: &PathBuf| {
+        file.metadata()
+            .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    };
+    folders
+        .chain(SYSTEM_FOLDERS.iter().map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(executable)
+}
+
+fn locate(program: &str) -> Result<PathBuf, RootError> {
+    if program.contains('/') {
+        let path = Path::new(program);
+        return path.canonicalize().map_err(|cause| RootError::file("looking for", path, cause));
+    }
+    find_program(program).ok_or_else(|| {
+        let package = PACKAGES.iter().find(|(name, _)| *name == program);
+        let hint = package.map(|(_, package)| format!("; on Debian: apt-get install {package}"));
+        RootError::NoProgram { program: program.to_string(), hint: hint.unwrap_or_default() }
+    })
+}
+
+/// What a program needs to be run by.
+enum Interpreter {
+    None,
+    /// The dynamic linker that its file names.
+    Linker(PathBuf),
+    /// It is a script.
+    Script(PathBuf),
+}
+
+fn interpreter(program: &Path) -> Result<Interpreter, RootError> {
+    let mut bytes = Vec::new();
+    fs::File::open(program)
+        .and_then(|file| file.take(1 << 20).read_to_end(&mut bytes))
+        .map_err(|cause| RootError::file("reading", program, cause))?;
+    if let Some(line) = bytes.strip_prefix(b"#!") {
+        let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        return Ok(match line.split_whitespace().next() {
+            Some(path) => Interpreter::Script(PathBuf::from(path)),
+            None => Interpreter::None,
+        });
+    }
+    Ok(elf_interpreter(&bytes).map_or(Interpreter::None, Interpreter::Linker))
+}
+
+/// The dynamic linker that a 64-bit little-endian ELF file names in its PT_INTERP segment.
+fn elf_interpreter(bytes: &[u8]) -> Option<PathBuf> {
+    /// Where things are in the header and in an entry of the program header table (ELF-64).
+    const TABLE: usize = 32;
+    const ENTRY_SIZE: usize = 54;
+    const ENTRIES: usize = 56;
+    const OFFSET: usize = 8;
+    const LENGTH: usize = 32;
+    const PT_INTERP: u32 = 3;
+    if !bytes.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let half = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    let long = |at: usize| {
+        let value = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
+        usize::try_from(value).ok()
+    };
+    let (table, size) = (long(TABLE)?, usize::from(half(ENTRY_SIZE)?));
+    for index in 0..usize::from(half(ENTRIES)?) {
+        let entry = table.checked_add(index * size)?;
+        if word(entry)? == PT_INTERP {
+            let from = long(entry + OFFSET)?;
+            let text = bytes.get(from..from.checked_add(long(entry + LENGTH)?)?)?;
+            let text = std::str::from_utf8(text).ok()?;
+            return Some(PathBuf::from(text.trim_end_matches('\0')));
+        }
+    }
+    None
+}
+
+/// The files in the answer of `ld.so --list`: `name => path (address)` or `path (address)`.
+fn libraries(program: &Path, listed: &str) -> Result<BTreeSet<PathBuf>, RootError> {
+    let mut files = BTreeSet::new();
+    for line in listed.lines() {
+        let line = line.trim();
+        let (name, place) = line.split_once(" => ").unwrap_or((line, line));
+        if place.starts_with("not found") {
+            let (program, library) = (program.to_path_buf(), name.to_string());
+            return Err(RootError::NoLibrary { program, library });
+        }
+        // What has no path is the kernel's own (linux-vdso.so.1).
+        let path = place.rsplit_once(" (").map_or(place, |(path, _)| path);
+        if path.starts_with('/') {
+            files.insert(PathBuf::from(path));
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_linkers_answer_is_understood() {
+        let listed = "\tlinux-vdso.so.1 (0x00007fff)\n\tlibm.so.6 => /lib/libm.so.6 (0x7f)\n\
+                      \t/lib64/ld-linux-x86-64.so.2 (0x7f)\n";
+        let files: Vec<_> = libraries(Path::new("/bin/x"), listed).unwrap().into_iter().collect();
+        assert_eq!(files, [Path::new("/lib/libm.so.6"), Path::new("/lib64/ld-linux-x86-64.so.2")]);
+        let missing = libraries(Path::new("/bin/x"), "\tlibq.so.1 => not found\n").unwrap_err();
+        assert!(missing.to_string().contains("/bin/x needs libq.so.1"), "{missing}");
+    }
+
+    #[test]
+    fn damaged_programs_have_no_interpreter() {
+        assert_eq!(elf_interpreter(b""), None);
+        assert_eq!(elf_interpreter(b"\x7fELF\x02\x01"), None);
+        let mut bytes = [0xff; 64];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        assert_eq!(elf_interpreter(&bytes), None);
+    }
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let missing = locate("no-such-program-anywhere").unwrap_err().to_string();
+        assert!(missing.starts_with("no-such-program-anywhere is not in PATH"), "{missing}");
+    }
+
+    #[test]
+    fn a_program_comes_with_its_libraries() {
+        let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
+        if find_program("busybox").is_none() {
+            eprintln!("skipped: there is no busybox on this host");
+            return;
+        }
+        let root = Root::make(&folder, &["sleep"]).unwrap();
+        let sleep = find_program("sleep").unwrap();
+        assert!(root.inside(&sleep).exists());
+        if let Interpreter::Linker(linker) = interpreter(&sleep).unwrap() {
+            assert!(root.inside(&linker).exists());
+        }
+        assert!(folder.join("busybox/mount").symlink_metadata().is_ok());
+        Root::make(&folder, &["sleep"]).expect("making it again does no harm");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -1,0 +1,290 @@
+//! The loop that a guest lives in: one thread, two kinds of socket, no clock but the guest's.
+//!
+//! Either the guest runs, and we answer what it says, or it waits, and we decide what happens
+//! next: a disk finishes something, or the guest runs again at the time it asked for. Ties go to
+//! the disk, as an interrupt is there before the timer that is due at the same instant.
+//!
+//! Sections cited are those of the project's findings on Linux in virtual time.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use base::Instant;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock::{Clock, Protocol};
+use crate::drive::{Done, Drive};
+use crate::error::RunError;
+use crate::launch::Process;
+use crate::log::DeviceLog;
+use crate::ring::Chain;
+use crate::vhost::{Port, Served};
+use crate::watch::Watchdog;
+
+/// A disk and its connection, once the guest's driver has made one.
+pub(crate) struct Attached {
+    pub drive: Drive,
+    pub listener: UnixListener,
+    port: Option<Port>,
+}
+
+impl Attached {
+    /// A disk that the guest will find at `listener`.
+    pub fn new(drive: Drive, listener: UnixListener) -> Attached {
+        Attached { drive, listener, port: None }
+    }
+}
+
+/// What drives a guest from its start to its end.
+pub(crate) struct Controller {
+    process: Process,
+    listener: UnixListener,
+    clock: Option<Clock>,
+    disks: Vec<Attached>,
+    protocol: Protocol,
+    watchdog: Watchdog,
+    log: DeviceLog,
+    chain: Chain,
+    done: Vec<Done>,
+}
+
+/// What is left when a guest has ended.
+pub(crate) struct Ended {
+    pub at: Instant,
+    pub disks: Vec<Drive>,
+    pub log: DeviceLog,
+}
+
+/// Who can have something to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    NewClock,
+    Clock,
+    NewDisk(usize),
+    Disk(usize),
+    Call(usize),
+    Process,
+}
+
+impl Controller {
+    /// Drives `process`, whose clock will connect to `listener`.
+    pub fn new(
+        process: Process,
+        listener: UnixListener,
+        disks: Vec<Attached>,
+        protocol: Protocol,
+        watchdog: Watchdog,
+    ) -> Controller {
+        Controller {
+            process,
+            listener,
+            clock: None,
+            disks,
+            protocol,
+            watchdog,
+            log: DeviceLog::default(),
+            chain: Chain::default(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Runs the guest to its end.
+    pub fn run(mut self) -> Result<Ended, RunError> {
+        let ended = self.drive_guest();
+        let at = self.clock.as_ref().map_or(Instant::ZERO, Clock::now);
+        match ended {
+            Ok(()) | Err(RunError::HungUp) => {}
+            // A socket's patience is the watchdog's.
+            Err(RunError::Link { cause, .. }) if cause.kind() == io::ErrorKind::WouldBlock => {
+                return Err(self.watchdog.silent(Some(at)));
+            }
+            Err(error) => return Err(error),
+        }
+        self.process.finish(&self.watchdog)?;
+        if self.clock.is_none() {
+            return Err(RunError::NoClock);
+        }
+        let disks = self.disks.into_iter().map(|disk| disk.drive).collect();
+        Ok(Ended { at, disks, log: self.log })
+    }
+
+    /// Ends well when the guest has hung up.
+    fn drive_guest(&mut self) -> Result<(), RunError> {
+        loop {
+            match self.clock.as_ref().is_some_and(Clock::waiting) {
+                true => self.choose_next()?,
+                false => match self.wait_for(None)? {
+                    Source::Process => return Ok(()),
+                    source => self.serve(source)?,
+                },
+            }
+        }
+    }
+
+    /// The guest waits: what happens next is the earlier of a disk's event and its own.
+    fn choose_next(&mut self) -> Result<(), RunError> {
+        let clock = self.clock.as_mut().expect("a guest that waits has a clock");
+        let event = self.disks.iter().filter_map(|disk| disk.drive.next_event()).min();
+        let (at, disk_first) = match (event, clock.request()) {
+            (Some(event), Some(request)) if event <= request => (event, true),
+            (_, Some(request)) => (request, false),
+            (Some(event), None) => (event, true),
+            (None, None) => return Err(RunError::Deadlock { at: clock.now() }),
+        };
+        self.watchdog.check(at)?;
+        // A request for a time that has passed is granted now.
+        let at = at.max(clock.now());
+        if !disk_first {
+            return clock.run_guest(at, event);
+        }
+        clock.set_now(at);
+        for disk in 0..self.disks.len() {
+            self.complete(disk, at)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a disk do what is due and interrupts the guest if anything is done.
+    fn complete(&mut self, disk: usize, now: Instant) -> Result<(), RunError> {
+        let Attached { drive, port, .. } = &mut self.disks[disk];
+        if drive.next_event().is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        let port = port.as_mut().expect("requests came through a port");
+        let memory = port.memory.as_ref().expect("requests lie in memory");
+        self.done.clear();
+        drive.advance(now, memory, &mut self.log, &mut self.done)?;
+        for done in &self.done {
+            port.ring.put(memory, done.head, done.written)?;
+        }
+        if self.done.is_empty() || !port.ring.wants_call(memory)? {
+            return Ok(());
+        }
+        port.call()?;
+        // Only when the guest has answered is the interrupt in its queue (section 3).
+        loop {
+            match self.wait_for(Some(disk))? {
+                Source::Call(_) => break,
+                Source::Process => return Err(RunError::HungUp),
+                source => self.serve(source)?,
+            }
+        }
+        let port = self.disks[disk].port.as_mut().expect("it was there before");
+        match port.finish_call()? {
+            true => Ok(()),
+            false => Err(RunError::HungUp),
+        }
+    }
+
+    fn serve(&mut self, source: Source) -> Result<(), RunError> {
+        match source {
+            Source::NewClock => {
+                let link = self.accept(&self.listener)?;
+                let clock = Clock::new(link, self.protocol)
+                    .map_err(|cause| RunError::file("making", "shared memory", cause))?;
+                self.clock = Some(clock);
+                Ok(())
+            }
+            Source::Clock => {
+                let clock = self.clock.as_mut().expect("it was polled");
+                match clock.serve()? {
+                    true => Ok(()),
+                    false => Err(RunError::HungUp),
+                }
+            }
+            Source::NewDisk(disk) => self.attach(disk),
+            Source::Disk(disk) => self.serve_disk(disk),
+            Source::Call(_) | Source::Process => unreachable!("the callers look after these"),
+        }
+    }
+
+    fn attach(&mut self, disk: usize) -> Result<(), RunError> {
+        // Without a clock of ours the guest would run in real time, and go on for ever.
+        if !self.clock.as_ref().is_some_and(Clock::started) {
+            return Err(RunError::NoClock);
+        }
+        let link = self.accept(&self.disks[disk].listener)?;
+        let Attached { drive, port, .. } = &mut self.disks[disk];
+        let patience = self.watchdog.silence;
+        *port = Some(Port::new(link, patience, drive.features(), drive.configuration()));
+        Ok(())
+    }
+
+    fn serve_disk(&mut self, disk: usize) -> Result<(), RunError> {
+        let port = self.disks[disk].port.as_mut().expect("it was polled");
+        match port.serve()? {
+            Served::Answered => Ok(()),
+            // The driver lets go of the disk when the guest powers off.
+            Served::HungUp => {
+                self.disks[disk].port = None;
+                Ok(())
+            }
+            Served::Kicked => self.kicked(disk),
+        }
+    }
+
+    /// Takes all new requests of a disk now; the guest goes on when it knows what to expect.
+    fn kicked(&mut self, disk: usize) -> Result<(), RunError> {
+        let Attached { drive, port, .. } = &mut self.disks[disk];
+        let port = port.as_mut().expect("it was served");
+        let clock = self.clock.as_mut().expect("a disk is attached after the clock");
+        let Some(memory) = port.memory.as_ref() else {
+            return Err(RunError::protocol("a kick without memory".to_string()));
+        };
+        let now = clock.now();
+        while port.ring.take(memory, &mut self.chain)? {
+            drive.accept(now, &self.chain, memory, &mut self.log)?;
+        }
+        clock.expect(drive.next_event())?;
+        port.answer_kick()
+    }
+
+    fn accept(&self, listener: &UnixListener) -> Result<UnixStream, RunError> {
+        let accept = || -> io::Result<UnixStream> {
+            let (link, _) = listener.accept()?;
+            link.set_read_timeout(Some(self.watchdog.silence))?;
+            link.set_write_timeout(Some(self.watchdog.silence))?;
+            Ok(link)
+        };
+        accept().map_err(|cause| RunError::file("accepting", "a connection of the guest", cause))
+    }
+
+    /// Waits until somebody has something to say; `called` is a disk whose call is unanswered.
+    fn wait_for(&self, called: Option<usize>) -> Result<Source, RunError> {
+        let mut sources = Vec::with_capacity(4);
+        let mut polled = Vec::with_capacity(4);
+        let mut add = |source, fd| {
+            sources.push(source);
+            polled.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        };
+        match &self.clock {
+            Some(clock) => add(Source::Clock, clock.link().as_fd()),
+            None => add(Source::NewClock, self.listener.as_fd()),
+        }
+        if let Some(disk) = called {
+            let port = self.disks[disk].port.as_ref().expect("it was called");
+            add(Source::Call(disk), port.call_link()?.as_fd());
+        }
+        for (disk, Attached { port, listener, .. }) in self.disks.iter().enumerate() {
+            match port {
+                Some(port) => add(Source::Disk(disk), port.link().as_fd()),
+                None => add(Source::NewDisk(disk), listener.as_fd()),
+            }
+        }
+        add(Source::Process, self.process.pidfd());
+        let timeout = Timespec::try_from(self.watchdog.silence).ok();
+        loop {
+            match poll(&mut polled, timeout.as_ref()) {
+                Ok(0) => return Err(self.watchdog.silent(self.clock.as_ref().map(Clock::now))),
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(cause) => {
+                    return Err(RunError::file("polling", "the sockets", cause.into()));
+                }
+            }
+        }
+        let ready = polled.iter().position(|polled| !polled.revents().is_empty());
+        Ok(sources[ready.expect("somebody is ready")])
+    }
+}

@@ -1,0 +1,151 @@
+//! Starts the kernel so that nothing of the host gets into it by chance, and ends it for sure.
+//!
+//! The kernel takes randomness from the host's `getrandom` and from the layout of its memory, and
+//! hashes its command line. So the layout is fixed, `getrandom` fails, the environment is empty,
+//! and every file is named relative to the folder it runs in. One variable is needed: glibc's
+//! registration for restartable sequences kills the processes that stand for the guest's.
+//!
+//! Sections cited are those of the project's findings on Linux in virtual time.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::error::RunError;
+use crate::watch::Watchdog;
+
+/// What the guest's screen is written to, in the folder of the run.
+pub(crate) const CONSOLE: &str = "console";
+
+/// Where a started kernel's input comes from and its output goes.
+pub(crate) enum Terminal {
+    /// Nothing comes in; the output is kept in a file of the run's folder.
+    Kept,
+    /// The caller's own, for a shell. Whoever types makes the run unrepeatable.
+    Callers,
+}
+
+/// A running kernel. It is killed when this value is dropped.
+pub(crate) struct Process {
+    child: Child,
+    pidfd: OwnedFd,
+    reaped: bool,
+}
+
+impl Process {
+    /// Starts `kernel` in `folder`.
+    pub fn start(
+        kernel: &Path,
+        arguments: &[String],
+        folder: &Path,
+        terminal: &Terminal,
+    ) -> Result<Process, RunError> {
+        let mut command = Command::new(kernel);
+        command.args(arguments).current_dir(folder).arg0("linux");
+        command.env_clear();
+        // Trap 1 of section 2.
+        command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+        // The kernel keeps a folder of its own in the home folder.
+        command.env("HOME", "/proc/self/cwd");
+        match terminal {
+            Terminal::Kept => {
+                let console = folder.join(CONSOLE);
+                let (output, errors) = File::create(&console)
+                    .and_then(|output| Ok((output.try_clone()?, output)))
+                    .map_err(|cause| RunError::file("creating", console, cause))?;
+                command.stdin(Stdio::null()).stdout(output).stderr(errors);
+                command.process_group(0);
+            }
+            // In the caller's process group, which owns the terminal.
+            Terminal::Callers => {}
+        }
+        // SAFETY: the closure runs in the child between fork and exec and only makes system
+        // calls; it does not allocate, lock or panic.
+        unsafe { command.pre_exec(without_chance) };
+        let failed = |cause| RunError::Start { kernel: kernel.to_path_buf(), cause };
+        let mut child = command.spawn().map_err(failed)?;
+        match pidfd_open(pid(&child), PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Process { child, pidfd, reaped: false }),
+            Err(cause) => {
+                // Both fail harmlessly when it has ended already.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(failed(cause.into()))
+            }
+        }
+    }
+
+    /// Becomes readable when the kernel has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Waits until a kernel that has hung up is gone.
+    pub fn finish(&mut self, watchdog: &Watchdog) -> Result<(), RunError> {
+        let timeout = Timespec::try_from(watchdog.silence).ok();
+        let mut polled = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(0) => return Err(watchdog.silent(None)),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(cause) => return Err(RunError::file("polling", "the kernel", cause.into())),
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// Kills what is left: the kernel, its helpers and the guest's processes are in one group.
+    fn end(&mut self) {
+        if self.reaped {
+            return;
+        }
+        // The number is ours until the child is waited for. All of these fail harmlessly when
+        // there is nobody left.
+        let _ = kill_process_group(pid(&self.child), Signal::KILL);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.reaped = true;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn pid(child: &Child) -> Pid {
+    let id = i32::try_from(child.id()).expect("a process id is positive");
+    Pid::from_raw(id).expect("a process id is not zero")
+}
+
+/// Makes the calling process one without randomness, for itself and what it executes.
+fn without_chance() -> io::Result<()> {
+    // A load, a comparison and two answers (section 2): `getrandom` does not exist.
+    let filter = [
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_getrandom as u32),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, NO_SUCH_CALL),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    // SAFETY: plain system calls; the filter outlives the one that reads it.
+    let failed = unsafe {
+        libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) < 0
+            || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0
+            || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+    };
+    if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+const NO_SUCH_CALL: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+
+fn instruction(code: u32, if_true: u8, if_false: u8, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: if_true, jf: if_false, k: value }
+}

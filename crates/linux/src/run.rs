@@ -1,0 +1,371 @@
+//! One guest from its boot to its end: a function of its description.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base::{Bytes, Instant};
+use device::Device;
+
+use crate::cache::Kernel;
+use crate::clock::Protocol;
+use crate::controller::{Attached, Controller, Ended};
+use crate::drive::Drive;
+use crate::error::{RunError, tail};
+use crate::launch::{CONSOLE, Process, Terminal};
+use crate::log::DeviceLog;
+use crate::rootfs::Root;
+use crate::script::{Script, job_file, left};
+use crate::store::Contents;
+use crate::watch::Watchdog;
+
+/// A disk of a guest.
+pub struct Disk {
+    /// What the log and messages call it.
+    pub name: String,
+    /// How it behaves.
+    pub device: Box<dyn Device>,
+    /// What is on it.
+    pub contents: Contents,
+}
+
+/// A machine and what it does.
+pub struct Guest<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The root folder.
+    pub root: &'a Root,
+    /// Its memory. Whatever is not used is not taken from the host.
+    pub memory: Bytes,
+    /// Its disks: `vda`, `vdb`, …
+    pub disks: Vec<Disk>,
+    /// Requests that the block layer has in each disk at once, at most.
+    pub queue_depth: u32,
+    /// What it does.
+    pub script: Script,
+    /// Another seed is another stream of the kernel's own random numbers.
+    pub seed: u64,
+    /// How it is told the time.
+    pub protocol: Protocol,
+    /// When it is given up.
+    pub watchdog: Watchdog,
+}
+
+/// What a guest left.
+#[derive(Debug)]
+pub struct Finished {
+    /// The guest's clock when it ended.
+    pub ended: Instant,
+    /// What each job said, in the order of the script.
+    pub jobs: Vec<Outcome>,
+    /// The recording, as the kernel's records (`blktrace` version 7, one after the other).
+    pub trace: Vec<u8>,
+    /// Events that found no room in the recording.
+    pub lost_events: u64,
+    /// The I/O priority of each insertion, as lines of the kernel's event `block_rq_insert`.
+    pub priorities: String,
+    /// The files of the disks' queues as they were when the jobs began, by path.
+    pub queues: BTreeMap<String, String>,
+    /// The head of `/proc/timer_list` when the jobs began: it has the time in nanoseconds.
+    pub timers: String,
+    /// What the disks did.
+    pub log: DeviceLog,
+    /// What is on the disks now.
+    pub contents: Vec<Contents>,
+    /// What the kernel printed.
+    pub console: String,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The job's name.
+    pub name: String,
+    /// What it wrote to its standard output.
+    pub output: Vec<u8>,
+    /// What it wrote to its standard error.
+    pub errors: Vec<u8>,
+    /// Its exit code; above 128, a signal.
+    pub exit: u8,
+}
+
+impl Guest<'_> {
+    /// Runs it in a folder that is made for it and removed afterwards.
+    pub fn run(self) -> Result<Finished, RunError> {
+        let folder = Folder::make()?;
+        self.run_in(&folder.path)
+    }
+
+    /// Runs it in an empty folder, which keeps the guest's console and results. The folder makes
+    /// no difference to the run.
+    pub fn run_in(self, folder: &Path) -> Result<Finished, RunError> {
+        self.check()?;
+        self.prepare(folder)?;
+        let script = self.script.clone();
+        match self.drive(folder, &Terminal::Kept) {
+            Ok(ended) => collect(folder, &script, ended),
+            Err(error) => Err(diagnose(folder, error)),
+        }
+    }
+
+    /// Lets the caller's terminal talk to a shell in the guest. What is typed comes in real time,
+    /// so such a run is not repeatable.
+    pub fn shell(mut self) -> Result<(), RunError> {
+        let folder = Folder::make()?;
+        self.check()?;
+        self.script.setup.clear();
+        self.script.jobs.clear();
+        self.prepare(&folder.path)?;
+        let script = folder.path.join("guest/script");
+        let text = fs::read_to_string(&script)
+            .map(|text| {
+                format!("{text}\nsetsid -c /busybox/sh -i </dev/console >/dev/console 2>&1\n")
+            })
+            .map_err(|cause| RunError::file("reading", &script, cause))?;
+        write(&script, &text)?;
+        self.drive(&folder.path, &Terminal::Callers).map(drop)
+    }
+
+    fn check(&self) -> Result<(), RunError> {
+        let bad = |problem: String, accepted: &str| {
+            Err(RunError::Bad { problem, accepted: accepted.to_string() })
+        };
+        if self.memory < Bytes(64 << 20) || self.memory > Bytes(1 << 40) {
+            return bad(format!("{} bytes of memory", self.memory.0), "64 MiB to 1 TiB");
+        }
+        // The ring has 256 entries (section 4 of the findings).
+        let mut deepest = 256;
+        for Disk { name, device, .. } in &self.disks {
+            let facts = device.facts();
+            deepest = facts.queue_depth.min(deepest);
+            if facts.capacity.0 < u64::from(facts.logical_block) {
+                return bad(format!("disk {name} holds nothing"), "at least one block");
+            }
+        }
+        if self.queue_depth == 0 || self.queue_depth > deepest {
+            let problem = format!("a queue depth of {}", self.queue_depth);
+            return bad(problem, &format!("1 to {deepest}, which these disks can take"));
+        }
+        for job in &self.script.jobs {
+            let known = |group: &String| self.script.cgroups.iter().any(|one| one.path == *group);
+            if let Some(group) = job.cgroup.as_ref().filter(|group| !known(group)) {
+                return bad(
+                    format!("job {} in cgroup {group}", job.name),
+                    "a cgroup of the script",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts into the folder what the guest finds there.
+    fn prepare(&self, folder: &Path) -> Result<(), RunError> {
+        let guest = folder.join("guest");
+        fs::create_dir_all(&guest).map_err(|cause| RunError::file("creating", &guest, cause))?;
+        let (root, link) = (self.root.folder(), folder.join("rootfs"));
+        root.canonicalize()
+            .and_then(|root| symlink(root, &link))
+            .map_err(|cause| RunError::file("linking to", root, cause))?;
+        write(&guest.join("script"), &self.script.text(self.disks.len()))?;
+        for (number, job) in self.script.jobs.iter().enumerate() {
+            write(&guest.join(job_file(number)), &format!("{}\n", job.command))?;
+        }
+        Ok(())
+    }
+
+    fn drive(self, folder: &Path, terminal: &Terminal) -> Result<Ended, RunError> {
+        let clock = listen(folder, "clock")?;
+        let arguments = self.arguments();
+        let mut disks = Vec::new();
+        for (number, Disk { name, device, contents }) in self.disks.into_iter().enumerate() {
+            let listener = listen(folder, &format!("disk{number}"))?;
+            let number = u32::try_from(number).expect("few disks");
+            disks.push(Attached::new(Drive::new(number, name, device, contents), listener));
+        }
+        let process = Process::start(&self.kernel.binary, &arguments, folder, terminal)?;
+        Controller::new(process, clock, disks, self.protocol, self.watchdog).run()
+    }
+
+    /// The kernel's command line (section 2 of the findings). It feeds the kernel's random
+    /// numbers, so nothing in it may depend on the host.
+    fn arguments(&self) -> Vec<String> {
+        let mut words = vec![format!("mem={}M", self.memory.0 >> 20)];
+        words.extend(FIXED_ARGUMENTS.map(String::from));
+        for number in 0..self.disks.len() {
+            // 2 is a block device.
+            words.push(format!("virtio_uml.device=disk{number}:2"));
+        }
+        words.push(format!("virtio_blk.queue_depth={}", self.queue_depth));
+        words.push(format!("seed={:016x}", self.seed));
+        words
+    }
+}
+
+const FIXED_ARGUMENTS: [&str; 13] = [
+    "root=/dev/root",
+    "rootfstype=hostfs",
+    // A relative path does not work for the root file system; this does.
+    "rootflags=/proc/self/cwd/rootfs",
+    "ro",
+    "init=/init",
+    "umid=guest",
+    "con=null",
+    "con0=fd:0,fd:1",
+    "norandmaps",
+    // Otherwise BFQ's messages have no pointers (section 6).
+    "no_hash_pointers",
+    "panic=-1",
+    "quiet",
+    "time-travel=ext:clock",
+];
+
+/// Listens at a socket in `folder`, whose path may be longer than a socket's name can be.
+fn listen(folder: &Path, name: &str) -> Result<UnixListener, RunError> {
+    let listen = || -> io::Result<UnixListener> {
+        let folder = fs::File::open(folder)?;
+        UnixListener::bind(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+    };
+    listen().map_err(|cause| RunError::file("listening at", folder.join(name), cause))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), RunError> {
+    fs::write(file, text).map_err(|cause| RunError::file("writing", file, cause))
+}
+
+/// A folder for one run, removed when dropped.
+struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    fn make() -> Result<Folder, RunError> {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("paternoster-{}-{run}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).map_err(|cause| RunError::file("creating", &path, cause))?;
+        Ok(Folder { path })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A folder that cannot be removed is litter, not a failure of the run.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Reads what the guest left.
+fn collect(folder: &Path, script: &Script, ended: Ended) -> Result<Finished, RunError> {
+    let guest = folder.join("guest");
+    let console = read_text(&folder.join(CONSOLE))?;
+    if let Ok(what) = fs::read_to_string(guest.join(left::FAILED)) {
+        return Err(RunError::SetUp { what: what.trim().to_string() });
+    }
+    if !guest.join(left::DONE).exists() {
+        return Err(diagnose(folder, RunError::HungUp));
+    }
+    let optional = |name: &str| read_text(&guest.join(name)).unwrap_or_default();
+    let jobs = script.jobs.iter().enumerate().map(|(number, job)| {
+        let file = |kind: &str| read(&guest.join(format!("{number}.{kind}")));
+        let exit = String::from_utf8_lossy(&file("exit")?).trim().parse().unwrap_or(u8::MAX);
+        let (output, errors) = (file("out")?, file("err")?);
+        Ok(Outcome { name: job.name.clone(), output, errors, exit })
+    });
+    let queues = optional(left::QUEUES);
+    let queues = queues.lines().filter_map(|line| line.split_once(' '));
+    Ok(Finished {
+        ended: ended.at,
+        jobs: jobs.collect::<Result<_, RunError>>()?,
+        trace: trace(&guest)?,
+        lost_events: lost(&optional(left::STATISTICS)),
+        priorities: optional(left::PRIORITIES),
+        queues: queues.map(|(file, value)| (file.to_string(), value.to_string())).collect(),
+        timers: optional(left::TIMERS),
+        log: ended.log,
+        contents: ended.disks.into_iter().map(Drive::into_contents).collect(),
+        console,
+    })
+}
+
+/// The records in the recording, without the text before them (section 6 of the findings).
+fn trace(guest: &Path) -> Result<Vec<u8>, RunError> {
+    const TITLE: &[u8] = b"# tracer: blk\n#\n";
+    let file = guest.join(left::TRACE);
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    let mut bytes = read(&file)?;
+    if bytes.starts_with(TITLE) {
+        bytes.drain(..TITLE.len());
+    }
+    Ok(bytes)
+}
+
+/// The sum of the lines of a trace buffer's statistics that tell of losses.
+fn lost(statistics: &str) -> u64 {
+    let counts = statistics.lines().filter_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        matches!(name, "overrun" | "commit overrun" | "dropped events")
+            .then(|| value.trim().parse::<u64>().ok())?
+    });
+    counts.sum()
+}
+
+/// Says what was wrong in the words of the kernel, where it said anything.
+fn diagnose(folder: &Path, error: RunError) -> RunError {
+    let console = read_text(&folder.join(CONSOLE)).unwrap_or_default();
+    diagnosed(&console, error)
+}
+
+fn diagnosed(console: &str, error: RunError) -> RunError {
+    let end = tail(console, 12);
+    // Trap 1 of section 2.
+    if console.contains("wait_stub_done") && console.contains("failed to wait for SIGTRAP") {
+        return RunError::Rseq { console: end };
+    }
+    let panicked = console.lines().find_map(|line| line.split_once("Kernel panic - not syncing: "));
+    match (error, panicked) {
+        (RunError::HungUp | RunError::NoClock, Some((_, reason))) => {
+            RunError::Panicked { reason: reason.to_string(), console: end }
+        }
+        (RunError::HungUp, None) => RunError::Unfinished { console: end },
+        (error, _) => error,
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, RunError> {
+    fs::read(file).map_err(|cause| RunError::file("reading", file, cause))
+}
+
+fn read_text(file: &Path) -> Result<String, RunError> {
+    Ok(String::from_utf8_lossy(&read(file)?).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_own_words_explain_its_end() {
+        let shown = |console: &str, error| diagnosed(console, error).to_string();
+        let rseq = "wait_stub_done : failed to wait for SIGTRAP, pid = 7, status = 0xb7f\n\
+                    Kernel panic - not syncing: Attempted to kill init!";
+        assert!(shown(rseq, RunError::HungUp).contains("rseq=0"));
+        let panic = "[ 0.1] Kernel panic - not syncing: VFS: Unable to mount root fs";
+        assert!(shown(panic, RunError::HungUp).contains("panicked: VFS: Unable to mount root fs"));
+        assert!(shown("bye", RunError::HungUp).contains("before its script did\nbye"));
+        assert!(shown("", RunError::NoClock).contains("UML_TIME_TRAVEL_SUPPORT"));
+    }
+
+    #[test]
+    fn losses_are_added_up() {
+        let statistics = "entries: 5\noverrun: 3\ncommit overrun: 0\ndropped events: 4\nread: 9\n";
+        assert_eq!(lost(statistics), 7);
+    }
+}

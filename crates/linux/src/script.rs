@@ -1,0 +1,374 @@
+//! What a guest does between its boot and its end, as a value and as the shell script made of it.
+//!
+//! The order is: settings, cgroups, set-up commands, recording on, jobs, recording off, tear-down
+//! commands. What jobs print stays in memory until they are done, so that only they use the disks.
+
+use std::fmt::Write;
+
+use base::{Bytes, Duration};
+use block::Ioprio;
+
+/// The guest's first program; see the file.
+pub(crate) const INIT: &str = include_str!("init.sh");
+
+/// What a guest does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// Values written to files of the guest, such as those of a disk's queue. One that is refused
+    /// ends the run.
+    pub settings: Vec<Setting>,
+    /// The hierarchy that `cgroups` are made in.
+    pub hierarchy: Hierarchy,
+    /// Control groups, parents before children.
+    pub cgroups: Vec<Cgroup>,
+    /// Shell commands before the recording, one after the other; one that fails ends the run.
+    pub setup: Vec<String>,
+    /// What is looked at: these run at the same time.
+    pub jobs: Vec<Job>,
+    /// Shell commands after the recording, such as unmounting a disk whose data are wanted.
+    pub teardown: Vec<String>,
+    /// How the block layer's events are recorded.
+    pub trace: Trace,
+}
+
+/// A value to be written to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The file in the guest; in a cgroup, its name.
+    pub file: String,
+    /// What is written. `{vda}` stands for the device number of that disk, as in `254:0`.
+    pub value: String,
+}
+
+impl Setting {
+    /// A value for a file.
+    pub fn new(file: impl Into<String>, value: impl Into<String>) -> Setting {
+        Setting { file: file.into(), value: value.into() }
+    }
+
+    /// A value for a file of a disk's queue, such as `scheduler` or `iosched/slice_idle`.
+    pub fn queue(disk: usize, file: &str, value: impl Into<String>) -> Setting {
+        Setting::new(format!("/sys/block/{}/queue/{file}", disk_name(disk)), value)
+    }
+}
+
+/// Which of the kernel's two cgroup hierarchies is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hierarchy {
+    /// The unified one, with all controllers.
+    #[default]
+    V2,
+    /// Version 1 with the `blkio` controller.
+    V1,
+}
+
+/// A control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// Its path, such as `db` or `user/db`.
+    pub path: String,
+    /// Values for its files, such as `io.bfq.weight`.
+    pub settings: Vec<Setting>,
+}
+
+/// A command that runs beside others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// What results call it.
+    pub name: String,
+    /// The command, for the guest's shell; it runs in `/tmp`.
+    pub command: String,
+    /// How long after the others it begins.
+    pub start: Duration,
+    /// Its cgroup, one of the script's; the root group if none.
+    pub cgroup: Option<String>,
+    /// Its I/O priority.
+    pub ioprio: Option<Ioprio>,
+    /// It is not waited for, and ends when all others have.
+    pub background: bool,
+}
+
+/// How the block layer's events are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trace {
+    /// Not at all: only the disks keep a log.
+    #[default]
+    Off,
+    /// With times. Each event reads the clock and so takes 256 ns, so the run differs from one
+    /// without; it is its own reference.
+    Perturbing(Recording),
+    /// Without times: the order is that of the events, and their times are counters. The run is
+    /// the same as without, and the disks' log has the times at the device.
+    Free(Recording),
+}
+
+/// What is recorded and how much room there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Room for events; an overrun loses the oldest and is reported.
+    pub buffer: Bytes,
+    /// Each event carries its cgroup.
+    pub cgroups: bool,
+    /// The I/O priority of each insertion is recorded beside.
+    pub priorities: bool,
+}
+
+impl Default for Recording {
+    /// 128 MiB, with cgroups, without priorities.
+    fn default() -> Self {
+        Recording { buffer: Bytes(128 << 20), cgroups: true, priorities: false }
+    }
+}
+
+/// What the guest calls its disk of this number: `vda` for the first.
+pub fn disk_name(disk: usize) -> String {
+    let mut name = String::new();
+    let mut rest = disk + 1;
+    while rest > 0 {
+        rest -= 1;
+        name.insert(0, char::from(b'a' + (rest % 26) as u8));
+        rest /= 26;
+    }
+    format!("vd{name}")
+}
+
+/// The files that the script leaves in the guest's folder.
+pub(crate) mod left {
+    pub const DONE: &str = "done";
+    pub const FAILED: &str = "failed";
+    pub const TRACE: &str = "trace";
+    pub const STATISTICS: &str = "trace.stats";
+    pub const PRIORITIES: &str = "trace.priorities";
+    pub const QUEUES: &str = "queues";
+    pub const TIMERS: &str = "timers";
+}
+
+const TRACING: &str = "/sys/kernel/tracing";
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// The file with a job's command.
+pub(crate) fn job_file(job: usize) -> String {
+    format!("job.{job}")
+}
+
+impl Script {
+    /// The shell script for a guest with this many disks.
+    pub(crate) fn text(&self, disks: usize) -> String {
+        let mut text = String::from(FUNCTIONS);
+        for disk in 0..disks {
+            let name = disk_name(disk);
+            line(&mut text, format_args!("{name}=$(cat /sys/block/{name}/dev)"));
+        }
+        for setting in &self.settings {
+            write_setting(&mut text, "", setting);
+        }
+        self.make_cgroups(&mut text);
+        for command in &self.setup {
+            line(&mut text, format_args!("setup {}", quoted(command)));
+        }
+        line(&mut text, format_args!("mkdir /run/out"));
+        for disk in 0..disks {
+            let name = disk_name(disk);
+            line(&mut text, format_args!("queue {name} >>/guest/{}", left::QUEUES));
+        }
+        line(&mut text, format_args!("head -4 /proc/timer_list >/guest/{}", left::TIMERS));
+        self.start_recording(&mut text, disks);
+        self.run_jobs(&mut text);
+        self.stop_recording(&mut text);
+        line(&mut text, format_args!("cp /run/out/* /guest/ 2>/dev/null"));
+        for command in &self.teardown {
+            line(&mut text, format_args!("setup {}", quoted(command)));
+        }
+        line(&mut text, format_args!("echo done >/guest/{}", left::DONE));
+        text
+    }
+
+    fn make_cgroups(&self, text: &mut String) {
+        match self.hierarchy {
+            Hierarchy::V2 => line(text, format_args!("mount -t cgroup2 cgroup2 {GROUPS}")),
+            Hierarchy::V1 => line(text, format_args!("mount -t cgroup -o blkio cgroup {GROUPS}")),
+        }
+        for Cgroup { path, settings } in &self.cgroups {
+            line(text, format_args!("group {}", quoted(path)));
+            for setting in settings {
+                write_setting(text, &format!("{GROUPS}/{path}/"), setting);
+            }
+        }
+    }
+
+    fn start_recording(&self, text: &mut String, disks: usize) {
+        let (clock, recording) = match self.trace {
+            Trace::Off => return,
+            Trace::Perturbing(recording) => ("mono", recording),
+            Trace::Free(recording) => ("counter", recording),
+        };
+        let mut write = |file: &str, value: &str| {
+            write_setting(text, &format!("{TRACING}/"), &Setting::new(file, value));
+        };
+        write("tracing_on", "0");
+        write("trace_clock", clock);
+        write("buffer_size_kb", &recording.buffer.0.div_ceil(1024).to_string());
+        write("current_tracer", "blk");
+        write("options/bin", "1");
+        write("options/context-info", "0");
+        write("options/blk_cgroup", if recording.cgroups { "1" } else { "0" });
+        write("options/blk_cgname", "0");
+        if recording.priorities {
+            // A second buffer with a clock that costs nothing: its k-th line is the k-th insertion.
+            line(text, format_args!("mkdir {TRACING}/instances/priorities"));
+            let mut write = |file: &str, value: &str| {
+                let folder = format!("{TRACING}/instances/priorities/");
+                write_setting(text, &folder, &Setting::new(file, value));
+            };
+            write("trace_clock", "counter");
+            write("buffer_size_kb", &recording.buffer.0.div_ceil(2048).to_string());
+            write("events/block/block_rq_insert/enable", "1");
+        }
+        for disk in 0..disks {
+            let file = format!("/sys/block/{}/trace/enable", disk_name(disk));
+            write_setting(text, "", &Setting::new(file, "1"));
+        }
+        write_setting(text, &format!("{TRACING}/"), &Setting::new("tracing_on", "1"));
+    }
+
+    fn stop_recording(&self, text: &mut String) {
+        let (Trace::Perturbing(recording) | Trace::Free(recording)) = self.trace else { return };
+        line(text, format_args!("echo 0 >{TRACING}/tracing_on"));
+        line(text, format_args!("cat {TRACING}/trace >/guest/{}", left::TRACE));
+        let statistics = format!("{TRACING}/per_cpu/cpu0/stats");
+        line(text, format_args!("cat {statistics} >/guest/{}", left::STATISTICS));
+        if recording.priorities {
+            let trace = format!("{TRACING}/instances/priorities/trace");
+            line(text, format_args!("cat {trace} >/guest/{}", left::PRIORITIES));
+        }
+    }
+
+    fn run_jobs(&self, text: &mut String) {
+        for (number, job) in self.jobs.iter().enumerate() {
+            line(text, format_args!("("));
+            if let Some(group) = &job.cgroup {
+                let file = quoted(&format!("{GROUPS}/{group}/cgroup.procs"));
+                line(text, format_args!("echo 0 >{file} || exit 126"));
+            }
+            if !job.start.is_zero() {
+                let (whole, rest) =
+                    (job.start.as_nanos() / 1_000_000_000, job.start.as_nanos() % 1_000_000_000);
+                line(text, format_args!("sleep {whole}.{rest:09}"));
+            }
+            let ioprio = job.ioprio.map_or(String::new(), |ioprio| {
+                format!("ionice -c {} -n {} ", ioprio.class as u8, ioprio.level)
+            });
+            let file = job_file(number);
+            line(text, format_args!("exec setsid {ioprio}/busybox/sh /guest/{file}"));
+            line(
+                text,
+                format_args!(") </dev/null >/run/out/{number}.out 2>/run/out/{number}.err &"),
+            );
+            line(text, format_args!("job{number}=$!"));
+        }
+        let numbered = || self.jobs.iter().enumerate();
+        for (number, _) in numbered().filter(|(_, job)| !job.background) {
+            line(text, format_args!("wait $job{number}; echo $? >/run/out/{number}.exit"));
+        }
+        for (number, _) in numbered().filter(|(_, job)| job.background) {
+            line(text, format_args!("kill -TERM -$job{number} 2>/dev/null"));
+            line(text, format_args!("wait $job{number}; echo $? >/run/out/{number}.exit"));
+        }
+    }
+}
+
+/// What the generated lines call.
+const FUNCTIONS: &str = r#"
+end() { echo "$1" >/guest/failed; umount /guest; poweroff -n -f; }
+set_to() {
+    { echo "$2" >"$1"; } 2>/run/error || end "writing $2 to $1: $(cat /run/error)"
+}
+setup() {
+    sh -c "$1" >/run/output 2>&1 </dev/null || end "$1: $(tail -n 20 /run/output)"
+}
+group() {
+    path=/sys/fs/cgroup
+    for part in $(echo "$1" | tr / ' '); do
+        if test -e $path/cgroup.subtree_control; then
+            for controller in $(cat $path/cgroup.controllers); do
+                set_to $path/cgroup.subtree_control +$controller
+            done
+        fi
+        path=$path/$part
+        mkdir -p "$path" || end "creating the cgroup $path"
+    done
+}
+queue() {
+    for file in /sys/block/$1/queue/* /sys/block/$1/queue/iosched/*; do
+        test -f $file && echo "$file $(cat $file 2>/dev/null)"
+    done
+}
+"#;
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("writing to a string does not fail");
+}
+
+fn write_setting(text: &mut String, folder: &str, setting: &Setting) {
+    let file = quoted(&format!("{folder}{}", setting.file));
+    line(text, format_args!("set_to {file} {}", with_devices(&setting.value)));
+}
+
+/// A word that the shell takes literally.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// As [`quoted`], but `{vda}` becomes a reference to the variable of that name.
+fn with_devices(value: &str) -> String {
+    let mut word = String::new();
+    let mut rest = value;
+    while let Some((before, name, after)) = next_device(rest) {
+        write!(word, "{}\"${name}\"", quoted(before)).expect("writing to a string does not fail");
+        rest = after;
+    }
+    word + &quoted(rest)
+}
+
+fn next_device(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once("{vd")?;
+    let (letters, after) = rest.split_once('}')?;
+    let plain = !letters.is_empty() && letters.chars().all(|c| c.is_ascii_lowercase());
+    let from = before.len() + 1;
+    plain.then(|| (before, &text[from..from + 2 + letters.len()], after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_are_named_as_the_guest_does() {
+        let names: Vec<_> = [0, 1, 25, 26, 27, 702].map(disk_name).into();
+        assert_eq!(names, ["vda", "vdb", "vdz", "vdaa", "vdab", "vdaaa"]);
+    }
+
+    #[test]
+    fn values_are_literal_but_for_device_numbers() {
+        assert_eq!(with_devices("a'b $x"), r"'a'\''b $x'");
+        assert_eq!(with_devices("{vda} riops=100"), r#"''"$vda"' riops=100'"#);
+        assert_eq!(with_devices("{vdA}"), "'{vdA}'");
+    }
+
+    #[test]
+    fn the_order_is_settings_groups_setup_recording_jobs() {
+        let script = Script {
+            settings: vec![Setting::queue(0, "scheduler", "bfq")],
+            cgroups: vec![Cgroup { path: "db".into(), settings: Vec::new() }],
+            setup: vec!["true".into()],
+            jobs: vec![Job { name: "j".into(), cgroup: Some("db".into()), ..Job::default() }],
+            trace: Trace::Perturbing(Recording::default()),
+            ..Script::default()
+        };
+        let text = script.text(1);
+        let parts =
+            ["queue/scheduler' 'bfq'", "group 'db'", "setup 'true'", "'blk'", "exec setsid"];
+        let places: Vec<_> = parts.map(|part| text.find(part).expect(part)).into();
+        assert!(places.is_sorted(), "{places:?}\n{text}");
+    }
+}

@@ -1,0 +1,88 @@
+//! What the tests of guests share: a kernel, a root folder, disks; or a reason to skip.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use base::{Bytes, Hz};
+use device::Model;
+use linux::{Cache, Contents, Disk, Finished, Guest, Kernel, Protocol, Root, Script, Watchdog};
+
+/// A kernel of the user's cache and a root folder with fio and dd, if this host has them.
+pub fn machine() -> Option<&'static (Kernel, Root)> {
+    static MACHINE: OnceLock<Result<(Kernel, Root), String>> = OnceLock::new();
+    let machine = MACHINE.get_or_init(|| {
+        let hz = Hz::new(250).expect("250 is a choice");
+        let kernel = Cache::of_user()
+            .and_then(|cache| cache.find("6.12", hz))
+            .map_err(|error| error.to_string())?
+            .ok_or("there is no kernel 6.12 with HZ 250 in the cache: build one first")?;
+        let folder = std::env::temp_dir().join(format!("paternoster-test-{}", std::process::id()));
+        let root = Root::make(&folder, &["dd", "fio"]).map_err(|error| error.to_string())?;
+        Ok((kernel, root))
+    });
+    machine.as_ref().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
+}
+
+/// A disk that takes `service` for everything and `depth` commands at once.
+pub fn constant(service_us: u64, depth: u32) -> Disk {
+    let text = format!(
+        r#"
+        kind = "null"
+        title = "constant"
+        [disk]
+        transport       = {{ value = "virtio", source = "assumed", from = "test" }}
+        capacity        = {{ value = 8, unit = "GB", source = "assumed", from = "test" }}
+        rotational      = {{ value = false, source = "assumed", from = "test" }}
+        volatile_cache  = {{ value = true, source = "assumed", from = "test" }}
+        fua             = {{ value = false, source = "assumed", from = "test" }}
+        queue_depth     = {{ value = {depth}, source = "assumed", from = "test" }}
+        hardware_queues = {{ value = 1, source = "assumed", from = "test" }}
+        logical_block   = {{ value = 512, unit = "bytes", source = "assumed", from = "test" }}
+        max_transfer    = {{ value = 1280, unit = "KiB", source = "assumed", from = "test" }}
+        max_segments    = {{ value = 128, source = "assumed", from = "test" }}
+        discard         = {{ value = false, source = "assumed", from = "test" }}
+        chunk           = {{ value = 0, unit = "bytes", source = "assumed", from = "test" }}
+        [service]
+        time = {{ value = {service_us}, unit = "us", source = "assumed", from = "test" }}
+        "#
+    );
+    modelled(&Model::from_text("constant", &text).expect("the model is well formed"))
+}
+
+/// A disk of a model.
+pub fn modelled(model: &Model) -> Disk {
+    Disk {
+        name: model.name().to_string(),
+        device: model.build(1),
+        contents: Contents::new(Bytes(256 << 20)),
+    }
+}
+
+/// A guest that does `script`.
+pub fn guest(machine: &(Kernel, Root), disks: Vec<Disk>, depth: u32, script: Script) -> Guest<'_> {
+    let (kernel, root) = machine;
+    Guest {
+        kernel,
+        root,
+        memory: Bytes(512 << 20),
+        disks,
+        queue_depth: depth,
+        script,
+        seed: 0,
+        protocol: Protocol::SharedMemory,
+        watchdog: Watchdog::default(),
+    }
+}
+
+/// Runs a guest, which must end well.
+pub fn finish(guest: Guest<'_>) -> Finished {
+    guest.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// An empty folder of this name.
+pub fn folder(name: &str) -> PathBuf {
+    let name = format!("paternoster-test-{}-{name}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).expect("the folder can be made");
+    folder
+}

@@ -1,0 +1,45 @@
+//! Guests boot, compute in no time, and see their disks as they are.
+
+mod common;
+
+use base::{Duration, Instant};
+use common::{constant, finish, guest, machine};
+use linux::{Job, Script};
+
+fn job(command: &str) -> Job {
+    Job { name: "job".into(), command: command.into(), ..Job::default() }
+}
+
+#[test]
+fn a_guest_boots_and_runs_a_command() {
+    let Some(machine) = machine() else { return };
+    let script = Script { jobs: vec![job("uname -r; echo oops >&2; exit 3")], ..Script::default() };
+    let finished = finish(guest(machine, Vec::new(), 1, script));
+    let [outcome] = finished.jobs.as_slice() else { panic!("one job") };
+    assert_eq!(String::from_utf8_lossy(&outcome.output), format!("{}\n", machine.0.version));
+    assert_eq!((outcome.errors.as_slice(), outcome.exit), (b"oops\n".as_slice(), 3));
+}
+
+#[test]
+fn sleep_takes_its_time_and_computing_none() {
+    let Some(machine) = machine() else { return };
+    let script = Script { jobs: vec![job("sleep 1000")], ..Script::default() };
+    let finished = finish(guest(machine, Vec::new(), 1, script));
+    let ended = finished.ended.since(Instant::ZERO);
+    assert!(ended > Duration::from_secs(1000) && ended < Duration::from_secs(1002), "{ended}");
+}
+
+#[test]
+fn direct_reads_one_at_a_time_take_what_the_model_says() {
+    let Some(machine) = machine() else { return };
+    let command = "dd if=/dev/vda of=/dev/null bs=4k count=50 iflag=direct";
+    let script = Script { jobs: vec![job(command)], ..Script::default() };
+    let finished = finish(guest(machine, vec![constant(100, 64)], 32, script));
+    assert_eq!(finished.jobs[0].exit, 0, "{finished:?}");
+    assert_eq!(finished.log.deepest(0), 1);
+    let reads = &finished.log.served[finished.log.served.len() - 50..];
+    for (number, served) in reads.iter().enumerate() {
+        assert_eq!(served.completed.since(served.accepted), Duration::from_micros(100));
+        assert_eq!((served.sector.0, served.sectors.0), (8 * number as u64, 8));
+    }
+}

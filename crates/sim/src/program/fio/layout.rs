@@ -110,6 +110,10 @@ impl Layout {
 
     /// The ranges of a job's files and the amount it transfers.
     pub fn ranges(&self, job: &Job) -> Result<Ranges, ParseError> {
+        if job.cpu.is_some() {
+            let nothing = Range { start: 0, end: 0 };
+            return Ok(Ranges { files: vec![nothing; job.files.list.len()], amount: Bytes(0) });
+        }
         let whole = |index: usize| {
             let file = &job.files.list[index];
             match file.kind {
@@ -308,5 +312,6 @@ mod tests {
     fn a_job_without_block_io_needs_no_room() {
         let all = ranges("[a]|ioengine=null|size=100g").unwrap();
         assert_eq!(all, [(vec![(0, 102_400)], 102_400)]);
+        assert_eq!(ranges("[a]|ioengine=cpuio|cpuload=5").unwrap(), [(vec![(0, 0)], 0)]);
     }
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use base::{Duration, Instant, Rng};
 
 use self::crew::{Crew, State};
+use self::identity::spawn_confined;
 use self::process::Process;
 use super::command_line::parse_command_line;
 use super::context::Context;
@@ -102,19 +103,21 @@ impl Fio {
     }
 
     fn start(&self, task: &Task, crew: &Rc<Crew>, number: usize, ranges: &Ranges) {
-        let (jobs, crew, ranges) = (self.jobs.clone(), crew.clone(), ranges.clone());
         let label = label(&self.jobs, number);
-        let members = crew.clone();
-        let name = label.clone();
-        let child = task.spawn(&name, IoContextOf::Itself, |task| async move {
-            let status = match Process::new(task.clone(), &label, &jobs[number], &crew, &ranges) {
-                Ok(mut process) => process.run().await,
-                Err(status) => status,
-            };
-            crew.end(&task, &jobs, number, status);
-            status
+        let child = spawn_confined(task, &self.jobs[number], || {
+            let (jobs, crew) = (self.jobs.clone(), crew.clone());
+            let (name, ranges) = (label.clone(), ranges.clone());
+            task.spawn(&label, IoContextOf::Itself, |task| async move {
+                let job = &jobs[number];
+                let status = match Process::new(task.clone(), &name, job, &crew, &ranges) {
+                    Ok(mut process) => process.run().await,
+                    Err(status) => status,
+                };
+                crew.end(&task, &jobs, number, status);
+                status
+            })
         });
-        members.start(number, child);
+        crew.start(number, child);
     }
 }
 

@@ -3,6 +3,8 @@
 //! Both are skipped with a printed reason where they are not installed. fio is only ever asked to
 //! parse, from an empty folder of its own.
 
+mod executed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -125,7 +127,7 @@ fn table_row(name: &str, answer: &Result<Vec<Job>, ParseError>) -> String {
         Err(error) => {
             let option = error.option.as_deref().unwrap_or_default();
             let line = error.place.line;
-            return format!("| {name} | no: line {line}, `{option}`: {} | |\n", error.message);
+            return format!("| {name} | no: line {line}, `{option}`: {} | | |\n", error.message);
         }
     };
     let ignored: BTreeSet<&str> =
@@ -141,7 +143,8 @@ fn table_row(name: &str, answer: &Result<Vec<Job>, ParseError>) -> String {
         true => answer.to_owned(),
         false => format!("{answer}; {}", join(notes, "; ")),
     };
-    format!("| {name} | {answer} | {} |\n", join(ignored, ", "))
+    let done = executed::at_first(jobs);
+    format!("| {name} | {answer} | {done} | {} |\n", join(ignored, ", "))
 }
 
 /// `UPDATE_TABLES=1 cargo test` writes what the parser says into the chapter.
@@ -154,7 +157,10 @@ fn the_table_of_examples_in_the_chapter_is_current() {
         return;
     };
     let rows = examples.iter().map(|(name, text)| table_row(name, &parse_example(name, text)));
-    let table = format!("| file | answer | ignored |\n|---|---|---|\n{}", rows.collect::<String>());
+    let table = format!(
+        "| file | answer | its first 100 ms | ignored |\n|---|---|---|---|\n{}",
+        rows.collect::<String>()
+    );
     let (before, rest) = text.split_once("<!-- examples -->\n").expect("a place for the table");
     let (old, after) = rest.split_once("<!-- end -->").expect("an end of the table");
     if std::env::var_os("UPDATE_TABLES").is_some() {

@@ -206,15 +206,12 @@ impl FileWalk {
         let mut position = self.position[index];
         let mut wrapped = false;
         match self.pattern.modifier {
-            Modifier::Skip(skip) if skip < 0 => {
-                // Backwards: from the end at first, and again when the start is passed.
-                let from = if self.started[index] { position } else { len };
-                match from.checked_add_signed(skip) {
-                    Some(before) => position = before,
-                    None => (position, wrapped) = (len.saturating_add_signed(skip), true),
-                }
+            // Backwards from the start, which is from the end then, again and again.
+            Modifier::Skip(skip) if skip < 0 && self.started[index] => {
+                position =
+                    position.checked_add_signed(skip).unwrap_or(len.saturating_add_signed(skip));
             }
-            Modifier::Skip(skip) if self.started[index] => {
+            Modifier::Skip(skip) if skip > 0 && self.started[index] => {
                 position = position.saturating_add(skip.unsigned_abs());
             }
             _ => {}

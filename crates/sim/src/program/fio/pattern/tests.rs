@@ -48,7 +48,8 @@ fn sequential_requests_follow_each_other_to_the_end() {
 #[test]
 fn holes_go_forward_and_backward() {
     assert_eq!(offsets("rw=read:8k\nbs=4k", 32 << 10, 9), [0, 12, 24]);
-    assert_eq!(offsets("rw=read:-8k\nbs=4k", 32 << 10, 99), [24, 20, 16, 12, 8, 4, 0]);
+    // As fio 3.33 was seen to go.
+    assert_eq!(offsets("rw=read:-8k\nbs=4k", 32 << 10, 9), [0, 24, 20, 16, 12, 8, 4, 0, 24]);
 }
 
 #[test]

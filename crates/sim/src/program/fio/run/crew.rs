@@ -30,8 +30,8 @@ struct Member {
     task: Cell<Option<ContextId>>,
     must_stop: Cell<bool>,
     does_io: bool,
-    /// What it has done in its flow.
-    tokens: Cell<u64>,
+    /// What it has done in its flow, if it takes part in one.
+    tokens: Cell<Option<u64>>,
 }
 
 /// What the jobs of one flow have done.
@@ -50,7 +50,7 @@ impl Crew {
             task: Cell::new(None),
             must_stop: Cell::new(false),
             does_io: job.cpu.is_none(),
-            tokens: Cell::new(0),
+            tokens: Cell::new(None),
         };
         Crew { main, members: jobs.iter().map(member).collect(), flows: RefCell::new(Vec::new()) }
     }
@@ -134,7 +134,8 @@ impl Crew {
     }
 
     /// A process takes part in a flow.
-    pub fn enter_flow(&self, flow: Flow) {
+    pub fn enter_flow(&self, number: usize, flow: Flow) {
+        self.members[number].tokens.set(Some(0));
         let mut flows = self.flows.borrow_mut();
         let weight = u64::from(flow.weight);
         match flows.iter_mut().find(|it| it.id == flow.id) {
@@ -150,7 +151,7 @@ impl Crew {
     pub fn is_ahead(&self, task: &Task, number: usize, flow: Flow) -> bool {
         let mut flows = self.flows.borrow_mut();
         let Some(tokens) = flows.iter_mut().find(|it| it.id == flow.id) else { return false };
-        let own = u128::from(self.members[number].tokens.get());
+        let own = u128::from(self.members[number].tokens.get().unwrap_or(0));
         let ahead =
             own * u128::from(tokens.weight) > u128::from(tokens.requests) * u128::from(flow.weight);
         if ahead && !tokens.sleepers.contains(&task.id()) {
@@ -162,7 +163,7 @@ impl Crew {
     /// A process has done a request of a flow.
     pub fn count_flow(&self, task: &Task, number: usize, flow: Flow) {
         let own = &self.members[number].tokens;
-        own.set(own.get() + 1);
+        own.set(own.get().map(|own| own + 1));
         let mut flows = self.flows.borrow_mut();
         if let Some(tokens) = flows.iter_mut().find(|it| it.id == flow.id) {
             tokens.requests += 1;
@@ -172,12 +173,12 @@ impl Crew {
 
     /// Those who go on share what is left.
     fn leave_flow(&self, task: &Task, job: &Job) {
-        let Some(flow) = job.pace.flow else { return };
+        let own = self.members[job.number as usize].tokens.take();
+        let (Some(flow), Some(own)) = (job.pace.flow, own) else { return };
         let mut flows = self.flows.borrow_mut();
         if let Some(tokens) = flows.iter_mut().find(|it| it.id == flow.id) {
-            let own = &self.members[job.number as usize].tokens;
             tokens.weight -= u64::from(flow.weight);
-            tokens.requests -= own.take();
+            tokens.requests -= own;
             tokens.sleepers.drain(..).for_each(|sleeper| task.tell(sleeper));
         }
     }

@@ -69,8 +69,11 @@ impl Search {
         self.depth
     }
 
-    /// A request took so long.
-    pub fn note(&mut self, took: Duration) {
+    /// A request took so long. One that was issued at another depth says nothing of this one.
+    pub fn note(&mut self, issued: Instant, took: Duration) {
+        if issued < self.since {
+            return;
+        }
         *(if took <= self.target.target { &mut self.kept } else { &mut self.missed }) += 1;
     }
 
@@ -226,7 +229,7 @@ mod tests {
         for _ in 0..windows {
             tried.push(search.depth());
             let took = Duration::from_millis(if search.depth() <= most { 1 } else { 2 });
-            (0..10).for_each(|_| search.note(took));
+            (0..10).for_each(|_| search.note(now, took));
             assert_eq!(search.judge(now), Verdict::GoOn);
             now += WINDOW;
             if search.judge(now) == Verdict::Reached {

@@ -1,7 +1,7 @@
 //! As whom a process runs, what it opens, and which of its requests have a priority of their own.
 
 use base::Rng;
-use block::Ioprio;
+use block::{ContextId, Ioprio};
 
 use super::super::job::{CommandPriority, Direction, Job, PriorityShare, SyncMode};
 use crate::task::{CoreSet, File, OpenFlags, Task};
@@ -15,15 +15,28 @@ pub(super) fn become_process(task: &Task, job: &Job) {
     if let Some((class, level)) = process.ioprio {
         task.set_ioprio(ioprio(class, level));
     }
-    if let Some(cpus) = &process.cpus {
+    if let Some(cgroup) = &process.cgroup {
+        task.enter_cgroup(cgroup, process.cgroup_weight);
+    }
+}
+
+/// Creates the task of a process on the cores that its job allows. Affinity counts whenever a task
+/// is placed, so a child must have it from its birth.
+pub(super) fn spawn_confined(
+    task: &Task,
+    job: &Job,
+    spawn: impl FnOnce() -> ContextId,
+) -> ContextId {
+    let before = task.world().strand(task.id()).affinity.clone();
+    if let Some(cpus) = &job.process.cpus {
         let cores = cpus.iter().filter_map(|cpu| u16::try_from(*cpu).ok());
         if !task.set_affinity(CoreSet::of(cores)) {
             task.print(format!("fio: {}: the host has none of its cpus_allowed", job.name));
         }
     }
-    if let Some(cgroup) = &process.cgroup {
-        task.enter_cgroup(cgroup, process.cgroup_weight);
-    }
+    let child = spawn();
+    task.world().strand(task.id()).affinity = before;
+    child
 }
 
 /// Opens the files of a job.

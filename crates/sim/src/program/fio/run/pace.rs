@@ -87,13 +87,9 @@ impl Rates {
         }
     }
 
-    /// The direction whose rate fell below its minimum, and what it was, once a cycle is over.
-    /// `done` are the bytes and requests of each direction so far.
-    pub fn missed(
-        &mut self,
-        now: Instant,
-        done: &PerDirection<(u64, u64)>,
-    ) -> Option<(Direction, Rate, u64)> {
+    /// What is to be said when the rate of a cycle that is over fell below the minimum. `done` are
+    /// the bytes and requests of each direction so far.
+    pub fn missed(&mut self, now: Instant, done: &PerDirection<(u64, u64)>) -> Option<String> {
         let minimum = self.minimum.as_mut()?;
         if now < minimum.since {
             minimum.done = *done;
@@ -110,11 +106,15 @@ impl Rates {
             let rate = minimum.rates[direction as usize]?;
             let (bytes, requests) = before[direction as usize];
             let (more_bytes, more_requests) = done[direction as usize];
-            let (least, seen) = match rate {
-                Rate::Bandwidth(least) => (least.0, per_second(more_bytes - bytes)),
-                Rate::Requests(least) => (least, per_second(more_requests - requests)),
+            let (option, least, seen, unit) = match rate {
+                Rate::Bandwidth(least) => {
+                    ("rate_min", least.0, per_second(more_bytes - bytes), "B/s")
+                }
+                Rate::Requests(least) => {
+                    ("rate_iops_min", least, per_second(more_requests - requests), "IOPS")
+                }
             };
-            (seen < least).then_some((direction, rate, seen))
+            (seen < least).then(|| format!("{option}={least} not met, got {seen} {unit}"))
         })
     }
 }

@@ -78,7 +78,7 @@ impl<'a> Process<'a> {
         let trims = job.pattern.directions == Directions::TrimWrite;
         let timing = &job.timing;
         if let Some(flow) = job.pace.flow {
-            crew.enter_flow(flow);
+            crew.enter_flow(job.number as usize, flow);
         }
         Ok(Process {
             job,
@@ -124,7 +124,10 @@ impl<'a> Process<'a> {
             if round > 0 {
                 self.walk.restart();
             }
-            self.round().await;
+            // A job that finds no place for a request will not find one in the next round either.
+            if self.round().await == 0 {
+                break;
+            }
         }
         self.lanes.close().await;
         if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {
@@ -141,15 +144,17 @@ impl<'a> Process<'a> {
         self.failure.unwrap_or(0)
     }
 
-    async fn round(&mut self) {
+    /// One round; the answer is the number of its requests.
+    async fn round(&mut self) -> u64 {
         if let Some(written) = &mut self.written {
             *written = Written { walk: self.walk.clone(), blocks: 0 };
         }
         if self.job.verify.is_some_and(|verify| verify.only) {
-            self.read_back_all().await;
-            return self.collect_all().await;
+            let requests = self.read_back_all().await;
+            self.collect_all().await;
+            return requests;
         }
-        self.transfer().await;
+        let requests = self.transfer().await;
         self.collect_all().await;
         if self.job.verify.is_some_and(|verify| verify.after_writes) {
             self.read_back(u64::MAX).await;
@@ -165,16 +170,18 @@ impl<'a> Process<'a> {
                 }
             }
         }
+        requests
     }
 
-    /// The requests of one round.
-    async fn transfer(&mut self) {
+    /// The requests of one round; the answer is their number.
+    async fn transfer(&mut self) -> u64 {
         let verify = self.job.verify;
         let mut round = Round::default();
         while !self.is_round_over(&round) {
             if self.waits_for_its_flow().await {
                 continue;
             }
+            self.sync_if_due().await;
             let Some(direction) = self.wait_for_its_time().await else { break };
             let Some(place) = self.step(direction) else { break };
             round.bytes += place.length;
@@ -182,8 +189,8 @@ impl<'a> Process<'a> {
             if let Some(written) = &mut self.written {
                 written.blocks += u64::from(direction == Direction::Write);
             }
+            self.writes_since_sync += u32::from(direction == Direction::Write);
             self.issue(What::Move(direction), place, false).await;
-            self.sync_if_due(direction).await;
             if let Some(backlog) = verify.and_then(|verify| verify.backlog)
                 && self.written.as_ref().is_some_and(|written| written.blocks >= backlog)
             {
@@ -193,6 +200,7 @@ impl<'a> Process<'a> {
             self.pause_if_due().await;
             self.judge().await;
         }
+        round.requests
     }
 
     /// Whether the round has done what it should, or has to end before.
@@ -250,11 +258,8 @@ impl<'a> Process<'a> {
         }
     }
 
-    async fn sync_if_due(&mut self, direction: Direction) {
-        if direction != Direction::Write {
-            return;
-        }
-        self.writes_since_sync += 1;
+    /// Makes durable what was written, before the next request that follows enough writes.
+    async fn sync_if_due(&mut self) {
         let durability = &self.job.durability;
         let every = durability.fsync.or(durability.fdatasync);
         if every.is_some_and(|every| self.writes_since_sync >= every) {
@@ -277,16 +282,17 @@ impl<'a> Process<'a> {
     }
 
     /// Reads what an earlier run of the same job has written.
-    async fn read_back_all(&mut self) {
+    async fn read_back_all(&mut self) -> u64 {
         let mut round = Round::default();
         while !self.is_round_over(&round) {
-            let Some(written) = &mut self.written else { return };
+            let Some(written) = &mut self.written else { break };
             written.blocks = 1;
-            let Some(place) = written.next(self.job) else { return };
+            let Some(place) = written.next(self.job) else { break };
             round.bytes += place.length;
             round.requests += 1;
             self.issue(What::Move(Direction::Read), place, true).await;
         }
+        round.requests
     }
 
     /// Looks at the goals of the job.
@@ -323,8 +329,8 @@ impl<'a> Process<'a> {
         while let Some(done) = self.lanes.pop() {
             self.note(&done);
         }
-        if let Some((direction, least, seen)) = self.rates.missed(self.task.now(), &self.done) {
-            self.fail(format!("{direction:?}: below {least:?}, got {seen}"));
+        if let Some(missed) = self.rates.missed(self.task.now(), &self.done) {
+            self.fail(missed);
         }
     }
 
@@ -343,7 +349,7 @@ impl<'a> Process<'a> {
         }
         let took = at.saturating_since(request.issued);
         if let Some(search) = &mut self.search {
-            search.note(took);
+            search.note(request.issued, took);
         }
         if let Some(watch) = &mut self.watch {
             watch.note(at, request.length);
@@ -395,7 +401,7 @@ impl Written {
 /// others begin anew until the amount is transferred.
 fn step(job: &Job, walk: &mut Walk, direction: Direction) -> Option<Place> {
     let place = walk.next(direction);
-    let goes_once = matches!(job.pattern.modifier, Modifier::Skip(_))
+    let goes_once = matches!(job.pattern.modifier, Modifier::Skip(1..))
         && job.extent.io_size.is_none()
         && !job.timing.time_based;
     if place.is_some() || goes_once {

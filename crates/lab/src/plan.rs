@@ -275,14 +275,15 @@ impl Planner<'_> {
     }
 
     fn jobs(&self, host: &Host) -> Result<Vec<PlannedJob>, Error> {
+        let jobs = &self.experiment.jobs;
+        if let Some(first) = jobs.first().filter(|_| jobs.iter().all(|job| job.background)) {
+            let accepted = "at least one job without background = true";
+            return Err(Error::bad(&first.place, "all jobs are in the background", accepted));
+        }
         self.experiment.jobs.iter().map(|job| self.job(job, host)).collect()
     }
 
     fn job(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
-        if spec.background {
-            let what = format!("background = true (job \"{}\")", spec.name);
-            return Err(Error::not_yet(spec.place.clone(), what, "duration = \"…\""));
-        }
         let mut planned = match &spec.work {
             Work::Command(line) => {
                 self.command(&self.substituted(line, &spec.place)?, spec, host)?
@@ -300,6 +301,7 @@ impl Planner<'_> {
         job.cgroup = absolute(&job.cgroup);
         job.start = Instant::ZERO + spec.start;
         job.duration = spec.duration;
+        job.background = spec.background;
         planned.weight = spec.weight.or(planned.weight);
         Ok(planned)
     }

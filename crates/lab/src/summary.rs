@@ -199,14 +199,12 @@ fn job_columns(report: &Report) -> Vec<JobColumn> {
             let all = report.results.iter().filter_map(|result| result.job(&job.name));
             all.map(|job| job.call(kind).count + job.call(kind).unfinished).sum()
         };
-        let main_call = match counts(CallKind::Sync) {
-            0 => [CallKind::Read, CallKind::Write, CallKind::Trim]
-                .into_iter()
-                .rev()
-                .max_by_key(|kind| counts(*kind))
-                .unwrap_or(CallKind::Read),
-            _ => CallKind::Sync,
-        };
+        let data = [CallKind::Read, CallKind::Write, CallKind::Trim];
+        let most = data.into_iter().rev().max_by_key(|kind| counts(*kind));
+        let all: u64 = data.into_iter().map(counts).sum();
+        // Whoever syncs this often waits for that above all. // assumed
+        let syncs = counts(CallKind::Sync) * 10 > all;
+        let main_call = most.filter(|_| !syncs).unwrap_or(CallKind::Sync);
         columns.push(JobColumn {
             name: job.name.clone(),
             main_call,

@@ -23,7 +23,7 @@ fn refused_dd(folder: &Folder, options: &[&str]) -> String {
     refusal(folder, &[options, &DD].concat())
 }
 
-const EXPERIMENT: &str = "[[job]]\nname = \"dd\"\nrun = \"dd of=/dev/sda count=1\"\n";
+const EXPERIMENT: &str = "[[job]]\nname = \"dd\"\nrun = \"dd if=/dev/zero of=/dev/sda count=1\"\n";
 
 #[test]
 fn an_unknown_scheduler_is_answered_with_the_nearest() {
@@ -161,7 +161,7 @@ fn what_is_planned_says_so() {
         let message = refused_dd(&folder, options);
         assert!(message.contains("not available yet"), "{message}");
     }
-    for verb in ["emulate", "linux", "record", "explain", "whatif", "conform", "doctor", "apply"] {
+    for verb in ["emulate", "linux", "record", "explain", "whatif", "doctor", "apply"] {
         let output = folder.run(&[verb, "--anything", "x"]);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{verb}: {message}");

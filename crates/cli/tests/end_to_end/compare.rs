@@ -245,3 +245,57 @@ fn an_endless_load_is_stopped_after_a_duration() {
     let elapsed = document["results"][0]["elapsed_ns"].as_u64().unwrap();
     assert!((500_000_000..600_000_000).contains(&elapsed), "{elapsed}");
 }
+
+/// The folder of recorded traces, if there is one.
+fn traces() -> Option<std::path::PathBuf> {
+    let folder = std::env::var_os("PATERNOSTER_TRACES").map(std::path::PathBuf::from);
+    if folder.is_none() {
+        println!("skipped: PATERNOSTER_TRACES does not name the folder of traces");
+    }
+    folder
+}
+
+#[test]
+fn an_hour_of_a_server_is_compared_under_all_schedulers() {
+    let Some(traces) = traces() else { return };
+    let trace = traces.join("block_csv/linux-mysql.load.gz").display().to_string();
+    let folder = Folder::new("hour");
+    let text = folder.print(&["compare", "-s", "all", "--runs", "1", "--json", &trace]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let results = document["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for result in results {
+        let job = &result["jobs"][0];
+        let ios = ["read", "write"].map(|kind| job[kind]["total_ios"].as_u64().unwrap());
+        assert_eq!(ios.iter().sum::<u64>(), 80_794);
+        assert!(result["elapsed_ns"].as_u64().unwrap() > 3_500_000_000_000);
+    }
+    assert!(!document["findings"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn every_recorded_trace_can_be_compared() {
+    let Some(traces) = traces() else { return };
+    let folder = Folder::new("traces");
+    let scsi = "block_csv/cloudPhysicsIO.vscsi";
+    for (trace, options) in [
+        (scsi, &["--duration", "600s"][..]),
+        ("block_csv/Financial_mini.spc", &["--trace-device", "0", "--duration", "60s"]),
+        (
+            "block_csv/example.ascii",
+            &["--trace-format", "disksim", "--time-unit", "ns", "--trace-device", "3"],
+        ),
+        ("block_csv/msr.cut.per_10k.rw_20_80.105.trace", &["--trace-format", "msr-cut"]),
+        ("block_csv/cheetah9LP.trace", &["--model", "cheetah9lp"]),
+        ("app_startup/xterm.trace", &[]),
+        ("viewer_sample_nvme/sample.blktrace.0", &[]),
+        ("mynotes_sda_vm/sda", &[]),
+        ("keks_zfs_ssd/keks", &[]),
+    ] {
+        let path = traces.join(trace).display().to_string();
+        let all = [&["compare", "--runs", "1"][..], options, &[&path]].concat();
+        let output = folder.run(&all);
+        let errors = String::from_utf8_lossy(&output.stderr).to_string();
+        assert_eq!(output.status.code(), Some(0), "{trace}: {errors}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Experiments from text to summary.
+
+use base::Duration;
+use lab::matrix::{Report, run};
+use lab::metrics::CallKind;
+use lab::plan::Plan;
+use lab::summary::Summary;
+use lab::{Error, Experiment};
+
+fn plan(text: &str) -> Result<Plan, Error> {
+    Plan::new(Experiment::parse("x.toml", text)?)
+}
+
+fn report(text: &str, threads: usize) -> Report {
+    run(plan(text).unwrap(), None, threads, &|_| {}).unwrap()
+}
+
+const RANDOM: &str = r#"
+schedulers = ["all"]
+seeds = 2
+[[job]]
+name = "reader"
+run = "fio --name=r --filename=/dev/sda --direct=1 --rw=randread --bs=4k --number_ios=40"
+[[job]]
+name = "writer"
+run = """fio --name=w --filename=/dev/sda --direct=1 --rw=randwrite --bs=64k --number_ios={ios} \
+         --ioengine=libaio --iodepth=8 --fsync=10"""
+[axes]
+ios = [20, 40]
+"#;
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let marks = |threads| -> Vec<(String, u64, u64)> {
+        let results = report(RANDOM, threads).results;
+        results.iter().map(|it| (it.spec.label(), it.seed, it.fingerprint)).collect()
+    };
+    let one = marks(1);
+    assert_eq!(one.len(), 4 * 2 * 2);
+    assert_eq!(one, marks(3));
+    assert!(one.iter().any(|it| it.1 == 2) && one[0].2 != one[1].2, "seeds differ");
+}
+
+#[test]
+fn rows_are_points_of_the_axes_with_schedulers_within() {
+    let plan = plan(&format!("{RANDOM}model = [\"null\", \"hdd-7200-sata\"]\n")).unwrap();
+    assert_eq!(plan.runs(), 2 * 2 * 4 * 2);
+    let row = |index: usize| {
+        let row = &plan.rows[index];
+        (row.axes[0].1.as_str(), row.model.name(), row.spec.name)
+    };
+    assert_eq!(row(0), ("20", "null", "noop"));
+    assert_eq!(row(3), ("20", "null", "mq-deadline"));
+    assert_eq!(row(4), ("20", "hdd-7200-sata", "noop"));
+    assert_eq!(row(8), ("40", "null", "noop"));
+}
+
+#[test]
+fn what_jobs_and_disk_did_adds_up() {
+    for result in report(RANDOM, 2).results {
+        let disk = &result.disk;
+        assert!(disk.busy + disk.idle >= result.elapsed, "{disk:?}");
+        assert!(disk.held <= disk.idle, "{disk:?}");
+        assert_eq!(disk.held, disk.held_by_reason.values().copied().sum::<Duration>());
+        let bytes = |job: &str, kind| result.job(job).unwrap().call(kind).bytes;
+        assert_eq!(bytes("reader", CallKind::Read), disk.read_bytes);
+        assert_eq!(bytes("writer", CallKind::Write), disk.write_bytes);
+        let reader = result.job("reader").unwrap();
+        assert_eq!(reader.layers.syscall.count, 40);
+        assert_eq!(reader.layers.device.count, 40);
+        let parts = reader.layers.queue.mean + reader.layers.device.mean;
+        assert!(parts <= reader.layers.syscall.mean, "{parts} of {}", reader.layers.syscall.mean);
+    }
+}
+
+#[test]
+fn a_summary_has_a_line_for_each_row_and_says_what_differs() {
+    let report = report(RANDOM, 2);
+    let summary = Summary::of(&report);
+    assert_eq!(summary.lines.len(), 8);
+    assert_eq!(summary.main.as_ref().unwrap().to_string(), "reader.read_p99");
+    for line in &summary.lines {
+        assert_eq!(line.get(summary.main.as_ref().unwrap()).unwrap().count, 2);
+        assert!((line.shares.iter().sum::<f64>() - 100.0).abs() < 1e-6);
+    }
+    assert!(summary.findings.iter().any(|it| it.starts_with("ios=20: ")), "{:?}", summary.findings);
+}
+
+#[test]
+fn nothing_differs_where_the_disk_takes_no_time() {
+    let text = r#"
+model = "null"
+host = "free"
+[[job]]
+name = "dd"
+run = "dd if=/dev/zero of=/dev/sda bs=4k count=100 oflag=direct"
+"#;
+    let report = report(text, 1);
+    let summary = Summary::of(&report);
+    assert!(report.is_free_of_chance());
+    assert!(summary.findings[0].starts_with("No scheduler is measurably better"));
+    assert!(report.results.iter().all(|it| it.disk.held == Duration::ZERO));
+}
+
+#[test]
+fn a_job_in_the_background_ends_with_the_first() {
+    let text = r#"
+schedulers = ["none"]
+seeds = 1
+[[job]]
+name = "front"
+run = "dd if=/dev/zero of=/dev/sda bs=4k count=10 oflag=direct"
+[[job]]
+name = "back"
+run = "dd if=/dev/sda of=/dev/null bs=4k iflag=direct"
+background = true
+"#;
+    let report = report(text, 1);
+    let result = &report.results[0];
+    assert!(result.succeeded(), "{:?}", result.exits);
+    assert!(result.job("back").unwrap().call(CallKind::Read).count > 0);
+    let all = text.replace("count=10 oflag=direct\"", "count=10 oflag=direct\"\nbackground = true");
+    assert!(plan(&all).unwrap_err().to_string().contains("all jobs are in the background"));
+}
+
+#[test]
+fn an_expectation_is_checked_against_the_mean() {
+    let text = |bound: &str| {
+        format!(
+            "model = \"null\"\nschedulers = [\"none\", \"noop\"]\nseeds = 2\n[[job]]\nname = \"dd\"\n\
+             run = \"dd if=/dev/zero of=/dev/sda bs=4k count=10 oflag=direct\"\n\
+             [expect]\n\"none\" = {{ write_p99 = \"{bound}\" }}\n"
+        )
+    };
+    for (bound, holds) in [("< 1 s", true), ("> 1 s", false)] {
+        let summary = Summary::of(&report(&text(bound), 1));
+        assert_eq!(summary.expected.len(), 1);
+        assert_eq!(summary.expected[0].holds, holds);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_found_before_anything_runs() {
+    let refusal = |text: &str| plan(text).unwrap_err().to_string();
+    let job = "[[job]]\nname = \"a\"\nrun = \"dd if=/dev/zero of=/dev/sda count=1\"\n";
+    let model = refusal(&format!("model = \"hdd\"\n{job}"));
+    assert!(model.starts_with("unknown model \"hdd\""), "{model}");
+    let axis = refusal(&format!("{job}[axes]\nspeed = [1]\n"));
+    assert!(axis.starts_with("x.toml:5: speed changes nothing"), "{axis}");
+    let used = refusal(&job.replace("count=1", "count={n}"));
+    assert!(used.starts_with("x.toml:3: no axis \"n\""), "{used}");
+    let setting = refusal(&format!("{job}[settings]\nnr_requets = 1\n"));
+    assert!(setting.contains("x.toml:5: ") && setting.contains("nr_requests"), "{setting}");
+    let limit = refusal(&format!("{job}[settings]\nnr_requests = 64\n"));
+    assert!(limit.contains("nr_requests=64 of none on hdd-7200-sata is out of range"), "{limit}");
+}

@@ -41,8 +41,8 @@ pub enum Verb {
     Explain(Later),
     /// Run a recorded load under other schedulers (not available yet; see compare TRACE)
     Whatif(Later),
-    /// Compare decisions with a kernel recording (not available yet)
-    Conform(Later),
+    /// Compare decisions with recordings of the kernel
+    Conform(Box<ConformOptions>),
     /// Audit what is configured (not available yet)
     Doctor(Later),
     /// Measure a device into a model (not available yet)
@@ -86,6 +86,34 @@ impl Verb {
             Verb::Man => "man",
         }
     }
+}
+
+/// The options of `conform`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  A folder with a recording and a manifest.txt that says what was recorded:
+    paternoster conform recordings/d-hdd-deadline
+  A recording of which nothing is said:
+    paternoster conform --kernel 6.12 -s mq-deadline:fifo_batch=8 --set queue_depth=31 sda")]
+pub struct ConformOptions {
+    /// Recordings: blktrace files, NAME of NAME.blktrace.0, or folders with one recording
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Kernel that was recorded
+    #[arg(long, value_name = "VERSION")]
+    pub kernel: Option<String>,
+    /// Scheduler that was recorded, as NAME[@KERNEL][:TUNABLE=VALUE,…]
+    #[arg(short, long, value_name = "SCHEDULER")]
+    pub scheduler: Option<String>,
+    /// What was set otherwise: tunables, settings of the queue and queue_depth, as NAME=VALUE,…
+    #[arg(long, value_name = "SETTINGS")]
+    pub set: Vec<String>,
+    /// Device of the recordings, as MAJOR,MINOR, where they have several
+    #[arg(long, value_name = "DEVICE")]
+    pub trace_device: Option<String>,
+    /// Results as JSON, to the standard output or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub json: Option<Option<PathBuf>>,
 }
 
 /// The options of `compare`.

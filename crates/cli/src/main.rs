@@ -6,6 +6,7 @@
 
 mod arguments;
 mod compare;
+mod conform;
 mod list;
 mod output;
 mod progress;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<bool, Error> {
     match verb {
         Verb::Compare(options) => compare::compare(*options),
+        Verb::Conform(options) => conform::conform(&options),
         Verb::List { subject, name } => list::list(subject.as_deref(), name.as_deref()),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
@@ -55,6 +57,6 @@ fn run(verb: Verb) -> Result<bool, Error> {
             man.render(&mut page).expect("writing to memory does not fail");
             output::print(&page).map(|()| true)
         }
-        later => Err(Error::not_yet(later.name(), "this verb", "compare, list")),
+        later => Err(Error::not_yet(later.name(), "this verb", "compare, conform, list")),
     }
 }

@@ -3,6 +3,7 @@
 //! This crate lays out what [`lab`] has computed. It computes no number of its own beyond units
 //! and rounding.
 
+pub mod conform;
 pub mod fio_json;
 pub mod grid;
 pub mod json;

@@ -140,10 +140,9 @@ fn is_exchange(decisions: &[Decision], index: usize) -> bool {
     let here = &decisions[index];
     let neighbours = [index.checked_sub(1), index.checked_add(1)];
     neighbours.into_iter().flatten().filter_map(|at| decisions.get(at)).any(|there| {
-        let exchanged = there.ours.request() == Some(here.kernel)
-            && here.ours.request() == Some(there.kernel);
-        let fresh =
-            |it: &Decision| here.at.saturating_since(it.inserted) <= PARKED_WITHIN;
+        let exchanged =
+            there.ours.request() == Some(here.kernel) && here.ours.request() == Some(there.kernel);
+        let fresh = |it: &Decision| here.at.saturating_since(it.inserted) <= PARKED_WITHIN;
         exchanged && (fresh(here) || fresh(there))
     })
 }

@@ -307,8 +307,7 @@ impl<'a> Historian<'a> {
                 && life.bio.op == op
                 && touches(life)
         });
-        let queued =
-            || self.find(|life| is_queued(life) && life.bio.op == op && touches(life));
+        let queued = || self.find(|life| is_queued(life) && life.bio.op == op && touches(life));
         let Some(rq) = plug.or_else(queued) else {
             self.history.unmatched += 1;
             return;
@@ -356,9 +355,7 @@ impl<'a> Historian<'a> {
         }
         let context = self.context(record.pid);
         let own = self.find(|life| {
-            life.state == State::Allocated
-                && life.bio.origin.context == context
-                && matches(life)
+            life.state == State::Allocated && life.bio.origin.context == context && matches(life)
         });
         let any = || self.find(|life| life.state == State::Allocated && matches(life));
         let rq = match own.or_else(any) {
@@ -398,8 +395,9 @@ impl<'a> Historian<'a> {
     /// An issued request that is larger than any that was inserted: several were joined.
     fn issued_after_joins(&mut self, record: &Record) -> Option<Traced> {
         let (op, sectors) = (op_of(record), sectors_of(record));
-        let candidate =
-            |life: &Life| matches!(life.state, State::Inserted | State::Allocated) && life.bio.op == op;
+        let candidate = |life: &Life| {
+            matches!(life.state, State::Inserted | State::Allocated) && life.bio.op == op
+        };
         let first = self.find_oldest(|life| {
             candidate(life) && life.sector == record.sector && life.sectors < sectors
         })?;

@@ -133,8 +133,7 @@ pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
         None => Manifest::default(),
     };
     let setup = Setup::new(&manifest, options, &found.name)?;
-    let mut historian =
-        Historian::new(setup.shape(), setup.joins_are_traced(), &manifest.ioprio);
+    let mut historian = Historian::new(setup.shape(), setup.joins_are_traced(), &manifest.ioprio);
     let mut remarks = source::read(&found, options, |record| historian.take(record))?;
     let history = historian.finish();
     if history.unmatched > 0 {
@@ -146,12 +145,7 @@ pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
 /// How many places within a tick are tried for its beginning.
 const PHASES: u64 = 16;
 
-fn judge(
-    trace: String,
-    history: &History,
-    setup: &Setup,
-    mut remarks: Vec<String>,
-) -> Conformity {
+fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<String>) -> Conformity {
     let (phase, outcome, agrees) = best_phase(history, setup);
     let decisions = &outcome.decisions;
     let contested = |index: &usize| decisions[*index].contested;

@@ -76,12 +76,7 @@ pub struct Outcome {
 
 /// Replays a recording; `phase` is added to all its times, so that ticks begin elsewhere; the
 /// state before decision `watch` is described.
-pub fn replay(
-    history: &History,
-    setup: &Setup,
-    phase: Duration,
-    watch: Option<usize>,
-) -> Outcome {
+pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<usize>) -> Outcome {
     let mut run = Run {
         history,
         phase,

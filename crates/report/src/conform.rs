@@ -1,0 +1,217 @@
+//! How schedulers agree with recordings of the kernel, as text and as JSON.
+
+use crate::Grid;
+use lab::conform::{Conformity, Difference, Shown};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// The whole document of a comparison with recordings.
+pub fn document(results: &[Conformity]) -> Value {
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "traces": results.iter().map(trace).collect::<Vec<_>>(),
+    })
+}
+
+fn trace(result: &Conformity) -> Value {
+    let tunables = result.tunables.iter().map(|(name, value)| (name.clone(), (*value).into()));
+    let classes = result.classes.iter().map(|(class, count)| (class.to_string(), (*count).into()));
+    json!({
+        "trace": result.trace,
+        "kernel": result.kernel,
+        "scheduler": result.scheduler,
+        "tunables": Value::Object(tunables.collect::<Map<_, _>>()),
+        "dispatches": result.dispatches,
+        "contested": result.contested,
+        "contested_with_8_or_more": result.contested_deep,
+        "agreement": result.agreement(),
+        "null_agreement": result.null_agreement(),
+        "free_running": result.free_running(),
+        "withheld": result.withheld_agreement(),
+        "withheld_moments": result.withheld.0,
+        "classes": Value::Object(classes.collect::<Map<_, _>>()),
+        "first_difference": result.first_difference.as_ref().map(difference),
+        "tick_phase_ns": result.tick_phase.map(|it| it.as_nanos()),
+        "remarks": result.remarks,
+    })
+}
+
+fn difference(difference: &Difference) -> Value {
+    json!({
+        "decision": difference.number,
+        "at_ns": difference.at.as_nanos(),
+        "class": difference.class.name(),
+        "kernel": shown(&difference.kernel),
+        "ours": difference.ours.as_ref().map(shown),
+        "reason": difference.reason,
+        "waiting": { "reads": difference.waiting.0, "writes": difference.waiting.1 },
+        "issued_before": difference.before.iter().map(shown).collect::<Vec<_>>(),
+        "state": difference.state,
+    })
+}
+
+fn shown(request: &Shown) -> Value {
+    json!({
+        "op": format!("{:?}", request.op).to_lowercase(),
+        "sector": request.sector.0,
+        "sectors": request.sectors.0,
+        "waited_ns": request.waited.as_nanos(),
+    })
+}
+
+/// The results as a table, and the first difference of each recording that has one.
+pub fn text(results: &[Conformity]) -> String {
+    let mut grid = Grid::new(&["trace", "scheduler", "dispatches"]);
+    for (group, heading) in [
+        ("contested decisions", "all"),
+        ("", "8 or more"),
+        ("", "agree"),
+        ("", "by arrival"),
+        ("", "free run"),
+        ("", "withheld"),
+    ] {
+        grid.column(group, heading);
+    }
+    results.iter().for_each(|result| grid.row(row(result)));
+    if results.len() > 1 {
+        let totals = totals(results);
+        totals.into_iter().for_each(|cells| grid.row(cells));
+    }
+    let mut out = grid.render();
+    for result in results {
+        push_notes(result, &mut out);
+    }
+    out
+}
+
+fn row(result: &Conformity) -> Vec<String> {
+    vec![
+        name_of(&result.trace),
+        format!("{}@{}", result.scheduler, result.kernel),
+        result.dispatches.to_string(),
+        result.contested.to_string(),
+        result.contested_deep.to_string(),
+        percent(result.agreement()),
+        percent(result.null_agreement()),
+        percent(result.free_running()),
+        percent(result.withheld_agreement()),
+    ]
+}
+
+/// A line for each scheduler, over all its recordings.
+fn totals(results: &[Conformity]) -> Vec<Vec<String>> {
+    let mut labels: Vec<String> = Vec::new();
+    let label = |it: &Conformity| format!("{}@{}", it.scheduler, it.kernel);
+    for result in results {
+        if !labels.contains(&label(result)) {
+            labels.push(label(result));
+        }
+    }
+    let line = |name: String| {
+        let of: Vec<&Conformity> = results.iter().filter(|it| label(it) == name).collect();
+        let sum = |number: fn(&Conformity) -> u64| of.iter().map(|it| number(it)).sum::<u64>();
+        let contested = sum(|it| it.contested);
+        let share = |part: u64| percent(share(part, contested));
+        vec![
+            format!("all {}", of.len()),
+            name,
+            sum(|it| it.dispatches).to_string(),
+            contested.to_string(),
+            sum(|it| it.contested_deep).to_string(),
+            share(sum(|it| it.agreed)),
+            share(sum(|it| it.null_agreed)),
+            share(sum(|it| it.free_agreed)),
+            percent(self::share(sum(|it| it.withheld.1), sum(|it| it.withheld.0))),
+        ]
+    };
+    labels.into_iter().map(line).collect()
+}
+
+fn push_notes(result: &Conformity, out: &mut String) {
+    let name = name_of(&result.trace);
+    let mut say = |text: String| {
+        writeln!(out, "{name}: {text}").expect("writing to memory does not fail");
+    };
+    if let Some(phase) = result.tick_phase {
+        say(format!("agrees best with ticks that begin {} us earlier", phase.as_micros()));
+    }
+    if !result.classes.is_empty() {
+        let classes: Vec<String> =
+            result.classes.iter().map(|(class, count)| format!("{count} {class}")).collect();
+        say(format!("differences: {}", classes.join(", ")));
+    }
+    result.remarks.iter().for_each(|remark| say(remark.clone()));
+    if let Some(difference) = &result.first_difference {
+        explain(difference, out);
+    }
+}
+
+fn explain(difference: &Difference, out: &mut String) {
+    let at = difference.at.as_nanos() as f64 / 1e6;
+    let ours = match &difference.ours {
+        Some(ours) => format!("{} ({})", one(ours), difference.reason),
+        None => format!("nothing ({})", difference.reason),
+    };
+    let before: Vec<String> = difference.before.iter().map(|it| position(it)).collect();
+    let lines = [
+        format!("  first at {at:.6} ms, decision {}: {}", difference.number, difference.class),
+        format!("    kernel issued  {}", one(&difference.kernel)),
+        format!("    ours chose     {ours}"),
+        format!(
+            "    kernel's state: {} reads and {} writes wait; issued before: {}",
+            difference.waiting.0,
+            difference.waiting.1,
+            if before.is_empty() { "nothing".to_string() } else { before.join(", ") },
+        ),
+        format!("    our state: {}", difference.state),
+    ];
+    for line in lines {
+        writeln!(out, "{line}").expect("writing to memory does not fail");
+    }
+}
+
+fn one(request: &Shown) -> String {
+    let waited = request.waited.as_nanos() as f64 / 1e6;
+    format!("{}, waiting for {waited:.3} ms", position(request))
+}
+
+fn position(request: &Shown) -> String {
+    let op = format!("{:?}", request.op).to_lowercase();
+    format!("{op} {}+{}", request.sector.0, request.sectors.0)
+}
+
+/// The last two parts of a path say enough.
+fn name_of(trace: &str) -> String {
+    trace.trim_end_matches('/').rsplit('/').next().unwrap_or(trace).to_string()
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
+}
+
+/// Percent, never rounded up to all of it.
+fn percent(value: Option<f64>) -> String {
+    match value {
+        None => "–".to_string(),
+        Some(all) if all >= 100.0 => "100 %".to_string(),
+        Some(part) => format!("{:.2} %", (part * 100.0).floor() / 100.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearly_all_is_not_all() {
+        assert_eq!(percent(share(99_999, 100_000)), "99.99 %");
+        assert_eq!(percent(share(3, 3)), "100 %");
+        assert_eq!(percent(share(0, 0)), "–");
+    }
+
+    #[test]
+    fn a_recording_is_called_by_its_last_name() {
+        assert_eq!(name_of("recordings/d-hdd/"), "d-hdd");
+        assert_eq!(name_of("sda"), "sda");
+    }
+}

@@ -84,7 +84,7 @@ pub struct CallResult {
     pub unfinished: u64,
     /// What they transferred.
     pub bytes: Bytes,
-    /// Bytes per second of the job's runtime.
+    /// Bytes per second of the job's runtime; zero if that is zero.
     pub bw_bytes: f64,
     /// Calls per second of the job's runtime.
     pub iops: f64,
@@ -319,14 +319,17 @@ impl JobResult {
 
 impl CallResult {
     fn of(calls: &Calls, runtime: Duration) -> CallResult {
-        let seconds = runtime.as_nanos().max(1) as f64 / 1e9;
+        let per_second = |amount: u64| match runtime.as_nanos() {
+            0 => 0.0,
+            nanos => amount as f64 * 1e9 / nanos as f64,
+        };
         let Samples { bytes, operations, .. } = calls.samples.clone();
         CallResult {
             count: calls.count,
             unfinished: calls.unfinished,
             bytes: calls.bytes,
-            bw_bytes: calls.bytes.0 as f64 / seconds,
-            iops: calls.count as f64 / seconds,
+            bw_bytes: per_second(calls.bytes.0),
+            iops: per_second(calls.count),
             slat: Latency::of(&calls.submission),
             clat: Latency::of(&calls.completion),
             lat: Latency::of(&calls.total),

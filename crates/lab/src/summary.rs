@@ -199,12 +199,15 @@ fn job_columns(report: &Report) -> Vec<JobColumn> {
             let all = report.results.iter().filter_map(|result| result.job(&job.name));
             all.map(|job| job.call(kind).count + job.call(kind).unfinished).sum()
         };
-        let data = [CallKind::Read, CallKind::Write, CallKind::Trim];
-        let most = data.into_iter().rev().max_by_key(|kind| counts(*kind));
-        let all: u64 = data.into_iter().map(counts).sum();
-        // Whoever syncs this often waits for that above all. // assumed
-        let syncs = counts(CallKind::Sync) * 10 > all;
-        let main_call = most.filter(|_| !syncs).unwrap_or(CallKind::Sync);
+        let [reads, writes, trims, syncs] =
+            [CallKind::Read, CallKind::Write, CallKind::Trim, CallKind::Sync].map(counts);
+        // Somebody waits for a read more than for a write that a cache takes in. // assumed
+        let main_call = match () {
+            () if syncs * 10 > reads + writes + trims => CallKind::Sync,
+            () if reads * 3 >= writes + trims => CallKind::Read,
+            () if writes >= trims => CallKind::Write,
+            () => CallKind::Trim,
+        };
         columns.push(JobColumn {
             name: job.name.clone(),
             main_call,

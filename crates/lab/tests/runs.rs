@@ -87,7 +87,7 @@ fn a_summary_has_a_line_for_each_row_and_says_what_differs() {
 }
 
 #[test]
-fn nothing_differs_where_the_disk_takes_no_time() {
+fn nothing_is_said_of_what_takes_no_time() {
     let text = r#"
 model = "null"
 host = "free"
@@ -98,8 +98,23 @@ run = "dd if=/dev/zero of=/dev/sda bs=4k count=100 oflag=direct"
     let report = report(text, 1);
     let summary = Summary::of(&report);
     assert!(report.is_free_of_chance());
-    assert!(summary.findings[0].starts_with("No scheduler is measurably better"));
+    assert!(summary.findings.is_empty(), "{:?}", summary.findings);
     assert!(report.results.iter().all(|it| it.disk.held == Duration::ZERO));
+}
+
+#[test]
+fn schedulers_that_have_nothing_to_choose_from_are_alike() {
+    let text = r#"
+schedulers = ["all"]
+seeds = 1
+[[job]]
+name = "db"
+run = "fio --name=x --filename=/dev/sda --direct=1 --rw=randread --bs=4k --number_ios=200"
+"#;
+    let summary = Summary::of(&report(text, 1));
+    let said = &summary.findings[0];
+    assert!(said.starts_with("No scheduler is measurably better for db read p99"), "{said}");
+    assert!(said.contains("They have little to choose from"), "{said}");
 }
 
 #[test]

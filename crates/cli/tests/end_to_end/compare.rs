@@ -154,20 +154,45 @@ fn help_completions_and_man_page_come_from_the_same_place() {
     }
 }
 
+/// Compares a text with a file, or writes it there if that is wanted.
+fn check_golden(file: &str, seen: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+    if std::env::var_os("PATERNOSTER_BLESS").is_some() {
+        std::fs::write(&path, seen).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        seen == golden,
+        "{file}: expected:\n{golden}\nseen (PATERNOSTER_BLESS=1 accepts it):\n{seen}"
+    );
+}
+
 #[test]
 fn help_reads_as_it_did() {
     let folder = Folder::new("golden");
-    for (file, arguments) in
-        [("help.txt", &["--help"][..]), ("help-compare.txt", &["compare", "--help"])]
-    {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
-        let seen = folder.print(arguments);
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, &seen).unwrap();
-        }
-        let expected = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(seen, expected, "run again with UPDATE_GOLDEN=1 if that is as it should be");
+    check_golden("help.txt", &folder.print(&["--help"]));
+    check_golden("help-compare.txt", &folder.print(&["compare", "--help"]));
+}
+
+/// What is published changes only together with a line in the change log.
+#[test]
+fn the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release() {
+    let folder = Folder::new("first-light");
+    let experiment = workspace().join("experiments/first-light.toml").display().to_string();
+    let text = folder.print(&["compare", "--json=all.json", &experiment]);
+    let begin = text.find("world sim").unwrap();
+    // How long it took is not part of what came out.
+    let (header, rest) = text[begin..].split_once('\n').unwrap();
+    let header = &header[..header.rfind(" · ").unwrap()];
+    let json = std::fs::read_to_string(folder.path().join("all.json")).unwrap();
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let mut seen = format!("{header}\n{rest}\n");
+    for result in document["results"].as_array().unwrap() {
+        let word = |key: &str| result[key].as_str().unwrap();
+        let seed = &result["seed"];
+        seen.push_str(&format!("{} {} seed {seed}\n", word("fingerprint"), word("label")));
     }
+    check_golden("first-light.txt", &seen);
 }
 
 /// The folder of the workspace.

@@ -166,6 +166,7 @@ impl What {
             What::Held | What::Busy => None,
             What::Layer(layer, point) => point.of(layer.of(&job.layers)),
             What::Call(kind, point) => point.of(&job.call(kind).lat),
+            What::Bandwidth(_) | What::Iops(_) if job.runtime.is_zero() => None,
             What::Bandwidth(only) => Some(kinds(only).map(|it| job.call(it).bw_bytes).sum()),
             What::Iops(only) => Some(kinds(only).map(|it| job.call(it).iops).sum()),
         }

@@ -19,6 +19,7 @@ mod clock;
 mod controller;
 mod drive;
 pub mod error;
+mod gate;
 mod launch;
 pub mod log;
 mod memory;

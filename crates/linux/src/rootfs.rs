@@ -20,6 +20,10 @@ const SYSTEM_FOLDERS: [&str; 6] =
 /// Folders that something is mounted on, or that programs expect.
 const EMPTY_FOLDERS: [&str; 9] =
     ["dev", "proc", "sys", "tmp", "run", "guest", "root", "mnt", "var/tmp"];
+/// Programs that start others. Busybox prefers its own to those of the path, whatever it is told,
+/// so the host's are used where they exist.
+const STARTERS: [&str; 9] =
+    ["sh", "env", "ionice", "nice", "setsid", "taskset", "timeout", "xargs", "chrt"];
 /// The packages that have the programs people ask for.
 const PACKAGES: [(&str, &str); 9] = [
     ("busybox", "busybox-static"),
@@ -47,10 +51,14 @@ impl Root {
         for name in EMPTY_FOLDERS {
             root.make_folder(Path::new(name))?;
         }
-        root.write("etc/passwd", "root:x:0:0:root:/root:/busybox/sh\n", 0o644)?;
+        root.write("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n", 0o644)?;
         root.write("etc/group", "root:x:0:\n", 0o644)?;
         root.write("init", script::INIT, 0o755)?;
         root.install_busybox()?;
+        for program in STARTERS.iter().filter_map(|name| find_program(name)) {
+            root.add_program(&program)?;
+        }
+        root.link_shell()?;
         for program in programs {
             root.add_program(&locate(program)?)?;
         }
@@ -93,13 +101,19 @@ impl Root {
                     .map_err(|cause| RootError::file("creating", &link, cause))?;
             }
         }
+        Ok(())
+    }
+
+    /// Makes sure that there is a `/bin/sh`, which jobs and other people's scripts expect.
+    fn link_shell(&self) -> Result<(), RootError> {
         self.make_folder(Path::new("bin"))?;
         let shell = self.folder.join("bin/sh");
-        if shell.symlink_metadata().is_err() {
-            symlink("/busybox/sh", &shell)
-                .map_err(|cause| RootError::file("creating", &shell, cause))?;
+        if shell.symlink_metadata().is_ok() {
+            return Ok(());
         }
-        Ok(())
+        let real = find_program("sh").filter(|sh| self.inside(sh).exists());
+        symlink(real.unwrap_or_else(|| PathBuf::from("/busybox/sh")), &shell)
+            .map_err(|cause| RootError::file("creating", &shell, cause))
     }
 
     fn add_program(&self, program: &Path) -> Result<(), RootError> {

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use base::{Bytes, Instant};
+use base::{Bytes, Duration, Instant};
 use device::Device;
 
 use crate::cache::Kernel;
@@ -17,6 +17,7 @@ use crate::clock::Protocol;
 use crate::controller::{Attached, Controller, Ended};
 use crate::drive::Drive;
 use crate::error::{RunError, tail};
+use crate::gate;
 use crate::launch::{CONSOLE, Process, Terminal};
 use crate::log::DeviceLog;
 use crate::rootfs::Root;
@@ -59,6 +60,8 @@ pub struct Guest<'a> {
 /// What a guest left.
 #[derive(Debug)]
 pub struct Finished {
+    /// The guest's clock when the jobs began: a whole second.
+    pub begun: Instant,
     /// The guest's clock when it ended.
     pub ended: Instant,
     /// What each job said, in the order of the script.
@@ -127,7 +130,7 @@ impl Guest<'_> {
                 format!("{text}\nsetsid -c /busybox/sh -i </dev/console >/dev/console 2>&1\n")
             })
             .map_err(|cause| RunError::file("reading", &script, cause))?;
-        write(&script, &text)?;
+        write(&script, text)?;
         self.drive(&folder.path, &Terminal::Callers).map(drop)
     }
 
@@ -171,9 +174,10 @@ impl Guest<'_> {
         root.canonicalize()
             .and_then(|root| symlink(root, &link))
             .map_err(|cause| RunError::file("linking to", root, cause))?;
-        write(&guest.join("script"), &self.script.text(self.disks.len()))?;
+        write(&guest.join("script"), self.script.text(self.disks.len()))?;
+        write(&guest.join("gate"), gate::program())?;
         for (number, job) in self.script.jobs.iter().enumerate() {
-            write(&guest.join(job_file(number)), &format!("{}\n", job.command))?;
+            write(&guest.join(job_file(number)), format!("{}\n", job.command))?;
         }
         Ok(())
     }
@@ -233,8 +237,8 @@ fn listen(folder: &Path, name: &str) -> Result<UnixListener, RunError> {
     listen().map_err(|cause| RunError::file("listening at", folder.join(name), cause))
 }
 
-fn write(file: &Path, text: &str) -> Result<(), RunError> {
-    fs::write(file, text).map_err(|cause| RunError::file("writing", file, cause))
+fn write(file: &Path, bytes: impl AsRef<[u8]>) -> Result<(), RunError> {
+    fs::write(file, bytes).map_err(|cause| RunError::file("writing", file, cause))
 }
 
 /// A folder for one run, removed when dropped.
@@ -279,7 +283,9 @@ fn collect(folder: &Path, script: &Script, ended: Ended) -> Result<Finished, Run
     });
     let queues = optional(left::QUEUES);
     let queues = queues.lines().filter_map(|line| line.split_once(' '));
+    let begun: u64 = optional(left::BEGUN).trim().parse().unwrap_or_default();
     Ok(Finished {
+        begun: Instant::ZERO + Duration::from_secs(begun),
         ended: ended.at,
         jobs: jobs.collect::<Result<_, RunError>>()?,
         trace: trace(&guest)?,

@@ -1,7 +1,8 @@
 //! What a guest does between its boot and its end, as a value and as the shell script made of it.
 //!
 //! The order is: settings, cgroups, set-up commands, recording on, jobs, recording off, tear-down
-//! commands. What jobs print stays in memory until they are done, so that only they use the disks.
+//! commands. Jobs begin at a whole second of the guest's clock, at least one second after all
+//! that. What they print stays in memory until they are done, so that only they use the disks.
 
 use std::fmt::Write;
 
@@ -78,7 +79,7 @@ pub struct Job {
     pub name: String,
     /// The command, for the guest's shell; it runs in `/tmp`.
     pub command: String,
-    /// How long after the others it begins.
+    /// When it begins: exactly so long after [`crate::Finished::begun`].
     pub start: Duration,
     /// Its cgroup, one of the script's; the root group if none.
     pub cgroup: Option<String>,
@@ -135,6 +136,7 @@ pub fn disk_name(disk: usize) -> String {
 /// The files that the script leaves in the guest's folder.
 pub(crate) mod left {
     pub const DONE: &str = "done";
+    pub const BEGUN: &str = "begun";
     pub const FAILED: &str = "failed";
     pub const TRACE: &str = "trace";
     pub const STATISTICS: &str = "trace.stats";
@@ -244,22 +246,25 @@ impl Script {
     }
 
     fn run_jobs(&self, text: &mut String) {
+        line(text, format_args!("read up rest </proc/uptime; begin=$((${{up%.*}} + 2))"));
+        line(text, format_args!("echo $begin >/guest/{}", left::BEGUN));
         for (number, job) in self.jobs.iter().enumerate() {
+            let (seconds, nanos) =
+                (job.start.as_nanos() / 1_000_000_000, job.start.as_nanos() % 1_000_000_000);
+            line(text, format_args!("gate {number} $((begin + {seconds})) {nanos}"));
             line(text, format_args!("("));
             if let Some(group) = &job.cgroup {
                 let file = quoted(&format!("{GROUPS}/{group}/cgroup.procs"));
                 line(text, format_args!("echo 0 >{file} || exit 126"));
             }
-            if !job.start.is_zero() {
-                let (whole, rest) =
-                    (job.start.as_nanos() / 1_000_000_000, job.start.as_nanos() % 1_000_000_000);
-                line(text, format_args!("sleep {whole}.{rest:09}"));
-            }
             let ioprio = job.ioprio.map_or(String::new(), |ioprio| {
                 format!("ionice -c {} -n {} ", ioprio.class as u8, ioprio.level)
             });
             let file = job_file(number);
-            line(text, format_args!("exec setsid {ioprio}/busybox/sh /guest/{file}"));
+            line(
+                text,
+                format_args!("exec setsid {ioprio}/run/gate.{number} /bin/sh /guest/{file}"),
+            );
             line(
                 text,
                 format_args!(") </dev/null >/run/out/{number}.out 2>/run/out/{number}.err &"),
@@ -284,7 +289,7 @@ set_to() {
     { echo "$2" >"$1"; } 2>/run/error || end "writing $2 to $1: $(cat /run/error)"
 }
 setup() {
-    sh -c "$1" >/run/output 2>&1 </dev/null || end "$1: $(tail -n 20 /run/output)"
+    /bin/sh -c "$1" >/run/output 2>&1 </dev/null || end "$1: $(tail -n 20 /run/output)"
 }
 group() {
     path=/sys/fs/cgroup
@@ -297,6 +302,14 @@ group() {
         path=$path/$part
         mkdir -p "$path" || end "creating the cgroup $path"
     done
+}
+word() {
+    printf "$(printf '\\%03o' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24 & 255)))"
+    printf '\0\0\0\0'
+}
+gate() {
+    { cat /guest/gate; word $2; word $3; } >/run/gate.$1
+    chmod 755 /run/gate.$1
 }
 queue() {
     for file in /sys/block/$1/queue/* /sys/block/$1/queue/iosched/*; do

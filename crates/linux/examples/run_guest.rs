@@ -1,0 +1,69 @@
+//! Runs a command in a guest with one disk: `run_guest MODEL SCHEDULER DEPTH COMMAND…`.
+//!
+//! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol.
+
+use std::error::Error;
+
+use base::{Bytes, Hz};
+use device::Model;
+use linux::{
+    Cache, Contents, Disk, Guest, Job, Protocol, Recording, Root, Script, Setting, Trace, Watchdog,
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [model, scheduler, depth, command @ ..] = arguments.as_slice() else {
+        return Err("usage: run_guest MODEL SCHEDULER DEPTH COMMAND…".into());
+    };
+    let hz = Hz::new(250).expect("250 is a choice");
+    let kernel = Cache::of_user()?.find("6.12", hz)?.ok_or("no kernel: run build_kernel")?;
+    let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
+    let root = Root::make(&folder, &["dd", "fio"])?;
+    let device = Model::find(model)?.build(1);
+    let rotational = u8::from(device.facts().rotational).to_string();
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let script = Script {
+        settings: vec![
+            Setting::queue(0, "scheduler", scheduler),
+            Setting::queue(0, "rotational", rotational),
+        ],
+        jobs: vec![Job { command: command.join(" "), ..Job::default() }],
+        trace: match variable("TRACE").as_str() {
+            "perturbing" => Trace::Perturbing(Recording::default()),
+            "free" => Trace::Free(Recording::default()),
+            _ => Trace::Off,
+        },
+        ..Script::default()
+    };
+    let guest = Guest {
+        kernel: &kernel,
+        root: &root,
+        memory: Bytes(512 << 20),
+        disks: vec![Disk { name: model.clone(), device, contents: Contents::forgetful() }],
+        queue_depth: depth.parse()?,
+        script,
+        seed: 0,
+        protocol: match variable("PROTOCOL").as_str() {
+            "messages" => Protocol::Messages,
+            _ => Protocol::SharedMemory,
+        },
+        watchdog: Watchdog::default(),
+    };
+    let finished = guest.run();
+    std::fs::remove_dir_all(&folder)?;
+    let finished = finished?;
+    for job in &finished.jobs {
+        print!("{}", String::from_utf8_lossy(&job.output));
+        eprint!("{}", String::from_utf8_lossy(&job.errors));
+    }
+    eprintln!(
+        "exit {} · {} s · {} commands, device log {} · {} bytes of trace, {} events lost",
+        finished.jobs[0].exit,
+        finished.ended,
+        finished.log.served.len(),
+        finished.log.fingerprint(),
+        finished.trace.len(),
+        finished.lost_events,
+    );
+    Ok(())
+}

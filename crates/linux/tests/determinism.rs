@@ -1,0 +1,101 @@
+//! A run is a function of its description: twice the same to the byte.
+
+mod common;
+
+use common::{finish, folder, guest, machine, modelled};
+use device::Model;
+use linux::{Cgroup, Finished, Guest, Job, Protocol, Recording, Script, Setting, Trace};
+
+/// A writer with flushes, random readers in two weighted cgroups, under BFQ.
+fn busy(trace: Trace) -> Script {
+    let job = |name: &str, command: &str, cgroup: &str| Job {
+        name: name.into(),
+        command: command.into(),
+        cgroup: Some(cgroup.into()),
+        ..Job::default()
+    };
+    let group = |path: &str, weight: &str| Cgroup {
+        path: path.into(),
+        settings: vec![Setting::new("io.bfq.weight", weight)],
+    };
+    let readers = "for i in $(seq 12); do
+        dd if=/dev/vda of=/dev/null bs=4k count=12 skip=$((i * 77777)) iflag=direct & done; wait";
+    Script {
+        settings: vec![Setting::queue(0, "scheduler", "bfq"), Setting::queue(0, "rotational", "1")],
+        cgroups: vec![group("db", "800"), group("batch", "100")],
+        jobs: vec![
+            job("write", "dd if=/dev/zero of=/dev/vda bs=8k count=30 oflag=dsync", "db"),
+            job("read", readers, "batch"),
+            job("fast", readers, "db"),
+        ],
+        trace,
+        ..Script::default()
+    }
+}
+
+/// The busy guest on a disk that turns, eight requests at a time.
+fn busy_guest<'a>(machine: &'a (linux::Kernel, linux::Root), trace: Trace) -> Guest<'a> {
+    let model = Model::builtin("hdd-7200-sata").expect("it is built in");
+    guest(machine, vec![modelled(&model)], 8, busy(trace))
+}
+
+fn assert_same(one: &Finished, other: &Finished) {
+    assert_eq!(one.ended, other.ended);
+    assert_eq!(one.jobs, other.jobs);
+    assert!(one.log == other.log, "device logs differ");
+    assert!(one.trace == other.trace, "traces differ");
+    assert_eq!(one.priorities, other.priorities);
+    assert_eq!(one.timers, other.timers);
+}
+
+#[test]
+fn the_same_guest_twice_is_the_same_to_the_byte() {
+    let Some(machine) = machine() else { return };
+    let recording = Recording { priorities: true, ..Recording::default() };
+    for trace in [Trace::Off, Trace::Perturbing(recording), Trace::Free(recording)] {
+        let one = finish(busy_guest(machine, trace));
+        assert!(one.log.served.len() > 250, "{} commands", one.log.served.len());
+        assert_eq!(one.lost_events, 0);
+        assert_same(&one, &finish(busy_guest(machine, trace)));
+    }
+}
+
+#[test]
+fn the_folder_makes_no_difference() {
+    let Some(machine) = machine() else { return };
+    let one = finish(busy_guest(machine, Trace::Off));
+    let folder = folder(&format!("another folder/{}", "with a long name ".repeat(10)));
+    let other = busy_guest(machine, Trace::Off).run_in(&folder).unwrap();
+    assert_same(&one, &other);
+}
+
+#[test]
+fn messages_and_shared_memory_tell_the_same_time() {
+    let Some(machine) = machine() else { return };
+    let trace = Trace::Perturbing(Recording::default());
+    let one = finish(busy_guest(machine, trace));
+    let by_messages = Guest { protocol: Protocol::Messages, ..busy_guest(machine, trace) };
+    assert_same(&one, &finish(by_messages));
+}
+
+#[test]
+fn a_free_recording_changes_nothing() {
+    let Some(machine) = machine() else { return };
+    let one = finish(busy_guest(machine, Trace::Off));
+    let other = finish(busy_guest(machine, Trace::Free(Recording::default())));
+    assert!(!other.trace.is_empty());
+    assert_eq!(one.begun, other.begun);
+    let served = |finished: &Finished| {
+        let all = finished.log.served.iter().copied();
+        all.filter(|one| one.accepted >= finished.begun).collect::<Vec<_>>()
+    };
+    assert_eq!(served(&one), served(&other));
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let Some(machine) = machine() else { return };
+    let one = finish(busy_guest(machine, Trace::Perturbing(Recording::default())));
+    let other = Guest { seed: 1, ..busy_guest(machine, Trace::Perturbing(Recording::default())) };
+    assert!(one.trace != finish(other).trace);
+}

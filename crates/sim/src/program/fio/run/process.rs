@@ -4,7 +4,7 @@ mod waiting;
 
 use base::Instant;
 
-use super::super::job::{Direction, Directions, Job, LatencyTarget, Modifier};
+use super::super::job::{Direction, Directions, Job, LatencyTarget, Modifier, Verify};
 use super::super::layout::Ranges;
 use super::super::pattern::{Place, Walk};
 use super::crew::Crew;
@@ -24,6 +24,7 @@ pub(super) struct Process<'a> {
     crew: &'a Crew,
     lanes: Lanes,
     walk: Walk,
+    verify: Option<Verify>,
     /// Behind the walk: what was written and is to be read back.
     written: Option<Written>,
     /// Bytes to transfer in a round.
@@ -75,7 +76,10 @@ impl<'a> Process<'a> {
         })?;
         let start = task.now();
         let walk = Walk::new(job, &ranges.files, &|name| super::stream(&task, job, name));
-        let trims = job.pattern.directions == Directions::TrimWrite;
+        let directions = job.pattern.directions;
+        let trims = directions == Directions::TrimWrite;
+        // What a job did not write itself it just reads.
+        let verify = job.verify.filter(|_| directions.include(Direction::Write));
         let timing = &job.timing;
         if let Some(flow) = job.pace.flow {
             crew.enter_flow(job.number as usize, flow);
@@ -84,7 +88,8 @@ impl<'a> Process<'a> {
             job,
             crew,
             lanes: Lanes::new(&task, label, job, files),
-            written: job.verify.map(|_| Written { walk: walk.clone(), blocks: 0 }),
+            written: verify.map(|_| Written { walk: walk.clone(), blocks: 0 }),
+            verify,
             walk,
             // Each block is trimmed and written.
             amount: if trims { ranges.amount.0.saturating_mul(2) } else { ranges.amount.0 },
@@ -149,14 +154,14 @@ impl<'a> Process<'a> {
         if let Some(written) = &mut self.written {
             *written = Written { walk: self.walk.clone(), blocks: 0 };
         }
-        if self.job.verify.is_some_and(|verify| verify.only) {
+        if self.verify.is_some_and(|verify| verify.only) {
             let requests = self.read_back_all().await;
             self.collect_all().await;
             return requests;
         }
         let requests = self.transfer().await;
         self.collect_all().await;
-        if self.job.verify.is_some_and(|verify| verify.after_writes) {
+        if self.verify.is_some_and(|verify| verify.after_writes) {
             self.read_back(u64::MAX).await;
             self.collect_all().await;
         }
@@ -175,7 +180,7 @@ impl<'a> Process<'a> {
 
     /// The requests of one round; the answer is their number.
     async fn transfer(&mut self) -> u64 {
-        let verify = self.job.verify;
+        let verify = self.verify;
         let mut round = Round::default();
         while !self.is_round_over(&round) {
             if self.waits_for_its_flow().await {

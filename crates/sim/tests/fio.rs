@@ -268,7 +268,8 @@ fn rates_are_kept_within_a_percent() {
         ("--rw=randrw --rate_iops=500,200", 5_000, 2_000),
         ("--rw=randrw --rate=1m,4m --ioengine=io_uring --iodepth=4", 2_560, 10_240),
         (
-            "--rw=randread --rate_iops=20000 --ioengine=libaio --iodepth=8 --io_submit_mode=offload",
+            "--rw=randread --rate_iops=20000 --ioengine=libaio --iodepth=8 \
+             --io_submit_mode=offload",
             200_000,
             0,
         ),

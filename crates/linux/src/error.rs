@@ -216,13 +216,13 @@ pub enum RunError {
     NoClock,
     /// The kernel lives but does not say anything.
     #[error(
-        "the guest said nothing for {seconds} s of real time (its clock stands at {at} s): a \
-         program in it computes without end, or the machine is overloaded"
+        "the guest said nothing for {seconds} s of real time (its clock stands at {at} s or later): \
+         a program in it computes without end, or the machine is overloaded"
     )]
     Silent {
         /// How long we waited.
         seconds: u64,
-        /// The guest's time.
+        /// The guest's time when it last said anything.
         at: Instant,
     },
     /// Nothing can ever happen again.

@@ -112,7 +112,7 @@ impl Guest<'_> {
         let script = self.script.clone();
         match self.drive(folder, &Terminal::Kept) {
             Ok(ended) => collect(folder, &script, ended),
-            Err(error) => Err(diagnose(folder, error)),
+            Err(error) => Err(diagnosed(&console(folder), error)),
         }
     }
 
@@ -267,12 +267,16 @@ impl Drop for Folder {
 /// Reads what the guest left.
 fn collect(folder: &Path, script: &Script, ended: Ended) -> Result<Finished, RunError> {
     let guest = folder.join("guest");
-    let console = read_text(&folder.join(CONSOLE))?;
+    let console = console(folder);
     if let Ok(what) = fs::read_to_string(guest.join(left::FAILED)) {
         return Err(RunError::SetUp { what: what.trim().to_string() });
     }
     if !guest.join(left::DONE).exists() {
-        return Err(diagnose(folder, RunError::HungUp));
+        return Err(diagnosed(&console, RunError::HungUp));
+    }
+    if ended.at == Instant::ZERO {
+        // It did everything without asking us for the time.
+        return Err(RunError::NoClock);
     }
     let optional = |name: &str| read_text(&guest.join(name)).unwrap_or_default();
     let jobs = script.jobs.iter().enumerate().map(|(number, job)| {
@@ -323,12 +327,11 @@ fn lost(statistics: &str) -> u64 {
     counts.sum()
 }
 
-/// Says what was wrong in the words of the kernel, where it said anything.
-fn diagnose(folder: &Path, error: RunError) -> RunError {
-    let console = read_text(&folder.join(CONSOLE)).unwrap_or_default();
-    diagnosed(&console, error)
+fn console(folder: &Path) -> String {
+    read_text(&folder.join(CONSOLE)).unwrap_or_default()
 }
 
+/// Says what was wrong in the words of the kernel, where it said anything.
 fn diagnosed(console: &str, error: RunError) -> RunError {
     let end = tail(console, 12);
     // Trap 1 of section 2.

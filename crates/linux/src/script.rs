@@ -173,7 +173,10 @@ impl Script {
             let name = disk_name(disk);
             line(&mut text, format_args!("queue {name} >>/guest/{}", left::QUEUES));
         }
-        line(&mut text, format_args!("head -4 /proc/timer_list >/guest/{}", left::TIMERS));
+        line(
+            &mut text,
+            format_args!("grep -E 'now at|jiffies' /proc/timer_list >/guest/{}", left::TIMERS),
+        );
         self.start_recording(&mut text, disks);
         self.run_jobs(&mut text);
         self.stop_recording(&mut text);
@@ -224,6 +227,9 @@ impl Script {
             };
             write("trace_clock", "counter");
             write("buffer_size_kb", &recording.buffer.0.div_ceil(2048).to_string());
+            // It begins with the options of the first.
+            write("options/bin", "0");
+            write("options/context-info", "1");
             write("events/block/block_rq_insert/enable", "1");
         }
         for disk in 0..disks {
@@ -313,7 +319,9 @@ gate() {
 }
 queue() {
     for file in /sys/block/$1/queue/* /sys/block/$1/queue/iosched/*; do
-        test -f $file && echo "$file $(cat $file 2>/dev/null)"
+        value=
+        { read -r value <$file; } 2>/dev/null
+        test -f $file && echo "$file $value"
     done
 }
 "#;

@@ -1,5 +1,7 @@
 //! What the tests of guests share: a kernel, a root folder, disks; or a reason to skip.
 
+#![allow(dead_code, reason = "not every file of tests needs everything")]
+
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -79,10 +81,13 @@ pub fn finish(guest: Guest<'_>) -> Finished {
     guest.run().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// An empty folder of this name.
+/// An empty folder of this name, for this file of tests alone.
 pub fn folder(name: &str) -> PathBuf {
-    let name = format!("paternoster-test-{}-{name}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
+    let ours = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME"));
+    let folder = ours.join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+    }
     std::fs::create_dir_all(&folder).expect("the folder can be made");
     folder
 }

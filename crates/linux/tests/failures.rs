@@ -1,0 +1,108 @@
+//! Every way in which a run is known to fail has an error that says what to do.
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::Duration as WallTime;
+
+use base::{Bytes, Duration};
+use common::{constant, guest, machine};
+use linux::{Cgroup, Guest, Job, Kernel, Root, RunError, Script, Setting, Watchdog};
+
+fn job(command: &str) -> Script {
+    let job = Job { name: "job".into(), command: command.into(), ..Job::default() };
+    Script { jobs: vec![job], ..Script::default() }
+}
+
+fn failure(guest: Guest<'_>) -> String {
+    guest.run().expect_err("this run must fail").to_string()
+}
+
+fn patient(seconds: u64) -> Watchdog {
+    Watchdog { silence: WallTime::from_secs(seconds), ..Watchdog::default() }
+}
+
+#[test]
+fn a_guest_that_spins_is_killed() {
+    let Some(machine) = machine() else { return };
+    let spinning = guest(machine, Vec::new(), 1, job("while :; do :; done"));
+    let message = failure(Guest { watchdog: patient(2), ..spinning });
+    assert!(message.contains("said nothing for 2 s"), "{message}");
+}
+
+#[test]
+fn a_guest_that_sleeps_for_ever_meets_its_limit() {
+    let Some(machine) = machine() else { return };
+    let sleeping = guest(machine, Vec::new(), 1, job("sleep 1000000"));
+    let lifetime = Duration::from_secs(5000);
+    let watchdog = Watchdog { lifetime, ..Watchdog::default() };
+    let message = failure(Guest { watchdog, ..sleeping });
+    assert!(message.contains("stopped after 5000 s"), "{message}");
+}
+
+#[test]
+fn a_program_that_is_no_kernel_is_refused() {
+    let Some((kernel, root)) = machine() else { return };
+    let cases = [
+        ("/bin/true", "ended before"),
+        ("/bin/sleep", "ended before"),
+        ("/nonexistent", "/nonexistent cannot be started: No such file"),
+    ];
+    for (program, expected) in cases {
+        let machine = (Kernel { binary: PathBuf::from(program), ..kernel.clone() }, root.clone());
+        let message = failure(guest(&machine, vec![constant(1, 1)], 1, Script::default()));
+        assert!(message.contains(expected), "{program}: {message}");
+    }
+}
+
+#[test]
+fn a_root_without_a_first_program_is_a_panic_of_the_kernel() {
+    let Some((kernel, root)) = machine() else { return };
+    let folder = common::folder("empty-root");
+    std::os::unix::fs::symlink(root.folder().join("busybox"), folder.join("busybox")).unwrap();
+    let empty = Root::make(&folder.join("root"), &[]).unwrap();
+    std::fs::remove_file(empty.folder().join("init")).unwrap();
+    let machine = (kernel.clone(), empty);
+    let message = failure(guest(&machine, Vec::new(), 1, Script::default()));
+    assert!(message.contains("kernel panicked: Requested init /init failed"), "{message}");
+}
+
+#[test]
+fn a_setting_that_is_refused_is_named() {
+    let Some(machine) = machine() else { return };
+    let script =
+        Script { settings: vec![Setting::queue(0, "scheduler", "cfq")], ..Script::default() };
+    let message = failure(guest(machine, vec![constant(1, 1)], 1, script));
+    assert!(message.contains("writing cfq to /sys/block/vda/queue/scheduler"), "{message}");
+    assert!(message.contains("Invalid argument"), "{message}");
+    let group = Cgroup { path: "a/b".into(), settings: vec![Setting::new("io.no", "1")] };
+    let script = Script { cgroups: vec![group], ..Script::default() };
+    let message = failure(guest(machine, vec![constant(1, 1)], 1, script));
+    assert!(message.contains("writing 1 to /sys/fs/cgroup/a/b/io.no"), "{message}");
+}
+
+#[test]
+fn a_set_up_command_that_fails_ends_the_run_with_its_output() {
+    let Some(machine) = machine() else { return };
+    let script = Script { setup: vec!["true".into(), "ls /nowhere".into()], ..Script::default() };
+    let message = failure(guest(machine, Vec::new(), 1, script));
+    assert!(message.contains("ls /nowhere: ") && message.contains("No such file"), "{message}");
+}
+
+#[test]
+fn a_guest_that_makes_no_sense_is_refused() {
+    let Some(machine) = machine() else { return };
+    let refused = |guest: Guest<'_>, expected: &str| match guest.run() {
+        Err(error @ RunError::Bad { .. }) => assert_eq!(error.to_string(), expected),
+        other => panic!("{other:?}"),
+    };
+    let plain = |depth| guest(machine, vec![constant(1, 31)], depth, Script::default());
+    refused(plain(0), "a queue depth of 0; 1 to 31, which these disks can take");
+    refused(plain(32), "a queue depth of 32; 1 to 31, which these disks can take");
+    let small = Guest { memory: Bytes(1 << 20), ..plain(1) };
+    refused(small, "1048576 bytes of memory; 64 MiB to 1 TiB");
+    let mut astray = plain(1);
+    astray.script = job("true");
+    astray.script.jobs[0].cgroup = Some("db".into());
+    refused(astray, "job job in cgroup db; a cgroup of the script");
+}

@@ -57,7 +57,10 @@ pub enum Verb {
     },
     /// Print the man page
     #[command(hide = true)]
-    Man,
+    Man {
+        /// Of this verb
+        verb: Option<String>,
+    },
 }
 
 /// Whatever follows a verb that is not available yet.
@@ -83,7 +86,7 @@ impl Verb {
             Verb::Calibrate(_) => "calibrate",
             Verb::Apply(_) => "apply",
             Verb::Completions { .. } => "completions",
-            Verb::Man => "man",
+            Verb::Man { .. } => "man",
         }
     }
 }

@@ -51,12 +51,24 @@ fn run(verb: Verb) -> Result<bool, Error> {
             clap_complete::generate(shell, &mut Arguments::command(), "paternoster", &mut script);
             output::print(&script).map(|()| true)
         }
-        Verb::Man => {
-            let mut page = Vec::new();
-            let man = clap_mangen::Man::new(Arguments::command());
-            man.render(&mut page).expect("writing to memory does not fail");
-            output::print(&page).map(|()| true)
-        }
+        Verb::Man { verb } => man_page(verb.as_deref()),
         later => Err(Error::not_yet(later.name(), "this verb", "compare, conform, list")),
     }
+}
+
+/// Prints the man page of the program or of a verb.
+fn man_page(verb: Option<&str>) -> Result<bool, Error> {
+    let mut command = Arguments::command();
+    command.build();
+    if let Some(verb) = verb {
+        let Some(found) = command.find_subcommand(verb) else {
+            let known: Vec<&str> = command.get_subcommands().map(|it| it.get_name()).collect();
+            let problem = format!("no verb \"{verb}\"{}", base::nearest(verb, known.clone()));
+            return Err(Error::bad("man", problem, known.join(", ")));
+        };
+        command = found.clone().display_name(format!("paternoster-{verb}"));
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page).expect("writing to memory does not fail");
+    output::print(&page).map(|()| true)
 }

@@ -143,6 +143,7 @@ pub fn run(
     let seeds = &plan.experiment.seeds;
     let runs: Vec<(&Row, u64)> =
         plan.rows.iter().flat_map(|row| seeds.iter().map(move |seed| (row, *seed))).collect();
+    let existed = record_to.is_some_and(Path::exists);
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failed = AtomicBool::new(false);
     let slots: Vec<Mutex<Option<Result<RunResult, Error>>>> =
@@ -163,8 +164,15 @@ pub fn run(
         }
     });
     let finished = slots.into_iter().filter_map(|slot| slot.into_inner().expect("as above"));
-    let results = finished.collect::<Result<Vec<_>, _>>()?;
-    Ok(Report { plan, results })
+    match finished.collect::<Result<Vec<_>, _>>() {
+        Ok(results) => Ok(Report { plan, results }),
+        Err(error) => {
+            if let Some(folder) = record_to {
+                record::remove_folders(&plan, folder, existed);
+            }
+            Err(error)
+        }
+    }
 }
 
 /// Runs one row with one seed.

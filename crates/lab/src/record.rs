@@ -53,6 +53,20 @@ pub fn check_folders(plan: &Plan, parent: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Removes what a comparison that failed has recorded, and the folder of all recordings unless it
+/// existed before.
+pub fn remove_folders(plan: &Plan, parent: &Path, existed: bool) {
+    // A folder that is not there need not be removed, and nobody is left to tell of other failures.
+    for row in &plan.rows {
+        for seed in &plan.experiment.seeds {
+            let _ = std::fs::remove_dir_all(parent.join(folder_name(row, *seed)));
+        }
+    }
+    if !existed {
+        let _ = std::fs::remove_dir(parent);
+    }
+}
+
 impl Recorder {
     /// Begins a recording that will be at `folder` when it is finished.
     pub fn create(folder: &Path, row: &Row) -> Result<Recorder, Error> {

@@ -5,8 +5,9 @@
 
 use lab::matrix::{CallResult, JobResult, RunResult};
 use lab::metrics::calls::DEPTH_LEVELS;
+use lab::metrics::figure::{Figure, What};
 use lab::metrics::samples::{Spread, WINDOW};
-use lab::metrics::{CallKind, Disk, Latency};
+use lab::metrics::{CallKind, Latency};
 use serde_json::{Map, Value, json};
 
 /// The names of fio's decades within a unit.
@@ -25,7 +26,7 @@ pub fn document(result: &RunResult) -> Value {
         "timestamp_ms": 0,
         "time": "Thu Jan  1 00:00:00 1970",
         "jobs": jobs,
-        "disk_util": [disk_util(&result.disk, result.elapsed.as_nanos())],
+        "disk_util": [disk_util(result)],
     })
 }
 
@@ -116,7 +117,9 @@ fn job_value(job: &JobResult, result: &RunResult) -> Value {
     Value::Object(value)
 }
 
-fn disk_util(disk: &Disk, elapsed_ns: u64) -> Value {
+fn disk_util(result: &RunResult) -> Value {
+    let disk = &result.disk;
+    let busy = Figure { job: None, what: What::Busy }.value(result);
     let millis = |duration: base::Duration| duration.as_nanos() / 1_000_000;
     json!({
         "name": "sda",
@@ -127,7 +130,7 @@ fn disk_util(disk: &Disk, elapsed_ns: u64) -> Value {
         "read_ticks": millis(disk.read_time),
         "write_ticks": millis(disk.write_time),
         "in_queue": millis(disk.read_time) + millis(disk.write_time),
-        "util": decimals(100.0 * disk.busy.as_nanos() as f64 / elapsed_ns.max(1) as f64),
+        "util": decimals(busy.unwrap_or(0.0)),
     })
 }
 
@@ -210,7 +213,7 @@ mod tests {
             jobs: Vec::new(),
             processes: Vec::new(),
             layers: Default::default(),
-            disk: Disk::default(),
+            disk: Default::default(),
             exits: Vec::new(),
         }
     }

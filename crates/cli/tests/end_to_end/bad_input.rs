@@ -186,3 +186,17 @@ fn bad_usage_is_refused() {
     assert_eq!(folder.run(&["list", "schdulers"]).status.code(), Some(2));
     assert_eq!(folder.run(&[]).status.code(), Some(2));
 }
+
+#[test]
+fn a_load_without_end_leaves_nothing_behind() {
+    let folder = Folder::new("endless");
+    let message = {
+        let options = ["compare", "--host", "free", "--record", "rec", "--json=out.json"];
+        let output =
+            folder.run(&[&options[..], &["--", "dd", "if=/dev/zero", "of=/dev/null"]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(message.contains("without end"), "{message}");
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+}

@@ -148,6 +148,8 @@ fn help_completions_and_man_page_come_from_the_same_place() {
     let folder = Folder::new("help");
     assert!(folder.print(&["completions", "bash"]).contains("--scheduler"));
     assert!(folder.print(&["man"]).starts_with(".ie"));
+    assert!(folder.print(&["man", "compare"]).contains("fio\\-json"));
+    assert_eq!(folder.run(&["man", "compair"]).status.code(), Some(2));
     let help = folder.print(&["compare", "--help"]);
     for option in ["--model", "--vary", "--replay", "--fio-json", "Examples:"] {
         assert!(help.contains(option), "{option}");

@@ -321,3 +321,143 @@ impl Message {
         Message { op: word(0), sequence: word(4), time }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::IoSliceMut;
+    use std::os::fd::OwnedFd;
+
+    use memmap2::{MmapOptions, MmapRaw};
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+    /// The guest's end. What it will answer is sent before it is asked.
+    struct FakeGuest {
+        link: UnixStream,
+    }
+
+    impl FakeGuest {
+        fn send(&mut self, op: u32, sequence: u32, time: u64) {
+            self.link.write_all(&Message { op, sequence, time }.bytes()).unwrap();
+        }
+
+        fn heard(&mut self) -> (u32, u64) {
+            let mut bytes = [0; 16];
+            self.link.read_exact(&mut bytes).unwrap();
+            let message = Message::read(&bytes);
+            (message.op, message.time)
+        }
+
+        /// Reads the answer to START and the descriptors in it.
+        fn started(&mut self) -> Vec<OwnedFd> {
+            let mut bytes = [0; 16];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let mut slices = [IoSliceMut::new(&mut bytes)];
+            recvmsg(&self.link, &mut slices, &mut control, RecvFlags::empty()).unwrap();
+            let mut descriptors = Vec::new();
+            for message in control.drain() {
+                if let RecvAncillaryMessage::ScmRights(received) = message {
+                    descriptors.extend(received);
+                }
+            }
+            assert_eq!(Message::read(&bytes), Message { op: op::ACK, sequence: 7, time: 1 });
+            descriptors
+        }
+
+        fn is_silent(&self) -> bool {
+            self.link.set_nonblocking(true).unwrap();
+            let read = (&self.link).read(&mut [0]);
+            self.link.set_nonblocking(false).unwrap();
+            read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        }
+    }
+
+    fn pair(offer: Protocol) -> (Clock, FakeGuest, Vec<OwnedFd>) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut clock = Clock::new(ours, offer).unwrap();
+        let mut guest = FakeGuest { link: theirs };
+        guest.send(op::START, 7, 0);
+        assert!(clock.serve().unwrap());
+        let descriptors = guest.started();
+        (clock, guest, descriptors)
+    }
+
+    fn map(descriptors: &[OwnedFd]) -> MmapRaw {
+        let file = File::from(descriptors[0].try_clone().unwrap());
+        MmapOptions::new().len(2 * PAGE).map_raw(&file).unwrap()
+    }
+
+    fn nanos(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn the_answer_to_start_carries_two_descriptors_in_either_mode() {
+        for offer in [Protocol::SharedMemory, Protocol::Messages] {
+            let (clock, _guest, descriptors) = pair(offer);
+            assert_eq!(descriptors.len(), 2);
+            assert!(clock.started() && !clock.waiting());
+        }
+    }
+
+    #[test]
+    fn with_shared_memory_neither_wait_nor_run_is_acknowledged() {
+        let (mut clock, mut guest, descriptors) = pair(Protocol::SharedMemory);
+        let page = map(&descriptors);
+        let put = |offset: usize, bytes: &[u8]| {
+            // SAFETY: inside the map, and nobody else writes at this time.
+            unsafe {
+                let to = page.as_mut_ptr().add(offset);
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+            }
+        };
+        put(at::GUEST + at::CAPABILITIES, &SHARES_TIME.to_ne_bytes());
+        put(at::CURRENT_TIME, &500u64.to_ne_bytes());
+        put(at::GUEST + at::REQUEST_TIME, &900u64.to_ne_bytes());
+        guest.send(op::WAIT, 8, 0);
+        assert!(clock.serve().unwrap());
+        assert!(clock.waiting() && guest.is_silent());
+        assert_eq!((clock.now(), clock.request()), (nanos(500), None));
+        put(at::GUEST + at::FLAGS, &REQUESTED.to_ne_bytes());
+        assert_eq!(clock.request(), Some(nanos(900)));
+        clock.run_guest(nanos(900), Some(nanos(1000))).unwrap();
+        assert_eq!(guest.heard(), (op::RUN, 900));
+        assert_eq!(clock.pages.u64(at::FREE_UNTIL).load(Acquire), 1000);
+        clock.expect(Some(nanos(950))).unwrap();
+        assert_eq!(clock.pages.u64(at::FREE_UNTIL).load(Acquire), 950);
+        assert!(guest.is_silent());
+        put(at::GUEST + at::REQUEST_TIME, &NEVER.to_ne_bytes());
+        assert_eq!(clock.request(), None, "an idle guest asks for the end of time");
+    }
+
+    #[test]
+    fn by_messages_everything_is_acknowledged_and_the_horizon_is_sent_before_each_run() {
+        let (mut clock, mut guest, _descriptors) = pair(Protocol::Messages);
+        guest.send(op::UPDATE, 8, 500);
+        guest.send(op::GET, 9, 0);
+        guest.send(op::REQUEST, 10, 900);
+        guest.send(op::WAIT, 11, 0);
+        for _ in 0..4 {
+            assert!(clock.serve().unwrap());
+        }
+        let heard: Vec<_> = (0..4).map(|_| guest.heard()).collect();
+        assert_eq!(heard, [(op::ACK, 0), (op::ACK, 500), (op::ACK, 0), (op::ACK, 0)]);
+        assert_eq!((clock.waiting(), clock.request()), (true, Some(nanos(900))));
+        guest.send(op::ACK, 1, 0);
+        guest.send(op::ACK, 2, 0);
+        clock.run_guest(nanos(900), Some(nanos(1000))).unwrap();
+        assert_eq!([guest.heard(), guest.heard()], [(op::FREE_UNTIL, 1000), (op::RUN, 900)]);
+        guest.send(op::ACK, 9, 0);
+        let refused = clock.expect(Some(nanos(950))).unwrap_err().to_string();
+        assert!(refused.contains("acknowledgement 9 of 3"), "{refused}");
+    }
+
+    #[test]
+    fn a_guest_that_hangs_up_is_noticed() {
+        let (mut clock, guest, _descriptors) = pair(Protocol::SharedMemory);
+        drop(guest);
+        assert!(!clock.serve().unwrap());
+    }
+}

@@ -14,7 +14,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use base::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::error::RunError;
@@ -39,10 +41,11 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `kernel` in `folder`.
+    /// Starts `kernel` in `folder`, with this much memory.
     pub fn start(
         kernel: &Path,
         arguments: &[String],
+        memory: Bytes,
         folder: &Path,
         terminal: &Terminal,
     ) -> Result<Process, RunError> {
@@ -53,6 +56,8 @@ impl Process {
         command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
         // The kernel keeps a folder of its own in the home folder.
         command.env("HOME", "/proc/self/cwd");
+        // The guest's memory is a file there.
+        command.env("TMPDIR", memory_folder(memory));
         match terminal {
             Terminal::Kept => {
                 let console = folder.join(CONSOLE);
@@ -117,6 +122,17 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Where the guest's memory is kept: in the host's, if there is room and programs may be run
+/// from there, else in the folder of the run, which makes no difference to the guest.
+fn memory_folder(memory: Bytes) -> &'static str {
+    const SHARED: &str = "/dev/shm";
+    let fits = statvfs(SHARED).is_ok_and(|about| {
+        let room = about.f_bavail.saturating_mul(about.f_frsize);
+        room >= memory.0 && !about.f_flag.contains(StatVfsMountFlags::NOEXEC)
+    });
+    if fits { SHARED } else { "/proc/self/cwd" }
 }
 
 fn pid(child: &Child) -> Pid {

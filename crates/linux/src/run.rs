@@ -191,7 +191,8 @@ impl Guest<'_> {
             let number = u32::try_from(number).expect("few disks");
             disks.push(Attached::new(Drive::new(number, name, device, contents), listener));
         }
-        let process = Process::start(&self.kernel.binary, &arguments, folder, terminal)?;
+        let binary = &self.kernel.binary;
+        let process = Process::start(binary, &arguments, self.memory, folder, terminal)?;
         Controller::new(process, clock, disks, self.protocol, self.watchdog).run()
     }
 

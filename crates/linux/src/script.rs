@@ -106,7 +106,8 @@ pub enum Trace {
 /// What is recorded and how much room there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// Room for events; an overrun loses the oldest and is reported.
+    /// Room for events in the guest's memory: about 500 bytes a request, twice that with BFQ. An
+    /// overrun loses the oldest events and is counted.
     pub buffer: Bytes,
     /// Each event carries its cgroup.
     pub cgroups: bool,
@@ -115,9 +116,9 @@ pub struct Recording {
 }
 
 impl Default for Recording {
-    /// 128 MiB, with cgroups, without priorities.
+    /// 64 MiB, with cgroups, without priorities.
     fn default() -> Self {
-        Recording { buffer: Bytes(128 << 20), cgroups: true, priorities: false }
+        Recording { buffer: Bytes(64 << 20), cgroups: true, priorities: false }
     }
 }
 
@@ -226,7 +227,7 @@ impl Script {
                 write_setting(text, &folder, &Setting::new(file, value));
             };
             write("trace_clock", "counter");
-            write("buffer_size_kb", &recording.buffer.0.div_ceil(2048).to_string());
+            write("buffer_size_kb", &recording.buffer.0.div_ceil(4096).to_string());
             // It begins with the options of the first.
             write("options/bin", "0");
             write("options/context-info", "1");

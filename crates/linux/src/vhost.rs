@@ -320,3 +320,118 @@ fn receive_with_descriptors(
     }
     Ok(received.bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::IoSlice;
+    use std::os::fd::AsFd;
+
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+    use crate::memory::{PAGE, SharedPages};
+
+    fn pair() -> (Port, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let port = Port::new(ours, Duration::from_secs(5), 1 << 32, vec![1, 2, 3, 4]);
+        (port, theirs)
+    }
+
+    fn send(mut guest: &UnixStream, request: u32, payload: &[u8]) {
+        guest.write_all(&message_bytes(request, VERSION | NEED_REPLY, payload)).unwrap();
+    }
+
+    fn send_with(guest: &UnixStream, request: u32, payload: &[u8], descriptor: impl AsFd) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [descriptor.as_fd()];
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let bytes = message_bytes(request, VERSION | NEED_REPLY, payload);
+        sendmsg(guest, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty()).unwrap();
+    }
+
+    fn answer(mut guest: &UnixStream, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER + length];
+        guest.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_driver_sets_up_kicks_and_is_called() {
+        let (mut port, guest) = pair();
+        // SET_OWNER wants no reply (section 4).
+        (&guest).write_all(&message_bytes(request::SET_OWNER, VERSION, &[])).unwrap();
+        send(&guest, request::GET_FEATURES, &[]);
+        let pages = SharedPages::new(4 * PAGE).unwrap();
+        let table = words(&[1, 0x2000, 0x2000, 0x2000, 0x2000, 0, 0, 0, 0]);
+        send_with(&guest, request::SET_MEM_TABLE, &table, pages.file());
+        let (calls, called) = UnixStream::pair().unwrap();
+        send_with(&guest, request::SET_BACKEND_REQ_FD, &[], calls);
+        send(&guest, request::KICK, &words(&[0]));
+        for _ in 0..4 {
+            assert_eq!(port.serve().unwrap(), Served::Answered);
+        }
+        assert_eq!(port.serve().unwrap(), Served::Kicked);
+        port.answer_kick().unwrap();
+        let features = answer(&guest, 8);
+        assert_eq!(
+            features[..HEADER],
+            message_bytes(request::GET_FEATURES, REPLY, &[0; 8])[..HEADER]
+        );
+        assert_eq!(features[HEADER..], words(&[1 << 32 | PROTOCOL_FEATURES]));
+        for request in [request::SET_MEM_TABLE, request::SET_BACKEND_REQ_FD, request::KICK] {
+            assert_eq!(answer(&guest, 8), message_bytes(request, REPLY, &[0; 8]));
+        }
+        let memory = port.memory.as_ref().unwrap();
+        assert!(memory.array::<8>(0x3ff8).is_ok() && memory.array::<8>(0x4000).is_err());
+        port.call().unwrap();
+        let call = message_bytes(request::CALL, VERSION | NEED_REPLY, &[0; 8]);
+        assert_eq!(answer(&called, 8), call);
+        (&called).write_all(&[0; 20]).unwrap();
+        assert!(port.finish_call().unwrap());
+    }
+
+    #[test]
+    fn the_configuration_is_as_long_as_was_asked() {
+        let (mut port, guest) = pair();
+        let mut question = Vec::new();
+        question.extend(2u32.to_ne_bytes());
+        question.extend(4u32.to_ne_bytes());
+        question.extend([0; 4 + 4]);
+        send(&guest, request::GET_CONFIG, &question);
+        port.serve().unwrap();
+        let answer = answer(&guest, 16);
+        assert_eq!(answer[HEADER + 12..], [3, 4, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        let cases: [(u32, &[u8], &str); 5] = [
+            (99, &[], "disk message 99"),
+            (request::SET_VRING_NUM, &[0; 4], "only 4 bytes"),
+            (request::SET_VRING_NUM, &[1; 8], "queue 16843009 of a disk with one"),
+            (request::SET_MEM_TABLE, &[0; 72], "0 regions"),
+            (request::SET_BACKEND_REQ_FD, &[], "without a descriptor"),
+        ];
+        for (request, payload, expected) in cases {
+            let (mut port, guest) = pair();
+            send(&guest, request, payload);
+            let refused = port.serve().unwrap_err().to_string();
+            assert!(refused.contains(expected), "{refused}");
+        }
+        let (mut port, guest) = pair();
+        (&guest).write_all(&message_bytes(request::GET_FEATURES, 2, &[])).unwrap();
+        assert!(port.serve().unwrap_err().to_string().contains("flags 0x2"));
+    }
+
+    #[test]
+    fn a_guest_that_hangs_up_is_noticed() {
+        let (mut port, guest) = pair();
+        drop(guest);
+        assert_eq!(port.serve().unwrap(), Served::HungUp);
+    }
+}

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{finish, folder, guest, machine, modelled};
+use common::{finish, folder, guest, machine, modelled, recording};
 use device::Model;
 use linux::{Cgroup, Finished, Guest, Job, Protocol, Recording, Script, Setting, Trace};
 
@@ -51,8 +51,8 @@ fn assert_same(one: &Finished, other: &Finished) {
 #[test]
 fn the_same_guest_twice_is_the_same_to_the_byte() {
     let Some(machine) = machine() else { return };
-    let recording = Recording { priorities: true, ..Recording::default() };
-    for trace in [Trace::Off, Trace::Perturbing(recording), Trace::Free(recording)] {
+    let recorded = Recording { priorities: true, ..recording() };
+    for trace in [Trace::Off, Trace::Perturbing(recorded), Trace::Free(recorded)] {
         let one = finish(busy_guest(machine, trace));
         assert!(one.log.served.len() > 250, "{} commands", one.log.served.len());
         assert_eq!(one.lost_events, 0);
@@ -72,7 +72,7 @@ fn the_folder_makes_no_difference() {
 #[test]
 fn messages_and_shared_memory_tell_the_same_time() {
     let Some(machine) = machine() else { return };
-    let trace = Trace::Perturbing(Recording::default());
+    let trace = Trace::Perturbing(recording());
     let one = finish(busy_guest(machine, trace));
     let by_messages = Guest { protocol: Protocol::Messages, ..busy_guest(machine, trace) };
     assert_same(&one, &finish(by_messages));
@@ -82,7 +82,7 @@ fn messages_and_shared_memory_tell_the_same_time() {
 fn a_free_recording_changes_nothing() {
     let Some(machine) = machine() else { return };
     let one = finish(busy_guest(machine, Trace::Off));
-    let other = finish(busy_guest(machine, Trace::Free(Recording::default())));
+    let other = finish(busy_guest(machine, Trace::Free(recording())));
     assert!(!other.trace.is_empty());
     assert_eq!(one.begun, other.begun);
     let served = |finished: &Finished| {
@@ -95,7 +95,7 @@ fn a_free_recording_changes_nothing() {
 #[test]
 fn another_seed_is_another_run() {
     let Some(machine) = machine() else { return };
-    let one = finish(busy_guest(machine, Trace::Perturbing(Recording::default())));
-    let other = Guest { seed: 1, ..busy_guest(machine, Trace::Perturbing(Recording::default())) };
+    let one = finish(busy_guest(machine, Trace::Perturbing(recording())));
+    let other = Guest { seed: 1, ..busy_guest(machine, Trace::Perturbing(recording())) };
     assert!(one.trace != finish(other).trace);
 }

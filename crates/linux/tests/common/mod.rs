@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 
 use base::{Bytes, Hz};
 use device::Model;
-use linux::{Cache, Contents, Disk, Finished, Guest, Kernel, Protocol, Root, Script, Watchdog};
+use linux::{
+    Cache, Contents, Disk, Finished, Guest, Kernel, Protocol, Recording, Root, Script, Watchdog,
+};
 
 /// A kernel of the user's cache and a root folder with fio and dd, if this host has them.
 pub fn machine() -> Option<&'static (Kernel, Root)> {
@@ -18,8 +20,8 @@ pub fn machine() -> Option<&'static (Kernel, Root)> {
             .and_then(|cache| cache.find("6.12", hz))
             .map_err(|error| error.to_string())?
             .ok_or("there is no kernel 6.12 with HZ 250 in the cache: build one first")?;
-        let folder = std::env::temp_dir().join(format!("paternoster-test-{}", std::process::id()));
-        let root = Root::make(&folder, &["dd", "fio"]).map_err(|error| error.to_string())?;
+        let root =
+            Root::make(&folder("root"), &["dd", "fio"]).map_err(|error| error.to_string())?;
         Ok((kernel, root))
     });
     machine.as_ref().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
@@ -79,6 +81,11 @@ pub fn guest(machine: &(Kernel, Root), disks: Vec<Disk>, depth: u32, script: Scr
 /// Runs a guest, which must end well.
 pub fn finish(guest: Guest<'_>) -> Finished {
     guest.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A recording with room enough for a test.
+pub fn recording() -> Recording {
+    Recording { buffer: Bytes(8 << 20), ..Recording::default() }
 }
 
 /// An empty folder of this name, for this file of tests alone.

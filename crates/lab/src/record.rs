@@ -3,11 +3,12 @@
 //! Each result gets a folder with files `sda.blktrace.N` that `blkparse -i sda` reads. Process
 //! numbers are those of tasks in the simulated machine; interrupts are process 0, as on Linux.
 //! What blktrace has no record for (a scheduler's choice, a withheld dispatch, system calls) is
-//! left out.
+//! left out. A `manifest.txt` beside them says what was recorded.
 
+use crate::conform::manifest::{self, Manifest};
 use crate::error::Error;
 use crate::plan::{Plan, Row};
-use block::{Action, Event, Flags, Op, Version};
+use block::{Action, Event, Flags, Ioprio, Op, Version};
 use sim::{Observer, Who};
 use std::path::{Path, PathBuf};
 use trace::blktrace::{self, Categories, DevT, Payload, Record, Wallclock};
@@ -25,6 +26,9 @@ pub struct Recorder {
     cores: u16,
     /// Joined requests are recorded as merges (5.11 and later).
     records_joins: bool,
+    manifest: String,
+    /// The priority of each job.
+    ioprio: Vec<Ioprio>,
     unfinished: PathBuf,
     folder: PathBuf,
 }
@@ -86,6 +90,8 @@ impl Recorder {
             failure: None,
             cores,
             records_joins: row.spec.kernel.version >= Version::V6_12,
+            manifest: Manifest::text_of(row),
+            ioprio: row.jobs.iter().map(|job| job.job.ioprio).collect(),
             unfinished,
             folder: folder.to_path_buf(),
         })
@@ -98,6 +104,9 @@ impl Recorder {
         }
         let files = self.files.take().expect("a recording is finished once");
         files.finish().map_err(Error::Recording)?;
+        let manifest = self.unfinished.join(manifest::FILE_NAME);
+        std::fs::write(&manifest, &self.manifest)
+            .map_err(|cause| Error::unwritable(&manifest, cause))?;
         std::fs::rename(&self.unfinished, &self.folder)
             .map_err(|cause| Error::unwritable(&self.folder, cause))
     }
@@ -151,6 +160,10 @@ impl Drop for Recorder {
 impl Observer for Recorder {
     fn meet(&mut self, who: &Who) {
         let pid = self.pid(who.context.0);
+        let ioprio = who.job.map_or(Ioprio::NONE, |job| self.ioprio[job]);
+        if ioprio != Ioprio::NONE {
+            self.manifest.push_str(&format!("ioprio {pid}: {}\n", ioprio.to_bits()));
+        }
         if let Some(files) = self.files.as_mut().filter(|_| pid != 0) {
             files.name_task(pid, &who.name);
         }

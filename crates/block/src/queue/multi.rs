@@ -146,11 +146,6 @@ impl Multi {
         self.software.iter_mut().find_map(VecDeque::pop_front)
     }
 
-    /// Takes a request out of the software queues, wherever it stands.
-    pub fn leave_software(&mut self, rq: RequestId) {
-        self.software.iter_mut().for_each(|queue| queue.retain(|other| *other != rq));
-    }
-
     /// Takes out everybody who sleeps for a tag.
     pub fn take_waiters(&mut self, woken: &mut Vec<ContextId>) {
         for hctx in &mut self.hctxs {

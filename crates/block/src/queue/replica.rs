@@ -7,6 +7,9 @@
 //! the kernel's, decision by decision, whatever tags, limits, budgets and processor time made of
 //! the moments in between.
 //!
+//! What the queue would have merged is looked up all the same and compared with what was merged:
+//! so a request that was found too full to be merged into is known to be, as in the kernel.
+//!
 //! Left out: requests on their way through the flush machinery that no scheduler sees.
 
 use super::allocate::Allowance;
@@ -35,12 +38,13 @@ pub enum Chosen {
 /// A queue that follows a recorded one.
 pub struct Replica {
     queue: RequestQueue,
+    merges_that_differ: u64,
 }
 
 impl Replica {
     /// Lets `queue`, to which nothing was submitted yet, be led.
     pub fn new(queue: RequestQueue) -> Replica {
-        Replica { queue }
+        Replica { queue, merges_that_differ: 0 }
     }
 
     /// The queue, for settings and descriptions.
@@ -48,8 +52,14 @@ impl Replica {
         &mut self.queue
     }
 
-    /// A request was allocated for a bio.
+    /// Bios that the queue would have merged elsewhere than was recorded.
+    pub fn merges_that_differ(&self) -> u64 {
+        self.merges_that_differ
+    }
+
+    /// A request was allocated for a bio, which was not merged into any other.
     pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
+        self.look_for_merge(now, bio, None);
         let id = self.enter(now, bio);
         if let ShapeState::Single(single) = &mut self.queue.shape {
             single.count_recorded(bio);
@@ -57,11 +67,14 @@ impl Replica {
         let context = bio.origin.context;
         self.queue.core.context(context).cpu = bio.origin.cpu;
         let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
-        self.queue.new_request(now, context, id, bio, with)
+        let rq = self.queue.new_request(now, context, id, bio, with);
+        self.queue.core.context(context).plug.requests.push(rq);
+        rq
     }
 
     /// A bio was merged into a request, which is in a plug or with the scheduler.
     pub fn merge(&mut self, now: Instant, rq: RequestId, bio: &Bio, merge: Merge) {
+        self.look_for_merge(now, bio, Some((rq, merge)));
         let id = self.enter(now, bio);
         self.queue.absorb_bio(now, rq, id, merge);
         let is_queued = self.queue.core.requests[rq].state == RequestState::Inserted;
@@ -73,6 +86,7 @@ impl Replica {
     /// A request was inserted; `joins`: queued ones may absorb it.
     pub fn insert(&mut self, now: Instant, rq: RequestId, joins: bool) {
         let context = self.queue.core.requests[rq].origin.context;
+        self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
         if self.queue.scheduler.is_some() {
             self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, joins);
         } else {
@@ -120,9 +134,8 @@ impl Replica {
 
     /// The driver takes this very request, which was not inserted.
     pub fn take(&mut self, now: Instant, rq: RequestId) {
-        if let ShapeState::Multi(multi) = &mut self.queue.shape {
-            multi.leave_software(rq);
-        }
+        let context = self.queue.core.requests[rq].origin.context;
+        self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
         self.queue.core.requests[rq].state = RequestState::Dispatched;
         self.start(now, rq);
     }
@@ -172,6 +185,17 @@ impl Replica {
         let joins = joins.collect();
         log.clear();
         joins
+    }
+
+    /// Looks for a request that the bio is to be merged into, as the queue itself would.
+    fn look_for_merge(&mut self, now: Instant, bio: &Bio, recorded: Option<(RequestId, Merge)>) {
+        let context = bio.origin.context;
+        if !bio.is_mergeable() || self.queue.core.limits.nomerges == 2 {
+            return;
+        }
+        let held = self.queue.find_in_plug(context, bio);
+        let found = held.or_else(|| self.queue.find_beyond_plug(now, context, bio));
+        self.merges_that_differ += u64::from(found != recorded);
     }
 
     /// Asks the scheduler once.

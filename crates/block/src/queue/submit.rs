@@ -117,52 +117,62 @@ impl RequestQueue {
         if !bio.is_mergeable() || self.core.limits.nomerges == 2 {
             return false;
         }
-        self.merge_into_plug(now, context, id, &bio)
-            || if self.scheduler.is_some() {
-                self.merge_into_scheduler(now, context, id, &bio)
-            } else {
-                self.merge_into_software_queue(now, id, &bio)
+        if let Some((rq, merge)) = self.find_in_plug(context, &bio) {
+            self.absorb_bio(now, rq, id, merge);
+            return true;
+        }
+        let found = self.find_beyond_plug(now, context, &bio);
+        if let Some((rq, merge)) = found {
+            self.absorb_bio(now, rq, id, merge);
+            if self.scheduler.is_some() {
+                self.bio_merged(now, context, rq, &bio, merge);
             }
+        }
+        found.is_some()
     }
 
-    fn merge_into_plug(&mut self, now: Instant, context: ContextId, id: BioId, bio: &Bio) -> bool {
+    /// A request of the task's plug that the bio is to be merged into.
+    pub(super) fn find_in_plug(
+        &mut self,
+        context: ContextId,
+        bio: &Bio,
+    ) -> Option<(RequestId, Merge)> {
         if self.core.context(context).plug.requests.is_empty() {
-            return false;
+            return None;
         }
-        let Some(rules) = self.task_plug() else { return false };
+        let rules = self.task_plug()?;
         let mut tried = 0;
         loop {
             let plug = &self.core.context(context).plug;
-            let Some(rq) = plug.candidates(&rules).nth(tried) else { return false };
+            let rq = plug.candidates(&rules).nth(tried)?;
             tried += 1;
             if let Some(merge) = self.adjacency(rq, bio)
                 && self.fits(rq, bio)
             {
-                self.absorb_bio(now, rq, id, merge);
-                return true;
+                return Some((rq, merge));
             }
         }
     }
 
-    /// The look-up of spec 9.3: one-hit cache, back merges by hash, the scheduler's front merge.
-    fn merge_into_scheduler(
+    /// A request of the scheduler, or without one of a software queue, that the bio is to be
+    /// merged into.
+    pub(super) fn find_beyond_plug(
         &mut self,
         now: Instant,
         context: ContextId,
-        id: BioId,
         bio: &Bio,
-    ) -> bool {
-        self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, bio));
-        self.settle(now, context);
-        let Some((rq, merge)) = self.find_merge(now, context, bio) else { return false };
-        if !self.fits(rq, bio) {
-            return false;
-        }
-        self.absorb_bio(now, rq, id, merge);
-        self.bio_merged(now, context, rq, bio, merge);
-        true
+    ) -> Option<(RequestId, Merge)> {
+        let found = if self.scheduler.is_some() {
+            self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, bio));
+            self.settle(now, context);
+            self.find_merge(now, context, bio)
+        } else {
+            self.find_in_software_queue(bio)
+        };
+        found.filter(|(rq, _)| self.fits(*rq, bio))
     }
 
+    /// The look-up of spec 9.3: one-hit cache, back merges by hash, the scheduler's front merge.
     fn find_merge(
         &mut self,
         now: Instant,
@@ -205,18 +215,12 @@ impl RequestQueue {
 
     /// Without a scheduler: the last few requests of the submitting core's software queue; the
     /// first adjacent one decides (spec 1.2 rule 5).
-    fn merge_into_software_queue(&mut self, now: Instant, id: BioId, bio: &Bio) -> bool {
-        let ShapeState::Multi(multi) = &self.shape else { return false };
-        let adjacent = multi
+    fn find_in_software_queue(&self, bio: &Bio) -> Option<(RequestId, Merge)> {
+        let ShapeState::Multi(multi) = &self.shape else { return None };
+        multi
             .software_queue_from_newest(bio.origin.cpu)
             .take(SCANNED)
-            .find_map(|rq| Some((rq, self.adjacency(rq, bio)?)));
-        let Some((rq, merge)) = adjacent else { return false };
-        let fits = self.fits(rq, bio);
-        if fits {
-            self.absorb_bio(now, rq, id, merge);
-        }
-        fits
+            .find_map(|rq| Some((rq, self.adjacency(rq, bio)?)))
     }
 
     /// On which end of the request the bio could be merged; `None` when they are not adjacent or

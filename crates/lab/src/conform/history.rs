@@ -135,6 +135,8 @@ pub struct Historian<'a> {
     shape: Shape,
     joins_are_traced: bool,
     ioprio: &'a BTreeMap<u32, Ioprio>,
+    /// The priority of each insertion, where that was recorded beside.
+    priorities: std::slice::Iter<'a, Ioprio>,
     history: History,
     tasks: BTreeMap<u32, Task>,
     contexts: BTreeMap<u32, ContextId>,
@@ -149,11 +151,13 @@ impl<'a> Historian<'a> {
         shape: Shape,
         joins_are_traced: bool,
         ioprio: &'a BTreeMap<u32, Ioprio>,
+        priorities: &'a [Ioprio],
     ) -> Historian<'a> {
         Historian {
             shape,
             joins_are_traced,
             ioprio,
+            priorities: priorities.iter(),
             history: History::default(),
             tasks: BTreeMap::new(),
             contexts: BTreeMap::new(),
@@ -221,6 +225,10 @@ impl<'a> Historian<'a> {
     }
 
     fn allocated(&mut self, record: &Record) {
+        if record.bytes == 0 && !record.categories.contains(Categories::FLUSH) {
+            // A command of the driver's own, allocated without a bio.
+            return;
+        }
         let mut bio = self.bio(record);
         let can_be_held = self.shape == Shape::Single || !bio.needs_flush_machinery();
         let task = self.task(record);
@@ -349,6 +357,7 @@ impl<'a> Historian<'a> {
     }
 
     fn inserted(&mut self, record: &Record) {
+        let ioprio = self.priorities.next().copied();
         let matches = |life: &Life| is_same(life, record);
         if self.find(|life| life.state == State::Requeued && matches(life)).is_some() {
             return;
@@ -367,6 +376,7 @@ impl<'a> Historian<'a> {
         };
         let life = &mut self.history.requests[rq];
         life.state = State::Inserted;
+        life.bio.ioprio = ioprio.unwrap_or(life.bio.ioprio);
         let joins = self.shape == Shape::Multi || self.task(record).plug;
         self.step(record.time, rq, What::Insert(joins));
     }

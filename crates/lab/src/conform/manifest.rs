@@ -17,6 +17,7 @@
 //! kernel encodes it. Lines that are not understood are left alone: a manifest may say more.
 
 use crate::error::Error;
+use crate::plan::Row;
 use crate::scheduler_spec::parse_kernel;
 use base::{Bytes, Hz, Sectors};
 use block::{Facts, Ioprio, KERNELS, Kernel, Transport};
@@ -77,7 +78,7 @@ impl Manifest {
                 self.hz = Some(hz.ok_or_else(bad)?);
             }
             "queue/scheduler" => self.scheduler = bracketed(value).map(String::from),
-            "queue_depth" => {
+            "queue_depth" | "hardware_queues" => {
                 let first = value.split_whitespace().next().unwrap_or_default();
                 self.values.insert(name.to_string(), first.to_string());
             }
@@ -105,6 +106,39 @@ impl Manifest {
         Ok(())
     }
 
+    /// The text of a manifest for a recording of a queue of ours.
+    pub fn text_of(row: &Row) -> String {
+        use std::fmt::Write;
+        let (facts, spec) = (row.model.facts(), &row.spec);
+        let transport = format!("{:?}", facts.transport).to_ascii_lowercase();
+        let flag = |is: bool| i64::from(is).to_string();
+        let own = |name: &str| spec.tunable(name).is_some();
+        let cache = if facts.volatile_cache { "write back" } else { "write through" };
+        let mut lines = vec![
+            ("kernel".to_string(), spec.kernel.version.to_string()),
+            ("hz".to_string(), spec.kernel.hz.get().to_string()),
+            ("device".to_string(), row.model.name().to_string()),
+            ("transport".to_string(), transport),
+            ("queue_depth".to_string(), facts.queue_depth.to_string()),
+            ("hardware_queues".to_string(), facts.hardware_queues.to_string()),
+            ("queue/scheduler".to_string(), format!("[{}]", spec.name)),
+            ("queue/logical_block_size".to_string(), facts.logical_block.to_string()),
+            ("queue/max_hw_sectors_kb".to_string(), (facts.max_hw_sectors.0 / 2).to_string()),
+            ("queue/max_segments".to_string(), facts.max_segments.to_string()),
+            ("queue/chunk_sectors".to_string(), facts.chunk_sectors.0.to_string()),
+            ("queue/fua".to_string(), flag(facts.fua)),
+            ("queue/write_cache".to_string(), cache.to_string()),
+        ];
+        for (name, value) in &row.tunables {
+            let folder = if own(name) { "iosched" } else { "queue" };
+            lines.push((format!("{folder}/{name}"), value.to_string()));
+        }
+        lines.iter().fold(String::new(), |mut text, (name, value)| {
+            writeln!(text, "{name}: {value}").expect("writing to memory does not fail");
+            text
+        })
+    }
+
     /// The modelled kernel whose version begins that of the recorded one.
     pub fn kernel(&self) -> Result<Option<&'static Kernel>, Error> {
         let Some(version) = &self.kernel else { return Ok(None) };
@@ -127,7 +161,7 @@ impl Manifest {
     pub fn facts(&self) -> Facts {
         let number = |name: &str, otherwise: i64| self.queue(name).unwrap_or(otherwise);
         let is = |name: &str, word: &str| self.values.get(name).is_some_and(|it| it == word);
-        let depth = self.values.get("queue_depth").and_then(|it| it.parse().ok());
+        let count = |name: &str| self.values.get(name).and_then(|it| it.parse().ok());
         let sectors = |kib: i64| Sectors(u32::try_from(kib * 2).unwrap_or(u32::MAX));
         let chunk = u32::try_from(number("chunk_sectors", 0)).unwrap_or(0);
         Facts {
@@ -136,8 +170,8 @@ impl Manifest {
             rotational: number("rotational", 1) != 0,
             volatile_cache: is("queue/write_cache", "write back"),
             fua: number("fua", 0) != 0,
-            queue_depth: depth.unwrap_or(32),
-            hardware_queues: 1,
+            queue_depth: count("queue_depth").unwrap_or(32),
+            hardware_queues: count("hardware_queues").unwrap_or(1),
             logical_block: number("logical_block_size", 512).clamp(512, 65_536) as u32,
             max_hw_sectors: sectors(number("max_hw_sectors_kb", 1_280)),
             max_segments: number("max_segments", 128).clamp(1, i64::from(u16::MAX)) as u16,

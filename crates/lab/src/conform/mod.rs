@@ -15,7 +15,7 @@ mod agreement;
 mod classes;
 mod free;
 mod history;
-mod manifest;
+pub mod manifest;
 mod setup;
 mod slots;
 mod source;
@@ -23,6 +23,7 @@ mod source;
 pub use classes::Class;
 pub use manifest::Manifest;
 pub use setup::{Options, Setup};
+pub use source::Recording;
 
 use crate::error::Error;
 use base::{Duration, Instant, Sector, Sectors};
@@ -127,19 +128,25 @@ impl Conformity {
 
 /// Compares a scheduler with a recording: a file, the name of a recording, or a folder with one.
 pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
-    let found = source::find(path)?;
-    let manifest = match &found.manifest {
-        Some(manifest) => manifest.clone(),
-        None => Manifest::default(),
-    };
-    let setup = Setup::new(&manifest, options, &found.name)?;
-    let mut historian = Historian::new(setup.shape(), setup.joins_are_traced(), &manifest.ioprio);
-    let mut remarks = source::read(&found, options, |record| historian.take(record))?;
+    let recording = Recording::read(path, options.device.as_deref())?;
+    conform_recording(&recording, options)
+}
+
+/// Compares a scheduler with a recording that is at hand.
+pub fn conform_recording(recording: &Recording, options: &Options) -> Result<Conformity, Error> {
+    let manifest = &recording.manifest;
+    let setup = Setup::new(manifest, options, &recording.name)?;
+    let joins_are_traced = setup.joins_are_traced();
+    let priorities = &recording.priorities;
+    let mut historian =
+        Historian::new(setup.shape(), joins_are_traced, &manifest.ioprio, priorities);
+    recording.records.iter().for_each(|record| historian.take(record));
     let history = historian.finish();
+    let mut remarks = recording.remarks.clone();
     if history.unmatched > 0 {
         remarks.push(format!("{} records fit no request", history.unmatched));
     }
-    Ok(judge(found.name, &history, &setup, remarks))
+    Ok(judge(recording.name.clone(), &history, &setup, remarks))
 }
 
 /// How many places within a tick are tried for its beginning.
@@ -156,6 +163,13 @@ fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<Strin
     let deep = decisions.iter().filter(|it| it.contested && it.waiting >= 8).count();
     if outcome.too_late > 0 {
         remarks.push(format!("{} merges came after ours had issued", outcome.too_late));
+    }
+    if outcome.merges_that_differ > 0 {
+        let count = outcome.merges_that_differ;
+        remarks.push(format!("{count} bios would have been merged otherwise"));
+    }
+    if outcome.requeues > 0 {
+        remarks.push(format!("the driver gave requests back {} times", outcome.requeues));
     }
     Conformity {
         trace,

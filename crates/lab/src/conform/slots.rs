@@ -68,8 +68,12 @@ pub struct Outcome {
     pub withheld: u64,
     /// Of these, moments at which both did.
     pub both_withheld: u64,
-    /// Merges and insertions that came too late for ours: it had issued the request already.
+    /// Merges that came too late for ours: it had issued the request already.
     pub too_late: u64,
+    /// Bios that ours would have merged elsewhere, or not.
+    pub merges_that_differ: u64,
+    /// Requests that the driver gave back.
+    pub requeues: u64,
     /// What was asked for with `watch`.
     pub described: Option<String>,
 }
@@ -92,11 +96,15 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         live: 0,
         period: 0,
         parked: false,
+        requeued: 0,
+        around: 0,
         outcome: Outcome::default(),
     };
     for index in 0..history.steps.len() {
         run.step(index);
+        run.settle(index);
     }
+    run.outcome.merges_that_differ = run.replica.merges_that_differ();
     run.outcome
 }
 
@@ -119,9 +127,18 @@ struct Run<'a> {
     /// Requests of the kernel that were inserted and are not done.
     live: u32,
     period: u32,
+    /// Ours has chosen a request that the driver cannot take yet.
     parked: bool,
+    /// Requests that the kernel's driver gave back and did not take again.
+    requeued: u32,
+    /// Requests on their way through the flush machinery.
+    around: u32,
     outcome: Outcome,
 }
+
+/// A driver that could have had a request and took none for so long was given none. // assumed:
+/// longer than a worker that runs the queue is kept from a core
+const WITHHELD_FOR: Duration = Duration::from_millis(1);
 
 impl Run<'_> {
     fn step(&mut self, index: usize) {
@@ -147,6 +164,8 @@ impl Run<'_> {
             What::Issue => self.issue(at, rq),
             What::Requeue => {
                 self.in_flight -= 1;
+                self.requeued += 1;
+                self.outcome.requeues += 1;
                 if let Some(Some(ours)) = self.slots.get(&rq) {
                     let id = self.ids[*ours].expect("it was issued");
                     self.replica.requeue(now, id);
@@ -155,17 +174,19 @@ impl Run<'_> {
             What::Complete => self.complete(at, rq),
         }
         self.note_joins();
-        if self.parks {
-            self.park(index);
-        }
     }
 
     /// A request around the scheduler occupies the device all the same.
     fn pass_by(&mut self, what: What) {
         match what {
+            What::Allocate => self.around += 1,
             What::Issue => self.in_flight += 1,
-            What::Complete | What::Requeue => self.in_flight = self.in_flight.saturating_sub(1),
-            What::Allocate | What::Merge(..) | What::Insert(_) => {}
+            What::Requeue => self.in_flight -= 1,
+            What::Complete => {
+                self.in_flight -= 1;
+                self.around -= 1;
+            }
+            What::Merge(..) | What::Insert(_) => {}
         }
     }
 
@@ -192,6 +213,7 @@ impl Run<'_> {
         let place = self.waiting.iter().position(|(waiting, _)| *waiting == rq);
         let Some(place) = place else {
             // It comes from the dispatch list, where it was given back: no decision.
+            self.requeued -= 1;
             let again = self.slots.get(&rq).copied().flatten();
             if again.is_some() {
                 self.choose(now);
@@ -295,13 +317,30 @@ impl Run<'_> {
         }
     }
 
-    /// Drivers without a budget take one request more than there are tags, and park it.
-    fn park(&mut self, index: usize) {
-        let next = self.history.steps.get(index + 1).map(|step| step.what);
-        let settled = !matches!(next, Some(What::Issue | What::Insert(_)));
-        if settled && self.in_flight >= self.depth && !self.parked && !self.waiting.is_empty() {
-            let now = self.history.steps[index].at + self.phase;
-            self.parked = matches!(self.replica.park(now), Chosen::Chosen(..));
+    /// What the kernel's driver did after a step: it asked for a request that it could not take
+    /// yet, or it was given none.
+    fn settle(&mut self, index: usize) {
+        if self.parked || self.waiting.is_empty() || self.requeued > 0 {
+            return;
+        }
+        let at = self.history.steps[index].at;
+        let now = at + self.phase;
+        let mut following = self.history.steps[index + 1..].iter();
+        let next = following.find(|step| !matches!(step.what, What::Allocate | What::Merge(..)));
+        if next.is_none_or(|next| matches!(next.what, What::Issue)) {
+            return;
+        }
+        if self.in_flight >= self.depth {
+            let settled = next.is_some_and(|it| !matches!(it.what, What::Insert(_)));
+            if self.parks && settled {
+                self.parked = matches!(self.replica.park(now), Chosen::Chosen(..));
+            }
+        } else if self.around == 0 && next.is_some_and(|it| it.at >= at + WITHHELD_FOR) {
+            self.outcome.withheld += 1;
+            match self.replica.park(now) {
+                Chosen::Hold(_) => self.outcome.both_withheld += 1,
+                chosen => self.parked = matches!(chosen, Chosen::Chosen(..)),
+            }
         }
     }
 }

@@ -1,35 +1,70 @@
 //! Where a recording lies, and its records of one device.
 
 use super::manifest::Manifest;
-use super::setup::Options;
 use crate::error::Error;
+use block::Ioprio;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use trace::blktrace::{Action, DevT, Record};
+use trace::blktrace::{Action, DevT, Merge, Record};
 
-/// A recording that was found.
-pub struct Found {
+/// A recording, with all that is known of it.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
     /// What to call it.
     pub name: String,
-    /// What lies beside it.
-    pub manifest: Option<Manifest>,
-    /// A file, or the name that its files have in common.
-    base: PathBuf,
+    /// The events of one device, in order.
+    pub records: Vec<Record>,
+    /// Of what they were recorded.
+    pub manifest: Manifest,
+    /// The priority of each insertion, in their order, if it was recorded.
+    pub priorities: Vec<Ioprio>,
+    /// What a reader should know.
+    pub remarks: Vec<String>,
 }
 
 const ACCEPTED: &str = "a blktrace file, NAME where NAME.blktrace.0 exists, or a folder with one \
                         recording";
 
-/// Finds the recording that a path means.
-pub fn find(path: &Path) -> Result<Found, Error> {
-    let name = path.display().to_string();
-    let (folder, base) = if path.is_dir() {
-        (path.to_path_buf(), only_recording(path)?)
-    } else {
-        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-        (folder.unwrap_or(Path::new(".")).to_path_buf(), path.to_path_buf())
-    };
-    Ok(Found { name, manifest: Manifest::beside(&folder)?, base })
+impl Recording {
+    /// Reads the recording that a path means: a file, a name that several files have in common, or
+    /// a folder. The manifest lies beside it.
+    pub fn read(path: &Path, device: Option<&str>) -> Result<Recording, Error> {
+        let name = path.display().to_string();
+        let (folder, base) = if path.is_dir() {
+            (path.to_path_buf(), only_recording(path)?)
+        } else {
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+            (folder.unwrap_or(Path::new(".")).to_path_buf(), path.to_path_buf())
+        };
+        let manifest = Manifest::beside(&folder)?.unwrap_or_default();
+        let mut recording = Recording { name, manifest, ..Recording::default() };
+        recording.take(trace::read_records(&base)?, device)?;
+        Ok(recording)
+    }
+
+    /// Keeps the records of the one device.
+    fn take<R: Read>(&mut self, mut all: Merge<R>, wanted: Option<&str>) -> Result<(), Error> {
+        let mut devices: BTreeMap<DevT, u64> = BTreeMap::new();
+        for record in all.by_ref() {
+            let record = record?;
+            if record.action.is_note() || record.action == Action::Remap {
+                continue;
+            }
+            *devices.entry(record.device).or_insert(0) += 1;
+            if wanted.is_none_or(|name| record.device.to_string() == name) {
+                self.records.push(record);
+            }
+        }
+        check_devices(&self.name, wanted, &devices)?;
+        if all.lost() > 0 {
+            self.remarks.push(format!("{} events were lost when it was recorded", all.lost()));
+        }
+        for (name, torn) in all.torn() {
+            self.remarks.push(format!("{name} ends within a record at byte {}", torn.offset));
+        }
+        Ok(())
+    }
 }
 
 /// The recording in a folder, if there is exactly one.
@@ -51,39 +86,8 @@ fn only_recording(folder: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Gives the records of the one device to `take`; returns what a reader should know.
-pub fn read(
-    found: &Found,
-    options: &Options,
-    mut take: impl FnMut(&Record),
-) -> Result<Vec<String>, Error> {
-    let mut records = trace::read_records(&found.base)?;
-    let wanted = options.device.as_deref();
-    let mut devices: BTreeMap<DevT, u64> = BTreeMap::new();
-    for record in records.by_ref() {
-        let record = record?;
-        if record.action.is_note() || record.action == Action::Remap {
-            continue;
-        }
-        *devices.entry(record.device).or_insert(0) += 1;
-        let is_wanted = wanted.is_none_or(|name| record.device.to_string() == name);
-        if is_wanted {
-            take(&record);
-        }
-    }
-    check_devices(found, wanted, &devices)?;
-    let mut remarks = Vec::new();
-    if records.lost() > 0 {
-        remarks.push(format!("{} events were lost when it was recorded", records.lost()));
-    }
-    for (name, torn) in records.torn() {
-        remarks.push(format!("{name} ends within a record at byte {}", torn.offset));
-    }
-    Ok(remarks)
-}
-
 fn check_devices(
-    found: &Found,
+    place: &str,
     wanted: Option<&str>,
     devices: &BTreeMap<DevT, u64>,
 ) -> Result<(), Error> {
@@ -91,13 +95,13 @@ fn check_devices(
     let accepted = format!("--trace-device with one of {}", names.join(" "));
     match wanted {
         Some(name) if !names.iter().any(|it| it == name) => {
-            Err(Error::bad(&found.name, format!("no device {name} in it"), accepted))
+            Err(Error::bad(place, format!("no device {name} in it"), accepted))
         }
         None if names.len() > 1 => {
-            Err(Error::bad(&found.name, format!("records of {} devices", names.len()), accepted))
+            Err(Error::bad(place, format!("records of {} devices", names.len()), accepted))
         }
         None if names.is_empty() => {
-            Err(Error::bad(&found.name, "no events in it", "a recording with events"))
+            Err(Error::bad(place, "no events in it", "a recording with events"))
         }
         _ => Ok(()),
     }

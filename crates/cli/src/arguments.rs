@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(name = "paternoster", version, max_term_width = 100)]
 #[command(after_help = "Examples:
   paternoster compare experiments/first-light.toml
-  paternoster compare -s none,mq-deadline -- dd if=/dev/zero of=/dev/sda bs=4k count=1000 oflag=direct
+  paternoster compare -s all -- dd if=/dev/zero of=/dev/sda bs=4k count=1000 oflag=direct
   paternoster list tunables mq-deadline")]
 pub struct Arguments {
     /// What to do.
@@ -33,8 +33,12 @@ pub enum Verb {
     },
     /// Serve a model in real time as a block device (not available yet)
     Emulate(Later),
-    /// Build, run or look around in the virtual-time kernel (not available yet)
-    Linux(Later),
+    /// Build, run or look around in the virtual-time kernel
+    Linux {
+        /// What to do with it.
+        #[command(subcommand)]
+        what: LinuxVerb,
+    },
     /// Record the running kernel (not available yet)
     Record(Later),
     /// Say who waited for whom (not available yet)
@@ -77,7 +81,7 @@ impl Verb {
             Verb::Compare(_) => "compare",
             Verb::List { .. } => "list",
             Verb::Emulate(_) => "emulate",
-            Verb::Linux(_) => "linux",
+            Verb::Linux { .. } => "linux",
             Verb::Record(_) => "record",
             Verb::Explain(_) => "explain",
             Verb::Whatif(_) => "whatif",
@@ -89,6 +93,49 @@ impl Verb {
             Verb::Man { .. } => "man",
         }
     }
+}
+
+/// What can be done with the kernel of the world `linux`.
+#[derive(Debug, Subcommand)]
+pub enum LinuxVerb {
+    /// Build the kernel, once, into a cache; takes some minutes
+    Build {
+        /// An unpacked source tree [default: Debian's package linux-source-6.12]
+        #[arg(long, value_name = "TREE")]
+        source: Option<PathBuf>,
+        /// The tick: 100, 250 or 1000
+        #[arg(long, default_value_t = 250)]
+        hz: u16,
+    },
+    /// Run a command on the kernel, with a disk as /dev/sda
+    Run {
+        /// Disk and scheduler.
+        #[command(flatten)]
+        machine: LinuxMachine,
+        /// The command, as it is typed in a shell
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Look around in the kernel
+    Shell {
+        /// Disk and scheduler.
+        #[command(flatten)]
+        machine: LinuxMachine,
+    },
+}
+
+/// The machine of `linux run` and `linux shell`.
+#[derive(Debug, Args)]
+pub struct LinuxMachine {
+    /// Device model: a built-in name or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "hdd-7200-sata")]
+    pub model: String,
+    /// Scheduler, as NAME[:TUNABLE=VALUE,…]
+    #[arg(short, long, value_name = "SCHEDULER", default_value = "mq-deadline")]
+    pub scheduler: String,
+    /// Seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// The options of `conform`.
@@ -132,8 +179,8 @@ pub struct ConformOptions {
       --job bulk 'dd if=/dev/zero of=/dev/sda bs=1M count=1000 oflag=direct'
   A fio job file on another disk and kernel:
     paternoster compare --model vm-disk --kernel 5.2 jobs.fio
-  A recorded load, as fast as the disk takes it, for three depths of the queue:
-    paternoster compare -s mq-deadline --replay closed --depth 8 --vary nr_requests=32,64 sda.blktrace.0
+  A recorded load, as fast as the disk takes it, with two values of a tunable:
+    paternoster compare -s mq-deadline --vary fifo_batch=1,16 --replay closed sda.blktrace.0
   Tunables: NAME[@KERNEL][:TUNABLE=VALUE,...], and settings for all:
     paternoster compare -s mq-deadline -s mq-deadline:fifo_batch=1 --set nr_requests=64 jobs.fio")]
 pub struct CompareOptions {
@@ -162,7 +209,8 @@ pub struct CompareOptions {
     /// Memory of the machine, such as "4 GiB"
     #[arg(long, value_name = "SIZE", help_heading = "Machine")]
     pub memory: Option<String>,
-    /// World to run in: sim (linux and live are not available yet)
+    /// Worlds to run in: sim, linux (the kernel itself in virtual time, see paternoster linux) or
+    /// sim,linux, which says how far the simulator is off
     #[arg(long, value_name = "WORLD", help_heading = "Machine")]
     pub world: Option<String>,
 

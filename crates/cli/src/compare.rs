@@ -12,7 +12,7 @@ use lab::plan::Plan;
 use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use lab::scheduler_spec::{parse_assignment, parse_kernel};
 use lab::summary::Summary;
-use lab::{Axis, Error, Experiment, JobSpec, Pace, Work, matrix, record};
+use lab::{Axis, Error, Experiment, JobSpec, Pace, Work, World, matrix, record};
 use std::path::Path;
 use std::time::Instant;
 
@@ -49,7 +49,8 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
 fn write_fio_json(report: &Report, folder: &Path) -> Result<(), Error> {
     for (index, row) in report.plan.rows.iter().enumerate() {
         for result in report.results_of(index) {
-            let name = format!("{}.json", record::folder_name(row, result.seed));
+            let world = if row.world == World::Linux { "-linux" } else { "" };
+            let name = format!("{}{world}.json", record::folder_name(row, result.seed));
             let text = report::json::to_text(&report::fio_json::document(result));
             write_file(&folder.join(name), &text)?;
         }
@@ -69,22 +70,6 @@ fn refuse_what_is_not_there(options: &CompareOptions) -> Result<(), Error> {
     if let Some(fs) = &options.fs {
         check_fs(fs, "--fs")?;
     }
-    for world in options.world.iter().flat_map(|worlds| worlds.split(',')) {
-        match world {
-            "sim" => {}
-            "linux" | "live" => {
-                return Err(Error::not_yet("--world", format!("world {world}"), "sim"));
-            }
-            _ => {
-                let hint = nearest(world, ["sim", "linux", "live"]);
-                return Err(Error::bad(
-                    "--world",
-                    format!("unknown world \"{world}\"{hint}"),
-                    "sim",
-                ));
-            }
-        }
-    }
     Ok(())
 }
 
@@ -99,6 +84,14 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
     }
     if let Some(kernel) = &options.kernel {
         experiment.kernel = Some(parse_kernel(kernel, "--kernel")?);
+    }
+    if let Some(worlds) = &options.world {
+        experiment.worlds = World::parse_list(worlds, "--world")?;
+        let judged = experiment.worlds.contains(&World::Linux);
+        if judged && options.record.is_some() {
+            let accepted = "--record with --world sim";
+            return Err(Error::not_yet("--record", "a recording of the world linux", accepted));
+        }
     }
     if let Some(memory) = &options.memory {
         let size = quantity::size(memory);
@@ -231,7 +224,7 @@ fn split_schedulers(text: &str) -> Vec<String> {
 }
 
 /// A word as it has to be written so that a shell reads it as one.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-+=/.,:@%^{}[]~".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_string();

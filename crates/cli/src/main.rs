@@ -7,6 +7,7 @@
 mod arguments;
 mod compare;
 mod conform;
+mod linux_verb;
 mod list;
 mod output;
 mod progress;
@@ -46,13 +47,14 @@ fn run(verb: Verb) -> Result<bool, Error> {
         Verb::Compare(options) => compare::compare(*options),
         Verb::Conform(options) => conform::conform(&options),
         Verb::List { subject, name } => list::list(subject.as_deref(), name.as_deref()),
+        Verb::Linux { what } => linux_verb::linux(what),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "paternoster", &mut script);
             output::print(&script).map(|()| true)
         }
         Verb::Man { verb } => man_page(verb.as_deref()),
-        later => Err(Error::not_yet(later.name(), "this verb", "compare, conform, list")),
+        later => Err(Error::not_yet(later.name(), "this verb", "compare, conform, linux, list")),
     }
 }
 

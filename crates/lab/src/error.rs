@@ -69,6 +69,9 @@ pub enum Error {
         /// What the operating system said.
         cause: std::io::Error,
     },
+    /// The world `linux` is not there, or a run in it failed.
+    #[error("world linux: {0}")]
+    Linux(String),
     /// A recording could not be written.
     #[error("{0}")]
     Recording(trace::Error),
@@ -103,8 +106,13 @@ impl Error {
         Error::Unwritable { path: path.to_path_buf(), cause }
     }
 
+    /// The world `linux` is not there, or a run in it failed.
+    pub fn linux(cause: impl std::fmt::Display) -> Error {
+        Error::Linux(cause.to_string())
+    }
+
     /// Whether the cause lies in what was asked for, rather than in what happened afterwards.
     pub fn is_bad_input(&self) -> bool {
-        !matches!(self, Error::Unwritable { .. } | Error::Recording(_))
+        !matches!(self, Error::Unwritable { .. } | Error::Recording(_) | Error::Linux(_))
     }
 }

@@ -8,6 +8,7 @@ use crate::document::{Document, Text, Value};
 use crate::error::Error;
 use crate::expectation::{Bound, Expectation};
 use crate::job::{JobSpec, Work, parse_ioprio, parse_weight};
+use crate::linux_world::{World, virtio};
 use crate::metrics::figure::Figure;
 use crate::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use crate::scheduler_spec::parse_kernel;
@@ -23,7 +24,7 @@ pub const DEFAULT_HOST: &str = "host-2020";
 /// How many seeds when nobody says so.
 pub const DEFAULT_SEEDS: u64 = 5;
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "title",
     "story",
     "model",
@@ -32,6 +33,7 @@ const KEYS: [&str; 16] = [
     "host",
     "kernel",
     "transport",
+    "queue_depth",
     "schedulers",
     "settings",
     "setup",
@@ -43,6 +45,7 @@ const KEYS: [&str; 16] = [
 ];
 const JOB_KEYS: [&str; 8] =
     ["name", "run", "cgroup", "weight", "ioprio", "start", "duration", "background"];
+const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
 const EXAMPLE_JOB: &str = "[[job]] with name = \"…\" and run = \"…\"";
 
 /// An experiment as it is described.
@@ -62,6 +65,12 @@ pub struct Experiment {
     pub host: String,
     /// The kernel of schedulers that do not name one.
     pub kernel: Option<&'static Kernel>,
+    /// Where it runs.
+    pub worlds: Vec<World>,
+    /// Whether the disk is behind virtio, as it always is in the world `linux`.
+    pub virtio: bool,
+    /// Commands that the disk takes at once behind virtio; as many as the model if not given.
+    pub queue_depth: Option<u32>,
     /// The memory of the machine.
     pub memory: Option<Bytes>,
     /// Schedulers as they are asked for, each with its place; none: the default list.
@@ -124,6 +133,9 @@ impl Experiment {
             model: DEFAULT_MODEL.to_string(),
             host: DEFAULT_HOST.to_string(),
             kernel: None,
+            worlds: vec![World::Sim],
+            virtio: false,
+            queue_depth: None,
             memory: None,
             schedulers: Vec::new(),
             settings: Vec::new(),
@@ -172,6 +184,13 @@ impl Experiment {
             let problem = || Error::bad(place, format!("memory \"{text}\""), ACCEPTED_SIZE);
             experiment.memory = Some(size.ok_or_else(problem)?);
         }
+        if let Some(Text { text, .. }) = text("transport")? {
+            experiment.virtio = text == "virtio";
+        }
+        if let Some((depth, place)) = document.whole(&root, "queue_depth")? {
+            experiment.queue_depth = Some(parse_queue_depth(&depth.to_string(), &place)?);
+            experiment.virtio = true;
+        }
         for value in document.list(&root, "schedulers")? {
             let Text { text, place } = document.as_text("schedulers", value)?;
             experiment.schedulers.push((text, place));
@@ -206,6 +225,13 @@ impl Axis {
     }
 }
 
+/// Commands that a disk behind virtio takes at once.
+pub fn parse_queue_depth(text: &str, place: &str) -> Result<u32, Error> {
+    let depth = text.parse().ok().filter(|depth| (1..=virtio::RING).contains(depth));
+    let accepted = format!("1 to {}", virtio::RING);
+    depth.ok_or_else(|| Error::bad(place, format!("queue_depth \"{text}\""), accepted))
+}
+
 /// File systems, worlds and preparations that are planned.
 fn refuse_what_is_not_there(document: &Document<'_>, root: &DeTable<'_>) -> Result<(), Error> {
     if let Some(Text { text, place }) = document.text(root, "fs")? {
@@ -213,14 +239,14 @@ fn refuse_what_is_not_there(document: &Document<'_>, root: &DeTable<'_>) -> Resu
     }
     if let Some(Text { text, place }) = document.text(root, "transport")? {
         match text.as_str() {
-            "model" => {}
-            "virtio" | "loop" => {
+            "model" | "virtio" => {}
+            "loop" => {
                 let what = format!("transport = \"{text}\"");
-                return Err(Error::not_yet(place, what, "\"model\": as the device model says"));
+                return Err(Error::not_yet(place, what, TRANSPORTS));
             }
             _ => {
                 let problem = format!("unknown transport \"{text}\"");
-                return Err(Error::bad(place, problem, "\"model\": as the device model says"));
+                return Err(Error::bad(place, problem, TRANSPORTS));
             }
         }
     }

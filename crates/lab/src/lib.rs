@@ -4,6 +4,7 @@
 //! * [`matrix`]: schedulers x axes x seeds, run in parallel, one thread per run.
 //! * [`metrics`]: observers that turn the stream of events into figures.
 //! * [`statistics`], [`summary`]: mean and spread over seeds; what differs, in words.
+//! * [`linux_world`]: the same experiment on a real kernel in virtual time.
 //! * [`record`]: an observer that writes the stream as blktrace files.
 //!
 //! This crate knows nothing of tables, JSON or terminals; everything that is printed is computed
@@ -17,6 +18,7 @@ pub mod expectation;
 pub mod experiment;
 pub mod input;
 pub mod job;
+pub mod linux_world;
 pub mod matrix;
 pub mod metrics;
 pub mod plan;
@@ -29,5 +31,6 @@ pub mod summary;
 pub use error::Error;
 pub use experiment::{Axis, Experiment};
 pub use job::{JobSpec, Pace, Work};
+pub use linux_world::World;
 pub use matrix::{Report, RunResult};
 pub use scheduler_spec::SchedulerSpec;

@@ -4,6 +4,7 @@
 //! order are the same whatever the number of threads.
 
 use crate::error::Error;
+use crate::linux_world::{LinuxWorld, World};
 use crate::metrics::calls::DEPTH_LEVELS;
 use crate::metrics::samples::{Samples, Spread};
 use crate::metrics::{Actor, CallKind, Calls, Disk, Latency, Layers, Measured, Meter};
@@ -28,6 +29,8 @@ pub struct Report {
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
+    /// Where it ran.
+    pub world: World,
     /// The scheduler as it was asked for.
     pub spec: SchedulerSpec,
     /// Name and value of each axis.
@@ -140,6 +143,7 @@ pub fn run(
     threads: usize,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Report, Error> {
+    let linux = LinuxWorld::for_plan(&plan)?;
     let seeds = &plan.experiment.seeds;
     let runs: Vec<(&Row, u64)> =
         plan.rows.iter().flat_map(|row| seeds.iter().map(move |seed| (row, *seed))).collect();
@@ -152,7 +156,10 @@ pub fn run(
         while !failed.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((row, seed)) = runs.get(index) else { break };
-            let result = run_one(row, *seed, plan.experiment.paranoid, record_to);
+            let result = match (row.world, &linux) {
+                (World::Linux, Some(linux)) => linux.run(row, *seed),
+                _ => run_one(row, *seed, plan.experiment.paranoid, record_to),
+            };
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             *slots[index].lock().expect("nobody panicked with the lock") = Some(result);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
@@ -186,7 +193,7 @@ fn run_one(
         kernel: row.spec.kernel,
         attach: row.attach(),
         settings: row.settings.clone(),
-        device: row.model.build(seed),
+        device: row.device(seed),
         host: row.host.clone(),
         cgroups: row.cgroups.clone(),
         jobs: row.jobs.iter().map(|job| job.job.clone()).collect(),
@@ -213,6 +220,7 @@ fn run_one(
         outcome.map_err(|cause| Error::Setup { run: format!("{label}, seed {seed}"), cause })?;
     let measured = meter.finish(outcome.elapsed);
     Ok(RunResult {
+        world: World::Sim,
         spec: row.spec.clone(),
         axes: row.axes.clone(),
         model: row.model.name().to_string(),

@@ -5,15 +5,17 @@
 //! bad input.
 
 use crate::error::Error;
-use crate::experiment::{Axis, Experiment, Setting};
+use crate::experiment::{Axis, Experiment, Setting, parse_queue_depth};
 use crate::job::{JobSpec, Recording, Work};
+use crate::linux_world::{self, World, virtio};
 use crate::metrics::{Naming, Section};
 use crate::scheduler_spec::{SchedulerSpec, parse_kernel};
 use base::nearest;
 use base::{Bytes, Instant};
+use block::command::Facts;
 use block::scheduler::TunableError;
 use block::{Attach, EventLog, Ioprio, Kernel, QUEUE_SETTINGS, RequestQueue};
-use device::Model;
+use device::{Device, Model};
 use sim::program::fio::Fio;
 use sim::program::replay::{Pace, Replay};
 use sim::{Host, Program};
@@ -32,7 +34,7 @@ const LATER_SETTINGS: [&str; 7] = [
 /// The memory of a machine when nobody says so; only fio's `$mb_memory` asks. // assumed
 const DEFAULT_MEMORY: Bytes = Bytes(4 << 30);
 /// Axes that are not used in jobs.
-const SPECIAL_AXES: [&str; 3] = ["model", "host", "kernel"];
+const SPECIAL_AXES: [&str; 4] = ["model", "host", "kernel", "queue_depth"];
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -46,12 +48,16 @@ pub struct Plan {
 /// A scheduler at a point of the axes.
 #[derive(Clone, Debug)]
 pub struct Row {
+    /// Where it runs.
+    pub world: World,
     /// The scheduler as it was asked for.
     pub spec: SchedulerSpec,
     /// Name and value of each axis.
     pub axes: Vec<(String, String)>,
     /// The disk.
     pub model: Model,
+    /// What the kernel is told of the disk, if that is not what the model says.
+    pub virtio: Option<Facts>,
     /// Cores and costs.
     pub host: Host,
     /// What is written to sysfs, in this order.
@@ -67,6 +73,8 @@ pub struct Row {
 /// A job, understood.
 #[derive(Clone, Debug)]
 pub struct PlannedJob {
+    /// The command, if it is one, with the values of axes.
+    pub line: Option<String>,
     /// As the machine takes it.
     pub job: sim::Job,
     /// The weight of its group.
@@ -113,7 +121,10 @@ impl Plan {
     pub fn row_name(&self, row: usize) -> String {
         let spec = &self.rows[row].spec;
         let same = self.rows.iter().all(|it| it.spec.kernel == spec.kernel);
-        if same { spec.short() } else { spec.label() }
+        let name = if same { spec.short() } else { spec.label() };
+        let world = self.rows[row].world;
+        let same = self.rows.iter().all(|it| it.world == world);
+        if same { name } else { format!("{name} ({world})") }
     }
 }
 
@@ -141,6 +152,20 @@ impl Row {
     /// The scheduler, in the shape of the block layer it lives in.
     pub fn attach(&self) -> Attach {
         attach(&self.spec)
+    }
+
+    /// What the kernel is told of the disk.
+    pub fn facts(&self) -> &Facts {
+        self.virtio.as_ref().unwrap_or_else(|| self.model.facts())
+    }
+
+    /// The disk.
+    pub fn device(&self, seed: u64) -> Box<dyn Device> {
+        let disk = self.model.build(seed);
+        match &self.virtio {
+            Some(facts) => Box::new(virtio::Behind::new(disk, facts.clone())),
+            None => disk,
+        }
     }
 }
 
@@ -196,9 +221,11 @@ struct Planner<'e> {
 impl Planner<'_> {
     fn rows(&self) -> Result<Vec<Row>, Error> {
         let model = Model::find(&self.located("model", &self.experiment.model))?;
+        let virtio = self.virtio(&model)?;
         let host = self.host()?;
         let kernel = self.kernel()?;
         let specs = SchedulerSpec::parse_list(&self.experiment.schedulers, kernel)?;
+        self.check_kernels(&specs)?;
         let given = self.settings(&specs)?;
         let jobs = self.jobs(&host)?;
         let cgroups = self.cgroups(&jobs);
@@ -214,22 +241,57 @@ impl Planner<'_> {
             });
             let applies = |it: &&Setting| is_known(&spec, &it.name);
             let settings: Vec<Setting> = own.chain(given.iter().filter(applies).cloned()).collect();
-            let tunables = probe(&spec, &model, &settings)?;
-            rows.push(Row {
-                settings: settings.into_iter().map(|it| (it.name, it.value)).collect(),
-                tunables,
-                spec,
+            let facts = virtio.as_ref().unwrap_or(model.facts());
+            let tunables = probe(&spec, model.name(), facts.clone(), &settings)?;
+            let settings: Vec<(String, i64)> =
+                settings.into_iter().map(|it| (it.name, it.value)).collect();
+            rows.extend(self.experiment.worlds.iter().map(|world| Row {
+                world: *world,
+                settings: settings.clone(),
+                tunables: tunables.clone(),
+                spec: spec.clone(),
                 axes: axes.clone(),
                 model: model.clone(),
+                virtio: virtio.clone(),
                 host: host.clone(),
                 cgroups: cgroups.clone(),
                 jobs: jobs.clone(),
-            });
+            }));
         }
         Ok(rows)
     }
 
+    fn is_judged(&self) -> bool {
+        self.experiment.worlds.contains(&World::Linux)
+    }
+
+    /// What the kernel is told of the disk behind virtio, if it is.
+    fn virtio(&self, model: &Model) -> Result<Option<Facts>, Error> {
+        let depth = match self.value("queue_depth") {
+            Some((axis, value)) => Some(parse_queue_depth(value, &axis.place)?),
+            None => self.experiment.queue_depth,
+        };
+        let wanted = self.experiment.virtio || self.is_judged() || depth.is_some();
+        Ok(wanted.then(|| virtio::facts(model.facts(), depth)))
+    }
+
+    /// In the world `linux` there is one kernel, and the simulator follows.
+    fn check_kernels(&self, specs: &[SchedulerSpec]) -> Result<(), Error> {
+        let other = specs.iter().find(|it| it.kernel.version != linux_world::KERNEL);
+        match other.filter(|_| self.is_judged()) {
+            Some(spec) => {
+                let problem = format!("{} in the world linux", spec.label());
+                let accepted = format!("kernel {}", linux_world::KERNEL);
+                Err(Error::bad("--world", problem, accepted))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn host(&self) -> Result<Host, Error> {
+        if self.is_judged() {
+            return Ok(Host::named("free")?);
+        }
         let name = self.located("host", &self.experiment.host);
         match name.contains('/') || name.ends_with(".toml") {
             true => Ok(Host::load(Path::new(&name))?),
@@ -240,6 +302,9 @@ impl Planner<'_> {
     fn kernel(&self) -> Result<Option<&'static Kernel>, Error> {
         match self.value("kernel") {
             Some((axis, value)) => parse_kernel(value, &axis.place).map(Some),
+            None if self.is_judged() && self.experiment.kernel.is_none() => {
+                Ok(Kernel::named(&linux_world::KERNEL.to_string()))
+            }
             None => Ok(self.experiment.kernel),
         }
     }
@@ -386,7 +451,8 @@ impl Planner<'_> {
             _ => (Naming::Whole, Vec::new()),
         };
         let weight = command.weight;
-        Ok(PlannedJob { job, weight, naming, named_by_task: false, notes })
+        let line = Some(line.to_string());
+        Ok(PlannedJob { line, job, weight, naming, named_by_task: false, notes })
     }
 
     /// Understands a fio job file.
@@ -435,7 +501,7 @@ fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
     let job = sim::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
     let remarks = recording.remarks.iter();
     let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
-    PlannedJob { job, weight: None, naming: Naming::Whole, named_by_task: false, notes }
+    PlannedJob { line: None, job, weight: None, naming: Naming::Whole, named_by_task: false, notes }
 }
 
 fn absolute(path: &str) -> String {
@@ -454,17 +520,16 @@ fn attach(spec: &SchedulerSpec) -> Attach {
 /// Writes the settings to a queue of the model's device, as a run will, and reads all of them.
 fn probe(
     spec: &SchedulerSpec,
-    model: &Model,
+    model: &str,
+    facts: Facts,
     settings: &[Setting],
 ) -> Result<Vec<(&'static str, i64)>, Error> {
-    let facts = model.facts().clone();
     let mut queue = RequestQueue::new(spec.kernel, facts, attach(spec), 1, EventLog::off());
     for Setting { name, value, place } in settings {
         queue.set(Instant::ZERO, name, *value).map_err(|error| match error {
             TunableError::Unknown { .. } => unreachable!("{name} was checked"),
             TunableError::OutOfRange { min, max, unit } => {
-                let problem =
-                    format!("{name}={value} of {} on {} is out of range", spec.name, model.name());
+                let problem = format!("{name}={value} of {} on {model} is out of range", spec.name);
                 Error::bad(place.clone(), problem, format!("{min} to {max} {unit}"))
             }
         })?;

@@ -264,8 +264,7 @@ impl Findings<'_> {
             let at: Vec<String> =
                 point.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let prefix = if at.is_empty() { String::new() } else { format!("{}: ", at.join(" ")) };
-            let lines: Vec<&Line> =
-                self.summary.lines.iter().filter(|line| line.axes == *point).collect();
+            let lines: Vec<&Line> = self.lines().filter(|line| line.axes == *point).collect();
             let sentences = self.at_point(&lines);
             if !sentences.is_empty() {
                 findings.push(format!("{prefix}{}", sentences.join(" ")));
@@ -274,6 +273,12 @@ impl Findings<'_> {
         findings.extend(self.held());
         findings.extend(self.weights());
         findings
+    }
+
+    /// The lines of the first world: another one is there to judge it.
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        let rows = &self.report.plan.rows;
+        self.summary.lines.iter().filter(|line| rows[line.row].world == rows[0].world)
     }
 
     /// Which scheduler is best for the main figure, why, and what it costs the others.
@@ -391,7 +396,7 @@ impl Findings<'_> {
 
     fn held(&self) -> Vec<String> {
         let mut findings = Vec::new();
-        for line in &self.summary.lines {
+        for line in self.lines() {
             let total: f64 = line.held_by_reason.iter().map(|(_, share)| share).sum();
             let Some((reason, _)) = line.held_by_reason.first() else { continue };
             // That processors take their time is no decision of anybody.

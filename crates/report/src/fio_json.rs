@@ -202,6 +202,7 @@ mod tests {
 
     fn test_result() -> RunResult {
         RunResult {
+            world: lab::World::Sim,
             spec: lab::SchedulerSpec::parse("none", "test", None).unwrap(),
             axes: Vec::new(),
             model: String::new(),

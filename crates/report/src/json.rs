@@ -3,8 +3,10 @@
 use crate::fio_json::{direction, latency, sync};
 use base::Duration;
 use block::IoprioClass;
+use lab::World;
 use lab::experiment::Experiment;
 use lab::job::JobSpec;
+use lab::linux_world::errors::{JobError, Pair, errors};
 use lab::matrix::{JobResult, Report, RunResult};
 use lab::metrics::{CallKind, Disk, Layers};
 use lab::statistics::Estimate;
@@ -22,6 +24,7 @@ pub fn compare(report: &Report, summary: &Summary) -> Value {
         "summary": lines,
         "findings": summary.findings,
         "expected": expected(summary),
+        "errors": errors(report).iter().map(|it| job_error(it, report)).collect::<Vec<_>>(),
         "notes": report.plan.notes(),
     })
 }
@@ -79,8 +82,9 @@ fn job_spec(job: &JobSpec) -> Value {
 
 fn result(result: &RunResult) -> Value {
     let tunables = result.tunables.iter().map(|(name, value)| (name.to_string(), (*value).into()));
+    let fingerprint = (result.world == World::Sim).then(|| format!("{:016x}", result.fingerprint));
     json!({
-        "world": "sim",
+        "world": result.world.to_string(),
         "kernel": result.spec.kernel.version.to_string(),
         "scheduler": result.spec.name,
         "label": result.spec.label(),
@@ -90,7 +94,7 @@ fn result(result: &RunResult) -> Value {
         "host": result.host,
         "axes": axes(&result.axes),
         "seed": result.seed,
-        "fingerprint": format!("{:016x}", result.fingerprint),
+        "fingerprint": fingerprint,
         "elapsed_ns": result.elapsed.as_nanos(),
         "jobs": result.jobs.iter().map(job).collect::<Vec<_>>(),
         "layers": layers(&result.layers),
@@ -158,6 +162,7 @@ fn line(line: &Line, report: &Report) -> Value {
         figures.insert(figure.to_string(), self::estimate(estimate));
     }
     json!({
+        "world": report.plan.rows[line.row].world.to_string(),
         "scheduler": spec.name,
         "kernel": spec.kernel.version.to_string(),
         "label": spec.label(),
@@ -188,6 +193,25 @@ fn expected(summary: &Summary) -> Vec<Value> {
         })
     };
     summary.expected.iter().map(of).collect()
+}
+
+/// What the simulator makes of a job, beside what the kernel does.
+fn job_error(error: &JobError, report: &Report) -> Value {
+    let row = &report.plan.rows[error.row];
+    let pair = |pair: Option<Pair>| {
+        pair.map(|it| json!({ "sim": it.sim, "linux": it.linux, "percent": it.percent() }))
+    };
+    let requests = |(count, bytes): (u64, u64)| json!({ "requests": count, "bytes": bytes });
+    json!({
+        "label": row.spec.label(),
+        "axes": axes(&row.axes),
+        "job": error.job,
+        "bw_bytes": pair(error.bandwidth),
+        "clat_p50_ns": pair(error.p50),
+        "clat_p99_ns": pair(error.p99),
+        "same_requests": error.same_requests,
+        "disk": { "sim": requests(error.requests.0), "linux": requests(error.requests.1) },
+    })
 }
 
 /// Values of axes; numbers as numbers.

@@ -3,6 +3,7 @@
 use crate::grid::{Grid, wrap};
 use lab::catalogue;
 use lab::experiment::Experiment;
+use lab::linux_world::errors::{self, Pair};
 use lab::matrix::Report;
 use lab::metrics::figure::{Figure, Layer, Point, What};
 use lab::quantity::{Kind, digits, human, human_spread};
@@ -36,6 +37,11 @@ pub fn compare(report: &Report, summary: &Summary, took: Duration) -> String {
     if !layers.is_empty() {
         out.push('\n');
         out.push_str(&layers);
+    }
+    let errors = error_table(report);
+    if !errors.is_empty() {
+        out.push('\n');
+        out.push_str(&errors);
     }
     if !summary.expected.is_empty() {
         out.push('\n');
@@ -89,7 +95,7 @@ fn header(report: &Report, took: Duration) -> String {
         several => format!("{} seeds", several.len()),
     };
     [
-        "world sim".to_string(),
+        each("world", "worlds", &|row| rows[row].world.to_string()),
         each("kernel", "kernels", &|row| rows[row].spec.kernel.version.to_string()),
         each("model", "models", &|row| rows[row].model.name().to_string()),
         each("host", "hosts", &|row| rows[row].host.name.clone()),
@@ -233,6 +239,38 @@ fn layer_table(report: &Report, summary: &Summary) -> String {
         }
     }
     if jobs.is_empty() { String::new() } else { grid.render() }
+}
+
+/// How far the simulator is off where the kernel did the same.
+fn error_table(report: &Report) -> String {
+    let errors = errors::errors(report);
+    let mut grid = Grid::default();
+    for axis in &report.plan.experiment.axes {
+        grid.column("", &axis.name);
+    }
+    for name in ["scheduler", "job"] {
+        grid.column("", name);
+    }
+    grid.column("sim against linux", "MB/s");
+    for name in ["p50", "p99", "requests"] {
+        grid.column("", name);
+    }
+    let percent = |pair: Option<Pair>| {
+        pair.map_or(NOTHING.to_string(), |it| format!("{:+.2} %", it.percent()))
+    };
+    for error in &errors {
+        let row = &report.plan.rows[error.row];
+        let mut cells: Vec<String> = row.axes.iter().map(|(_, it)| it.clone()).collect();
+        cells.extend([row.spec.short(), error.job.clone()]);
+        cells.extend([error.bandwidth, error.p50, error.p99].map(percent));
+        let ((ours, _), (theirs, _)) = error.requests;
+        cells.push(match error.same_requests {
+            true => format!("{ours}, the same"),
+            false => format!("{ours}, not {theirs}"),
+        });
+        grid.row(cells);
+    }
+    if errors.is_empty() { String::new() } else { grid.render() }
 }
 
 /// What was expected beside what came out.

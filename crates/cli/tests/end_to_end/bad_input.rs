@@ -154,7 +154,7 @@ fn what_is_planned_says_so() {
     let folder = Folder::new("later");
     for options in [
         &["--fs", "ext4"][..],
-        &["--world", "linux"],
+        &["--world", "live"],
         &["--dev", "/dev/sdb"],
         &["--html", "x.html"],
     ] {

@@ -1,0 +1,114 @@
+//! Jobs as the guest's shell gets them.
+//!
+//! Prefixes such as `ionice` and `cgexec` have been understood already and are left out, as the
+//! guest does what they ask for by itself; fio is told to answer in JSON and to read the clock in
+//! a way that a guest can follow; disks get the names that the command uses; files that fio reads
+//! go along.
+
+use crate::error::Error;
+use crate::plan::PlannedJob;
+use sim::Program;
+use std::path::Path;
+
+/// What fio is asked for besides: figures that can be read and merged, and the clock of the guest
+/// (its counter is that of the machine outside).
+const FIO_OPTIONS: &str = "--output-format=json+ --clocksource=clock_gettime \
+                           --lat_percentiles=1 --slat_percentiles=1 --clat_percentiles=1";
+/// Devices that are no disks.
+const OTHER_DEVICES: [&str; 10] =
+    ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
+
+/// The command of a job; what must be done before is added to `setup`.
+pub fn of_job(planned: &PlannedJob, setup: &mut Vec<String>) -> Result<String, Error> {
+    let name = &planned.job.name;
+    let Some(line) = &planned.line else {
+        let what = format!("job {name}: a recording in the world linux");
+        return Err(Error::not_yet("--world", what, "sim"));
+    };
+    let mut command = without_prefixes(line);
+    name_disks(&command, setup);
+    if matches!(planned.job.program, Program::Fio(_)) {
+        command = with_files(&command, setup)?;
+        let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
+        command = format!("{program} {FIO_OPTIONS} {rest}");
+    }
+    if planned.job.nice != 0 {
+        command = format!("nice -n {} {command}", planned.job.nice);
+    }
+    if let Some(duration) = planned.job.duration {
+        let nanos = duration.as_nanos();
+        let (seconds, rest) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
+        command = format!("timeout {seconds}.{rest:09} {command}");
+    }
+    Ok(command)
+}
+
+/// The command from the program on.
+fn without_prefixes(line: &str) -> String {
+    let is_program = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        name == "dd" || name == "fio"
+    };
+    let start = line.split_whitespace().find(|word| is_program(word));
+    // Words are parts of the line, so their addresses tell where they are.
+    let at = start.map_or(0, |word| word.as_ptr() as usize - line.as_ptr() as usize);
+    line[at..].to_string()
+}
+
+/// Gives the disk every name below `/dev` that occurs in a text.
+fn name_disks(text: &str, setup: &mut Vec<String>) {
+    for (at, start) in text.match_indices("/dev/") {
+        let rest = &text[at + start.len()..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let name = &rest[..end];
+        let line = format!("ln -sf vda /dev/{name}");
+        if !name.is_empty() && !OTHER_DEVICES.contains(&name) && !setup.contains(&line) {
+            setup.push(line);
+        }
+    }
+}
+
+/// The command with the job files that it names copied to where jobs run.
+fn with_files(command: &str, setup: &mut Vec<String>) -> Result<String, Error> {
+    let mut words: Vec<String> = Vec::new();
+    for word in command.split_whitespace() {
+        let path = Path::new(word.trim_matches('\''));
+        let stays = words.is_empty() || word.starts_with('-') || !path.is_file();
+        if stays {
+            words.push(word.to_string());
+            continue;
+        }
+        let text = std::fs::read_to_string(path).map_err(|cause| Error::unreadable(path, cause))?;
+        name_disks(&text, setup);
+        let name = format!("/tmp/{}.fio", setup.len());
+        setup.push(format!("printf %s {} >{name}", quoted(&text)));
+        words.push(name);
+    }
+    // White space within quotes stays as it is where no file is named.
+    let changed = words.iter().any(|word| !command.contains(word.as_str()));
+    Ok(if changed { words.join(" ") } else { command.to_string() })
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_left_out() {
+        assert_eq!(without_prefixes("ionice -c1 nice /usr/bin/dd if=/dev/sda"), {
+            "/usr/bin/dd if=/dev/sda"
+        });
+        assert_eq!(without_prefixes("fio --name=dd"), "fio --name=dd");
+    }
+
+    #[test]
+    fn every_disk_that_is_named_is_the_one_there_is() {
+        let mut setup = Vec::new();
+        name_disks("dd if=/dev/zero of=/dev/sda seek=1 # /dev/nvme0n1:/dev/sda", &mut setup);
+        assert_eq!(setup, ["ln -sf vda /dev/sda", "ln -sf vda /dev/nvme0n1"]);
+    }
+}

@@ -1,0 +1,279 @@
+//! The world `linux`: an experiment with the real programs on a real kernel, in virtual time.
+//!
+//! The disk is the same model with the same seed as in the simulator, behind virtio; computing
+//! takes no time. So whatever differs from the simulator is an error of the simulator, or of the
+//! translation here. What programs say of themselves becomes the same results
+//! ([`crate::matrix::RunResult`]) that the simulator measures.
+//!
+//! * [`virtio`]: the disk as virtio presents it, for both worlds.
+//! * [`command`]: jobs as the guest's shell gets them.
+//! * [`said`]: what programs print, as figures.
+//! * [`served`]: what the disk did, from its log.
+//! * [`errors`]: the simulator's results beside the kernel's.
+//!
+//! Leaves out: the way of requests through the queue, which would need a recording; and what the
+//! calls of dd took, which it does not say.
+
+pub mod command;
+pub mod errors;
+mod said;
+mod served;
+pub mod virtio;
+
+use crate::error::Error;
+use crate::matrix::{JobResult, RunResult};
+use crate::metrics::Layers;
+use crate::plan::{Plan, Row};
+use base::{Bytes, Duration, Hz, Instant};
+use block::Version;
+use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
+use linux::{Script, Setting, Trace, Watchdog};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The kernel that both worlds have.
+pub const KERNEL: Version = Version::V6_12;
+/// The series of that kernel in the cache.
+const SERIES: &str = "6.12";
+/// The tick of the kernel that is used. // Debian's kernels have 250
+const TICK: u16 = 250;
+/// The memory of a guest: ample for the programs, as loads go past the page cache. // assumed
+const MEMORY: Bytes = Bytes(512 << 20);
+/// The programs that experiments run.
+const PROGRAMS: [&str; 2] = ["dd", "fio"];
+
+/// Where an experiment runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum World {
+    /// In the simulator.
+    #[default]
+    Sim,
+    /// On a real kernel in virtual time.
+    Linux,
+}
+
+impl World {
+    /// Understands `sim` and `linux`, one or several.
+    pub fn parse_list(text: &str, place: &str) -> Result<Vec<World>, Error> {
+        let mut worlds = Vec::new();
+        for name in text.split(',') {
+            let world = match name {
+                "sim" => World::Sim,
+                "linux" => World::Linux,
+                "live" => return Err(Error::not_yet(place, "world live", "sim, linux")),
+                _ => {
+                    let hint = base::nearest(name, ["sim", "linux", "live"]);
+                    let problem = format!("unknown world \"{name}\"{hint}");
+                    return Err(Error::bad(place, problem, "sim, linux"));
+                }
+            };
+            if !worlds.contains(&world) {
+                worlds.push(world);
+            }
+        }
+        Ok(worlds)
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            World::Sim => "sim",
+            World::Linux => "linux",
+        })
+    }
+}
+
+/// A kernel and a root folder that runs share.
+#[derive(Debug)]
+pub struct LinuxWorld {
+    kernel: Kernel,
+    root: Root,
+    /// Removed in the end.
+    folder: PathBuf,
+}
+
+impl LinuxWorld {
+    /// What the rows of a plan need, if any of them is in this world.
+    pub fn for_plan(plan: &Plan) -> Result<Option<LinuxWorld>, Error> {
+        let wanted = plan.rows.iter().any(|row| row.world == World::Linux);
+        if wanted { LinuxWorld::open(&PROGRAMS).map(Some) } else { Ok(None) }
+    }
+
+    /// A root folder with these programs, and the kernel from the cache.
+    pub fn open(programs: &[&str]) -> Result<LinuxWorld, Error> {
+        static OPENED: AtomicU32 = AtomicU32::new(0);
+        let kernel = find_kernel()?;
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("paternoster-root-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let root = match Root::make(&folder, programs) {
+            Ok(root) => root,
+            Err(cause) => {
+                // What there is of it is of no use; the error is what matters.
+                let _ = std::fs::remove_dir_all(&folder);
+                return Err(Error::linux(cause));
+            }
+        };
+        Ok(LinuxWorld { kernel, root, folder })
+    }
+
+    /// Runs one row with one seed.
+    pub fn run(&self, row: &Row, seed: u64) -> Result<RunResult, Error> {
+        let finished = self.guest(row, seed)?.run().map_err(|cause| {
+            Error::linux(format!("{}, seed {seed}, world linux: {cause}", row.spec.label()))
+        })?;
+        result(row, seed, &finished)
+    }
+
+    /// A guest with the disk of `row`, as `/dev/sda` too, that runs `command` if there is one.
+    pub fn guest_of(&self, row: &Row, command: Option<&str>, seed: u64) -> Guest<'_> {
+        let job = command.map(|it| Job { command: it.to_string(), ..Job::default() });
+        let setup = vec!["ln -sf vda /dev/sda".to_string()];
+        self.guest_with(row, seed, Script { jobs: Vec::from_iter(job), setup, ..script(row) })
+    }
+
+    fn guest(&self, row: &Row, seed: u64) -> Result<Guest<'_>, Error> {
+        let mut script = script(row);
+        for planned in &row.jobs {
+            let command = command::of_job(planned, &mut script.setup)?;
+            let group = planned.job.cgroup.trim_matches('/');
+            script.jobs.push(Job {
+                name: planned.job.name.clone(),
+                command,
+                start: planned.job.start.saturating_since(Instant::ZERO),
+                cgroup: (!group.is_empty()).then(|| group.to_string()),
+                ioprio: Some(planned.job.ioprio).filter(|it| *it != block::Ioprio::NONE),
+                background: planned.job.background,
+            });
+        }
+        Ok(self.guest_with(row, seed, script))
+    }
+
+    fn guest_with(&self, row: &Row, seed: u64, script: Script) -> Guest<'_> {
+        Guest {
+            kernel: &self.kernel,
+            root: &self.root,
+            memory: MEMORY,
+            disks: vec![Disk {
+                name: row.model.name().to_string(),
+                device: row.device(seed),
+                contents: Contents::forgetful(),
+            }],
+            queue_depth: row.facts().queue_depth,
+            script,
+            seed,
+            protocol: Protocol::SharedMemory,
+            watchdog: Watchdog::default(),
+        }
+    }
+}
+
+impl Drop for LinuxWorld {
+    fn drop(&mut self) {
+        // A folder that cannot be removed is litter, not a failure of the run.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn find_kernel() -> Result<Kernel, Error> {
+    let tick = Hz::new(TICK).expect("a tick that kernels have");
+    let found =
+        Cache::of_user().and_then(|cache| cache.find(SERIES, tick)).map_err(Error::linux)?;
+    found.ok_or_else(|| {
+        Error::linux(format!(
+            "no kernel {SERIES} with HZ={TICK} has been built yet; `paternoster linux build` \
+             builds it, once, in some minutes"
+        ))
+    })
+}
+
+/// Settings and groups, without jobs.
+fn script(row: &Row) -> Script {
+    let rotational = u8::from(row.facts().rotational).to_string();
+    let mut settings = vec![
+        Setting::queue(0, "rotational", rotational),
+        // Throttling of writeback is no part of the simulator yet.
+        Setting::queue(0, "wbt_lat_usec", "0"),
+        Setting::queue(0, "scheduler", row.spec.name),
+    ];
+    for (name, value) in &row.settings {
+        let file = match row.spec.tunable(name) {
+            Some(_) => format!("iosched/{name}"),
+            None => name.clone(),
+        };
+        settings.push(Setting::queue(0, &file, value.to_string()));
+    }
+    let mut cgroups: Vec<Cgroup> = Vec::new();
+    let weighted = row.cgroups.iter().map(|(path, _)| path);
+    for path in weighted.chain(row.jobs.iter().map(|job| &job.job.cgroup)) {
+        let path = path.trim_matches('/');
+        if !path.is_empty() && cgroups.iter().all(|it| it.path != path) {
+            cgroups.push(Cgroup { path: path.to_string(), settings: Vec::new() });
+        }
+    }
+    cgroups.sort_by(|one, other| one.path.cmp(&other.path));
+    Script { settings, cgroups, trace: Trace::Off, ..Script::default() }
+}
+
+/// What a guest left, as a result.
+fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error> {
+    let began = began(&finished.timers);
+    let (disk, device) = served::measure(&finished.log, began);
+    let mut fingerprint = finished.log.fingerprint();
+    let (mut jobs, mut processes, mut exits) = (Vec::<JobResult>::new(), Vec::new(), Vec::new());
+    for (planned, outcome) in row.jobs.iter().zip(&finished.jobs) {
+        fingerprint.mix_bytes(&outcome.output);
+        fingerprint.mix_bytes(&outcome.errors);
+        let said = said::of_job(planned, outcome)?;
+        jobs.extend(said.jobs);
+        processes.extend(said.processes);
+        exits.push(said.exit);
+    }
+    let ends = jobs.iter().map(|job| job.runtime).max();
+    let layers = Layers { device, ..Layers::default() };
+    Ok(RunResult {
+        world: World::Linux,
+        spec: row.spec.clone(),
+        axes: row.axes.clone(),
+        model: row.model.name().to_string(),
+        host: row.host.name.clone(),
+        seed,
+        tunables: row.tunables.clone(),
+        fingerprint: fingerprint.finish(),
+        elapsed: ends.unwrap_or(Duration::ZERO).max(disk.busy + disk.idle),
+        layers,
+        jobs,
+        processes,
+        disk,
+        exits,
+    })
+}
+
+/// When the jobs began: the time in the head of the guest's list of timers.
+fn began(timers: &str) -> Instant {
+    let line = timers.lines().find_map(|line| line.strip_prefix("now at "));
+    let nanos = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    Instant::from_nanos(nanos.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worlds_are_named_once_each_and_unknown_ones_refused() {
+        let parse = |text| World::parse_list(text, "--world");
+        assert_eq!(parse("sim,linux,sim").unwrap(), [World::Sim, World::Linux]);
+        let unknown = parse("linus").unwrap_err().to_string();
+        assert!(unknown.contains("nearest: \"linux\""), "{unknown}");
+    }
+
+    #[test]
+    fn the_time_at_which_jobs_begin_is_read() {
+        let timers = "Timer List Version: v0.10\nHRTIMER_MAX_CLOCK_BASES: 8\nnow at 1234 nsecs\n";
+        assert_eq!(began(timers), Instant::from_nanos(1234));
+        assert_eq!(began(""), Instant::ZERO);
+    }
+}

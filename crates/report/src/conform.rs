@@ -152,7 +152,7 @@ fn explain(difference: &Difference, out: &mut String) {
         Some(ours) => format!("{} ({})", one(ours), difference.reason),
         None => format!("nothing ({})", difference.reason),
     };
-    let before: Vec<String> = difference.before.iter().map(|it| position(it)).collect();
+    let before: Vec<String> = difference.before.iter().map(position).collect();
     let lines = [
         format!("  first at {at:.6} ms, decision {}: {}", difference.number, difference.class),
         format!("    kernel issued  {}", one(&difference.kernel)),

@@ -1,4 +1,5 @@
-//! Runs a command in a guest with one disk: `run_guest MODEL SCHEDULER DEPTH COMMAND…`.
+//! Runs a command in a guest with one disk: `run_guest MODEL SCHEDULER DEPTH COMMAND…`, or a
+//! shell if there is no command.
 //!
 //! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol.
 
@@ -49,6 +50,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         },
         watchdog: Watchdog::default(),
     };
+    if command.is_empty() {
+        return Ok(guest.shell()?);
+    }
     let finished = guest.run();
     std::fs::remove_dir_all(&folder)?;
     let finished = finished?;

@@ -9,6 +9,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration as WallTime, Instant as WallInstant};
 
 use base::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -44,6 +45,8 @@ pub(crate) struct Controller {
     disks: Vec<Attached>,
     protocol: Protocol,
     watchdog: Watchdog,
+    /// The real time at which the guest's time was zero, if the guest may not be ahead of it.
+    paced_from: Option<WallInstant>,
     log: DeviceLog,
     chain: Chain,
     done: Vec<Done>,
@@ -83,10 +86,17 @@ impl Controller {
             disks,
             protocol,
             watchdog,
+            paced_from: None,
             log: DeviceLog::default(),
             chain: Chain::default(),
             done: Vec::new(),
         }
+    }
+
+    /// Holds the guest back to real time, for somebody who types. The one use of a real clock.
+    pub fn paced(mut self) -> Controller {
+        self.paced_from = Some(WallInstant::now());
+        self
     }
 
     /// Runs the guest to its end.
@@ -111,7 +121,7 @@ impl Controller {
         loop {
             match self.clock.as_ref().is_some_and(Clock::waiting) {
                 true => self.choose_next()?,
-                false => match self.wait_for(None)? {
+                false => match self.hear(None)? {
                     Source::Process => return Ok(()),
                     source => self.serve(source)?,
                 },
@@ -121,18 +131,19 @@ impl Controller {
 
     /// The guest waits: what happens next is the earlier of a disk's event and its own.
     fn choose_next(&mut self) -> Result<(), RunError> {
-        let clock = self.clock.as_mut().expect("a guest that waits has a clock");
+        let clock = self.clock.as_ref().expect("a guest that waits has a clock");
+        let (now, request) = (clock.now(), clock.request());
         let event = self.disks.iter().filter_map(|disk| disk.drive.next_event()).min();
-        let (at, disk_first) = match (event, clock.request()) {
-            (Some(event), Some(request)) if event <= request => (event, true),
-            (_, Some(request)) => (request, false),
-            (Some(event), None) => (event, true),
-            (None, None) => return Err(RunError::Deadlock { at: clock.now() }),
-        };
+        let next = event.into_iter().chain(request).min();
+        if self.held_back(next)? {
+            return Ok(());
+        }
+        let Some(at) = next else { return Err(RunError::Deadlock { at: now }) };
         self.watchdog.check(at)?;
         // A request for a time that has passed is granted now.
-        let at = at.max(clock.now());
-        if !disk_first {
+        let at = at.max(now);
+        let clock = self.clock.as_mut().expect("it was there before");
+        if event.is_none_or(|event| event > at) {
             return clock.run_guest(at, event);
         }
         clock.set_now(at);
@@ -140,6 +151,25 @@ impl Controller {
             self.complete(disk, at)?;
         }
         Ok(())
+    }
+
+    /// Whether `next` is in the future of a guest that keeps to real time. Then a moment has
+    /// passed, and keys that were pressed in it may have changed what comes next: the guest says
+    /// so in the shared memory only.
+    fn held_back(&mut self, next: Option<Instant>) -> Result<bool, RunError> {
+        const MOMENT: WallTime = WallTime::from_millis(10);
+        let Some(start) = self.paced_from else { return Ok(false) };
+        let early = next.map_or(MOMENT, |next| {
+            WallTime::from_nanos(next.as_nanos()).saturating_sub(start.elapsed())
+        });
+        if early.is_zero() {
+            return Ok(false);
+        }
+        match self.poll(None, early.min(MOMENT))? {
+            None => Ok(true),
+            Some(Source::Process) => Err(RunError::HungUp),
+            Some(source) => self.serve(source).map(|()| true),
+        }
     }
 
     /// Lets a disk do what is due and interrupts the guest if anything is done.
@@ -161,7 +191,7 @@ impl Controller {
         port.call()?;
         // Only when the guest has answered is the interrupt in its queue (section 3).
         loop {
-            match self.wait_for(Some(disk))? {
+            match self.hear(Some(disk))? {
                 Source::Call(_) => break,
                 Source::Process => return Err(RunError::HungUp),
                 source => self.serve(source)?,
@@ -248,7 +278,13 @@ impl Controller {
     }
 
     /// Waits until somebody has something to say; `called` is a disk whose call is unanswered.
-    fn wait_for(&self, called: Option<usize>) -> Result<Source, RunError> {
+    fn hear(&self, called: Option<usize>) -> Result<Source, RunError> {
+        let heard = self.poll(called, self.watchdog.silence)?;
+        heard.ok_or_else(|| self.watchdog.silent(self.clock.as_ref().map(Clock::now)))
+    }
+
+    /// Waits for `patience` at most.
+    fn poll(&self, called: Option<usize>, patience: WallTime) -> Result<Option<Source>, RunError> {
         let mut sources = Vec::with_capacity(4);
         let mut polled = Vec::with_capacity(4);
         let mut add = |source, fd| {
@@ -270,10 +306,9 @@ impl Controller {
             }
         }
         add(Source::Process, self.process.pidfd());
-        let timeout = Timespec::try_from(self.watchdog.silence).ok();
+        let timeout = Timespec::try_from(patience).ok();
         loop {
             match poll(&mut polled, timeout.as_ref()) {
-                Ok(0) => return Err(self.watchdog.silent(self.clock.as_ref().map(Clock::now))),
                 Ok(_) => break,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(cause) => {
@@ -282,7 +317,7 @@ impl Controller {
             }
         }
         let ready = polled.iter().position(|polled| !polled.revents().is_empty());
-        Ok(sources[ready.expect("somebody is ready")])
+        Ok(ready.map(|ready| sources[ready]))
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use base::{Bytes, Duration, Instant};
 use device::Device;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use crate::cache::Kernel;
 use crate::clock::Protocol;
@@ -21,7 +22,7 @@ use crate::gate;
 use crate::launch::{CONSOLE, Process, Terminal};
 use crate::log::DeviceLog;
 use crate::rootfs::Root;
-use crate::script::{Script, job_file, left};
+use crate::script::{Script, Trace, job_file, left};
 use crate::store::Contents;
 use crate::watch::Watchdog;
 
@@ -116,22 +117,29 @@ impl Guest<'_> {
         }
     }
 
-    /// Lets the caller's terminal talk to a shell in the guest. What is typed comes in real time,
-    /// so such a run is not repeatable.
+    /// Lets the caller's terminal talk to a shell in the guest, after settings, cgroups and set-up
+    /// commands. The guest keeps to real time where it can, and what is typed comes when it
+    /// comes, so such a run is not repeatable.
     pub fn shell(mut self) -> Result<(), RunError> {
         let folder = Folder::make()?;
         self.check()?;
-        self.script.setup.clear();
-        self.script.jobs.clear();
+        (self.script.jobs, self.script.trace) = (Vec::new(), Trace::Off);
         self.prepare(&folder.path)?;
-        let script = folder.path.join("guest/script");
-        let text = fs::read_to_string(&script)
-            .map(|text| {
-                format!("{text}\nsetsid -c /busybox/sh -i </dev/console >/dev/console 2>&1\n")
-            })
-            .map_err(|cause| RunError::file("reading", &script, cause))?;
-        write(&script, text)?;
-        self.drive(&folder.path, &Terminal::Callers).map(drop)
+        let file = folder.path.join("guest/script");
+        let mut text = read_text(&file)?;
+        text.push_str("setsid -c sh -i </dev/tty0 >/dev/tty0 2>&1\n");
+        write(&file, text)?;
+        // The kernel changes the terminal and cannot change it back when it is killed.
+        let before = tcgetattr(io::stdin()).ok();
+        let ended = self.drive(&folder.path, &Terminal::Callers);
+        if let Some(before) = before {
+            // A terminal that has gone needs no restoring.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+        }
+        if let Ok(what) = fs::read_to_string(folder.path.join("guest").join(left::FAILED)) {
+            return Err(RunError::SetUp { what: what.trim().to_string() });
+        }
+        ended.map(drop)
     }
 
     fn check(&self) -> Result<(), RunError> {
@@ -193,7 +201,11 @@ impl Guest<'_> {
         }
         let binary = &self.kernel.binary;
         let process = Process::start(binary, &arguments, self.memory, folder, terminal)?;
-        Controller::new(process, clock, disks, self.protocol, self.watchdog).run()
+        let controller = Controller::new(process, clock, disks, self.protocol, self.watchdog);
+        match terminal {
+            Terminal::Kept => controller.run(),
+            Terminal::Callers => controller.paced().run(),
+        }
     }
 
     /// The kernel's command line (section 2 of the findings). It feeds the kernel's random

@@ -146,12 +146,15 @@ impl<'a> Run<'a> {
     fn turn(&mut self) -> bool {
         let call = self.calls.as_slice().first().copied();
         let call_at = call.map(|call| call.at + self.phase);
-        let due_at = self.due.first_key_value().map(|((at, _), _)| *at);
+        let due = self.due.first_key_value();
+        let due_at = due.map(|((at, _), _)| *at);
+        // A worker gets a core when the tasks of the same instant are done with it.
+        let waits = due.is_some_and(|(_, due)| *due == Due::Run);
         let timer_at = self.queue.next_timer();
         let Some(now) = [call_at, due_at, timer_at].into_iter().flatten().min() else {
             return false;
         };
-        if due_at == Some(now) {
+        if due_at == Some(now) && !(waits && call_at == Some(now)) {
             let (_, due) = self.due.pop_first().expect("something is due");
             self.happen(now, due);
         } else if timer_at == Some(now) {

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Does `work`, which is given a function to call with the number of runs that are done.
 pub fn with_bar<T: Send>(runs: usize, work: impl FnOnce(&(dyn Fn(usize) + Sync)) -> T) -> T {
     let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::hidden());
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {elapsed}, {eta} to go");
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {elapsed}");
     bar.set_style(style.expect("the template is well formed"));
     let (finished, wait) = mpsc::channel::<()>();
     std::thread::scope(|scope| {

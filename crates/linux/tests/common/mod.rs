@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use base::{Bytes, Hz};
 use device::Model;
+use linux::rootfs::find_program;
 use linux::{
     Cache, Contents, Disk, Finished, Guest, Kernel, Protocol, Recording, Root, Script, Watchdog,
 };
@@ -20,8 +21,9 @@ pub fn machine() -> Option<&'static (Kernel, Root)> {
             .and_then(|cache| cache.find("6.12", hz))
             .map_err(|error| error.to_string())?
             .ok_or("there is no kernel 6.12 with HZ 250 in the cache: build one first")?;
-        let root =
-            Root::make(&folder("root"), &["dd", "fio"]).map_err(|error| error.to_string())?;
+        let mut programs = vec!["dd", "fio"];
+        programs.extend(find_program("mkfs.ext4").map(|_| "mkfs.ext4"));
+        let root = Root::make(&folder("root"), &programs).map_err(|error| error.to_string())?;
         Ok((kernel, root))
     });
     machine.as_ref().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()

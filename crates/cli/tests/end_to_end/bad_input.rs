@@ -152,16 +152,13 @@ fn a_job_file_with_a_typo_is_refused_with_option_and_line() {
 #[test]
 fn what_is_planned_says_so() {
     let folder = Folder::new("later");
-    for options in [
-        &["--fs", "ext4"][..],
-        &["--world", "live"],
-        &["--dev", "/dev/sdb"],
-        &["--html", "x.html"],
-    ] {
+    for options in
+        [&["--fs", "ext4"][..], &["--world", "live"], &["--dev", "/dev/sdb"], &["--html", "x.html"]]
+    {
         let message = refused_dd(&folder, options);
         assert!(message.contains("not available yet"), "{message}");
     }
-    for verb in ["emulate", "linux", "record", "explain", "whatif", "doctor", "apply"] {
+    for verb in ["emulate", "record", "explain", "whatif", "doctor", "calibrate", "apply"] {
         let output = folder.run(&[verb, "--anything", "x"]);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{verb}: {message}");

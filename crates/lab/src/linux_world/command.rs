@@ -2,8 +2,9 @@
 //!
 //! Prefixes such as `ionice` and `cgexec` have been understood already and are left out, as the
 //! guest does what they ask for by itself; fio is told to answer in JSON and to read the clock in
-//! a way that a guest can follow; disks get the names that the command uses; files that fio reads
-//! go along.
+//! a way that a guest can follow, and draws other random numbers with each seed, as it does in the
+//! simulator (they are not the same numbers); disks get the names that the command uses; files
+//! that fio reads go along.
 
 use crate::error::Error;
 use crate::plan::PlannedJob;
@@ -19,7 +20,7 @@ const OTHER_DEVICES: [&str; 10] =
     ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
 
 /// The command of a job; what must be done before is added to `setup`.
-pub fn of_job(planned: &PlannedJob, setup: &mut Vec<String>) -> Result<String, Error> {
+pub fn of_job(planned: &PlannedJob, seed: u64, setup: &mut Vec<String>) -> Result<String, Error> {
     let name = &planned.job.name;
     let Some(line) = &planned.line else {
         let what = format!("job {name}: a recording in the world linux");
@@ -30,7 +31,7 @@ pub fn of_job(planned: &PlannedJob, setup: &mut Vec<String>) -> Result<String, E
     if matches!(planned.job.program, Program::Fio(_)) {
         command = with_files(&command, setup)?;
         let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
-        command = format!("{program} {FIO_OPTIONS} {rest}");
+        command = format!("{program} {FIO_OPTIONS} --randseed={seed} {rest}");
     }
     if planned.job.nice != 0 {
         command = format!("nice -n {} {command}", planned.job.nice);

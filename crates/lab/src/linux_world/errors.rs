@@ -53,6 +53,8 @@ pub fn errors(report: &Report) -> Vec<JobError> {
             sim.iter().zip(linux).all(|(one, other)| requests(&one.disk) == requests(&other.disk));
         let requests = (requests(&sim[0].disk), requests(&linux[0].disk));
         for job in &sim[0].jobs {
+            // A mixture may have a few more of the one in one world, and of the other in the other.
+            let kind = main_kind(job);
             let job = job.name.clone();
             let pair = |of: &dyn Fn(&JobResult) -> Option<f64>| {
                 let mean = |results: &[RunResult]| {
@@ -64,7 +66,7 @@ pub fn errors(report: &Report) -> Vec<JobError> {
                 Some(Pair { sim: mean(sim)?, linux: mean(linux)? }).filter(|it| it.linux > 0.0)
             };
             let percentile = |it: &JobResult, point: u64| {
-                let latency = &it.call(main_kind(it)).clat;
+                let latency = &it.call(kind).clat;
                 latency.percentile(point).map(|it| it.as_nanos() as f64)
             };
             all.push(JobError {

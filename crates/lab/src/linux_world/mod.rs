@@ -130,14 +130,16 @@ impl LinuxWorld {
     /// A guest with the disk of `row`, as `/dev/sda` too, that runs `command` if there is one.
     pub fn guest_of(&self, row: &Row, command: Option<&str>, seed: u64) -> Guest<'_> {
         let job = command.map(|it| Job { command: it.to_string(), ..Job::default() });
-        let setup = vec!["ln -sf vda /dev/sda".to_string()];
-        self.guest_with(row, seed, Script { jobs: Vec::from_iter(job), setup, ..script(row) })
+        let mut script = script(row);
+        script.setup.push("ln -sf vda /dev/sda".to_string());
+        script.jobs.extend(job);
+        self.guest_with(row, seed, script)
     }
 
     fn guest(&self, row: &Row, seed: u64) -> Result<Guest<'_>, Error> {
         let mut script = script(row);
         for planned in &row.jobs {
-            let command = command::of_job(planned, &mut script.setup)?;
+            let command = command::of_job(planned, seed, &mut script.setup)?;
             let group = planned.job.cgroup.trim_matches('/');
             script.jobs.push(Job {
                 name: planned.job.name.clone(),
@@ -158,7 +160,7 @@ impl LinuxWorld {
             memory: MEMORY,
             disks: vec![Disk {
                 name: row.model.name().to_string(),
-                device: row.device(seed),
+                device: Box::new(virtio::Renewed::new(&row.model, seed, row.facts().clone())),
                 contents: Contents::forgetful(),
             }],
             queue_depth: row.facts().queue_depth,
@@ -213,8 +215,10 @@ fn script(row: &Row) -> Script {
             cgroups.push(Cgroup { path: path.to_string(), settings: Vec::new() });
         }
     }
+    // The disk hears nothing for a while, and so knows the first command of the jobs.
+    let setup = vec!["sleep 2".to_string()];
     cgroups.sort_by(|one, other| one.path.cmp(&other.path));
-    Script { settings, cgroups, trace: Trace::Off, ..Script::default() }
+    Script { settings, cgroups, setup, trace: Trace::Off, ..Script::default() }
 }
 
 /// What a guest left, as a result.

@@ -30,15 +30,15 @@ pub fn measure(log: &DeviceLog, began: Instant) -> (Disk, Latency) {
             CommandOp::Flush => disk.flushes += 1,
             CommandOp::Discard => disk.discards += 1,
         }
-        if it.op != CommandOp::Flush {
-            if let Some(end) = last_end.replace(it.sector.0 + u64::from(it.sectors.0)) {
-                seeks += 1;
-                seek_sum += u128::from(it.sector.0.abs_diff(end));
-            }
+        if it.op != CommandOp::Flush
+            && let Some(end) = last_end.replace(it.sector.0 + u64::from(it.sectors.0))
+        {
+            seeks += 1;
+            seek_sum += u128::from(it.sector.0.abs_diff(end));
         }
     }
     disk.seek_sectors_mean = (seek_sum / u128::from(seeks.max(1))) as u64;
-    (disk.busy, disk.idle) = times(&served, began);
+    (disk.busy, disk.idle) = times(&served);
     let all: u128 = served
         .iter()
         .map(|it| u128::from(it.completed.saturating_since(it.accepted).as_nanos()))
@@ -47,9 +47,11 @@ pub fn measure(log: &DeviceLog, began: Instant) -> (Disk, Latency) {
     (disk, Latency::of(&device))
 }
 
-/// The time with commands in the disk, and that without any until the last one ended.
-fn times(served: &[&Served], began: Instant) -> (Duration, Duration) {
-    let (mut busy, mut idle, mut until) = (Duration::ZERO, Duration::ZERO, began);
+/// The time with commands in the disk, and that without any, from the first command (fio takes
+/// its time before) to the end of the last one.
+fn times(served: &[&Served]) -> (Duration, Duration) {
+    let first = served.first().map_or(Instant::ZERO, |it| it.accepted);
+    let (mut busy, mut idle, mut until) = (Duration::ZERO, Duration::ZERO, first);
     for it in served {
         idle += it.accepted.saturating_since(until);
         busy += it.completed.saturating_since(until.max(it.accepted));
@@ -79,7 +81,7 @@ mod tests {
             served: vec![served(1, 2), served(10, 20), served(15, 30), served(40, 50)],
         };
         let (disk, device) = measure(&log, Instant::from_nanos(5));
-        assert_eq!((disk.busy.as_nanos(), disk.idle.as_nanos()), (30, 15));
+        assert_eq!((disk.busy.as_nanos(), disk.idle.as_nanos()), (30, 10));
         assert_eq!((disk.reads, device.count), (3, 3));
         assert_eq!(disk.depth_mean_thousandths, 35_000 / 30);
     }

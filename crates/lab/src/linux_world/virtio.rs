@@ -2,14 +2,17 @@
 //!
 //! Times are those of the model; only what the kernel is told of the disk differs.
 
-use base::{Instant, Sectors};
+use base::{Duration, Instant, Sectors};
 use block::command::{Command, Facts, Tag, Transport};
-use device::Device;
+use device::{Device, Model};
 
 /// Entries of the ring, and so the largest queue depth. // linux-in-virtual-time.md 4
 pub const RING: u32 = 256;
 /// A request is never longer; the kernel's own limit is far below. // virtio-blk sets none
 const MOST_SECTORS: Sectors = Sectors(u32::MAX >> 9);
+
+/// After so long without a command the boot is over. // the set-up sleeps longer
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// The facts of a disk behind virtio, with another queue depth if one is asked for.
 pub fn facts(model: &Facts, depth: Option<u32>) -> Facts {
@@ -35,6 +38,57 @@ impl Behind {
     /// `disk` with these facts.
     pub fn new(disk: Box<dyn Device>, facts: Facts) -> Behind {
         Behind { disk, facts }
+    }
+}
+
+/// A disk that is as new, at time zero, when the first command of the jobs arrives: a guest looks
+/// at its disks while it boots, and its jobs begin when it has booted, but a platter should be met
+/// where the simulator meets it.
+pub struct Renewed {
+    disk: Box<dyn Device>,
+    /// What it becomes, until it has.
+    new: Option<Box<dyn Device>>,
+    facts: Facts,
+    origin: Duration,
+    last: Instant,
+}
+
+impl Renewed {
+    /// The disk of a model with these facts.
+    pub fn new(model: &Model, seed: u64, facts: Facts) -> Renewed {
+        let (disk, new) = (model.build(seed), Some(model.build(seed)));
+        Renewed { disk, new, facts, origin: Duration::ZERO, last: Instant::ZERO }
+    }
+
+    /// The time of the disk at this time of the guest.
+    fn time(&self, now: Instant) -> Instant {
+        Instant::ZERO + now.since(Instant::ZERO + self.origin)
+    }
+}
+
+impl Device for Renewed {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn accept(&mut self, now: Instant, command: Command) {
+        let silent = now.saturating_since(self.last) >= SILENCE;
+        if silent
+            && self.disk.next_event().is_none()
+            && let Some(new) = self.new.take()
+        {
+            (self.disk, self.origin) = (new, now.since(Instant::ZERO));
+        }
+        self.last = now;
+        self.disk.accept(self.time(now), command);
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.disk.next_event().map(|at| at + self.origin)
+    }
+
+    fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>) {
+        self.disk.advance(self.time(now), completed);
     }
 }
 

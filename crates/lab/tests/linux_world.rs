@@ -1,0 +1,56 @@
+//! The world `linux`: the same twice, and close to the simulator. Needs a kernel in the cache.
+
+use lab::linux_world::errors::errors;
+use lab::matrix::{self, Report};
+use lab::plan::Plan;
+use lab::{Error, Experiment, World};
+
+const EXPERIMENT: &str = r#"
+model = "hdd-7200-sata"
+schedulers = ["mq-deadline:fifo_batch=4"]
+seeds = [7]
+queue_depth = 4
+[[job]]
+name = "load"
+cgroup = "db"
+ioprio = "be/2"
+run = """fio --name=load --filename=/dev/sda --direct=1 --rw=randread --bs=4k --size=1G \
+         --ioengine=libaio --iodepth=16 --number_ios=300"""
+[[job]]
+name = "copy"
+start = "10ms"
+run = "dd if=/dev/zero of=/dev/sda bs=64k count=20 seek=1000 oflag=direct"
+"#;
+
+/// None, with the reason printed, where there is no kernel or no fio.
+fn run(worlds: &[World]) -> Option<Report> {
+    let mut experiment = Experiment::parse("test", EXPERIMENT).unwrap();
+    experiment.worlds = worlds.to_vec();
+    match matrix::run(Plan::new(experiment).unwrap(), None, 1, &|_| ()) {
+        Err(Error::Linux(cause)) if cause.contains("built yet") || cause.contains("PATH") => {
+            println!("skipped: {cause}");
+            None
+        }
+        report => Some(report.unwrap()),
+    }
+}
+
+#[test]
+fn the_kernel_does_the_same_twice() {
+    let (Some(one), Some(other)) = (run(&[World::Linux]), run(&[World::Linux])) else { return };
+    let (one, other) = (&one.results[0], &other.results[0]);
+    assert!(one.succeeded(), "{:?}", one.exits);
+    assert_eq!(one.fingerprint, other.fingerprint);
+    assert_eq!(format!("{one:?}"), format!("{other:?}"));
+}
+
+#[test]
+fn the_disk_gets_as_many_requests_as_in_the_simulator() {
+    let Some(report) = run(&[World::Sim, World::Linux]) else { return };
+    let errors = errors(&report);
+    assert_eq!(errors.len(), 2);
+    assert!(errors.iter().all(|error| error.same_requests), "{errors:?}");
+    // dd is done in the guest before fio, which looks at the clock for a while first, begins.
+    let bandwidth = errors[0].bandwidth.unwrap().percent();
+    assert!(bandwidth.abs() < 10.0, "{errors:?}");
+}

@@ -70,8 +70,14 @@ pub enum What {
     Allocate,
     /// A bio was merged into it.
     Merge(Bio, Merge),
-    /// It was inserted; with true, queued requests may have absorbed it.
-    Insert(bool),
+    /// It was inserted.
+    Insert {
+        /// Queued requests may have absorbed it.
+        joins: bool,
+        /// The task itself ran the queue when it had inserted all it held; else a worker did, some
+        /// time later.
+        runs: bool,
+    },
     /// The driver took it.
     Issue,
     /// The driver gave it back.
@@ -128,6 +134,8 @@ struct Task {
     split: Option<Sector>,
     /// Requests it allocated and did not insert.
     held: u32,
+    /// It is inserting what it held on purpose, and will run the queue.
+    runs: bool,
 }
 
 /// Puts records together.
@@ -217,6 +225,7 @@ impl<'a> Historian<'a> {
         task.bio = Some((op, record.sector, sectors));
         task.call = Some(call);
         task.split = None;
+        task.runs = false;
         if task.plug {
             self.mark_plugged(record.pid);
         } else {
@@ -282,6 +291,7 @@ impl<'a> Historian<'a> {
         };
         let task = self.task(record);
         let was_plugged = std::mem::take(&mut task.plug);
+        task.runs = !blocks;
         let overflows = task.held > counted;
         task.held = task.held.saturating_sub(counted);
         if was_plugged && !overflows {
@@ -341,7 +351,8 @@ impl<'a> Historian<'a> {
         });
         let (Some(victim), Some(into)) = (victim, into) else { return false };
         if self.history.requests[victim].state == State::Allocated {
-            self.step(record.time, victim, What::Insert(true));
+            let runs = self.task(record).runs;
+            self.step(record.time, victim, What::Insert { joins: true, runs });
         }
         self.join(into, victim);
         true
@@ -378,7 +389,8 @@ impl<'a> Historian<'a> {
         life.state = State::Inserted;
         life.bio.ioprio = ioprio.unwrap_or(life.bio.ioprio);
         let joins = self.shape == Shape::Multi || self.task(record).plug;
-        self.step(record.time, rq, What::Insert(joins));
+        let runs = self.shape == Shape::Single || self.task(record).runs;
+        self.step(record.time, rq, What::Insert { joins, runs });
     }
 
     fn issued(&mut self, record: &Record) {
@@ -424,7 +436,8 @@ impl<'a> Historian<'a> {
         for part in parts {
             let life = &self.history.requests[part];
             if let (State::Allocated, Some((at, before))) = (life.state, life.flushed) {
-                self.late.push((before, Step { at, rq: part, what: What::Insert(true) }));
+                let what = What::Insert { joins: true, runs: true };
+                self.late.push((before, Step { at, rq: part, what }));
             }
             self.join(first, part);
         }

@@ -217,7 +217,7 @@ fn kernels(decisions: &[Decision]) -> Vec<(u32, Traced)> {
 /// What plain arrival order would get: at each place the oldest request, whatever came of it.
 fn null(history: &History, decisions: &[Decision]) -> Vec<bool> {
     use history::What;
-    let arrivals = history.steps.iter().filter(|step| matches!(step.what, What::Insert(_)));
+    let arrivals = history.steps.iter().filter(|step| matches!(step.what, What::Insert { .. }));
     let order: BTreeMap<Traced, usize> =
         arrivals.enumerate().map(|(place, step)| (step.rq, place)).collect();
     let mut ours = kernels(decisions);
@@ -291,7 +291,7 @@ fn first_difference(
 
 fn inserted(history: &History) -> BTreeMap<Traced, Instant> {
     let steps = history.steps.iter();
-    let insertions = steps.filter(|step| matches!(step.what, history::What::Insert(_)));
+    let insertions = steps.filter(|step| matches!(step.what, history::What::Insert { .. }));
     insertions.map(|step| (step.rq, step.at)).collect()
 }
 

@@ -96,6 +96,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         live: 0,
         period: 0,
         parked: false,
+        worker_wanted: false,
         requeued: 0,
         around: 0,
         outcome: Outcome::default(),
@@ -129,6 +130,8 @@ struct Run<'a> {
     period: u32,
     /// Ours has chosen a request that the driver cannot take yet.
     parked: bool,
+    /// Something was inserted, and a worker will run the queue.
+    worker_wanted: bool,
     /// Requests that the kernel's driver gave back and did not take again.
     requeued: u32,
     /// Requests on their way through the flush machinery.
@@ -160,7 +163,7 @@ impl Run<'_> {
                 Some(id) => self.replica.merge(now, id, &bio, merge),
                 None => self.outcome.too_late += 1,
             },
-            What::Insert(joins) => self.insert(at, rq, joins),
+            What::Insert { joins, .. } => self.insert(at, rq, joins),
             What::Issue => self.issue(at, rq),
             What::Requeue => {
                 self.in_flight -= 1;
@@ -186,7 +189,7 @@ impl Run<'_> {
                 self.in_flight -= 1;
                 self.around -= 1;
             }
-            What::Merge(..) | What::Insert(_) => {}
+            What::Merge(..) | What::Insert { .. } => {}
         }
     }
 
@@ -320,27 +323,51 @@ impl Run<'_> {
     /// What the kernel's driver did after a step: it asked for a request that it could not take
     /// yet, or it was given none.
     fn settle(&mut self, index: usize) {
-        if self.parked || self.waiting.is_empty() || self.requeued > 0 {
+        if self.parked || self.waiting.is_empty() || self.requeued > 0 || !self.has_run(index) {
             return;
         }
         let at = self.history.steps[index].at;
         let now = at + self.phase;
-        let mut following = self.history.steps[index + 1..].iter();
-        let next = following.find(|step| !matches!(step.what, What::Allocate | What::Merge(..)));
-        if next.is_none_or(|next| matches!(next.what, What::Issue)) {
-            return;
-        }
         if self.in_flight >= self.depth {
-            let settled = next.is_some_and(|it| !matches!(it.what, What::Insert(_)));
-            if self.parks && settled {
+            if self.parks {
                 self.parked = matches!(self.replica.park(now), Chosen::Chosen(..));
             }
-        } else if self.around == 0 && next.is_some_and(|it| it.at >= at + WITHHELD_FOR) {
+            return;
+        }
+        let mut following = self.history.steps[index + 1..].iter();
+        let next = following.find(|step| !matches!(step.what, What::Allocate | What::Merge(..)));
+        let is_withheld = next
+            .is_some_and(|next| !matches!(next.what, What::Issue) && next.at >= at + WITHHELD_FOR);
+        if is_withheld && self.around == 0 {
             self.outcome.withheld += 1;
             match self.replica.park(now) {
                 Chosen::Hold(_) => self.outcome.both_withheld += 1,
                 chosen => self.parked = matches!(chosen, Chosen::Chosen(..)),
             }
+        }
+    }
+
+    /// Whether the queue was run between this step and the next one: by the task that had inserted
+    /// all it held, by a completion, or by a worker, which gets the core when the task is done.
+    fn has_run(&mut self, index: usize) -> bool {
+        let context = |step: &Step| self.history.requests[step.rq].bio.origin.context;
+        let step = &self.history.steps[index];
+        let Some(next) = self.history.steps.get(index + 1) else { return false };
+        let goes_on = context(next) == context(step);
+        match step.what {
+            What::Insert { runs: true, .. } => {
+                !(goes_on && matches!(next.what, What::Insert { .. }))
+            }
+            What::Insert { runs: false, .. } | What::Allocate | What::Merge(..) => {
+                self.worker_wanted |= matches!(step.what, What::Insert { .. });
+                let done = !goes_on || matches!(next.what, What::Issue | What::Complete);
+                self.worker_wanted && done && {
+                    self.worker_wanted = false;
+                    true
+                }
+            }
+            What::Issue | What::Complete => !matches!(next.what, What::Issue),
+            What::Requeue => false,
         }
     }
 }

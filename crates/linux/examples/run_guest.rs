@@ -1,7 +1,8 @@
 //! Runs a command in a guest with one disk: `run_guest MODEL SCHEDULER DEPTH COMMAND…`, or a
 //! shell if there is no command.
 //!
-//! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol.
+//! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol,
+//! `CORE=1` keeps everything on that core.
 
 use std::error::Error;
 
@@ -49,6 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => Protocol::SharedMemory,
         },
         watchdog: Watchdog::default(),
+        core: variable("CORE").parse().ok(),
     };
     if command.is_empty() {
         return Ok(guest.shell()?);

@@ -386,3 +386,107 @@ impl<'a> Request<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Bytes;
+    use block::command::Transport;
+
+    use crate::memory::{PAGE, SharedPages};
+
+    /// Where the tests put the parts of a request.
+    const DATA: u64 = 0x1000;
+    const STATUS: u64 = 0x20;
+
+    /// A disk of 100 sectors that never finishes anything.
+    struct Stuck(Facts);
+
+    impl Device for Stuck {
+        fn facts(&self) -> &Facts {
+            &self.0
+        }
+        fn accept(&mut self, _now: Instant, _command: Command) {}
+        fn next_event(&self) -> Option<Instant> {
+            None
+        }
+        fn advance(&mut self, _now: Instant, _completed: &mut Vec<Tag>) {}
+    }
+
+    fn drive(volatile_cache: bool) -> Drive {
+        let facts = Facts {
+            transport: Transport::Virtio,
+            capacity: Bytes(100 * Sector::SIZE),
+            rotational: false,
+            volatile_cache,
+            fua: false,
+            queue_depth: 2,
+            hardware_queues: 1,
+            logical_block: 512,
+            max_hw_sectors: Sectors(256),
+            max_segments: 300,
+            discard: false,
+            chunk_sectors: Sectors(0),
+        };
+        Drive::new(0, "disk".into(), Box::new(Stuck(facts)), Contents::forgetful())
+    }
+
+    fn memory() -> GuestMemory {
+        let pages = SharedPages::new(4 * PAGE).unwrap();
+        let file = std::fs::File::from(pages.file().try_clone_to_owned().unwrap());
+        GuestMemory::map(&file, 4 * PAGE, 0).unwrap()
+    }
+
+    /// Hands over a request and says how it was answered, if the device did not get it.
+    fn ask(drive: &mut Drive, kind: u32, sector: u64, length: u32) -> Result<Option<u8>, RunError> {
+        let memory = memory();
+        memory.write(0, &kind.to_le_bytes()).unwrap();
+        memory.write(8, &sector.to_le_bytes()).unwrap();
+        memory.write(STATUS, &[99]).unwrap();
+        let (data, status) =
+            (Segment { address: DATA, length }, Segment { address: STATUS, length: 1 });
+        let header = Segment { address: 0, length: HEADER as u32 };
+        let mut chain = Chain { head: 5, readable: vec![header], writable: vec![status] };
+        match kind {
+            kind::OUT => chain.readable.push(data),
+            _ if length > 0 => chain.writable.insert(0, data),
+            _ => {}
+        }
+        let (mut log, mut done) = (DeviceLog::default(), Vec::new());
+        drive.accept(Instant::ZERO, &chain, &memory, &mut log)?;
+        drive.advance(Instant::ZERO, &memory, &mut log, &mut done)?;
+        let answered = done.first().map(|_| memory.array::<1>(STATUS).unwrap()[0]);
+        assert_eq!(answered.is_none(), log.served.len() == 1);
+        Ok(answered)
+    }
+
+    #[test]
+    fn only_what_lies_on_the_disk_reaches_the_device() {
+        let mut drive = drive(true);
+        assert_eq!(ask(&mut drive, kind::IN, 92, 4096).unwrap(), None);
+        assert_eq!(ask(&mut drive, kind::IN, 93, 4096).unwrap(), Some(status::ERROR));
+        assert_eq!(ask(&mut drive, kind::OUT, u64::MAX, 512).unwrap(), Some(status::ERROR));
+        assert_eq!(ask(&mut drive, kind::OUT, 0, 100).unwrap(), Some(status::ERROR));
+        assert_eq!(ask(&mut drive, kind::DISCARD, 0, 0).unwrap(), Some(status::UNSUPPORTED));
+        assert_eq!(ask(&mut drive, kind::GET_ID, 0, 20).unwrap(), Some(status::OK));
+        assert_eq!(ask(&mut drive, kind::FLUSH, 0, 0).unwrap(), None);
+        let refused = ask(&mut drive, kind::FLUSH, 0, 0).unwrap_err().to_string();
+        assert!(refused.contains("more than 2 requests in disk disk"), "{refused}");
+    }
+
+    #[test]
+    fn a_disk_without_a_cache_offers_no_flush() {
+        let mut drive = drive(false);
+        assert_eq!(drive.features() & feature::FLUSH, 0);
+        assert_eq!(ask(&mut drive, kind::FLUSH, 0, 0).unwrap(), Some(status::UNSUPPORTED));
+    }
+
+    #[test]
+    fn the_configuration_says_what_the_model_says() {
+        let bytes = drive(true).configuration();
+        assert_eq!(bytes[..8], 100u64.to_le_bytes());
+        assert_eq!(bytes[12..16], 254u32.to_le_bytes());
+        assert_eq!(bytes[20..24], 512u32.to_le_bytes());
+        assert_eq!((bytes[32], bytes[34]), (1, 1));
+    }
+}

@@ -216,8 +216,8 @@ pub enum RunError {
     NoClock,
     /// The kernel lives but does not say anything.
     #[error(
-        "the guest said nothing for {seconds} s of real time (its clock stands at {at} s or later): \
-         a program in it computes without end, or the machine is overloaded"
+        "the guest said nothing for {seconds} s of real time (its clock stands at {at} s or \
+         later): a program in it computes without end, or the machine is overloaded"
     )]
     Silent {
         /// How long we waited.
@@ -238,7 +238,7 @@ pub enum RunError {
         lifetime: Duration,
     },
     /// More was written to a disk than may be kept in memory.
-    #[error("more than {} bytes of data were written to disk {disk}, the limit that was set", limit.0)]
+    #[error("more than {} bytes were written to disk {disk}, the limit that was set", limit.0)]
     StoreFull {
         /// The disk's name.
         disk: String,

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use base::{Bytes, Duration, Instant};
 use device::Device;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::cache::Kernel;
 use crate::clock::Protocol;
@@ -56,6 +57,10 @@ pub struct Guest<'a> {
     pub protocol: Protocol,
     /// When it is given up.
     pub watchdog: Watchdog,
+    /// The host's core to keep everything on. The processes of a guest and we take turns, so one
+    /// core is enough and halves what switching costs, unless others are busy there. It makes no
+    /// difference to the run.
+    pub core: Option<usize>,
 }
 
 /// What a guest left.
@@ -191,6 +196,7 @@ impl Guest<'_> {
     }
 
     fn drive(self, folder: &Path, terminal: &Terminal) -> Result<Ended, RunError> {
+        let _pinned = self.core.map(Pinned::to).transpose()?;
         let clock = listen(folder, "clock")?;
         let arguments = self.arguments();
         let mut disks = Vec::new();
@@ -240,6 +246,36 @@ const FIXED_ARGUMENTS: [&str; 13] = [
     "quiet",
     "time-travel=ext:clock",
 ];
+
+/// Keeps the calling thread, and whatever it starts, on one core while it lives.
+struct Pinned {
+    before: CpuSet,
+}
+
+impl Pinned {
+    fn to(core: usize) -> Result<Pinned, RunError> {
+        let before = sched_getaffinity(None)
+            .map_err(|cause| RunError::file("asking for", "the cores", cause.into()))?;
+        let mut only = CpuSet::new();
+        let known = core < CpuSet::MAX_CPU && before.is_set(core);
+        if known {
+            only.set(core);
+            sched_setaffinity(None, &only)
+                .map_err(|cause| RunError::file("choosing", "the core", cause.into()))?;
+            return Ok(Pinned { before });
+        }
+        let cores: Vec<_> = (0..CpuSet::MAX_CPU).filter(|core| before.is_set(*core)).collect();
+        let (problem, accepted) = (format!("core {core} of the host"), format!("one of {cores:?}"));
+        Err(RunError::Bad { problem, accepted })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // It was allowed before; if a core has gone since, the one that is left will do.
+        let _ = sched_setaffinity(None, &self.before);
+    }
+}
 
 /// Listens at a socket in `folder`, whose path may be longer than a socket's name can be.
 fn listen(folder: &Path, name: &str) -> Result<UnixListener, RunError> {

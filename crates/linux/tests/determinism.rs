@@ -70,6 +70,13 @@ fn the_folder_makes_no_difference() {
 }
 
 #[test]
+fn neither_does_the_core() {
+    let Some(machine) = machine() else { return };
+    let one = finish(busy_guest(machine, Trace::Off));
+    assert_same(&one, &finish(Guest { core: Some(0), ..busy_guest(machine, Trace::Off) }));
+}
+
+#[test]
 fn messages_and_shared_memory_tell_the_same_time() {
     let Some(machine) = machine() else { return };
     let trace = Trace::Perturbing(recording());

@@ -77,6 +77,7 @@ pub fn guest(machine: &(Kernel, Root), disks: Vec<Disk>, depth: u32, script: Scr
         seed: 0,
         protocol: Protocol::SharedMemory,
         watchdog: Watchdog::default(),
+        core: None,
     }
 }
 

@@ -168,6 +168,7 @@ impl LinuxWorld {
             seed,
             protocol: Protocol::SharedMemory,
             watchdog: Watchdog::default(),
+            core: None,
         }
     }
 }

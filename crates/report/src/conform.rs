@@ -29,6 +29,7 @@ fn trace(result: &Conformity) -> Value {
         "free_running": result.free_running(),
         "withheld": result.withheld_agreement(),
         "withheld_moments": result.withheld.0,
+        "merges_that_differ": result.merges_that_differ,
         "classes": Value::Object(classes.collect::<Map<_, _>>()),
         "first_difference": result.first_difference.as_ref().map(difference),
         "tick_phase_ns": result.tick_phase.map(|it| it.as_nanos()),

@@ -5,7 +5,7 @@
 //! with another, issued, given back, completed. Where the kernel traces nothing (a join at
 //! insertion, up to 5.10), the size of what was issued tells.
 
-use base::{Instant, Sector, Sectors};
+use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
 use block::{Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, Op, Origin, Shape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +30,9 @@ pub struct History {
     pub cgroups: BTreeMap<u64, CgroupId>,
     /// Records that fit no request.
     pub unmatched: u64,
+    /// The recording begins amid requests that are not known; this much of it was left out, up to
+    /// a moment at which nothing was under way.
+    pub left_out: Duration,
 }
 
 /// A request of a recording.
@@ -151,6 +154,10 @@ pub struct Historian<'a> {
     live: BTreeSet<Traced>,
     /// Insertions that only became known afterwards, and before which step they belong.
     late: Vec<(usize, Step)>,
+    /// The first moment at which nothing was under way.
+    first_quiet: Option<Instant>,
+    /// Requests were met before it that had been inserted before the recording began.
+    begins_amid: bool,
 }
 
 impl<'a> Historian<'a> {
@@ -171,6 +178,8 @@ impl<'a> Historian<'a> {
             contexts: BTreeMap::new(),
             live: BTreeSet::new(),
             late: Vec::new(),
+            first_quiet: None,
+            begins_amid: false,
         }
     }
 
@@ -210,6 +219,12 @@ impl<'a> Historian<'a> {
                 steps.push(step);
             }
             steps.push(step);
+        }
+        if let (true, Some(quiet)) = (self.begins_amid, self.first_quiet) {
+            let start = steps.first().map_or(quiet, |step| step.at);
+            self.history.left_out = quiet.saturating_since(start);
+            steps.retain(|step| step.at > quiet);
+            self.history.calls.retain(|call| call.at > quiet);
         }
         self.history.steps = steps;
         self.history
@@ -327,7 +342,7 @@ impl<'a> Historian<'a> {
         });
         let queued = || self.find(|life| is_queued(life) && life.bio.op == op && touches(life));
         let Some(rq) = plug.or_else(queued) else {
-            self.history.unmatched += 1;
+            self.unmatched();
             return;
         };
         let life = &mut self.history.requests[rq];
@@ -402,7 +417,7 @@ impl<'a> Historian<'a> {
             self.find_oldest(|life| life.state == *state && is_same(life, record))
         });
         let Some(rq) = exact.or_else(|| self.issued_after_joins(record)) else {
-            self.history.unmatched += 1;
+            self.unmatched();
             return;
         };
         let life = &mut self.history.requests[rq];
@@ -447,7 +462,7 @@ impl<'a> Historian<'a> {
     fn requeued(&mut self, record: &Record) {
         let found = self.find(|life| life.state == State::Issued && is_same(life, record));
         let Some(rq) = found else {
-            self.history.unmatched += 1;
+            self.unmatched();
             return;
         };
         self.history.requests[rq].state = State::Requeued;
@@ -467,7 +482,7 @@ impl<'a> Historian<'a> {
                 && life.sector + Sectors(life.done) == record.sector
         });
         let Some(rq) = found else {
-            self.history.unmatched += 1;
+            self.unmatched();
             return;
         };
         let life = &mut self.history.requests[rq];
@@ -476,7 +491,15 @@ impl<'a> Historian<'a> {
             life.state = State::Gone;
             self.live.remove(&rq);
             self.step(record.time, rq, What::Complete);
+            if self.live.is_empty() {
+                self.first_quiet.get_or_insert(record.time);
+            }
         }
+    }
+
+    fn unmatched(&mut self) {
+        self.history.unmatched += 1;
+        self.begins_amid |= self.first_quiet.is_none();
     }
 
     /// The newest live request of a kind.

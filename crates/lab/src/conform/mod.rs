@@ -58,6 +58,8 @@ pub struct Conformity {
     pub free_agreed: u64,
     /// Moments at which one of both withheld, and of these, those at which both did.
     pub withheld: (u64, u64),
+    /// Bios that ours would have merged elsewhere, or not at all.
+    pub merges_that_differ: u64,
     /// Disagreements, by class, contested or not.
     pub classes: BTreeMap<Class, u64>,
     /// Where the orders first part.
@@ -146,6 +148,10 @@ pub fn conform_recording(recording: &Recording, options: &Options) -> Result<Con
     if history.unmatched > 0 {
         remarks.push(format!("{} records fit no request", history.unmatched));
     }
+    if !history.left_out.is_zero() {
+        let left_out = history.left_out.as_millis();
+        remarks.push(format!("begins amid requests: its first {left_out} ms are left out"));
+    }
     Ok(judge(recording.name.clone(), &history, &setup, remarks))
 }
 
@@ -183,6 +189,7 @@ fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<Strin
         null_agreed: count(&null(history, decisions)),
         free_agreed: count(&free::agreement(history, setup, decisions, phase)),
         withheld: (outcome.withheld, outcome.both_withheld),
+        merges_that_differ: outcome.merges_that_differ,
         first_difference: first_difference(history, setup, phase, &outcome, &agrees),
         classes,
         tick_phase: (!phase.is_zero()).then_some(phase),

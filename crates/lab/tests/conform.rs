@@ -1,0 +1,217 @@
+//! Decisions of our schedulers against recordings: of real kernels, where the folder is named by
+//! `PATERNOSTER_ORACLE`, and of our own queues, which must agree with themselves.
+
+use lab::conform::manifest::Manifest;
+use lab::conform::{Conformity, Options, Recording, conform, conform_recording};
+use lab::plan::Plan;
+use lab::{Experiment, matrix};
+use std::path::{Path, PathBuf};
+
+/// A folder that goes when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("conform-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The recordings of real kernels whose scheduler is one of these.
+fn recordings(schedulers: &[&str]) -> Vec<PathBuf> {
+    let Some(root) = std::env::var_os("PATERNOSTER_ORACLE") else {
+        println!("skipped: PATERNOSTER_ORACLE names no folder with recordings of real kernels");
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let folders = |path: &Path| {
+        let entries = std::fs::read_dir(path).unwrap();
+        let mut paths: Vec<PathBuf> = entries.map(|it| it.unwrap().path()).collect();
+        paths.retain(|path| path.is_dir());
+        paths.sort();
+        paths
+    };
+    for family in folders(Path::new(&root)) {
+        found.extend(folders(&family).into_iter().filter(|path| {
+            let manifest = Manifest::beside(path).unwrap();
+            let scheduler = manifest.and_then(|it| it.scheduler);
+            scheduler.is_some_and(|name| schedulers.contains(&name.as_str()))
+        }));
+    }
+    found
+}
+
+fn of(path: &Path) -> Conformity {
+    conform(path, &Options::default()).unwrap()
+}
+
+/// Asserts that the recordings of a scheduler agree in everything.
+fn assert_agrees(scheduler: &str, least_dispatches: u64, least_contested: u64) {
+    let paths = recordings(&[scheduler]);
+    if paths.is_empty() {
+        return;
+    }
+    let results: Vec<Conformity> = paths.iter().map(|path| of(path)).collect();
+    for result in &results {
+        assert_eq!(result.agreed, result.contested, "{result:#?}");
+        assert!(result.classes.is_empty(), "{result:#?}");
+        assert_eq!(result.merges_that_differ, 0, "{}", result.trace);
+    }
+    let dispatches: u64 = results.iter().map(|it| it.dispatches).sum();
+    let contested: u64 = results.iter().map(|it| it.contested).sum();
+    assert!(dispatches >= least_dispatches, "{dispatches}");
+    assert!(contested >= least_contested, "{contested}");
+}
+
+#[test]
+fn noop_decides_as_4_19() {
+    assert_agrees("noop", 119_000, 1);
+}
+
+#[test]
+fn deadline_decides_as_4_19() {
+    assert_agrees("deadline", 410_000, 14_000);
+}
+
+#[test]
+fn mq_deadline_decides_as_4_19() {
+    assert_agrees("mq-deadline", 25_000, 0);
+}
+
+#[test]
+fn none_decides_as_4_19() {
+    assert_agrees("none", 0, 0);
+}
+
+#[test]
+fn arrival_order_and_other_tunables_are_told_apart_from_the_kernel() {
+    let paths = recordings(&["deadline"]);
+    let find = |name: &str| paths.iter().find(|path| path.ends_with(name));
+    let Some(path) = find("f-fast-deadline-seeky8-qd1") else { return };
+    assert!(of(path).null_agreement().unwrap() < 60.0);
+    let Some(path) = find("f-hdd-deadline-async-vs-rand") else { return };
+    let settings = vec![("fifo_batch".to_string(), 15)];
+    let other = conform(path, &Options { settings, ..Options::default() }).unwrap();
+    assert!(other.agreed < other.contested, "{:?}", other.agreement());
+    let difference = other.first_difference.expect("they differ");
+    assert!(difference.ours.is_some() && difference.state.contains("batching"));
+}
+
+const JOBS: &str = r#"
+title = "more outstanding than tags"
+model = "MODEL"
+host = "free"
+kernel = "KERNEL"
+seeds = [7]
+schedulers = ["SCHEDULER"]
+
+[[job]]
+name = "load"
+run = """fio --filename=/dev/sda --direct=1 --ioengine=libaio --runtime=1 --time_based
+  --name=rr --rw=randread --bs=4k --iodepth=16 --numjobs=4
+  --name=ww --rw=randwrite --bsrange=4k-32k --iodepth=32
+  --name=seq --rw=write --bs=64k --iodepth=4"""
+"#;
+
+/// Records a load of our own.
+fn record(folder: &Path, scheduler: &str, kernel: &str, model: &str) -> PathBuf {
+    let text = JOBS.replace("SCHEDULER", scheduler).replace("KERNEL", kernel);
+    let experiment = Experiment::parse("load.toml", &text.replace("MODEL", model)).unwrap();
+    let plan = Plan::new(experiment).unwrap();
+    let name = lab::record::folder_name(&plan.rows[0], 7);
+    matrix::run(plan, Some(folder), 1, &|_| ()).unwrap();
+    folder.join(name)
+}
+
+/// A disk behind a driver that takes requests before it has tags for them.
+fn virtio_disk(folder: &Path) -> String {
+    let disk = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/hdd-7200-sata.toml");
+    let text = std::fs::read_to_string(disk).unwrap();
+    let path = folder.join("virtio-disk.toml");
+    std::fs::write(&path, text.replace("value = \"sata\"", "value = \"virtio\"")).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn our_own_recordings_agree_in_everything() {
+    let folder = Folder::new("own");
+    let virtio = virtio_disk(&folder.0);
+    for (scheduler, kernels) in [
+        ("noop", &["2.6.28", "2.6.32", "4.10", "4.19"][..]),
+        ("deadline", &["2.6.28", "2.6.32", "4.10", "4.19"]),
+        ("mq-deadline", &["4.19", "5.2", "6.12", "6.18"]),
+    ] {
+        for kernel in kernels {
+            for (number, model) in ["hdd-7200-sata", &virtio].into_iter().enumerate() {
+                let into = folder.0.join(number.to_string());
+                let result = of(&record(&into, scheduler, kernel, model));
+                assert!(result.contested > 200, "{result:#?}");
+                assert_eq!(result.agreed, result.contested, "{result:#?}");
+                assert!(result.classes.is_empty(), "{result:#?}");
+                assert_eq!(result.merges_that_differ, 0, "{}", result.trace);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tunable_that_was_not_told_is_noticed_and_explained() {
+    let folder = Folder::new("tunable");
+    let path = record(&folder.0, "deadline:fifo_batch=4", "4.19", "hdd-7200-sata");
+    let settings = vec![("fifo_batch".to_string(), 16)];
+    let result = conform(&path, &Options { settings, ..Options::default() }).unwrap();
+    assert!(result.agreement().unwrap() < 95.0, "{:?}", result.agreement());
+    let differences: u64 = result.classes.values().sum();
+    assert!(differences >= result.contested - result.agreed);
+    let difference = result.first_difference.expect("they differ");
+    assert_eq!(difference.class.name(), "batch_boundary");
+    assert!(difference.state.contains("batching"), "{}", difference.state);
+}
+
+#[test]
+fn a_recording_that_is_cut_agrees_as_far_as_it_goes() {
+    let folder = Folder::new("cut");
+    let path = record(&folder.0, "deadline", "4.19", "hdd-7200-sata");
+    let mut recording = Recording::read(&path, None).unwrap();
+    recording.records.truncate(recording.records.len() / 3);
+    let result = conform_recording(&recording, &Options::default()).unwrap();
+    assert!(result.contested > 50, "{result:#?}");
+    assert_eq!(result.agreed, result.contested, "{result:#?}");
+}
+
+#[test]
+fn a_recording_that_begins_in_the_middle_is_judged_from_a_quiet_moment_on() {
+    let paths = recordings(&["deadline"]);
+    let Some(path) = paths.iter().find(|it| it.ends_with("h-hdd-qd1-deadline-seq8")) else {
+        return;
+    };
+    let mut recording = Recording::read(path, None).unwrap();
+    recording.records.drain(..1_003);
+    let result = conform_recording(&recording, &Options::default()).unwrap();
+    assert!(result.remarks.iter().any(|it| it.contains("fit no request")), "{result:#?}");
+    assert!(result.agreement().is_none_or(|it| it > 90.0), "{result:#?}");
+}
+
+#[test]
+fn what_cannot_be_known_is_asked_for() {
+    let folder = Folder::new("unknown");
+    let refusal = |options: &Options, path: &Path| conform(path, options).unwrap_err().to_string();
+    let none = refusal(&Options::default(), &folder.0);
+    assert!(none.contains("no recording in it; accepted: a blktrace file"), "{none}");
+    let path = record(&folder.0, "noop", "4.19", "hdd-7200-sata");
+    std::fs::remove_file(path.join("manifest.txt")).unwrap();
+    let unsaid = refusal(&Options::default(), &path);
+    assert!(unsaid.contains("nothing says which scheduler was recorded"), "{unsaid}");
+    let said = Options { scheduler: Some("noop".into()), ..Options::default() };
+    assert_eq!(conform(&path, &said).unwrap().scheduler, "noop");
+    let device = Options { device: Some("9,0".into()), ..said };
+    assert!(refusal(&device, &path).contains("no device 9,0 in it"));
+}

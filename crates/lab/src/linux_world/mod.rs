@@ -5,11 +5,11 @@
 //! translation here. What programs say of themselves becomes the same results
 //! ([`crate::matrix::RunResult`]) that the simulator measures.
 //!
-//! * [`virtio`]: the disk as virtio presents it, for both worlds.
-//! * [`command`]: jobs as the guest's shell gets them.
-//! * [`said`]: what programs print, as figures.
-//! * [`served`]: what the disk did, from its log.
-//! * [`errors`]: the simulator's results beside the kernel's.
+//! * `virtio`: the disk as virtio presents it, for both worlds.
+//! * `command`: jobs as the guest's shell gets them.
+//! * `said`: what programs print, as figures.
+//! * `served`: what the disk did, from its log.
+//! * `errors`: the simulator's results beside the kernel's.
 //!
 //! Leaves out: the way of requests through the queue, which would need a recording; and what the
 //! calls of dd took, which it does not say.

@@ -3,17 +3,19 @@
 //! The source is compiled as it is. The frequency of the tick is a configuration symbol without a
 //! prompt, so another default is put before the architecture's by a file of our own beside the
 //! build; not a byte of the source changes. The result is kept under its version, the fingerprint
-//! of our configuration and its HZ, so it is built once.
+//! of our configuration and its HZ, so it is built once. A tree that somebody names may differ
+//! from what its version says, so a fingerprint of it is a part of its version.
 
 use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use base::{Fingerprint, Hz};
 
-use crate::cache::{Cache, Kernel};
+use crate::cache::{Cache, Kernel, TREE, Work};
 use crate::error::BuildError;
 
 /// What differs from a kernel with everything off.
@@ -87,6 +89,8 @@ pub struct Recipe {
 /// How far a build is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
+    /// Somebody else builds the same kernel.
+    Waiting,
     /// The tarball is being unpacked.
     Unpacking(PathBuf),
     /// The configuration is being made.
@@ -107,6 +111,7 @@ pub enum Progress {
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Progress::Waiting => write!(f, "waiting for another build of the same kernel"),
             Progress::Unpacking(tarball) => write!(f, "unpacking {}", tarball.display()),
             Progress::Configuring => write!(f, "configuring"),
             Progress::Compiling { done, expected, step } => {
@@ -126,8 +131,8 @@ pub(crate) fn configuration_key() -> String {
 
 /// Builds the kernel of `recipe`, unless `cache` has it, and returns it.
 ///
-/// Takes some minutes and about 1.5 GB in the cache folder, most of which it gives back. A second
-/// build of the same kernel at the same time waits for the first.
+/// Takes some minutes and about 1 GB in the cache folder, most of which it gives back, also when
+/// it fails. A second build of the same kernel at the same time waits for the first.
 pub fn build(
     cache: &Cache,
     recipe: &Recipe,
@@ -139,17 +144,32 @@ pub fn build(
     check_tools()?;
     let origin = find_source(&recipe.source)?;
     let version = origin.version()?;
-    let work = cache.work_folder(&version, recipe.hz)?;
-    let _lock = work.lock()?;
+    let work = cache.work(&version, recipe.hz, &mut || progress(Progress::Waiting))?;
     if let Some(kernel) = cache.find(&version, recipe.hz)? {
         return Ok(kernel);
     }
-    work.clear()?;
+    cache.check_room()?;
+    let made = make_kernel(&origin, &work, recipe, progress);
+    // Somebody else may have used up the room.
+    let stripped = made.map_err(|error| match error.is_full_disk() {
+        true => cache.check_room().err().unwrap_or(error),
+        false => error,
+    })?;
+    cache.keep(&stripped, &version, recipe.hz)
+}
+
+/// Makes the kernel in `work`; returns its file.
+fn make_kernel(
+    origin: &Origin,
+    work: &Work,
+    recipe: &Recipe,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PathBuf, BuildError> {
     let tree = match origin {
-        Origin::Tree(tree) => tree,
+        Origin::Tree(tree) => tree.clone(),
         Origin::Tarball(tarball) => {
             progress(Progress::Unpacking(tarball.clone()));
-            unpack(&tarball, &work.folder("source")?)?
+            unpack(tarball, &work.folder("source")?)?
         }
     };
     progress(Progress::Configuring);
@@ -161,9 +181,7 @@ pub fn build(
     let mut strip = Command::new("strip");
     strip.arg("-o").arg(&stripped).arg(object.join("linux"));
     run("stripping the kernel", &mut strip)?;
-    let kernel = cache.keep(&stripped, &version, recipe.hz)?;
-    work.remove()?;
-    Ok(kernel)
+    Ok(stripped)
 }
 
 /// The tools that are missing, each with its package.
@@ -196,14 +214,15 @@ enum Origin {
 }
 
 impl Origin {
-    /// The version that the top-level makefile names.
+    /// The version that the top-level makefile names, and which tree of that version it is.
     fn version(&self) -> Result<String, BuildError> {
         match self {
             Origin::Tree(tree) => {
                 let file = tree.join("Makefile");
                 let text = fs::read_to_string(&file)
                     .map_err(|cause| BuildError::NoTree { tree: tree.clone(), cause })?;
-                version_in(&text).ok_or(BuildError::NoVersion { file })
+                let version = version_in(&text).ok_or(BuildError::NoVersion { file })?;
+                Ok(format!("{version}{TREE}{}", tree_key(tree)?))
             }
             Origin::Tarball(tarball) => {
                 // The makefile is near the beginning; tar stops there.
@@ -252,6 +271,35 @@ fn version_in(makefile: &str) -> Option<String> {
     // The version names a folder of the cache.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
     (!version.is_empty() && number.chars().all(plain)).then_some(number)
+}
+
+/// A fingerprint of the names, sizes and times of all files of a tree.
+fn tree_key(tree: &Path) -> Result<String, BuildError> {
+    let mut fingerprint = Fingerprint::new();
+    let mut folders = vec![tree.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let failed = |cause| BuildError::file("reading", &folder, cause);
+        let mut entries = fs::read_dir(&folder)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(failed)?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let about = entry.metadata().map_err(failed)?;
+            match about.is_dir() {
+                true if entry.file_name() == ".git" => {}
+                true => folders.push(entry.path()),
+                false => {
+                    let path = entry.path();
+                    let name = path.strip_prefix(tree).expect("it is in the tree");
+                    fingerprint.mix_bytes(name.as_os_str().as_encoded_bytes());
+                    fingerprint.mix(about.size());
+                    fingerprint.mix(about.mtime() as u64);
+                    fingerprint.mix(about.mtime_nsec() as u64);
+                }
+            }
+        }
+    }
+    Ok(fingerprint.to_string())
 }
 
 /// Unpacks `tarball` into `folder` and returns the tree in it.
@@ -391,6 +439,19 @@ mod tests {
         );
         assert_eq!(version_in("all:\n\techo"), None);
         assert_eq!(version_in(&text.replace("117", "../..")), None);
+    }
+
+    #[test]
+    fn a_tree_that_was_changed_is_another_version() {
+        let tree = std::env::temp_dir().join(format!("paternoster-tree-{}", std::process::id()));
+        fs::create_dir_all(tree.join("block")).unwrap();
+        fs::write(tree.join("block/a.c"), "one").unwrap();
+        let before = tree_key(&tree).unwrap();
+        assert_eq!(tree_key(&tree).unwrap(), before);
+        fs::write(tree.join("block/a.c"), "more").unwrap();
+        let after = tree_key(&tree).unwrap();
+        fs::remove_dir_all(&tree).unwrap();
+        assert_ne!(after, before);
     }
 
     #[test]

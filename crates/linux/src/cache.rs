@@ -1,23 +1,34 @@
 //! Kernels that were built: where they are kept and how one is found again.
 //!
 //! A kernel's file is named by its version, the fingerprint of our configuration and its HZ. A
-//! file appears there complete or not at all.
+//! file appears there complete or not at all; what an interrupted build left is no kernel, and the
+//! next build removes it.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use base::Hz;
-use rustix::fs::{FlockOperation, flock};
+use base::{Bytes, Hz};
+use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::io::Errno;
 
 use crate::build::configuration_key;
 use crate::error::BuildError;
+
+/// What a build takes in the cache folder, with a margin. // measured: 1.0 GB with 6.12.117
+const ROOM: Bytes = Bytes(1_500_000_000);
+/// How folders in which kernels are built begin.
+const WORK: &str = "build-";
+/// How files begin that are locked while somebody builds.
+const LOCK: &str = "lock-";
 
 /// A kernel that can be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// The program.
     pub binary: PathBuf,
-    /// Its version, such as `6.12.117`.
+    /// Its version, such as `6.12.117`; of a tree that was named, with `+` and a fingerprint of
+    /// the tree.
     pub version: String,
     /// The frequency of its tick.
     pub hz: Hz,
@@ -56,26 +67,22 @@ impl Cache {
     }
 
     /// The newest kernel whose version is `version` or begins with it: `6.12` finds `6.12.117`.
+    /// One that was built from a tree is found by its whole version only.
     pub fn find(&self, version: &str, hz: Hz) -> Result<Option<Kernel>, BuildError> {
         let fits = |kernel: &Kernel| {
+            let part_of_series = |rest: &str| rest.starts_with('.') && !rest.contains(TREE);
             let rest = kernel.version.strip_prefix(version);
-            kernel.hz == hz && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            kernel.hz == hz && rest.is_some_and(|rest| rest.is_empty() || part_of_series(rest))
         };
         Ok(self.kernels()?.into_iter().rfind(fits))
     }
 
     /// All kernels of our configuration, by version and HZ.
     pub fn kernels(&self) -> Result<Vec<Kernel>, BuildError> {
-        let names = match fs::read_dir(&self.folder) {
-            Ok(names) => names,
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(cause) => return Err(BuildError::file("reading", &self.folder, cause)),
-        };
         let mut kernels = Vec::new();
-        for name in names {
-            let name = name.map_err(|cause| BuildError::file("reading", &self.folder, cause))?;
-            if let Some((version, hz)) = read_name(&name.file_name().to_string_lossy()) {
-                kernels.push(Kernel { binary: name.path(), version, hz });
+        for (name, binary) in self.entries()? {
+            if let Some((version, hz)) = read_name(&name).filter(|_| is_program(&binary)) {
+                kernels.push(Kernel { binary, version, hz });
             }
         }
         kernels.sort_by_key(|kernel| (numbers(&kernel.version), kernel.version.clone(), kernel.hz));
@@ -85,22 +92,77 @@ impl Cache {
     /// Puts a finished kernel into the cache.
     pub(crate) fn keep(&self, file: &Path, version: &str, hz: Hz) -> Result<Kernel, BuildError> {
         let binary = self.folder.join(name(version, hz));
-        fs::rename(file, &binary).map_err(|cause| BuildError::file("creating", &binary, cause))?;
+        // What is named like a kernel is one, also after a power failure.
+        fs::File::open(file)
+            .and_then(|open| open.sync_all())
+            .and_then(|()| fs::rename(file, &binary))
+            .map_err(|cause| BuildError::file("creating", &binary, cause))?;
         Ok(Kernel { binary, version: version.to_string(), hz })
     }
 
-    /// The folder in which a kernel is built.
-    pub(crate) fn work_folder(&self, version: &str, hz: Hz) -> Result<Work, BuildError> {
-        let folder = self.folder.join(format!("build-{}", name(version, hz)));
-        fs::create_dir_all(&folder)
-            .map_err(|cause| BuildError::file("creating", &folder, cause))?;
+    /// The empty folder in which a kernel is built, and nobody else builds it. `busy` is called if
+    /// somebody does; then this waits.
+    pub(crate) fn work(
+        &self,
+        version: &str,
+        hz: Hz,
+        busy: &mut dyn FnMut(),
+    ) -> Result<Work, BuildError> {
+        fs::create_dir_all(&self.folder)
+            .map_err(|cause| BuildError::file("creating", &self.folder, cause))?;
         // The build changes its working directory.
-        let folder = folder
-            .canonicalize()
-            .map_err(|cause| BuildError::file("looking for", &folder, cause))?;
-        Ok(Work { folder })
+        let top = self.folder.canonicalize();
+        let top = top.map_err(|cause| BuildError::file("looking for", &self.folder, cause))?;
+        let name = name(version, hz);
+        let lock = Lock::take(&top, &name, busy)?;
+        self.remove_leftovers(&name)?;
+        let work = Work { folder: top.join(format!("{WORK}{name}")), _lock: lock };
+        work.clear()?;
+        Ok(work)
+    }
+
+    /// Whether there is room for a build.
+    pub(crate) fn check_room(&self) -> Result<(), BuildError> {
+        let about = statvfs(&self.folder)
+            .map_err(|cause| BuildError::file("looking at", &self.folder, cause.into()))?;
+        let free = Bytes(about.f_bavail.saturating_mul(about.f_frsize));
+        match free < ROOM {
+            true => Err(BuildError::NoRoom { folder: self.folder.clone(), free, needed: ROOM }),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes what interrupted builds of other kernels left, a gigabyte each.
+    fn remove_leftovers(&self, ours: &str) -> Result<(), BuildError> {
+        for (name, path) in self.entries()? {
+            let Some(kernel) = name.strip_prefix(WORK).filter(|kernel| *kernel != ours) else {
+                continue;
+            };
+            if let Some(_lock) = Lock::take_if_free(&self.folder, kernel)? {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names and paths in the folder, if there is one.
+    fn entries(&self) -> Result<Vec<(String, PathBuf)>, BuildError> {
+        let failed = |cause| BuildError::file("reading", &self.folder, cause);
+        match fs::read_dir(&self.folder) {
+            Ok(entries) => entries
+                .map(|entry| {
+                    let entry = entry.map_err(failed)?;
+                    Ok((entry.file_name().to_string_lossy().into_owned(), entry.path()))
+                })
+                .collect(),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(cause) => Err(failed(cause)),
+        }
     }
 }
+
+/// Stands between the version of a kernel and the fingerprint of the tree that it is of.
+pub(crate) const TREE: char = '+';
 
 fn name(version: &str, hz: Hz) -> String {
     format!("linux-{version}-hz{}-{}", hz.get(), configuration_key())
@@ -118,21 +180,29 @@ fn numbers(version: &str) -> Vec<u32> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
-/// A folder in which one kernel is built.
+/// Whether a file begins as programs do.
+fn is_program(file: &Path) -> bool {
+    let mut magic = [0; 4];
+    let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == *b"\x7fELF"
+}
+
+fn remove(folder: &Path) -> Result<(), BuildError> {
+    match fs::remove_dir_all(folder) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+            Err(BuildError::file("removing", folder, cause))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A folder in which one kernel is built; removed when dropped.
 pub(crate) struct Work {
     folder: PathBuf,
+    _lock: Lock,
 }
 
 impl Work {
-    /// Waits until nobody else builds the same kernel.
-    pub fn lock(&self) -> Result<fs::File, BuildError> {
-        let path = self.folder.join("lock");
-        let failed = |cause| BuildError::file("locking", &path, cause);
-        let file = fs::File::create(&path).map_err(failed)?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|cause| failed(cause.into()))?;
-        Ok(file)
-    }
-
     /// A folder in it, made if it is not there.
     pub fn folder(&self, name: &str) -> Result<PathBuf, BuildError> {
         let folder = self.folder.join(name);
@@ -142,19 +212,53 @@ impl Work {
     }
 
     /// Removes what an interrupted build left.
-    pub fn clear(&self) -> Result<(), BuildError> {
-        for name in ["source", "object"] {
-            let folder = self.folder(name)?;
-            fs::remove_dir_all(&folder)
-                .map_err(|cause| BuildError::file("removing", &folder, cause))?;
+    fn clear(&self) -> Result<(), BuildError> {
+        remove(&self.folder)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next build.
+        let _ = self.clear();
+    }
+}
+
+/// The right to build a kernel. The file stays, for its removal could race with somebody who has
+/// just opened it.
+struct Lock {
+    _file: fs::File,
+}
+
+impl Lock {
+    /// Takes the lock, after calling `busy` and waiting if somebody else has it.
+    fn take(folder: &Path, kernel: &str, busy: &mut dyn FnMut()) -> Result<Lock, BuildError> {
+        if let Some(lock) = Lock::take_if_free(folder, kernel)? {
+            return Ok(lock);
         }
-        Ok(())
+        busy();
+        let (path, file) = Lock::open(folder, kernel)?;
+        match flock(&file, FlockOperation::LockExclusive) {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(cause) => Err(BuildError::file("locking", &path, cause.into())),
+        }
     }
 
-    /// Removes everything.
-    pub fn remove(&self) -> Result<(), BuildError> {
-        fs::remove_dir_all(&self.folder)
-            .map_err(|cause| BuildError::file("removing", &self.folder, cause))
+    fn take_if_free(folder: &Path, kernel: &str) -> Result<Option<Lock>, BuildError> {
+        let (path, file) = Lock::open(folder, kernel)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(cause) => Err(BuildError::file("locking", &path, cause.into())),
+        }
+    }
+
+    fn open(folder: &Path, kernel: &str) -> Result<(PathBuf, fs::File), BuildError> {
+        let path = folder.join(format!("{LOCK}{kernel}"));
+        match fs::File::create(&path) {
+            Ok(file) => Ok((path, file)),
+            Err(cause) => Err(BuildError::file("locking", &path, cause)),
+        }
     }
 }
 
@@ -166,22 +270,83 @@ mod tests {
         Hz::new(hz).unwrap()
     }
 
+    /// An empty folder, removed when dropped.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let name = format!("paternoster-{name}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            Folder(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
     #[test]
     fn a_kernel_is_found_by_its_series_and_its_hz() {
-        let folder = std::env::temp_dir().join(format!("paternoster-cache-{}", std::process::id()));
-        let cache = Cache::at(&folder);
-        assert_eq!(cache.find("6.12", hz(250)).unwrap(), None);
-        fs::create_dir_all(&folder).unwrap();
-        for (version, ticks) in [("6.12.9", 250), ("6.12.117", 250), ("6.12.118", 100)] {
-            fs::write(folder.join(name(version, hz(ticks))), "").unwrap();
+        let folder = Folder::new("found");
+        let cache = Cache::at(&folder.0);
+        assert_eq!(Cache::at(&folder.0.join("none")).find("6.12", hz(250)).unwrap(), None);
+        let kernels =
+            [("6.12.9", 250), ("6.12.117", 250), ("6.12.117+0a1b", 250), ("6.12.118", 100)];
+        for (version, ticks) in kernels {
+            fs::write(folder.0.join(name(version, hz(ticks))), b"\x7fELF").unwrap();
         }
-        fs::write(folder.join("linux-6.12.200-hz250-0123456789abcdef"), "").unwrap();
+        fs::write(folder.0.join("linux-6.12.200-hz250-0123456789abcdef"), b"\x7fELF").unwrap();
         let found =
             |version, ticks| cache.find(version, hz(ticks)).unwrap().map(|kernel| kernel.version);
         assert_eq!(found("6.12", 250).as_deref(), Some("6.12.117"));
         assert_eq!(found("6.12.9", 250).as_deref(), Some("6.12.9"));
         assert_eq!(found("6.12", 100).as_deref(), Some("6.12.118"));
+        assert_eq!(found("6.12.117+0a1b", 250).as_deref(), Some("6.12.117+0a1b"));
         assert_eq!(found("6.1", 250), None);
-        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_an_interrupted_build_left_is_no_kernel_and_is_removed() {
+        let folder = Folder::new("left");
+        let cache = Cache::at(&folder.0);
+        for (version, ticks) in [("6.12.117", 100), ("6.1.192", 250)] {
+            let left = folder.0.join(format!("{WORK}{}", name(version, hz(ticks))));
+            fs::create_dir_all(left.join("object")).unwrap();
+            fs::write(left.join("object/linux"), b"\x7fELF").unwrap();
+        }
+        fs::write(folder.0.join(name("6.12.117", hz(100))), "").unwrap();
+        assert_eq!(cache.kernels().unwrap(), []);
+        let work = cache.work("6.12.117", hz(100), &mut || panic!("nobody builds it")).unwrap();
+        assert_eq!(fs::read_dir(work.folder("object").unwrap()).unwrap().count(), 0);
+        let left = |cache: &Cache| {
+            let entries = cache.entries().unwrap().into_iter();
+            entries.filter(|(name, _)| name.starts_with(WORK)).count()
+        };
+        assert_eq!(left(&cache), 1, "the other one is gone");
+        drop(work);
+        assert_eq!(left(&cache), 0);
+    }
+
+    #[test]
+    fn two_builds_of_one_kernel_take_turns_and_those_of_two_do_not() {
+        let folder = Folder::new("turns");
+        let cache = Cache::at(&folder.0);
+        let idle = &mut || panic!("nobody builds it");
+        let first = cache.work("6.12.117", hz(100), idle).unwrap();
+        let kept = first.folder("object").unwrap();
+        let _second = cache.work("6.12.117", hz(250), idle).unwrap();
+        assert!(kept.exists(), "a build under way is no leftover");
+        let (waits, waiting) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let third = scope.spawn(|| {
+                cache.work("6.12.117", hz(100), &mut || waits.send(()).unwrap()).map(drop)
+            });
+            waiting.recv().unwrap();
+            drop(first);
+            third.join().unwrap().unwrap();
+        });
     }
 }

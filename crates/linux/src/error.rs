@@ -19,6 +19,20 @@ pub enum BuildError {
     /// There is nowhere to keep a kernel.
     #[error("no folder for the kernel: set PATERNOSTER_CACHE, XDG_CACHE_HOME or HOME")]
     NoCache,
+    /// The folder for kernels is on a disk that is too full.
+    #[error(
+        "{} has room for {} MB and a build needs {} MB for a while: make room, or set \
+         PATERNOSTER_CACHE to a folder that has it",
+        folder.display(), free.0 / 1_000_000, needed.0 / 1_000_000
+    )]
+    NoRoom {
+        /// The folder.
+        folder: PathBuf,
+        /// What is free.
+        free: Bytes,
+        /// What is needed.
+        needed: Bytes,
+    },
     /// Debian's source is not installed.
     #[error(
         "{} is not there: install it (apt-get install linux-source-{series}) or name a source tree",
@@ -97,6 +111,15 @@ impl BuildError {
 
     pub(crate) fn start(program: &str, cause: io::Error) -> Self {
         BuildError::Start { program: program.to_string(), cause }
+    }
+
+    /// Whether something could not be written for want of room.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        match self {
+            BuildError::Step { tail, .. } => tail.contains("No space left on device"),
+            BuildError::File { cause, .. } => cause.kind() == io::ErrorKind::StorageFull,
+            _ => false,
+        }
     }
 
     pub(crate) fn step(

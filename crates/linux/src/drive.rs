@@ -427,6 +427,7 @@ mod tests {
             max_segments: 300,
             discard: false,
             chunk_sectors: Sectors(0),
+            segment: Facts::PAGE,
         };
         Drive::new(0, "disk".into(), Box::new(Stuck(facts)), Contents::forgetful())
     }

@@ -65,6 +65,11 @@ impl Root {
         Ok(root)
     }
 
+    /// The root that was made in `folder` before.
+    pub fn at(folder: &Path) -> Root {
+        Root { folder: folder.to_path_buf() }
+    }
+
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -1,6 +1,9 @@
-//! A run is a function of its description: twice the same to the byte.
+//! A run is a function of its description: twice the same to the byte. The example `determinism`
+//! tries twenty more kinds of runs, harder.
 
 mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{finish, folder, guest, machine, modelled, recording};
 use device::Model;
@@ -67,6 +70,21 @@ fn the_folder_makes_no_difference() {
     let folder = folder(&format!("another folder/{}", "with a long name ".repeat(10)));
     let other = busy_guest(machine, Trace::Off).run_in(&folder).unwrap();
     assert_same(&one, &other);
+}
+
+#[test]
+fn neither_do_busy_cores() {
+    let Some(machine) = machine() else { return };
+    let one = finish(busy_guest(machine, Trace::Off));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+        }
+        let other = busy_guest(machine, Trace::Off).run();
+        over.store(true, Ordering::Relaxed);
+        assert_same(&one, &other.unwrap());
+    });
 }
 
 #[test]

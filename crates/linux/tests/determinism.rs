@@ -79,7 +79,11 @@ fn neither_do_busy_cores() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         let other = busy_guest(machine, Trace::Off).run();
         over.store(true, Ordering::Relaxed);

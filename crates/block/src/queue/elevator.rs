@@ -10,6 +10,14 @@ use crate::request::{RequestId, RequestState};
 use crate::scheduler::{InsertAt, Merge};
 use base::Instant;
 
+/// A queued request that a newcomer is appended to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Absorber {
+    pub rq: RequestId,
+    /// It is not in turn appended to another (rule 5: what the one-hit cache finds).
+    pub is_last: bool,
+}
+
 impl RequestQueue {
     /// Gives a request to the scheduler, unless a queued one absorbs it.
     pub(super) fn insert_into_scheduler(
@@ -53,32 +61,44 @@ impl RequestQueue {
     /// Appends an arriving, mergeable request to a queued one, and that perhaps to another
     /// (rule 5).
     fn absorb_at_insertion(&mut self, now: Instant, context: ContextId, rq: RequestId) -> bool {
+        let mut newcomer = rq;
+        while let Some(absorber) = self.find_absorber(now, context, newcomer, newcomer == rq) {
+            self.join(now, context, absorber.rq, newcomer);
+            newcomer = absorber.rq;
+            if absorber.is_last {
+                break;
+            }
+        }
+        newcomer != rq
+    }
+
+    /// The queued request that `newcomer` is to be appended to; only a request that has just
+    /// arrived is offered to the one-hit cache.
+    pub(super) fn find_absorber(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        newcomer: RequestId,
+        has_arrived: bool,
+    ) -> Option<Absorber> {
         let nomerges = self.core.limits.nomerges;
         if nomerges == 2 {
-            return false;
+            return None;
         }
-        if let Some(last) = self.core.merge.last_merge()
-            && self.core.requests[last].end() == self.core.requests[rq].sector
-            && self.join(now, context, last, rq)
+        let position = self.core.requests[newcomer].sector;
+        if has_arrived
+            && let Some(last) = self.core.merge.last_merge()
+            && self.core.requests[last].end() == position
+            && self.is_joinable(now, context, last, newcomer)
         {
-            return true;
+            return Some(Absorber { rq: last, is_last: true });
         }
         if nomerges == 1 {
-            return false;
+            return None;
         }
-        let mut absorbed = false;
-        let mut newcomer = rq;
-        loop {
-            let position = self.core.requests[newcomer].sector;
-            let Some(found) = self.core.merge.ending_at(&self.core.requests, position) else {
-                return absorbed;
-            };
-            if !self.join(now, context, found, newcomer) {
-                return absorbed;
-            }
-            absorbed = true;
-            newcomer = found;
-        }
+        let found = self.core.merge.ending_at(&self.core.requests, position)?;
+        let is_joinable = self.is_joinable(now, context, found, newcomer);
+        is_joinable.then_some(Absorber { rq: found, is_last: false })
     }
 
     /// After a bio was merged into `rq`: perhaps it now touches its neighbour (rule 4).
@@ -90,30 +110,60 @@ impl RequestQueue {
         bio: &Bio,
         merge: Merge,
     ) {
+        match self.find_neighbour(now, context, rq, merge) {
+            Some((first, second)) => self.join(now, context, first, second),
+            None => self.keep_merged(now, context, rq, bio, merge),
+        }
+    }
+
+    /// Two requests that touch since a bio was merged into `rq`, in order of their sectors.
+    pub(super) fn find_neighbour(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        rq: RequestId,
+        merge: Merge,
+    ) -> Option<(RequestId, RequestId)> {
         let neighbour = self.with_scheduler(now, context, |scheduler, cx| match merge {
             Merge::Back => scheduler.latter(cx, rq),
             Merge::Front => scheduler.former(cx, rq),
         });
-        let joined = match (neighbour.flatten(), merge) {
-            (Some(next), Merge::Back) => self.join(now, context, rq, next),
-            (Some(former), Merge::Front) => self.join(now, context, former, rq),
-            (None, _) => false,
+        let neighbour = neighbour.flatten()?;
+        let (first, second) = match merge {
+            Merge::Back => (rq, neighbour),
+            Merge::Front => (neighbour, rq),
         };
-        if !joined {
-            self.with_scheduler(now, context, |scheduler, cx| {
-                scheduler.bio_merged(cx, rq, bio, merge);
-            });
-            self.settle(now, context);
-            let end = self.core.requests[rq].end();
-            self.core.merge.reposition(rq, end);
-            if self.core.requests[rq].is_mergeable() {
-                self.core.merge.set_last_merge(rq);
-            }
+        self.is_joinable(now, context, first, second).then_some((first, second))
+    }
+
+    /// After a bio was merged into `rq`, which remains a request of its own.
+    pub(super) fn keep_merged(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        rq: RequestId,
+        bio: &Bio,
+        merge: Merge,
+    ) {
+        self.with_scheduler(now, context, |scheduler, cx| {
+            scheduler.bio_merged(cx, rq, bio, merge);
+        });
+        self.settle(now, context);
+        let end = self.core.requests[rq].end();
+        self.core.merge.reposition(rq, end);
+        if self.core.requests[rq].is_mergeable() {
+            self.core.merge.set_last_merge(rq);
         }
     }
 
-    /// Appends `next` to `rq`, if everybody agrees; `next` disappears.
-    fn join(&mut self, now: Instant, context: ContextId, rq: RequestId, next: RequestId) -> bool {
+    /// Whether everybody agrees that `next` is appended to `rq`.
+    fn is_joinable(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        rq: RequestId,
+        next: RequestId,
+    ) -> bool {
         let core = &self.core;
         let (first, second) = (&core.requests[rq], &core.requests[next]);
         if rq == next || !may_join(core.kernel, &core.limits, first, second) {
@@ -122,9 +172,17 @@ impl RequestQueue {
         let allowed = self.with_scheduler(now, context, |scheduler, cx| {
             scheduler.allow_request_merge(cx, rq, next)
         });
-        if allowed != Some(true) {
-            return false;
-        }
+        allowed == Some(true)
+    }
+
+    /// Appends `next` to `rq`; `next` disappears.
+    pub(super) fn join(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        rq: RequestId,
+        next: RequestId,
+    ) {
         self.append(rq, next);
         self.with_scheduler(now, context, |scheduler, cx| scheduler.requests_merged(cx, rq, next));
         self.settle(now, context);
@@ -137,7 +195,6 @@ impl RequestQueue {
         self.core.merge.set_last_merge(rq);
         self.core.log_request(now, context, Action::Join { into: rq }, next);
         self.free_request(now, context, next);
-        true
     }
 
     /// Moves the bios of `next` to the end of `rq`.

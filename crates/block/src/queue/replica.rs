@@ -8,13 +8,14 @@
 //! the moments in between.
 //!
 //! What the queue would have merged is looked up all the same and compared with what was merged:
-//! so a request that was found too full to be merged into is known to be, as in the kernel.
+//! so a request that was found too full to be merged into is known to be, as in the kernel. Where
+//! a recording does not tell which requests were joined (up to 5.10), the queue joins them itself.
 //!
 //! Left out: requests on their way through the flush machinery that no scheduler sees.
 
 use super::allocate::Allowance;
 use super::{RequestQueue, ShapeState};
-use crate::bio::{Bio, BioId, BioRecord};
+use crate::bio::{Bio, BioId, BioRecord, ContextId};
 use crate::event::Action;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{RequestId, RequestState};
@@ -38,13 +39,19 @@ pub enum Chosen {
 /// A queue that follows a recorded one.
 pub struct Replica {
     queue: RequestQueue,
+    leads_joins: bool,
     merges_that_differ: u64,
+    /// Which requests the queue would join next, in order of their sectors.
+    expected: Option<(RequestId, RequestId)>,
+    /// A bio was merged, and whether the request is joined with its neighbour is not known yet.
+    unsettled: Option<(RequestId, Bio, Merge)>,
 }
 
 impl Replica {
-    /// Lets `queue`, to which nothing was submitted yet, be led.
-    pub fn new(queue: RequestQueue) -> Replica {
-        Replica { queue, merges_that_differ: 0 }
+    /// Lets `queue`, to which nothing was submitted yet, be led; `leads_joins`: it is told which
+    /// requests were joined, with [`Replica::join`].
+    pub fn new(queue: RequestQueue, leads_joins: bool) -> Replica {
+        Replica { queue, leads_joins, merges_that_differ: 0, expected: None, unsettled: None }
     }
 
     /// The queue, for settings and descriptions.
@@ -59,6 +66,7 @@ impl Replica {
 
     /// A request was allocated for a bio, which was not merged into any other.
     pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
+        self.settle(now, None);
         self.look_for_merge(now, bio, None);
         let id = self.enter(now, bio);
         if let ShapeState::Single(single) = &mut self.queue.shape {
@@ -74,28 +82,66 @@ impl Replica {
 
     /// A bio was merged into a request, which is in a plug or with the scheduler.
     pub fn merge(&mut self, now: Instant, rq: RequestId, bio: &Bio, merge: Merge) {
+        self.settle(now, None);
         self.look_for_merge(now, bio, Some((rq, merge)));
         let id = self.enter(now, bio);
         self.queue.absorb_bio(now, rq, id, merge);
-        let is_queued = self.queue.core.requests[rq].state == RequestState::Inserted;
-        if is_queued && self.queue.scheduler.is_some() {
-            self.queue.bio_merged(now, bio.origin.context, rq, bio, merge);
+        let context = bio.origin.context;
+        if !self.is_queued(rq) || self.queue.scheduler.is_none() {
+            return;
+        }
+        if self.leads_joins {
+            self.expected = self.queue.find_neighbour(now, context, rq, merge);
+            self.unsettled = Some((rq, *bio, merge));
+        } else {
+            self.queue.bio_merged(now, context, rq, bio, merge);
         }
     }
 
-    /// A request was inserted; `joins`: queued ones may absorb it.
+    /// A request was inserted; `joins`: queued ones may absorb it, or might have and did not.
     pub fn insert(&mut self, now: Instant, rq: RequestId, joins: bool) {
-        let context = self.queue.core.requests[rq].origin.context;
-        self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
-        if self.queue.scheduler.is_some() {
-            self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, joins);
-        } else {
+        self.settle(now, None);
+        let context = self.unplug(rq);
+        if self.queue.scheduler.is_none() {
             self.queue.insert_into_software(now, context, rq);
+            return;
         }
+        let absorbs = joins && !self.leads_joins;
+        if joins && self.leads_joins && self.queue.core.requests[rq].is_mergeable() {
+            let found = self.queue.find_absorber(now, context, rq, true);
+            self.merges_that_differ += u64::from(found.is_some());
+        }
+        self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, absorbs);
+    }
+
+    /// `next`, which was queued or has just arrived, was appended to `rq`; false if ours has let
+    /// one of them go already.
+    pub fn join(&mut self, now: Instant, rq: RequestId, next: RequestId) -> bool {
+        let has_arrived = self.queue.core.requests[next].state == RequestState::Allocated;
+        self.settle(now, Some((rq, next)).filter(|_| !has_arrived));
+        if !self.is_queued(rq) || !has_arrived && !self.is_queued(next) {
+            return false;
+        }
+        let mut goes_on = true;
+        let context = self.queue.core.requests[next].origin.context;
+        if has_arrived {
+            self.unplug(next);
+            self.queue.bind(now, context, next);
+            let found = self.queue.find_absorber(now, context, next, true);
+            self.merges_that_differ += u64::from(found.map(|it| it.rq) != Some(rq));
+            goes_on = found.is_none_or(|it| !it.is_last);
+        }
+        self.queue.join(now, context, rq, next);
+        if has_arrived && goes_on {
+            let further = self.queue.find_absorber(now, context, rq, false);
+            self.expected = further.map(|it| (it.rq, rq));
+        }
+        true
     }
 
     /// The driver takes a request.
     pub fn choose(&mut self, now: Instant) -> Chosen {
+        self.settle(now, None);
         if let Some(rq) = self.take_waiting() {
             self.start(now, rq);
             return Chosen::Waiting(rq);
@@ -119,6 +165,7 @@ impl Replica {
     /// The driver asks for a request that it cannot take yet: what is chosen is parked, out of the
     /// scheduler's sight, and goes before everything else. The answer is that of the scheduler.
     pub fn park(&mut self, now: Instant) -> Chosen {
+        self.settle(now, None);
         if self.queue.scheduler.is_none() {
             return Chosen::Empty;
         }
@@ -134,14 +181,15 @@ impl Replica {
 
     /// The driver takes this very request, which was not inserted.
     pub fn take(&mut self, now: Instant, rq: RequestId) {
-        let context = self.queue.core.requests[rq].origin.context;
-        self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
+        self.settle(now, None);
+        self.unplug(rq);
         self.queue.core.requests[rq].state = RequestState::Dispatched;
         self.start(now, rq);
     }
 
     /// The driver gave a request back.
     pub fn requeue(&mut self, now: Instant, rq: RequestId) {
+        self.settle(now, None);
         let context = self.queue.core.requests[rq].origin.context;
         self.queue.core.in_flight -= 1;
         match &self.queue.shape {
@@ -153,6 +201,7 @@ impl Replica {
 
     /// The device finished a request.
     pub fn complete(&mut self, now: Instant, rq: RequestId) {
+        self.settle(now, None);
         let context = self.queue.core.requests[rq].origin.context;
         self.queue.core.in_flight -= 1;
         self.queue.tell_completed(now, context, rq);
@@ -167,7 +216,7 @@ impl Replica {
             queue.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer())
         };
         while let Some(at) = due(&self.queue).filter(|at| *at <= now) {
-            let context = crate::ContextId(0);
+            let context = ContextId(0);
             self.queue.with_scheduler(at, context, |scheduler, cx| scheduler.timer(cx));
             self.queue.take_issued(at, context);
             self.queue.core.wishes.run = None;
@@ -187,6 +236,27 @@ impl Replica {
         joins
     }
 
+    /// Something else happens than what was expected after a merge, or just that.
+    fn settle(&mut self, now: Instant, join: Option<(RequestId, RequestId)>) {
+        self.merges_that_differ += u64::from(self.expected.take() != join);
+        let Some((rq, bio, merge)) = self.unsettled.take() else { return };
+        let is_joined = join.is_some_and(|(one, other)| one == rq || other == rq);
+        if !is_joined && self.is_queued(rq) {
+            self.queue.keep_merged(now, bio.origin.context, rq, &bio, merge);
+        }
+    }
+
+    fn is_queued(&self, rq: RequestId) -> bool {
+        self.queue.core.requests[rq].state == RequestState::Inserted
+    }
+
+    /// Takes a request out of its task's plug.
+    fn unplug(&mut self, rq: RequestId) -> ContextId {
+        let context = self.queue.core.requests[rq].origin.context;
+        self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
+        context
+    }
+
     /// Looks for a request that the bio is to be merged into, as the queue itself would.
     fn look_for_merge(&mut self, now: Instant, bio: &Bio, recorded: Option<(RequestId, Merge)>) {
         let context = bio.origin.context;
@@ -200,7 +270,7 @@ impl Replica {
 
     /// Asks the scheduler once.
     fn ask(&mut self, now: Instant) -> Result<DispatchReason, Chosen> {
-        let context = crate::ContextId(0);
+        let context = ContextId(0);
         let queue = &mut self.queue;
         let answer = queue
             .with_scheduler(now, context, |scheduler, cx| scheduler.dispatch(cx, HctxId(0), false));
@@ -219,7 +289,7 @@ impl Replica {
         match &mut self.queue.shape {
             ShapeState::Single(single) => single.take_head(),
             ShapeState::Multi(multi) => {
-                let collected = &mut self.queue.core.context(crate::ContextId(0)).collected;
+                let collected = &mut self.queue.core.context(ContextId(0)).collected;
                 multi.take_residual().or_else(|| collected.pop_front())
             }
         }

@@ -81,6 +81,13 @@ pub enum What {
         /// time later.
         runs: bool,
     },
+    /// It was appended to another.
+    Join {
+        /// To this one.
+        into: Traced,
+        /// As in [`What::Insert`], if this was instead of being inserted.
+        runs: Option<bool>,
+    },
     /// The driver took it.
     Issue,
     /// The driver gave it back.
@@ -365,10 +372,9 @@ impl<'a> Historian<'a> {
             is_queued(life) && life.bio.op == op && life.sector + life.sectors == record.sector
         });
         let (Some(victim), Some(into)) = (victim, into) else { return false };
-        if self.history.requests[victim].state == State::Allocated {
-            let runs = self.task(record).runs;
-            self.step(record.time, victim, What::Insert { joins: true, runs });
-        }
+        let arrives = self.history.requests[victim].state == State::Allocated;
+        let runs = arrives.then(|| self.task(record).runs);
+        self.step(record.time, victim, What::Join { into, runs });
         self.join(into, victim);
         true
     }

@@ -115,7 +115,7 @@ impl Setup {
 
     /// A queue that follows the recording.
     pub fn replica(&self, history: &History) -> Replica {
-        Replica::new(self.queue(history, EventLog::on()))
+        Replica::new(self.queue(history, EventLog::on()), self.joins_are_traced())
     }
 }
 

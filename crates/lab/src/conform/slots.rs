@@ -2,11 +2,13 @@
 //!
 //! Arrivals, merges and completions are the recording's; only the choice is ours. What ours chose
 //! instead of the kernel's request is completed when that was, and given back when that was.
+//! Records name no requests: where several that look the same wait, which of them was issued is
+//! not known, and the kernel's is taken to be ours.
 
 use super::history::{History, Step, Traced, What};
 use super::setup::Setup;
-use base::{Duration, Instant};
-use block::{Chosen, Direction, DispatchReason, HoldReason, Replica, RequestId};
+use base::{Duration, Instant, Sector, Sectors};
+use block::{Chosen, Direction, DispatchReason, HoldReason, Op, Replica, RequestId};
 use std::collections::BTreeMap;
 
 /// One place at which the kernel's driver took a request from the scheduler.
@@ -88,12 +90,14 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         replica: setup.replica(history),
         depth: setup.facts.queue_depth,
         parks: setup.parks(),
+        leads_joins: setup.joins_are_traced(),
         ids: vec![None; history.requests.len()],
         traced: BTreeMap::new(),
         waiting: Vec::new(),
         slots: BTreeMap::new(),
         in_flight: 0,
         live: 0,
+        names: (0..history.requests.len()).collect(),
         period: 0,
         parked: false,
         worker_wanted: false,
@@ -116,6 +120,7 @@ struct Run<'a> {
     replica: Replica,
     depth: u32,
     parks: bool,
+    leads_joins: bool,
     /// Our request for each recorded one.
     ids: Vec<Option<RequestId>>,
     /// And back, for those that are alive.
@@ -125,6 +130,8 @@ struct Run<'a> {
     /// What ours gave for each request that is with the kernel's driver.
     slots: BTreeMap<Traced, Option<Traced>>,
     in_flight: u32,
+    /// Which request each one of the history is; they were exchanged where nobody can tell.
+    names: Vec<Traced>,
     /// Requests of the kernel that were inserted and are not done.
     live: u32,
     period: u32,
@@ -145,8 +152,8 @@ const WITHHELD_FOR: Duration = Duration::from_millis(1);
 
 impl Run<'_> {
     fn step(&mut self, index: usize) {
-        let Step { at, rq, what } = self.history.steps[index];
-        let now = at + self.phase;
+        let Step { at, rq: recorded, what } = self.history.steps[index];
+        let (now, rq) = (at + self.phase, self.names[recorded]);
         if self.history.requests[rq].bypasses {
             self.pass_by(what);
             return;
@@ -164,7 +171,8 @@ impl Run<'_> {
                 None => self.outcome.too_late += 1,
             },
             What::Insert { joins, .. } => self.insert(at, rq, joins),
-            What::Issue => self.issue(at, rq),
+            What::Join { into, .. } => self.join(at, self.names[into], rq),
+            What::Issue => self.issue(at, recorded),
             What::Requeue => {
                 self.in_flight -= 1;
                 self.requeued += 1;
@@ -189,7 +197,7 @@ impl Run<'_> {
                 self.in_flight -= 1;
                 self.around -= 1;
             }
-            What::Merge(..) | What::Insert { .. } => {}
+            What::Merge(..) | What::Insert { .. } | What::Join { .. } => {}
         }
     }
 
@@ -202,7 +210,8 @@ impl Run<'_> {
     }
 
     fn insert(&mut self, at: Instant, rq: Traced, joins: bool) {
-        if self.history.requests[rq].joined.is_none() {
+        // Where joins are not recorded, a request that was joined to another never counts.
+        if self.leads_joins || self.history.requests[rq].joined.is_none() {
             self.live += 1;
             self.waiting.push((rq, at));
         }
@@ -210,11 +219,30 @@ impl Run<'_> {
         self.replica.insert(at + self.phase, id, joins);
     }
 
-    fn issue(&mut self, at: Instant, rq: Traced) {
-        self.in_flight += 1;
+    /// The kernel appended a request to another.
+    fn join(&mut self, at: Instant, into: Traced, rq: Traced) {
         let now = at + self.phase;
-        let place = self.waiting.iter().position(|(waiting, _)| *waiting == rq);
-        let Some(place) = place else {
+        let was_queued = self.waiting.iter().position(|(waiting, _)| *waiting == rq);
+        if let Some(place) = was_queued {
+            self.waiting.remove(place);
+            self.live -= 1;
+        }
+        let (Some(into), Some(id)) = (self.id_in_reach(into), self.id_in_reach(rq)) else {
+            self.outcome.too_late += 1;
+            return;
+        };
+        if !self.replica.join(now, into, id) {
+            self.outcome.too_late += 1;
+            if was_queued.is_none() {
+                self.replica.insert(now, id, true);
+            }
+        }
+    }
+
+    fn issue(&mut self, at: Instant, recorded: Traced) {
+        self.in_flight += 1;
+        let (now, rq) = (at + self.phase, self.names[recorded]);
+        if !self.is_waiting(rq) {
             // It comes from the dispatch list, where it was given back: no decision.
             self.requeued -= 1;
             let again = self.slots.get(&rq).copied().flatten();
@@ -222,7 +250,7 @@ impl Run<'_> {
                 self.choose(now);
             }
             return;
-        };
+        }
         let number = self.outcome.decisions.len();
         if self.watch == Some(number) {
             self.outcome.described = Some(self.replica.queue().describe_scheduler(now));
@@ -230,9 +258,11 @@ impl Run<'_> {
         let waiting = self.waiting.len() as u32;
         let reads = self.waiting.iter().filter(|it| self.direction(it.0) == Direction::Read);
         let reads = reads.count() as u32;
-        let (_, inserted) = self.waiting.remove(place);
-        let was_oldest = self.is_oldest(rq, inserted);
         let ours = self.choose(now);
+        let rq = self.identify(recorded, ours);
+        let place = self.waiting.iter().position(|(waiting, _)| *waiting == rq);
+        let (_, inserted) = self.waiting.remove(place.expect("it waits"));
+        let was_oldest = self.is_oldest(rq, inserted);
         let held = matches!(ours, Ours::Held(_));
         let decision = Decision {
             at,
@@ -244,12 +274,37 @@ impl Run<'_> {
             directions: (reads, waiting - reads),
             inserted,
             was_oldest,
-            merged_differently: self.differs_in_size(rq),
+            merged_differently: self.differs_in_size(recorded),
         };
         self.outcome.withheld += u64::from(held);
         self.outcome.decisions.push(decision);
         self.slots.insert(rq, ours.request());
         self.outcome.ours.extend(ours.request().map(|rq| (self.period, rq)));
+    }
+
+    fn is_waiting(&self, rq: Traced) -> bool {
+        self.waiting.iter().any(|(waiting, _)| *waiting == rq)
+    }
+
+    /// Which request the recorded one is: ours, if that looks the same and waits as well.
+    fn identify(&mut self, recorded: Traced, ours: Ours) -> Traced {
+        let rq = self.names[recorded];
+        let Some(chosen) = ours.request().filter(|it| *it != rq && self.is_waiting(*it)) else {
+            return rq;
+        };
+        let life = &self.history.requests[recorded];
+        let looks = (life.bio.op, life.sector, life.sectors);
+        if self.looks(rq) == Some(looks) && self.looks(chosen) == Some(looks) {
+            let other = self.names.iter().position(|name| *name == chosen);
+            self.names.swap(recorded, other.expect("every request has a name"));
+        }
+        self.names[recorded]
+    }
+
+    /// How our request of this name looks in a record.
+    fn looks(&mut self, rq: Traced) -> Option<(Op, Sector, Sectors)> {
+        let request = self.replica.queue().request(self.ids[rq]?)?;
+        Some((request.op, request.sector, request.sectors))
     }
 
     fn is_oldest(&self, rq: Traced, inserted: Instant) -> bool {
@@ -275,8 +330,8 @@ impl Run<'_> {
     }
 
     /// Whether our request of this name has another size than the kernel's, or is gone.
-    fn differs_in_size(&mut self, rq: Traced) -> bool {
-        let life = &self.history.requests[rq];
+    fn differs_in_size(&mut self, recorded: Traced) -> bool {
+        let (life, rq) = (&self.history.requests[recorded], self.names[recorded]);
         let Some(id) = self.ids[rq] else { return true };
         match self.replica.queue().request(id) {
             Some(request) => (request.sector, request.sectors) != (life.sector, life.sectors),
@@ -354,12 +409,14 @@ impl Run<'_> {
         let step = &self.history.steps[index];
         let Some(next) = self.history.steps.get(index + 1) else { return false };
         let goes_on = context(next) == context(step);
+        let arrives =
+            |what: What| matches!(what, What::Insert { .. } | What::Join { runs: Some(_), .. });
         match step.what {
-            What::Insert { runs: true, .. } => {
-                !(goes_on && matches!(next.what, What::Insert { .. }))
+            What::Insert { runs: true, .. } | What::Join { runs: Some(true), .. } => {
+                !(goes_on && arrives(next.what))
             }
-            What::Insert { runs: false, .. } | What::Allocate | What::Merge(..) => {
-                self.worker_wanted |= matches!(step.what, What::Insert { .. });
+            What::Insert { .. } | What::Allocate | What::Merge(..) | What::Join { .. } => {
+                self.worker_wanted |= arrives(step.what);
                 let done = !goes_on || matches!(next.what, What::Issue | What::Complete);
                 self.worker_wanted && done && {
                     self.worker_wanted = false;

@@ -211,7 +211,8 @@ impl Clock {
         }
     }
 
-    fn shared(&self) -> bool {
+    /// Whether times stand in memory that both sides see.
+    pub fn shared(&self) -> bool {
         self.protocol == Some(Protocol::SharedMemory)
     }
 

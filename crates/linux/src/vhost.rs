@@ -50,6 +50,8 @@ const PROTOCOL_FEATURES: u64 = 1 << 30;
 const PROTOCOL_FEATURE_MASK: u64 = 0x4228;
 /// Bytes in a header.
 const HEADER: usize = 12;
+/// Bytes in a kick: a header, the queue's number, and nothing (section 4).
+const KICK: usize = HEADER + 8;
 /// No payload that is known is longer; the longest is a memory table or a configuration.
 const LONGEST: usize = 512;
 
@@ -204,26 +206,39 @@ impl Port {
     }
 
     fn receive(&mut self) -> Result<Option<Message>, RunError> {
-        let mut header = [0; HEADER];
+        let mut bytes = [0; KICK];
         let mut descriptors = Vec::new();
-        let received = receive_with_descriptors(&self.link, &mut header, &mut descriptors)
-            .and_then(|length| match length {
-                0 => Err(io::ErrorKind::UnexpectedEof.into()),
-                length => (&self.link).read_exact(&mut header[length..]),
-            });
-        match received {
-            Ok(()) => {}
+        // Once the ring is used, all messages are kicks or wait for an answer, so that nothing of
+        // the next one can be there, and one read does for two.
+        let expected = if self.ring.enabled { KICK } else { HEADER };
+        let received =
+            receive_with_descriptors(&self.link, &mut bytes[..expected], &mut descriptors)
+                .and_then(|length| match length {
+                    0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                    length if length < HEADER => {
+                        (&self.link).read_exact(&mut bytes[length..HEADER]).map(|()| HEADER)
+                    }
+                    length => Ok(length),
+                });
+        let received = match received {
+            Ok(received) => received,
             Err(cause) if RunError::is_hang_up(&cause) => return Ok(None),
             Err(cause) => return Err(RunError::link("disk", cause)),
-        }
-        let word = |at: usize| u32::from_ne_bytes(*header[at..].first_chunk().expect("4 bytes"));
+        };
+        let word = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"));
         let (request, flags, size) = (word(0), word(4), word(8) as usize);
-        if flags & 3 != VERSION || size > LONGEST {
+        let known = received - HEADER;
+        if flags & 3 != VERSION || size > LONGEST || known > size {
             let what = format!("disk message {request}, flags {flags:#x}, {size} bytes");
             return Err(RunError::protocol(what));
         }
         let mut payload = vec![0; size];
-        match (&self.link).read_exact(&mut payload) {
+        payload[..known].copy_from_slice(&bytes[HEADER..received]);
+        let rest = match known == size {
+            true => Ok(()),
+            false => (&self.link).read_exact(&mut payload[known..]),
+        };
+        match rest {
             Ok(()) => Ok(Some(Message { request, flags, payload, descriptors })),
             Err(cause) if RunError::is_hang_up(&cause) => Ok(None),
             Err(cause) => Err(RunError::link("disk", cause)),

@@ -81,4 +81,12 @@ pub struct Facts {
     pub discard: bool,
     /// Commands may not cross multiples of this many sectors; zero: no such rule.
     pub chunk_sectors: Sectors,
+    /// How much of a bio's data lies in one piece of memory, and so is one scatter/gather entry:
+    /// [`Facts::PAGE`] where memory has been in use for a while.
+    pub segment: Sectors,
+}
+
+impl Facts {
+    /// A page of memory: 4 KiB.
+    pub const PAGE: Sectors = Sectors(8);
 }

@@ -140,6 +140,7 @@ mod tests {
             max_segments: 128,
             discard: false,
             chunk_sectors: Sectors(0),
+            segment: Facts::PAGE,
         }
     }
 

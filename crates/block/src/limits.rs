@@ -4,10 +4,6 @@ use crate::command::Facts;
 use crate::kernel::{Kernel, Shape};
 use base::{Bytes, Sectors};
 
-/// Segments are counted as if every page were one (spec 9.1, last bullet).
-// Divergence: physically contiguous pages, which a kernel counts as one segment, are not known.
-const PAGE_SECTORS: u32 = 8;
-
 /// The limits of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -96,14 +92,15 @@ impl Limits {
         }
     }
 
-    /// Segments of a contiguous piece of data.
+    /// Segments of a contiguous piece of data (spec 9.1, last bullet).
+    // Divergence: a kernel looks where each page lies; here all pieces of memory are equally long.
     pub fn segments(&self, sectors: Sectors) -> u16 {
-        sectors.0.div_ceil(PAGE_SECTORS).min(u32::from(u16::MAX)) as u16
+        sectors.0.div_ceil(self.facts.segment.0).min(u32::from(u16::MAX)) as u16
     }
 
     /// The largest piece that may start at `sector` within one request.
     pub fn largest_at(&self, sector: base::Sector) -> Sectors {
-        let by_segments = u32::from(self.max_segments) * PAGE_SECTORS;
+        let by_segments = u32::from(self.max_segments).saturating_mul(self.facts.segment.0);
         let mut largest = self.max_sectors.0.min(by_segments);
         if !self.chunk_sectors.is_zero() {
             let chunk = u64::from(self.chunk_sectors.0);

@@ -16,12 +16,19 @@ fn none(facts: Facts) -> Bench {
 
 #[test]
 fn without_a_plug_a_worker_runs_the_queue() {
-    let mut bench = Bench::multi(Version::V6_18, facts());
+    let mut bench = Bench::multi(Version::V4_19, facts());
     bench.read(1, 100, 8);
     bench.complete(0);
     assert_eq!(bench.events(), "Q100 G100 I100 D100 C100");
     assert_eq!(bench.done, [1]);
     bench.queue.assert_drained();
+}
+
+#[test]
+fn a_single_bio_has_a_plug_of_its_own_in_recent_kernels() {
+    let mut bench = Bench::multi(Version::V6_12, facts());
+    bench.read(1, 100, 8);
+    assert_eq!(bench.events(), "Q100 G100 P U(1) I100 D100");
 }
 
 #[test]
@@ -152,7 +159,7 @@ fn a_task_that_sleeps_for_a_tag_flushes_its_plug() {
 fn without_a_scheduler_requests_go_straight_to_the_driver() {
     let mut bench = none(virtio());
     bench.read(1, 100, 8);
-    assert_eq!(bench.events(), "Q100 G100 D100");
+    assert_eq!(bench.events(), "Q100 G100 P U(1) D100");
     bench.plug(1);
     bench.read(1, 300, 8);
     bench.read(1, 200, 8);

@@ -35,6 +35,7 @@ impl Plan {
             hardware_queues: 1 + rng.below(3) as u32,
             max_hw_sectors: Sectors(16 + rng.below(3000) as u32),
             chunk_sectors: Sectors(if rng.below(4) == 0 { 64 } else { 0 }),
+            segment: Facts::PAGE,
             ..facts()
         };
         Plan { kernel, facts, kind: rng.below(3) }

@@ -280,6 +280,7 @@ fn facts(table: &Table) -> Result<Facts, ModelError> {
         max_segments: table.whole("disk.max_segments") as u16,
         discard: table.flag("disk.discard"),
         chunk_sectors: Sectors((table.size("disk.chunk") / 512) as u32),
+        segment: Facts::PAGE,
     })
 }
 

@@ -4,6 +4,7 @@
 //! order are the same whatever the number of threads.
 
 use crate::error::Error;
+use crate::linux_world::sequence::{Collector, Step};
 use crate::linux_world::{LinuxWorld, World};
 use crate::metrics::calls::DEPTH_LEVELS;
 use crate::metrics::samples::{Samples, Spread};
@@ -12,7 +13,7 @@ use crate::plan::{Plan, PlannedJob, Row};
 use crate::record::{self, Recorder};
 use crate::scheduler_spec::SchedulerSpec;
 use base::{Bytes, Duration};
-use sim::{Exit, Several};
+use sim::{Exit, Observer, Several};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -55,6 +56,8 @@ pub struct RunResult {
     pub layers: Layers,
     /// What the disk did.
     pub disk: Disk,
+    /// The same command by command, if the plan has more than one world.
+    pub commands: Vec<Step>,
     /// How each program ended, and what it said.
     pub exits: Vec<ProgramExit>,
 }
@@ -158,7 +161,7 @@ pub fn run(
             let Some((row, seed)) = runs.get(index) else { break };
             let result = match (row.world, &linux) {
                 (World::Linux, Some(linux)) => linux.run(row, *seed),
-                _ => run_one(row, *seed, plan.experiment.paranoid, record_to),
+                _ => run_one(&plan, row, *seed, record_to),
             };
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             *slots[index].lock().expect("nobody panicked with the lock") = Some(result);
@@ -184,9 +187,9 @@ pub fn run(
 
 /// Runs one row with one seed.
 fn run_one(
+    plan: &Plan,
     row: &Row,
     seed: u64,
-    paranoid: bool,
     record_to: Option<&Path>,
 ) -> Result<RunResult, Error> {
     let setup = sim::Setup {
@@ -202,19 +205,21 @@ fn run_one(
         events: true,
         messages: record_to.is_some(),
         record_inputs: false,
-        paranoid,
+        paranoid: plan.experiment.paranoid,
     };
     let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
-    let outcome = match record_to {
-        None => sim::run(setup, &mut meter),
-        Some(folder) => {
-            let folder = folder.join(record::folder_name(row, seed));
-            let mut recorder = Recorder::create(&folder, row)?;
-            let outcome = sim::run(setup, &mut Several(vec![&mut meter, &mut recorder]));
-            recorder.finish()?;
-            outcome
-        }
+    let mut collector = (plan.experiment.worlds.len() > 1).then(Collector::default);
+    let mut recorder = match record_to {
+        None => None,
+        Some(folder) => Some(Recorder::create(&folder.join(record::folder_name(row, seed)), row)?),
     };
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut meter];
+    observers.extend(collector.as_mut().map(|it| it as &mut dyn Observer));
+    observers.extend(recorder.as_mut().map(|it| it as &mut dyn Observer));
+    let outcome = sim::run(setup, &mut Several(observers));
+    if let Some(recorder) = recorder {
+        recorder.finish()?;
+    }
     let label = row.spec.label();
     let outcome =
         outcome.map_err(|cause| Error::Setup { run: format!("{label}, seed {seed}"), cause })?;
@@ -233,6 +238,7 @@ fn run_one(
         jobs: job_results(&measured.sections, &row.jobs),
         processes: process_results(&measured, &row.jobs),
         disk: measured.disk,
+        commands: collector.map(Collector::finish).unwrap_or_default(),
         exits: outcome.jobs.into_iter().map(ProgramExit::of).collect(),
     })
 }

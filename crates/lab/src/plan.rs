@@ -161,10 +161,9 @@ impl Row {
 
     /// The disk.
     pub fn device(&self, seed: u64) -> Box<dyn Device> {
-        let disk = self.model.build(seed);
         match &self.virtio {
-            Some(facts) => Box::new(virtio::Behind::new(disk, facts.clone())),
-            None => disk,
+            Some(facts) => Box::new(virtio::Renewed::new(&self.model, seed, facts.clone(), true)),
+            None => self.model.build(seed),
         }
     }
 }
@@ -290,7 +289,7 @@ impl Planner<'_> {
 
     fn host(&self) -> Result<Host, Error> {
         if self.is_judged() {
-            return Ok(Host::named("free")?);
+            return Ok(Host::named("guest")?);
         }
         let name = self.located("host", &self.experiment.host);
         match name.contains('/') || name.ends_with(".toml") {

@@ -70,6 +70,7 @@ impl Load {
             max_segments: 128,
             discard: false,
             chunk_sectors: Sectors(0),
+            segment: Facts::PAGE,
         };
         let kernel: &'static Kernel = sched::default_kernel(scheduler).expect("a scheduler");
         let built = sched::build(scheduler, kernel).expect("its default kernel has it");

@@ -79,6 +79,7 @@ fn steady() -> Steady {
         max_segments: 128,
         discard: false,
         chunk_sectors: Sectors(0),
+        segment: Facts::PAGE,
     };
     Steady { facts, in_flight: VecDeque::new() }
 }

@@ -16,8 +16,10 @@ use block::{Action, Bio, Flags, Kernel, Op, PlugFlush, Syscall, Version};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Largest bio of direct I/O: 256 pages (filesystems 1.8 rule 1).
-const BIO_SECTORS: u32 = 256 * 8;
+/// Largest bio of direct I/O: 256 pieces of memory (filesystems 1.8 rule 1).
+const BIO_PIECES: u32 = 256;
+/// A call of at most so many sectors is one bio to begin with: as many pages.
+const BIO_SECTORS: u32 = BIO_PIECES * 8;
 /// The most one call transfers: 2 GiB less a page.
 const MOST_BYTES: u64 = 0x7fff_f000;
 const PAGE: u64 = 4096;
@@ -123,7 +125,9 @@ pub(crate) struct DirectRules {
     /// A synchronous read of one bio carries SYNC.
     single_read_is_sync: bool,
     /// A call of one bio is plugged like any other.
-    pub plugs_single: bool,
+    plugs_single: bool,
+    /// Of asynchronous requests that are submitted together so many are not plugged.
+    pub unplugged_batch: usize,
     /// Writes carry IDLE.
     writes_idle: bool,
     /// Bios are built within the limits of the queue, because it does not split them.
@@ -137,6 +141,8 @@ impl DirectRules {
         DirectRules {
             single_read_is_sync: recent,
             plugs_single: !recent,
+            // Observed on 6.12: two go one by one, four are merged.
+            unplugged_batch: if recent { 2 } else { 0 },
             writes_idle: kernel.direct_writes_idle,
             within_limits: !kernel.splits_bios,
         }
@@ -255,17 +261,23 @@ impl Task {
         }
     }
 
-    /// Submits the bios of an operation under a plug and waits until they are done.
-    async fn run_operation(&self, number: u64, transfer: Transfer) {
+    /// Submits the bios of an operation, under a plug if there are several or the kernel always has
+    /// one.
+    pub(crate) async fn submit_plugged(&self, number: u64, transfer: Transfer, nowait: bool) {
         let plugs = self.world().plugs(&transfer);
-        self.world().strand(self.id()).operations.get(number).bios_left = 1;
         if plugs {
             self.world().queue.start_plug(self.id());
         }
-        self.submit_bios(number, transfer, false).await;
+        self.submit_bios(number, transfer, nowait).await;
         if plugs {
             self.finish_plug(PlugFlush::Explicit).await;
         }
+    }
+
+    /// Submits the bios of an operation and waits until they are done.
+    async fn run_operation(&self, number: u64, transfer: Transfer) {
+        self.world().strand(self.id()).operations.get(number).bios_left = 1;
+        self.submit_plugged(number, transfer, false).await;
         poll_fn(|_| {
             let mut world = self.world();
             if world.strand(self.id()).operations.get(number).bios_left == 0 {
@@ -433,10 +445,10 @@ impl World {
         Ok((bytes, transfer))
     }
 
-    /// Whether a synchronous call is plugged.
+    /// Whether a call is plugged.
     fn plugs(&self, transfer: &Transfer) -> bool {
-        let is_single =
-            transfer.sectors <= self.bio_length(transfer.op, transfer.sector, transfer.sectors);
+        let first = self.bio_length(transfer.op, transfer.sector, transfer.sectors);
+        let is_single = transfer.sectors <= first.min(Sectors(BIO_SECTORS));
         !transfer.sectors.is_zero() && (self.rules.plugs_single || !is_single)
     }
 
@@ -445,7 +457,8 @@ impl World {
         if op == Op::Discard {
             return left;
         }
-        let most = left.min(Sectors(BIO_SECTORS));
+        let segment = self.queue.limits().facts.segment.0;
+        let most = left.min(Sectors(BIO_PIECES.saturating_mul(segment)));
         if self.rules.within_limits && !most.is_zero() {
             return most.min(self.queue.limits().largest_at(sector));
         }

@@ -14,8 +14,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The hosts that are built in.
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("free", include_str!("../../../hosts/free.toml")),
+    ("guest", include_str!("../../../hosts/guest.toml")),
     ("host-2009", include_str!("../../../hosts/host-2009.toml")),
     ("host-2011", include_str!("../../../hosts/host-2011.toml")),
     ("host-2020", include_str!("../../../hosts/host-2020.toml")),
@@ -27,7 +28,18 @@ const SCHEMA: [(&str, &[&str]); 3] = [
     ("machine", &["cores", "time_slice"]),
     (
         "cost",
-        &["system_call", "copy", "bio", "request", "driver", "interrupt", "completion", "switch"],
+        &[
+            "system_call",
+            "clock",
+            "kernel_clock",
+            "copy",
+            "bio",
+            "request",
+            "driver",
+            "interrupt",
+            "completion",
+            "switch",
+        ],
     ),
     ("scheduler", &["none", "noop", "deadline", "mq-deadline", "cfq", "bfq", "kyber", "other"]),
 ];
@@ -62,6 +74,10 @@ pub struct Host {
 pub struct Costs {
     /// Entering and leaving the kernel.
     pub system_call: Duration,
+    /// A program's look at the clock.
+    pub clock: Duration,
+    /// A look of the block layer at the clock, where that is not part of its other costs.
+    pub kernel_clock: Duration,
     /// Copying or clearing 4 KiB.
     pub copy: Duration,
     /// Building a bio and looking where it fits.
@@ -238,6 +254,8 @@ impl Reader<'_> {
         let time = |name: &str| Duration::from_nanos(libm::round(of(name)) as u64);
         let costs = Costs {
             system_call: time("cost.system_call"),
+            clock: time("cost.clock"),
+            kernel_clock: time("cost.kernel_clock"),
             copy: time("cost.copy"),
             bio: time("cost.bio"),
             request: time("cost.request"),
@@ -378,7 +396,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 18, "{name}");
+            assert_eq!(host.parameters().len(), 20, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -392,8 +410,8 @@ mod tests {
         let error = Host::named("vm-2018").unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown host \"vm-2018\"; nearest: \"vm-2019\"; built-in hosts: free, host-2009, \
-             host-2011, host-2020, vm-2019"
+            "unknown host \"vm-2018\"; nearest: \"vm-2019\"; built-in hosts: free, guest, \
+             host-2009, host-2011, host-2020, vm-2019"
         );
     }
 
@@ -401,8 +419,8 @@ mod tests {
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
-            "x.toml:15: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
-             system_call, copy, bio, request, driver, interrupt, completion, switch"
+            "x.toml:17: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
+             system_call, clock, kernel_clock, copy, bio, request, driver, interrupt, completion, switch"
         );
         assert_eq!(
             free_with("value = 1, unit = \"\"", "value = 0, unit = \"\""),

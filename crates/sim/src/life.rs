@@ -24,6 +24,8 @@ pub(crate) struct Strand {
     /// It is in the list of ready contexts.
     pub is_ready: bool,
     pub affinity: Option<CoreSet>,
+    /// It does not wait until others have had their turn.
+    pub is_urgent: bool,
     pub alarm: Option<Ticket>,
     /// A word that came before it was waited for.
     pub has_word: bool,
@@ -261,6 +263,7 @@ impl Strand {
             spins: false,
             is_ready: false,
             affinity: birth.affinity,
+            is_urgent: false,
             alarm: None,
             has_word: false,
             is_killed: false,

@@ -168,7 +168,7 @@ impl AsyncQueue {
         let task = self.task.clone();
         task.enter_kernel().await;
         task.compute(task.costs().system_call).await;
-        let plugs = count > 1 || task.world().rules.plugs_single;
+        let plugs = count > task.world().rules.unplugged_batch;
         if plugs {
             task.world().queue.start_plug(task.id());
         }
@@ -245,7 +245,7 @@ impl AsyncQueue {
             task.world().all_submitted(task.id(), number);
         } else {
             let nowait = self.interface == Interface::IoUring;
-            task.submit_bios(number, transfer, nowait).await;
+            task.submit_plugged(number, transfer, nowait).await;
         }
         let mut world = task.world();
         let now = world.now;

@@ -139,6 +139,12 @@ impl Task {
         .await;
     }
 
+    /// Looks at the clock so often.
+    pub(crate) async fn look_at_clock(&self, times: u32) {
+        let cost = self.costs().clock * u64::from(times);
+        self.compute(cost).await;
+    }
+
     /// Creates a task of the same job, control group, priority and affinity. It starts when its
     /// turn comes.
     pub fn spawn<F>(

@@ -122,6 +122,8 @@ impl World {
             world.define_cgroup(path, *weight);
         }
         world.worker = world.bear(Birth::kernel_task("kworker/kblockd"));
+        // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
+        world.strand(world.worker).is_urgent = true;
         for (number, job) in jobs.into_iter().enumerate() {
             world.agenda.schedule(job.start, Happening::Start(number));
             world.jobs.push(JobState::new(job));
@@ -252,9 +254,12 @@ impl World {
                 Step::Did(_) if self.prices.free => {}
                 Step::Did(work) => {
                     let goes_on = self.unlock(context);
-                    if work == Work::Allocate && !self.prices.costs.request.is_zero() {
-                        self.owe(context, self.prices.costs.request);
-                        return Progress::Busy;
+                    if work == Work::Allocate {
+                        let cost = self.allocation_cost(context);
+                        if !cost.is_zero() {
+                            self.owe(context, cost);
+                            return Progress::Busy;
+                        }
                     }
                     if !goes_on {
                         return Progress::Busy;

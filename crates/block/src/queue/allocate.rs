@@ -41,10 +41,15 @@ impl RequestQueue {
         let attempt = if woken { 0 } else { attempt };
         let bio = self.core.bios[id].bio;
         match self.allowance(now, context, &bio) {
-            Some(allowance) => self.build_request(now, context, id, &bio, allowance),
-            None => self.wait_for_request(now, context, id, attempt),
+            Some(allowance) => {
+                self.build_request(now, context, id, &bio, allowance);
+                Work::Allocate
+            }
+            None => {
+                self.wait_for_request(now, context, id, attempt);
+                Work::Housekeeping
+            }
         }
-        Work::Allocate
     }
 
     /// Asks the shape whether one more request may be allocated.
@@ -100,8 +105,10 @@ impl RequestQueue {
         with: Allowance,
     ) {
         let rq = self.new_request(now, context, id, bio, with);
-        let frame =
-            if self.holds_back(context, rq) { Frame::PlugAdd(rq) } else { Frame::Insert(rq) };
+        let frame = match self.holds_back(context, rq) {
+            true => Frame::PlugAdd { rq, flushed: false },
+            false => Frame::Insert(rq),
+        };
         self.core.context(context).stack.push(frame);
     }
 
@@ -167,14 +174,18 @@ impl RequestQueue {
         now: Instant,
         context: ContextId,
         rq: RequestId,
+        flushed: bool,
     ) -> Work {
+        if flushed {
+            self.core.context(context).plug.forget_time();
+        }
         let rules = self.task_plug().expect("only task plugs are added to");
         let queues = self.hardware_queues();
         let core = &mut self.core;
         let plug = &core.contexts[context.0 as usize].plug;
         if plug.is_full(&rules, &core.requests, queues) {
             let stack = &mut core.contexts[context.0 as usize].stack;
-            stack.push(Frame::PlugAdd(rq));
+            stack.push(Frame::PlugAdd { rq, flushed: true });
             stack.push(Frame::FlushPlug(PlugFlush::Explicit));
             return Work::Housekeeping;
         }
@@ -182,6 +193,15 @@ impl RequestQueue {
             core.log_note(now, context, Action::Plug);
         }
         core.contexts[context.0 as usize].plug.requests.push(rq);
+        Work::Housekeeping
+    }
+
+    /// The plug of a single bio ends; what it held back is inserted.
+    pub(super) fn end_plug_step(&mut self, context: ContextId) -> Work {
+        let state = self.core.context(context);
+        if state.plug.finish() && !state.plug.requests.is_empty() {
+            state.stack.push(Frame::FlushPlug(PlugFlush::Explicit));
+        }
         Work::Housekeeping
     }
 

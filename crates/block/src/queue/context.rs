@@ -17,10 +17,12 @@ pub(super) enum Frame {
     Submit(BioId),
     /// A request is allocated for a bio; `attempt` counts failures since the last sleep.
     Allocate { bio: BioId, attempt: u8 },
-    /// A request goes to the task's plug.
-    PlugAdd(RequestId),
+    /// A request goes to the task's plug, which may have been flushed to make room for it.
+    PlugAdd { rq: RequestId, flushed: bool },
     /// A request goes to the scheduler, without a plug.
     Insert(RequestId),
+    /// The plug of a single bio ends.
+    EndPlug,
     /// The task's plug is to be flushed.
     FlushPlug(PlugFlush),
     /// The list of a flushed plug is being inserted; `depth` requests in all.
@@ -77,6 +79,7 @@ impl Context {
     /// The context waits for a request from now on.
     pub fn fall_asleep(&mut self) {
         self.sleep = Sleep::Waiting;
+        self.plug.forget_time();
     }
 
     /// Whether it waits and was not woken.

@@ -256,6 +256,9 @@ impl RequestQueue {
         });
         let context = self.core.context(bio.origin.context);
         context.cpu = bio.origin.cpu;
+        if !context.plug.is_active() {
+            context.plug.forget_time();
+        }
         context.stack.push(Frame::Submit(id));
     }
 
@@ -313,6 +316,18 @@ impl RequestQueue {
     pub fn next_work(&self, context: ContextId) -> Option<Work> {
         let state = self.core.contexts.get(context.0 as usize)?;
         Some(self.work_of(state, *state.stack.last()?))
+    }
+
+    /// Whether the kernel reads the clock for the next piece of work of a context. To be asked once
+    /// for each piece; an allocation reads it when it has succeeded.
+    pub fn looks_at_clock(&mut self, context: ContextId, work: Work) -> bool {
+        let state = &mut self.core.contexts[context.0 as usize];
+        let needs_time = match (work, state.stack.last()) {
+            (Work::Bio, Some(Frame::Submit(id))) => self.core.bios[*id].parent.is_none(),
+            (Work::Issue | Work::Allocate, _) => true,
+            _ => false,
+        };
+        needs_time && state.plug.looks_at_clock()
     }
 
     /// Does the next atomic piece of what a context has to do.
@@ -407,8 +422,9 @@ impl RequestQueue {
             let work = match frame {
                 Frame::Submit(bio) => self.submit_step(now, context, bio),
                 Frame::Allocate { bio, attempt } => self.allocate(now, context, bio, attempt),
-                Frame::PlugAdd(rq) => self.plug_add_step(now, context, rq),
+                Frame::PlugAdd { rq, flushed } => self.plug_add_step(now, context, rq, flushed),
                 Frame::Insert(rq) => self.insert_step(now, context, rq),
+                Frame::EndPlug => self.end_plug_step(context),
                 Frame::FlushPlug(why) => self.flush_plug_step(now, context, why),
                 Frame::Flushing { why, depth } => self.flushing_step(now, context, why, depth),
                 Frame::Unplug { by_timer } => self.unplug_step(now, context, by_timer),
@@ -438,7 +454,8 @@ impl RequestQueue {
             Frame::RunMulti(run) => run.work(state),
             Frame::Complete(_) => Work::Complete,
             Frame::Deliver => Work::Deliver,
-            Frame::PlugAdd(_)
+            Frame::PlugAdd { .. }
+            | Frame::EndPlug
             | Frame::FlushPlug(_)
             | Frame::Unplug { .. }
             | Frame::Requeue(_)

@@ -24,11 +24,25 @@ impl RequestQueue {
             return Work::Bio;
         }
         let id = self.enter(now, context, id);
+        self.plug_single_bio(context);
         self.push_sync_unplug(context, id);
         if self.merge_bio(now, context, id) {
             return Work::Bio;
         }
         self.allocate(now, context, id, 0)
+    }
+
+    /// A bio without a plug gets one of its own, if the kernel does so.
+    fn plug_single_bio(&mut self, context: ContextId) {
+        let plugs = match &self.shape {
+            ShapeState::Multi(multi) => multi.rules().plugs_each_bio,
+            ShapeState::Single(_) => false,
+        };
+        let state = self.core.context(context);
+        if plugs && !state.plug.is_active() {
+            state.plug.start();
+            state.stack.push(Frame::EndPlug);
+        }
     }
 
     /// Without a volatile cache there is nothing to flush: the flags are taken off, and a pure

@@ -91,6 +91,7 @@ pub fn facts() -> Facts {
         max_segments: 128,
         discard: false,
         chunk_sectors: Sectors(0),
+        segment: Facts::PAGE,
     }
 }
 

@@ -177,6 +177,7 @@ impl Manifest {
             max_segments: number("max_segments", 128).clamp(1, i64::from(u16::MAX)) as u16,
             discard: number("discard_max_bytes", 0) != 0,
             chunk_sectors: Sectors(chunk),
+            segment: Facts::PAGE,
         }
     }
 

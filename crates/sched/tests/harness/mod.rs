@@ -68,6 +68,7 @@ impl Table {
             max_segments: 1024,
             discard: true,
             chunk_sectors: Sectors(0),
+            segment: Facts::PAGE,
         }
     }
 }

@@ -31,6 +31,7 @@ impl Steady {
             max_segments: 128,
             discard: true,
             chunk_sectors: Sectors(0),
+            segment: Facts::PAGE,
         };
         Steady { facts, service, in_flight: VecDeque::new() }
     }

@@ -21,6 +21,13 @@ const NOTHING: Duration = Duration::from_micros(1);
 /// So many requests that move no data are computed at once.
 const NOTHINGS: u32 = 256;
 
+/// How often fio looks at the clock after a system call that moves data or syncs, after one that
+/// submits a batch, and after one that collects what is done.
+/// Measured: as `looks_before` in process.rs.
+const LOOKS_AFTER_CALL: u32 = 2;
+const LOOKS_AFTER_SUBMITTING: u32 = 1;
+const LOOKS_AFTER_COLLECTING: u32 = 1;
+
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
@@ -173,7 +180,7 @@ impl Lanes {
             Kind::Queue(queue) => {
                 queue.prepare(&self.files[request.file], request);
                 if queue.queue.prepared() >= self.batch {
-                    queue.queue.submit().await;
+                    queue.submit(&self.task).await;
                 }
             }
             Kind::Threads(threads) => threads.put(&self.task, request),
@@ -202,9 +209,7 @@ impl Lanes {
     /// Hands over what waits for its batch to become full.
     pub async fn commit(&mut self) {
         match &mut self.kind {
-            Kind::Queue(queue) => {
-                queue.queue.submit().await;
-            }
+            Kind::Queue(queue) => queue.submit(&self.task).await,
             Kind::Vectored(requests) if !requests.is_empty() => {
                 let requests = std::mem::take(requests);
                 self.call_together(&requests).await;
@@ -221,6 +226,7 @@ impl Lanes {
         match &mut self.kind {
             Kind::Queue(queue) if queue.queue.in_flight() > 0 => {
                 queue.collect(least, most, &mut self.done).await;
+                self.task.look_at_clock(LOOKS_AFTER_COLLECTING).await;
             }
             Kind::Threads(threads) => threads.collect(&self.task, least, &mut self.done).await,
             _ => {}
@@ -268,6 +274,7 @@ impl Lanes {
     async fn call(&mut self, request: Request) {
         let result = perform(&self.task, &self.files, request).await;
         self.finish(request, result);
+        self.task.look_at_clock(LOOKS_AFTER_CALL).await;
     }
 
     /// A SCSI command.
@@ -338,6 +345,13 @@ impl Queue {
         self.slots[slot] = Some(request);
         let (offset, length) = (request.offset, request.length);
         self.queue.prepare(file, op, offset, length, slot as u64, request.ioprio);
+    }
+
+    /// Hands over what was prepared, if anything was.
+    async fn submit(&mut self, task: &Task) {
+        if self.queue.submit().await > 0 {
+            task.look_at_clock(LOOKS_AFTER_SUBMITTING).await;
+        }
     }
 
     async fn collect(&mut self, least: usize, most: usize, done: &mut Vec<Done>) {

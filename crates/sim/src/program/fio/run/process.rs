@@ -47,6 +47,17 @@ pub(super) struct Process<'a> {
     failure: Option<i32>,
 }
 
+/// How often a request makes fio look at the clock before it is made: whether time is over, whether
+/// rates allow it, when it starts.
+/// Measured: fio 3.33 with clocksource clock_gettime, calls of the C library counted between those
+/// that do I/O.
+fn looks_before(what: What, verifies: bool) -> u32 {
+    match what {
+        What::Move(_) if !verifies => 3,
+        What::Move(_) | What::Sync => 2,
+    }
+}
+
 /// Writes that have not been read back.
 struct Written {
     walk: Walk,
@@ -231,6 +242,7 @@ impl<'a> Process<'a> {
     /// Hands a request over, and waits for others if there are too many then.
     async fn issue(&mut self, what: What, place: Place, verifies: bool) {
         let Place { file, offset, length } = place;
+        self.task.look_at_clock(looks_before(what, verifies)).await;
         if self.job.queue.serialize_overlap || verifies {
             while self.lanes.overlaps(file, offset, length) {
                 self.collect(1, 1).await;

@@ -1,0 +1,44 @@
+//! Shows where the simulator parts from the kernel, command by command.
+//!
+//! `sequence EXPERIMENT.toml [LINES]`: every row in both worlds with the first seed, and so many
+//! commands around the first difference.
+
+use lab::linux_world::sequence::{Agreement, Step};
+use lab::plan::Plan;
+use lab::{Experiment, World, matrix};
+use std::error::Error;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().ok_or("usage: sequence EXPERIMENT.toml [LINES]")?;
+    let lines: usize = arguments.next().map_or(Ok(8), |it| it.parse())?;
+    let mut experiment = Experiment::load(Path::new(&file))?;
+    experiment.worlds = vec![World::Sim, World::Linux];
+    experiment.seeds.truncate(1);
+    let report = matrix::run(Plan::new(experiment)?, None, 2, &|_| ())?;
+    for (index, row) in report.plan.rows.iter().enumerate() {
+        let is_twin = |it: &lab::plan::Row| {
+            it.world == World::Linux && it.spec == row.spec && it.axes == row.axes
+        };
+        let twin = report.plan.rows.iter().position(is_twin);
+        let Some(twin) = twin.filter(|_| row.world == World::Sim) else { continue };
+        let (sim, linux) = (&report.results_of(index)[0], &report.results_of(twin)[0]);
+        let axes: Vec<String> = row.axes.iter().map(|(name, it)| format!("{name}={it}")).collect();
+        let agreement = Agreement::of(&sim.commands, &linux.commands);
+        println!("{} {}: {agreement:?}", row.spec.label(), axes.join(" "));
+        let Some(at) = agreement.first_later else { continue };
+        let (from, to) = (at.saturating_sub(lines / 2), at + lines);
+        for n in from..to.min(sim.commands.len().max(linux.commands.len())) {
+            let of = |steps: &[Step]| steps.get(n).map_or("–".to_string(), text);
+            println!("{n:>7} {:<52} {}", of(&sim.commands), of(&linux.commands));
+        }
+    }
+    Ok(())
+}
+
+fn text(step: &Step) -> String {
+    let took = step.took.map_or("–".to_string(), |it| it.as_nanos().to_string());
+    let (at, op) = (step.at.as_nanos(), format!("{:?}", step.op));
+    format!("{at:>12} {op:<5} {:>11}+{:<5} {took:>10}", step.sector.0, step.sectors.0)
+}

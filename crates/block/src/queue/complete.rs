@@ -33,7 +33,6 @@ impl RequestQueue {
         }
         if matches!(self.shape, ShapeState::Multi(_)) {
             self.restart_hardware_queues();
-            self.deliver(now, context);
         }
         Work::Complete
     }
@@ -63,13 +62,17 @@ impl RequestQueue {
         }
     }
 
-    /// The request is done: its bios are delivered, after the run of the single queue.
+    /// The request is done: its bios are delivered, by the single queue after its run, by blk-mq
+    /// before anybody who waits for a tag is woken. // observed on 6.12
     pub(super) fn end_request(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let request = &mut self.core.requests[rq];
         let first = request.first_bio.take().expect("a request has bios");
         let issued_at = request.issued_at;
         request.last_bio = None;
         self.core.context(context).done.push_back((first, issued_at));
+        if matches!(self.shape, ShapeState::Multi(_)) {
+            self.deliver(now, context);
+        }
         self.free_request(now, context, rq);
     }
 

@@ -100,19 +100,29 @@ impl Verb {
 pub enum LinuxVerb {
     /// Build the kernel, once, into a cache; takes some minutes
     Build {
+        /// Which kernel.
+        #[command(flatten)]
+        version: LinuxVersion,
         /// An unpacked source tree [default: Debian's package linux-source-6.12]
-        #[arg(long, value_name = "TREE")]
+        #[arg(long, value_name = "TREE", conflicts_with = "kernel")]
         source: Option<PathBuf>,
-        /// The tick: 100, 250 or 1000
-        #[arg(long, default_value_t = 250)]
-        hz: u16,
+        /// Compilers at once [default: one for each core]
+        #[arg(long, value_name = "N")]
+        jobs: Option<usize>,
     },
     /// Run a command on the kernel, with a disk as /dev/sda
+    #[command(after_help = RUN_HELP)]
     Run {
         /// Disk and scheduler.
         #[command(flatten)]
         machine: LinuxMachine,
-        /// The command, as it is typed in a shell
+        /// Record the block layer's events into NAME.blktrace.0, for blkparse -i NAME
+        #[arg(long, value_name = "NAME")]
+        record: Option<PathBuf>,
+        /// What the disk did, a line for each command, into a file
+        #[arg(long, value_name = "FILE")]
+        log: Option<PathBuf>,
+        /// The command; one word is a line of shell
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
@@ -124,15 +134,51 @@ pub enum LinuxVerb {
     },
 }
 
+/// What `linux run` does with the command.
+const RUN_HELP: &str = "\
+The command runs as root of its own machine, with nothing to read from its standard input. What it
+prints appears when it is done; its exit status is that of paternoster. Programs that it names are
+there, with the libraries they need, and so are small files of the current folder. Time is the
+machine's own: computing takes none, and the disk takes what its model says.
+
+Examples:
+  paternoster linux run -- dd if=/dev/zero of=/dev/sda bs=4k count=1000 oflag=dsync
+  paternoster linux run --model nvme-980pro -s kyber -- fio jobs.fio
+  paternoster linux run -s bfq:low_latency=0 --record sda -- \\
+    'mkfs.ext4 -q /dev/sda && mount /dev/sda /mnt && cp -r /usr /mnt && sync'";
+
+/// Which kernel of the cache.
+#[derive(Debug, Args)]
+pub struct LinuxVersion {
+    /// Series or version of the kernel
+    #[arg(long, value_name = "VERSION", default_value = linux::build::DEFAULT_SERIES)]
+    pub kernel: String,
+    /// The tick: 100 is the source as it is; 250 and 1000 change one default of its configuration
+    #[arg(long, default_value_t = 250)]
+    pub hz: u16,
+}
+
 /// The machine of `linux run` and `linux shell`.
 #[derive(Debug, Args)]
 pub struct LinuxMachine {
+    /// Which kernel.
+    #[command(flatten)]
+    pub version: LinuxVersion,
     /// Device model: a built-in name or a TOML file
     #[arg(long, value_name = "NAME|FILE", default_value = "hdd-7200-sata")]
     pub model: String,
     /// Scheduler, as NAME[:TUNABLE=VALUE,…]
     #[arg(short, long, value_name = "SCHEDULER", default_value = "mq-deadline")]
     pub scheduler: String,
+    /// Other files of the disk's queue in sysfs: NAME=VALUE,…
+    #[arg(long, value_name = "SETTINGS")]
+    pub set: Vec<String>,
+    /// Requests that the disk is given at once [default: as many as it takes, up to 256]
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// A program, file or folder that must be there; may be repeated
+    #[arg(long, value_name = "NAME|PATH")]
+    pub bring: Vec<String>,
     /// Seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

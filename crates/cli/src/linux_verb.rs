@@ -1,97 +1,160 @@
 //! `paternoster linux`: building the kernel of the world `linux`, running a command on it, and
 //! looking around in it.
 
-use crate::arguments::{LinuxMachine, LinuxVerb};
+use crate::arguments::{LinuxMachine, LinuxVerb, LinuxVersion};
 use crate::compare::quoted;
 use crate::output::print;
 use base::Hz;
-use lab::linux_world::LinuxWorld;
-use lab::plan::{Plan, Row};
-use lab::{Error, Experiment, JobSpec, Work, World};
-use linux::Cache;
+use device::Model;
+use lab::Error;
 use linux::build::{Progress, Recipe, Source, build};
+use linux::{BuildError, Cache, Finished, Visit, VisitError};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The ticks that a kernel can be built with.
 const TICKS: [u16; 3] = [100, 250, 1000];
-/// The series that is built when no tree is named.
-const SERIES: &str = "6.12";
 /// How much a build gives way to others. // assumed: it takes minutes, so somebody else works
 const NICENESS: u8 = 10;
-/// Programs that are put into the root folder if the host has them.
-const PROGRAMS: [&str; 4] = ["dd", "fio", "ionice", "blkdiscard"];
+/// A build that nobody watches on a terminal says this often how far it is, in percent.
+const PERCENT: u32 = 10;
 
-/// Does what was asked; false if a command failed.
-pub fn linux(verb: LinuxVerb) -> Result<bool, Error> {
+/// Does what was asked; the exit status.
+pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
     match verb {
-        LinuxVerb::Build { source, hz } => build_kernel(source, hz).map(|()| true),
-        LinuxVerb::Run { machine, command } => run(&machine, &command),
+        LinuxVerb::Build { version, source, jobs } => {
+            let source = source.map_or(Source::Debian(version.kernel.clone()), Source::Tree);
+            let all = || std::thread::available_parallelism().map_or(1, usize::from);
+            let jobs = jobs.unwrap_or_else(all);
+            build_kernel(Recipe { source, hz: tick(&version)?, jobs, niceness: NICENESS })
+        }
+        LinuxVerb::Run { machine, record, log, command } => {
+            let visit = visit(&machine, record.is_some())?;
+            let line = match command.as_slice() {
+                [line] => line.clone(),
+                words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+            };
+            let finished = visit.run(&line).map_err(failed)?;
+            if let Some(name) = record {
+                keep_recording(&finished, &name)?;
+            }
+            if let Some(file) = log {
+                let lines = finished.log.served.iter().map(|served| format!("{served}\n"));
+                write(&file, lines.collect::<String>().as_bytes())?;
+            }
+            let outcome = finished.jobs.first().expect("the command is a job");
+            print(&outcome.output)?;
+            // Nobody may be looking.
+            let _ = std::io::stderr().write_all(&outcome.errors);
+            Ok(outcome.exit)
+        }
         LinuxVerb::Shell { machine } => {
-            let row = row(&machine)?;
-            let world = LinuxWorld::open(&available(None))?;
-            world.guest_of(&row, None, machine.seed).shell().map_err(Error::linux)?;
-            Ok(true)
+            visit(&machine, false)?.shell().map_err(failed)?;
+            Ok(0)
         }
     }
 }
 
-fn build_kernel(source: Option<PathBuf>, hz: u16) -> Result<(), Error> {
-    let refuse = || Error::bad("--hz", hz.to_string(), TICKS.map(|it| it.to_string()).join(", "));
-    let tick = Hz::new(hz).filter(|_| TICKS.contains(&hz)).ok_or_else(refuse)?;
-    let source = source.map_or(Source::Debian(SERIES.to_string()), Source::Tree);
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let recipe = Recipe { source, hz: tick, jobs, niceness: NICENESS };
-    let cache = Cache::of_user().map_err(Error::linux)?;
+fn build_kernel(recipe: Recipe) -> Result<u8, Error> {
+    let cache = Cache::of_user().map_err(not_built)?;
     let terminal = std::io::stderr().is_terminal();
-    let mut progress = |progress: Progress| {
-        // Steps follow each other too fast to be read, and are of no use in a file.
-        match progress {
-            Progress::Compiling { .. } if !terminal => {}
-            _ if terminal => eprint!("\r\x1b[K{progress}"),
-            _ => eprintln!("{progress}"),
+    let mut told = 0;
+    let mut show = |progress: Progress| match progress {
+        _ if terminal => {
+            eprint!("\r\x1b[K{progress}");
+            // Nobody may be looking.
+            let _ = std::io::stderr().flush();
         }
-        // Nobody may be looking.
-        let _ = std::io::stderr().flush();
+        // Steps follow each other too fast to be read, and are of little use in a file.
+        Progress::Compiling { done, expected, .. } => {
+            let percent = 100 * done / expected;
+            if percent >= told + PERCENT {
+                told = percent / PERCENT * PERCENT;
+                eprintln!("compiled about {told} %");
+            }
+        }
+        _ => eprintln!("{progress}"),
     };
-    let kernel = build(&cache, &recipe, &mut progress).map_err(Error::linux)?;
+    let built = build(&cache, &recipe, &mut show);
     if terminal {
         eprintln!();
     }
-    let (version, path) = (&kernel.version, kernel.binary.display());
-    print(format!("Linux {version}, HZ={hz}: {path}\n").as_bytes())
+    let kernel = built.map_err(not_built)?;
+    let (version, hz, path) = (&kernel.version, kernel.hz.get(), kernel.binary.display());
+    print(format!("Linux {version}, HZ={hz}: {path}\n").as_bytes())?;
+    Ok(0)
 }
 
-fn run(machine: &LinuxMachine, command: &[String]) -> Result<bool, Error> {
-    let row = row(machine)?;
-    let world = LinuxWorld::open(&available(command.first().map(String::as_str)))?;
-    let line: Vec<String> = command.iter().map(|word| quoted(word)).collect();
-    let guest = world.guest_of(&row, Some(&line.join(" ")), machine.seed);
-    let finished = guest.run().map_err(Error::linux)?;
-    for job in &finished.jobs {
-        print(&job.output)?;
-        // Nobody may be looking.
-        let _ = std::io::stderr().write_all(&job.errors);
+/// The machine that was asked for.
+fn visit(machine: &LinuxMachine, recorded: bool) -> Result<Visit, Error> {
+    let hz = tick(&machine.version)?;
+    let model = Model::find(&machine.model)?;
+    let mut settings = Vec::new();
+    let (scheduler, tunables) =
+        machine.scheduler.split_once(':').unwrap_or((&machine.scheduler, ""));
+    settings.push(("scheduler".to_string(), scheduler.to_string()));
+    for (name, value) in assignments("--scheduler", tunables)? {
+        settings.push((format!("iosched/{name}"), value));
     }
-    Ok(finished.jobs.iter().all(|job| job.exit == 0))
+    for text in &machine.set {
+        settings.extend(assignments("--set", text)?);
+    }
+    let cache = Cache::of_user().map_err(not_built)?;
+    let kernel = cache.require(&machine.version.kernel, hz).map_err(not_built)?;
+    Ok(Visit {
+        kernel,
+        model,
+        queue_depth: machine.depth,
+        settings,
+        bring: machine.bring.clone(),
+        recorded,
+        seed: machine.seed,
+    })
 }
 
-/// The usual programs as far as the host has them, and the one that is asked for.
-fn available(asked: Option<&str>) -> Vec<&str> {
-    let usual = PROGRAMS.into_iter().filter(|it| linux::rootfs::find_program(it).is_some());
-    let asked = asked.filter(|it| linux::rootfs::find_program(it).is_some());
-    usual.chain(asked).collect()
+fn tick(version: &LinuxVersion) -> Result<Hz, Error> {
+    let refuse = || {
+        let accepted = TICKS.map(|it| it.to_string()).join(", ");
+        Error::bad("--hz", version.hz.to_string(), accepted)
+    };
+    Hz::new(version.hz).filter(|_| TICKS.contains(&version.hz)).ok_or_else(refuse)
 }
 
-/// A row with this disk and scheduler.
-fn row(machine: &LinuxMachine) -> Result<Row, Error> {
-    // A plan has jobs; this one is not run.
-    let command = Work::Command("dd if=/dev/sda of=/dev/null count=1".to_string());
-    let job = JobSpec::new("dd", command, "linux");
-    let mut experiment = Experiment::of_jobs("", vec![job]);
-    experiment.model = machine.model.clone();
-    experiment.worlds = vec![World::Linux];
-    experiment.schedulers = vec![(machine.scheduler.clone(), "--scheduler".to_string())];
-    let plan = Plan::new(experiment)?;
-    Ok(plan.rows.into_iter().next().expect("one scheduler makes one row"))
+/// `NAME=VALUE,…`
+fn assignments(place: &str, text: &str) -> Result<Vec<(String, String)>, Error> {
+    let parts = text.split(',').filter(|part| !part.is_empty());
+    let pairs = parts.map(|part| match part.split_once('=') {
+        Some((name, value)) => Ok((name.to_string(), value.to_string())),
+        None => Err(Error::bad(place, format!("\"{part}\""), "NAME=VALUE")),
+    });
+    pairs.collect()
+}
+
+fn keep_recording(finished: &Finished, name: &Path) -> Result<(), Error> {
+    if finished.lost_events > 0 {
+        let lost = finished.lost_events;
+        eprintln!("paternoster: the recording has no room for all events; {lost} are lost");
+    }
+    let mut file = name.as_os_str().to_owned();
+    file.push(".blktrace.0");
+    write(Path::new(&file), &finished.trace)
+}
+
+fn write(file: &Path, bytes: &[u8]) -> Result<(), Error> {
+    std::fs::write(file, bytes).map_err(|cause| Error::unwritable(file, cause))
+}
+
+/// There is no kernel; most often because something is missing on this machine.
+fn not_built(error: BuildError) -> Error {
+    match error {
+        BuildError::Step { .. } | BuildError::Start { .. } => Error::linux(error),
+        _ => Error::NoLinux(error.to_string()),
+    }
+}
+
+fn failed(error: VisitError) -> Error {
+    match error.is_bad_input() {
+        true => Error::NoLinux(error.to_string()),
+        false => Error::linux(error),
+    }
 }

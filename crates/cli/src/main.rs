@@ -1,8 +1,9 @@
 //! The binary `paternoster`: reads the command line, lets [`lab`] do the work and [`report`] say
 //! what came of it.
 //!
-//! Exit status: 0 done, 1 the run failed, 2 bad usage or bad input. Results go to the standard
-//! output, everything else to the standard error. A reader who stops reading is no failure.
+//! Exit status: 0 done, 1 the run failed, 2 bad usage or bad input; `linux run` has that of its
+//! command. Results go to the standard output, everything else to the standard error. A reader who
+//! stops reading is no failure.
 
 mod arguments;
 mod compare;
@@ -32,8 +33,7 @@ fn main() -> ExitCode {
         }
     };
     match run(arguments.verb) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(FAILED),
+        Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln!("paternoster: {error}");
             ExitCode::from(if error.is_bad_input() { BAD_INPUT } else { FAILED })
@@ -41,13 +41,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what was asked; false when it was done and something in it failed.
-fn run(verb: Verb) -> Result<bool, Error> {
-    match verb {
+/// Does what was asked; the exit status.
+fn run(verb: Verb) -> Result<u8, Error> {
+    let done = match verb {
+        Verb::Linux { what } => return linux_verb::linux(what),
         Verb::Compare(options) => compare::compare(*options),
         Verb::Conform(options) => conform::conform(&options),
         Verb::List { subject, name } => list::list(subject.as_deref(), name.as_deref()),
-        Verb::Linux { what } => linux_verb::linux(what),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "paternoster", &mut script);
@@ -55,7 +55,9 @@ fn run(verb: Verb) -> Result<bool, Error> {
         }
         Verb::Man { verb } => man_page(verb.as_deref()),
         later => Err(Error::not_yet(later.name(), "this verb", "compare, conform, linux, list")),
-    }
+    };
+    // Something may have been done and have failed in parts.
+    done.map(|well| if well { 0 } else { FAILED })
 }
 
 /// Prints the man page of the program or of a verb.

@@ -69,9 +69,12 @@ pub enum Error {
         /// What the operating system said.
         cause: std::io::Error,
     },
-    /// The world `linux` is not there, or a run in it failed.
+    /// A run in the world `linux` failed.
     #[error("world linux: {0}")]
     Linux(String),
+    /// The world `linux` is not there, or lacks something; the message says how to get it.
+    #[error("world linux: {0}")]
+    NoLinux(String),
     /// A recording could not be written.
     #[error("{0}")]
     Recording(trace::Error),
@@ -106,7 +109,7 @@ impl Error {
         Error::Unwritable { path: path.to_path_buf(), cause }
     }
 
-    /// The world `linux` is not there, or a run in it failed.
+    /// A run in the world `linux` failed.
     pub fn linux(cause: impl std::fmt::Display) -> Error {
         Error::Linux(cause.to_string())
     }

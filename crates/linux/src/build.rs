@@ -129,6 +129,21 @@ pub(crate) fn configuration_key() -> String {
     fingerprint.to_string()
 }
 
+/// The series of kernels that is meant when none is named.
+pub const DEFAULT_SERIES: &str = "6.12";
+
+/// The tick that is meant when none is named. // Debian's kernels have 250
+pub fn default_hz() -> Hz {
+    Hz::new(250).expect("a tick that kernels have")
+}
+
+pub(crate) fn check_architecture() -> Result<(), BuildError> {
+    match std::env::consts::ARCH {
+        "x86_64" => Ok(()),
+        found => Err(BuildError::Architecture { found }),
+    }
+}
+
 /// Builds the kernel of `recipe`, unless `cache` has it, and returns it.
 ///
 /// Takes some minutes and about 1 GB in the cache folder, most of which it gives back, also when
@@ -138,9 +153,7 @@ pub fn build(
     recipe: &Recipe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Kernel, BuildError> {
-    if std::env::consts::ARCH != "x86_64" {
-        return Err(BuildError::Architecture { found: std::env::consts::ARCH });
-    }
+    check_architecture()?;
     check_tools()?;
     let origin = find_source(&recipe.source)?;
     let version = origin.version()?;

@@ -12,7 +12,7 @@ use base::{Bytes, Hz};
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::Errno;
 
-use crate::build::configuration_key;
+use crate::build::{DEFAULT_SERIES, check_architecture, configuration_key, default_hz};
 use crate::error::BuildError;
 
 /// What a build takes in the cache folder, with a margin. // measured: 1.0 GB with 6.12.117
@@ -75,6 +75,29 @@ impl Cache {
             kernel.hz == hz && rest.is_some_and(|rest| rest.is_empty() || part_of_series(rest))
         };
         Ok(self.kernels()?.into_iter().rfind(fits))
+    }
+
+    /// The kernel that [`Cache::find`] finds, or how to get one.
+    pub fn require(&self, series: &str, hz: Hz) -> Result<Kernel, BuildError> {
+        check_architecture()?;
+        if let Some(kernel) = self.find(series, hz)? {
+            return Ok(kernel);
+        }
+        let describe = |kernel: &Kernel| format!("{} with HZ={}", kernel.version, kernel.hz.get());
+        let there: Vec<String> = self.kernels()?.iter().map(describe).collect();
+        let there = match there.is_empty() {
+            true => String::new(),
+            false => format!(", which has {}", there.join(", ")),
+        };
+        let mut options = String::new();
+        if series != DEFAULT_SERIES {
+            options = format!(" --kernel {series}");
+        }
+        if hz != default_hz() {
+            options += &format!(" --hz {}", hz.get());
+        }
+        let (series, folder) = (series.to_string(), self.folder.clone());
+        Err(BuildError::NoKernel { series, hz, folder, there, options })
     }
 
     /// All kernels of our configuration, by version and HZ.

@@ -4,14 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use base::{Bytes, Duration, Instant};
+use base::{Bytes, Duration, Hz, Instant};
 use thiserror::Error;
 
 /// Why there is no kernel.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// User-Mode Linux with 64 bits is x86-64 only in the versions we know.
-    #[error("a kernel in virtual time needs an x86_64 host; this one is {found}")]
+    #[error("a kernel in virtual time and this host of {found}; accepted: a host of x86_64")]
     Architecture {
         /// The architecture of this host.
         found: &'static str,
@@ -32,6 +32,24 @@ pub enum BuildError {
         free: Bytes,
         /// What is needed.
         needed: Bytes,
+    },
+    /// The kernel that is wanted has not been built.
+    #[error(
+        "there is no kernel {series} with HZ={} in {}{there}; accepted: one that \
+         `paternoster linux build{options}` has built, once, in some minutes",
+        hz.get(), folder.display()
+    )]
+    NoKernel {
+        /// The series that was asked for.
+        series: String,
+        /// The tick that was asked for.
+        hz: Hz,
+        /// Where kernels are kept.
+        folder: PathBuf,
+        /// What there is, as the end of the sentence.
+        there: String,
+        /// How to ask for it.
+        options: String,
     },
     /// Debian's source is not installed.
     #[error(
@@ -185,11 +203,34 @@ impl RootError {
     }
 }
 
+/// Why a visitor did not get what was wanted.
+#[derive(Debug, Error)]
+pub enum VisitError {
+    /// Something that is to be there is not.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// The run failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl VisitError {
+    /// Whether the cause lies in what was asked for, rather than in what happened afterwards.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            VisitError::Root(_) => true,
+            VisitError::Run(error) => {
+                matches!(error, RunError::Bad { .. } | RunError::SetUp { .. })
+            }
+        }
+    }
+}
+
 /// Why a run failed.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The guest was described in a way that makes no sense.
-    #[error("{problem}; {accepted}")]
+    #[error("{problem}; accepted: {accepted}")]
     Bad {
         /// What is wrong.
         problem: String,

@@ -9,6 +9,7 @@
 //! * [`rootfs`]: a root folder of programs that the host has.
 //! * [`script`]: what the guest does: settings, cgroups, jobs, recording.
 //! * [`run`]: puts all of it together; the place to begin.
+//! * [`visit`]: a guest for somebody who wants to run a command or to look around.
 //! * `clock`, `vhost`, `controller`: the protocols, and the loop that drives them.
 //!
 //! It has no policy: which scheduler, what load and what the results mean is for callers to say.
@@ -29,14 +30,16 @@ pub mod run;
 pub mod script;
 mod store;
 mod vhost;
+pub mod visit;
 mod watch;
 
 pub use cache::{Cache, Kernel};
 pub use clock::Protocol;
-pub use error::{BuildError, RootError, RunError};
+pub use error::{BuildError, RootError, RunError, VisitError};
 pub use log::{DeviceLog, Served};
 pub use rootfs::Root;
 pub use run::{Disk, Finished, Guest, Outcome};
 pub use script::{Cgroup, Hierarchy, Job, Recording, Script, Setting, Trace};
 pub use store::Contents;
+pub use visit::Visit;
 pub use watch::Watchdog;

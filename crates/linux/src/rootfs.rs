@@ -20,6 +20,11 @@ const SYSTEM_FOLDERS: [&str; 6] =
 /// Folders that something is mounted on, or that programs expect.
 const EMPTY_FOLDERS: [&str; 9] =
     ["dev", "proc", "sys", "tmp", "run", "guest", "root", "mnt", "var/tmp"];
+/// Folders that a guest mounts something of its own on, so that nothing of the root is seen there.
+const HIDDEN: [&str; 9] =
+    ["/dev", "/proc", "/sys", "/tmp", "/run", "/guest", "/mnt", "/var/tmp", "/busybox"];
+/// The folder of what does not keep its place on the host.
+pub(crate) const BROUGHT: &str = "/brought";
 /// Programs that start others. Busybox prefers its own to those of the path, whatever it is told,
 /// so the host's are used where they exist.
 const STARTERS: [&str; 9] =
@@ -77,12 +82,59 @@ impl Root {
 
     /// Adds a copy of a file at the place that it has on the host.
     pub fn add_file(&self, file: &Path) -> Result<(), RootError> {
-        let inside = self.inside(file);
+        self.copy(file, file)
+    }
+
+    /// Adds a program by name, or a program, file or folder by its path; returns by what path a
+    /// guest finds it. Programs of the system keep their place; the rest is in [`BROUGHT`].
+    pub fn bring(&self, wanted: &str) -> Result<PathBuf, RootError> {
+        let named = !wanted.contains('/');
+        if let Some(program) = find_program(wanted).filter(|_| named) {
+            self.add_program(&program)?;
+            if !Path::new(wanted).is_file() {
+                return Ok(PathBuf::from(wanted));
+            }
+        } else if named && !Path::new(wanted).exists() {
+            return locate(wanted);
+        }
+        let place = Path::new(wanted);
+        let path =
+            place.canonicalize().map_err(|cause| RootError::file("looking for", place, cause))?;
+        let plain = place.is_absolute() && !place.components().any(|it| it == Component::ParentDir);
+        if plain && HIDDEN.iter().all(|hidden| !place.starts_with(hidden)) {
+            self.add_program(place)?;
+            return Ok(place.to_path_buf());
+        }
+        let name = Path::new(path.file_name().unwrap_or_default());
+        self.copy_all(&path, &Path::new(BROUGHT).join(name))?;
+        if path.is_file() {
+            self.add_what_it_needs(&path)?;
+        }
+        // It is copied to where commands run.
+        Ok(if named { name.to_path_buf() } else { Path::new(".").join(name) })
+    }
+
+    fn copy(&self, file: &Path, to: &Path) -> Result<(), RootError> {
+        let inside = self.inside(to);
         if inside.exists() {
             return Ok(());
         }
-        self.make_folder(file.parent().unwrap_or(Path::new("")))?;
+        self.make_folder(to.parent().unwrap_or(Path::new("")))?;
         fs::copy(file, &inside).map(drop).map_err(|cause| RootError::file("copying", file, cause))
+    }
+
+    /// Copies a file, or a folder with everything in it.
+    fn copy_all(&self, path: &Path, to: &Path) -> Result<(), RootError> {
+        if !path.is_dir() {
+            return self.copy(path, to);
+        }
+        let failed = |cause| RootError::file("reading", path, cause);
+        self.make_folder(to)?;
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            self.copy_all(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        Ok(())
     }
 
     /// Busybox, and a link to it for each of its programs.
@@ -122,7 +174,14 @@ impl Root {
     }
 
     fn add_program(&self, program: &Path) -> Result<(), RootError> {
-        self.add_file(program)?;
+        self.copy_all(program, program)?;
+        match program.is_file() {
+            true => self.add_what_it_needs(program),
+            false => Ok(()),
+        }
+    }
+
+    fn add_what_it_needs(&self, program: &Path) -> Result<(), RootError> {
         match interpreter(program)? {
             Interpreter::None => Ok(()),
             Interpreter::Linker(_) => self.add_libraries(program),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -126,6 +126,11 @@ impl Guest<'_> {
     /// commands. The guest keeps to real time where it can, and what is typed comes when it
     /// comes, so such a run is not repeatable.
     pub fn shell(mut self) -> Result<(), RunError> {
+        if !io::stdin().is_terminal() {
+            let accepted = "a terminal; a command can be run without a shell".to_string();
+            let problem = "the standard input, for a shell, is no terminal".to_string();
+            return Err(RunError::Bad { problem, accepted });
+        }
         let folder = Folder::make()?;
         self.check()?;
         (self.script.jobs, self.script.trace) = (Vec::new(), Trace::Off);
@@ -154,8 +159,7 @@ impl Guest<'_> {
         if self.memory < Bytes(64 << 20) || self.memory > Bytes(1 << 40) {
             return bad(format!("{} bytes of memory", self.memory.0), "64 MiB to 1 TiB");
         }
-        // The ring has 256 entries (section 4 of the findings).
-        let mut deepest = 256;
+        let mut deepest = DEEPEST;
         for Disk { name, device, .. } in &self.disks {
             let facts = device.facts();
             deepest = facts.queue_depth.min(deepest);
@@ -198,7 +202,11 @@ impl Guest<'_> {
     fn drive(self, folder: &Path, terminal: &Terminal) -> Result<Ended, RunError> {
         let _pinned = self.core.map(Pinned::to).transpose()?;
         let clock = listen(folder, "clock")?;
-        let arguments = self.arguments();
+        let mut arguments = self.arguments();
+        if matches!(terminal, Terminal::Callers) {
+            // What the kernel has to say would stand between what the shell says.
+            arguments.push("loglevel=0".to_string());
+        }
         let mut disks = Vec::new();
         for (number, Disk { name, device, contents }) in self.disks.into_iter().enumerate() {
             let listener = listen(folder, &format!("disk{number}"))?;
@@ -228,6 +236,9 @@ impl Guest<'_> {
         words
     }
 }
+
+/// The largest queue depth: the ring has 256 entries (section 4 of the findings).
+pub(crate) const DEEPEST: u32 = 256;
 
 const FIXED_ARGUMENTS: [&str; 13] = [
     "root=/dev/root",
@@ -291,12 +302,13 @@ fn write(file: &Path, bytes: impl AsRef<[u8]>) -> Result<(), RunError> {
 }
 
 /// A folder for one run, removed when dropped.
-struct Folder {
-    path: PathBuf,
+pub(crate) struct Folder {
+    pub path: PathBuf,
 }
 
 impl Folder {
-    fn make() -> Result<Folder, RunError> {
+    /// An empty one.
+    pub fn make() -> Result<Folder, RunError> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let name = format!("paternoster-{}-{run}", std::process::id());

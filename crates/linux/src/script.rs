@@ -293,7 +293,11 @@ impl Script {
 const FUNCTIONS: &str = r#"
 end() { echo "$1" >/guest/failed; umount /guest; poweroff -n -f; }
 set_to() {
-    { echo "$2" >"$1"; } 2>/run/error || end "writing $2 to $1: $(cat /run/error)"
+    { echo "$2" >"$1"; } 2>/run/error && return
+    if test ! -e "$1"; then
+        end "writing $2 to $1: no such file; there are: $(cd $(dirname "$1") && echo *)"
+    fi
+    end "writing $2 to $1: $(sed 's/.*: //' /run/error); it says: $(cat "$1" 2>&1)"
 }
 setup() {
     /bin/sh -c "$1" >/run/output 2>&1 </dev/null || end "$1: $(tail -n 20 /run/output)"

@@ -97,10 +97,10 @@ fn a_guest_that_makes_no_sense_is_refused() {
         other => panic!("{other:?}"),
     };
     let plain = |depth| guest(machine, vec![constant(1, 31)], depth, Script::default());
-    refused(plain(0), "a queue depth of 0; 1 to 31, which these disks can take");
-    refused(plain(32), "a queue depth of 32; 1 to 31, which these disks can take");
+    refused(plain(0), "a queue depth of 0; accepted: 1 to 31, which these disks can take");
+    refused(plain(32), "a queue depth of 32; accepted: 1 to 31, which these disks can take");
     let small = Guest { memory: Bytes(1 << 20), ..plain(1) };
-    refused(small, "1048576 bytes of memory; 64 MiB to 1 TiB");
+    refused(small, "1048576 bytes of memory; accepted: 64 MiB to 1 TiB");
     match (Guest { core: Some(100_000), ..plain(1) }).run() {
         Err(RunError::Bad { problem, .. }) => assert_eq!(problem, "core 100000 of the host"),
         other => panic!("{other:?}"),
@@ -108,5 +108,5 @@ fn a_guest_that_makes_no_sense_is_refused() {
     let mut astray = plain(1);
     astray.script = job("true");
     astray.script.jobs[0].cgroup = Some("db".into());
-    refused(astray, "job job in cgroup db; a cgroup of the script");
+    refused(astray, "job job in cgroup db; accepted: a cgroup of the script");
 }

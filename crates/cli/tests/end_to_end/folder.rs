@@ -1,7 +1,7 @@
 //! Running the program, and folders to run it in.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// A folder of its own for a test, removed when the test is done with it.
 pub struct Folder(PathBuf);
@@ -36,10 +36,15 @@ impl Folder {
 
     /// Runs the program here.
     pub fn run(&self, arguments: &[&str]) -> Output {
+        self.run_with(&[], arguments)
+    }
+
+    /// Runs the program here with these variables in its environment.
+    pub fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
         // Help is as wide as this says.
-        command.env_remove("COLUMNS");
-        command.args(arguments).current_dir(&self.0).output().unwrap()
+        command.env_remove("COLUMNS").envs(variables.iter().copied());
+        command.args(arguments).current_dir(&self.0).stdin(Stdio::null()).output().unwrap()
     }
 
     /// Runs the program here, which must succeed, and returns what it prints.

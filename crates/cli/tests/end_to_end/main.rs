@@ -3,3 +3,4 @@
 mod bad_input;
 mod compare;
 mod folder;
+mod linux;

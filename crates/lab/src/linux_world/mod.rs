@@ -26,9 +26,10 @@ use crate::error::Error;
 use crate::matrix::{JobResult, RunResult};
 use crate::metrics::Layers;
 use crate::plan::{Plan, Row};
-use base::{Bytes, Duration, Hz, Instant};
+use base::{Bytes, Duration, Instant};
 use block::Version;
 use device::Model;
+use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Script, Setting, Trace, Watchdog};
 use std::fmt;
@@ -37,10 +38,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The kernel that both worlds have.
 pub const KERNEL: Version = Version::V6_12;
-/// The series of that kernel in the cache.
-const SERIES: &str = "6.12";
-/// The tick of the kernel that is used. // Debian's kernels have 250
-const TICK: u16 = 250;
 /// The memory of a guest: ample for the programs, as loads go past the page cache. // assumed
 const MEMORY: Bytes = Bytes(512 << 20);
 /// The programs that experiments run.
@@ -123,7 +120,7 @@ impl LinuxWorld {
             Err(cause) => {
                 // What there is of it is of no use; the error is what matters.
                 let _ = std::fs::remove_dir_all(&folder);
-                return Err(Error::linux(cause));
+                return Err(absent(cause));
             }
         };
         Ok(LinuxWorld { kernel, root, folder })
@@ -135,15 +132,6 @@ impl LinuxWorld {
             Error::linux(format!("{}, seed {seed}, world linux: {cause}", row.spec.label()))
         })?;
         result(row, seed, &finished)
-    }
-
-    /// A guest with the disk of `row`, as `/dev/sda` too, that runs `command` if there is one.
-    pub fn guest_of(&self, row: &Row, command: Option<&str>, seed: u64) -> Guest<'_> {
-        let job = command.map(|it| Job { command: it.to_string(), ..Job::default() });
-        let mut script = script(row);
-        script.setup.push("ln -sf vda /dev/sda".to_string());
-        script.jobs.extend(job);
-        self.guest_with(row, seed, script)
     }
 
     fn guest(&self, row: &Row, seed: u64) -> Result<Guest<'_>, Error> {
@@ -207,15 +195,13 @@ fn warming_disk(row: &Row) -> Disk {
 }
 
 fn find_kernel() -> Result<Kernel, Error> {
-    let tick = Hz::new(TICK).expect("a tick that kernels have");
-    let found =
-        Cache::of_user().and_then(|cache| cache.find(SERIES, tick)).map_err(Error::linux)?;
-    found.ok_or_else(|| {
-        Error::linux(format!(
-            "no kernel {SERIES} with HZ={TICK} has been built yet; `paternoster linux build` \
-             builds it, once, in some minutes"
-        ))
-    })
+    let found = Cache::of_user().and_then(|cache| cache.require(DEFAULT_SERIES, default_hz()));
+    found.map_err(absent)
+}
+
+/// The world is not here; there is another.
+fn absent(cause: impl fmt::Display) -> Error {
+    Error::NoLinux(format!("{cause}, or --world sim"))
 }
 
 /// Settings and groups, without jobs.

@@ -1,0 +1,138 @@
+//! `paternoster linux`, and what the program does where there is no kernel.
+
+use crate::folder::Folder;
+use std::process::Output;
+
+fn message(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).trim_end().to_string()
+}
+
+/// Runs a command in a guest; none, with the reason printed, where there is no kernel.
+fn run(folder: &Folder, options: &[&str], command: &[&str]) -> Option<Output> {
+    let output = folder.run(&[&["linux", "run"], options, &["--"], command].concat());
+    let message = message(&output);
+    if message.contains("world linux: there is no kernel") || message.contains("is not in PATH") {
+        println!("skipped: {message}");
+        return None;
+    }
+    Some(output)
+}
+
+/// A cache without a kernel, and nothing else changed.
+const EMPTY_CACHE: [(&str, &str); 1] = [("PATERNOSTER_CACHE", "/nonexistent/cache")];
+
+#[test]
+fn without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on() {
+    let folder = Folder::new("no-kernel");
+    let dd = ["--", "dd", "if=/dev/zero", "of=/dev/sda", "count=1"];
+    let compare = ["compare", "--json=out.json", "-s", "none", "--runs", "1", "--world"];
+    let both = [&compare[..], &["sim,linux"], &dd].concat();
+    let output = folder.run_with(&EMPTY_CACHE, &both);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty() && folder.names().is_empty(), "nothing is done by half");
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(
+            message(&output),
+            "paternoster: world linux: there is no kernel 6.12 with HZ=250 in /nonexistent/cache; \
+             accepted: one that `paternoster linux build` has built, once, in some minutes, or \
+             --world sim"
+        );
+    }
+    let output = folder.run_with(&EMPTY_CACHE, &[&compare[..], &["sim"], &dd].concat());
+    assert!(output.status.success(), "{}", message(&output));
+    let run = ["linux", "run", "--hz", "100", "--kernel", "6.1", "--", "true"];
+    let output = folder.run_with(&EMPTY_CACHE, &run);
+    assert_eq!(output.status.code(), Some(2));
+    if cfg!(target_arch = "x86_64") {
+        assert!(message(&output).contains("`paternoster linux build --kernel 6.1 --hz 100`"));
+    }
+}
+
+#[test]
+fn what_a_build_lacks_is_named_with_its_package() {
+    let folder = Folder::new("build");
+    let refused = |variables: &[(&str, &str)], options: &[&str], expected: &str| {
+        let output = folder.run_with(variables, &[&["linux", "build"], options].concat());
+        let message = message(&output);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(expected), "{message}");
+    };
+    refused(&[], &["--hz", "60"], "--hz: 60; accepted: 100, 250, 1000");
+    if !cfg!(target_arch = "x86_64") || !linux::build::missing_tools().is_empty() {
+        println!("skipped: this is no place to build a kernel");
+        return;
+    }
+    let cache = [("PATERNOSTER_CACHE", folder.path().to_str().unwrap())];
+    refused(&cache, &["--kernel", "2.6"], "apt-get install linux-source-2.6");
+    refused(&cache, &["--source", "/nonexistent"], "/nonexistent is not the source tree");
+    refused(&cache, &["--source", "/"], "/ is not the source tree");
+    // It is not there, and cannot be made, even by root.
+    let wrong = [("PATERNOSTER_CACHE", "/proc/cache")];
+    folder.write("Makefile", "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\nEXTRAVERSION =\n");
+    refused(&wrong, &["--source", "."], "creating /proc/cache: ");
+    assert_eq!(folder.names(), ["Makefile"]);
+}
+
+#[test]
+fn output_and_exit_status_are_those_of_the_command() {
+    let folder = Folder::new("linux-run");
+    let line = "cat there; dd if=/dev/sda of=/dev/null bs=4k count=3; exit 7";
+    folder.write("there", "a file of the folder\n");
+    let Some(output) = run(&folder, &["--log", "log"], &[line]) else { return };
+    assert_eq!(output.status.code(), Some(7), "{}", message(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a file of the folder\n");
+    assert!(message(&output).contains("3+0 records in"), "{}", message(&output));
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    assert!(log.lines().any(|line| line.contains(" Read 0+")), "{log}");
+    let words = run(&folder, &[], &["echo", "a  b", "$HOME"]).unwrap();
+    assert_eq!(String::from_utf8_lossy(&words.stdout), "a  b $HOME\n");
+}
+
+#[test]
+fn a_guest_that_cannot_be_had_is_refused() {
+    let folder = Folder::new("linux-refused");
+    let cases: [(&[&str], &str); 7] = [
+        (
+            &["-s", "cfq"],
+            "writing cfq to /sys/block/vda/queue/scheduler: Invalid argument; it says: ",
+        ),
+        (
+            &["-s", "bfq:slice=1"],
+            "writing 1 to /sys/block/vda/queue/iosched/slice: no such file; there",
+        ),
+        (&["-s", "bfq:slice"], "--scheduler: \"slice\"; accepted: NAME=VALUE"),
+        (&["--set", "nr_requests"], "--set: \"nr_requests\"; accepted: NAME=VALUE"),
+        (&["--depth", "0"], "a queue depth of 0; accepted: 1 to 32"),
+        (&["--model", "fnord"], "unknown model \"fnord\""),
+        (&["--bring", "/nonexistent"], "looking for /nonexistent: No such file"),
+    ];
+    for (options, expected) in cases {
+        let Some(output) = run(&folder, options, &["true"]) else { return };
+        let message = message(&output);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(expected), "{options:?}: {message}");
+    }
+    let output = folder.run(&["linux", "shell"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message(&output).contains("is no terminal; accepted: a terminal"));
+}
+
+#[test]
+fn a_recording_is_what_blkparse_reads() {
+    let folder = Folder::new("linux-record");
+    let dd = ["dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=20", "iflag=direct"];
+    let Some(output) = run(&folder, &["-s", "bfq", "--record", "sda"], &dd) else { return };
+    assert!(output.status.success(), "{}", message(&output));
+    assert_eq!(folder.names(), ["sda.blktrace.0"]);
+    let blkparse = std::process::Command::new("blkparse")
+        .args(["-q", "-i", "sda"])
+        .current_dir(folder.path())
+        .output();
+    let Ok(printed) = blkparse else {
+        println!("skipped: there is no blkparse on this host");
+        return;
+    };
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let completed = printed.lines().filter(|line| line.contains("  C  RS "));
+    assert_eq!(completed.count(), 20, "{printed}");
+}

@@ -1,0 +1,165 @@
+//! A guest for somebody who wants to run a command or to look around.
+//!
+//! It has one disk, which keeps what is written to it, under two names, and whatever of the host
+//! the command names: programs, and small files of the current folder. An experiment leaves
+//! nothing to such guesses and describes its [`Guest`] itself.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use base::Bytes;
+use device::Model;
+
+use crate::cache::Kernel;
+use crate::clock::Protocol;
+use crate::error::VisitError;
+use crate::rootfs::{BROUGHT, Root, find_program};
+use crate::run::{DEEPEST, Disk, Finished, Folder, Guest};
+use crate::script::{Job, Recording, Script, Setting, Trace};
+use crate::store::Contents;
+use crate::watch::Watchdog;
+
+/// The usual programs, which are there if the host has them.
+const PROGRAMS: [&str; 5] = ["dd", "fio", "blkdiscard", "mkfs.ext4", "mkfs.xfs"];
+/// What may be written to the disk. // assumed: ample for a file system and a try
+const DATA: Bytes = Bytes(1 << 30);
+/// The guest's memory. // assumed: ample for the usual programs
+const MEMORY: Bytes = Bytes(512 << 20);
+/// A file of the current folder that is larger is not taken along unasked.
+const SMALL: Bytes = Bytes(16 << 20);
+
+/// What a visitor wants.
+pub struct Visit {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The disk.
+    pub model: Model,
+    /// Requests that the disk is given at once; as many as it takes if not told.
+    pub queue_depth: Option<u32>,
+    /// Files of the disk's queue and what is written to them: `scheduler` and others.
+    pub settings: Vec<(String, String)>,
+    /// What must be there besides: programs by name or path, files and folders.
+    pub bring: Vec<String>,
+    /// Whether the block layer's events are recorded.
+    pub recorded: bool,
+    /// Another seed is another stream of random numbers, of the disk and the kernel.
+    pub seed: u64,
+}
+
+impl Visit {
+    /// Runs a line as it is typed in a shell.
+    pub fn run(&self, line: &str) -> Result<Finished, VisitError> {
+        let there = Folder::make()?;
+        let (root, command) = self.root(&there.path, line)?;
+        Ok(self.guest(&root, Some(command)).run()?)
+    }
+
+    /// Lets the terminal talk to a shell.
+    pub fn shell(&self) -> Result<(), VisitError> {
+        let there = Folder::make()?;
+        let (root, _) = self.root(&there.path, "")?;
+        Ok(self.guest(&root, None).shell()?)
+    }
+
+    /// The root folder, and the line with the names that files have in there.
+    fn root(&self, folder: &Path, line: &str) -> Result<(Root, String), VisitError> {
+        let usual = PROGRAMS.into_iter().filter(|name| find_program(name).is_some());
+        let root = Root::make(folder, &usual.collect::<Vec<_>>())?;
+        for wanted in &self.bring {
+            root.bring(wanted)?;
+        }
+        let mut command = String::new();
+        for part in parts(line) {
+            match is_brought(part) {
+                true => command.push_str(&root.bring(part)?.to_string_lossy()),
+                false => command.push_str(part),
+            }
+        }
+        Ok((root, command))
+    }
+
+    fn guest<'a>(&'a self, root: &'a Root, command: Option<String>) -> Guest<'a> {
+        let facts = self.model.facts();
+        let rotational = u8::from(facts.rotational).to_string();
+        let mut settings = vec![Setting::queue(0, "rotational", rotational)];
+        let asked = self.settings.iter();
+        settings.extend(asked.map(|(file, value)| Setting::queue(0, file, value.clone())));
+        let script = Script {
+            settings,
+            setup: vec![
+                "ln -sf vda /dev/sda".to_string(),
+                format!("test ! -d {BROUGHT} || cp -r {BROUGHT}/. /tmp/"),
+            ],
+            jobs: command
+                .map(|command| Job { name: "command".to_string(), command, ..Job::default() })
+                .into_iter()
+                .collect(),
+            trace: match self.recorded {
+                // Debian's blkparse understands no cgroups.
+                true => Trace::Perturbing(Recording { cgroups: false, ..Recording::default() }),
+                false => Trace::Off,
+            },
+            ..Script::default()
+        };
+        Guest {
+            kernel: &self.kernel,
+            root,
+            memory: MEMORY,
+            disks: vec![Disk {
+                name: self.model.name().to_string(),
+                device: self.model.build(self.seed),
+                contents: Contents::new(DATA),
+            }],
+            queue_depth: self.queue_depth.unwrap_or(facts.queue_depth.min(DEEPEST)),
+            script,
+            seed: self.seed,
+            protocol: Protocol::SharedMemory,
+            watchdog: Watchdog::default(),
+            core: None,
+        }
+    }
+}
+
+/// Whether a part of a command names something of the host that is needed in the guest.
+fn is_brought(part: &str) -> bool {
+    let Ok(about) = fs::metadata(part) else { return find_program(part).is_some() };
+    let runs = about.permissions().mode() & 0o111 != 0;
+    let small = Bytes(about.len()) <= SMALL && !part.contains('/');
+    about.is_file() && (runs || small)
+}
+
+/// A line, cut between what can be the name of a file and what cannot.
+fn parts(line: &str) -> Vec<&str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-./+@%:,".contains(c);
+    let mut parts = Vec::new();
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let kind = is_of_name(first);
+        let end = rest.find(|c| is_of_name(c) != kind).unwrap_or(rest.len());
+        let (part, behind) = rest.split_at(end);
+        parts.push(part);
+        rest = behind;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_where_names_end() {
+        let line = "dd if=/dev/vda|./a.out 'x y'";
+        assert_eq!(parts(line).concat(), line);
+        let names = ["dd", "if", "/dev/vda", "./a.out", "x", "y"];
+        assert!(names.iter().all(|name| parts(line).contains(name)), "{:?}", parts(line));
+    }
+
+    #[test]
+    fn programs_and_small_files_of_the_folder_are_needed() {
+        assert!(is_brought("sh") && is_brought("/bin/sh") && is_brought("Cargo.toml"));
+        assert!(!is_brought("if") && !is_brought("/dev/null") && !is_brought("/etc/passwd"));
+        assert!(!is_brought("src"), "a folder is brought only when asked for");
+    }
+}

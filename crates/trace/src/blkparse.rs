@@ -7,7 +7,7 @@
 //! not read.
 
 use crate::blktrace::{Action, Categories, DevT, Payload, Record};
-use crate::error::Error;
+use crate::error::{Error, Place};
 use crate::text::{Lines, decimal, shown};
 use base::{Instant, Sector};
 use std::collections::BTreeMap;
@@ -258,13 +258,8 @@ fn action(letter: &str) -> Option<Action> {
 /// The categories that letters of direction and flags stand for.
 fn categories(rwbs: &str) -> Option<Categories> {
     // Version 8; the letters of a zone are one operation, not flags.
-    let zone = match rwbs {
-        "ZA" => Some(Categories::WRITE | Categories::ZONE_APPEND),
-        "ZR" | "ZRA" | "ZF" | "ZO" | "ZC" => Some(Categories::WRITE | Categories::ZONE_MANAGEMENT),
-        _ => None,
-    };
-    if zone.is_some() {
-        return zone;
+    if let Some((zone, _)) = Categories::ZONES.into_iter().find(|(_, letters)| *letters == rwbs) {
+        return Some(Categories::WRITE | zone);
     }
     let mut letters = rwbs.chars().peekable();
     let mut set = Categories::NONE;
@@ -291,6 +286,36 @@ fn categories(rwbs: &str) -> Option<Categories> {
         }
     }
     letters.next().is_none().then_some(set)
+}
+
+/// Writes what `blkparse -q` prints of `records`, which come in order of time; returns how many
+/// lines these are. Errors call `out` by `name`.
+pub fn write(
+    records: impl Iterator<Item = Result<Record, Error>>,
+    out: &mut impl std::io::Write,
+    name: &str,
+) -> Result<u64, Error> {
+    let mut names: BTreeMap<u32, String> = BTreeMap::new();
+    let mut start = None;
+    let mut lines = 0;
+    for record in records {
+        let record = record?;
+        if let Payload::Process(comm) = &record.payload {
+            let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
+            names.insert(record.pid, String::from_utf8_lossy(comm).into_owned());
+        }
+        // What is not printed does not start the clock.
+        if Action::PRINTED.contains(&record.action) {
+            start = start.or(Some(record.time));
+        }
+        let task = names.get(&record.pid).map_or("(null)", String::as_str);
+        let Some(line) = line(&record, start.unwrap_or(record.time), task) else { continue };
+        writeln!(out, "{line}").map_err(|error| {
+            Error::new(name, Place::Whole, error.to_string(), "a file that can be written")
+        })?;
+        lines += 1;
+    }
+    Ok(lines)
 }
 
 /// The line that `blkparse` prints for `record` of a recording whose first event was at `start`,

@@ -1,6 +1,7 @@
 //! The names of the formats, and telling them apart by content.
 
 use crate::blkparse;
+use crate::formats::{columns, etw};
 use std::fmt;
 use std::str::FromStr;
 
@@ -29,11 +30,23 @@ pub enum Format {
     Vscsi,
     /// Application start-ups, as BFQ's author recorded them.
     StartUp,
+    /// SYSTOR '17: storage of virtual desktops.
+    Systor,
+    /// Alibaba 2020: block storage of a cloud.
+    Alibaba,
+    /// Tencent CBS 2018: block storage of a cloud.
+    Tencent,
+    /// K5cloud of Fujitsu, 2017.
+    K5Cloud,
+    /// Florida International University: `.blkparse` files with hashes of the data.
+    Fiu,
+    /// Disk events of Windows, as text.
+    Etw,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 11] = [
+    pub const ALL: [Format; 17] = [
         Format::Blktrace,
         Format::Blkparse,
         Format::FioIolog,
@@ -45,6 +58,12 @@ impl Format {
         Format::Blkreplay,
         Format::Vscsi,
         Format::StartUp,
+        Format::Systor,
+        Format::Alibaba,
+        Format::Tencent,
+        Format::K5Cloud,
+        Format::Fiu,
+        Format::Etw,
     ];
 
     /// The name by which it is chosen.
@@ -88,6 +107,16 @@ impl Format {
             Format::StartUp => (
                 "start-up",
                 "thread delta sectors sector Seq|Rand distance run rwbs seconds C|START",
+            ),
+            Format::Systor => ("systor", "seconds,response,R|W,LUN,offset,bytes"),
+            Format::Alibaba => ("alibaba", "device,R|W,offset,bytes,microseconds"),
+            Format::Tencent => ("tencent", "seconds,sector,sectors,0|1 (1 writes),volume"),
+            Format::K5Cloud => ("k5cloud", "volume,seconds,R|W,offset,bytes"),
+            Format::Fiu => ("fiu", "nanoseconds pid process sector sectors R|W major minor hash"),
+            Format::Etw => (
+                "etw",
+                "DiskRead|DiskWrite, microseconds, process, thread, IRP, offset, bytes, \
+                 microseconds, disk, …",
             ),
         }
     }
@@ -212,6 +241,9 @@ fn detect_line(line: &str) -> Result<Format, String> {
     if commas.len() == 7 && matches!(commas[3], "Read" | "Write") {
         return Ok(Format::Msr);
     }
+    if let Some(format) = detect_columns(line, &commas) {
+        return Ok(format);
+    }
     if commas.len() >= 5 && matches!(commas[3], "r" | "R" | "w" | "W") && number(commas[4]) {
         return Ok(Format::Spc);
     }
@@ -233,6 +265,37 @@ fn detect_line(line: &str) -> Result<Format, String> {
         ));
     }
     Err(format!("no known format begins with `{shown}`"))
+}
+
+/// The corpus whose columns these are.
+fn detect_columns(line: &str, commas: &[&str]) -> Option<Format> {
+    let is_op = |field: &str| matches!(field, "R" | "W");
+    let numbers =
+        |fields: &[&str]| fields.iter().all(|field| crate::text::decimal(field, 1).is_some());
+    if line.trim() == etw::HEADING[0] {
+        return Some(Format::Etw);
+    }
+    if line.starts_with(columns::SYSTOR_HEADING) {
+        return Some(Format::Systor);
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_hash = |word: &str| word.len() == 32 && word.bytes().all(|it| it.is_ascii_hexdigit());
+    match (commas, words.as_slice()) {
+        ([time, response, op, lun, rest @ ..], _)
+            if rest.len() == 2 && (is_op(op) || op.is_empty()) =>
+        {
+            numbers(&[time, response, lun]).then_some(Format::Systor)
+        }
+        ([_, op, rest @ ..], _) if rest.len() == 3 && is_op(op) => {
+            numbers(rest).then_some(Format::Alibaba)
+        }
+        ([_, time, op, rest @ ..], _) if rest.len() == 2 && is_op(op) => {
+            numbers(&[time, rest[0], rest[1]]).then_some(Format::K5Cloud)
+        }
+        ([_, _, _, "0" | "1", _], _) if numbers(commas) => Some(Format::Tencent),
+        (_, [_, _, _, _, _, op, _, _, hash]) if is_op(op) && is_hash(hash) => Some(Format::Fiu),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -257,7 +320,8 @@ mod tests {
         assert!(
             message.ends_with(
                 "accepted: blktrace, blkparse, fio, spc, msr, msr-cut, disksim, \
-            disksim-validation, blkreplay, vscsi, start-up"
+            disksim-validation, blkreplay, vscsi, start-up, systor, alibaba, tencent, k5cloud, \
+            fiu, etw"
             ),
             "{message}"
         );
@@ -265,13 +329,20 @@ mod tests {
 
     #[test]
     fn text_formats_are_told_apart_by_their_first_line() {
-        let cases: [(&str, Format); 7] = [
+        let cases: [(&str, Format); 14] = [
             ("0,303567,3584,w,0.000000\n", Format::Spc),
             ("0, 303567, 3584, R, 0.5, more, fields\n", Format::Spc),
             ("128166372003061629,src1,0,Read,383496192,32768,113736\n", Format::Msr),
             ("R Hit    1975456   4  15362.00000  56074.00000\n", Format::DiskSimValidation),
             ("fio version 3 iolog\n", Format::FioIolog),
             ("fio version 1 iolog\n", Format::FioIolog),
+            ("Timestamp,Response,IOType,LUN,Offset,Size\n", Format::Systor),
+            ("1456106400.001,0.0005,,4,1,2\n", Format::Systor),
+            ("419,W,8792731648,16384,1577808000000018\n", Format::Alibaba),
+            ("1538323200,12910952,128,0,1063\n", Format::Tencent),
+            ("7,0.000123,R,4096,8192\n", Format::K5Cloud),
+            ("89 4892 syslogd 904265560 8 W 6 0 531e779ad4bcd5f5a8c0ee5cd5f5a8c0\n", Format::Fiu),
+            ("BeginHeader\n", Format::Etw),
             ("Made by\n\nstart ; sector; length ; op ;  replay_delay=0\n", Format::Blkreplay),
         ];
         for (text, format) in cases {

@@ -6,7 +6,7 @@ use crate::blktrace::{Merge, Reader, recording_files};
 use crate::error::{Error, Place};
 use crate::format::{Format, TimeUnit, detect};
 use crate::formats::blktrace::{self, Records};
-use crate::formats::{blkreplay, disksim, fio_iolog, msr, spc, start_up, vscsi};
+use crate::formats::{blkreplay, columns, disksim, etw, fio_iolog, msr, spc, start_up, vscsi};
 use crate::text::{Lines, shown};
 use base::{Bytes, Sector};
 use flate2::read::MultiGzDecoder;
@@ -134,6 +134,11 @@ pub fn read_stream(source: Box<dyn Read>, name: &str, options: &Options) -> Resu
             disksim::read_validation(&mut Lines::new(source, name), &mut draft)?;
         }
         Format::Blkreplay => blkreplay::read(&mut Lines::new(source, name), &mut draft)?,
+        Format::Etw => etw::read(&mut Lines::new(source, name), &mut draft)?,
+        Format::Systor | Format::Alibaba | Format::Tencent | Format::K5Cloud | Format::Fiu => {
+            clock = Clock::Absolute;
+            columns::read(format, &mut Lines::new(source, name), &mut draft)?;
+        }
     }
     keep_device(name, draft.finish(name, format, clock)?, options)
 }

@@ -67,6 +67,14 @@ impl Layout {
         }
     }
 
+    /// As much of a record as the version can tell; `None` for what it has no name for.
+    pub fn known_of(self, record: Record) -> Option<Record> {
+        match self.version {
+            Version::Seven => record.for_version_7(),
+            Version::Eight => Some(record),
+        }
+    }
+
     /// The first four bytes of each record.
     pub const fn magic(self) -> [u8; 4] {
         let version = match self.version {

@@ -8,16 +8,19 @@
 //! * [`Record`]: one event or note, free of version and byte order.
 //! * [`Reader`]: records of one file, streaming. [`Merge`]: of all files of a recording, in order.
 //! * [`Recorder`]: writes a recording that `blkparse -i NAME` reads.
+//! * [`Conversion`]: writes records in another version or byte order.
 //! * [`Layout`]: the codec of a single record under all of them.
 //!
 //! Nothing is interpreted: codes and categories that are not known are kept as they are.
 
+mod convert;
 mod layout;
 mod merge;
 mod reader;
 mod record;
 mod recorder;
 
+pub use convert::{Conversion, Converted};
 pub use layout::Layout;
 pub use merge::{Merge, recording_files};
 pub use reader::{Reader, Torn};

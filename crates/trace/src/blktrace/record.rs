@@ -221,6 +221,15 @@ impl Categories {
     pub const ZONE_MANAGEMENT: Categories = Categories(0b1_1111 << 17);
     /// Version 8: a write of zeroes; in version 7 it looks like a write.
     pub const WRITE_ZEROES: Categories = Categories(1 << 22);
+    /// The operations on zones, with the letters that `blkparse` has for them (formats 1.3).
+    pub const ZONES: [(Categories, &'static str); 6] = [
+        (Categories::ZONE_APPEND, "ZA"),
+        (Categories(1 << 17), "ZR"),
+        (Categories(1 << 18), "ZRA"),
+        (Categories(1 << 19), "ZF"),
+        (Categories(1 << 20), "ZO"),
+        (Categories(1 << 21), "ZC"),
+    ];
 
     /// A set from its bits: those above the lowest 16 of the action field.
     pub const fn from_bits(bits: u64) -> Categories {
@@ -422,6 +431,9 @@ impl Record {
     /// Direction and flags as `blkparse` prints them, `WS` for instance.
     pub fn rwbs(&self) -> String {
         let set = |category| self.categories.contains(category);
+        if let Some((_, letters)) = Categories::ZONES.into_iter().find(|(zone, _)| set(*zone)) {
+            return letters.to_owned();
+        }
         let direction = match () {
             _ if set(Categories::DISCARD) => 'D',
             _ if set(Categories::WRITE) => 'W',

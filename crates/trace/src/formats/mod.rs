@@ -2,7 +2,9 @@
 
 pub(crate) mod blkreplay;
 pub(crate) mod blktrace;
+pub(crate) mod columns;
 pub(crate) mod disksim;
+pub(crate) mod etw;
 pub(crate) mod fio_iolog;
 pub(crate) mod msr;
 pub(crate) mod rwbs;

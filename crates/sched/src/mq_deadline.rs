@@ -22,7 +22,7 @@ use block::{
     About, Bio, Cx, Direction, DispatchReason, HoldReason, Ioprio, IoprioClass, Kernel, Op,
     Request, RequestId, Scheduler,
 };
-use rules::{HeadList, Rules, Sweep};
+use rules::{Rules, Sweep};
 
 pub use rules::about_on;
 
@@ -38,8 +38,8 @@ pub struct MqDeadline {
     prio_aging_expire: Jiffies,
     async_depth: i64,
     classes: [Class; CLASSES],
-    /// Requests inserted at the head, by class; all in the first list if one serves all.
-    heads: [List<Request>; CLASSES],
+    /// Requests inserted at the head, of all classes.
+    heads: List<Request>,
     head_links: Links<Request>,
     /// Every request it was given and that is not freed.
     members: Side<Request, Member>,
@@ -68,8 +68,6 @@ struct Class {
 #[derive(Clone, Copy)]
 struct Member {
     class: usize,
-    /// When it was inserted at the head, if it was the last time.
-    head_since: Jiffies,
 }
 
 /// A request to dispatch, and why.
@@ -90,7 +88,7 @@ impl MqDeadline {
             prio_aging_expire: kernel.hz.jiffies_from_millis(10_000),
             async_depth: 1,
             classes: Default::default(),
-            heads: Default::default(),
+            heads: List::new(),
             head_links: Links::new(),
             members: Side::new(),
             last_direction: Direction::Write,
@@ -110,19 +108,9 @@ impl MqDeadline {
         }
     }
 
-    /// The list for requests of a class that are inserted at the head.
-    fn head_list(&self, class: usize) -> usize {
-        match self.rules.head_list {
-            HeadList::PerClass => class,
-            HeadList::DeviceWide => 0,
-        }
-    }
-
     fn choose(&mut self, cx: &Cx<'_>) -> Option<Choice> {
         // Spec 2.2 rule 1, addendum B.4 rule 1.
-        if self.rules.head_list == HeadList::DeviceWide
-            && let Some(rq) = self.heads[0].head()
-        {
+        if let Some(rq) = self.heads.head() {
             return Some(self.take_head(cx, rq));
         }
         self.choose_aged(cx).or_else(|| self.choose_by_class(cx))
@@ -155,14 +143,6 @@ impl MqDeadline {
     // Divergence: without `latest` ages are not looked at. The kernel compares with the present
     // there, which fails only after an expiry was shortened with requests queued.
     fn choose_from(&mut self, cx: &Cx<'_>, class: usize, latest: Option<i64>) -> Option<Choice> {
-        // Rule 6a.
-        if self.rules.head_list == HeadList::PerClass
-            && let Some(rq) = self.heads[class].head()
-        {
-            let (since, direction) = (self.members[rq].head_since, cx.request(rq).direction());
-            let late = latest.is_some_and(|latest| !self.arrived_by(latest, since, direction));
-            return (!late).then(|| self.take_head(cx, rq));
-        }
         let choice = self.continue_batch(class).or_else(|| self.start_batch(cx, class))?;
         // Rule 6f.
         if let Some(latest) = latest {
@@ -236,8 +216,7 @@ impl MqDeadline {
     /// Takes a request that was inserted at the head; batch and starvation are not touched.
     fn take_head(&mut self, cx: &Cx<'_>, rq: RequestId) -> Choice {
         let class = self.members[rq].class;
-        let list = self.head_list(class);
-        self.heads[list].remove(&mut self.head_links, rq);
+        self.heads.remove(&mut self.head_links, rq);
         self.waiting -= 1;
         let (direction, sector) = (cx.request(rq).direction(), cx.request(rq).sector);
         self.classes[class].pass(direction, sector);
@@ -363,7 +342,6 @@ impl Scheduler for MqDeadline {
     /// Rule 1: a requeued request is not counted twice, and keeps its class.
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
         let request = cx.request(rq);
-        let now = cx.now.jiffies(cx.kernel().hz);
         let class = match self.members.get(rq) {
             Some(member) => member.class,
             None => {
@@ -372,14 +350,12 @@ impl Scheduler for MqDeadline {
                 class
             }
         };
-        self.members.set(rq, Member { class, head_since: now });
+        self.members.set(rq, Member { class });
         self.waiting += 1;
         match at {
-            InsertAt::Head => {
-                let list = self.head_list(class);
-                self.heads[list].push_front(&mut self.head_links, rq);
-            }
+            InsertAt::Head => self.heads.push_front(&mut self.head_links, rq),
             InsertAt::Sorted => {
+                let now = cx.now.jiffies(cx.kernel().hz);
                 let direction = request.direction() as usize;
                 let deadline = now + self.settings.expire[direction];
                 self.classes[class].lanes[direction].insert(rq, request.sector, deadline);
@@ -430,7 +406,7 @@ impl Scheduler for MqDeadline {
             assert!(class.queued() <= class.unfinished, "class {number} counts its requests");
         }
         let in_lanes: u32 = self.classes.iter().map(Class::queued).sum();
-        let in_lists: u32 = self.heads.iter().map(List::len).sum();
+        let in_lists = self.heads.len();
         assert_eq!(self.waiting, in_lanes + in_lists, "requests in lanes and lists");
     }
 
@@ -441,7 +417,7 @@ impl Scheduler for MqDeadline {
         format!(
             "mq-deadline: (reads, writes, unfinished, next, last) of RT, BE, IDLE {classes:?}, \
              heads {:?}, {:?} batching {}, starved {}",
-            self.heads.each_ref().map(List::len),
+            self.heads.len(),
             self.last_direction,
             self.batching,
             self.starvation.passed_over(),

@@ -5,21 +5,21 @@ use block::Direction;
 /// How often a waiting write was passed over since writes were last chosen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Starvation {
-    passed_over: i64,
+    passed_over: u32,
 }
 
 impl Starvation {
     /// The direction of the next batch, given who waits (spec 2.1 rules 5b and 5c).
-    // assumed: writes_starved compares as a signed number, so with a negative one writes always
-    // win; spec 2.1 states its range but not the comparison.
+    // measured in the linux world for mq-deadline of 6.12, assumed for the others: writes_starved
+    // compares as an unsigned number, so with a negative one reads always win.
     pub fn choose(&mut self, reads: bool, writes: bool, writes_starved: i64) -> Option<Direction> {
         match (reads, writes) {
             (false, false) => return None,
             (true, false) => return Some(Direction::Read),
             (true, true) => {
                 let passed_over = self.passed_over;
-                self.passed_over += 1;
-                if passed_over < writes_starved {
+                self.passed_over = self.passed_over.wrapping_add(1);
+                if passed_over < writes_starved as u32 {
                     return Some(Direction::Read);
                 }
             }
@@ -30,7 +30,7 @@ impl Starvation {
     }
 
     /// The count, for descriptions.
-    pub fn passed_over(self) -> i64 {
+    pub fn passed_over(self) -> u32 {
         self.passed_over
     }
 }
@@ -45,6 +45,13 @@ mod tests {
         let mut starvation = Starvation::default();
         let chosen = [(); 6].map(|()| starvation.choose(true, true, 2).unwrap());
         assert_eq!(chosen, [Read, Read, Write, Read, Read, Write]);
+    }
+
+    #[test]
+    fn a_negative_bound_is_none() {
+        let mut starvation = Starvation::default();
+        let mut chosen = (0..100).map(|_| starvation.choose(true, true, -1).unwrap());
+        assert!(chosen.all(|direction| direction == Read));
     }
 
     #[test]

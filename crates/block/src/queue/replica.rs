@@ -14,6 +14,7 @@
 //! Left out: requests on their way through the flush machinery that no scheduler sees.
 
 use super::allocate::Allowance;
+use super::elevator::Absorber;
 use super::{RequestQueue, ShapeState};
 use crate::bio::{Bio, BioId, BioRecord, ContextId};
 use crate::event::Action;
@@ -41,6 +42,10 @@ pub struct Replica {
     queue: RequestQueue,
     leads_joins: bool,
     merges_that_differ: u64,
+    /// Where the queue would merge the bio that comes next.
+    found: Option<(RequestId, Merge)>,
+    /// What would absorb the request that arrives next.
+    absorber: Option<Absorber>,
     /// Which requests the queue would join next, in order of their sectors.
     expected: Option<(RequestId, RequestId)>,
     /// A bio was merged, and whether the request is joined with its neighbour is not known yet.
@@ -51,7 +56,15 @@ impl Replica {
     /// Lets `queue`, to which nothing was submitted yet, be led; `leads_joins`: it is told which
     /// requests were joined, with [`Replica::join`].
     pub fn new(queue: RequestQueue, leads_joins: bool) -> Replica {
-        Replica { queue, leads_joins, merges_that_differ: 0, expected: None, unsettled: None }
+        Replica {
+            queue,
+            leads_joins,
+            merges_that_differ: 0,
+            found: None,
+            absorber: None,
+            expected: None,
+            unsettled: None,
+        }
     }
 
     /// The queue, for settings and descriptions.
@@ -64,10 +77,23 @@ impl Replica {
         self.merges_that_differ
     }
 
+    /// Looks for a request that a bio is to be merged into, as the queue itself would. It is then
+    /// told what became of the bio.
+    pub fn find_merge(&mut self, now: Instant, bio: &Bio) -> Option<(RequestId, Merge)> {
+        self.settle(now, None);
+        let context = bio.origin.context;
+        if !bio.is_mergeable() || self.queue.core.limits.nomerges == 2 {
+            return None;
+        }
+        let held = self.queue.find_in_plug(context, bio);
+        self.found = held.or_else(|| self.queue.find_beyond_plug(now, context, bio));
+        self.found
+    }
+
     /// A request was allocated for a bio, which was not merged into any other.
     pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
         self.settle(now, None);
-        self.look_for_merge(now, bio, None);
+        self.merges_that_differ += u64::from(self.found.take().is_some());
         let id = self.enter(now, bio);
         if let ShapeState::Single(single) = &mut self.queue.shape {
             single.count_recorded(bio);
@@ -83,7 +109,7 @@ impl Replica {
     /// A bio was merged into a request, which is in a plug or with the scheduler.
     pub fn merge(&mut self, now: Instant, rq: RequestId, bio: &Bio, merge: Merge) {
         self.settle(now, None);
-        self.look_for_merge(now, bio, Some((rq, merge)));
+        self.merges_that_differ += u64::from(self.found.take() != Some((rq, merge)));
         let id = self.enter(now, bio);
         self.queue.absorb_bio(now, rq, id, merge);
         let context = bio.origin.context;
@@ -114,29 +140,33 @@ impl Replica {
         self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, absorbs);
     }
 
-    /// `next`, which was queued or has just arrived, was appended to `rq`; false if ours has let
-    /// one of them go already.
-    pub fn join(&mut self, now: Instant, rq: RequestId, next: RequestId) -> bool {
-        let has_arrived = self.queue.core.requests[next].state == RequestState::Allocated;
-        self.settle(now, Some((rq, next)).filter(|_| !has_arrived));
-        if !self.is_queued(rq) || !has_arrived && !self.is_queued(next) {
-            return false;
+    /// Looks for requests that are to be joined, as the queue itself would: those that touch since
+    /// a bio was merged, or the one that is inserted next and that which absorbs it.
+    pub fn find_join(&mut self, now: Instant, next: RequestId) -> Option<(RequestId, RequestId)> {
+        if self.is_queued(next) {
+            return self.expected;
         }
-        let mut goes_on = true;
+        self.settle(now, None);
+        let context = self.unplug(next);
+        self.absorber = self.queue.find_absorber(now, context, next, true);
+        self.absorber.map(|it| (it.rq, next))
+    }
+
+    /// `next`, which was queued or arrives, was appended to `rq`, which is queued.
+    pub fn join(&mut self, now: Instant, rq: RequestId, next: RequestId) {
+        let was_queued = self.is_queued(next);
+        self.settle(now, Some((rq, next)).filter(|_| was_queued));
         let context = self.queue.core.requests[next].origin.context;
-        if has_arrived {
-            self.unplug(next);
+        let absorber = self.absorber.take();
+        if !was_queued {
             self.queue.bind(now, context, next);
-            let found = self.queue.find_absorber(now, context, next, true);
-            self.merges_that_differ += u64::from(found.map(|it| it.rq) != Some(rq));
-            goes_on = found.is_none_or(|it| !it.is_last);
+            self.merges_that_differ += u64::from(absorber.map(|it| it.rq) != Some(rq));
         }
         self.queue.join(now, context, rq, next);
-        if has_arrived && goes_on {
+        if !was_queued && absorber.is_none_or(|it| !it.is_last) {
             let further = self.queue.find_absorber(now, context, rq, false);
             self.expected = further.map(|it| (it.rq, rq));
         }
-        true
     }
 
     /// The driver takes a request.
@@ -246,7 +276,8 @@ impl Replica {
         }
     }
 
-    fn is_queued(&self, rq: RequestId) -> bool {
+    /// Whether the scheduler has it.
+    pub fn is_queued(&self, rq: RequestId) -> bool {
         self.queue.core.requests[rq].state == RequestState::Inserted
     }
 
@@ -255,17 +286,6 @@ impl Replica {
         let context = self.queue.core.requests[rq].origin.context;
         self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
         context
-    }
-
-    /// Looks for a request that the bio is to be merged into, as the queue itself would.
-    fn look_for_merge(&mut self, now: Instant, bio: &Bio, recorded: Option<(RequestId, Merge)>) {
-        let context = bio.origin.context;
-        if !bio.is_mergeable() || self.queue.core.limits.nomerges == 2 {
-            return;
-        }
-        let held = self.queue.find_in_plug(context, bio);
-        let found = held.or_else(|| self.queue.find_beyond_plug(now, context, bio));
-        self.merges_that_differ += u64::from(found != recorded);
     }
 
     /// Asks the scheduler once.

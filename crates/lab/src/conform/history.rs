@@ -5,9 +5,12 @@
 //! with another, issued, given back, completed. Where the kernel traces nothing (a join at
 //! insertion, up to 5.10), the size of what was issued tells.
 
+mod merges;
+
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
 use block::{Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, Op, Origin, Shape};
+use merges::Doubt;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::blktrace::{Action, Categories, Payload, Record};
 
@@ -53,6 +56,8 @@ pub struct Life {
     done: u32,
     /// When its plug was flushed, and how many steps there were.
     flushed: Option<(Instant, usize)>,
+    /// Its place in the order in which queued requests got their ends.
+    ended: u64,
 }
 
 /// What happened.
@@ -60,6 +65,8 @@ pub struct Life {
 pub struct Step {
     /// When.
     pub at: Instant,
+    /// Who was running, which need not be whose request it is.
+    pub task: ContextId,
     /// To which request.
     pub rq: Traced,
     /// What.
@@ -69,6 +76,10 @@ pub struct Step {
 /// What can happen to a request.
 #[derive(Clone, Copy, Debug)]
 pub enum What {
+    /// There was no tag for its bio, and the task went to sleep. (Only where it can be told.)
+    Starve,
+    /// The task got a tag at last.
+    Recover,
     /// It was allocated for its bio.
     Allocate,
     /// A bio was merged into it.
@@ -140,6 +151,8 @@ struct Task {
     /// Its bio that no request was allocated for yet, and the call it came with.
     bio: Option<(Op, Sector, Sectors)>,
     call: Option<usize>,
+    /// When that was: time, number of the record, number of steps before.
+    queued: (Instant, u64, usize),
     /// The first part of a bio that was just split.
     split: Option<Sector>,
     /// Requests it allocated and did not insert.
@@ -148,10 +161,31 @@ struct Task {
     runs: bool,
 }
 
+/// A queued request that grew just now, and so may touch another.
+#[derive(Clone, Copy, Debug)]
+enum Merged {
+    /// A bio was appended to it.
+    Behind(Traced),
+    /// A bio was put before it.
+    Before(Traced),
+    /// It absorbed a request on its arrival.
+    Absorbed(Traced),
+}
+
+/// What of a kernel must be known to read its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Era {
+    /// Its queue's shape.
+    pub shape: Shape,
+    /// Requests that join are recorded (5.11 and later).
+    pub joins_are_traced: bool,
+    /// Of the requests that a task holds back, only the newest is merged into.
+    pub merges_into_newest: bool,
+}
+
 /// Puts records together.
-pub struct Historian<'a> {
-    shape: Shape,
-    joins_are_traced: bool,
+struct Historian<'a> {
+    era: Era,
     ioprio: &'a BTreeMap<u32, Ioprio>,
     /// The priority of each insertion, where that was recorded beside.
     priorities: std::slice::Iter<'a, Ioprio>,
@@ -161,23 +195,61 @@ pub struct Historian<'a> {
     live: BTreeSet<Traced>,
     /// Insertions that only became known afterwards, and before which step they belong.
     late: Vec<(usize, Step)>,
+    /// How many records there were.
+    records: u64,
+    /// The queued request that was merged into last, if it is still queued.
+    last_merge: Option<Traced>,
+    /// Merges into one of several.
+    doubts: Vec<Doubt>,
+    /// How many candidates were wrong, by the number of the record.
+    second_thoughts: &'a BTreeMap<u64, usize>,
+    /// The record of a merge that was into another request than was thought.
+    wrong: Option<u64>,
+    /// What was merged just now.
+    just_merged: Option<Merged>,
     /// The first moment at which nothing was under way.
     first_quiet: Option<Instant>,
     /// Requests were met before it that had been inserted before the recording began.
     begins_amid: bool,
 }
 
+impl History {
+    /// Reads records, with the priorities of tasks, or of insertions where they are known.
+    pub fn read(
+        era: Era,
+        records: &[Record],
+        ioprio: &BTreeMap<u32, Ioprio>,
+        priorities: &[Ioprio],
+    ) -> History {
+        let mut second_thoughts = BTreeMap::new();
+        loop {
+            let may_err = second_thoughts.len() < MOST_SECOND_THOUGHTS;
+            let mut historian = Historian::new(era, ioprio, priorities, &second_thoughts);
+            let mut records = records.iter();
+            let wrong = loop {
+                let Some(record) = records.next() else { return historian.finish() };
+                historian.take(record);
+                if let Some(wrong) = historian.wrong.take().filter(|_| may_err) {
+                    break wrong;
+                }
+            };
+            *second_thoughts.entry(wrong).or_insert(0) += 1;
+        }
+    }
+}
+
+/// So often at most a history is read again. // assumed: of what needs more, little would be right
+const MOST_SECOND_THOUGHTS: usize = 1_000;
+
 impl<'a> Historian<'a> {
-    /// Begins; `joins_are_traced`: requests that join are recorded (5.11 and later).
-    pub fn new(
-        shape: Shape,
-        joins_are_traced: bool,
+    fn new(
+        era: Era,
         ioprio: &'a BTreeMap<u32, Ioprio>,
         priorities: &'a [Ioprio],
+        second_thoughts: &'a BTreeMap<u64, usize>,
     ) -> Historian<'a> {
         Historian {
-            shape,
-            joins_are_traced,
+            era,
             ioprio,
             priorities: priorities.iter(),
             history: History::default(),
@@ -185,16 +257,25 @@ impl<'a> Historian<'a> {
             contexts: BTreeMap::new(),
             live: BTreeSet::new(),
             late: Vec::new(),
+            records: 0,
+            last_merge: None,
+            doubts: Vec::new(),
+            second_thoughts,
+            wrong: None,
+            just_merged: None,
             first_quiet: None,
             begins_amid: false,
         }
     }
 
     /// Takes the next record.
-    pub fn take(&mut self, record: &Record) {
+    fn take(&mut self, record: &Record) {
         if record.categories.contains(Categories::PC) {
             return;
         }
+        self.records += 1;
+        let joins = matches!(record.action, Action::BackMerge | Action::Complete);
+        self.just_merged = self.just_merged.filter(|_| joins);
         match record.action {
             Action::Queue => self.queued(record),
             Action::Split => {
@@ -217,7 +298,7 @@ impl<'a> Historian<'a> {
     }
 
     /// What came of it.
-    pub fn finish(mut self) -> History {
+    fn finish(mut self) -> History {
         self.late.sort_by_key(|(before, step)| (*before, step.rq));
         let mut steps = Vec::with_capacity(self.history.steps.len() + self.late.len());
         let mut late = self.late.into_iter().peekable();
@@ -243,7 +324,9 @@ impl<'a> Historian<'a> {
         let call = self.history.calls.len();
         let what = CallKind::Submit { bio, plugged: false };
         self.history.calls.push(Call { at: record.time, origin: bio.origin, what });
+        let queued = (record.time, self.records, self.history.steps.len());
         let task = self.task(record);
+        task.queued = queued;
         task.bio = Some((op, record.sector, sectors));
         task.call = Some(call);
         task.split = None;
@@ -261,20 +344,29 @@ impl<'a> Historian<'a> {
             return;
         }
         let mut bio = self.bio(record);
-        let can_be_held = self.shape == Shape::Single || !bio.needs_flush_machinery();
+        let can_be_held = self.era.shape == Shape::Single || !bio.needs_flush_machinery();
+        let records = self.records;
         let task = self.task(record);
-        task.bio = None;
+        let (queued_at, number, before) = task.queued;
+        let slept = task.bio.take().is_some() && number + 1 < records && self.era.joins_are_traced;
+        let task = self.task(record);
         if task.split.take() == Some(record.sector) {
             bio.flags = bio.flags.with(Flags::NOMERGE);
         }
         task.held += u32::from(can_be_held);
-        self.adopt(record.time, bio, State::Allocated);
+        let rq = self.history.requests.len();
+        if slept {
+            let task = bio.origin.context;
+            self.late.push((before, Step { at: queued_at, task, rq, what: What::Starve }));
+            self.step(record, rq, What::Recover);
+        }
+        self.adopt(record, bio, State::Allocated);
     }
 
     /// A request that is met for the first time.
-    fn adopt(&mut self, at: Instant, bio: Bio, state: State) -> Traced {
+    fn adopt(&mut self, record: &Record, bio: Bio, state: State) -> Traced {
         let rq = self.history.requests.len();
-        let bypasses = self.shape == Shape::Single && bio.needs_flush_machinery();
+        let bypasses = self.era.shape == Shape::Single && bio.needs_flush_machinery();
         self.history.requests.push(Life {
             bio,
             sector: bio.sector,
@@ -284,9 +376,10 @@ impl<'a> Historian<'a> {
             state,
             done: 0,
             flushed: None,
+            ended: 0,
         });
         self.live.insert(rq);
-        self.step(at, rq, What::Allocate);
+        self.step(record, rq, What::Allocate);
         rq
     }
 
@@ -329,65 +422,6 @@ impl<'a> Historian<'a> {
         }
     }
 
-    fn merged(&mut self, record: &Record, merge: Merge) {
-        let (op, sectors) = (op_of(record), sectors_of(record));
-        let is_bio = self.task(record).bio.take() == Some((op, record.sector, sectors));
-        if !is_bio && self.joins_are_traced && merge == Merge::Back && self.joined(record) {
-            return;
-        }
-        let bio = self.bio(record);
-        let touches = |life: &Life| match merge {
-            Merge::Back => life.sector + life.sectors == record.sector,
-            Merge::Front => life.sector == record.sector + sectors,
-        };
-        let context = bio.origin.context;
-        let plug = self.find(|life| {
-            life.state == State::Allocated
-                && life.bio.origin.context == context
-                && life.bio.op == op
-                && touches(life)
-        });
-        let queued = || self.find(|life| is_queued(life) && life.bio.op == op && touches(life));
-        let Some(rq) = plug.or_else(queued) else {
-            self.unmatched();
-            return;
-        };
-        let life = &mut self.history.requests[rq];
-        life.sectors += sectors;
-        if merge == Merge::Front {
-            life.sector = record.sector;
-        }
-        self.step(record.time, rq, What::Merge(bio, merge));
-    }
-
-    /// A record of a request that was appended to another; false if there are no two such.
-    fn joined(&mut self, record: &Record) -> bool {
-        let (op, sectors) = (op_of(record), sectors_of(record));
-        let victim = self.find(|life| {
-            matches!(life.state, State::Allocated | State::Inserted)
-                && life.bio.op == op
-                && (life.sector, life.sectors) == (record.sector, sectors)
-        });
-        let into = self.find(|life| {
-            is_queued(life) && life.bio.op == op && life.sector + life.sectors == record.sector
-        });
-        let (Some(victim), Some(into)) = (victim, into) else { return false };
-        let arrives = self.history.requests[victim].state == State::Allocated;
-        let runs = arrives.then(|| self.task(record).runs);
-        self.step(record.time, victim, What::Join { into, runs });
-        self.join(into, victim);
-        true
-    }
-
-    fn join(&mut self, into: Traced, victim: Traced) {
-        let sectors = self.history.requests[victim].sectors;
-        self.history.requests[into].sectors += sectors;
-        let life = &mut self.history.requests[victim];
-        life.joined = Some(into);
-        life.state = State::Gone;
-        self.live.remove(&victim);
-    }
-
     fn inserted(&mut self, record: &Record) {
         let ioprio = self.priorities.next().copied();
         let matches = |life: &Life| is_same(life, record);
@@ -403,15 +437,17 @@ impl<'a> Historian<'a> {
             Some(rq) => rq,
             None => {
                 let bio = self.bio(record);
-                self.adopt(record.time, bio, State::Allocated)
+                self.adopt(record, bio, State::Allocated)
             }
         };
         let life = &mut self.history.requests[rq];
         life.state = State::Inserted;
+        life.ended = self.records;
         life.bio.ioprio = ioprio.unwrap_or(life.bio.ioprio);
-        let joins = self.shape == Shape::Multi || self.task(record).plug;
-        let runs = self.shape == Shape::Single || self.task(record).runs;
-        self.step(record.time, rq, What::Insert { joins, runs });
+        self.last_merge.get_or_insert(rq);
+        let joins = self.era.shape == Shape::Multi || self.task(record).plug;
+        let runs = self.era.shape == Shape::Single || self.task(record).runs;
+        self.step(record, rq, What::Insert { joins, runs });
     }
 
     fn issued(&mut self, record: &Record) {
@@ -422,7 +458,12 @@ impl<'a> Historian<'a> {
         let exact = ranked.iter().find_map(|state| {
             self.find_oldest(|life| life.state == *state && is_same(life, record))
         });
-        let Some(rq) = exact.or_else(|| self.issued_after_joins(record)) else {
+        let found = match exact {
+            None if !self.era.joins_are_traced => self.issued_after_joins(record),
+            exact => exact,
+        };
+        let Some(rq) = found else {
+            self.think_again(record);
             self.unmatched();
             return;
         };
@@ -432,7 +473,8 @@ impl<'a> Historian<'a> {
         }
         life.state = State::Issued;
         life.done = 0;
-        self.step(record.time, rq, What::Issue);
+        self.last_merge = self.last_merge.filter(|last| *last != rq);
+        self.step(record, rq, What::Issue);
     }
 
     /// An issued request that is larger than any that was inserted: several were joined.
@@ -458,7 +500,8 @@ impl<'a> Historian<'a> {
             let life = &self.history.requests[part];
             if let (State::Allocated, Some((at, before))) = (life.state, life.flushed) {
                 let what = What::Insert { joins: true, runs: true };
-                self.late.push((before, Step { at, rq: part, what }));
+                let task = life.bio.origin.context;
+                self.late.push((before, Step { at, task, rq: part, what }));
             }
             self.join(first, part);
         }
@@ -472,7 +515,7 @@ impl<'a> Historian<'a> {
             return;
         };
         self.history.requests[rq].state = State::Requeued;
-        self.step(record.time, rq, What::Requeue);
+        self.step(record, rq, What::Requeue);
     }
 
     /// A completion; of a large request it may come in parts, and an empty one ends a flush
@@ -496,7 +539,7 @@ impl<'a> Historian<'a> {
         if life.done >= life.sectors.0 {
             life.state = State::Gone;
             self.live.remove(&rq);
-            self.step(record.time, rq, What::Complete);
+            self.step(record, rq, What::Complete);
             if self.live.is_empty() {
                 self.first_quiet.get_or_insert(record.time);
             }
@@ -518,8 +561,9 @@ impl<'a> Historian<'a> {
         self.live.iter().copied().find(|rq| is(&self.history.requests[*rq]))
     }
 
-    fn step(&mut self, at: Instant, rq: Traced, what: What) {
-        self.history.steps.push(Step { at, rq, what });
+    fn step(&mut self, record: &Record, rq: Traced, what: What) {
+        let task = self.context(record.pid);
+        self.history.steps.push(Step { at: record.time, task, rq, what });
     }
 
     fn task(&mut self, record: &Record) -> &mut Task {

@@ -13,9 +13,11 @@
 
 mod agreement;
 mod classes;
+pub mod family;
 mod free;
 mod history;
 pub mod manifest;
+mod runs;
 mod setup;
 mod slots;
 mod source;
@@ -28,7 +30,7 @@ pub use source::Recording;
 use crate::error::Error;
 use base::{Duration, Instant, Sector, Sectors};
 use block::Op;
-use history::{Historian, History, Traced};
+use history::{History, Traced};
 use slots::{Decision, Ours, Outcome};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -138,12 +140,8 @@ pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
 pub fn conform_recording(recording: &Recording, options: &Options) -> Result<Conformity, Error> {
     let manifest = &recording.manifest;
     let setup = Setup::new(manifest, options, &recording.name)?;
-    let joins_are_traced = setup.joins_are_traced();
-    let priorities = &recording.priorities;
-    let mut historian =
-        Historian::new(setup.shape(), joins_are_traced, &manifest.ioprio, priorities);
-    recording.records.iter().for_each(|record| historian.take(record));
-    let history = historian.finish();
+    let (records, priorities) = (&recording.records, &recording.priorities);
+    let history = History::read(setup.era(), records, &manifest.ioprio, priorities);
     let mut remarks = recording.remarks.clone();
     if history.unmatched > 0 {
         remarks.push(format!("{} records fit no request", history.unmatched));

@@ -1,10 +1,11 @@
 //! Under what a recording is replayed: kernel, scheduler, tunables, limits.
 
-use super::history::{FIRST_TASK, History};
+use super::history::{Era, FIRST_TASK, History};
 use super::manifest::Manifest;
 use crate::error::Error;
 use crate::scheduler_spec::{ACCEPTED, SchedulerSpec};
 use base::Instant;
+use block::kernel::PlugMerge;
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, QUEUE_SETTINGS, Replica, RequestQueue,
@@ -72,6 +73,16 @@ impl Setup {
     /// The shape of the recorded queue.
     pub fn shape(&self) -> Shape {
         sched::shape_of(self.spec.name).expect("a known scheduler")
+    }
+
+    /// What must be known to read the records.
+    pub fn era(&self) -> Era {
+        let plug = self.kernel.multi.filter(|_| self.shape() == Shape::Multi);
+        Era {
+            shape: self.shape(),
+            joins_are_traced: self.joins_are_traced(),
+            merges_into_newest: plug.is_some_and(|it| it.plug.merges_into == PlugMerge::Newest),
+        }
     }
 
     /// Whether requests that join are traced as merges.

@@ -5,11 +5,17 @@
 //! Records name no requests: where several that look the same wait, which of them was issued is
 //! not known, and the kernel's is taken to be ours.
 
+mod unseen;
+
 use super::history::{History, Step, Traced, What};
+use super::runs::Runs;
 use super::setup::Setup;
 use base::{Duration, Instant, Sector, Sectors};
-use block::{Chosen, Direction, DispatchReason, HoldReason, Op, Replica, RequestId};
-use std::collections::BTreeMap;
+use block::scheduler::Merge;
+use block::{
+    Bio, Chosen, ContextId, Direction, DispatchReason, HoldReason, Op, Replica, RequestId,
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One place at which the kernel's driver took a request from the scheduler.
 #[derive(Clone, Debug)]
@@ -91,6 +97,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         depth: setup.facts.queue_depth,
         parks: setup.parks(),
         leads_joins: setup.joins_are_traced(),
+        runs: Runs::of(setup),
         ids: vec![None; history.requests.len()],
         traced: BTreeMap::new(),
         waiting: Vec::new(),
@@ -101,6 +108,11 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         period: 0,
         parked: false,
         worker_wanted: false,
+        flushing: None,
+        sleepers: BTreeSet::new(),
+        woken: 0,
+        issuer: None,
+        last: Instant::ZERO,
         requeued: 0,
         around: 0,
         outcome: Outcome::default(),
@@ -121,6 +133,8 @@ struct Run<'a> {
     depth: u32,
     parks: bool,
     leads_joins: bool,
+    /// Where runs that left no trace can be told.
+    runs: Option<Runs>,
     /// Our request for each recorded one.
     ids: Vec<Option<RequestId>>,
     /// And back, for those that are alive.
@@ -139,6 +153,16 @@ struct Run<'a> {
     parked: bool,
     /// Something was inserted, and a worker will run the queue.
     worker_wanted: bool,
+    /// The task that inserts what it held, and will run the queue then.
+    flushing: Option<ContextId>,
+    /// Tasks that sleep for a tag.
+    sleepers: BTreeSet<ContextId>,
+    /// How many of them were woken and have not run yet.
+    woken: u32,
+    /// Who ran the queue, if it issued something just now.
+    issuer: Option<ContextId>,
+    /// When the last thing happened.
+    last: Instant,
     /// Requests that the kernel's driver gave back and did not take again.
     requeued: u32,
     /// Requests on their way through the flush machinery.
@@ -146,32 +170,30 @@ struct Run<'a> {
     outcome: Outcome,
 }
 
-/// A driver that could have had a request and took none for so long was given none. // assumed:
-/// longer than a worker that runs the queue is kept from a core
-const WITHHELD_FOR: Duration = Duration::from_millis(1);
-
 impl Run<'_> {
     fn step(&mut self, index: usize) {
-        let Step { at, rq: recorded, what } = self.history.steps[index];
+        let Step { at, task, rq: recorded, what } = self.history.steps[index];
         let (now, rq) = (at + self.phase, self.names[recorded]);
         if self.history.requests[rq].bypasses {
             self.pass_by(what);
             return;
         }
+        if self.runs.is_some() {
+            self.note_unseen(now, task, what);
+        }
         self.replica.pass_time(now);
         match what {
+            What::Starve | What::Recover => {}
             What::Allocate => {
                 let bio = self.history.requests[rq].bio;
+                self.replica.find_merge(now, &bio);
                 let id = self.replica.allocate(now, &bio);
                 self.ids[rq] = Some(id);
                 self.traced.insert(id, rq);
             }
-            What::Merge(bio, merge) => match self.id_in_reach(rq) {
-                Some(id) => self.replica.merge(now, id, &bio, merge),
-                None => self.outcome.too_late += 1,
-            },
+            What::Merge(bio, merge) => self.merge(now, recorded, &bio, merge),
             What::Insert { joins, .. } => self.insert(at, rq, joins),
-            What::Join { into, .. } => self.join(at, self.names[into], rq),
+            What::Join { into, .. } => self.join(now, into, recorded),
             What::Issue => self.issue(at, recorded),
             What::Requeue => {
                 self.in_flight -= 1;
@@ -197,7 +219,7 @@ impl Run<'_> {
                 self.in_flight -= 1;
                 self.around -= 1;
             }
-            What::Merge(..) | What::Insert { .. } | What::Join { .. } => {}
+            _ => {}
         }
     }
 
@@ -219,22 +241,44 @@ impl Run<'_> {
         self.replica.insert(at + self.phase, id, joins);
     }
 
+    /// The kernel merged a bio into a request.
+    fn merge(&mut self, now: Instant, recorded: Traced, bio: &Bio, merge: Merge) {
+        let found = self.replica.find_merge(now, bio).filter(|found| found.1 == merge);
+        if let Some((id, _)) = found {
+            self.identify(recorded, self.traced[&id]);
+        }
+        match self.id_in_reach(self.names[recorded]) {
+            Some(id) => self.replica.merge(now, id, bio, merge),
+            None => self.outcome.too_late += 1,
+        }
+    }
+
     /// The kernel appended a request to another.
-    fn join(&mut self, at: Instant, into: Traced, rq: Traced) {
-        let now = at + self.phase;
+    fn join(&mut self, now: Instant, into: Traced, recorded: Traced) {
+        let id = self.id_in_reach(self.names[recorded]);
+        let found = id.and_then(|id| self.replica.find_join(now, id));
+        if let Some((first, second)) = found {
+            self.identify(into, self.traced[&first]);
+            self.identify(recorded, self.traced[&second]);
+        }
+        let rq = self.names[recorded];
         let was_queued = self.waiting.iter().position(|(waiting, _)| *waiting == rq);
         if let Some(place) = was_queued {
             self.waiting.remove(place);
             self.live -= 1;
         }
-        let (Some(into), Some(id)) = (self.id_in_reach(into), self.id_in_reach(rq)) else {
+        let Some(id) = self.id_in_reach(rq) else {
             self.outcome.too_late += 1;
             return;
         };
-        if !self.replica.join(now, into, id) {
-            self.outcome.too_late += 1;
-            if was_queued.is_none() {
-                self.replica.insert(now, id, true);
+        let into = self.id_in_reach(self.names[into]);
+        match into.filter(|into| self.replica.is_queued(*into)) {
+            Some(into) => self.replica.join(now, into, id),
+            None => {
+                self.outcome.too_late += 1;
+                if was_queued.is_none() {
+                    self.replica.insert(now, id, true);
+                }
             }
         }
     }
@@ -258,8 +302,13 @@ impl Run<'_> {
         let waiting = self.waiting.len() as u32;
         let reads = self.waiting.iter().filter(|it| self.direction(it.0) == Direction::Read);
         let reads = reads.count() as u32;
+        let was_parked = self.parked;
         let ours = self.choose(now);
-        let rq = self.identify(recorded, ours);
+        self.runs.iter_mut().for_each(|runs| runs.issued(was_parked));
+        if let Some(chosen) = ours.request() {
+            self.identify(recorded, chosen);
+        }
+        let rq = self.names[recorded];
         let place = self.waiting.iter().position(|(waiting, _)| *waiting == rq);
         let (_, inserted) = self.waiting.remove(place.expect("it waits"));
         let was_oldest = self.is_oldest(rq, inserted);
@@ -286,19 +335,18 @@ impl Run<'_> {
         self.waiting.iter().any(|(waiting, _)| *waiting == rq)
     }
 
-    /// Which request the recorded one is: ours, if that looks the same and waits as well.
-    fn identify(&mut self, recorded: Traced, ours: Ours) -> Traced {
+    /// Takes the recorded request to be `other`, if nobody can tell which of the two it is: both
+    /// wait, and look the same.
+    fn identify(&mut self, recorded: Traced, other: Traced) {
         let rq = self.names[recorded];
-        let Some(chosen) = ours.request().filter(|it| *it != rq && self.is_waiting(*it)) else {
-            return rq;
-        };
-        let life = &self.history.requests[recorded];
-        let looks = (life.bio.op, life.sector, life.sectors);
-        if self.looks(rq) == Some(looks) && self.looks(chosen) == Some(looks) {
-            let other = self.names.iter().position(|name| *name == chosen);
-            self.names.swap(recorded, other.expect("every request has a name"));
+        if rq == other || !self.is_waiting(rq) || !self.is_waiting(other) {
+            return;
         }
-        self.names[recorded]
+        let looks = self.looks(rq);
+        if looks.is_some() && looks == self.looks(other) {
+            let of_other = self.names.iter().position(|name| *name == other);
+            self.names.swap(recorded, of_other.expect("every request has a name"));
+        }
     }
 
     /// How our request of this name looks in a record.
@@ -372,59 +420,6 @@ impl Run<'_> {
             if let Some(rq) = self.traced.remove(&gone) {
                 self.ids[rq] = None;
             }
-        }
-    }
-
-    /// What the kernel's driver did after a step: it asked for a request that it could not take
-    /// yet, or it was given none.
-    fn settle(&mut self, index: usize) {
-        if self.parked || self.waiting.is_empty() || self.requeued > 0 || !self.has_run(index) {
-            return;
-        }
-        let at = self.history.steps[index].at;
-        let now = at + self.phase;
-        if self.in_flight >= self.depth {
-            if self.parks {
-                self.parked = matches!(self.replica.park(now), Chosen::Chosen(..));
-            }
-            return;
-        }
-        let mut following = self.history.steps[index + 1..].iter();
-        let next = following.find(|step| !matches!(step.what, What::Allocate | What::Merge(..)));
-        let is_withheld = next
-            .is_some_and(|next| !matches!(next.what, What::Issue) && next.at >= at + WITHHELD_FOR);
-        if is_withheld && self.around == 0 {
-            self.outcome.withheld += 1;
-            match self.replica.park(now) {
-                Chosen::Hold(_) => self.outcome.both_withheld += 1,
-                chosen => self.parked = matches!(chosen, Chosen::Chosen(..)),
-            }
-        }
-    }
-
-    /// Whether the queue was run between this step and the next one: by the task that had inserted
-    /// all it held, by a completion, or by a worker, which gets the core when the task is done.
-    fn has_run(&mut self, index: usize) -> bool {
-        let context = |step: &Step| self.history.requests[step.rq].bio.origin.context;
-        let step = &self.history.steps[index];
-        let Some(next) = self.history.steps.get(index + 1) else { return false };
-        let goes_on = context(next) == context(step);
-        let arrives =
-            |what: What| matches!(what, What::Insert { .. } | What::Join { runs: Some(_), .. });
-        match step.what {
-            What::Insert { runs: true, .. } | What::Join { runs: Some(true), .. } => {
-                !(goes_on && arrives(next.what))
-            }
-            What::Insert { .. } | What::Allocate | What::Merge(..) | What::Join { .. } => {
-                self.worker_wanted |= arrives(step.what);
-                let done = !goes_on || matches!(next.what, What::Issue | What::Complete);
-                self.worker_wanted && done && {
-                    self.worker_wanted = false;
-                    true
-                }
-            }
-            What::Issue | What::Complete => !matches!(next.what, What::Issue),
-            What::Requeue => false,
         }
     }
 }

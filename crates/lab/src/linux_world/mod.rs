@@ -17,6 +17,8 @@
 
 pub mod command;
 pub mod errors;
+mod load;
+pub mod recording;
 mod said;
 pub mod sequence;
 mod served;

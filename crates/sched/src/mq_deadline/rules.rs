@@ -12,8 +12,6 @@ pub(super) struct Rules {
     pub sweep: Sweep,
     /// Old requests of lower classes go first (`prio_aging_expire`; spec 2.3 rule 5a).
     pub ages: bool,
-    /// Where requests inserted at the head wait.
-    pub head_list: HeadList,
     /// Whatever is not a synchronous read uses only `async_depth` tags (spec 2.3 rule 8).
     pub limits_async: bool,
     /// The smallest depth announced to the tag map (addendum B.3 rule 4).
@@ -29,46 +27,34 @@ pub(super) enum Sweep {
     Position,
 }
 
-/// Where requests inserted at the head wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeadList {
-    /// In a list of their class, which is served in the class's turn (up to 6.18.2).
-    PerClass,
-    /// In one list that is served before everything (6.18.3; without classes always).
-    DeviceWide,
-}
-
 /// Spec 2.2.
 const WITHOUT_CLASSES: Rules = Rules {
     has_classes: false,
     sweep: Sweep::Request,
     ages: false,
-    head_list: HeadList::DeviceWide,
     limits_async: false,
     announced_depth: None,
 };
 
-/// 6.12 lies between the kernels that were read, 6.8 and 6.13. What both have in common holds.
-const V6_12: Rules = Rules {
+/// 6.12 lies between the kernels that were read, 6.8 and 6.13. What both have in common holds but for
+/// requests inserted at the head, which wait in one list for all classes as in 6.18.3 (addendum B.4):
+/// debugfs of 6.12.117 has a single file `dispatch`. 6.18 has nothing else (measured in the linux
+/// world).
+const WITH_CLASSES: Rules = Rules {
     has_classes: true,
     sweep: Sweep::Position,
     ages: true,
-    head_list: HeadList::PerClass,
     // assumed: as in 6.13 (default nr_requests, scaled to words), not as in 6.8 (three quarters).
     limits_async: true,
     // assumed: as in 6.18.
     announced_depth: Some(1),
 };
 
-/// Addendum B.4.
-const V6_18: Rules = Rules { head_list: HeadList::DeviceWide, ..V6_12 };
-
 impl Rules {
     /// The rules of a kernel that has mq-deadline.
     pub fn of(kernel: &Kernel) -> Rules {
         match kernel.version {
-            Version::V6_18 => V6_18,
-            Version::V6_12 => V6_12,
+            Version::V6_12 | Version::V6_18 => WITH_CLASSES,
             _ => WITHOUT_CLASSES,
         }
     }

@@ -228,7 +228,8 @@ impl Common {
             "read_expire" => self.expire[0] = value as u64,
             "write_expire" => self.expire[1] = value as u64,
             "fifo_batch" => self.fifo_batch = value,
-            "writes_starved" => self.writes_starved = value,
+            // It compares as an unsigned number.
+            "writes_starved" => self.writes_starved = i64::from(value as u32),
             "front_merges" => self.front_merges = value != 0,
             _ => panic!("no tunable {name}"),
         }
@@ -355,8 +356,8 @@ struct MqDeadline {
     kernel: &'static Kernel,
     aging: u64,
     async_depth: i64,
-    /// Requests inserted at the head with the time, first out first.
-    heads: Vec<(Seen, u64)>,
+    /// Requests inserted at the head, first out first.
+    heads: Vec<Seen>,
     /// Of requests inserted and not freed: the class.
     counted: Vec<(RequestId, usize)>,
     last_direction: Direction,
@@ -411,14 +412,6 @@ impl MqDeadline {
     }
 
     fn one_from(&mut self, class: usize, now: u64, latest: Option<i64>) -> Option<Choice> {
-        if self.kernel.version == Version::V6_12 {
-            let head = self.heads.iter().position(|(seen, _)| self.class_of(seen.rq) == class);
-            if let Some(place) = head {
-                let (seen, since) = self.heads[place];
-                let old_enough = self.old_enough(since, seen.direction, latest);
-                return old_enough.then(|| self.take_head(place));
-            }
-        }
         let mut starts_batch = None;
         let going_on =
             self.next_in_batch(class).filter(|_| self.common.batching < self.common.fifo_batch);
@@ -473,7 +466,7 @@ impl MqDeadline {
     }
 
     fn take_head(&mut self, place: usize) -> Choice {
-        let (seen, _) = self.heads.remove(place);
+        let seen = self.heads.remove(place);
         let class = self.class_of(seen.rq);
         self.latest[class][seen.direction as usize] = seen.sector.0;
         Choice { rq: seen.rq, starts_batch: None }
@@ -487,7 +480,7 @@ impl Twin for MqDeadline {
             self.counted.push((rq.rq, class));
         }
         if rq.at_head {
-            self.heads.insert(0, (rq, now.0));
+            self.heads.insert(0, rq);
         } else {
             self.common.add(now, rq);
         }
@@ -530,7 +523,7 @@ impl Twin for MqDeadline {
     }
 
     fn dispatch(&mut self, now: Jiffies) -> Option<Choice> {
-        if self.kernel.version != Version::V6_12 && !self.heads.is_empty() {
+        if !self.heads.is_empty() {
             return Some(self.take_head(0));
         }
         let occupied = (0..3).filter(|class| self.unfinished(*class) > 0).count();

@@ -106,8 +106,8 @@ impl Scheduler for Watched {
         };
         self.twin(|twin| twin.set(tunable, stored));
         if tunable == "writes_starved" {
-            // The count so far was made under another bound.
-            self.bound = self.bound.map(|_| value.max(self.passed_over));
+            // The count so far was made under another bound. A negative one is huge.
+            self.bound = self.bound.map(|_| i64::from(value as u32).max(self.passed_over));
         }
     }
 

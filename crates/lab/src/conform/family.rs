@@ -1,0 +1,192 @@
+//! A seeded family of loads on the kernel of the world `linux`: what our schedulers are judged by
+//! where nobody has recorded anything yet.
+//!
+//! A member is a disk, a queue and some jobs, all drawn from a seed: reads and writes, direct and
+//! through the page cache, single and in batches, scattered, sequential and in neighbourhoods that
+//! merge, of all priority classes, with as many requests outstanding as it takes to keep the
+//! scheduler busy; queue depths, tunables and numbers of requests of every kind. Each is recorded
+//! on a scheduler that was just attached, so that its state is known from the first request on.
+//!
+//! Leaves out: discards, file systems, control groups.
+
+use crate::error::Error;
+use crate::linux_world::LinuxWorld;
+use crate::linux_world::recording::Recorded;
+use base::{Bytes, Rng};
+use device::Model;
+use linux::{Job, Script, Setting, Trace};
+
+/// A load with its machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// What to call it; where it stands in the family.
+    pub name: String,
+    /// The model of the disk.
+    pub model: &'static str,
+    /// Commands that the driver has in the disk at once, at most.
+    pub queue_depth: u32,
+    /// The scheduler.
+    pub scheduler: &'static str,
+    /// Files below `queue/`, in the order of writing.
+    pub settings: Vec<(String, i64)>,
+    /// Descriptions of processes, as the load takes them.
+    pub jobs: Vec<String>,
+    /// Requests of all of them together.
+    pub requests: u64,
+    /// Of the load and of the guest.
+    pub seed: u64,
+}
+
+/// Disks from slow to fast, all of which take the deepest queue. // one of each kind
+const MODELS: [&str; 4] = ["hdd-7200-sata", "hdd-sas-2009", "vm-ssd-m4", "ssd-sata-m4"];
+const DEPTHS: [u32; 5] = [1, 31, 64, 4, 31];
+/// Values that are tried for each file; most members have the default of most.
+const TUNABLES: [(&str, &[i64]); 8] = [
+    ("iosched/fifo_batch", &[1, 4, 64, 0, 2]),
+    ("iosched/writes_starved", &[0, 1, 5, -1]),
+    ("iosched/read_expire", &[50, 8, 1, 150, 3000]),
+    ("iosched/write_expire", &[100, 20, 500, 1]),
+    ("iosched/prio_aging_expire", &[200, 20, 1000, 0]),
+    ("iosched/front_merges", &[0]),
+    ("nomerges", &[1, 2]),
+    ("max_sectors_kb", &[64, 256]),
+];
+
+impl Member {
+    /// The members from `first` on of the family of a seed, for a scheduler.
+    pub fn family(scheduler: &'static str, seed: u64, requests: u64, count: u64) -> Vec<Member> {
+        (0..count).map(|number| Member::new(scheduler, seed, requests, number)).collect()
+    }
+
+    fn new(scheduler: &'static str, seed: u64, requests: u64, number: u64) -> Member {
+        let mut rng = Rng::stream(seed, &format!("conform/{scheduler}/{number}"));
+        let at = number as usize;
+        let queue_depth = DEPTHS[at % DEPTHS.len()];
+        let mut settings = Vec::new();
+        for (name, values) in TUNABLES {
+            let own = name.starts_with("iosched/");
+            if (!own || scheduler != "none") && rng.chance(1, 4) {
+                settings.push((name.to_string(), *pick(&mut rng, values)));
+            }
+        }
+        // Without a scheduler, requests are the driver's, and cannot be more.
+        if scheduler != "none" && rng.chance(1, 2) {
+            let value = *pick(&mut rng, &[8, 32, 100, 256, 1000]);
+            settings.push(("nr_requests".to_string(), value));
+            if rng.chance(1, 3) {
+                let depth = pick(&mut rng, &[1, 4, 16]);
+                settings.push(("iosched/async_depth".to_string(), *depth));
+            }
+        }
+        Member {
+            name: format!("{scheduler}-{seed}-{number:03}"),
+            model: MODELS[at / DEPTHS.len() % MODELS.len()],
+            queue_depth,
+            scheduler,
+            settings,
+            jobs: jobs(&mut rng),
+            requests,
+            seed: seed * 1000 + number,
+        }
+    }
+}
+
+fn pick<'a, T>(rng: &mut Rng, values: &'a [T]) -> &'a T {
+    &values[rng.below(values.len() as u64) as usize]
+}
+
+/// Two to six processes, at least one of which keeps many requests outstanding.
+fn jobs(rng: &mut Rng) -> Vec<String> {
+    let has_classes = rng.chance(1, 3);
+    let count = rng.between(2, 6);
+    let mut jobs: Vec<String> = (0..count).map(|number| job(rng, number == 0)).collect();
+    for job in &mut jobs {
+        if has_classes {
+            let class = *pick(rng, &[1, 2, 2, 3, 0]);
+            job.push_str(&format!(",class={class},level={}", rng.below(8)));
+        } else if rng.chance(1, 8) {
+            // Levels of one class, which keep requests from merging and order nothing.
+            job.push_str(&format!(",class=2,level={}", rng.below(8)));
+        }
+        if rng.chance(1, 4) {
+            job.push_str(&format!(",start={}", rng.below(50_000)));
+        }
+        if rng.chance(1, 4) {
+            job.push_str(&format!(",think={}", pick(rng, &[5, 100, 1000, 8000])));
+        }
+    }
+    jobs
+}
+
+fn job(rng: &mut Rng, is_deep: bool) -> String {
+    let reads = pick(rng, &[0, 30, 50, 70, 100]);
+    let (min, max) = pick(rng, &[(4, 4), (4, 32), (4, 128), (64, 512), (16, 16)]);
+    let (base, size) = pick(rng, &[(0, 8), (0, 1024), (16, 64), (1000, 30_000)]);
+    let place = format!("reads={reads},min={min},max={max},base={base},size={size}");
+    let pattern = rng.below(3);
+    if !is_deep && rng.chance(1, 4) {
+        // Through the page cache: read-ahead, asynchronous writes, flushes.
+        let (sync, flush) = pick(rng, &[(16, 0), (64, 500), (0, 100), (32, 64), (200, 0)]);
+        return format!("{place},pattern={pattern},depth=0,sync={sync},flush={flush}");
+    }
+    let depth = if is_deep { pick(rng, &[64, 128, 300]) } else { pick(rng, &[1, 4, 16, 48]) };
+    let batch = *pick(rng, &[1, 2, 8, 33]);
+    format!("{place},pattern={pattern},depth={depth},batch={}", batch.min(*depth))
+}
+
+impl LinuxWorld {
+    /// Records a member; the world must have the load.
+    pub fn record_member(&self, member: &Member, load: &str) -> Result<Recorded, Error> {
+        let model = Model::find(member.model)?;
+        let rotational = i64::from(model.facts().rotational);
+        let jobs = member.jobs.join(" ");
+        let command = format!("{load} /dev/vda {} {} {jobs}", member.seed, member.requests);
+        let set = |file: &str, value: &str| Setting::queue(0, file, value);
+        let mut settings = vec![
+            set("rotational", &rotational.to_string()),
+            set("wbt_lat_usec", "0"),
+            // What is attached already would keep what it remembers of the boot.
+            set("scheduler", "none"),
+            set("scheduler", member.scheduler),
+        ];
+        settings.extend(member.settings.iter().map(|(file, value)| set(file, &value.to_string())));
+        let room = linux::Recording { buffer: BUFFER, ..linux::Recording::default() };
+        let script = Script {
+            settings,
+            jobs: vec![Job { name: "load".to_string(), command, ..Job::default() }],
+            trace: Trace::Perturbing(room),
+            ..Script::default()
+        };
+        let said = |cause: Error| Error::linux(format!("{}: {cause}", member.name));
+        let (finished, recorded) =
+            self.record(&model, member.queue_depth, script, member.seed).map_err(said)?;
+        if let Some(job) = finished.jobs.iter().find(|job| job.exit != 0) {
+            let why = String::from_utf8_lossy(&job.errors);
+            return Err(Error::linux(format!("{}: the load failed: {}", member.name, why.trim())));
+        }
+        Ok(recorded)
+    }
+}
+
+/// Room for the events of a member: about 500 bytes a request.
+const BUFFER: Bytes = Bytes(48 << 20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_that_of_its_seed() {
+        let family = |seed| Member::family("mq-deadline", seed, 100, 30);
+        assert_eq!(family(1), family(1));
+        assert_ne!(family(1), family(2));
+        assert_eq!(family(1)[..10], Member::family("mq-deadline", 1, 100, 10)[..]);
+    }
+
+    #[test]
+    fn members_without_a_scheduler_set_nothing_of_one() {
+        let members = Member::family("none", 1, 100, 50);
+        let mut names = members.iter().flat_map(|it| &it.settings).map(|it| it.0.as_str());
+        assert!(names.all(|name| !name.starts_with("iosched/") && name != "nr_requests"));
+    }
+}

@@ -1,0 +1,169 @@
+//! Into which request a bio was merged, and which requests were joined.
+//!
+//! A record of a merge names what was merged and not what into. Often only one queued request
+//! touches it. Where several do, it is the one that the kernel looks at first: the one merged into
+//! last, then, for its end, the newest, and for its start, any, which is taken to be the oldest
+//! (spec 9.3). If a request is issued later that nobody has, one of these was another: the history
+//! is read again with the next of those that touched it.
+
+use super::{Historian, Life, Merged, State, Traced, What, is_queued, op_of, sectors_of};
+use block::scheduler::Merge;
+use trace::blktrace::Record;
+
+/// A merge into one of several requests that the bio touched.
+#[derive(Clone, Debug)]
+pub(super) struct Doubt {
+    /// Number of the record.
+    record: u64,
+    candidates: Vec<Traced>,
+}
+
+impl Historian<'_> {
+    /// A record of a merge: of a bio, or of a request that was appended to another.
+    pub(super) fn merged(&mut self, record: &Record, merge: Merge) {
+        let (op, sectors) = (op_of(record), sectors_of(record));
+        let is_bio = self.task(record).bio.take() == Some((op, record.sector, sectors));
+        if !is_bio && self.era.joins_are_traced && merge == Merge::Back && self.joined(record) {
+            return;
+        }
+        let bio = self.bio(record);
+        let touches = |life: &Life| match merge {
+            Merge::Back => life.sector + life.sectors == record.sector,
+            Merge::Front => life.sector == record.sector + sectors,
+        };
+        let context = bio.origin.context;
+        let is_held =
+            |life: &Life| life.state == State::Allocated && life.bio.origin.context == context;
+        let fits = |life: &Life| life.bio.op == op && touches(life);
+        let held = if self.era.merges_into_newest {
+            self.find(is_held).filter(|rq| fits(&self.history.requests[*rq]))
+        } else {
+            self.find(|life| is_held(life) && fits(life))
+        };
+        let same = |life: &Life| fits(life) && life.bio.ioprio == bio.ioprio;
+        let found = match held {
+            Some(held) => Some(held),
+            None => match self.all_queued(merge, same) {
+                none if none.is_empty() => self.find_queued(merge, fits),
+                several => Some(self.doubt(several)),
+            },
+        };
+        let Some(rq) = found else {
+            self.unmatched();
+            return;
+        };
+        let life = &mut self.history.requests[rq];
+        life.sectors += sectors;
+        if merge == Merge::Front {
+            life.sector = record.sector;
+        }
+        if is_queued(life) {
+            self.just_merged = Some(match merge {
+                Merge::Back => Merged::Behind(rq),
+                Merge::Front => Merged::Before(rq),
+            });
+            self.note_end(rq);
+        }
+        self.step(record, rq, What::Merge(bio, merge));
+    }
+
+    /// The queued request that the kernel finds first.
+    fn find_queued(&self, merge: Merge, is: impl Fn(&Life) -> bool) -> Option<Traced> {
+        self.all_queued(merge, is).first().copied()
+    }
+
+    /// Queued requests in the order in which the kernel finds them.
+    fn all_queued(&self, merge: Merge, is: impl Fn(&Life) -> bool) -> Vec<Traced> {
+        let life = |rq: &Traced| &self.history.requests[*rq];
+        let queued = self.live.iter().copied().filter(|rq| is_queued(life(rq)) && is(life(rq)));
+        let mut queued: Vec<Traced> = queued.collect();
+        queued.sort_by_key(|rq| {
+            let ended = life(rq).ended;
+            let order = if merge == Merge::Back { u64::MAX - ended } else { ended };
+            (self.last_merge != Some(*rq), order)
+        });
+        queued
+    }
+
+    /// One of several that a bio may have been merged into.
+    fn doubt(&mut self, candidates: Vec<Traced>) -> Traced {
+        let tried = self.second_thoughts.get(&self.records).copied().unwrap_or(0);
+        let chosen = candidates[tried.min(candidates.len() - 1)];
+        if tried + 1 < candidates.len() {
+            self.doubts.push(Doubt { record: self.records, candidates });
+        }
+        chosen
+    }
+
+    /// A request was issued that nobody has: what was merged elsewhere than was thought?
+    pub(super) fn think_again(&mut self, record: &Record) {
+        let (first, end) = (record.sector, record.sector + sectors_of(record));
+        let is_near = |rq: &Traced| {
+            let life = &self.history.requests[*rq];
+            life.bio.op == op_of(record)
+                && life.sector <= end
+                && life.sector + life.sectors >= first
+        };
+        let mut doubts = self.doubts.iter().rev();
+        let wrong = doubts.find(|doubt| doubt.candidates.iter().any(is_near));
+        self.wrong = self.wrong.or(wrong.map(|doubt| doubt.record));
+    }
+
+    /// A queued request was merged into, and ends elsewhere.
+    fn note_end(&mut self, rq: Traced) {
+        self.history.requests[rq].ended = self.records;
+        self.last_merge = Some(rq);
+    }
+
+    /// A record of a request that was appended to another; false if there are no two such.
+    fn joined(&mut self, record: &Record) -> bool {
+        let Some((into, victim)) = self.find_joined(record) else { return false };
+        let arrives = self.history.requests[victim].state == State::Allocated;
+        let runs = arrives.then(|| self.task(record).runs);
+        self.step(record, victim, What::Join { into, runs });
+        self.join(into, victim);
+        self.note_end(into);
+        self.just_merged = Some(Merged::Absorbed(into)).filter(|_| arrives);
+        true
+    }
+
+    fn find_joined(&self, record: &Record) -> Option<(Traced, Traced)> {
+        let (op, sectors) = (op_of(record), sectors_of(record));
+        let is_named = |life: &Life| {
+            life.bio.op == op && (life.sector, life.sectors) == (record.sector, sectors)
+        };
+        let ends = |life: &Life| {
+            is_queued(life) && life.bio.op == op && life.sector + life.sectors == record.sector
+        };
+        let newest = || self.find_queued(Merge::Back, ends);
+        let life = |rq: Traced| &self.history.requests[rq];
+        match self.just_merged {
+            Some(Merged::Behind(rq)) if ends(life(rq)) => {
+                let next = |life: &Life| is_queued(life) && is_named(life);
+                Some((rq, self.find_queued(Merge::Front, next)?))
+            }
+            Some(Merged::Before(rq)) if is_named(life(rq)) => {
+                // The former one in the order of sectors, not of ends.
+                let former = self.live.iter().copied().filter(|rq| ends(life(*rq)));
+                Some((former.max_by_key(|rq| (life(*rq).sector, *rq))?, rq))
+            }
+            Some(Merged::Absorbed(rq)) if is_named(life(rq)) => Some((newest()?, rq)),
+            _ => {
+                let arrives = |life: &Life| life.state == State::Allocated && is_named(life);
+                let queued = || self.find_queued(Merge::Front, is_named);
+                Some((newest()?, self.find_oldest(arrives).or_else(queued)?))
+            }
+        }
+    }
+
+    /// Makes the second request part of the first.
+    pub(super) fn join(&mut self, into: Traced, victim: Traced) {
+        let sectors = self.history.requests[victim].sectors;
+        self.history.requests[into].sectors += sectors;
+        let life = &mut self.history.requests[victim];
+        life.joined = Some(into);
+        life.state = State::Gone;
+        self.live.remove(&victim);
+        self.last_merge = self.last_merge.filter(|last| *last != victim);
+    }
+}

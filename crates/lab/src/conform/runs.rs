@@ -1,0 +1,77 @@
+//! Runs of a hardware queue that leave no trace.
+//!
+//! A recording tells what a run issued. It does not tell of a run that issued nothing, nor how often
+//! a scheduler was asked in vain; and either may change what the scheduler remembers (mq-deadline
+//! with several classes of priority), or park a request that it chose. What is known of runs on
+//! kernels that collect requests in bursts (spec 9.7) is kept here: how many requests a list may
+//! have, and when the queue is run again after a scheduler withheld.
+//!
+//! Leaves out: several hardware queues.
+
+use super::setup::Setup;
+use base::{Duration, Instant};
+use block::Shape;
+use block::kernel::Dequeue;
+
+/// What is known of the runs of a queue.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    tick: Duration,
+    /// How often the driver refused lately (spec 9.7 rule 6).
+    busy: u32,
+    /// Requests of the list that is being issued.
+    listed: u32,
+    /// When the queue is run again because the scheduler withheld.
+    rerun: Option<Instant>,
+}
+
+impl Runs {
+    /// Those of a recorded queue, if it collects requests in bursts.
+    pub fn of(setup: &Setup) -> Option<Runs> {
+        let bursts = setup.kernel.multi.is_some_and(|multi| multi.dequeue == Dequeue::Burst);
+        let asks = setup.shape() == Shape::Multi && setup.spec.name != "none";
+        let tick = setup.kernel.hz.tick();
+        (bursts && asks).then_some(Runs { tick, busy: 0, listed: 0, rerun: None })
+    }
+
+    /// A request was issued; one that was parked is a list of its own.
+    pub fn issued(&mut self, was_parked: bool) {
+        self.listed += 1;
+        if was_parked || self.busy > 0 {
+            self.list_ends(true);
+        }
+    }
+
+    /// The list ends; whether all of it was issued.
+    pub fn list_ends(&mut self, all_issued: bool) {
+        self.listed = 0;
+        self.busy = (self.busy * 7 + if all_issued { 0 } else { 16 }) / 8;
+    }
+
+    /// The scheduler had nothing to give; whether it is asked again, because what it gave before
+    /// was issued as a list.
+    pub fn asked_in_vain(&mut self, now: Instant) -> bool {
+        // measured in the linux world: 3 ms, which end with the tick after the next.
+        let next =
+            Instant::from_nanos((now.as_nanos() / self.tick.as_nanos() + 2) * self.tick.as_nanos());
+        self.rerun.get_or_insert(next);
+        let again = self.listed > 0;
+        if again {
+            self.list_ends(true);
+        }
+        again
+    }
+
+    /// A worker runs the queue, which it would have done later: it is one and the same piece of
+    /// work.
+    pub fn worker_runs(&mut self) {
+        self.rerun = None;
+    }
+
+    /// When the queue is run again, if that is not after `until`; once.
+    pub fn rerun_until(&mut self, until: Instant) -> Option<Instant> {
+        let due = self.rerun.filter(|due| *due <= until)?;
+        self.rerun = None;
+        Some(due)
+    }
+}

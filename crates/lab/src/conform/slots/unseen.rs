@@ -1,0 +1,221 @@
+//! Runs of the queue that are not in a recording, and what the scheduler was asked in them.
+//!
+//! A run that issues nothing leaves no record. What is known of runs tells when there was one: a task
+//! runs the queue when it has inserted all it held, and when it finds no tag; a worker does when a
+//! request was inserted otherwise, and a while after the scheduler withheld. What the scheduler then
+//! chooses is parked if the driver could not take it.
+
+use super::Run;
+use crate::conform::history::{Step, What};
+use crate::conform::runs::Runs;
+use base::{Duration, Instant};
+use block::{Chosen, ContextId};
+
+/// A driver that could have had a request and took none for so long was given none. // assumed:
+/// longer than a worker that runs the queue is kept from a core
+const WITHHELD_FOR: Duration = Duration::from_millis(1);
+
+/// What is issued so soon after an insertion is issued by the run that followed it. // assumed:
+/// longer than a run takes to begin
+const SAME_RUN: Duration = Duration::from_micros(100);
+
+/// After so long without a record, nobody has anything to do. // assumed: a few records of a
+/// tracer's clock
+const PAUSE: Duration = Duration::from_micros(2);
+/// A run that issues again so soon after it was interrupted is still the same. // assumed: a
+/// few records of a tracer's clock
+const INTERRUPT: Duration = Duration::from_micros(1);
+
+impl Run<'_> {
+    /// What the kernel's driver did after a step: it asked for a request that it could not take
+    /// yet, or it was given none.
+    pub(super) fn settle(&mut self, index: usize) {
+        if self.requeued > 0 || !self.has_run(index) {
+            return;
+        }
+        let step = self.history.steps[index];
+        let now = step.at + self.phase;
+        if self.runs.is_some() {
+            let next = self.history.steps.get(index + 1);
+            let issues = next.is_some_and(|next| {
+                matches!(next.what, What::Issue) && next.at < step.at + SAME_RUN
+            });
+            match step.what {
+                What::Issue => self.end_run(now),
+                What::Complete => {}
+                _ if issues => {}
+                _ => self.run_in_vain(now),
+            }
+            return;
+        }
+        if self.parked || self.waiting.is_empty() {
+            return;
+        }
+        if self.in_flight >= self.depth {
+            if self.parks {
+                self.parked = matches!(self.replica.park(now), Chosen::Chosen(..));
+            }
+            return;
+        }
+        let mut following = self.history.steps[index + 1..].iter();
+        let next = following.find(|step| !matches!(step.what, What::Allocate | What::Merge(..)));
+        let is_withheld = next.is_some_and(|next| {
+            !matches!(next.what, What::Issue) && next.at + self.phase >= now + WITHHELD_FOR
+        });
+        if is_withheld && self.around == 0 {
+            self.ask_in_vain(now);
+        }
+    }
+
+    /// Whether a run would ask the scheduler: it has something, nothing is parked before it, and the
+    /// driver does not say beforehand that it can take no more.
+    fn may_ask(&self) -> bool {
+        let has_room = self.in_flight < self.depth;
+        !self.parked && !self.waiting.is_empty() && (has_room || self.parks)
+    }
+
+    /// The kernel's scheduler withheld, or its driver could take no more; ours is asked as well.
+    fn ask_in_vain(&mut self, now: Instant) -> bool {
+        let is_withheld = self.in_flight < self.depth;
+        let chosen = self.replica.park(now);
+        self.parked = matches!(chosen, Chosen::Chosen(..));
+        let holds = matches!(chosen, Chosen::Hold(_));
+        self.outcome.withheld += u64::from(is_withheld);
+        self.outcome.both_withheld += u64::from(is_withheld && holds);
+        holds
+    }
+
+    /// A run that has issued something ends.
+    fn end_run(&mut self, now: Instant) {
+        let Some(mut runs) = self.runs.take() else { return };
+        while self.may_ask() {
+            if !self.ask_in_vain(now) {
+                runs.list_ends(false);
+                break;
+            }
+            if !runs.asked_in_vain(now) {
+                break;
+            }
+        }
+        if self.waiting.is_empty() {
+            runs.list_ends(true);
+        }
+        self.runs = Some(runs);
+    }
+
+    /// A run issues nothing.
+    fn run_in_vain(&mut self, now: Instant) {
+        let Some(mut runs) = self.runs.take() else { return };
+        if self.parked {
+            runs.list_ends(false);
+        } else if self.may_ask() {
+            if self.ask_in_vain(now) {
+                runs.asked_in_vain(now);
+            } else {
+                runs.list_ends(false);
+            }
+        }
+        self.runs = Some(runs);
+    }
+
+    /// What ran the queue before this step, and left no trace: workers and tasks that slept for a
+    /// tag, as soon as the tasks that went before had nothing more to do.
+    pub(super) fn note_unseen(&mut self, now: Instant, task: ContextId, what: What) {
+        let issues = matches!(what, What::Issue);
+        if now >= self.last + PAUSE {
+            self.run_unseen(now, issues);
+        }
+        self.last = now;
+        match what {
+            What::Starve => {
+                self.sleepers.insert(task);
+                self.run_in_vain(now);
+            }
+            What::Recover => {
+                self.sleepers.remove(&task);
+                if self.issuer != Some(task) {
+                    self.woken = self.woken.saturating_sub(1);
+                    self.run_in_vain(now);
+                }
+            }
+            What::Issue if self.issuer != Some(task) && self.sleepers.contains(&task) => {
+                self.woken = self.woken.saturating_sub(1);
+            }
+            // A freed tag wakes one of those who sleep, which may find it taken.
+            What::Complete if !self.sleepers.is_empty() => self.woken += 1,
+            _ => {}
+        }
+        self.issuer = Some(task).filter(|_| issues);
+    }
+
+    fn run_unseen(&mut self, now: Instant, issues: bool) {
+        let then = self.last;
+        let mut times = u32::from(std::mem::take(&mut self.worker_wanted));
+        if times > 0 {
+            self.runs.iter_mut().for_each(Runs::worker_runs);
+        }
+        times += std::mem::take(&mut self.woken);
+        for _ in 0..times {
+            self.run_in_vain(then);
+        }
+        while let Some(due) = self.runs.as_mut().and_then(|runs| runs.rerun_until(now)) {
+            // What it issued then is recorded.
+            if !issues {
+                self.run_in_vain(due.max(then));
+            }
+        }
+    }
+
+    /// Whether the queue was run between this step and the next one: by the task that had inserted
+    /// all it held, by a completion, or by a worker, which gets the core when the task is done.
+    fn has_run(&mut self, index: usize) -> bool {
+        let context = |step: &Step| self.history.requests[step.rq].bio.origin.context;
+        let step = &self.history.steps[index];
+        let Some(next) = self.history.steps.get(index + 1) else { return false };
+        let arrives =
+            |what: What| matches!(what, What::Insert { .. } | What::Join { runs: Some(_), .. });
+        match step.what {
+            What::Insert { runs: true, .. } | What::Join { runs: Some(true), .. } => {
+                self.flushing = Some(context(step));
+            }
+            // What was inserted is appended to another in turn; an interrupt comes in between.
+            What::Join { runs: None, .. } | What::Complete => {}
+            _ => self.flushing = None,
+        }
+        if let Some(task) = self.flushing.filter(|_| !matches!(step.what, What::Complete)) {
+            let mut after = self.history.steps[index + 1..].iter();
+            let next = after.find(|next| !matches!(next.what, What::Complete));
+            return !next.is_some_and(|next| {
+                let is_next = arrives(next.what) && context(next) == task;
+                is_next || matches!(next.what, What::Join { runs: None, .. })
+            });
+        }
+        match step.what {
+            What::Issue => !self.goes_on_issuing(index),
+            What::Complete => !matches!(next.what, What::Issue),
+            What::Requeue | What::Starve | What::Recover => false,
+            _ if self.runs.is_some() => {
+                self.worker_wanted |= arrives(step.what);
+                false
+            }
+            _ => {
+                self.worker_wanted |= arrives(step.what);
+                let goes_on = context(next) == context(step);
+                let done = !goes_on || matches!(next.what, What::Issue | What::Complete);
+                self.worker_wanted && done && {
+                    self.worker_wanted = false;
+                    true
+                }
+            }
+        }
+    }
+
+    /// Whether the run that issued at this step issues more, perhaps after an interrupt.
+    fn goes_on_issuing(&self, index: usize) -> bool {
+        let (step, after) = (&self.history.steps[index], &self.history.steps[index + 1..]);
+        let next = after.iter().find(|next| !matches!(next.what, What::Complete));
+        let Some(next) = next.filter(|next| matches!(next.what, What::Issue)) else { return false };
+        let is_interrupted = matches!(after[0].what, What::Complete);
+        !is_interrupted || next.task == step.task && next.at < step.at + INTERRUPT
+    }
+}

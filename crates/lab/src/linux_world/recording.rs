@@ -1,0 +1,261 @@
+//! What a guest's kernel recorded, put together for readers: a folder of blktrace files, with
+//! everything beside them that `conform` must know.
+//!
+//! * `vda.blktrace.0`: version 7, as `blkparse -i vda` reads it. Its readers up to 1.2 stumble over
+//!   records that carry a control group, so those stand in a file of their own.
+//! * `manifest.txt`: kernel, tick, disk, every file of the queue and of the scheduler, and the
+//!   priorities of tasks, where a task has one for all it does.
+//! * `priorities.txt`: the I/O priority of each insertion (I), a line each, as the kernel encodes
+//!   it, in the order of the insertions.
+//! * `cgroups.txt`, if there were any: `EVENT CGROUP` whenever another group's events begin.
+//! * `disk.txt`: what the disk did, to the nanosecond, which no record of the kernel is exact to.
+//!
+//! Leaves out: loads that need more room for events than they were given; those are refused.
+
+use super::{LinuxWorld, virtio};
+use crate::conform::manifest;
+use crate::conform::{Manifest, Recording};
+use crate::error::Error;
+use block::{Ioprio, IoprioClass};
+use device::Model;
+use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Trace, Watchdog};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use trace::blktrace::{self, Action, Record, Wallclock};
+
+/// The disk's name in the guest, which its files get.
+const NAME: &str = "vda";
+
+/// A recording of a guest.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    records: Vec<Record>,
+    /// Of each insertion.
+    priorities: Vec<Ioprio>,
+    names: BTreeMap<u32, String>,
+    manifest: String,
+    disk: String,
+}
+
+/// On what it was recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The model of the disk.
+    pub model: &'a str,
+    /// Requests that the driver has in the disk at once, at most.
+    pub queue_depth: u32,
+}
+
+impl Recorded {
+    /// Takes what a guest left.
+    pub fn of(machine: Machine<'_>, finished: &Finished) -> Result<Recorded, Error> {
+        if finished.lost_events > 0 {
+            let lost = finished.lost_events;
+            return Err(Error::linux(format!("the recording had no room for {lost} events")));
+        }
+        let reader = blktrace::Reader::new(&finished.trace[..], "the guest's recording");
+        let records = reader.collect::<Result<Vec<Record>, _>>().map_err(Error::Recording)?;
+        let insertions = finished.priorities.lines().filter_map(Insertion::parse);
+        let insertions: Vec<Insertion> = insertions.collect();
+        let inserted = records.iter().filter(|it| it.action == Action::Insert).count();
+        if inserted != insertions.len() {
+            let (one, other) = (inserted, insertions.len());
+            let what = format!("{one} insertions were recorded and {other} priorities of them");
+            return Err(Error::linux(what));
+        }
+        let disk = finished.log.served.iter().filter(|it| it.accepted >= finished.begun);
+        Ok(Recorded {
+            records,
+            manifest: manifest(machine, finished, &insertions),
+            priorities: insertions.iter().map(|it| it.ioprio).collect(),
+            names: insertions.into_iter().map(|it| (it.pid, it.name)).collect(),
+            disk: disk.fold(String::from(DISK_TITLE), |text, it| text + &format!("{it}\n")),
+        })
+    }
+
+    /// How many events there are.
+    pub fn events(&self) -> usize {
+        self.records.len()
+    }
+
+    /// For a comparison, without a detour through files.
+    pub fn recording(&self, name: &str) -> Result<Recording, Error> {
+        Ok(Recording {
+            name: name.to_string(),
+            records: self.records.clone(),
+            manifest: Manifest::parse(&self.manifest, name)?,
+            priorities: self.priorities.clone(),
+            remarks: Vec::new(),
+        })
+    }
+
+    /// Writes everything into a folder, which is made.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        std::fs::create_dir_all(folder).map_err(|cause| Error::unwritable(folder, cause))?;
+        self.write_records(folder).map_err(Error::Recording)?;
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(|cause| Error::unwritable(&path, cause))
+        };
+        let lines = |text: String, it: &Ioprio| text + &format!("{}\n", it.to_bits());
+        write(PRIORITIES, &self.priorities.iter().fold(String::new(), lines))?;
+        let cgroups = self.cgroups();
+        if !cgroups.is_empty() {
+            write(CGROUPS, &cgroups)?;
+        }
+        write("disk.txt", &self.disk)?;
+        write(manifest::FILE_NAME, &self.manifest)
+    }
+
+    fn write_records(&self, folder: &Path) -> Result<(), trace::Error> {
+        let Some(first) = self.records.first() else { return Ok(()) };
+        let wallclock = Wallclock { at: first.time, ..Wallclock::default() };
+        let mut files = blktrace::Recorder::create(&folder.join(NAME), first.device, 1, wallclock)?;
+        for (pid, name) in &self.names {
+            files.name_task(*pid, name);
+        }
+        for record in &self.records {
+            files.record(&Record { cgroup: None, ..record.clone() })?;
+        }
+        files.finish().map(drop)
+    }
+
+    /// Where the events of another control group begin, by the number of the event.
+    fn cgroups(&self) -> String {
+        let (mut text, mut before) = (String::new(), ROOT);
+        let events = self.records.iter().filter(|it| !it.action.is_note());
+        for (number, record) in events.enumerate() {
+            let cgroup = record.cgroup.unwrap_or(ROOT);
+            if cgroup != before {
+                writeln!(text, "{} {cgroup}", number + 1).expect("memory can be written to");
+                before = cgroup;
+            }
+        }
+        text
+    }
+}
+
+impl LinuxWorld {
+    /// Runs a script on a disk of a model and records it, with priorities; a recording is its own
+    /// reference, because each event takes the guest 256 ns.
+    pub fn record(
+        &self,
+        model: &Model,
+        queue_depth: u32,
+        script: Script,
+        seed: u64,
+    ) -> Result<(Finished, Recorded), Error> {
+        let room = match script.trace {
+            Trace::Off => linux::Recording::default(),
+            Trace::Perturbing(room) | Trace::Free(room) => room,
+        };
+        let recording = linux::Recording { priorities: true, ..room };
+        let facts = virtio::facts(model.facts(), Some(queue_depth));
+        let guest = Guest {
+            kernel: &self.kernel,
+            root: &self.root,
+            memory: super::MEMORY,
+            disks: vec![Disk {
+                name: model.name().to_string(),
+                device: Box::new(virtio::Renewed::new(model, seed, facts, true)),
+                contents: Contents::forgetful(),
+            }],
+            queue_depth,
+            script: Script { trace: Trace::Perturbing(recording), ..script },
+            seed,
+            protocol: Protocol::SharedMemory,
+            watchdog: Watchdog::default(),
+            core: None,
+        };
+        let finished = guest.run().map_err(Error::linux)?;
+        let machine = Machine { kernel: &self.kernel, model: model.name(), queue_depth };
+        let recorded = Recorded::of(machine, &finished)?;
+        Ok((finished, recorded))
+    }
+}
+
+/// The file with a priority for each insertion.
+pub const PRIORITIES: &str = "priorities.txt";
+/// The file that says which events belong to which control group.
+pub const CGROUPS: &str = "cgroups.txt";
+/// The number of the root group. // measured in the linux world: what events of it carry
+pub const ROOT: u64 = 1;
+const DISK_TITLE: &str = "# accepted completed disk operation sector+sectors slot\n";
+
+/// A line of the kernel's event `block_rq_insert`.
+struct Insertion {
+    pid: u32,
+    name: String,
+    ioprio: Ioprio,
+}
+
+impl Insertion {
+    /// Understands ` NAME-PID [CPU] … block_rq_insert: DEV RWBS BYTES () SECTOR + SECTORS
+    /// CLASS,HINT,LEVEL [NAME]`; other lines are none.
+    fn parse(line: &str) -> Option<Insertion> {
+        let (task, event) = line.split_once(" block_rq_insert: ")?;
+        let (task, _) = task.split_once(" [")?;
+        let (name, pid) = task.trim().rsplit_once('-')?;
+        let (rest, _) = event.rsplit_once(" [")?;
+        let (_, ioprio) = rest.rsplit_once(' ')?;
+        let (class, rest) = ioprio.split_once(',')?;
+        let (_, level) = rest.split_once(',')?;
+        let class = match class {
+            "none" => IoprioClass::None,
+            "rt" => IoprioClass::RealTime,
+            "be" => IoprioClass::BestEffort,
+            "idle" => IoprioClass::Idle,
+            _ => return None,
+        };
+        let ioprio = Ioprio::new(class, level.parse().ok()?)?;
+        Some(Insertion { pid: pid.parse().ok()?, name: name.trim().to_string(), ioprio })
+    }
+}
+
+fn manifest(machine: Machine<'_>, finished: &Finished, insertions: &[Insertion]) -> String {
+    let mut text = format!(
+        "kernel: {}\nhz: {}\ndevice: {}\ntransport: virtio\nqueue_depth: {}\nhardware_queues: 1\n",
+        machine.kernel.version,
+        machine.kernel.hz.get(),
+        machine.model,
+        machine.queue_depth,
+    );
+    let mut line = |name: &str, value: &str| {
+        writeln!(text, "{name}: {value}").expect("memory can be written to");
+    };
+    for (file, value) in &finished.queues {
+        let Some((_, name)) = file.split_once(&format!("/{NAME}/queue/")) else { continue };
+        match name.strip_prefix("iosched/") {
+            Some(_) => line(name, value),
+            None => line(&format!("queue/{name}"), value),
+        }
+    }
+    // A task that had several priorities has none that could be stated.
+    let mut tasks: BTreeMap<u32, Option<Ioprio>> = BTreeMap::new();
+    for it in insertions {
+        let known = tasks.entry(it.pid).or_insert(Some(it.ioprio));
+        *known = known.filter(|known| *known == it.ioprio);
+    }
+    for (pid, ioprio) in tasks.into_iter().filter_map(|(pid, ioprio)| Some((pid, ioprio?))) {
+        line(&format!("ioprio {pid}"), &ioprio.to_bits().to_string());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_kernels_event_gives_task_and_priority() {
+        let line = "            load-62      [000] .....  1234: block_rq_insert: 254,0 WS 4096 () \
+                    2048 + 8 rt,0,3 [load]";
+        let insertion = Insertion::parse(line).unwrap();
+        assert_eq!((insertion.pid, insertion.name.as_str()), (62, "load"));
+        assert_eq!(insertion.ioprio, Ioprio::new(IoprioClass::RealTime, 3).unwrap());
+        assert!(Insertion::parse("# tracer: nop").is_none());
+    }
+}

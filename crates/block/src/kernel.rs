@@ -295,7 +295,8 @@ const KERNEL_6_12: Kernel = Kernel {
         plug: PLUG_6_8,
         plugs_each_bio: true,
         dequeue: Dequeue::Burst,
-        shallow: ShallowDepth::PerWord,
+        // Observed on 6.12.117: with async_depth k, k writes are allocated, for 8 to 128 requests.
+        shallow: ShallowDepth::WholeMap,
         flush_waits: true,
         depth_hook_sees_old: true,
     }),

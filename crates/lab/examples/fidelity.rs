@@ -2,7 +2,7 @@
 //!
 //! `fidelity [--to FILE] EXPERIMENT.toml…`; without experiments, those in `fidelity/`.
 
-use lab::linux_world::errors::{JobError, Pair, errors};
+use lab::fidelity::{Agreed, Figure, JobError, Overview, Pair, agreed, errors};
 use lab::matrix::{self, Report};
 use lab::plan::Plan;
 use lab::{Experiment, World};
@@ -15,8 +15,10 @@ const DEFAULT_TO: &str = "docs/fidelity-linux.md";
 const HEAD: &str = "# The simulator against the kernel
 
 The same experiments in the simulator and on an unmodified Linux 6.12 in virtual time, over the same
-device models behind virtio, where computing takes no time. Percentages are those by which the
-simulator is above the kernel; requests are those that the disk was given.
+device models behind virtio, where computing takes no time but looking at the clock does (host
+`guest`). Percentages are those by which the simulator is above the kernel, averaged over seeds. The last
+column says how many commands the disk was given, and with the first seed up to which of them both
+worlds asked for the same in the same order.
 
     cargo run --release -p paternoster-lab --example fidelity
 
@@ -34,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         false => arguments.into_iter().map(PathBuf::from).collect(),
     };
     let mut text = String::new();
-    let mut all: Vec<JobError> = Vec::new();
+    let (mut all, mut all_agreed) = (Vec::new(), Vec::new());
     for file in &files {
         let mut experiment = Experiment::load(file)?;
         experiment.worlds = vec![World::Sim, World::Linux];
@@ -43,11 +45,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         eprintln!("{}: {runs} runs", file.display());
         let report = matrix::run(plan, None, 2, &|done| eprint!("\r{done}/{runs} "))?;
         eprintln!();
-        let found = errors(&report);
-        section(&mut text, file, &report, &found)?;
+        let (found, same) = (errors(&report), agreed(&report));
+        section(&mut text, file, &report, &found, &same)?;
         all.extend(found);
+        all_agreed.extend(same);
     }
-    let text = format!("{HEAD}{}\n{text}", overview(&all)?);
+    let text = format!("{HEAD}{}\n{text}", overview(&Overview::of(&all, &all_agreed))?);
     std::fs::write(&to, &text)?;
     print!("{text}");
     Ok(())
@@ -66,22 +69,35 @@ fn section(
     file: &Path,
     report: &Report,
     errors: &[JobError],
+    agreed: &[Agreed],
 ) -> Result<(), std::fmt::Error> {
     writeln!(text, "## {}\n\n`{}`\n", report.plan.experiment.title, file.display())?;
     let axes: Vec<&str> =
         report.plan.experiment.axes.iter().map(|axis| axis.name.as_str()).collect();
-    let heads = axes.iter().chain(&["scheduler", "job", "MB/s", "p50", "p99", "requests"]);
+    let heads =
+        axes.iter().chain(&["scheduler", "job", "MB/s", "p50", "p99", "requests", "same up to"]);
     let heads: Vec<&str> = heads.copied().collect();
-    writeln!(text, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()))?;
+    writeln!(
+        text,
+        "| {} |\n|{}|",
+        heads.join(" | "),
+        "---|".repeat(heads.len()).trim_end_matches('|')
+    )?;
     for error in errors {
         let row = &report.plan.rows[error.row];
         let mut cells: Vec<String> = row.axes.iter().map(|(_, value)| value.clone()).collect();
         cells.extend([row.spec.short(), error.job.clone()]);
-        cells.extend([error.bandwidth, error.p50, error.p99].map(percent));
+        cells.extend(Figure::ALL.map(|figure| percent(error.figure(figure))));
         let ((ours, _), (theirs, _)) = error.requests;
         cells.push(match error.same_requests {
             true => format!("{ours}"),
             false => format!("{ours}, kernel {theirs}"),
+        });
+        let same = agreed.iter().find(|it| it.row == error.row).map(|it| it.agreement.first_other);
+        cells.push(match same {
+            Some(None) => "the end".to_string(),
+            Some(Some(place)) => place.to_string(),
+            None => "–".to_string(),
         });
         writeln!(text, "| {} |", cells.join(" | "))?;
     }
@@ -92,22 +108,21 @@ fn percent(pair: Option<Pair>) -> String {
     pair.map_or("–".to_string(), |it| format!("{:+.2} %", it.percent()))
 }
 
-/// Median and worst error of each figure.
-fn overview(errors: &[JobError]) -> Result<String, std::fmt::Error> {
-    type Of = fn(&JobError) -> Option<Pair>;
-    let mut text =
-        String::from("| figure | median error | worst error | of |\n|---|---|---|---|\n");
-    let figures: [(&str, Of); 3] =
-        [("throughput", |it| it.bandwidth), ("p50", |it| it.p50), ("p99", |it| it.p99)];
-    for (name, of) in figures {
-        let found = errors.iter().filter_map(of).map(|pair| pair.percent().abs());
-        let mut found: Vec<f64> = found.collect();
-        found.sort_by(f64::total_cmp);
-        let median = found.get(found.len() / 2).copied().unwrap_or(0.0);
-        let worst = found.last().copied().unwrap_or(0.0);
-        writeln!(text, "| {name} | {median:.2} % | {worst:.2} % | {} |", found.len())?;
+/// Median and worst error of each figure, and how much is the same.
+fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
+    let mut text = String::from(
+        "| figure | median error | nine of ten | worst | of |\n|---|---|---|---|---|\n",
+    );
+    for (figure, spread) in Figure::ALL.iter().zip(all.figures) {
+        let (name, count) = (figure.name(), spread.count);
+        let (median, p90, worst) = (spread.median, spread.p90, spread.worst);
+        writeln!(text, "| {name} | {median:.2} % | {p90:.2} % | {worst:.2} % | {count} |")?;
     }
-    let same = errors.iter().filter(|it| it.same_requests).count();
-    writeln!(text, "\nRequests and bytes equal in {same} of {}.", errors.len())?;
+    writeln!(
+        text,
+        "\nRequests equal in number and sizes in {} of {} runs. Every single command the same in {} of \
+         them; {} of all {} commands come before the first difference of their run.",
+        all.same_requests, all.runs, all.same_commands, all.commands_before, all.commands
+    )?;
     Ok(text)
 }

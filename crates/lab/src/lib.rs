@@ -5,6 +5,7 @@
 //! * [`metrics`]: observers that turn the stream of events into figures.
 //! * [`statistics`], [`summary`]: mean and spread over seeds; what differs, in words.
 //! * [`linux_world`]: the same experiment on a real kernel in virtual time.
+//! * [`fidelity`]: how far the simulator is from that kernel.
 //! * [`record`]: an observer that writes the stream as blktrace files.
 //!
 //! This crate knows nothing of tables, JSON or terminals; everything that is printed is computed
@@ -16,6 +17,7 @@ mod document;
 pub mod error;
 pub mod expectation;
 pub mod experiment;
+pub mod fidelity;
 pub mod input;
 pub mod job;
 pub mod linux_world;

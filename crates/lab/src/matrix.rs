@@ -4,7 +4,7 @@
 //! order are the same whatever the number of threads.
 
 use crate::error::Error;
-use crate::linux_world::sequence::{Collector, Step};
+use crate::fidelity::sequence::{Collector, Step};
 use crate::linux_world::{LinuxWorld, World};
 use crate::metrics::calls::DEPTH_LEVELS;
 use crate::metrics::samples::{Samples, Spread};

@@ -1,6 +1,6 @@
 //! The world `linux`: the same twice, and close to the simulator. Needs a kernel in the cache.
 
-use lab::linux_world::errors::errors;
+use lab::fidelity::errors::errors;
 use lab::matrix::{self, Report};
 use lab::plan::Plan;
 use lab::{Error, Experiment, World};

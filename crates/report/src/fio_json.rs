@@ -215,6 +215,7 @@ mod tests {
             processes: Vec::new(),
             layers: Default::default(),
             disk: Default::default(),
+            commands: Vec::new(),
             exits: Vec::new(),
         }
     }

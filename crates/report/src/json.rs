@@ -6,7 +6,7 @@ use block::IoprioClass;
 use lab::World;
 use lab::experiment::Experiment;
 use lab::job::JobSpec;
-use lab::linux_world::errors::{JobError, Pair, errors};
+use lab::fidelity::errors::{JobError, Pair, errors};
 use lab::matrix::{JobResult, Report, RunResult};
 use lab::metrics::{CallKind, Disk, Layers};
 use lab::statistics::Estimate;

@@ -3,7 +3,7 @@
 use crate::grid::{Grid, wrap};
 use lab::catalogue;
 use lab::experiment::Experiment;
-use lab::linux_world::errors::{self, Pair};
+use lab::fidelity::errors::{self, Pair};
 use lab::matrix::Report;
 use lab::metrics::figure::{Figure, Layer, Point, What};
 use lab::quantity::{Kind, digits, human, human_spread};

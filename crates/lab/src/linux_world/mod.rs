@@ -9,18 +9,14 @@
 //! * `command`: jobs as the guest's shell gets them.
 //! * `said`: what programs print, as figures.
 //! * `served`: what the disk did, from its log.
-//! * `sequence`: what the disk was asked for in both worlds, command by command.
-//! * `errors`: the simulator's results beside the kernel's.
 //!
 //! Leaves out: the way of requests through the queue, which would need a recording; and what the
 //! calls of dd took, which it does not say.
 
 pub mod command;
-pub mod errors;
 mod load;
 pub mod recording;
 mod said;
-pub mod sequence;
 mod served;
 pub mod virtio;
 
@@ -266,7 +262,7 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         jobs,
         processes,
         disk,
-        commands: sequence::of_log(&finished.log.served, began),
+        commands: crate::fidelity::sequence::of_log(&finished.log.served, began),
         exits,
     })
 }

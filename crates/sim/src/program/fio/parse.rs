@@ -134,7 +134,9 @@ impl Assembler {
             job.group = last.group + u32::from(wall || set("new_group"));
         }
         self.wall = false;
-        for clone in 0..job.clones {
+        for index in 0..job.clones {
+            // fio numbers clones from the last to the first. // observed: offset_increment
+            let clone = (job.clones - index) % job.clones;
             let mut own = job.clone();
             if clone > 0 {
                 let (name, place) = (&section.name, &section.place);

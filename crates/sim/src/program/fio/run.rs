@@ -26,6 +26,9 @@ use super::job::Job;
 use super::layout::{Layout, Ranges};
 use crate::task::{IoContextOf, Task};
 
+/// How often fio looks whether processes have ended while others wait for their turn, and how long
+/// it lets them get ready; its sleeps take a timer slack of 50 us longer. // strace of fio 3.33
+const LOOK: Duration = Duration::from_micros(100_050);
 /// Exit status of fio when a job failed.
 const FAILED: i32 = 1;
 
@@ -81,18 +84,15 @@ impl Fio {
         let delays: Vec<Instant> =
             self.jobs.iter().map(|job| started + delay(job, &task)).collect();
         loop {
-            let mut next = Instant::FAR_FUTURE;
-            for (number, job) in self.jobs.iter().enumerate() {
-                if crew.state(number) != State::Waiting {
-                    continue;
-                }
-                if delays[number] > task.now() {
-                    next = next.min(delays[number]);
-                } else if crew.has_its_turn(&self.jobs, number) {
-                    self.start(&task, &crew, number, &plan[number]);
-                } else if job.stage > 0 && !crew.has_ended_before(&self.jobs, job.stage) {
-                    break;
-                }
+            let (mut due, mut next) = self.due(&crew, &delays, task.now());
+            if due.iter().any(|number| self.begins_stage(&crew, *number)) {
+                // It sleeps once more when it has seen that the last process ended, and lets the
+                // new ones get ready.
+                task.sleep_until(next_look(started, task.now()) + LOOK * 2).await;
+                (due, next) = self.due(&crew, &delays, task.now());
+            }
+            for number in due {
+                self.start(&task, &crew, number, &plan[number]);
             }
             if crew.all_ended() {
                 break;
@@ -100,6 +100,31 @@ impl Fio {
             task.listen_until(next).await;
         }
         if crew.any_failed() { FAILED } else { 0 }
+    }
+
+    /// Whether a process is the first of a later stage.
+    fn begins_stage(&self, crew: &Crew, number: usize) -> bool {
+        let stage = self.jobs[number].stage;
+        let waits = |other: usize| crew.state(other) == State::Waiting;
+        stage > 0 && (0..self.jobs.len()).all(|it| self.jobs[it].stage != stage || waits(it))
+    }
+
+    /// The processes that are to start, and when to look again at the latest.
+    fn due(&self, crew: &Crew, delays: &[Instant], now: Instant) -> (Vec<usize>, Instant) {
+        let (mut due, mut next) = (Vec::new(), Instant::FAR_FUTURE);
+        for (number, job) in self.jobs.iter().enumerate() {
+            if crew.state(number) != State::Waiting {
+                continue;
+            }
+            if delays[number] > now {
+                next = next.min(delays[number]);
+            } else if crew.has_its_turn(&self.jobs, number) {
+                due.push(number);
+            } else if job.stage > 0 && !crew.has_ended_before(&self.jobs, job.stage) {
+                break;
+            }
+        }
+        (due, next)
     }
 
     fn start(&self, task: &Task, crew: &Rc<Crew>, number: usize, ranges: &Ranges) {
@@ -119,6 +144,12 @@ impl Fio {
         });
         crew.start(number, child);
     }
+}
+
+/// When fio looks again whether processes have ended.
+fn next_look(started: Instant, now: Instant) -> Instant {
+    let looks = now.since(started).as_nanos().div_ceil(LOOK.as_nanos());
+    started + LOOK * looks
 }
 
 /// How long after the start of fio a job starts; drawn if it gives a range.
@@ -161,6 +192,7 @@ fn label(jobs: &[Job], number: usize) -> String {
 
 /// Whether two processes have one name, but are not clones of one section.
 fn is_namesake(job: &Job, other: &Job) -> bool {
-    let first = |job: &Job| job.number - job.clone;
+    // Clones are numbered from the last to the first.
+    let first = |job: &Job| job.number - (job.clones - job.clone) % job.clones;
     job.name == other.name && first(job) != first(other)
 }

@@ -1,8 +1,11 @@
 //! The simulator's results beside those of the real kernel.
 
+use super::Figure;
+use super::sequence::{Agreement, Step};
 use crate::linux_world::World;
 use crate::matrix::{JobResult, Report, RunResult};
 use crate::metrics::{CallKind, Disk};
+use crate::plan::Row;
 
 /// How far the simulator is off for a job under a scheduler, averaged over seeds.
 #[derive(Clone, Debug)]
@@ -32,6 +35,30 @@ pub struct Pair {
     pub linux: f64,
 }
 
+/// How far the commands of a run agree.
+#[derive(Clone, Copy, Debug)]
+pub struct Agreed {
+    /// The row of the simulator in the plan.
+    pub row: usize,
+    /// The seed.
+    pub seed: u64,
+    /// Command by command.
+    pub agreement: Agreement,
+    /// Whether there were equally many commands of each kind and length, in whatever order.
+    pub same_sizes: bool,
+}
+
+impl JobError {
+    /// A figure of the job.
+    pub fn figure(&self, figure: Figure) -> Option<Pair> {
+        match figure {
+            Figure::Throughput => self.bandwidth,
+            Figure::P50 => self.p50,
+            Figure::P99 => self.p99,
+        }
+    }
+}
+
 impl Pair {
     /// By how much the simulator is above the kernel, in percent of the kernel.
     pub fn percent(self) -> f64 {
@@ -41,13 +68,8 @@ impl Pair {
 
 /// All errors, if the plan has rows in both worlds.
 pub fn errors(report: &Report) -> Vec<JobError> {
-    let rows = &report.plan.rows;
     let mut all = Vec::new();
-    for (index, row) in rows.iter().enumerate().filter(|(_, row)| row.world == World::Sim) {
-        let twin = rows
-            .iter()
-            .position(|it| it.world == World::Linux && it.spec == row.spec && it.axes == row.axes);
-        let Some(twin) = twin else { continue };
+    for (index, twin) in twins(report) {
         let (sim, linux) = (report.results_of(index), report.results_of(twin));
         let same_requests =
             sim.iter().zip(linux).all(|(one, other)| requests(&one.disk) == requests(&other.disk));
@@ -81,6 +103,40 @@ pub fn errors(report: &Report) -> Vec<JobError> {
         }
     }
     all
+}
+
+/// How far the commands agree, of every row that is in both worlds and with every seed.
+pub fn agreed(report: &Report) -> Vec<Agreed> {
+    let mut all = Vec::new();
+    for (row, twin) in twins(report) {
+        for (sim, linux) in report.results_of(row).iter().zip(report.results_of(twin)) {
+            let agreement = Agreement::of(&sim.commands, &linux.commands);
+            let same_sizes = sizes(&sim.commands) == sizes(&linux.commands);
+            all.push(Agreed { row, seed: sim.seed, agreement, same_sizes });
+        }
+    }
+    all
+}
+
+/// The rows of the simulator, each with that of the kernel.
+fn twins(report: &Report) -> Vec<(usize, usize)> {
+    let rows = &report.plan.rows;
+    let of_sim = rows.iter().enumerate().filter(|(_, row)| row.world == World::Sim);
+    of_sim
+        .filter_map(|(index, row)| {
+            let is_twin =
+                |it: &Row| it.world == World::Linux && it.spec == row.spec && it.axes == row.axes;
+            Some((index, rows.iter().position(is_twin)?))
+        })
+        .collect()
+}
+
+/// Kinds and lengths of commands, in order of size.
+fn sizes(steps: &[Step]) -> Vec<(u8, u32)> {
+    let mut sizes: Vec<(u8, u32)> =
+        steps.iter().map(|step| (step.op as u8, step.sectors.0)).collect();
+    sizes.sort_unstable();
+    sizes
 }
 
 /// What a job mostly does.

@@ -191,7 +191,7 @@ fn make_kernel(
     compile(&tree, &object, recipe, progress)?;
     progress(Progress::Keeping);
     let stripped = object.join("linux.stripped");
-    let mut strip = Command::new("strip");
+    let mut strip = tool("strip");
     strip.arg("-o").arg(&stripped).arg(object.join("linux"));
     run("stripping the kernel", &mut strip)?;
     Ok(stripped)
@@ -239,7 +239,7 @@ impl Origin {
             }
             Origin::Tarball(tarball) => {
                 // The makefile is near the beginning; tar stops there.
-                let mut tar = Command::new("tar");
+                let mut tar = tool("tar");
                 tar.args([
                     "--extract",
                     "--to-stdout",
@@ -317,7 +317,7 @@ fn tree_key(tree: &Path) -> Result<String, BuildError> {
 
 /// Unpacks `tarball` into `folder` and returns the tree in it.
 fn unpack(tarball: &Path, folder: &Path) -> Result<PathBuf, BuildError> {
-    let mut tar = Command::new("nice");
+    let mut tar = tool("nice");
     tar.arg("tar").arg("--extract").arg("--file").arg(tarball).arg("--directory").arg(folder);
     tar.args(["--strip-components=1"]);
     tar.args(NOT_UNPACKED.map(|pattern| format!("--exclude={pattern}")));
@@ -325,9 +325,18 @@ fn unpack(tarball: &Path, folder: &Path) -> Result<PathBuf, BuildError> {
     Ok(folder.to_path_buf())
 }
 
+/// A program of the host that finds others where we do.
+fn tool(name: &str) -> Command {
+    let mut command = Command::new(crate::rootfs::find_program(name).unwrap_or(name.into()));
+    // None of the folders has a colon in it, as they were cut at colons.
+    let path = std::env::join_paths(crate::rootfs::program_folders()).unwrap_or_default();
+    command.env("PATH", path).env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
 /// A call of `make` for our architecture, the same on every machine.
 fn make(tree: &Path, object: &Path, recipe: &Recipe) -> Command {
-    let mut make = Command::new("nice");
+    let mut make = tool("nice");
     make.arg("-n").arg(recipe.niceness.to_string()).arg("make").arg("ARCH=um");
     make.arg("-C").arg(tree);
     make.arg(format!("O={}", object.display()));
@@ -335,8 +344,7 @@ fn make(tree: &Path, object: &Path, recipe: &Recipe) -> Command {
     // Build time, user and host end up in /proc/version, which a guest can see.
     make.args(["KBUILD_BUILD_TIMESTAMP=1970-01-01", "KBUILD_BUILD_VERSION=1"]);
     make.args(["KBUILD_BUILD_USER=paternoster", "KBUILD_BUILD_HOST=paternoster"]);
-    make.env("LC_ALL", "C").env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
-    make.stdin(Stdio::null());
+    make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     make
 }
 
@@ -424,11 +432,7 @@ impl Drop for Reaped {
 /// Runs a command to its end and returns what it wrote.
 fn run(step: &'static str, command: &mut Command) -> Result<String, BuildError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .stdin(Stdio::null())
-        .env("LC_ALL", "C")
-        .output()
-        .map_err(|cause| BuildError::start(&program, cause))?;
+    let output = command.output().map_err(|cause| BuildError::start(&program, cause))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {

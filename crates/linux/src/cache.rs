@@ -131,11 +131,10 @@ impl Cache {
         hz: Hz,
         busy: &mut dyn FnMut(),
     ) -> Result<Work, BuildError> {
-        fs::create_dir_all(&self.folder)
-            .map_err(|cause| BuildError::file("creating", &self.folder, cause))?;
+        let unusable = |cause| BuildError::NoFolder { folder: self.folder.clone(), cause };
+        fs::create_dir_all(&self.folder).map_err(unusable)?;
         // The build changes its working directory.
-        let top = self.folder.canonicalize();
-        let top = top.map_err(|cause| BuildError::file("looking for", &self.folder, cause))?;
+        let top = self.folder.canonicalize().map_err(unusable)?;
         let name = name(version, hz);
         let lock = Lock::take(&top, &name, busy)?;
         self.remove_leftovers(&name)?;
@@ -280,7 +279,7 @@ impl Lock {
         let path = folder.join(format!("{LOCK}{kernel}"));
         match fs::File::create(&path) {
             Ok(file) => Ok((path, file)),
-            Err(cause) => Err(BuildError::file("locking", &path, cause)),
+            Err(cause) => Err(BuildError::NoFolder { folder: folder.to_path_buf(), cause }),
         }
     }
 }

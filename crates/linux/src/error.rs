@@ -19,6 +19,17 @@ pub enum BuildError {
     /// There is nowhere to keep a kernel.
     #[error("no folder for the kernel: set PATERNOSTER_CACHE, XDG_CACHE_HOME or HOME")]
     NoCache,
+    /// The folder for kernels cannot be used.
+    #[error(
+        "{}, where kernels are kept, cannot be used: {cause}; accepted: a folder that can be \
+         written to, named by PATERNOSTER_CACHE", folder.display()
+    )]
+    NoFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the operating system said.
+        cause: io::Error,
+    },
     /// The folder for kernels is on a disk that is too full.
     #[error(
         "{} has room for {} MB and a build needs {} MB for a while: make room, or set \
@@ -53,7 +64,7 @@ pub enum BuildError {
     },
     /// Debian's source is not installed.
     #[error(
-        "{} is not there: install it (apt-get install linux-source-{series}) or name a source tree",
+        "{} is not there: install it (apt-get install linux-source-{series}) or name a source tree (--source)",
         tarball.display()
     )]
     NoSource {

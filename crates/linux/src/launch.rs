@@ -25,6 +25,10 @@ use crate::watch::Watchdog;
 /// What the guest's screen is written to, in the folder of the run.
 pub(crate) const CONSOLE: &str = "console";
 
+/// What a kernel believes to be its own name. It looks for it when the guest reboots, and must
+/// not find anything: a program of that name might not be of this world.
+const NOBODY: &str = "/nonexistent/linux";
+
 /// Where a started kernel's input comes from and its output goes.
 pub(crate) enum Terminal {
     /// Nothing comes in; the output is kept in a file of the run's folder.
@@ -50,7 +54,7 @@ impl Process {
         terminal: &Terminal,
     ) -> Result<Process, RunError> {
         let mut command = Command::new(kernel);
-        command.args(arguments).current_dir(folder).arg0("linux");
+        command.args(arguments).current_dir(folder).arg0(NOBODY);
         command.env_clear();
         // Trap 1 of section 2.
         command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");

@@ -230,18 +230,20 @@ impl Root {
     }
 }
 
-/// The file of a program on this host.
-pub fn find_program(name: &str) -> Option<PathBuf> {
+/// Where programs are looked for: the absolute folders of `PATH`, then those of the system.
+pub(crate) fn program_folders() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect()
+}
+
+/// The file of a program on this host.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let executable = |file: &PathBuf| {
         file.metadata()
             .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
     };
-    folders
-        .chain(SYSTEM_FOLDERS.iter().map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(executable)
+    program_folders().into_iter().map(|folder| folder.join(name)).find(executable)
 }
 
 fn locate(program: &str) -> Result<PathBuf, RootError> {

@@ -329,6 +329,9 @@ impl Drop for Folder {
 fn collect(folder: &Path, script: &Script, ended: Ended) -> Result<Finished, RunError> {
     let guest = folder.join("guest");
     let console = console(folder);
+    if console.contains(RESTARTED) {
+        return Err(diagnosed(&console, RunError::HungUp));
+    }
     if let Ok(what) = fs::read_to_string(guest.join(left::FAILED)) {
         return Err(RunError::SetUp { what: what.trim().to_string() });
     }
@@ -392,9 +395,15 @@ fn console(folder: &Path) -> String {
     read_text(&folder.join(CONSOLE)).unwrap_or_default()
 }
 
+/// What a kernel says that begins again. It has no disks then, and its script fails.
+const RESTARTED: &str = "reboot: Restarting system";
+/// What every kernel says, as it has a driver for disks that we do not use.
+const COMMONPLACE: &str = "Failed to initialize ubd device 0";
+
 /// Says what was wrong in the words of the kernel, where it said anything.
 fn diagnosed(console: &str, error: RunError) -> RunError {
-    let end = tail(console, 12);
+    let lines = console.lines().filter(|line| !line.contains(COMMONPLACE));
+    let end = tail(&lines.collect::<Vec<_>>().join("\n"), 12);
     // Trap 1 of section 2.
     if console.contains("wait_stub_done") && console.contains("failed to wait for SIGTRAP") {
         return RunError::Rseq { console: end };

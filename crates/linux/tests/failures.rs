@@ -68,6 +68,34 @@ fn a_root_without_a_first_program_is_a_panic_of_the_kernel() {
 }
 
 #[test]
+fn a_guest_that_does_not_end_as_it_should_is_no_result() {
+    let Some(machine) = machine() else { return };
+    for (command, last_words) in [
+        ("poweroff -f", "reboot: Power down"),
+        ("halt -f", "reboot: System halted"),
+        ("reboot -f", "reboot: Restarting system"),
+    ] {
+        let message = failure(guest(machine, vec![constant(1, 1)], 1, job(command)));
+        assert!(message.starts_with("the guest ended before its script did\n"), "{message}");
+        assert!(message.contains(last_words) && !message.contains("ubd"), "{message}");
+    }
+}
+
+#[test]
+fn a_kernel_without_time_travel_is_told_from_others() {
+    let Some((kernel, root)) = machine() else { return };
+    // Debian's.
+    let binary = PathBuf::from("/usr/bin/linux.uml");
+    if !binary.exists() {
+        eprintln!("skipped: Debian's user-mode-linux is not installed");
+        return;
+    }
+    let machine = (Kernel { binary, ..kernel.clone() }, root.clone());
+    let message = failure(guest(&machine, vec![constant(1, 1)], 1, Script::default()));
+    assert!(message.contains("built without UML_TIME_TRAVEL_SUPPORT"), "{message}");
+}
+
+#[test]
 fn a_setting_that_is_refused_is_named() {
     let Some(machine) = machine() else { return };
     let script =

@@ -136,6 +136,15 @@ fn seeds() -> Vec<Vec<u8>> {
            8,1    0       12     0.000108000    77  A   W 300 + 8 <- (253,3) 900\n\
            8,0    0       13     0.000109000    77  D   R 36 (12 00 00 00 24 00 ..) [fio]\n\
            8,0    0       15     0.000111000    77  C   W 100 + 8 [65531]\nCPU0 (sda):\n",
+        "Timestamp,Response,IOType,LUN,Offset,Size\n1456106400.0098,0.000479,W,4,4096,512\n\
+         1456106400.01,,,4,0,512\n1456106400.02,0.1,R,0,8192,512\n",
+        "419,W,8792731648,16384,1577808000000018\n725,R,0,4096,1577808000000020\n",
+        "1538323200,12910952,128,0,1063\n1538323200,6338688,8,1,1627\n1538323202,0,8,0,1063\n",
+        "7,0.000123,R,4096,8192\n9,1.5,W,0,512\n",
+        "89966 4892 syslogd 904265560 8 W 6 0 531e779ad4bcd5f5a8c0ee5cd5f5a8c0\n\
+         89967 2559 kjournald 57 16 R 6 1 531e779ad4bcd5f5a8c0ee5cd5f5a8c0\n",
+        "BeginHeader\n  DiskRead, TimeStamp\nEndHeader\nDiskReadInit, 900, a.exe (2044)\n\
+         DiskRead, 1500, a.exe (2044), 3580, 0xf, 0x2000, 0x1000, 600, 1, 0x06, 590\n",
         "fio version 2 iolog\nf add\nf open\nf read 0 512\nf wait 300 0\nf write 512 512\n",
     ];
     let mut seeds: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();

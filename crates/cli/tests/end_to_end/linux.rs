@@ -69,7 +69,7 @@ fn what_a_build_lacks_is_named_with_its_package() {
     // It is not there, and cannot be made, even by root.
     let wrong = [("PATERNOSTER_CACHE", "/proc/cache")];
     folder.write("Makefile", "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\nEXTRAVERSION =\n");
-    refused(&wrong, &["--source", "."], "creating /proc/cache: ");
+    refused(&wrong, &["--source", "."], "/proc/cache, where kernels are kept, cannot be used: ");
     assert_eq!(folder.names(), ["Makefile"]);
 }
 

@@ -154,10 +154,20 @@ pub fn build(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Kernel, BuildError> {
     check_architecture()?;
-    check_tools()?;
-    let origin = find_source(&recipe.source)?;
+    let origin = match (find_source(&recipe.source), &recipe.source) {
+        // Whoever has the kernel needs neither source nor tools.
+        (Err(error), Source::Debian(series)) => {
+            return cache.find(series, recipe.hz)?.ok_or(error);
+        }
+        (origin, _) => origin?,
+    };
     let version = origin.version()?;
+    if let Some(kernel) = cache.find(&version, recipe.hz)? {
+        return Ok(kernel);
+    }
+    check_tools()?;
     let work = cache.work(&version, recipe.hz, &mut || progress(Progress::Waiting))?;
+    // It may be there by now.
     if let Some(kernel) = cache.find(&version, recipe.hz)? {
         return Ok(kernel);
     }

@@ -6,8 +6,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 
 use base::{Bytes, Duration, Instant};
 use device::Device;
@@ -19,6 +18,7 @@ use crate::clock::Protocol;
 use crate::controller::{Attached, Controller, Ended};
 use crate::drive::Drive;
 use crate::error::{RunError, tail};
+use crate::folder::Folder;
 use crate::gate;
 use crate::launch::{CONSOLE, Process, Terminal};
 use crate::log::DeviceLog;
@@ -106,8 +106,8 @@ pub struct Outcome {
 impl Guest<'_> {
     /// Runs it in a folder that is made for it and removed afterwards.
     pub fn run(self) -> Result<Finished, RunError> {
-        let folder = Folder::make()?;
-        self.run_in(&folder.path)
+        let folder = make_folder()?;
+        self.run_in(folder.path())
     }
 
     /// Runs it in an empty folder, which keeps the guest's console and results. The folder makes
@@ -131,22 +131,22 @@ impl Guest<'_> {
             let problem = "the standard input, for a shell, is no terminal".to_string();
             return Err(RunError::Bad { problem, accepted });
         }
-        let folder = Folder::make()?;
+        let folder = make_folder()?;
         self.check()?;
         (self.script.jobs, self.script.trace) = (Vec::new(), Trace::Off);
-        self.prepare(&folder.path)?;
-        let file = folder.path.join("guest/script");
+        self.prepare(folder.path())?;
+        let file = folder.path().join("guest/script");
         let mut text = read_text(&file)?;
         text.push_str("setsid -c sh -i </dev/tty0 >/dev/tty0 2>&1\n");
         write(&file, text)?;
         // The kernel changes the terminal and cannot change it back when it is killed.
         let before = tcgetattr(io::stdin()).ok();
-        let ended = self.drive(&folder.path, &Terminal::Callers);
+        let ended = self.drive(folder.path(), &Terminal::Callers);
         if let Some(before) = before {
             // A terminal that has gone needs no restoring.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
         }
-        if let Ok(what) = fs::read_to_string(folder.path.join("guest").join(left::FAILED)) {
+        if let Ok(what) = fs::read_to_string(folder.path().join("guest").join(left::FAILED)) {
             return Err(RunError::SetUp { what: what.trim().to_string() });
         }
         ended.map(drop)
@@ -301,28 +301,9 @@ fn write(file: &Path, bytes: impl AsRef<[u8]>) -> Result<(), RunError> {
     fs::write(file, bytes).map_err(|cause| RunError::file("writing", file, cause))
 }
 
-/// A folder for one run, removed when dropped.
-pub(crate) struct Folder {
-    pub path: PathBuf,
-}
-
-impl Folder {
-    /// An empty one.
-    pub fn make() -> Result<Folder, RunError> {
-        static RUNS: AtomicU32 = AtomicU32::new(0);
-        let run = RUNS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("paternoster-{}-{run}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).map_err(|cause| RunError::file("creating", &path, cause))?;
-        Ok(Folder { path })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A folder that cannot be removed is litter, not a failure of the run.
-        let _ = fs::remove_dir_all(&self.path);
-    }
+pub(crate) fn make_folder() -> Result<Folder, RunError> {
+    Folder::make()
+        .map_err(|cause| RunError::file("making a folder in", std::env::temp_dir(), cause))
 }
 
 /// Reads what the guest left.

@@ -15,7 +15,7 @@ use crate::cache::Kernel;
 use crate::clock::Protocol;
 use crate::error::VisitError;
 use crate::rootfs::{BROUGHT, Root, find_program};
-use crate::run::{DEEPEST, Disk, Finished, Folder, Guest};
+use crate::run::{DEEPEST, Disk, Finished, Guest, make_folder};
 use crate::script::{Job, Recording, Script, Setting, Trace};
 use crate::store::Contents;
 use crate::watch::Watchdog;
@@ -50,15 +50,15 @@ pub struct Visit {
 impl Visit {
     /// Runs a line as it is typed in a shell.
     pub fn run(&self, line: &str) -> Result<Finished, VisitError> {
-        let there = Folder::make()?;
-        let (root, command) = self.root(&there.path, line)?;
+        let there = make_folder()?;
+        let (root, command) = self.root(there.path(), line)?;
         Ok(self.guest(&root, Some(command)).run()?)
     }
 
     /// Lets the terminal talk to a shell.
     pub fn shell(&self) -> Result<(), VisitError> {
-        let there = Folder::make()?;
-        let (root, _) = self.root(&there.path, "")?;
+        let there = make_folder()?;
+        let (root, _) = self.root(there.path(), "")?;
         Ok(self.guest(&root, None).shell()?)
     }
 

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: run_guest MODEL SCHEDULER DEPTH COMMAND…".into());
     };
     let hz = Hz::new(250).expect("250 is a choice");
-    let kernel = Cache::of_user()?.find("6.12", hz)?.ok_or("no kernel: run build_kernel")?;
+    let kernel = Cache::of_user()?.require("6.12", hz)?;
     let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
     let root = Root::make(&folder, &["dd", "fio"])?;
     let device = Model::find(model)?.build(1);

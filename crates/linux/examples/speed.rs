@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn measure(folder: &Path, runs: u32) -> Result<(), Box<dyn Error>> {
     let hz = Hz::new(250).expect("250 is a choice");
-    let kernel = Cache::of_user()?.find("6.12", hz)?.ok_or("no kernel: paternoster linux build")?;
+    let kernel = Cache::of_user()?.require("6.12", hz)?;
     let root = Root::make(folder, &["dd", "fio"])?;
     let (source, program) = (folder.join("requests.c"), folder.join("usr/bin/requests"));
     fs::write(&source, include_str!("determinism/requests.c"))?;

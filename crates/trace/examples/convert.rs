@@ -1,8 +1,9 @@
 //! Turns one form of trace into another: `convert FILE|NAME OUT FORM`.
 //!
-//! FORM is `v7`, `v8`, `v7-big` or `v8-big` for the kernel's records, of which `v7-plain` is what
-//! Debian's blkparse and fio read of any (without control groups); `blkparse` for its text; `fio`
-//! for an I/O log of version 3, which takes every format there is.
+//! FILE or NAME is a recording, or text of blkparse. FORM is `v7`, `v8`, `v7-big` or `v8-big` for
+//! the kernel's records, of which `v7-plain` is what Debian's blkparse and fio read of any (without
+//! control groups); `blkparse` for its text; `fio` for an I/O log of version 3, which takes every
+//! format there is.
 
 use std::error::Error;
 use std::fs::File;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use trace::blktrace::{Conversion, Layout};
-use trace::{Options, blkparse, read_records, read_trace};
+use trace::{Format, Options, blkparse, read_records, read_trace};
 
 fn main() -> ExitCode {
     match convert() {
@@ -43,7 +44,7 @@ fn convert() -> Result<String, Box<dyn Error>> {
             return Err(format!("form `{form}`; accepted: {accepted}").into());
         }
     };
-    let from = Path::new(from);
+    let (name, from) = (from.clone(), Path::new(from));
     if form == "fio" {
         let trace = read_trace(from, &Options::default())?;
         let mut out = BufWriter::new(File::create(to)?);
@@ -51,7 +52,12 @@ fn convert() -> Result<String, Box<dyn Error>> {
         out.flush()?;
         return Ok(format!("{} operations", trace.arrivals.len()));
     }
-    let records = read_records(from)?;
+    // Text has no magic number.
+    let format = read_trace(from, &Options::default()).map(|trace| trace.format);
+    let records: Box<dyn Iterator<Item = _>> = match format {
+        Ok(Format::Blkparse) => Box::new(blkparse::Reader::new(File::open(from)?, &name)),
+        _ => Box::new(read_records(from)?),
+    };
     let mut out = BufWriter::new(File::create(to)?);
     let said = match conversion {
         Some(conversion) => {

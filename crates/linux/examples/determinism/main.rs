@@ -179,11 +179,7 @@ fn kernel() -> Result<Kernel, Failure> {
     let series = env::var("SERIES").unwrap_or_else(|_| "6.12".to_string());
     let hz = env::var("HZ").map_or(Ok(250), |hz| hz.parse())?;
     let hz = Hz::new(hz).ok_or_else(|| format!("HZ is one of {:?}, not {hz}", Hz::CHOICES))?;
-    let found = Cache::of_user()?.find(&series, hz)?;
-    found.ok_or_else(|| {
-        let hz = hz.get();
-        format!("no kernel {series} with HZ {hz}: paternoster linux build --hz {hz}").into()
-    })
+    Ok(Cache::of_user()?.require(&series, hz)?)
 }
 
 /// Compiles a program for the root.

@@ -5,8 +5,8 @@ use base::Duration;
 use block::IoprioClass;
 use lab::World;
 use lab::experiment::Experiment;
-use lab::job::JobSpec;
 use lab::fidelity::errors::{JobError, Pair, errors};
+use lab::job::JobSpec;
 use lab::matrix::{JobResult, Report, RunResult};
 use lab::metrics::{CallKind, Disk, Layers};
 use lab::statistics::Estimate;
@@ -86,6 +86,7 @@ fn result(result: &RunResult) -> Value {
     json!({
         "world": result.world.to_string(),
         "kernel": result.spec.kernel.version.to_string(),
+        "hz": result.spec.kernel.hz.get(),
         "scheduler": result.spec.name,
         "label": result.spec.label(),
         "tunables": Value::Object(tunables.collect()),

@@ -1,6 +1,7 @@
 //! Results for a terminal: the first screen.
 
 use crate::grid::{Grid, wrap};
+use lab::World;
 use lab::catalogue;
 use lab::experiment::Experiment;
 use lab::fidelity::errors::{self, Pair};
@@ -86,6 +87,9 @@ fn header(report: &Report, took: Duration) -> String {
         let word = if all.len() == 1 { name } else { plural };
         format!("{word} {}", all.join(", "))
     };
+    // A kernel that was built has one tick of several.
+    let built = rows.iter().find(|row| row.world == World::Linux);
+    let tick = built.map_or(String::new(), |row| format!(" HZ={}", row.spec.kernel.hz.get()));
     let seeds = &report.plan.experiment.seeds;
     let seeds = match seeds.as_slice() {
         [only] => format!("seed {only}"),
@@ -96,7 +100,7 @@ fn header(report: &Report, took: Duration) -> String {
     };
     [
         each("world", "worlds", &|row| rows[row].world.to_string()),
-        each("kernel", "kernels", &|row| rows[row].spec.kernel.version.to_string()),
+        each("kernel", "kernels", &|row| rows[row].spec.kernel.version.to_string()) + &tick,
         each("model", "models", &|row| rows[row].model.name().to_string()),
         each("host", "hosts", &|row| rows[row].host.name.clone()),
         seeds,

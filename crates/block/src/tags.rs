@@ -30,6 +30,8 @@ pub(crate) struct TagMap {
     wake_at: usize,
     wake_batch: u32,
     freed_since_wake: u32,
+    /// A batch goes on to the next queues; see [`crate::kernel::MultiQueue::wakes_on`].
+    wakes_on: bool,
 }
 
 /// A part of the map: a bit for each tag.
@@ -57,7 +59,13 @@ impl TagMap {
             wake_at: 0,
             wake_batch: (depth / 8).clamp(1, 8),
             freed_since_wake: 0,
+            wakes_on: false,
         }
+    }
+
+    /// The same, whose batches of wake-ups go on to the next wait queues.
+    pub fn waking_on(self, wakes_on: bool) -> TagMap {
+        TagMap { wakes_on, ..self }
     }
 
     /// The smallest depth limit anybody will use decides how many frees wake a batch of sleepers.
@@ -110,8 +118,11 @@ impl TagMap {
         assert!(word.used & 1 << bit != 0, "tag {tag} was free already");
         word.used &= !(1 << bit);
         self.in_use -= 1;
+        if self.wakes_on && self.sleepers == 0 {
+            return;
+        }
         self.freed_since_wake += 1;
-        if self.freed_since_wake >= self.wake_batch || self.in_use == 0 {
+        if self.freed_since_wake >= self.wake_batch || (self.in_use == 0 && !self.wakes_on) {
             self.freed_since_wake = 0;
             if self.sleepers > 0 {
                 self.wake(woken);
@@ -134,15 +145,17 @@ impl TagMap {
         }
     }
 
-    /// Wakes a batch of the next queue with sleepers.
+    /// Wakes a batch of the next queue with sleepers, and of those behind it if the batch goes on.
     fn wake(&mut self, woken: &mut Vec<ContextId>) {
+        let mut left = self.wake_batch as usize;
         for _ in 0..WAIT_QUEUES {
             let queue = &mut self.waiters[self.wake_at];
             self.wake_at = (self.wake_at + 1) % WAIT_QUEUES;
-            if !queue.is_empty() {
-                let batch = (self.wake_batch as usize).min(queue.len());
-                woken.extend(queue.drain(..batch));
-                self.sleepers -= batch;
+            let batch = left.min(queue.len());
+            woken.extend(queue.drain(..batch));
+            self.sleepers -= batch;
+            left -= batch;
+            if left == 0 || (batch > 0 && !self.wakes_on) {
                 return;
             }
         }
@@ -244,5 +257,19 @@ mod tests {
         assert!(woken.is_empty());
         map.give(tags[7], &mut woken);
         assert_eq!(woken, [ContextId(0), ContextId(8)]);
+    }
+
+    #[test]
+    fn a_batch_that_goes_on_wakes_the_first_of_several_wait_queues() {
+        let mut map = TagMap::new(16, 1, ShallowDepth::WholeMap).waking_on(true);
+        let tags: Vec<u32> = (0..16).map(|_| map.take(0, None).unwrap()).collect();
+        let mut woken = Vec::new();
+        map.give(tags[0], &mut woken);
+        let again = map.take(0, None);
+        (0..3).for_each(|task| map.sleep(ContextId(task)));
+        map.give(again.unwrap(), &mut woken);
+        assert!(woken.is_empty());
+        map.give(tags[1], &mut woken);
+        assert_eq!(woken, [ContextId(0), ContextId(1)]);
     }
 }

@@ -87,14 +87,10 @@ pub(super) struct Multi {
 impl Multi {
     pub fn new(rules: MultiQueue, limits: &Limits, cpus: u16, has_scheduler: bool) -> Multi {
         let depth = limits.facts.queue_depth;
+        let map = |depth| TagMap::new(depth, cpus, rules.shallow).waking_on(rules.wakes_on);
         let hctx = |_| Hctx {
-            driver_tags: TagMap::new(
-                if has_scheduler { depth } else { depth.min(limits.nr_requests) },
-                cpus,
-                rules.shallow,
-            ),
-            scheduler_tags: has_scheduler
-                .then(|| TagMap::new(limits.nr_requests, cpus, rules.shallow)),
+            driver_tags: map(if has_scheduler { depth } else { depth.min(limits.nr_requests) }),
+            scheduler_tags: has_scheduler.then(|| map(limits.nr_requests)),
             in_driver: alloc::vec![None; depth as usize],
             residual: VecDeque::new(),
             restart: false,

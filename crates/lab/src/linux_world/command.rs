@@ -2,8 +2,8 @@
 //!
 //! Prefixes such as `ionice` and `cgexec` have been understood already and are left out, as the
 //! guest does what they ask for by itself; fio is told to answer in JSON and to read the clock in
-//! a way that a guest can follow, and draws other random numbers with each seed, as it does in the
-//! simulator (they are not the same numbers); disks get the names that the command uses; files
+//! a way that a guest can follow, and draws other random numbers with each seed, the same as in
+//! the simulator; disks get the names that the command uses; files
 //! that fio reads go along.
 
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub fn of_job(planned: &PlannedJob, seed: u64, setup: &mut Vec<String>) -> Resul
     if matches!(planned.job.program, Program::Fio(_)) {
         command = with_files(&command, setup)?;
         let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
-        command = format!("{program} {FIO_OPTIONS} --randseed={seed} {rest}");
+        command = format!("{program} {FIO_OPTIONS} --randrepeat=0 --randseed={seed} {rest}");
     }
     if planned.job.nice != 0 {
         command = format!("nice -n {} {command}", planned.job.nice);

@@ -9,6 +9,7 @@ use base::{Bytes, Duration};
 use super::engine::Engine;
 use super::error::{ParseError, Place};
 use super::mix::{BlockSizes, Distribution, PrioritySplit};
+use super::random::Repeated;
 pub use super::settings::{Ignored, Share};
 
 /// One process of a workload: a section of a job file, or one of its `numjobs` clones.
@@ -170,8 +171,12 @@ pub struct Pattern {
     pub sizes_by_randomness: bool,
     /// Random offsets are multiples of this.
     pub alignment: PerDirection<Bytes>,
-    /// `randseed`, mixed into the streams of the job.
+    /// `randseed`: of all random numbers of the job.
     pub seed: Option<u64>,
+    /// Which random numbers are the same in every run.
+    pub repeated: Repeated,
+    /// Offsets, sizes and files are drawn with 64 bits (`random_generator=tausworthe64`).
+    pub long_draws: bool,
 }
 
 /// The directions of a job.

@@ -27,6 +27,8 @@ pub struct Layout {
 pub struct Ranges {
     /// The range of each of its files, in bytes of the device.
     pub files: Vec<Range>,
+    /// How far it is from the start of each range to the end of the file.
+    pub room: Vec<u64>,
     /// How much it transfers in one round.
     pub amount: Bytes,
 }
@@ -111,8 +113,8 @@ impl Layout {
     /// The ranges of a job's files and the amount it transfers.
     pub fn ranges(&self, job: &Job) -> Result<Ranges, ParseError> {
         if job.cpu.is_some() {
-            let nothing = Range { start: 0, end: 0 };
-            return Ok(Ranges { files: vec![nothing; job.files.list.len()], amount: Bytes(0) });
+            let files = vec![Range { start: 0, end: 0 }; job.files.list.len()];
+            return Ok(Ranges { room: vec![0; files.len()], files, amount: Bytes(0) });
         }
         let whole = |index: usize| {
             let file = &job.files.list[index];
@@ -127,19 +129,22 @@ impl Layout {
                 }
             }
         };
-        let mut files = Vec::with_capacity(job.files.list.len());
+        let (mut files, mut room) = (Vec::new(), Vec::new());
         for index in 0..job.files.list.len() {
-            files.push(used(job, whole(index))?);
+            let file = whole(index);
+            let range = used(job, file)?;
+            files.push(range);
+            room.push(file.end - range.start);
         }
         let sum = files.iter().fold(0_u64, |sum, range| sum.saturating_add(range.size()));
         let amount = match (job.extent.io_size, job.extent.size, job.files.size) {
             (Some(Share::Bytes(bytes)), ..) => bytes,
             (Some(Share::Percent(percent)), ..) => percent_of(sum, percent),
             // With a size for each file, size is only the amount to transfer.
-            (None, Some(Share::Bytes(bytes)), Some(_)) => bytes,
+            (None, Some(Share::Bytes(bytes)), Some(_)) => bytes.min(sum),
             _ => sum,
         };
-        Ok(Ranges { files, amount: Bytes(amount) })
+        Ok(Ranges { files, room, amount: Bytes(amount) })
     }
 }
 
@@ -277,7 +282,7 @@ mod tests {
         let all = ranges("[a]|size=64m|nrfiles=4").unwrap();
         assert_eq!(all, [(vec![(0, 16), (16, 32), (32, 48), (48, 64)], 64)]);
         let all = ranges("[a]|filesize=8m|nrfiles=2|size=100m").unwrap();
-        assert_eq!(all, [(vec![(0, 8), (8, 16)], 100)]);
+        assert_eq!(all, [(vec![(0, 8), (8, 16)], 16)]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum BlockSizes {
     Fixed(Bytes),
     /// Multiples of the smallest, up to the largest, equally likely.
     Range(Bytes, Bytes),
-    /// Sizes with the upper ends of their shares in percent; the last one is 100.
+    /// Sizes with the upper ends of their shares in percent, the rarest first; the last one is 100.
     Split(Vec<(Bytes, u8)>),
 }
 
@@ -113,12 +113,16 @@ fn split(entries: &[(Bytes, Option<u8>)]) -> BlockSizes {
     let given: u32 = entries.iter().filter_map(|(_, percent)| *percent).map(u32::from).sum();
     let blank = entries.iter().filter(|(_, percent)| percent.is_none()).count().max(1);
     let rest = 100_u32.saturating_sub(given) / u32::try_from(blank).unwrap_or(1);
+    let mut shares: Vec<(Bytes, u32)> =
+        entries.iter().map(|(size, percent)| (*size, percent.map_or(rest, u32::from))).collect();
+    // The rarest first, equals in the order of the text.
+    shares.sort_by_key(|(_, share)| *share);
     let mut end = 0;
-    let mut sizes: Vec<(Bytes, u8)> = entries
-        .iter()
-        .map(|(size, percent)| {
-            end = (end + percent.map_or(rest, u32::from)).min(100);
-            (*size, end as u8)
+    let mut sizes: Vec<(Bytes, u8)> = shares
+        .into_iter()
+        .map(|(size, share)| {
+            end = (end + share).min(100);
+            (size, end as u8)
         })
         .collect();
     if let Some(last) = sizes.last_mut() {
@@ -320,8 +324,8 @@ mod tests {
 
     #[test]
     fn blanks_share_what_is_left() {
-        assert_eq!(sizes("4k/10:64k/50:32k/40"), [(4096, 10), (65_536, 60), (32_768, 100)]);
-        assert_eq!(sizes("4k/50:1k/:32k/"), [(4096, 50), (1024, 75), (32_768, 100)]);
+        assert_eq!(sizes("4k/10:64k/50:32k/40"), [(4096, 10), (32_768, 50), (65_536, 100)]);
+        assert_eq!(sizes("4k/50:1k/:32k/"), [(1024, 25), (32_768, 50), (4096, 100)]);
         assert_eq!(sizes("4k:8k"), [(4096, 50), (8192, 100)]);
     }
 

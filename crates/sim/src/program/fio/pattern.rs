@@ -1,19 +1,25 @@
 //! Where the next request of a job goes: direction, file, offset, length.
 //!
 //! A [`Walk`] is the pattern of one job over the ranges of its files. It knows nothing of time and
-//! of the device; the same seed walks the same way, so what a job wrote can be found again by
-//! walking once more.
+//! of the device. It draws what fio 3.33 draws from the same seed, in the same order, and so goes
+//! the same way; and what a job wrote can be found again by walking once more.
 //!
-//! Divergence: with `zonemode=zbd` each process has write pointers of its own; in fio the
-//! processes that write to a device share them.
+//! A walk goes in rounds: one ends where fio finds no place for a request in any file, and the
+//! next one begins with nothing visited. The random numbers go on.
+//!
+//! Divergence: with `zonemode` the draws are those of fio, but not what becomes of them; and with
+//! `zonemode=zbd` each process has write pointers of its own, while in fio the processes that
+//! write to a device share them.
 
 mod file_walk;
-
-use base::Rng;
+mod listing;
+mod mixture;
 
 use super::job::{Direction, Directions, Job, Service};
-use super::random::Sampler;
-use file_walk::FileWalk;
+use super::layout::Ranges;
+use super::random::{Purpose, Seeds, Skewed, Tausworthe};
+use file_walk::{Draws, FileWalk};
+use mixture::Mixture;
 
 /// A range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,46 +52,49 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Walk {
     directions: Directions,
+    mixture: Mixture,
     service: Service,
-    popularity: Option<Sampler>,
+    popularity: Option<Skewed>,
     files: Vec<FileWalk>,
     /// The file of the last request, and how many more go there.
     file: usize,
     left: u32,
     /// The block that was trimmed and is to be written next.
     trimmed: Option<Place>,
-    mix: Rng,
-    choice: Rng,
+    choice: Tausworthe,
+    draws: Draws,
 }
 
+/// A file is chosen by a skewed distribution over so many numbers for each file.
+const NUMBERS_PER_FILE: u64 = 1 << 10;
+
 impl Walk {
-    /// The walk of `job` over the ranges of its files; `stream` gives a named stream of random
-    /// numbers that is the job's own.
-    pub fn new(job: &Job, ranges: &[Range], stream: &dyn Fn(&str) -> Rng) -> Self {
-        assert_eq!(ranges.len(), job.files.list.len(), "a range for each file");
-        let walk = |(index, range): (usize, &Range)| {
-            let mut rng = stream(&format!("offset/{index}"));
-            let sizes = stream(&format!("size/{index}"));
-            FileWalk::new(&job.pattern, job.extent.zones, *range, sizes, &mut rng)
-        };
-        let mut choice = stream("file");
+    /// The walk of `job` over the ranges of its files.
+    pub fn new(job: &Job, ranges: &Ranges, seeds: &Seeds) -> Self {
+        assert_eq!(ranges.files.len(), job.files.list.len(), "a range for each file");
+        let pattern = &job.pattern;
+        let count = ranges.files.len() as u64;
         let popularity = match &job.files.service {
             Service::Skewed(distribution) => {
-                let count = ranges.len() as u64;
-                Some(Sampler::new(distribution, count, base::Bytes(1), &mut choice))
+                let seed = seeds.of(Purpose::File) as u32;
+                Skewed::new(distribution, count * NUMBERS_PER_FILE, seed, false)
             }
             _ => None,
         };
+        let walk = |(range, room): (&Range, &u64)| {
+            FileWalk::new(pattern, job.extent.zones, *range, *room, count == 1, seeds)
+        };
         Walk {
-            directions: job.pattern.directions,
+            directions: pattern.directions,
+            mixture: Mixture::new(pattern.directions, seeds),
             service: job.files.service.clone(),
             popularity,
-            files: ranges.iter().enumerate().map(walk).collect(),
-            file: ranges.len() - 1,
+            files: ranges.files.iter().zip(&ranges.room).map(walk).collect(),
+            file: ranges.files.len() - 1,
             left: 0,
             trimmed: None,
-            mix: stream("direction"),
-            choice,
+            choice: seeds.stream(Purpose::File, pattern.long_draws),
+            draws: Draws::new(pattern, seeds),
         }
     }
 
@@ -93,43 +102,46 @@ impl Walk {
     pub fn direction(&mut self) -> Direction {
         match self.directions {
             Directions::Only(direction) => direction,
-            Directions::ReadWrite(reads) => {
-                if self.mix.below(100) < u64::from(reads) {
-                    Direction::Read
-                } else {
-                    Direction::Write
-                }
-            }
+            Directions::ReadWrite(_) => self.mixture.draw(),
             Directions::TrimWrite if self.trimmed.is_some() => Direction::Write,
             Directions::TrimWrite => Direction::Trim,
         }
     }
 
-    /// The next request in `direction`; `None` when everything has been visited.
-    pub fn next(&mut self, direction: Direction) -> Option<Place> {
+    /// The next request, in `direction` if a place is found at once: for each file that has none
+    /// left, a direction is drawn again. `None` when there is none in any file; then a new round
+    /// begins.
+    pub fn next(&mut self, direction: Direction) -> Option<(Direction, Place)> {
         if direction == Direction::Write
             && let Some(trimmed) = self.trimmed.take()
         {
-            return Some(trimmed);
+            return Some((direction, trimmed));
         }
+        let mut wanted = Some(direction);
         loop {
-            let file = self.choose_file()?;
-            let Some((offset, length)) = self.files[file].next(direction) else {
+            let Some(file) = self.choose_file() else {
+                self.restart();
+                return None;
+            };
+            let direction = wanted.take().unwrap_or_else(|| self.direction());
+            let Some((offset, length)) = self.files[file].next(direction, &mut self.draws) else {
                 self.files[file].done = true;
                 self.left = 0;
                 continue;
             };
+            self.mixture.count(direction);
             let place = Place { file, offset, length };
             if self.directions == Directions::TrimWrite {
                 self.trimmed = Some(place);
             }
-            return Some(place);
+            return Some((direction, place));
         }
     }
 
-    /// Forgets what was visited: the next round of `loops` or of a time-based job.
-    pub fn restart(&mut self) {
+    /// Forgets what was visited.
+    fn restart(&mut self) {
         self.files.iter_mut().for_each(FileWalk::restart);
+        self.mixture.restart();
         self.trimmed = None;
         self.left = 0;
         self.file = self.files.len() - 1;
@@ -142,22 +154,40 @@ impl Walk {
             self.left -= 1;
             return Some(self.file);
         }
-        let (start, more) = match self.service {
-            Service::RoundRobin(run) => ((self.file + 1) % count, run - 1),
-            Service::Random(run) => (self.choice.below(count as u64) as usize, run - 1),
-            Service::Sequential if self.files[self.file].done => ((self.file + 1) % count, 0),
+        if self.files.iter().all(|file| file.done) {
+            return None;
+        }
+        (self.file, self.left) = match self.service {
+            Service::RoundRobin(run) => (self.open_from(self.file + 1), run - 1),
+            Service::Random(run) => (self.draw_open(), run - 1),
+            Service::Skewed(_) => (self.draw_open(), 0),
             // Before the first request the last file is the current one.
-            Service::Sequential if self.files[self.file].is_fresh() => (0, 0),
-            Service::Sequential => (self.file, 0),
-            Service::Skewed(_) => {
-                let sampler = self.popularity.as_ref().expect("built with the walk");
-                (sampler.draw(&mut self.choice) as usize, 0)
-            }
+            Service::Sequential if self.files[self.file].is_fresh() => (self.open_from(0), 0),
+            Service::Sequential => (self.open_from(self.file), 0),
         };
-        let open = (0..count).map(|step| (start + step) % count);
-        self.file = { open }.find(|file| !self.files[*file].done)?;
-        self.left = more;
+        debug_assert!(self.file < count);
         Some(self.file)
+    }
+
+    /// The first file from this one on that is not done.
+    fn open_from(&self, start: usize) -> usize {
+        let count = self.files.len();
+        let open = (0..count).map(|step| (start + step) % count);
+        { open }.find(|file| !self.files[*file].done).expect("a file that is not done")
+    }
+
+    /// Draws files until one is not done.
+    fn draw_open(&mut self) -> usize {
+        let count = self.files.len() as u64;
+        loop {
+            let drawn = match &mut self.popularity {
+                Some(popularity) => popularity.draw() / NUMBERS_PER_FILE,
+                None => self.choice.below(count),
+            };
+            if !self.files[drawn as usize].done {
+                return drawn as usize;
+            }
+        }
     }
 }
 

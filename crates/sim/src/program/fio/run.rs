@@ -24,6 +24,7 @@ use super::context::Context;
 use super::error::ParseError;
 use super::job::Job;
 use super::layout::{Layout, Ranges};
+use super::random::Seeds;
 use crate::task::{IoContextOf, Task};
 
 /// How often fio looks whether processes have ended while others wait for their turn, and how long
@@ -159,8 +160,14 @@ fn delay(job: &Job, task: &Task) -> Duration {
     Duration::from_nanos(rng.between(from.as_nanos(), to.as_nanos()))
 }
 
-/// A stream of random numbers of one process. With `randseed` it depends on that alone, otherwise
-/// on the seed of the experiment.
+/// The seeds of what a process draws as fio does. The seed of the experiment takes the place of
+/// `randseed` where a job has none.
+fn seeds(task: &Task, job: &Job) -> Seeds {
+    Seeds::new(job, task.world().seed)
+}
+
+/// A stream of random numbers of one process that fio draws otherwise. With `randseed` it depends
+/// on that alone, otherwise on the seed of the experiment.
 fn stream(task: &Task, job: &Job, purpose: &str) -> Rng {
     match job.pattern.seed {
         Some(seed) => Rng::stream(seed, &format!("program/fio/{}/{purpose}", job.number)),

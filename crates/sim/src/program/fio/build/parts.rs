@@ -9,6 +9,7 @@ use super::super::job::{
     PriorityShare, Process, Service,
 };
 use super::super::mix::{self, BlockSizes, Distribution};
+use super::super::random::Repeated;
 use super::super::settings::Value;
 use super::super::value::{self, Unit};
 use super::Builder;
@@ -105,12 +106,18 @@ impl Builder<'_, '_> {
         let alignment = self.numbers("ba");
         let distribution = self.distribution()?;
         let uniform = distribution.iter().all(|one| *one == Distribution::Uniform);
-        let aligned = alignment.iter().any(Option::is_some);
+        let alignment: [Bytes; 3] = std::array::from_fn(|direction| {
+            let given = alignment[direction].and_then(|bytes| u64::try_from(bytes).ok());
+            given.filter(|bytes| *bytes > 0).map_or(sizes[direction].least(), Bytes)
+        });
+        let aligned = alignment.iter().zip(&sizes).any(|(bytes, size)| *bytes != size.least());
         let shift_register = self.choice("random_generator") == Some("lfsr");
         if random && shift_register && !sizes.iter().all(BlockSizes::is_fixed) {
             self.note("random_generator=lfsr with several block sizes may visit blocks twice");
         }
         let seed = self.settings.get("randseed").and(self.number("randseed", 0));
+        let repeated =
+            Repeated { offsets: self.switch("randrepeat"), all: self.switch("allrandrepeat") };
         Ok(Pattern {
             directions,
             random,
@@ -120,15 +127,14 @@ impl Builder<'_, '_> {
             modifier,
             // A skewed distribution or an alignment of its own rules the map out.
             random_map: random && uniform && !aligned && !self.switch("norandommap"),
-            shift_register: random && uniform && shift_register,
+            shift_register: random && shift_register,
             distribution,
-            alignment: std::array::from_fn(|direction| match alignment[direction] {
-                Some(bytes) => Bytes(u64::try_from(bytes).unwrap_or(0)),
-                None => sizes[direction].least(),
-            }),
+            alignment,
             sizes,
             sizes_by_randomness: self.switch("bs_is_seq_rand"),
             seed,
+            repeated,
+            long_draws: self.choice("random_generator") == Some("tausworthe64"),
         })
     }
 
@@ -146,15 +152,16 @@ impl Builder<'_, '_> {
                 .map_err(|_| self.error("rw", format!("{} is no number of requests", number.value)))
         };
         Ok(match (random, identical) {
-            (_, true) => Modifier::Repeat(runs()?.max(1)),
+            (true, true) => Modifier::Repeat(runs()?.max(1)),
             (true, false) => Modifier::Run(runs()?.max(1)),
-            (false, false) if number.value == 0 => Modifier::None,
-            (false, false) if number.value % base::Sector::SIZE as i64 != 0 => {
+            // Without random offsets the sequencer has no effect.
+            (false, _) if number.value == 0 => Modifier::None,
+            (false, _) if number.value % base::Sector::SIZE as i64 != 0 => {
                 return Err(self
                     .error("rw", "holes on a raw device are whole sectors of 512 bytes")
                     .accepts("multiples of 512 behind the colon"));
             }
-            (false, false) => Modifier::Skip(number.value),
+            (false, _) => Modifier::Skip(number.value),
         })
     }
 

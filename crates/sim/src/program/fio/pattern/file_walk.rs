@@ -1,30 +1,48 @@
 //! The walk over one range.
+//!
+//! What is done here is what fio 3.33 was seen to do, its oddities included: an offset is drawn
+//! first, then a size that fits behind it; a block that was visited gives way to the next free
+//! one; blocks of different sizes share one map by their numbers, wherever they lie; sequential
+//! requests among random ones do not count as visits.
 
-use base::{Bytes, Rng};
+use base::Bytes;
 
-use super::super::job::{Direction, Directions, Modifier, Pattern, Share, Zones};
+use super::super::job::{Direction, Modifier, Pattern, PerDirection, Share, Zones};
 use super::super::mix::BlockSizes;
-use super::super::random::{Permutation, Sampler, VisitMap};
+use super::super::random::{Purpose, Sampler, Seeds, ShiftRegister, Taus88, Tausworthe, VisitMap};
 use super::Range;
+use super::listing::Listing;
 
 /// The walk of a job over the range of one file.
 #[derive(Clone, Debug)]
 pub(super) struct FileWalk {
-    /// Everything in it was visited.
+    /// No place is left in this round.
     pub done: bool,
     pattern: Pattern,
     range: Range,
-    /// Where the last request in each direction ended, counted from the start of the range.
-    position: [u64; 3],
-    started: [bool; 3],
+    /// Bytes from the start of the range to the end of the file.
+    room: u64,
+    /// Where the last request in each direction ended, counted from the start of the range, and
+    /// where it began.
+    position: PerDirection<u64>,
+    last: PerDirection<u64>,
+    is_fresh: bool,
     visits: Visits,
-    samplers: [Sampler; 3],
+    sampler: Sampler,
     zones: ZoneState,
-    /// Sequential requests still to come behind a random one, or repetitions of the last one.
+}
+
+/// The random numbers that the files of a job share.
+#[derive(Clone, Debug)]
+pub(super) struct Draws {
+    offsets: Tausworthe,
+    sizes: PerDirection<Tausworthe>,
+    order: PerDirection<Taus88>,
+    zone: Taus88,
+    /// Requests until the next one that is random, or is not a repetition (`rw=…:N`).
     run: u32,
-    last: Option<(u64, u64)>,
-    offsets: Rng,
-    sizes: Rng,
+    /// No place was found for something that was not random: fio forgets to note the next visit.
+    is_forgetful: bool,
 }
 
 /// How a job keeps from visiting a block twice.
@@ -32,10 +50,21 @@ pub(super) struct FileWalk {
 enum Visits {
     /// It does not.
     Any,
-    /// All blocks have one size: they come in a drawn order.
-    Ordered(Permutation, u64),
-    /// A map in units of the smallest block.
-    Mapped(VisitMap, u64),
+    /// A register that comes by each block.
+    Register(ShiftRegister),
+    /// A map of as many blocks as there are of the smallest size.
+    Mapped(VisitMap),
+    /// The same where each request takes one block at a random place.
+    Listed(Listing),
+}
+
+/// How the offset of a request comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Random,
+    Sequential,
+    /// As the last one in its direction.
+    Repeated,
 }
 
 #[derive(Clone, Debug)]
@@ -45,236 +74,224 @@ enum ZoneState {
     Emulated { size: u64, capacity: u64, most_open: usize, filled: Vec<u64>, open: Vec<usize> },
 }
 
+impl Draws {
+    pub fn new(pattern: &Pattern, seeds: &Seeds) -> Draws {
+        let size = |purpose| seeds.stream(purpose, pattern.long_draws);
+        let short = |purpose| Taus88::new(seeds.of(purpose) as u32);
+        Draws {
+            offsets: seeds.stream(Purpose::Offset, pattern.long_draws),
+            sizes: [Purpose::ReadSize, Purpose::WriteSize, Purpose::TrimSize].map(size),
+            order: std::array::from_fn(|_| short(Purpose::Order)),
+            zone: short(Purpose::Zone),
+            run: 0,
+            is_forgetful: false,
+        }
+    }
+
+    /// Random, sequential or a repetition.
+    fn order(&mut self, pattern: &Pattern, direction: Direction) -> Order {
+        if !pattern.random {
+            return Order::Sequential;
+        }
+        let (run, between) = match pattern.modifier {
+            Modifier::Run(run) => (run, Order::Sequential),
+            Modifier::Repeat(run) => (run, Order::Repeated),
+            Modifier::None | Modifier::Skip(_) => (1, Order::Random),
+        };
+        if self.run > 0 {
+            self.run -= 1;
+            return between;
+        }
+        self.run = run - 1;
+        let percent = pattern.random_percent[direction as usize];
+        match percent == 100 || self.order[direction as usize].percent() < percent {
+            true => Order::Random,
+            false => Order::Sequential,
+        }
+    }
+}
+
 impl FileWalk {
     pub fn new(
         pattern: &Pattern,
         zones: Option<Zones>,
         range: Range,
-        sizes: Rng,
-        offsets: &mut Rng,
+        room: u64,
+        is_alone: bool,
+        seeds: &Seeds,
     ) -> Self {
-        let len = range.size();
-        let used = |direction: &Direction| pattern.directions.include(*direction);
-        let least = Direction::ALL
-            .iter()
-            .filter(|direction| used(direction))
-            .map(|direction| pattern.sizes[*direction as usize].least().0)
-            .min()
-            .unwrap_or(512);
-        let samplers = std::array::from_fn(|direction| {
-            let align = pattern.alignment[direction].0.max(1);
-            let starts = len.saturating_sub(pattern.sizes[direction].least().0) / align + 1;
-            Sampler::new(&pattern.distribution[direction], starts, Bytes(align), offsets)
-        });
-        let once = (pattern.random_map || pattern.shift_register) && zones.is_none();
-        let visits = match (once, Self::has_one_order(pattern)) {
-            (false, _) => Visits::Any,
-            (true, true) => Visits::Ordered(Permutation::new((len / least).max(1), offsets), 0),
-            (true, false) => Visits::Mapped(VisitMap::new((len / least).max(1)), least),
+        let size = range.size();
+        let least = pattern.sizes.iter().map(|sizes| sizes.least().0).min().unwrap_or(512);
+        let zones = ZoneState::new(zones, size);
+        let extent = zones.extent().unwrap_or(size);
+        let blocks = (extent / least.max(1)).max(1);
+        // A part of a block at the end counts for distributions, not for maps.
+        let parts = extent.div_ceil(least.max(1)).max(1);
+        let seed = seeds.of(Purpose::Offset);
+        let visits = match () {
+            () if matches!(zones, ZoneState::Emulated { .. }) => Visits::Any,
+            () if pattern.shift_register => Visits::Register(ShiftRegister::new(blocks, seed)),
+            () if pattern.random_map && is_alone && takes_blocks(pattern, &zones, blocks, size) => {
+                Visits::Listed(Listing::new(blocks))
+            }
+            () if pattern.random_map => Visits::Mapped(VisitMap::new(blocks)),
+            () => Visits::Any,
         };
+        let starts = Direction::ALL.map(|direction| {
+            (starts(pattern, direction, extent), pattern.alignment[direction as usize])
+        });
         FileWalk {
             done: false,
             pattern: pattern.clone(),
             range,
+            room,
             position: [0; 3],
-            started: [false; 3],
+            last: [0; 3],
+            is_fresh: true,
             visits,
-            samplers,
-            zones: ZoneState::new(zones, len),
-            run: 0,
-            last: None,
-            offsets: offsets.clone(),
-            sizes,
+            sampler: Sampler::new(&pattern.distribution, Bytes(extent), starts, parts, seed as u32),
+            zones,
         }
-    }
-
-    /// Whether each request takes exactly one block of one size at a random place.
-    fn has_one_order(pattern: &Pattern) -> bool {
-        let mut used = Direction::ALL
-            .into_iter()
-            .filter(|direction| pattern.directions.include(*direction))
-            .map(|direction| &pattern.sizes[direction as usize]);
-        let first = used.next().map(BlockSizes::least);
-        let same = |sizes: &BlockSizes| sizes.is_fixed() && Some(sizes.least()) == first;
-        let all_random = pattern.random_percent == [100; 3] && !pattern.sizes_by_randomness;
-        let all_same = Direction::ALL
-            .into_iter()
-            .filter(|direction| pattern.directions.include(*direction))
-            .all(|direction| same(&pattern.sizes[direction as usize]));
-        all_same && all_random && !matches!(pattern.modifier, Modifier::Run(_))
     }
 
     /// Whether no request has gone here yet.
     pub fn is_fresh(&self) -> bool {
-        self.last.is_none()
+        self.is_fresh
     }
 
+    /// Begins a new round.
     pub fn restart(&mut self) {
         self.done = false;
         self.position = [0; 3];
-        self.started = [false; 3];
-        self.run = 0;
-        self.last = None;
-        match &mut self.visits {
-            Visits::Any => {}
-            Visits::Ordered(order, next) => {
-                *order = Permutation::new(order.count(), &mut self.offsets);
-                *next = 0;
-            }
-            Visits::Mapped(map, _) => map.clear(),
-        }
+        self.last = [0; 3];
+        self.is_fresh = true;
+        self.visits.forget();
         self.zones.restart();
     }
 
-    /// Offset and length of the next request; `None` when nothing is left to visit.
-    pub fn next(&mut self, direction: Direction) -> Option<(u64, u64)> {
-        if let (Modifier::Repeat(_), true, Some(last)) =
-            (self.pattern.modifier, self.run > 0, self.last)
-        {
-            self.run -= 1;
-            return Some(last);
-        }
-        let (offset, length) = self.fresh(direction)?;
-        self.position[direction as usize] = offset + length;
-        self.started[direction as usize] = true;
-        let place = (self.range.start + offset, length);
-        self.last = Some(place);
-        Some(place)
+    /// Offset and length of the next request; `None` when there is no place for it.
+    pub fn next(&mut self, direction: Direction, draws: &mut Draws) -> Option<(u64, u64)> {
+        let order = draws.order(&self.pattern, direction);
+        let place = self.place(direction, order, draws);
+        draws.is_forgetful = place.is_none() && (draws.is_forgetful || order != Order::Random);
+        place
     }
 
-    /// The next place that is not a repetition, counted from the start of the range.
-    fn fresh(&mut self, direction: Direction) -> Option<(u64, u64)> {
-        let percent = u64::from(self.pattern.random_percent[direction as usize]);
-        let random = match self.pattern.modifier {
-            Modifier::Run(_) if self.pattern.random && self.run > 0 => {
-                self.run -= 1;
-                false
-            }
-            _ if !self.pattern.random => false,
-            _ => percent == 100 || self.offsets.below(100) < percent,
-        };
-        let which = match (self.pattern.sizes_by_randomness, random) {
-            (true, true) => Direction::Write,
-            (true, false) => Direction::Read,
-            (false, _) => direction,
-        };
-        let wanted = draw_size(&self.pattern.sizes[which as usize], &mut self.sizes);
-        let least = self.pattern.sizes[which as usize].least().0;
-        let place = match &self.zones {
-            ZoneState::None if random => self.random(direction, wanted),
-            ZoneState::None => self.sequential(direction, wanted, least),
-            ZoneState::Strided { .. } => self.strided(direction, random, wanted, least),
-            ZoneState::Emulated { .. } => self.emulated(direction, random, wanted),
-        }?;
-        match self.pattern.modifier {
-            Modifier::Run(run) if random => self.run = run - 1,
-            Modifier::Repeat(run) => self.run = run - 1,
-            _ => {}
-        }
-        Some(place)
-    }
-
-    fn random(&mut self, direction: Direction, wanted: u64) -> Option<(u64, u64)> {
-        let len = self.range.size();
-        match &mut self.visits {
-            Visits::Any => {
-                let align = self.pattern.alignment[direction as usize].0.max(1);
-                let start = self.samplers[direction as usize].draw(&mut self.offsets);
-                Some(self.cut(start * align, wanted, len))
-            }
-            Visits::Ordered(order, next) => {
-                if *next == order.count() {
-                    return None;
-                }
-                let block = order.at(*next);
-                *next += 1;
-                Some((block * wanted, wanted))
-            }
-            Visits::Mapped(map, unit) => {
-                let drawn = self.offsets.below((len / *unit).max(1));
-                let block = map.next_free(drawn)?;
-                let run = map.free_run(block, wanted.div_ceil(*unit));
-                (block..block + run).for_each(|block| map.visit(block));
-                Some((block * *unit, wanted.min(run * *unit)))
-            }
-        }
-    }
-
-    fn sequential(&mut self, direction: Direction, wanted: u64, least: u64) -> Option<(u64, u64)> {
-        let len = self.range.size();
-        let index = direction as usize;
-        let mut position = self.position[index];
-        let mut wrapped = false;
-        match self.pattern.modifier {
-            // Backwards from the start, which is from the end then, again and again.
-            Modifier::Skip(skip) if skip < 0 && self.started[index] => {
-                position =
-                    position.checked_add_signed(skip).unwrap_or(len.saturating_add_signed(skip));
-            }
-            Modifier::Skip(skip) if skip > 0 && self.started[index] => {
-                position = position.saturating_add(skip.unsigned_abs());
-            }
-            _ => {}
-        }
-        if position.saturating_add(least) > len {
-            (position, wrapped) = (0, true);
-        }
-        // A single sequential direction ends with the range; a mixture goes round until its
-        // amount is transferred, and so do the sequential requests among random ones.
-        let ends = !self.pattern.random && matches!(self.pattern.directions, Directions::Only(_));
-        if wrapped && self.started[index] && ends {
-            return None;
-        }
-        if position.saturating_add(least) > len {
-            return None;
-        }
-        let place = self.cut(position, wanted, len);
-        if let Visits::Mapped(map, unit) = &mut self.visits {
-            let last = (place.0 + place.1 - 1) / *unit;
-            let blocks = len / *unit;
-            (place.0 / *unit..=last.min(blocks.saturating_sub(1)))
-                .for_each(|block| map.visit(block));
-        }
-        Some(place)
-    }
-
-    /// Stays in a zone until its share is transferred, then goes to the next one.
-    fn strided(
+    fn place(
         &mut self,
         direction: Direction,
-        random: bool,
-        wanted: u64,
-        least: u64,
+        order: Order,
+        draws: &mut Draws,
     ) -> Option<(u64, u64)> {
-        let len = self.range.size();
-        let index = direction as usize;
-        let align = self.pattern.alignment[index].0.max(1);
-        let ZoneState::Strided { size, range, step, start, moved } = &mut self.zones else {
-            unreachable!("only called for strided zones");
-        };
-        if *moved >= *size {
-            *start = start.saturating_add(*step);
-            *moved = 0;
-            self.position = [*start; 3];
+        if let Some(start) = self.zones.move_on(self.range.size()) {
+            self.position = [start; 3];
+            self.visits.forget();
         }
-        let end = start.saturating_add(*range).min(len);
-        if start.saturating_add(least) > end {
+        let (offset, length) = match &self.zones {
+            ZoneState::Emulated { .. } => self.emulated(direction, order, draws)?,
+            _ => self.plain(direction, order, draws)?,
+        };
+        if offset + length > self.room {
             return None;
         }
-        let offset = if random {
-            *start + self.offsets.below((end - *start - least) / align + 1) * align
-        } else if self.position[index] < *start || self.position[index] + least > end {
-            *start
-        } else {
-            self.position[index]
+        self.zones.count(length);
+        self.position[direction as usize] = offset + length;
+        self.last[direction as usize] = offset;
+        self.is_fresh = false;
+        Some((self.range.start + offset, length))
+    }
+
+    /// The next place, counted from the start of the range.
+    fn plain(
+        &mut self,
+        direction: Direction,
+        order: Order,
+        draws: &mut Draws,
+    ) -> Option<(u64, u64)> {
+        let index = direction as usize;
+        let offset = match order {
+            Order::Random => self.random(direction, draws)?,
+            Order::Repeated => self.last[index],
+            // At the end of the file something random takes the place of what is sequential.
+            Order::Sequential if self.pattern.random && self.position[index] >= self.room => {
+                self.random(direction, draws)?
+            }
+            Order::Sequential => self.sequential(direction)?,
         };
-        let length = wanted.min(end - offset);
-        *moved += length;
-        Some((offset, length))
+        let length = self.length(direction, order, offset, draws)?;
+        match &mut self.visits {
+            Visits::Mapped(map) if order == Order::Random && !draws.is_forgetful => {
+                let unit = self.pattern.alignment[index].0;
+                let block = (offset - self.zones.start()) / unit;
+                let run = map.visit_run(block, length.div_ceil(unit));
+                Some((offset, length.min(run * unit)))
+            }
+            _ => Some((offset, length)),
+        }
+    }
+
+    /// A random offset, a block that was not visited if there is a map.
+    fn random(&mut self, direction: Direction, draws: &mut Draws) -> Option<u64> {
+        let unit = self.pattern.alignment[direction as usize].0;
+        let extent = self.zones.extent().unwrap_or(self.range.size());
+        let blocks = starts(&self.pattern, direction, extent);
+        let Draws { offsets, zone, .. } = draws;
+        let sampler = &mut self.sampler;
+        let block = match &mut self.visits {
+            Visits::Any => sampler.draw(direction, blocks, |n| Some(offsets.below(n)), zone)?,
+            Visits::Register(register) => {
+                sampler.draw(direction, blocks, |_| register.next(), zone)?
+            }
+            Visits::Mapped(map) => map.next_free(offsets.below(blocks))?,
+            Visits::Listed(listing) => listing.next(offsets)?,
+        };
+        (block < blocks).then(|| self.zones.start() + block * unit)
+    }
+
+    fn sequential(&self, direction: Direction) -> Option<u64> {
+        let mut position = self.position[direction as usize];
+        let size = self.range.size();
+        if position >= self.room {
+            return None;
+        }
+        if let (Modifier::Skip(skip), 1..) = (self.pattern.modifier, position) {
+            position = match position.checked_add_signed(skip) {
+                Some(position) if position < self.room => position,
+                _ if skip > 0 => 0,
+                // Backwards from the start, which is from the end then.
+                _ => size.checked_add_signed(skip)?,
+            };
+        }
+        (position < size).then_some(position)
+    }
+
+    /// Draws a size that fits between an offset and the end of the range.
+    fn length(
+        &self,
+        direction: Direction,
+        order: Order,
+        offset: u64,
+        draws: &mut Draws,
+    ) -> Option<u64> {
+        let which = match (self.pattern.sizes_by_randomness, order) {
+            (true, Order::Random) => Direction::Write,
+            (true, _) => Direction::Read,
+            (false, _) => direction,
+        };
+        let sizes = &self.pattern.sizes[which as usize];
+        let room = self.range.size() - offset;
+        draw_size(sizes, room, &mut draws.sizes[which as usize])
     }
 
     /// Writes each zone from its start to its end; reads what is written.
-    fn emulated(&mut self, direction: Direction, random: bool, wanted: u64) -> Option<(u64, u64)> {
+    fn emulated(
+        &mut self,
+        direction: Direction,
+        order: Order,
+        draws: &mut Draws,
+    ) -> Option<(u64, u64)> {
+        let random = order == Order::Random;
+        let wanted = self.length(direction, order, 0, draws)?;
         let position = self.position[direction as usize];
         let ZoneState::Emulated { size, capacity, most_open, filled, open } = &mut self.zones
         else {
@@ -289,8 +306,8 @@ impl FileWalk {
         };
         if direction != Direction::Write {
             let (zone, inside) = if random {
-                let zone = self.offsets.below(filled.len() as u64);
-                (zone, self.offsets.below((*capacity - wanted) / wanted + 1) * wanted)
+                let zone = draws.offsets.below(filled.len() as u64);
+                (zone, draws.offsets.below((*capacity - wanted) / wanted + 1) * wanted)
             } else {
                 next(position)
             };
@@ -304,9 +321,9 @@ impl FileWalk {
             filled[zone as usize] = inside;
             zone as usize
         } else if *most_open > 0 && open.len() >= *most_open {
-            open[self.offsets.below(open.len() as u64) as usize]
+            open[draws.offsets.below(open.len() as u64) as usize]
         } else {
-            self.offsets.below(filled.len() as u64) as usize
+            draws.offsets.below(filled.len() as u64) as usize
         };
         // A zone that is full is reset and written again.
         if filled[zone] + wanted > *capacity {
@@ -322,12 +339,16 @@ impl FileWalk {
         }
         Some((offset, wanted))
     }
+}
 
-    /// A request that ends within the first `len` bytes, in whole sectors.
-    fn cut(&self, offset: u64, wanted: u64, len: u64) -> (u64, u64) {
-        let room = len - offset;
-        let length = if wanted <= room { wanted } else { room / 512 * 512 };
-        (offset, length)
+impl Visits {
+    fn forget(&mut self) {
+        match self {
+            Visits::Any => {}
+            Visits::Register(register) => register.restart(),
+            Visits::Mapped(map) => map.clear(),
+            Visits::Listed(listing) => listing.restart(),
+        }
     }
 }
 
@@ -341,7 +362,8 @@ impl ZoneState {
                     Share::Percent(percent) => percent_of(len, percent),
                 };
                 let step = range.0.saturating_add(skip);
-                ZoneState::Strided { size: size.0, range: range.0, step, start: 0, moved: 0 }
+                let range = range.0.min(len);
+                ZoneState::Strided { size: size.0, range, step, start: 0, moved: 0 }
             }
             Some(Zones::Emulated { size, capacity, open }) => ZoneState::Emulated {
                 size: size.0,
@@ -353,6 +375,42 @@ impl ZoneState {
         }
     }
 
+    /// Where the current zone begins.
+    fn start(&self) -> u64 {
+        match self {
+            ZoneState::Strided { start, .. } => *start,
+            _ => 0,
+        }
+    }
+
+    /// How much of the range random offsets fall into, if not all.
+    fn extent(&self) -> Option<u64> {
+        match self {
+            ZoneState::Strided { range, .. } => Some(*range),
+            _ => None,
+        }
+    }
+
+    /// Goes to the next zone of a range of `len` bytes when enough was transferred in this one;
+    /// the answer is where it begins.
+    fn move_on(&mut self, len: u64) -> Option<u64> {
+        let ZoneState::Strided { size, range, step, start, moved } = self else { return None };
+        if *moved < *size {
+            return None;
+        }
+        let next = start.saturating_add(*step);
+        *start = if next.saturating_add(*range) <= len { next } else { 0 };
+        *moved = 0;
+        Some(*start)
+    }
+
+    /// So much was transferred.
+    fn count(&mut self, length: u64) {
+        if let ZoneState::Strided { moved, .. } = self {
+            *moved += length;
+        }
+    }
+
     /// A new round begins at the first zone; what was written stays written.
     fn restart(&mut self) {
         if let ZoneState::Strided { start, moved, .. } = self {
@@ -361,14 +419,66 @@ impl ZoneState {
     }
 }
 
-fn draw_size(sizes: &BlockSizes, rng: &mut Rng) -> u64 {
+/// Whether each request takes one of so many blocks at a random place.
+fn takes_blocks(pattern: &Pattern, zones: &ZoneState, blocks: u64, size: u64) -> bool {
+    let used = || Direction::ALL.into_iter().filter(|it| pattern.directions.include(*it));
+    matches!(zones, ZoneState::None)
+        && matches!(pattern.modifier, Modifier::None | Modifier::Skip(_))
+        && !pattern.sizes_by_randomness
+        && used().all(|direction| {
+            pattern.sizes[direction as usize].is_fixed()
+                && pattern.random_percent[direction as usize] == 100
+                && starts(pattern, direction, size) == blocks
+        })
+}
+
+/// At how many places in a range of so many bytes a request can begin.
+fn starts(pattern: &Pattern, direction: Direction, extent: u64) -> u64 {
+    let unit = pattern.alignment[direction as usize].0;
+    let least = pattern.sizes[direction as usize].least().0;
+    extent.saturating_sub(least.saturating_sub(unit)) / unit
+}
+
+/// Draws sizes until one fits into so many bytes; `None` if none does.
+fn draw_size(sizes: &BlockSizes, room: u64, draws: &mut Tausworthe) -> Option<u64> {
     match sizes {
-        BlockSizes::Fixed(size) => size.0,
-        BlockSizes::Range(least, most) => least.0 * (1 + rng.below(most.0 / least.0)),
-        BlockSizes::Split(sizes) => {
-            let draw = rng.below(100) as u8;
-            let index = sizes.partition_point(|(_, end)| *end <= draw);
-            sizes[index.min(sizes.len() - 1)].0.0
+        // A single size is not asked whether it fits.
+        BlockSizes::Fixed(size) => Some(size.0),
+        BlockSizes::Range(least, most) => {
+            if least.0 > room {
+                return None;
+            }
+            loop {
+                let size = ((draws.below(most.0) / least.0 + 1) * least.0).min(most.0);
+                if size <= room {
+                    return Some(size);
+                }
+            }
+        }
+        BlockSizes::Split(shares) => draw_share(shares, sizes.least().0, room, draws),
+    }
+}
+
+/// Draws a size from its share: of those whose shares end behind the draw, the first that fits; in
+/// whole blocks of the smallest size.
+fn draw_share(
+    shares: &[(Bytes, u8)],
+    least: u64,
+    room: u64,
+    draws: &mut Tausworthe,
+) -> Option<u64> {
+    let whole = |size: Bytes| size.0 / least * least;
+    let last = whole(shares.last()?.0);
+    let fits = |(size, end): &&(Bytes, u8)| size.0 <= room && *end > 0;
+    if last > room && !shares.iter().any(|share| fits(&share)) {
+        return None;
+    }
+    loop {
+        let draw = draws.percent();
+        let found = shares.iter().find(|share| draw < share.1 && fits(share));
+        let size = found.map_or(last, |share| whole(share.0));
+        if size <= room {
+            return Some(size);
         }
     }
 }
@@ -384,13 +494,17 @@ mod tests {
 
     #[test]
     fn sizes_keep_to_their_shares() {
-        let mut rng = Rng::stream(1, "sizes");
-        let split = BlockSizes::Split(vec![(Bytes(4096), 60), (Bytes(8192), 100)]);
-        let small = (0..10_000).filter(|_| draw_size(&split, &mut rng) == 4096).count();
+        let mut draws = Tausworthe::new(1, false);
+        let split = BlockSizes::Split(vec![(Bytes(8192), 40), (Bytes(4096), 100)]);
+        let mut draw = |room| draw_size(&split, room, &mut draws);
+        let small = (0..10_000).filter(|_| draw(1 << 20) == Some(4096)).count();
         assert!((5_850..6_150).contains(&small), "{small}");
-        let range = BlockSizes::Range(Bytes(1024), Bytes(4096));
-        let seen: std::collections::BTreeSet<u64> =
-            (0..100).map(|_| draw_size(&range, &mut rng)).collect();
-        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1024, 2048, 3072, 4096]);
+        assert!((0..100).all(|_| draw(5000) == Some(4096)));
+        assert_eq!(draw(512), None);
+        let range = BlockSizes::Range(Bytes(1024), Bytes(3584));
+        let mut draw = |room| draw_size(&range, room, &mut draws);
+        let seen: std::collections::BTreeSet<u64> = (0..100).filter_map(|_| draw(9999)).collect();
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1024, 2048, 3072, 3584]);
+        assert!((0..100).all(|_| draw(2048) <= Some(2048)));
     }
 }

@@ -4,7 +4,7 @@ mod waiting;
 
 use base::Instant;
 
-use super::super::job::{Direction, Directions, Job, LatencyTarget, Modifier, Verify};
+use super::super::job::{Direction, Directions, Job, LatencyTarget, Verify};
 use super::super::layout::Ranges;
 use super::super::pattern::{Place, Walk};
 use super::crew::Crew;
@@ -27,8 +27,14 @@ pub(super) struct Process<'a> {
     verify: Option<Verify>,
     /// Behind the walk: what was written and is to be read back.
     written: Option<Written>,
-    /// Bytes to transfer in a round.
+    /// Bytes to transfer in all rounds.
     amount: u64,
+    /// Bytes for which another round begins, and requests after which none does, if the job says.
+    more: Option<u64>,
+    most: Option<u64>,
+    /// Rounds that follow whatever was transferred.
+    loops: u32,
+    moved: Moved,
     deadline: Option<Instant>,
     rates: Rates,
     pauses: Option<Pauses>,
@@ -64,10 +70,11 @@ struct Written {
     blocks: u64,
 }
 
-/// What a round has come to.
+/// What was transferred so far.
 #[derive(Default)]
-struct Round {
+struct Moved {
     bytes: u64,
+    /// A trim and the write behind it are one.
     requests: u64,
 }
 
@@ -86,12 +93,13 @@ impl<'a> Process<'a> {
             FAILED
         })?;
         let start = task.now();
-        let walk = Walk::new(job, &ranges.files, &|name| super::stream(&task, job, name));
+        let walk = Walk::new(job, ranges, &super::seeds(&task, job));
         let directions = job.pattern.directions;
         let trims = directions == Directions::TrimWrite;
         // What a job did not write itself it just reads.
         let verify = job.verify.filter(|_| directions.include(Direction::Write));
-        let timing = &job.timing;
+        let (timing, loops) = (&job.timing, u64::from(job.extent.loops));
+        let amount = ranges.amount.0.saturating_mul(loops);
         if let Some(flow) = job.pace.flow {
             crew.enter_flow(job.number as usize, flow);
         }
@@ -103,7 +111,11 @@ impl<'a> Process<'a> {
             verify,
             walk,
             // Each block is trimmed and written.
-            amount: if trims { ranges.amount.0.saturating_mul(2) } else { ranges.amount.0 },
+            amount: if trims { amount.saturating_mul(2) } else { amount },
+            more: job.extent.io_size.map(|_| ranges.amount.0),
+            most: job.extent.number_ios.map(|most| most.saturating_mul(loops)),
+            loops: job.extent.loops - 1,
+            moved: Moved::default(),
             deadline: timing.runtime.map(|time| start.saturating_add(timing.ramp + time)),
             rates: Rates::new(&job.pace, start, super::stream(&task, job, "rate")),
             pauses: job.pace.think.map(|think| Pauses::new(think, start)),
@@ -133,18 +145,8 @@ impl<'a> Process<'a> {
         if let Some(search) = &self.search {
             self.lanes.set_depth(search.depth());
         }
-        for round in 0..self.job.extent.loops {
-            if self.must_end() {
-                break;
-            }
-            if round > 0 {
-                self.walk.restart();
-            }
-            // A job that finds no place for a request will not find one in the next round either.
-            if self.round().await == 0 {
-                break;
-            }
-        }
+        // A job that finds no place for a request will not find one in the next round either.
+        while !self.must_end() && self.round().await > 0 && self.goes_on() {}
         self.lanes.close().await;
         if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {
             let LatencyTarget { target, window, percentile, .. } = goal;
@@ -158,6 +160,32 @@ impl<'a> Process<'a> {
             ));
         }
         self.failure.unwrap_or(0)
+    }
+
+    /// Whether another round follows one that has found no place for a request or has transferred
+    /// everything. The rules are those that fio 3.33 was seen to follow.
+    fn goes_on(&mut self) -> bool {
+        if self.job.timing.time_based {
+            return true;
+        }
+        if self.is_done() {
+            return false;
+        }
+        if self.loops > 0 {
+            self.loops -= 1;
+            return true;
+        }
+        // Less than a block is left as it is.
+        let used = Direction::ALL.into_iter().zip(&self.job.pattern.sizes);
+        let used = used.filter(|(direction, _)| self.job.pattern.directions.include(*direction));
+        let largest = used.map(|(_, sizes)| sizes.most().0).max().unwrap_or(0);
+        self.more.is_some_and(|more| self.moved.bytes.saturating_add(largest) <= more)
+    }
+
+    /// Whether everything was transferred, or as many requests as the job says.
+    fn is_done(&self) -> bool {
+        let all_bytes = self.moved.bytes >= self.amount && !self.job.timing.time_based;
+        all_bytes || self.most.is_some_and(|most| self.moved.requests >= most)
     }
 
     /// One round; the answer is the number of its requests.
@@ -192,16 +220,19 @@ impl<'a> Process<'a> {
     /// The requests of one round; the answer is their number.
     async fn transfer(&mut self) -> u64 {
         let verify = self.verify;
-        let mut round = Round::default();
-        while !self.is_round_over(&round) {
+        let mut requests = 0;
+        if self.job.pattern.directions == Directions::TrimWrite {
+            self.moved.requests = 0;
+        }
+        while !self.is_done() && !self.must_end() {
             if self.waits_for_its_flow().await {
                 continue;
             }
             self.sync_if_due().await;
             let Some(direction) = self.wait_for_its_time().await else { break };
-            let Some(place) = self.step(direction) else { break };
-            round.bytes += place.length;
-            round.requests += 1;
+            let Some((direction, place)) = self.walk.next(direction) else { break };
+            requests += 1;
+            self.count(direction, place);
             if let Some(written) = &mut self.written {
                 written.blocks += u64::from(direction == Direction::Write);
             }
@@ -216,14 +247,14 @@ impl<'a> Process<'a> {
             self.pause_if_due().await;
             self.judge().await;
         }
-        round.requests
+        requests
     }
 
-    /// Whether the round has done what it should, or has to end before.
-    fn is_round_over(&mut self, round: &Round) -> bool {
-        let all_done = round.bytes >= self.amount && !self.job.timing.time_based;
-        let most = self.job.extent.number_ios;
-        all_done || most.is_some_and(|most| round.requests >= most) || self.must_end()
+    fn count(&mut self, direction: Direction, place: Place) {
+        let is_half =
+            self.job.pattern.directions == Directions::TrimWrite && direction == Direction::Trim;
+        self.moved.bytes += place.length;
+        self.moved.requests += u64::from(!is_half);
     }
 
     /// Whether time is over, somebody ended the process, or something went wrong.
@@ -232,11 +263,6 @@ impl<'a> Process<'a> {
             || self.is_content
             || self.deadline.is_some_and(|deadline| self.task.now() >= deadline)
             || self.crew.must_stop(self.job.number as usize)
-    }
-
-    /// Where the next request goes; begins anew when everything was visited.
-    fn step(&mut self, direction: Direction) -> Option<Place> {
-        step(self.job, &mut self.walk, direction)
     }
 
     /// Hands a request over, and waits for others if there are too many then.
@@ -293,23 +319,23 @@ impl<'a> Process<'a> {
                 return;
             }
             let Some(written) = self.written.as_mut().filter(|it| it.blocks > 0) else { return };
-            let Some(place) = written.next(self.job) else { return };
+            let Some(place) = written.next() else { return };
             self.issue(What::Move(Direction::Read), place, true).await;
         }
     }
 
     /// Reads what an earlier run of the same job has written.
     async fn read_back_all(&mut self) -> u64 {
-        let mut round = Round::default();
-        while !self.is_round_over(&round) {
+        let mut requests = 0;
+        while !self.is_done() && !self.must_end() {
             let Some(written) = &mut self.written else { break };
             written.blocks = 1;
-            let Some(place) = written.next(self.job) else { break };
-            round.bytes += place.length;
-            round.requests += 1;
+            let Some(place) = written.next() else { break };
+            requests += 1;
+            self.count(Direction::Read, place);
             self.issue(What::Move(Direction::Read), place, true).await;
         }
-        round.requests
+        requests
     }
 
     /// Looks at the goals of the job.
@@ -402,28 +428,14 @@ impl<'a> Process<'a> {
 
 impl Written {
     /// The next block that was written: the same walk once more.
-    fn next(&mut self, job: &Job) -> Option<Place> {
+    fn next(&mut self) -> Option<Place> {
         loop {
             let direction = self.walk.direction();
-            let place = step(job, &mut self.walk, direction)?;
+            let (direction, place) = self.walk.next(direction)?;
             if direction == Direction::Write {
                 self.blocks -= 1;
                 return Some(place);
             }
         }
     }
-}
-
-/// The next place of a walk. A walk that leaves holes ends when it has gone through its range;
-/// others begin anew until the amount is transferred.
-fn step(job: &Job, walk: &mut Walk, direction: Direction) -> Option<Place> {
-    let place = walk.next(direction);
-    let goes_once = matches!(job.pattern.modifier, Modifier::Skip(1..))
-        && job.extent.io_size.is_none()
-        && !job.timing.time_based;
-    if place.is_some() || goes_once {
-        return place;
-    }
-    walk.restart();
-    walk.next(direction)
 }

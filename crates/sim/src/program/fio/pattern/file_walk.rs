@@ -240,7 +240,7 @@ impl FileWalk {
         let block = match &mut self.visits {
             Visits::Any => sampler.draw(direction, blocks, |n| Some(offsets.below(n)), zone)?,
             Visits::Register(register) => {
-                sampler.draw(direction, blocks, |_| register.next(), zone)?
+                sampler.draw(direction, blocks, |_| register.draw(), zone)?
             }
             Visits::Mapped(map) => map.next_free(offsets.below(blocks))?,
             Visits::Listed(listing) => listing.next(offsets)?,

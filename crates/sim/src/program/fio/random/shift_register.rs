@@ -73,7 +73,7 @@ impl ShiftRegister {
 
     /// The next number; `None` when it came by all of them. A register that fio has not, or that
     /// begins in the state that it never leaves, has none; fio does nothing then.
-    pub fn next(&mut self) -> Option<u64> {
+    pub fn draw(&mut self) -> Option<u64> {
         let is_stuck = self.seed == self.top | (self.top - 1);
         if self.left == 0 || self.len < LEAST || is_stuck {
             return None;
@@ -108,7 +108,7 @@ mod tests {
         for len in [8, 15, 16, 17, 31, 1000, 4095, 4096, 70_000] {
             let mut register = ShiftRegister::new(len, 0x1234_5678);
             for _ in 0..2 {
-                let seen: BTreeSet<u64> = std::iter::from_fn(|| register.next()).collect();
+                let seen: BTreeSet<u64> = std::iter::from_fn(|| register.draw()).collect();
                 assert_eq!((seen.len() as u64, seen.last()), (len, Some(&(len - 1))), "{len}");
                 register.restart();
             }
@@ -120,11 +120,11 @@ mod tests {
         // fio --ioengine=null --name=a --size=80k --bs=4k --rw=randread --random_generator=lfsr
         //     --randrepeat=0 --randseed=1 --io_size=1m
         let mut register = ShiftRegister::new(20, 0x2E26_0007);
-        let first: Vec<u64> = std::iter::from_fn(|| register.next()).collect();
+        let first: Vec<u64> = std::iter::from_fn(|| register.draw()).collect();
         let expected = [10, 1, 16, 12, 2, 5, 18, 13, 15, 11, 9, 14, 3, 17, 8, 0, 4, 6, 7, 19];
         assert_eq!(first, expected);
         register.restart();
-        assert_eq!((register.next(), register.next()), (Some(19), Some(10)));
+        assert_eq!((register.draw(), register.draw()), (Some(19), Some(10)));
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             let mut register = ShiftRegister::new(len, 1);
             let mut seen = BTreeSet::new();
             let draws = if width == 3 { 0 } else { 10 };
-            assert!((0..draws).all(|_| seen.insert(register.next())), "{width}");
+            assert!((0..draws).all(|_| seen.insert(register.draw())), "{width}");
         }
     }
 }

@@ -86,7 +86,7 @@ impl Root {
     }
 
     /// Adds a program by name, or a program, file or folder by its path; returns by what path a
-    /// guest finds it. Programs of the system keep their place; the rest is in [`BROUGHT`].
+    /// guest finds it. Programs of the system keep their place; the rest is in `/brought`.
     pub fn bring(&self, wanted: &str) -> Result<PathBuf, RootError> {
         let named = !wanted.contains('/');
         if let Some(program) = find_program(wanted).filter(|_| named) {

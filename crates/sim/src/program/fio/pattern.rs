@@ -125,8 +125,7 @@ impl Walk {
             };
             let direction = wanted.take().unwrap_or_else(|| self.direction());
             let Some((offset, length)) = self.files[file].next(direction, &mut self.draws) else {
-                self.files[file].done = true;
-                self.left = 0;
+                self.end(file);
                 continue;
             };
             self.mixture.count(direction);
@@ -138,13 +137,23 @@ impl Walk {
         }
     }
 
+    /// There is no place left in a file.
+    fn end(&mut self, file: usize) {
+        self.left = 0;
+        let file = &mut self.files[file];
+        // Files that are not drawn evenly begin anew at once.
+        match self.service {
+            Service::Skewed(_) if !file.is_fresh() => file.restart(),
+            _ => file.done = true,
+        }
+    }
+
     /// Forgets what was visited.
     fn restart(&mut self) {
         self.files.iter_mut().for_each(FileWalk::restart);
         self.mixture.restart();
         self.trimmed = None;
         self.left = 0;
-        self.file = self.files.len() - 1;
     }
 
     /// The file for the next request, among those that are not done.

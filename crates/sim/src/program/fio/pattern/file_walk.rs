@@ -7,7 +7,7 @@
 
 use base::Bytes;
 
-use super::super::job::{Direction, Modifier, Pattern, PerDirection, Share, Zones};
+use super::super::job::{Direction, Directions, Modifier, Pattern, PerDirection, Share, Zones};
 use super::super::mix::BlockSizes;
 use super::super::random::{Purpose, Sampler, Seeds, ShiftRegister, Taus88, Tausworthe, VisitMap};
 use super::Range;
@@ -123,14 +123,16 @@ impl FileWalk {
         let size = range.size();
         let least = pattern.sizes.iter().map(|sizes| sizes.least().0).min().unwrap_or(512);
         let zones = ZoneState::new(zones, size);
-        let extent = zones.extent().unwrap_or(size);
-        let blocks = (extent / least.max(1)).max(1);
+        let blocks = (size / least.max(1)).max(1);
         // A part of a block at the end counts for distributions, not for maps.
-        let parts = extent.div_ceil(least.max(1)).max(1);
+        let parts = size.div_ceil(least.max(1)).max(1);
         let seed = seeds.of(Purpose::Offset);
         let visits = match () {
             () if matches!(zones, ZoneState::Emulated { .. }) => Visits::Any,
-            () if pattern.shift_register => Visits::Register(ShiftRegister::new(blocks, seed)),
+            () if pattern.shift_register => {
+                let blocks = zones.extent().map_or(blocks, |extent| extent / least.max(1));
+                Visits::Register(ShiftRegister::new(blocks, seed))
+            }
             () if pattern.random_map && is_alone && takes_blocks(pattern, &zones, blocks, size) => {
                 Visits::Listed(Listing::new(blocks))
             }
@@ -138,7 +140,7 @@ impl FileWalk {
             () => Visits::Any,
         };
         let starts = Direction::ALL.map(|direction| {
-            (starts(pattern, direction, extent), pattern.alignment[direction as usize])
+            (starts(pattern, direction, size), pattern.alignment[direction as usize])
         });
         FileWalk {
             done: false,
@@ -149,7 +151,7 @@ impl FileWalk {
             last: [0; 3],
             is_fresh: true,
             visits,
-            sampler: Sampler::new(&pattern.distribution, Bytes(extent), starts, parts, seed as u32),
+            sampler: Sampler::new(&pattern.distribution, Bytes(size), starts, parts, seed as u32),
             zones,
         }
     }
@@ -184,7 +186,7 @@ impl FileWalk {
         draws: &mut Draws,
     ) -> Option<(u64, u64)> {
         if let Some(start) = self.zones.move_on(self.range.size()) {
-            self.position = [start; 3];
+            (self.position, self.last) = ([start; 3], [start; 3]);
             self.visits.forget();
         }
         let (offset, length) = match &self.zones {
@@ -209,20 +211,20 @@ impl FileWalk {
         draws: &mut Draws,
     ) -> Option<(u64, u64)> {
         let index = direction as usize;
-        let offset = match order {
-            Order::Random => self.random(direction, draws)?,
-            Order::Repeated => self.last[index],
-            // At the end of the file something random takes the place of what is sequential.
-            Order::Sequential if self.pattern.random && self.position[index] >= self.room => {
-                self.random(direction, draws)?
-            }
-            Order::Sequential => self.sequential(direction)?,
+        // At the end of the file something random takes the place of what is sequential.
+        let is_random = order == Order::Random
+            || order == Order::Sequential
+                && self.pattern.random
+                && self.position[index] >= self.room;
+        let (offset, block) = match order {
+            _ if is_random => self.random(direction, draws)?,
+            Order::Repeated => (self.last[index], 0),
+            _ => (self.sequential(direction)?, 0),
         };
         let length = self.length(direction, order, offset, draws)?;
         match &mut self.visits {
             Visits::Mapped(map) if order == Order::Random && !draws.is_forgetful => {
                 let unit = self.pattern.alignment[index].0;
-                let block = (offset - self.zones.start()) / unit;
                 let run = map.visit_run(block, length.div_ceil(unit));
                 Some((offset, length.min(run * unit)))
             }
@@ -230,31 +232,40 @@ impl FileWalk {
         }
     }
 
-    /// A random offset, a block that was not visited if there is a map.
-    fn random(&mut self, direction: Direction, draws: &mut Draws) -> Option<u64> {
+    /// A random offset and the number of the block, which was not visited if there is a map.
+    fn random(&mut self, direction: Direction, draws: &mut Draws) -> Option<(u64, u64)> {
         let unit = self.pattern.alignment[direction as usize].0;
-        let extent = self.zones.extent().unwrap_or(self.range.size());
-        let blocks = starts(&self.pattern, direction, extent);
-        let Draws { offsets, zone, .. } = draws;
+        let size = self.range.size();
+        let zone = self.zones.extent();
+        let blocks = starts(&self.pattern, direction, zone.unwrap_or(size));
+        let (offsets, order) = (&mut draws.offsets, &mut draws.zone);
         let sampler = &mut self.sampler;
         let block = match &mut self.visits {
-            Visits::Any => sampler.draw(direction, blocks, |n| Some(offsets.below(n)), zone)?,
+            Visits::Any => sampler.draw(direction, blocks, |n| Some(offsets.below(n)), order)?,
             Visits::Register(register) => {
-                sampler.draw(direction, blocks, |_| register.draw(), zone)?
+                sampler.draw(direction, blocks, |_| register.draw(), order)?
             }
             Visits::Mapped(map) => map.next_free(offsets.below(blocks))?,
             Visits::Listed(listing) => listing.next(offsets)?,
         };
-        (block < blocks).then(|| self.zones.start() + block * unit)
+        // Behind the end of a zone one comes to its start.
+        let within = zone.map_or(block * unit, |zone| block * unit % zone);
+        let offset = self.zones.start() + within;
+        (offset < size).then_some((offset, block))
     }
 
     fn sequential(&self, direction: Direction) -> Option<u64> {
         let mut position = self.position[direction as usize];
-        let size = self.range.size();
+        let (start, size) = (self.zones.start(), self.range.size());
         if position >= self.room {
             return None;
         }
-        if let (Modifier::Skip(skip), 1..) = (self.pattern.modifier, position) {
+        if self.zones.extent().is_some_and(|extent| position >= start + extent) {
+            position = start;
+        }
+        if let Modifier::Skip(skip) = self.pattern.modifier
+            && position > start
+        {
             position = match position.checked_add_signed(skip) {
                 Some(position) if position < self.room => position,
                 _ if skip > 0 => 0,
@@ -280,7 +291,12 @@ impl FileWalk {
         };
         let sizes = &self.pattern.sizes[which as usize];
         let room = self.range.size() - offset;
-        draw_size(sizes, room, &mut draws.sizes[which as usize])
+        // What is trimmed before it is written draws as the write.
+        let stream = match self.pattern.directions {
+            Directions::TrimWrite => Direction::Write,
+            _ => which,
+        };
+        draw_size(sizes, room, &mut draws.sizes[stream as usize])
     }
 
     /// Writes each zone from its start to its end; reads what is written.

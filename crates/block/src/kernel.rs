@@ -132,6 +132,16 @@ pub enum Dequeue {
     Burst,
 }
 
+/// When blk-mq runs a hardware queue again whose scheduler withheld what it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterHold {
+    /// When a command completes.
+    AtCompletion,
+    /// After this many milliseconds, as a timer of the kernel counts them: with the second tick
+    /// after they are rounded up to ticks. Completions do not run it.
+    AfterMillis(u64),
+}
+
 /// Where a write goes whose flush sequence has only its data step (spec 9.8 rule 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushData {
@@ -165,6 +175,8 @@ pub struct MultiQueue {
     pub plugs_each_bio: bool,
     /// How requests are taken from the scheduler.
     pub dequeue: Dequeue,
+    /// What a scheduler that withholds is asked again by.
+    pub after_hold: AfterHold,
     /// What a depth limit means.
     pub shallow: ShallowDepth,
     /// A batch of wake-ups goes on to the next wait queue until so many are woken, and only tags that
@@ -263,6 +275,8 @@ const MULTI_4_19: MultiQueue = MultiQueue {
     plugs_each_bio: false,
     wakes_on: false,
     dequeue: Dequeue::One,
+    // assumed: not observed
+    after_hold: AfterHold::AtCompletion,
     shallow: ShallowDepth::PerWord,
     flush_waits: false,
     depth_hook_sees_old: true,
@@ -301,6 +315,9 @@ const KERNEL_6_12: Kernel = Kernel {
         plugs_each_bio: true,
         wakes_on: true,
         dequeue: Dequeue::Burst,
+        // Observed on 6.12.117: with a best-effort request held back by a real-time one, workers run
+        // the queue every second tick (HZ 250), and none at completions.
+        after_hold: AfterHold::AfterMillis(3),
         // Observed on 6.12.117: with async_depth k, k writes are allocated, for 8 to 128 requests.
         shallow: ShallowDepth::WholeMap,
         flush_waits: true,
@@ -345,6 +362,8 @@ pub const KERNELS: [Kernel; 8] = [
             plugs_each_bio: true,
             wakes_on: true,
             dequeue: Dequeue::Burst,
+            // assumed: as in 6.12
+            after_hold: AfterHold::AfterMillis(3),
             shallow: ShallowDepth::WholeMap,
             flush_waits: true,
             depth_hook_sees_old: false,

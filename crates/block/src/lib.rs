@@ -35,7 +35,9 @@ pub use input::Input;
 pub use ioprio::{Ioprio, IoprioClass};
 pub use kernel::{KERNELS, Kernel, Shape, Version};
 pub use limits::{Limits, QUEUE_SETTINGS, QueueSetting};
-pub use queue::{Attach, Chosen, Output, PlugFlush, Replica, RequestQueue, Step, Work};
+pub use queue::{
+    Attach, Chosen, MergeDifferences, Output, PlugFlush, Replica, RequestQueue, Step, Work,
+};
 pub use reason::{DispatchReason, HoldReason};
 pub use request::{Request, RequestId};
 pub use scheduler::{About, Cx, Scheduler, Tunable, TunableError};

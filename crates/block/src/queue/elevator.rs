@@ -149,8 +149,11 @@ impl RequestQueue {
             scheduler.bio_merged(cx, rq, bio, merge);
         });
         self.settle(now, context);
-        let end = self.core.requests[rq].end();
-        self.core.merge.reposition(rq, end);
+        // A front merge leaves the end, and the request's place among those that end there.
+        if merge == Merge::Back {
+            let end = self.core.requests[rq].end();
+            self.core.merge.reposition(rq, end);
+        }
         if self.core.requests[rq].is_mergeable() {
             self.core.merge.set_last_merge(rq);
         }

@@ -38,7 +38,7 @@ use base::{Arena, Duration, Instant, Sector, Sectors};
 use context::{Context, Frame};
 use guard::Guard;
 use multi::Multi;
-pub use replica::{Chosen, Replica};
+pub use replica::{Chosen, MergeDifferences, Replica};
 use single::Single;
 
 /// What is attached to a queue: one of the two shapes, with or without a scheduler.
@@ -287,7 +287,7 @@ impl RequestQueue {
     /// A kernel worker runs the queue, as [`Output::RunWorker`] asked.
     pub fn run(&mut self, now: Instant, context: ContextId, cpu: u16) {
         self.core.recorder.push(|| Input::Run(now, context, cpu));
-        self.push_run(context, cpu);
+        self.push_run(now, context, cpu);
     }
 
     /// The time of [`RequestQueue::next_timer`] has come.
@@ -518,10 +518,10 @@ impl RequestQueue {
     }
 
     /// Pushes the frames that run the queue in this context.
-    fn push_run(&mut self, context: ContextId, cpu: u16) {
+    fn push_run(&mut self, now: Instant, context: ContextId, cpu: u16) {
         match &mut self.shape {
             ShapeState::Single(_) => self.core.push_frame(context, cpu, Frame::RunSingle),
-            ShapeState::Multi(multi) => multi.push_wanted_runs(&mut self.core, context, cpu),
+            ShapeState::Multi(multi) => multi.push_wanted_runs(&mut self.core, now, context, cpu),
         }
     }
 

@@ -13,14 +13,14 @@ use crate::bio::{Bio, ContextId};
 use crate::command::{Tag, Transport};
 use crate::event::Action;
 use crate::flush::FlushMachine;
-use crate::kernel::{Dequeue, MultiQueue};
+use crate::kernel::{AfterHold, Dequeue, MultiQueue};
 use crate::limits::Limits;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{Dispatched, HctxId};
 use crate::tags::TagMap;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use base::{Arena, Instant};
+use base::{Arena, Duration, Instant};
 
 /// A run of one hardware queue, as far as it has come.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,8 @@ struct Hctx {
     restart: bool,
     /// A worker was asked to run it.
     wanted: bool,
+    /// A worker runs it then, if none has before: its scheduler withheld.
+    rerun: Option<Instant>,
     /// How often the driver refused lately (spec 9.7 rule 6).
     dispatch_busy: u32,
     /// The software queue to be served next, when they are served in turn.
@@ -95,6 +97,7 @@ impl Multi {
             residual: VecDeque::new(),
             restart: false,
             wanted: false,
+            rerun: None,
             dispatch_busy: 0,
             next_software: 0,
             flush: FlushMachine::default(),
@@ -175,10 +178,19 @@ impl Multi {
     }
 
     /// Pushes a run of every hardware queue that a worker was asked to run.
-    pub fn push_wanted_runs(&mut self, core: &mut Core, context: ContextId, cpu: u16) {
+    pub fn push_wanted_runs(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        context: ContextId,
+        cpu: u16,
+    ) {
         let state = core.context(context);
         for (index, hctx) in self.hctxs.iter_mut().enumerate().rev() {
-            if core::mem::take(&mut hctx.wanted) {
+            let is_due = hctx.rerun.is_some_and(|due| due <= now);
+            if core::mem::take(&mut hctx.wanted) || is_due {
+                // It is one and the same piece of work.
+                hctx.rerun = None;
                 state.cpu = cpu;
                 state.stack.push(Frame::RunMulti(RunMulti::new(index as u16)));
             }
@@ -476,7 +488,7 @@ impl RequestQueue {
             Dispatched::Hold(reason) => {
                 assert!(self.queued() > 0, "withheld although nothing is queued");
                 self.multi().budget -= 1;
-                self.multi().hctxs[usize::from(run.hctx)].restart = true;
+                self.run_after_hold(now, run.hctx);
                 let idle = self.core.in_flight == 0;
                 if idle && self.core.context(context).collected.is_empty() {
                     self.core.log_note(now, context, Action::Hold(reason));
@@ -491,6 +503,24 @@ impl RequestQueue {
             }
         }
         self.settle_collected(now, context, run)
+    }
+
+    /// The scheduler withheld: the hardware queue is run again at some time.
+    fn run_after_hold(&mut self, now: Instant, hctx: u16) {
+        let tick = self.core.kernel.hz.tick().as_nanos();
+        let multi = self.multi();
+        let after_hold = multi.rules.after_hold;
+        let hctx = &mut multi.hctxs[usize::from(hctx)];
+        match after_hold {
+            AfterHold::AtCompletion => hctx.restart = true,
+            AfterHold::AfterMillis(_) if hctx.wanted || hctx.rerun.is_some() => {}
+            AfterHold::AfterMillis(millis) => {
+                let ticks = Duration::from_millis(millis).as_nanos().div_ceil(tick) + 1;
+                let due = Instant::from_nanos((now.as_nanos() / tick + ticks) * tick);
+                hctx.rerun = Some(due);
+                self.core.outputs.push_back(Output::RunWorker { after: due.since(now) });
+            }
+        }
     }
 
     /// Gives what was just collected its driver tag; false when collecting ends here.
@@ -605,7 +635,7 @@ impl RequestQueue {
             }
         }
         if any {
-            self.core.outputs.push_back(Output::RunWorker { after: base::Duration::ZERO });
+            self.core.outputs.push_back(Output::RunWorker { after: Duration::ZERO });
         }
     }
 }

@@ -18,9 +18,11 @@ use super::elevator::Absorber;
 use super::{RequestQueue, ShapeState};
 use crate::bio::{Bio, BioId, BioRecord, ContextId};
 use crate::event::Action;
+use crate::plug::sort_for_flush;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{RequestId, RequestState};
 use crate::scheduler::{Dispatched, HctxId, InsertAt, Merge};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use base::Instant;
 
@@ -37,19 +39,42 @@ pub enum Chosen {
     Empty,
 }
 
+/// Merges that the queue would have done otherwise than was recorded, by their reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeDifferences {
+    /// What was merged has fewer segments than pages: its memory is contiguous, which recordings
+    /// do not tell.
+    pub contiguous: u64,
+    /// Several queued requests start, or end, where the bio does, and another was taken.
+    pub equal_positions: u64,
+    /// Anything else.
+    pub unexplained: u64,
+}
+
+impl MergeDifferences {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.contiguous + self.equal_positions + self.unexplained
+    }
+}
+
 /// A queue that follows a recorded one.
 pub struct Replica {
     queue: RequestQueue,
     leads_joins: bool,
-    merges_that_differ: u64,
+    differences: MergeDifferences,
     /// Where the queue would merge the bio that comes next.
     found: Option<(RequestId, Merge)>,
     /// What would absorb the request that arrives next.
     absorber: Option<Absorber>,
     /// Which requests the queue would join next, in order of their sectors.
     expected: Option<(RequestId, RequestId)>,
+    /// That would be because the first of them has absorbed another on its arrival.
+    is_chain: bool,
     /// A bio was merged, and whether the request is joined with its neighbour is not known yet.
     unsettled: Option<(RequestId, Bio, Merge)>,
+    /// Without a scheduler: what tasks held and now give to the driver, in this order.
+    offered: VecDeque<RequestId>,
 }
 
 impl Replica {
@@ -59,11 +84,13 @@ impl Replica {
         Replica {
             queue,
             leads_joins,
-            merges_that_differ: 0,
+            differences: MergeDifferences::default(),
             found: None,
             absorber: None,
             expected: None,
+            is_chain: false,
             unsettled: None,
+            offered: VecDeque::new(),
         }
     }
 
@@ -72,9 +99,9 @@ impl Replica {
         &mut self.queue
     }
 
-    /// Bios that the queue would have merged elsewhere than was recorded.
-    pub fn merges_that_differ(&self) -> u64 {
-        self.merges_that_differ
+    /// Merges that the queue would have done otherwise than was recorded.
+    pub fn differences(&self) -> MergeDifferences {
+        self.differences
     }
 
     /// Looks for a request that a bio is to be merged into, as the queue itself would. It is then
@@ -90,10 +117,14 @@ impl Replica {
         self.found
     }
 
-    /// A request was allocated for a bio, which was not merged into any other.
+    /// The bio that was looked up was not merged into any request.
+    pub fn keep_apart(&mut self) {
+        self.differences.unexplained += u64::from(self.found.take().is_some());
+    }
+
+    /// A request was allocated for a bio, which was kept apart.
     pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
         self.settle(now, None);
-        self.merges_that_differ += u64::from(self.found.take().is_some());
         let id = self.enter(now, bio);
         if let ShapeState::Single(single) = &mut self.queue.shape {
             single.count_recorded(bio);
@@ -102,14 +133,26 @@ impl Replica {
         self.queue.core.context(context).cpu = bio.origin.cpu;
         let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
         let rq = self.queue.new_request(now, context, id, bio, with);
-        self.queue.core.context(context).plug.requests.push(rq);
+        // In blk-mq, what needs the flush machinery goes past the plug.
+        let is_single = matches!(self.queue.shape, ShapeState::Single(_));
+        if is_single || !bio.needs_flush_machinery() {
+            self.queue.core.context(context).plug.requests.push(rq);
+        }
         rq
     }
 
     /// A bio was merged into a request, which is in a plug or with the scheduler.
     pub fn merge(&mut self, now: Instant, rq: RequestId, bio: &Bio, merge: Merge) {
         self.settle(now, None);
-        self.merges_that_differ += u64::from(self.found.take() != Some((rq, merge)));
+        let is_contiguous = self.learn_contiguity(rq, self.queue.core.limits.segments(bio.sectors));
+        match self.found.take() {
+            Some(found) if found == (rq, merge) => {}
+            _ if is_contiguous => self.differences.contiguous += 1,
+            Some((other, found)) if found == merge && self.are_equal(rq, other, merge) => {
+                self.differences.equal_positions += 1;
+            }
+            _ => self.differences.unexplained += 1,
+        }
         let id = self.enter(now, bio);
         self.queue.absorb_bio(now, rq, id, merge);
         let context = bio.origin.context;
@@ -117,6 +160,7 @@ impl Replica {
             return;
         }
         if self.leads_joins {
+            self.is_chain = false;
             self.expected = self.queue.find_neighbour(now, context, rq, merge);
             self.unsettled = Some((rq, *bio, merge));
         } else {
@@ -128,6 +172,7 @@ impl Replica {
     pub fn insert(&mut self, now: Instant, rq: RequestId, joins: bool) {
         self.settle(now, None);
         let context = self.unplug(rq);
+        self.offered.retain(|offered| *offered != rq);
         if self.queue.scheduler.is_none() {
             self.queue.insert_into_software(now, context, rq);
             return;
@@ -135,7 +180,7 @@ impl Replica {
         let absorbs = joins && !self.leads_joins;
         if joins && self.leads_joins && self.queue.core.requests[rq].is_mergeable() {
             let found = self.queue.find_absorber(now, context, rq, true);
-            self.merges_that_differ += u64::from(found.is_some());
+            self.differences.unexplained += u64::from(found.is_some());
         }
         self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, absorbs);
     }
@@ -155,18 +200,58 @@ impl Replica {
     /// `next`, which was queued or arrives, was appended to `rq`, which is queued.
     pub fn join(&mut self, now: Instant, rq: RequestId, next: RequestId) {
         let was_queued = self.is_queued(next);
+        let segments = self.queue.core.requests[next].segments;
+        if self.learn_contiguity(rq, segments) {
+            // Whether they would be joined was not to be known.
+            self.differences.contiguous += 1;
+            self.expected = Some((rq, next)).filter(|_| was_queued);
+            self.absorber = Some(Absorber { rq, is_last: false });
+        }
         self.settle(now, Some((rq, next)).filter(|_| was_queued));
         let context = self.queue.core.requests[next].origin.context;
         let absorber = self.absorber.take();
         if !was_queued {
             self.queue.bind(now, context, next);
-            self.merges_that_differ += u64::from(absorber.map(|it| it.rq) != Some(rq));
+            self.differences.unexplained += u64::from(absorber.map(|it| it.rq) != Some(rq));
         }
+        let is_chain =
+            if was_queued { self.is_chain } else { !absorber.is_some_and(|it| it.is_last) };
         self.queue.join(now, context, rq, next);
-        if !was_queued && absorber.is_none_or(|it| !it.is_last) {
+        if is_chain {
             let further = self.queue.find_absorber(now, context, rq, false);
             self.expected = further.map(|it| (it.rq, rq));
         }
+        self.is_chain = is_chain;
+    }
+
+    /// Without a scheduler: the request's plug was flushed, and its task gives the driver the first
+    /// `count` of what was in it, in the order of a plug that is flushed.
+    pub fn offer(&mut self, rq: RequestId, count: usize) {
+        if self.is_offered(rq) {
+            return;
+        }
+        let sorts = self.queue.task_plug().is_some_and(|rules| rules.sorts);
+        let core = &mut self.queue.core;
+        let task = core.requests[rq].origin.context;
+        let held = &mut core.contexts[task.0 as usize].plug.requests;
+        let mut flushed: Vec<RequestId> = held.drain(..count.min(held.len())).collect();
+        if sorts {
+            sort_for_flush(&mut flushed, &core.requests);
+        }
+        self.offered.extend(flushed);
+    }
+
+    /// Whether a task is giving it to the driver.
+    pub fn is_offered(&self, rq: RequestId) -> bool {
+        self.offered.contains(&rq)
+    }
+
+    /// The driver takes a request from the task that flushes its plug.
+    pub fn choose_offered(&mut self, now: Instant) -> Chosen {
+        let Some(rq) = self.offered.pop_front() else { return Chosen::Empty };
+        self.queue.core.requests[rq].state = RequestState::Dispatched;
+        self.start(now, rq);
+        Chosen::Chosen(rq, DispatchReason::ArrivalOrder)
     }
 
     /// The driver takes a request.
@@ -209,14 +294,6 @@ impl Replica {
         }
     }
 
-    /// The driver takes this very request, which was not inserted.
-    pub fn take(&mut self, now: Instant, rq: RequestId) {
-        self.settle(now, None);
-        self.unplug(rq);
-        self.queue.core.requests[rq].state = RequestState::Dispatched;
-        self.start(now, rq);
-    }
-
     /// The driver gave a request back.
     pub fn requeue(&mut self, now: Instant, rq: RequestId) {
         self.settle(now, None);
@@ -229,9 +306,8 @@ impl Replica {
         self.discard_outputs();
     }
 
-    /// The device finished a request.
+    /// The device finished a request; that may interrupt a merge.
     pub fn complete(&mut self, now: Instant, rq: RequestId) {
-        self.settle(now, None);
         let context = self.queue.core.requests[rq].origin.context;
         self.queue.core.in_flight -= 1;
         self.queue.tell_completed(now, context, rq);
@@ -266,9 +342,36 @@ impl Replica {
         joins
     }
 
+    /// Where memory is contiguous, requests have fewer segments than pages, and recordings do not
+    /// tell: what was merged although it seemed too full was not.
+    fn learn_contiguity(&mut self, rq: RequestId, more: u16) -> bool {
+        let core = &mut self.queue.core;
+        let request = &mut core.requests[rq];
+        let is_new =
+            request.no_merge || request.segments.saturating_add(more) > core.limits.max_segments;
+        if is_new {
+            request.segments = 1;
+            if core::mem::take(&mut request.no_merge) && request.state == RequestState::Inserted {
+                let end = request.end();
+                core.merge.remove(rq);
+                core.merge.insert(rq, end);
+            }
+        }
+        is_new
+    }
+
+    /// Whether two requests are at the same place for a merge.
+    fn are_equal(&self, one: RequestId, other: RequestId, merge: Merge) -> bool {
+        let (one, other) = (&self.queue.core.requests[one], &self.queue.core.requests[other]);
+        match merge {
+            Merge::Back => one.end() == other.end(),
+            Merge::Front => one.sector == other.sector,
+        }
+    }
+
     /// Something else happens than what was expected after a merge, or just that.
     fn settle(&mut self, now: Instant, join: Option<(RequestId, RequestId)>) {
-        self.merges_that_differ += u64::from(self.expected.take() != join);
+        self.differences.unexplained += u64::from(self.expected.take() != join);
         let Some((rq, bio, merge)) = self.unsettled.take() else { return };
         let is_joined = join.is_some_and(|(one, other)| one == rq || other == rq);
         if !is_joined && self.is_queued(rq) {

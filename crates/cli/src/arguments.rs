@@ -116,9 +116,12 @@ pub enum LinuxVerb {
         /// Disk and scheduler.
         #[command(flatten)]
         machine: LinuxMachine,
-        /// Record the block layer's events into NAME.blktrace.0, for blkparse -i NAME
-        #[arg(long, value_name = "NAME")]
+        /// Record the block layer's events into a folder, for conform, and for blkparse -i vda
+        #[arg(long, value_name = "FOLDER")]
         record: Option<PathBuf>,
+        /// Record without shifting anything: times are those of the disk, others lie in between
+        #[arg(long, requires = "record")]
+        unperturbed: bool,
         /// What the disk did, a line for each command, into a file
         #[arg(long, value_name = "FILE")]
         log: Option<PathBuf>,
@@ -144,7 +147,7 @@ machine's own: computing takes none, and the disk takes what its model says.
 Examples:
   paternoster linux run -- dd if=/dev/zero of=/dev/sda bs=4k count=1000 oflag=dsync
   paternoster linux run --model nvme-980pro -s kyber -- fio jobs.fio
-  paternoster linux run -s bfq:low_latency=0 --record sda -- \\
+  paternoster linux run -s bfq:low_latency=0 --record copy -- \\
     'mkfs.ext4 -q /dev/sda && mount /dev/sda /mnt && cp -r /usr /mnt && sync'";
 
 /// Which kernel of the cache.

@@ -87,11 +87,6 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
     }
     if let Some(worlds) = &options.world {
         experiment.worlds = World::parse_list(worlds, "--world")?;
-        let judged = experiment.worlds.contains(&World::Linux);
-        if judged && options.record.is_some() {
-            let accepted = "--record with --world sim";
-            return Err(Error::not_yet("--record", "a recording of the world linux", accepted));
-        }
     }
     if let Some(memory) = &options.memory {
         let size = quantity::size(memory);

@@ -7,8 +7,9 @@ use crate::output::print;
 use base::Hz;
 use device::Model;
 use lab::Error;
+use lab::linux_world::recording::{Machine, ROOM, Recorded, Times};
 use linux::build::{Progress, Recipe, Source, build};
-use linux::{BuildError, Cache, Finished, Visit, VisitError};
+use linux::{BuildError, Cache, Finished, Trace, Visit, VisitError};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
@@ -28,15 +29,17 @@ pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
             let jobs = jobs.unwrap_or_else(all);
             build_kernel(Recipe { source, hz: tick(&version)?, jobs, niceness: NICENESS })
         }
-        LinuxVerb::Run { machine, record, log, command } => {
-            let visit = visit(&machine, record.is_some())?;
+        LinuxVerb::Run { machine, record, unperturbed, log, command } => {
+            let times = if unperturbed { Times::Disk } else { Times::Guest };
+            let trace = record.as_ref().map(|_| times.trace(ROOM, false));
+            let visit = visit(&machine, trace.unwrap_or_default())?;
             let line = match command.as_slice() {
                 [line] => line.clone(),
                 words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
             };
             let finished = visit.run(&line).map_err(failed)?;
-            if let Some(name) = record {
-                keep_recording(&finished, &name)?;
+            if let Some(folder) = record {
+                keep_recording(&visit, times, &finished, &folder)?;
             }
             if let Some(file) = log {
                 let lines = finished.log.served.iter().map(|served| format!("{served}\n"));
@@ -49,7 +52,7 @@ pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
             Ok(outcome.exit)
         }
         LinuxVerb::Shell { machine } => {
-            visit(&machine, false)?.shell().map_err(failed)?;
+            visit(&machine, Trace::Off)?.shell().map_err(failed)?;
             Ok(0)
         }
     }
@@ -86,7 +89,7 @@ fn build_kernel(recipe: Recipe) -> Result<u8, Error> {
 }
 
 /// The machine that was asked for.
-fn visit(machine: &LinuxMachine, recorded: bool) -> Result<Visit, Error> {
+fn visit(machine: &LinuxMachine, trace: Trace) -> Result<Visit, Error> {
     let hz = tick(&machine.version)?;
     let model = Model::find(&machine.model)?;
     let mut settings = Vec::new();
@@ -107,7 +110,7 @@ fn visit(machine: &LinuxMachine, recorded: bool) -> Result<Visit, Error> {
         queue_depth: machine.depth,
         settings,
         bring: machine.bring.clone(),
-        recorded,
+        trace,
         seed: machine.seed,
     })
 }
@@ -130,14 +133,16 @@ fn assignments(place: &str, text: &str) -> Result<Vec<(String, String)>, Error> 
     pairs.collect()
 }
 
-fn keep_recording(finished: &Finished, name: &Path) -> Result<(), Error> {
-    if finished.lost_events > 0 {
-        let lost = finished.lost_events;
-        eprintln!("paternoster: the recording has no room for all events; {lost} are lost");
-    }
-    let mut file = name.as_os_str().to_owned();
-    file.push(".blktrace.0");
-    write(Path::new(&file), &finished.trace)
+/// Leaves the recording in a folder that `conform` and blkparse read.
+fn keep_recording(
+    visit: &Visit,
+    times: Times,
+    finished: &Finished,
+    folder: &Path,
+) -> Result<(), Error> {
+    let (kernel, model, queue_depth) = (&visit.kernel, visit.model.name(), visit.queue_depth());
+    let machine = Machine { kernel, model, queue_depth, times };
+    Recorded::of(machine, finished)?.write(folder)
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Result<(), Error> {

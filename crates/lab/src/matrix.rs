@@ -160,7 +160,11 @@ pub fn run(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((row, seed)) = runs.get(index) else { break };
             let result = match (row.world, &linux) {
-                (World::Linux, Some(linux)) => linux.run(row, *seed),
+                (World::Linux, Some(linux)) => {
+                    let name = || record::recording_name(row, *seed);
+                    let folder = record_to.map(|folder| folder.join(name()));
+                    linux.run(row, *seed, folder.as_deref())
+                }
                 _ => run_one(&plan, row, *seed, record_to),
             };
             failed.fetch_or(result.is_err(), Ordering::Relaxed);

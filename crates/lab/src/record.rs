@@ -7,6 +7,7 @@
 
 use crate::conform::manifest::{self, Manifest};
 use crate::error::Error;
+use crate::linux_world::World;
 use crate::plan::{Plan, Row};
 use block::{Action, Event, Flags, Ioprio, Op, Version};
 use sim::{Observer, Who};
@@ -42,11 +43,19 @@ pub fn folder_name(row: &Row, seed: u64) -> String {
     parts.join("-").chars().map(safe).collect()
 }
 
+/// The folder of a recording: results of different worlds differ in it.
+pub fn recording_name(row: &Row, seed: u64) -> String {
+    match row.world {
+        World::Sim => folder_name(row, seed),
+        World::Linux => format!("{}-linux", folder_name(row, seed)),
+    }
+}
+
 /// Refuses to overwrite recordings.
 pub fn check_folders(plan: &Plan, parent: &Path) -> Result<(), Error> {
     for row in &plan.rows {
         for seed in &plan.experiment.seeds {
-            let folder = parent.join(folder_name(row, *seed));
+            let folder = parent.join(recording_name(row, *seed));
             if folder.exists() {
                 let place = format!("--record {}", parent.display());
                 let problem = format!("{} exists", folder.display());
@@ -63,7 +72,7 @@ pub fn remove_folders(plan: &Plan, parent: &Path, existed: bool) {
     // A folder that is not there need not be removed, and nobody is left to tell of other failures.
     for row in &plan.rows {
         for seed in &plan.experiment.seeds {
-            let _ = std::fs::remove_dir_all(parent.join(folder_name(row, *seed)));
+            let _ = std::fs::remove_dir_all(parent.join(recording_name(row, *seed)));
         }
     }
     if !existed {

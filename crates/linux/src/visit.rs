@@ -16,7 +16,7 @@ use crate::clock::Protocol;
 use crate::error::VisitError;
 use crate::rootfs::{BROUGHT, Root, find_program};
 use crate::run::{DEEPEST, Disk, Finished, Guest, make_folder};
-use crate::script::{Job, Recording, Script, Setting, Trace};
+use crate::script::{Job, Script, Setting, Trace};
 use crate::store::Contents;
 use crate::watch::Watchdog;
 
@@ -41,8 +41,8 @@ pub struct Visit {
     pub settings: Vec<(String, String)>,
     /// What must be there besides: programs by name or path, files and folders.
     pub bring: Vec<String>,
-    /// Whether the block layer's events are recorded.
-    pub recorded: bool,
+    /// How the block layer's events are recorded.
+    pub trace: Trace,
     /// Another seed is another stream of random numbers, of the disk and the kernel.
     pub seed: u64,
 }
@@ -60,6 +60,11 @@ impl Visit {
         let there = make_folder()?;
         let (root, _) = self.root(there.path(), "")?;
         Ok(self.guest(&root, None).shell()?)
+    }
+
+    /// Requests that the disk is given at once, at most.
+    pub fn queue_depth(&self) -> u32 {
+        self.queue_depth.unwrap_or(self.model.facts().queue_depth.min(DEEPEST))
     }
 
     /// The root folder, and the line with the names that files have in there.
@@ -83,6 +88,10 @@ impl Visit {
         let facts = self.model.facts();
         let rotational = u8::from(facts.rotational).to_string();
         let mut settings = vec![Setting::queue(0, "rotational", rotational)];
+        if self.trace != Trace::Off {
+            // A scheduler that is attached anew remembers nothing of the boot.
+            settings.push(Setting::queue(0, "scheduler", "none"));
+        }
         let asked = self.settings.iter();
         settings.extend(asked.map(|(file, value)| Setting::queue(0, file, value.clone())));
         let script = Script {
@@ -95,11 +104,7 @@ impl Visit {
                 .map(|command| Job { name: "command".to_string(), command, ..Job::default() })
                 .into_iter()
                 .collect(),
-            trace: match self.recorded {
-                // Debian's blkparse understands no cgroups.
-                true => Trace::Perturbing(Recording { cgroups: false, ..Recording::default() }),
-                false => Trace::Off,
-            },
+            trace: self.trace,
             ..Script::default()
         };
         Guest {
@@ -111,7 +116,7 @@ impl Visit {
                 device: self.model.build(self.seed),
                 contents: Contents::new(DATA),
             }],
-            queue_depth: self.queue_depth.unwrap_or(facts.queue_depth.min(DEEPEST)),
+            queue_depth: self.queue_depth(),
             script,
             seed: self.seed,
             protocol: Protocol::SharedMemory,

@@ -29,7 +29,11 @@ fn trace(result: &Conformity) -> Value {
         "free_running": result.free_running(),
         "withheld": result.withheld_agreement(),
         "withheld_moments": result.withheld.0,
-        "merges_that_differ": result.merges_that_differ,
+        "merges_that_differ": {
+            "contiguous_memory": result.merges_that_differ.contiguous,
+            "equal_positions": result.merges_that_differ.equal_positions,
+            "unexplained": result.merges_that_differ.unexplained,
+        },
         "classes": Value::Object(classes.collect::<Map<_, _>>()),
         "first_difference": result.first_difference.as_ref().map(difference),
         "tick_phase_ns": result.tick_phase.map(|it| it.as_nanos()),

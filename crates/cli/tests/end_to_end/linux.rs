@@ -121,12 +121,12 @@ fn a_guest_that_cannot_be_had_is_refused() {
 fn a_recording_is_what_blkparse_reads() {
     let folder = Folder::new("linux-record");
     let dd = ["dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=20", "iflag=direct"];
-    let Some(output) = run(&folder, &["-s", "bfq", "--record", "sda"], &dd) else { return };
+    let Some(output) = run(&folder, &["-s", "bfq", "--record", "reads"], &dd) else { return };
     assert!(output.status.success(), "{}", message(&output));
-    assert_eq!(folder.names(), ["sda.blktrace.0"]);
+    assert_eq!(folder.names(), ["reads"]);
     let blkparse = std::process::Command::new("blkparse")
-        .args(["-q", "-i", "sda"])
-        .current_dir(folder.path())
+        .args(["-q", "-i", "vda"])
+        .current_dir(folder.path().join("reads"))
         .output();
     let Ok(printed) = blkparse else {
         println!("skipped: there is no blkparse on this host");
@@ -135,4 +135,19 @@ fn a_recording_is_what_blkparse_reads() {
     let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
     let completed = printed.lines().filter(|line| line.contains("  C  RS "));
     assert_eq!(completed.count(), 20, "{printed}");
+    assert!(printed.contains("  m   N bfq"), "{printed}");
+}
+
+#[test]
+fn a_recording_is_judged_by_conform() {
+    let folder = Folder::new("linux-conform");
+    let dd = ["dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=20", "iflag=direct"];
+    for how in [&["--record", "own"][..], &["--record", "disk", "--unperturbed"]] {
+        let Some(output) = run(&folder, how, &dd) else { return };
+        assert!(output.status.success(), "{}", message(&output));
+        let output = folder.run(&["conform", how[1]]);
+        assert!(output.status.success(), "{}", message(&output));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("mq-deadline@6.12  20 "), "{text}");
+    }
 }

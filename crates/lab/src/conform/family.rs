@@ -12,9 +12,9 @@
 use crate::error::Error;
 use crate::linux_world::LinuxWorld;
 use crate::linux_world::recording::Recorded;
-use base::{Bytes, Rng};
+use base::Rng;
 use device::Model;
-use linux::{Job, Script, Setting, Trace};
+use linux::{Job, Script, Setting};
 
 /// A load with its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,9 @@ impl Member {
         }
         // Without a scheduler, requests are the driver's, and cannot be more.
         if scheduler != "none" && rng.chance(1, 2) {
-            let value = *pick(&mut rng, &[8, 32, 100, 256, 1000]);
+            // Fewer requests than commands would leave nothing to choose from.
+            let few = i64::from(queue_depth) + 8;
+            let value = *pick(&mut rng, &[few, 100, 256, 1000]);
             settings.push(("nr_requests".to_string(), value));
             if rng.chance(1, 3) {
                 let depth = pick(&mut rng, &[1, 4, 16]);
@@ -129,7 +131,7 @@ fn job(rng: &mut Rng, is_deep: bool) -> String {
         let (sync, flush) = pick(rng, &[(16, 0), (64, 500), (0, 100), (32, 64), (200, 0)]);
         return format!("{place},pattern={pattern},depth=0,sync={sync},flush={flush}");
     }
-    let depth = if is_deep { pick(rng, &[64, 128, 300]) } else { pick(rng, &[1, 4, 16, 48]) };
+    let depth = if is_deep { pick(rng, &[128, 300, 600]) } else { pick(rng, &[1, 4, 16, 48]) };
     let batch = *pick(rng, &[1, 2, 8, 33]);
     format!("{place},pattern={pattern},depth={depth},batch={}", batch.min(*depth))
 }
@@ -150,11 +152,9 @@ impl LinuxWorld {
             set("scheduler", member.scheduler),
         ];
         settings.extend(member.settings.iter().map(|(file, value)| set(file, &value.to_string())));
-        let room = linux::Recording { buffer: BUFFER, ..linux::Recording::default() };
         let script = Script {
             settings,
             jobs: vec![Job { name: "load".to_string(), command, ..Job::default() }],
-            trace: Trace::Perturbing(room),
             ..Script::default()
         };
         let said = |cause: Error| Error::linux(format!("{}: {cause}", member.name));
@@ -167,9 +167,6 @@ impl LinuxWorld {
         Ok(recorded)
     }
 }
-
-/// Room for the events of a member: about 500 bytes a request.
-const BUFFER: Bytes = Bytes(48 << 20);
 
 #[cfg(test)]
 mod tests {

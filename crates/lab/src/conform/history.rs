@@ -92,6 +92,11 @@ pub enum What {
         /// time later.
         runs: bool,
     },
+    /// Without a scheduler: its plug was flushed, and it goes to the driver.
+    Offer {
+        /// It was flushed as one of so many.
+        of: u32,
+    },
     /// It was appended to another.
     Join {
         /// To this one.
@@ -138,6 +143,7 @@ pub enum CallKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Allocated,
+    Offered,
     Inserted,
     Issued,
     Requeued,
@@ -181,6 +187,8 @@ pub struct Era {
     pub joins_are_traced: bool,
     /// Of the requests that a task holds back, only the newest is merged into.
     pub merges_into_newest: bool,
+    /// There is no scheduler: what a task held back goes to the driver.
+    pub issues_directly: bool,
 }
 
 /// Puts records together.
@@ -414,11 +422,28 @@ impl<'a> Historian<'a> {
             self.history.calls.push(Call { at: record.time, origin, what });
         }
         let mark = (record.time, self.history.steps.len());
-        for rq in &self.live {
-            let life = &mut self.history.requests[*rq];
-            if life.state == State::Allocated && life.bio.origin.context == origin.context {
-                life.flushed = Some(mark);
+        let is_held = |rq: &Traced| {
+            let life = &self.history.requests[*rq];
+            life.state == State::Allocated && life.bio.origin.context == origin.context
+        };
+        let held = self.live.iter().copied().filter(is_held);
+        // What makes it overflow comes into the plug after the flush.
+        let most = if overflows { counted as usize } else { usize::MAX };
+        let held: Vec<Traced> = held.take(most).collect();
+        for rq in &held {
+            self.history.requests[*rq].flushed = Some(mark);
+            if !blocks {
+                self.offer(record, *rq, held.len() as u32);
             }
+        }
+    }
+
+    /// A request goes to the driver, if there is no scheduler.
+    fn offer(&mut self, record: &Record, rq: Traced, of: u32) {
+        let life = &mut self.history.requests[rq];
+        if self.era.issues_directly && !life.bio.needs_flush_machinery() {
+            life.state = State::Offered;
+            self.step(record, rq, What::Offer { of });
         }
     }
 
@@ -429,10 +454,10 @@ impl<'a> Historian<'a> {
             return;
         }
         let context = self.context(record.pid);
-        let own = self.find(|life| {
-            life.state == State::Allocated && life.bio.origin.context == context && matches(life)
-        });
-        let any = || self.find(|life| life.state == State::Allocated && matches(life));
+        let waits =
+            |life: &Life| matches!(life.state, State::Allocated | State::Offered) && matches(life);
+        let own = self.find(|life| life.bio.origin.context == context && waits(life));
+        let any = || self.find(waits);
         let rq = match own.or_else(any) {
             Some(rq) => rq,
             None => {
@@ -454,7 +479,7 @@ impl<'a> Historian<'a> {
         if record.bytes == 0 {
             return;
         }
-        let ranked = [State::Requeued, State::Inserted, State::Allocated];
+        let ranked = [State::Requeued, State::Inserted, State::Offered, State::Allocated];
         let exact = ranked.iter().find_map(|state| {
             self.find_oldest(|life| life.state == *state && is_same(life, record))
         });
@@ -467,6 +492,9 @@ impl<'a> Historian<'a> {
             self.unmatched();
             return;
         };
+        if self.history.requests[rq].state == State::Allocated {
+            self.offer(record, rq, 1);
+        }
         let life = &mut self.history.requests[rq];
         if life.state == State::Allocated {
             life.bypasses = true;

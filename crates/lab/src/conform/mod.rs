@@ -20,7 +20,7 @@ pub mod manifest;
 mod runs;
 mod setup;
 mod slots;
-mod source;
+pub mod source;
 
 pub use classes::Class;
 pub use manifest::Manifest;
@@ -29,7 +29,7 @@ pub use source::Recording;
 
 use crate::error::Error;
 use base::{Duration, Instant, Sector, Sectors};
-use block::Op;
+use block::{MergeDifferences, Op};
 use history::{History, Traced};
 use slots::{Decision, Ours, Outcome};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ pub struct Conformity {
     /// Moments at which one of both withheld, and of these, those at which both did.
     pub withheld: (u64, u64),
     /// Bios that ours would have merged elsewhere, or not at all.
-    pub merges_that_differ: u64,
+    pub merges_that_differ: MergeDifferences,
     /// Disagreements, by class, contested or not.
     pub classes: BTreeMap<Class, u64>,
     /// Where the orders first part.
@@ -168,10 +168,7 @@ fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<Strin
     if outcome.too_late > 0 {
         remarks.push(format!("{} merges came after ours had issued", outcome.too_late));
     }
-    if outcome.merges_that_differ > 0 {
-        let count = outcome.merges_that_differ;
-        remarks.push(format!("{count} bios would have been merged otherwise"));
-    }
+    remarks.extend(said_of(outcome.merges_that_differ));
     if outcome.requeues > 0 {
         remarks.push(format!("the driver gave requests back {} times", outcome.requeues));
     }
@@ -193,6 +190,19 @@ fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<Strin
         tick_phase: (!phase.is_zero()).then_some(phase),
         remarks,
     }
+}
+
+fn said_of(merges: MergeDifferences) -> Option<String> {
+    let parts = [
+        (merges.contiguous, "of contiguous memory"),
+        (merges.equal_positions, "at equal positions"),
+        (merges.unexplained, "unexplained"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, why)| format!("{count} {why}")).collect();
+    let total = merges.total();
+    let list = parts.join(", ");
+    (total > 0).then(|| format!("{total} bios would have been merged otherwise: {list}"))
 }
 
 /// Replays with the tick beginning at several places, until one agrees in everything.

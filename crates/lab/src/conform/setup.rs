@@ -81,6 +81,7 @@ impl Setup {
         Era {
             shape: self.shape(),
             joins_are_traced: self.joins_are_traced(),
+            issues_directly: self.spec.name == "none",
             merges_into_newest: plug.is_some_and(|it| it.plug.merges_into == PlugMerge::Newest),
         }
     }

@@ -13,7 +13,8 @@ use super::setup::Setup;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
 use block::{
-    Bio, Chosen, ContextId, Direction, DispatchReason, HoldReason, Op, Replica, RequestId,
+    Bio, Chosen, ContextId, Direction, DispatchReason, HoldReason, MergeDifferences, Op, Replica,
+    RequestId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +80,7 @@ pub struct Outcome {
     /// Merges that came too late for ours: it had issued the request already.
     pub too_late: u64,
     /// Bios that ours would have merged elsewhere, or not.
-    pub merges_that_differ: u64,
+    pub merges_that_differ: MergeDifferences,
     /// Requests that the driver gave back.
     pub requeues: u64,
     /// What was asked for with `watch`.
@@ -111,6 +112,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         flushing: None,
         sleepers: BTreeSet::new(),
         woken: 0,
+        recovers: false,
         issuer: None,
         last: Instant::ZERO,
         requeued: 0,
@@ -121,7 +123,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         run.step(index);
         run.settle(index);
     }
-    run.outcome.merges_that_differ = run.replica.merges_that_differ();
+    run.outcome.merges_that_differ = run.replica.differences();
     run.outcome
 }
 
@@ -159,6 +161,8 @@ struct Run<'a> {
     sleepers: BTreeSet<ContextId>,
     /// How many of them were woken and have not run yet.
     woken: u32,
+    /// The request that is allocated next is that of a task that has slept for a tag.
+    recovers: bool,
     /// Who ran the queue, if it issued something just now.
     issuer: Option<ContextId>,
     /// When the last thing happened.
@@ -183,16 +187,26 @@ impl Run<'_> {
         }
         self.replica.pass_time(now);
         match what {
-            What::Starve | What::Recover => {}
-            What::Allocate => {
+            What::Starve => {
+                // It was looked up before the task slept, and is not afterwards.
                 let bio = self.history.requests[rq].bio;
                 self.replica.find_merge(now, &bio);
+                self.replica.keep_apart();
+            }
+            What::Recover => self.recovers = true,
+            What::Allocate => {
+                let bio = self.history.requests[rq].bio;
+                if !std::mem::take(&mut self.recovers) {
+                    self.replica.find_merge(now, &bio);
+                    self.replica.keep_apart();
+                }
                 let id = self.replica.allocate(now, &bio);
                 self.ids[rq] = Some(id);
                 self.traced.insert(id, rq);
             }
             What::Merge(bio, merge) => self.merge(now, recorded, &bio, merge),
             What::Insert { joins, .. } => self.insert(at, rq, joins),
+            What::Offer { of } => self.offer(at, rq, of),
             What::Join { into, .. } => self.join(now, into, recorded),
             What::Issue => self.issue(at, recorded),
             What::Requeue => {
@@ -233,12 +247,21 @@ impl Run<'_> {
 
     fn insert(&mut self, at: Instant, rq: Traced, joins: bool) {
         // Where joins are not recorded, a request that was joined to another never counts.
-        if self.leads_joins || self.history.requests[rq].joined.is_none() {
+        let is_live = self.leads_joins || self.history.requests[rq].joined.is_none();
+        if is_live && !self.is_waiting(rq) {
             self.live += 1;
             self.waiting.push((rq, at));
         }
         let id = self.ids[rq].expect("an inserted request was allocated");
         self.replica.insert(at + self.phase, id, joins);
+    }
+
+    /// Without a scheduler a task gives the driver what it held.
+    fn offer(&mut self, at: Instant, rq: Traced, of: u32) {
+        self.live += 1;
+        self.waiting.push((rq, at));
+        let id = self.ids[rq].expect("an offered request was allocated");
+        self.replica.offer(id, of as usize);
     }
 
     /// The kernel merged a bio into a request.
@@ -303,7 +326,11 @@ impl Run<'_> {
         let reads = self.waiting.iter().filter(|it| self.direction(it.0) == Direction::Read);
         let reads = reads.count() as u32;
         let was_parked = self.parked;
-        let ours = self.choose(now);
+        let ours = if self.ids[rq].is_some_and(|id| self.replica.is_offered(id)) {
+            self.understand(|replica| replica.choose_offered(now))
+        } else {
+            self.choose(now)
+        };
         self.runs.iter_mut().for_each(|runs| runs.issued(was_parked));
         if let Some(chosen) = ours.request() {
             self.identify(recorded, chosen);
@@ -369,7 +396,11 @@ impl Run<'_> {
     /// Ours gives a request, or not.
     fn choose(&mut self, now: Instant) -> Ours {
         self.parked = false;
-        match self.replica.choose(now) {
+        self.understand(|replica| replica.choose(now))
+    }
+
+    fn understand(&mut self, choose: impl FnOnce(&mut Replica) -> Chosen) -> Ours {
+        match choose(&mut self.replica) {
             Chosen::Chosen(id, reason) => Ours::Chose(self.traced[&id], reason),
             Chosen::Waiting(id) => Ours::Parked(self.traced[&id]),
             Chosen::Hold(reason) => Ours::Held(reason),
@@ -405,7 +436,9 @@ impl Run<'_> {
     fn end_period(&mut self, at: Instant) {
         loop {
             self.note_joins();
-            let Some(rq) = self.choose(at + self.phase).request() else { break };
+            let now = at + self.phase;
+            let offered = self.understand(|replica| replica.choose_offered(now)).request();
+            let Some(rq) = offered.or_else(|| self.choose(now).request()) else { break };
             self.outcome.ours.push((self.period, rq));
             let id = self.ids[rq].take().expect("it was chosen");
             self.traced.remove(&id);

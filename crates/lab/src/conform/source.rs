@@ -1,4 +1,10 @@
-//! Where a recording lies, and its records of one device.
+//! Where a recording lies, its records of one device, and what stands in files beside them.
+//!
+//! * `manifest.txt`: see [`super::manifest`].
+//! * `priorities.txt`: the I/O priority of each insertion (I), a line each, as the kernel encodes it,
+//!   in the order of the insertions.
+//! * `cgroups.txt`: lines of `EVENT CGROUP`, from which event on events belong to which control
+//!   group; `blkparse` up to 1.2 does not read records that carry it.
 
 use super::manifest::Manifest;
 use crate::error::Error;
@@ -23,6 +29,13 @@ pub struct Recording {
     pub remarks: Vec<String>,
 }
 
+/// The file with a priority for each insertion.
+pub const PRIORITIES: &str = "priorities.txt";
+/// The file that says which events belong to which control group.
+pub const CGROUPS: &str = "cgroups.txt";
+/// The number of the root group. // measured in the linux world: what events of it carry
+pub const ROOT_CGROUP: u64 = 1;
+
 const ACCEPTED: &str = "a blktrace file, NAME where NAME.blktrace.0 exists, or a folder with one \
                         recording";
 
@@ -40,7 +53,49 @@ impl Recording {
         let manifest = Manifest::beside(&folder)?.unwrap_or_default();
         let mut recording = Recording { name, manifest, ..Recording::default() };
         recording.take(trace::read_records(&base)?, device)?;
+        recording.take_priorities(&folder.join(PRIORITIES))?;
+        recording.take_cgroups(&folder.join(CGROUPS))?;
         Ok(recording)
+    }
+
+    fn take_priorities(&mut self, path: &Path) -> Result<(), Error> {
+        let Some(text) = read_if_there(path)? else { return Ok(()) };
+        for (number, line) in text.lines().enumerate() {
+            let bits: u16 = line.trim().parse().map_err(|_| {
+                let accepted = "a priority as the kernel encodes it, such as 16388";
+                Error::bad(place(path, number), format!("\"{line}\" is no priority"), accepted)
+            })?;
+            self.priorities.push(Ioprio::from_bits(bits));
+        }
+        let insertions = self.records.iter().filter(|it| it.action == Action::Insert).count();
+        let known = self.priorities.len();
+        if known < insertions {
+            let problem = format!("priorities of {known} insertions, and the recording has more");
+            let accepted = format!("{insertions} lines, one for each insertion");
+            return Err(Error::bad(path.display().to_string(), problem, accepted));
+        }
+        Ok(())
+    }
+
+    fn take_cgroups(&mut self, path: &Path) -> Result<(), Error> {
+        let Some(text) = read_if_there(path)? else { return Ok(()) };
+        let mut begins: BTreeMap<u32, u64> = BTreeMap::new();
+        for (number, line) in text.lines().enumerate() {
+            let parts = line.split_once(' ');
+            let parsed = parts.and_then(|(event, cgroup)| {
+                Some((event.trim().parse().ok()?, cgroup.trim().parse().ok()?))
+            });
+            let Some((event, cgroup)) = parsed else {
+                let accepted = "EVENT CGROUP, two numbers";
+                return Err(Error::bad(place(path, number), format!("\"{line}\""), accepted));
+            };
+            begins.insert(event, cgroup);
+        }
+        for record in &mut self.records {
+            let group = begins.range(..=record.sequence).next_back().map(|(_, group)| *group);
+            record.cgroup = group.filter(|group| *group != ROOT_CGROUP);
+        }
+        Ok(())
     }
 
     /// Keeps the records of the one device.
@@ -65,6 +120,18 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = std::fs::read(path).map_err(|cause| Error::unreadable(path, cause))?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn place(path: &Path, line: usize) -> String {
+    format!("{}:{}", path.display(), line + 1)
 }
 
 /// The recording in a folder, if there is exactly one.

@@ -9,9 +9,10 @@
 //! * `command`: jobs as the guest's shell gets them.
 //! * `said`: what programs print, as figures.
 //! * `served`: what the disk did, from its log.
+//! * `recording`: what the kernel recorded, as blktrace files; `load`: a load for recordings.
 //!
-//! Leaves out: the way of requests through the queue, which would need a recording; and what the
-//! calls of dd took, which it does not say.
+//! Leaves out: in results, the way of requests through the queue; and what the calls of dd took,
+//! which it does not say.
 
 pub mod command;
 mod load;
@@ -30,8 +31,9 @@ use device::Model;
 use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Script, Setting, Trace, Watchdog};
+use recording::{Machine, Recorded, Times};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The kernel that both worlds have.
@@ -124,11 +126,23 @@ impl LinuxWorld {
         Ok(LinuxWorld { kernel, root, folder })
     }
 
-    /// Runs one row with one seed.
-    pub fn run(&self, row: &Row, seed: u64) -> Result<RunResult, Error> {
-        let finished = self.guest(row, seed)?.run().map_err(|cause| {
+    /// Runs one row with one seed; what it does is recorded into a folder, if one is asked for,
+    /// without any influence on it.
+    pub fn run(&self, row: &Row, seed: u64, record_to: Option<&Path>) -> Result<RunResult, Error> {
+        let mut guest = self.guest(row, seed)?;
+        if record_to.is_some() {
+            let has_groups = !guest.script.cgroups.is_empty();
+            guest.script.trace = Times::Disk.trace(recording::ROOM, has_groups);
+        }
+        let finished = guest.run().map_err(|cause| {
             Error::linux(format!("{}, seed {seed}, world linux: {cause}", row.spec.label()))
         })?;
+        if let Some(folder) = record_to {
+            let (kernel, model) = (&self.kernel, row.model.name());
+            let queue_depth = row.facts().queue_depth;
+            let machine = Machine { kernel, model, queue_depth, times: Times::Disk };
+            Recorded::of(machine, &finished)?.write(folder)?;
+        }
         result(row, seed, &finished)
     }
 

@@ -1,31 +1,53 @@
 //! What a guest's kernel recorded, put together for readers: a folder of blktrace files, with
 //! everything beside them that `conform` must know.
 //!
-//! * `vda.blktrace.0`: version 7, as `blkparse -i vda` reads it. Its readers up to 1.2 stumble over
-//!   records that carry a control group, so those stand in a file of their own.
-//! * `manifest.txt`: kernel, tick, disk, every file of the queue and of the scheduler, and the
-//!   priorities of tasks, where a task has one for all it does.
-//! * `priorities.txt`: the I/O priority of each insertion (I), a line each, as the kernel encodes
-//!   it, in the order of the insertions.
-//! * `cgroups.txt`, if there were any: `EVENT CGROUP` whenever another group's events begin.
+//! * `vda.blktrace.0`: version 7, as `blkparse -i vda` reads it.
+//! * `manifest.txt`, `priorities.txt`, `cgroups.txt`: see [`crate::conform::source`].
 //! * `disk.txt`: what the disk did, to the nanosecond, which no record of the kernel is exact to.
 //!
 //! Leaves out: loads that need more room for events than they were given; those are refused.
 
+mod times;
+
 use super::{LinuxWorld, virtio};
 use crate::conform::manifest;
+use crate::conform::source::{CGROUPS, PRIORITIES, ROOT_CGROUP};
 use crate::conform::{Manifest, Recording};
 use crate::error::Error;
+use base::Bytes;
 use block::{Ioprio, IoprioClass};
 use device::Model;
-use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Trace, Watchdog};
+use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Served, Trace, Watchdog};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use trace::blktrace::{self, Action, Record, Wallclock};
+use trace::blktrace::{self, Action, DevT, Record, Wallclock};
 
 /// The disk's name in the guest, which its files get.
 const NAME: &str = "vda";
+/// Its number. // measured in the linux world: the first virtio disk
+const DISK: DevT = DevT::new(254, 0);
+
+/// Whose times a recording has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// The guest's. Each event reads its clock, which takes 256 ns: the recording is its own
+    /// reference.
+    Guest,
+    /// The disk's. The guest does what it does without a recording, to the nanosecond.
+    Disk,
+}
+
+impl Times {
+    /// How a guest records so, with priorities and room for so many bytes of events.
+    pub fn trace(self, buffer: Bytes, cgroups: bool) -> Trace {
+        let recording = linux::Recording { buffer, cgroups, priorities: true };
+        match self {
+            Times::Guest => Trace::Perturbing(recording),
+            Times::Disk => Trace::Free(recording),
+        }
+    }
+}
 
 /// A recording of a guest.
 #[derive(Clone, Debug)]
@@ -47,6 +69,8 @@ pub struct Machine<'a> {
     pub model: &'a str,
     /// Requests that the driver has in the disk at once, at most.
     pub queue_depth: u32,
+    /// How it was recorded.
+    pub times: Times,
 }
 
 impl Recorded {
@@ -54,10 +78,15 @@ impl Recorded {
     pub fn of(machine: Machine<'_>, finished: &Finished) -> Result<Recorded, Error> {
         if finished.lost_events > 0 {
             let lost = finished.lost_events;
-            return Err(Error::linux(format!("the recording had no room for {lost} events")));
+            let problem = format!("the recording has no room for {lost} events");
+            return Err(Error::linux(format!("{problem}; a shorter load leaves room")));
         }
         let reader = blktrace::Reader::new(&finished.trace[..], "the guest's recording");
-        let records = reader.collect::<Result<Vec<Record>, _>>().map_err(Error::Recording)?;
+        let mut records = reader.collect::<Result<Vec<Record>, _>>().map_err(Error::Recording)?;
+        records.retain(|record| record.action.is_note() || record.device == DISK);
+        for record in &mut records {
+            record.cgroup = record.cgroup.filter(|cgroup| *cgroup != ROOT_CGROUP);
+        }
         let insertions = finished.priorities.lines().filter_map(Insertion::parse);
         let insertions: Vec<Insertion> = insertions.collect();
         let inserted = records.iter().filter(|it| it.action == Action::Insert).count();
@@ -66,13 +95,18 @@ impl Recorded {
             let what = format!("{one} insertions were recorded and {other} priorities of them");
             return Err(Error::linux(what));
         }
-        let disk = finished.log.served.iter().filter(|it| it.accepted >= finished.begun);
+        let served = finished.log.served.iter();
+        let served = served.filter(|it| it.disk == 0 && it.accepted >= finished.begun);
+        let served: Vec<Served> = served.copied().collect();
+        if machine.times == Times::Disk {
+            times::of_disk(&mut records, &served);
+        }
         Ok(Recorded {
             records,
             manifest: manifest(machine, finished, &insertions),
             priorities: insertions.iter().map(|it| it.ioprio).collect(),
             names: insertions.into_iter().map(|it| (it.pid, it.name)).collect(),
-            disk: disk.fold(String::from(DISK_TITLE), |text, it| text + &format!("{it}\n")),
+            disk: served.iter().fold(DISK_TITLE.to_string(), |text, it| text + &format!("{it}\n")),
         })
     }
 
@@ -113,7 +147,7 @@ impl Recorded {
     fn write_records(&self, folder: &Path) -> Result<(), trace::Error> {
         let Some(first) = self.records.first() else { return Ok(()) };
         let wallclock = Wallclock { at: first.time, ..Wallclock::default() };
-        let mut files = blktrace::Recorder::create(&folder.join(NAME), first.device, 1, wallclock)?;
+        let mut files = blktrace::Recorder::create(&folder.join(NAME), DISK, 1, wallclock)?;
         for (pid, name) in &self.names {
             files.name_task(*pid, name);
         }
@@ -125,10 +159,10 @@ impl Recorded {
 
     /// Where the events of another control group begin, by the number of the event.
     fn cgroups(&self) -> String {
-        let (mut text, mut before) = (String::new(), ROOT);
+        let (mut text, mut before) = (String::new(), ROOT_CGROUP);
         let events = self.records.iter().filter(|it| !it.action.is_note());
         for (number, record) in events.enumerate() {
-            let cgroup = record.cgroup.unwrap_or(ROOT);
+            let cgroup = record.cgroup.unwrap_or(ROOT_CGROUP);
             if cgroup != before {
                 writeln!(text, "{} {cgroup}", number + 1).expect("memory can be written to");
                 before = cgroup;
@@ -139,8 +173,7 @@ impl Recorded {
 }
 
 impl LinuxWorld {
-    /// Runs a script on a disk of a model and records it, with priorities; a recording is its own
-    /// reference, because each event takes the guest 256 ns.
+    /// Runs a script on a disk of a model and records it with the guest's times.
     pub fn record(
         &self,
         model: &Model,
@@ -148,11 +181,6 @@ impl LinuxWorld {
         script: Script,
         seed: u64,
     ) -> Result<(Finished, Recorded), Error> {
-        let room = match script.trace {
-            Trace::Off => linux::Recording::default(),
-            Trace::Perturbing(room) | Trace::Free(room) => room,
-        };
-        let recording = linux::Recording { priorities: true, ..room };
         let facts = virtio::facts(model.facts(), Some(queue_depth));
         let guest = Guest {
             kernel: &self.kernel,
@@ -164,25 +192,22 @@ impl LinuxWorld {
                 contents: Contents::forgetful(),
             }],
             queue_depth,
-            script: Script { trace: Trace::Perturbing(recording), ..script },
+            script: Script { trace: Times::Guest.trace(ROOM, false), ..script },
             seed,
             protocol: Protocol::SharedMemory,
             watchdog: Watchdog::default(),
             core: None,
         };
         let finished = guest.run().map_err(Error::linux)?;
-        let machine = Machine { kernel: &self.kernel, model: model.name(), queue_depth };
+        let (kernel, model) = (&self.kernel, model.name());
+        let machine = Machine { kernel, model, queue_depth, times: Times::Guest };
         let recorded = Recorded::of(machine, &finished)?;
         Ok((finished, recorded))
     }
 }
 
-/// The file with a priority for each insertion.
-pub const PRIORITIES: &str = "priorities.txt";
-/// The file that says which events belong to which control group.
-pub const CGROUPS: &str = "cgroups.txt";
-/// The number of the root group. // measured in the linux world: what events of it carry
-pub const ROOT: u64 = 1;
+/// Room for events: about 500 bytes a request.
+pub const ROOM: Bytes = Bytes(64 << 20);
 const DISK_TITLE: &str = "# accepted completed disk operation sector+sectors slot\n";
 
 /// A line of the kernel's event `block_rq_insert`.
@@ -194,12 +219,12 @@ struct Insertion {
 
 impl Insertion {
     /// Understands ` NAME-PID [CPU] … block_rq_insert: DEV RWBS BYTES () SECTOR + SECTORS
-    /// CLASS,HINT,LEVEL [NAME]`; other lines are none.
+    /// CLASS,HINT,LEVEL [NAME]`; other lines are none, and so are those of other disks.
     fn parse(line: &str) -> Option<Insertion> {
         let (task, event) = line.split_once(" block_rq_insert: ")?;
         let (task, _) = task.split_once(" [")?;
         let (name, pid) = task.trim().rsplit_once('-')?;
-        let (rest, _) = event.rsplit_once(" [")?;
+        let (rest, _) = event.strip_prefix(&format!("{DISK} "))?.rsplit_once(" [")?;
         let (_, ioprio) = rest.rsplit_once(' ')?;
         let (class, rest) = ioprio.split_once(',')?;
         let (_, level) = rest.split_once(',')?;
@@ -217,11 +242,16 @@ impl Insertion {
 
 fn manifest(machine: Machine<'_>, finished: &Finished, insertions: &[Insertion]) -> String {
     let mut text = format!(
-        "kernel: {}\nhz: {}\ndevice: {}\ntransport: virtio\nqueue_depth: {}\nhardware_queues: 1\n",
+        "kernel: {}\nhz: {}\ndevice: {}\ntransport: virtio\nqueue_depth: {}\nhardware_queues: 1\n\
+         times: {}\n",
         machine.kernel.version,
         machine.kernel.hz.get(),
         machine.model,
         machine.queue_depth,
+        match machine.times {
+            Times::Guest => "of the guest, each event took 256 ns",
+            Times::Disk => "of the disk",
+        },
     );
     let mut line = |name: &str, value: &str| {
         writeln!(text, "{name}: {value}").expect("memory can be written to");

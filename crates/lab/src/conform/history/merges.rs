@@ -22,7 +22,8 @@ impl Historian<'_> {
     /// A record of a merge: of a bio, or of a request that was appended to another.
     pub(super) fn merged(&mut self, record: &Record, merge: Merge) {
         let (op, sectors) = (op_of(record), sectors_of(record));
-        let is_bio = self.task(record).bio.take() == Some((op, record.sector, sectors));
+        let task = self.task(record);
+        let is_bio = task.bio.take_if(|bio| *bio == (op, record.sector, sectors)).is_some();
         if !is_bio && self.era.joins_are_traced && merge == Merge::Back && self.joined(record) {
             return;
         }
@@ -62,7 +63,10 @@ impl Historian<'_> {
                 Merge::Back => Merged::Behind(rq),
                 Merge::Front => Merged::Before(rq),
             });
-            self.note_end(rq);
+            self.last_merge = Some(rq);
+            if merge == Merge::Back {
+                self.history.requests[rq].ended = self.records;
+            }
         }
         self.step(record, rq, What::Merge(bio, merge));
     }
@@ -109,12 +113,6 @@ impl Historian<'_> {
         self.wrong = self.wrong.or(wrong.map(|doubt| doubt.record));
     }
 
-    /// A queued request was merged into, and ends elsewhere.
-    fn note_end(&mut self, rq: Traced) {
-        self.history.requests[rq].ended = self.records;
-        self.last_merge = Some(rq);
-    }
-
     /// A record of a request that was appended to another; false if there are no two such.
     fn joined(&mut self, record: &Record) -> bool {
         let Some((into, victim)) = self.find_joined(record) else { return false };
@@ -122,7 +120,8 @@ impl Historian<'_> {
         let runs = arrives.then(|| self.task(record).runs);
         self.step(record, victim, What::Join { into, runs });
         self.join(into, victim);
-        self.note_end(into);
+        self.history.requests[into].ended = self.records;
+        self.last_merge = Some(into);
         self.just_merged = Some(Merged::Absorbed(into)).filter(|_| arrives);
         true
     }

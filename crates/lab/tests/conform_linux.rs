@@ -1,0 +1,115 @@
+//! Decisions of our schedulers against the kernel in virtual time. Needs a kernel in the cache.
+
+use lab::conform::family::Member;
+use lab::conform::{Conformity, Options, conform, conform_recording};
+use lab::linux_world::LinuxWorld;
+use lab::plan::Plan;
+use lab::{Error, Experiment, World, matrix};
+use std::path::PathBuf;
+
+mod floors;
+
+/// The world with its load; none, with the reason printed, where there is no kernel or no compiler.
+fn world() -> Option<(LinuxWorld, &'static str)> {
+    let world = LinuxWorld::open(&[]).and_then(|world| {
+        let load = world.add_load()?;
+        Ok((world, load))
+    });
+    world.inspect_err(|reason| println!("skipped: {reason}")).ok()
+}
+
+/// The first members of a family, recorded and judged.
+fn judged(scheduler: &'static str, count: u64) -> Vec<Conformity> {
+    let Some((world, load)) = world() else { return Vec::new() };
+    let judge = |member: Member| {
+        let recorded = world.record_member(&member, load).unwrap();
+        let recording = recorded.recording(&member.name).unwrap();
+        conform_recording(&recording, &Options::default()).unwrap()
+    };
+    Member::family(scheduler, 1, 1_500, count).into_iter().map(judge).collect()
+}
+
+#[test]
+fn mq_deadline_decides_as_6_12() {
+    let results = judged("mq-deadline", 10);
+    floors::assert_above("mq-deadline@6.12", &results);
+    let contested: u64 = results.iter().map(|it| it.contested).sum();
+    assert!(results.is_empty() || contested > 5_000, "{contested}");
+}
+
+#[test]
+fn none_issues_as_6_12() {
+    floors::assert_above("none@6.12", &judged("none", 5));
+}
+
+#[test]
+fn a_recording_survives_its_files() {
+    let Some((world, load)) = world() else { return };
+    let folder = Folder::new("files");
+    let member = Member::family("mq-deadline", 2, 600, 4).pop().expect("there are four");
+    let recorded = world.record_member(&member, load).unwrap();
+    recorded.write(&folder.0).unwrap();
+    let at_hand = recorded.recording("at hand").unwrap();
+    let (one, other) = (
+        conform(&folder.0, &Options::default()).unwrap(),
+        conform_recording(&at_hand, &Options::default()).unwrap(),
+    );
+    assert!(one.dispatches > 100, "{one:?}");
+    assert_eq!((one.dispatches, one.contested), (other.dispatches, other.contested));
+    assert_eq!((one.agreed, one.free_agreed), (other.agreed, other.free_agreed));
+}
+
+const EXPERIMENT: &str = r#"
+model = "hdd-7200-sata"
+schedulers = ["mq-deadline"]
+seeds = [7]
+queue_depth = 4
+[[job]]
+name = "load"
+cgroup = "db"
+run = """fio --name=load --filename=/dev/sda --direct=1 --rw=randrw --bs=4k --size=1G \
+         --ioengine=libaio --iodepth=32 --number_ios=400"""
+"#;
+
+#[test]
+fn a_comparison_is_recorded_without_any_influence_on_it() {
+    let folder = Folder::new("compare");
+    let run = |record_to: Option<&std::path::Path>| {
+        let mut experiment = Experiment::parse("test", EXPERIMENT).unwrap();
+        experiment.worlds = vec![World::Linux];
+        match matrix::run(Plan::new(experiment).unwrap(), record_to, 1, &|_| ()) {
+            Err(Error::Linux(cause) | Error::NoLinux(cause)) => {
+                println!("skipped: {cause}");
+                None
+            }
+            report => Some(report.unwrap()),
+        }
+    };
+    let (Some(plain), Some(recorded)) = (run(None), run(Some(&folder.0))) else { return };
+    let (plain, recorded) = (&plain.results[0], &recorded.results[0]);
+    assert_eq!(plain.fingerprint, recorded.fingerprint);
+    let result = conform(&folder.0.join("mq-deadline@6.12-seed7-linux"), &Options::default());
+    let result = result.unwrap();
+    assert!(result.contested > 300, "{result:?}");
+    // How the boot left the scheduler is not known.
+    assert!(result.agreement().unwrap() > 95.0, "{result:?}");
+}
+
+/// A folder that goes when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("conform-linux-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -7,11 +7,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::Mutex;
 
 use base::{Bytes, Duration, Instant};
 use device::Device;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use crate::cache::Kernel;
 use crate::clock::Protocol;
@@ -57,9 +58,9 @@ pub struct Guest<'a> {
     pub protocol: Protocol,
     /// When it is given up.
     pub watchdog: Watchdog,
-    /// The host's core to keep everything on. The processes of a guest and we take turns, so one
-    /// core is enough and halves what switching costs, unless others are busy there. It makes no
-    /// difference to the run.
+    /// The host's core to keep everything on; that with the fewest of our guests if none is named.
+    /// The processes of a guest and we take turns, so one core is enough; to go from one core to
+    /// another at each turn takes several times as long. It makes no difference to the run.
     pub core: Option<usize>,
 }
 
@@ -200,7 +201,7 @@ impl Guest<'_> {
     }
 
     fn drive(self, folder: &Path, terminal: &Terminal) -> Result<Ended, RunError> {
-        let _pinned = self.core.map(Pinned::to).transpose()?;
+        let _pinned = Pinned::to(self.core)?;
         let clock = listen(folder, "clock")?;
         let mut arguments = self.arguments();
         if matches!(terminal, Terminal::Callers) {
@@ -261,28 +262,40 @@ const FIXED_ARGUMENTS: [&str; 13] = [
 /// Keeps the calling thread, and whatever it starts, on one core while it lives.
 struct Pinned {
     before: CpuSet,
+    core: usize,
 }
 
+/// How many guests are kept on each core: cores are shared by all threads of a process.
+static GUESTS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
 impl Pinned {
-    fn to(core: usize) -> Result<Pinned, RunError> {
+    fn to(wanted: Option<usize>) -> Result<Pinned, RunError> {
         let before = sched_getaffinity(None)
             .map_err(|cause| RunError::file("asking for", "the cores", cause.into()))?;
-        let mut only = CpuSet::new();
-        let known = core < CpuSet::MAX_CPU && before.is_set(core);
-        if known {
-            only.set(core);
-            sched_setaffinity(None, &only)
-                .map_err(|cause| RunError::file("choosing", "the core", cause.into()))?;
-            return Ok(Pinned { before });
-        }
         let cores: Vec<_> = (0..CpuSet::MAX_CPU).filter(|core| before.is_set(*core)).collect();
-        let (problem, accepted) = (format!("core {core} of the host"), format!("one of {cores:?}"));
-        Err(RunError::Bad { problem, accepted })
+        if let Some(core) = wanted.filter(|core| !cores.contains(core)) {
+            let problem = format!("core {core} of the host");
+            return Err(RunError::Bad { problem, accepted: format!("one of {cores:?}") });
+        }
+        let mut guests = GUESTS.lock().expect("nobody panics with it");
+        let here = sched_getcpu();
+        let burden = |core: &usize| (guests.get(core).copied().unwrap_or(0), *core != here);
+        let least = cores.into_iter().min_by_key(burden);
+        let core = wanted.or(least).expect("a thread may run somewhere");
+        let mut only = CpuSet::new();
+        only.set(core);
+        sched_setaffinity(None, &only)
+            .map_err(|cause| RunError::file("choosing", "the core", cause.into()))?;
+        *guests.entry(core).or_default() += 1;
+        Ok(Pinned { before, core })
     }
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        if let Some(count) = GUESTS.lock().expect("nobody panics with it").get_mut(&self.core) {
+            *count -= 1;
+        }
         // It was allowed before; if a core has gone since, the one that is left will do.
         let _ = sched_setaffinity(None, &self.before);
     }

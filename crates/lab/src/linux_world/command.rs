@@ -15,6 +15,7 @@ use std::path::Path;
 /// (its counter is that of the machine outside).
 const FIO_OPTIONS: &str = "--output-format=json+ --clocksource=clock_gettime \
                            --lat_percentiles=1 --slat_percentiles=1 --clat_percentiles=1";
+const GROUPING: &str = "group_reporting";
 /// Devices that are no disks.
 const OTHER_DEVICES: [&str; 10] =
     ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
@@ -29,7 +30,7 @@ pub fn of_job(planned: &PlannedJob, seed: u64, setup: &mut Vec<String>) -> Resul
     let mut command = without_prefixes(line);
     name_disks(&command, setup);
     if matches!(planned.job.program, Program::Fio(_)) {
-        command = with_files(&command, setup)?;
+        command = with_files(&without_grouping(&command), setup)?;
         let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
         command = format!("{program} {FIO_OPTIONS} --randrepeat=0 --randseed={seed} {rest}");
     }
@@ -54,6 +55,19 @@ fn without_prefixes(line: &str) -> String {
     // Words are parts of the line, so their addresses tell where they are.
     let at = start.map_or(0, |word| word.as_ptr() as usize - line.as_ptr() as usize);
     line[at..].to_string()
+}
+
+/// The command without the option that makes fio add its processes up: that is done here, for each
+/// section, while fio 3.33 leaves the names out where only some sections have the option.
+fn without_grouping(command: &str) -> String {
+    let option = format!("--{GROUPING}");
+    let mut parts = command.split(&option);
+    let mut kept = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let rest = part.find(char::is_whitespace).map_or("", |end| &part[end..]);
+        kept.push_str(rest);
+    }
+    kept
 }
 
 /// Gives the disk every name below `/dev` that occurs in a text.
@@ -81,6 +95,9 @@ fn with_files(command: &str, setup: &mut Vec<String>) -> Result<String, Error> {
         }
         let text = std::fs::read_to_string(path).map_err(|cause| Error::unreadable(path, cause))?;
         name_disks(&text, setup);
+        let groups = |line: &&str| line.split('=').next().is_some_and(|it| it.trim() == GROUPING);
+        let lines: Vec<&str> = text.lines().filter(|line| !groups(line)).collect();
+        let text = format!("{}\n", lines.join("\n"));
         let name = format!("/tmp/{}.fio", setup.len());
         setup.push(format!("printf %s {} >{name}", quoted(&text)));
         words.push(name);
@@ -104,6 +121,12 @@ mod tests {
             "/usr/bin/dd if=/dev/sda"
         });
         assert_eq!(without_prefixes("fio --name=dd"), "fio --name=dd");
+    }
+
+    #[test]
+    fn fio_does_not_add_up() {
+        let command = "fio --name=a --group_reporting --bs=4k --group_reporting=1 --name=b";
+        assert_eq!(without_grouping(command), "fio --name=a  --bs=4k  --name=b");
     }
 
     #[test]

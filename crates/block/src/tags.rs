@@ -25,6 +25,8 @@ pub(crate) struct TagMap {
     waiters: [VecDeque<ContextId>; WAIT_QUEUES],
     /// Contexts in all wait queues.
     sleepers: usize,
+    /// Those that were woken and have not gone on yet.
+    rising: Vec<ContextId>,
     /// The queue the next sleeper joins, and the one the next wake-up serves.
     join_at: usize,
     wake_at: usize,
@@ -55,6 +57,7 @@ impl TagMap {
             in_use: 0,
             waiters: Default::default(),
             sleepers: 0,
+            rising: Vec::new(),
             join_at: 0,
             wake_at: 0,
             wake_batch: (depth / 8).clamp(1, 8),
@@ -118,7 +121,7 @@ impl TagMap {
         assert!(word.used & 1 << bit != 0, "tag {tag} was free already");
         word.used &= !(1 << bit);
         self.in_use -= 1;
-        if self.wakes_on && self.sleepers == 0 {
+        if self.wakes_on && self.sleepers == 0 && self.rising.is_empty() {
             return;
         }
         self.freed_since_wake += 1;
@@ -130,10 +133,22 @@ impl TagMap {
         }
     }
 
+    /// A task that was woken goes on, and tries again.
+    pub fn rise(&mut self, context: ContextId) {
+        self.rising.retain(|other| *other != context);
+    }
+
     /// The task sleeps until a tag is freed.
     pub fn sleep(&mut self, context: ContextId) {
         self.sleepers += 1;
         self.waiters[self.join_at].push_back(context);
+        self.pass_turn();
+    }
+
+    /// A task that tried again got a tag: the wait queue that it would have slept in is passed over.
+    // Observed on 6.12.117: who is woken and gets its tag sleeps two queues further the next time, so
+    // that of two tasks that are woken together now the one, now the other goes first.
+    pub fn pass_turn(&mut self) {
         self.join_at = (self.join_at + 1) % WAIT_QUEUES;
     }
 
@@ -152,7 +167,9 @@ impl TagMap {
             let queue = &mut self.waiters[self.wake_at];
             self.wake_at = (self.wake_at + 1) % WAIT_QUEUES;
             let batch = left.min(queue.len());
+            let first = woken.len();
             woken.extend(queue.drain(..batch));
+            self.rising.extend(&woken[first..]);
             self.sleepers -= batch;
             left -= batch;
             if left == 0 || (batch > 0 && !self.wakes_on) {

@@ -32,6 +32,7 @@ const SCHEMA: [(&str, &[&str]); 3] = [
             "system_call",
             "clock",
             "kernel_clock",
+            "start",
             "copy",
             "bio",
             "request",
@@ -78,6 +79,8 @@ pub struct Costs {
     pub clock: Duration,
     /// A look of the block layer at the clock, where that is not part of its other costs.
     pub kernel_clock: Duration,
+    /// What a process does between being let go and its first request, besides looking at the clock.
+    pub start: Duration,
     /// Copying or clearing 4 KiB.
     pub copy: Duration,
     /// Building a bio and looking where it fits.
@@ -256,6 +259,7 @@ impl Reader<'_> {
             system_call: time("cost.system_call"),
             clock: time("cost.clock"),
             kernel_clock: time("cost.kernel_clock"),
+            start: time("cost.start"),
             copy: time("cost.copy"),
             bio: time("cost.bio"),
             request: time("cost.request"),
@@ -396,7 +400,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 20, "{name}");
+            assert_eq!(host.parameters().len(), 21, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -419,8 +423,8 @@ mod tests {
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
-            "x.toml:17: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
-             system_call, clock, kernel_clock, copy, bio, request, driver, interrupt, completion, switch"
+            "x.toml:18: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
+             system_call, clock, kernel_clock, start, copy, bio, request, driver, interrupt, completion, switch"
         );
         assert_eq!(
             free_with("value = 1, unit = \"\"", "value = 0, unit = \"\""),

@@ -139,6 +139,12 @@ impl Task {
         .await;
     }
 
+    /// What a process does before its first request, with so many looks at the clock.
+    pub(crate) async fn start(&self, looks: u32) {
+        self.compute(self.costs().start).await;
+        self.look_at_clock(looks).await;
+    }
+
     /// Looks at the clock so often.
     pub(crate) async fn look_at_clock(&self, times: u32) {
         let cost = self.costs().clock * u64::from(times);

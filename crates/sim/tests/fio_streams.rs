@@ -93,7 +93,8 @@ impl Observer for Seen {
 
 /// Where the processes of a job go in the installed fio.
 fn real(target: Target, options: &str) -> Streams {
-    let folder = std::env::temp_dir().join(format!("paternoster-fio-{}", std::process::id()));
+    let who = (std::process::id(), std::thread::current().id());
+    let folder = std::env::temp_dir().join(format!("paternoster-fio-{who:?}"));
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = std::fs::File::create(folder.join("disk")).expect("a file");
     file.set_len(64 * MIB).expect("a sparse file");
@@ -290,7 +291,7 @@ fn jobs_at_random_go_where_fio_goes() {
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).ok().and_then(|count| count.parse().ok()).unwrap_or(otherwise)
     };
-    let (first, count) = (number("PATERNOSTER_FIO_FIRST", 0), number("PATERNOSTER_FIO_JOBS", 40));
+    let (first, count) = (number("PATERNOSTER_FIO_FIRST", 0), number("PATERNOSTER_FIO_JOBS", 20));
     let mut failures = Vec::new();
     for seed in first..first + count {
         let (target, options) = made_up(&mut Rng::stream(seed, "test/fio/streams"));

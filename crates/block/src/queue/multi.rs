@@ -165,9 +165,24 @@ impl Multi {
     }
 
     pub fn join_waiters(&mut self, context: ContextId, bio: &Bio) {
+        self.tags_of(bio).sleep(context);
+    }
+
+    /// Who was woken tries again.
+    pub fn rise(&mut self, context: ContextId, bio: &Bio) {
+        self.tags_of(bio).rise(context);
+    }
+
+    /// Somebody got a request who had to try again.
+    pub fn pass_turn(&mut self, bio: &Bio) {
+        self.tags_of(bio).pass_turn();
+    }
+
+    /// The tags that a request for this bio needs.
+    fn tags_of(&mut self, bio: &Bio) -> &mut TagMap {
         let hctx = usize::from(self.hctx_of(bio.origin.cpu));
         let hctx = &mut self.hctxs[hctx];
-        hctx.scheduler_tags.as_mut().unwrap_or(&mut hctx.driver_tags).sleep(context);
+        hctx.scheduler_tags.as_mut().unwrap_or(&mut hctx.driver_tags)
     }
 
     /// A worker shall run every hardware queue.

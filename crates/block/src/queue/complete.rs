@@ -294,7 +294,7 @@ impl RequestQueue {
         self.flush_of(near).start(command);
         match &mut self.shape {
             ShapeState::Single(single) => single.append(command),
-            ShapeState::Multi(multi) => multi.append_flush(&mut self.core, command, first),
+            ShapeState::Multi(multi) => multi.place_flush(&mut self.core, command, first),
         }
         self.mark_for_run();
     }

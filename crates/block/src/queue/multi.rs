@@ -224,11 +224,12 @@ impl Multi {
         hctx.residual.push_back(rq);
     }
 
-    /// A flush command goes to the tail of the residual list. Without a scheduler it borrows the
-    /// driver tag of the first request it serves.
-    pub fn append_flush(&mut self, core: &mut Core, command: RequestId, first: RequestId) {
+    /// A flush command goes to the head of the residual list, before requests that wait for a tag.
+    /// Without a scheduler it borrows the driver tag of the first request it serves.
+    // Spec 9.8 rule 4 names the list; that it is the head was observed on 6.12.117.
+    pub fn place_flush(&mut self, core: &mut Core, command: RequestId, first: RequestId) {
         core.requests[command].driver_tag = core.requests[first].driver_tag;
-        self.append(&core.requests, command);
+        self.place_front(&core.requests, command);
     }
 
     /// Takes back what a freed request occupied; sleepers may go on.

@@ -180,7 +180,7 @@ pub struct MultiQueue {
     /// What a depth limit means.
     pub shallow: ShallowDepth,
     /// A batch of wake-ups goes on to the next wait queue until so many are woken, and only tags that
-    /// are freed while somebody sleeps count towards it. Observed on 6.12: with 16 tags and two
+    /// are freed while somebody sleeps, or was woken and has not gone on, count towards it. Observed on 6.12: with 16 tags and two
     /// tasks that sleep, both are woken by every second free, and the first takes both tags.
     pub wakes_on: bool,
     /// A flush waits for flush-sequence data in flight, for a while (spec 9.8 rule 3: not with a

@@ -7,25 +7,8 @@ use lab::conform::manifest::Manifest;
 use lab::conform::{Conformity, Options, Recording, conform, conform_recording};
 use lab::plan::Plan;
 use lab::{Experiment, matrix};
+use linux::Folder;
 use std::path::{Path, PathBuf};
-
-/// A folder that goes when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("conform-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The recordings of real kernels whose scheduler is one of these.
 fn recordings(schedulers: &[&str]) -> Vec<PathBuf> {
@@ -143,8 +126,8 @@ fn virtio_disk(folder: &Path) -> String {
 
 #[test]
 fn our_own_recordings_agree_in_everything() {
-    let folder = Folder::new("own");
-    let virtio = virtio_disk(&folder.0);
+    let folder = Folder::make().unwrap();
+    let virtio = virtio_disk(folder.path());
     for (scheduler, kernels) in [
         ("noop", &["2.6.28", "2.6.32", "4.10", "4.19"][..]),
         ("deadline", &["2.6.28", "2.6.32", "4.10", "4.19"]),
@@ -152,7 +135,7 @@ fn our_own_recordings_agree_in_everything() {
     ] {
         for kernel in kernels {
             for (number, model) in ["hdd-7200-sata", &virtio].into_iter().enumerate() {
-                let into = folder.0.join(number.to_string());
+                let into = folder.path().join(number.to_string());
                 let result = of(&record(&into, scheduler, kernel, model));
                 assert!(result.contested > 200, "{result:#?}");
                 assert_eq!(result.agreed, result.contested, "{result:#?}");
@@ -165,8 +148,8 @@ fn our_own_recordings_agree_in_everything() {
 
 #[test]
 fn a_tunable_that_was_not_told_is_noticed_and_explained() {
-    let folder = Folder::new("tunable");
-    let path = record(&folder.0, "deadline:fifo_batch=4", "4.19", "hdd-7200-sata");
+    let folder = Folder::make().unwrap();
+    let path = record(folder.path(), "deadline:fifo_batch=4", "4.19", "hdd-7200-sata");
     let settings = vec![("fifo_batch".to_string(), 16)];
     let result = conform(&path, &Options { settings, ..Options::default() }).unwrap();
     assert!(result.agreement().unwrap() < 95.0, "{:?}", result.agreement());
@@ -179,8 +162,8 @@ fn a_tunable_that_was_not_told_is_noticed_and_explained() {
 
 #[test]
 fn a_recording_that_is_cut_agrees_as_far_as_it_goes() {
-    let folder = Folder::new("cut");
-    let path = record(&folder.0, "deadline", "4.19", "hdd-7200-sata");
+    let folder = Folder::make().unwrap();
+    let path = record(folder.path(), "deadline", "4.19", "hdd-7200-sata");
     let mut recording = Recording::read(&path, None).unwrap();
     recording.records.truncate(recording.records.len() / 3);
     let result = conform_recording(&recording, &Options::default()).unwrap();
@@ -203,11 +186,11 @@ fn a_recording_that_begins_in_the_middle_is_judged_from_a_quiet_moment_on() {
 
 #[test]
 fn what_cannot_be_known_is_asked_for() {
-    let folder = Folder::new("unknown");
+    let folder = Folder::make().unwrap();
     let refusal = |options: &Options, path: &Path| conform(path, options).unwrap_err().to_string();
-    let none = refusal(&Options::default(), &folder.0);
+    let none = refusal(&Options::default(), folder.path());
     assert!(none.contains("no recording in it; accepted: a blktrace file"), "{none}");
-    let path = record(&folder.0, "noop", "4.19", "hdd-7200-sata");
+    let path = record(folder.path(), "noop", "4.19", "hdd-7200-sata");
     std::fs::remove_file(path.join("manifest.txt")).unwrap();
     let unsaid = refusal(&Options::default(), &path);
     assert!(unsaid.contains("nothing says which scheduler was recorded"), "{unsaid}");

@@ -5,17 +5,30 @@ use lab::conform::{Conformity, Options, conform, conform_recording};
 use lab::linux_world::LinuxWorld;
 use lab::plan::Plan;
 use lab::{Error, Experiment, World, matrix};
-use std::path::PathBuf;
+use linux::Folder;
 
 mod floors;
 
+/// What is there; none, with the reason printed, where there is no kernel.
+fn unless_missing<T>(result: Result<T, Error>) -> Option<T> {
+    match result {
+        Err(Error::NoLinux(cause)) => {
+            println!("skipped: {cause}");
+            None
+        }
+        result => Some(result.unwrap()),
+    }
+}
+
 /// The world with its load; none, with the reason printed, where there is no kernel or no compiler.
 fn world() -> Option<(LinuxWorld, &'static str)> {
-    let world = LinuxWorld::open(&[]).and_then(|world| {
-        let load = world.add_load()?;
-        Ok((world, load))
-    });
-    world.inspect_err(|reason| println!("skipped: {reason}")).ok()
+    if linux::rootfs::find_program("cc").is_none() {
+        println!("skipped: there is no cc, which compiles the load");
+        return None;
+    }
+    let world = unless_missing(LinuxWorld::open(&[]))?;
+    let load = world.add_load().unwrap();
+    Some((world, load))
 }
 
 /// The first members of a family, recorded and judged.
@@ -45,13 +58,13 @@ fn none_issues_as_6_12() {
 #[test]
 fn a_recording_survives_its_files() {
     let Some((world, load)) = world() else { return };
-    let folder = Folder::new("files");
+    let folder = Folder::make().unwrap();
     let member = Member::family("mq-deadline", 2, 600, 4).pop().expect("there are four");
     let recorded = world.record_member(&member, load).unwrap();
-    recorded.write(&folder.0).unwrap();
+    recorded.write(folder.path()).unwrap();
     let at_hand = recorded.recording("at hand").unwrap();
     let (one, other) = (
-        conform(&folder.0, &Options::default()).unwrap(),
+        conform(folder.path(), &Options::default()).unwrap(),
         conform_recording(&at_hand, &Options::default()).unwrap(),
     );
     assert!(one.dispatches > 100, "{one:?}");
@@ -73,43 +86,18 @@ run = """fio --name=load --filename=/dev/sda --direct=1 --rw=randrw --bs=4k --si
 
 #[test]
 fn a_comparison_is_recorded_without_any_influence_on_it() {
-    let folder = Folder::new("compare");
+    let folder = Folder::make().unwrap();
     let run = |record_to: Option<&std::path::Path>| {
         let mut experiment = Experiment::parse("test", EXPERIMENT).unwrap();
         experiment.worlds = vec![World::Linux];
-        match matrix::run(Plan::new(experiment).unwrap(), record_to, 1, &|_| ()) {
-            Err(Error::Linux(cause) | Error::NoLinux(cause)) => {
-                println!("skipped: {cause}");
-                None
-            }
-            report => Some(report.unwrap()),
-        }
+        unless_missing(matrix::run(Plan::new(experiment).unwrap(), record_to, 1, &|_| ()))
     };
-    let (Some(plain), Some(recorded)) = (run(None), run(Some(&folder.0))) else { return };
+    let (Some(plain), Some(recorded)) = (run(None), run(Some(folder.path()))) else { return };
     let (plain, recorded) = (&plain.results[0], &recorded.results[0]);
     assert_eq!(plain.fingerprint, recorded.fingerprint);
-    let result = conform(&folder.0.join("mq-deadline@6.12-seed7-linux"), &Options::default());
+    let result = conform(&folder.path().join("mq-deadline@6.12-seed7-linux"), &Options::default());
     let result = result.unwrap();
     assert!(result.contested > 300, "{result:?}");
     // How the boot left the scheduler is not known.
     assert!(result.agreement().unwrap() > 95.0, "{result:?}");
-}
-
-/// A folder that goes when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let name = format!("conform-linux-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

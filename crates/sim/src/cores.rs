@@ -11,9 +11,9 @@
 //! The scheduler's lock is handed over first come, first served; who waits for it spins, and so
 //! occupies its core. An interrupt may spin too: its holder is then on another core.
 //!
-// Divergence: a woken task never preempts one that runs (so it was observed on 6.12 for the urgent
-// worker; before 6.6 a worker did), nice values do not weigh computing time, and
-// there is one queue of runnable tasks instead of one for each core.
+// Divergence: a woken task never preempts one that runs. On 6.12 the urgent worker was observed to
+// do so in some cases and not in others, by a rule that is not known; before 6.6 it did. Nice values
+// do not weigh computing time, and there is one queue of runnable tasks instead of one for each core.
 
 use crate::host::Costs;
 use crate::world::{Progress, World};

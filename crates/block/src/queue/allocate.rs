@@ -38,17 +38,15 @@ impl RequestQueue {
         if woken {
             self.resumed(now, context);
         }
-        let has_failed = woken || attempt > 0;
+        let tries_again = woken || attempt > 0;
         let attempt = if woken { 0 } else { attempt };
         let bio = self.core.bios[id].bio;
-        if let (true, ShapeState::Multi(multi)) = (woken, &mut self.shape) {
-            multi.rise(context, &bio);
+        let allowance = self.allowance(now, context, &bio);
+        if let (true, ShapeState::Multi(multi)) = (tries_again, &mut self.shape) {
+            multi.tried_again(context, &bio, allowance.is_some());
         }
-        match self.allowance(now, context, &bio) {
+        match allowance {
             Some(allowance) => {
-                if has_failed {
-                    self.pass_turn(&bio);
-                }
                 self.build_request(now, context, id, &bio, allowance);
                 Work::Allocate
             }
@@ -56,13 +54,6 @@ impl RequestQueue {
                 self.wait_for_request(now, context, id, attempt);
                 Work::Housekeeping
             }
-        }
-    }
-
-    /// In blk-mq, who has to try again takes a place in the wait queues, also if it need not sleep.
-    fn pass_turn(&mut self, bio: &Bio) {
-        if let ShapeState::Multi(multi) = &mut self.shape {
-            multi.pass_turn(bio);
         }
     }
 

@@ -168,14 +168,9 @@ impl Multi {
         self.tags_of(bio).sleep(context);
     }
 
-    /// Who was woken tries again.
-    pub fn rise(&mut self, context: ContextId, bio: &Bio) {
-        self.tags_of(bio).rise(context);
-    }
-
-    /// Somebody got a request who had to try again.
-    pub fn pass_turn(&mut self, bio: &Bio) {
-        self.tags_of(bio).pass_turn();
+    /// Who had slept, or found no tag, has tried again.
+    pub fn tried_again(&mut self, context: ContextId, bio: &Bio, got_tag: bool) {
+        self.tags_of(bio).tried_again(context, got_tag);
     }
 
     /// The tags that a request for this bio needs.
@@ -226,7 +221,8 @@ impl Multi {
 
     /// A flush command goes to the head of the residual list, before requests that wait for a tag.
     /// Without a scheduler it borrows the driver tag of the first request it serves.
-    // Spec 9.8 rule 4 names the list; that it is the head was observed on 6.12.117.
+    // Spec 9.8 rule 4 names the list; that it is the head was observed on 6.12.117, and is assumed
+    // for the others.
     pub fn place_flush(&mut self, core: &mut Core, command: RequestId, first: RequestId) {
         core.requests[command].driver_tag = core.requests[first].driver_tag;
         self.place_front(&core.requests, command);

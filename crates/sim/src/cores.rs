@@ -1,20 +1,21 @@
 //! Cores: who runs where, for how long, and who waits for whom.
 //!
-//! A core is owned by one task at a time. Runnable tasks without a core wait in one queue, first
-//! come, first served, and take the first core that their affinity allows. A task that has computed
-//! for a whole time slice while others wait goes to the end of that queue. The worker that runs the
-//! queue of the disk is urgent, as the kernel's is: it goes before others that wait, and before one
-//! that was woken by the same interrupt and has not begun. Interrupts run on a core
-//! ahead of its task, whose work is suspended meanwhile; they wait while the task holds the
-//! scheduler's lock or spins for it, because it does so with interrupts disabled.
+//! A core is owned by one task at a time. Where computing is accounted for, who is next is decided in
+//! `fair.rs`. Elsewhere runnable tasks without a core wait in one queue, first come, first served, and
+//! take the first core that their affinity allows; a task that has computed for a whole time slice
+//! while others wait goes to the end of that queue. The worker that runs the queue of the disk is
+//! urgent, as the kernel's is: it goes before others that wait, and before one that was woken by the
+//! same interrupt and has not begun. Interrupts run on a core ahead of its task, whose work is
+//! suspended meanwhile; they wait while the task holds the scheduler's lock or spins for it, because
+//! it does so with interrupts disabled.
 //!
 //! The scheduler's lock is handed over first come, first served; who waits for it spins, and so
 //! occupies its core. An interrupt may spin too: its holder is then on another core.
 //!
-// Divergence: a woken task never preempts one that runs. On 6.12 the urgent worker was observed to
-// do so in some cases and not in others, by a rule that is not known; before 6.6 it did. Nice values
-// do not weigh computing time, and there is one queue of runnable tasks instead of one for each core.
+// Divergence: where tasks take turns, a woken task never preempts one that runs, nice values do not
+// weigh computing time, and there is one queue of runnable tasks instead of one for each core.
 
+use crate::fair::Fair;
 use crate::host::Costs;
 use crate::world::{Progress, World};
 use base::{Duration, Instant, Ticket};
@@ -126,6 +127,14 @@ pub(crate) struct Lock {
     waiters: VecDeque<ContextId>,
 }
 
+/// Tasks that wait for a core, and who of them is next.
+pub(crate) enum RunQueue {
+    /// First come, first served.
+    InTurn(VecDeque<ContextId>),
+    /// As the kernel shares one core among them.
+    Fair(Fair),
+}
+
 /// Whether a context can go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -153,13 +162,16 @@ impl World {
         if state != State::Running || busy {
             return false;
         }
-        if self.slice_is_over(context, core) {
+        if self.must_leave(context, core) {
             return false;
         }
         self.cores[core].has_begun = true;
         let debt = self.strand(context).debt;
         if !debt.is_zero() {
-            let slice_end = self.cores[core].slice_start + self.time_slice;
+            let slice_end = match &self.run_queue {
+                RunQueue::InTurn(_) => self.cores[core].slice_start + self.time_slice,
+                RunQueue::Fair(queue) => queue.step_end(self.now),
+            };
             let most = slice_end.saturating_since(self.now);
             let most = if most.is_zero() { self.time_slice } else { most };
             self.charge(core, Pays::Debt, debt.min(most));
@@ -196,6 +208,9 @@ impl World {
         assert_eq!(strand.state, State::Running, "task {} goes to sleep", context.0);
         strand.state = State::Blocked;
         let core = usize::from(strand.core);
+        if let RunQueue::Fair(queue) = &mut self.run_queue {
+            queue.sleep(self.now, false);
+        }
         self.leave_core(core);
     }
 
@@ -205,6 +220,9 @@ impl World {
         strand.state = State::Gone;
         let core = usize::from(strand.core);
         if self.cores[core].owner == Some(context) {
+            if let RunQueue::Fair(queue) = &mut self.run_queue {
+                queue.sleep(self.now, true);
+            }
             self.leave_core(core);
         }
     }
@@ -345,6 +363,45 @@ impl World {
         self.cores[core].owner.expect("a busy core has an owner")
     }
 
+    /// Whether a task has to leave its core to others now, and does.
+    fn must_leave(&mut self, context: ContextId, core: usize) -> bool {
+        let in_user_mode = self.is_in_user_mode(context);
+        let RunQueue::Fair(queue) = &mut self.run_queue else {
+            return self.slice_is_over(context, core);
+        };
+        queue.account(self.now);
+        if !queue.must_switch() || !in_user_mode {
+            return false;
+        }
+        queue.put_back();
+        self.strand(context).state = State::Runnable;
+        self.cores[core].owner = None;
+        true
+    }
+
+    /// Whether a task could be made to leave its core. In the kernel it is not.
+    fn is_in_user_mode(&self, context: ContextId) -> bool {
+        let strand = &self.strands[context.0 as usize];
+        strand.job.is_some() && strand.acts_for.is_none() && !strand.in_call
+    }
+
+    /// Whether a task would leave its core if it went on.
+    pub fn is_to_leave(&self, context: ContextId) -> bool {
+        matches!(&self.run_queue, RunQueue::Fair(queue) if queue.must_switch())
+            && self.is_in_user_mode(context)
+    }
+
+    /// Gives the core to whoever goes first, if it is idle; false when nobody does.
+    pub fn pick_next(&mut self) -> bool {
+        let RunQueue::Fair(queue) = &mut self.run_queue else { return false };
+        if self.cores[0].owner.is_some() || self.cores[0].in_interrupt {
+            return false;
+        }
+        let Some(next) = queue.pick(self.now) else { return false };
+        self.assign(next, 0);
+        true
+    }
+
     fn slice_is_over(&mut self, context: ContextId, core: usize) -> bool {
         let elapsed = self.now.saturating_since(self.cores[core].slice_start);
         let in_the_middle = self.strand(context).paid != Paid::Nothing
@@ -353,26 +410,33 @@ impl World {
         if elapsed < self.time_slice || in_the_middle {
             return false;
         }
-        if !self.run_queue.iter().any(|other| self.allows(*other, core)) {
+        let RunQueue::InTurn(queue) = &self.run_queue else { return false };
+        if !queue.iter().any(|other| self.allows(*other, core)) {
             self.cores[core].slice_start = self.now;
             return false;
         }
         self.strand(context).state = State::Runnable;
-        self.run_queue.push_back(context);
+        self.in_turn().push_back(context);
         self.leave_core(core);
         true
     }
 
     fn leave_core(&mut self, core: usize) {
         self.cores[core].owner = None;
-        let next = (0..self.run_queue.len()).find(|n| self.allows(self.run_queue[*n], core));
-        if let Some(next) = next.and_then(|n| self.run_queue.remove(n)) {
+        let RunQueue::InTurn(queue) = &self.run_queue else { return };
+        let next = (0..queue.len()).find(|n| self.allows(queue[*n], core));
+        if let Some(next) = next.and_then(|n| self.in_turn().remove(n)) {
             self.assign(next, core);
         }
     }
 
     /// Finds a core for a task: the one it ran on last, another idle one, or none yet.
     fn place(&mut self, context: ContextId) {
+        if let RunQueue::Fair(queue) = &mut self.run_queue {
+            let nice = self.strands[context.0 as usize].cpu_nice();
+            queue.wake(self.now, context, nice);
+            return self.suspend_for_others();
+        }
         let last = usize::from(self.strand(context).core);
         let idle = |world: &World, core: usize| {
             world.cores[core].owner.is_none() && world.allows(context, core)
@@ -383,7 +447,25 @@ impl World {
         match (0..self.cores.len()).find(|core| idle(self, *core)) {
             Some(core) => self.assign(context, core),
             None if self.strand(context).is_urgent => self.displace(context, last),
-            None => self.run_queue.push_back(context),
+            None => self.in_turn().push_back(context),
+        }
+    }
+
+    /// A task that computes in user mode is stopped at once when it has to leave its core.
+    fn suspend_for_others(&mut self) {
+        let Some(owner) = self.cores[0].owner else { return };
+        if self.cores[0].in_interrupt || !self.is_to_leave(owner) {
+            return;
+        }
+        if self.stop_charge(0).is_some() {
+            self.make_ready(owner);
+        }
+    }
+
+    fn in_turn(&mut self) -> &mut VecDeque<ContextId> {
+        match &mut self.run_queue {
+            RunQueue::InTurn(queue) => queue,
+            RunQueue::Fair(_) => panic!("tasks do not take turns here"),
         }
     }
 
@@ -393,10 +475,10 @@ impl World {
         match owner {
             Some(owner) => {
                 self.strand(owner).state = State::Runnable;
-                self.run_queue.push_front(owner);
+                self.in_turn().push_front(owner);
                 self.assign(context, core);
             }
-            None => self.run_queue.push_front(context),
+            None => self.in_turn().push_front(context),
         }
     }
 
@@ -426,18 +508,22 @@ impl World {
         if self.cores[core].in_interrupt || masked {
             return;
         }
-        if let Some((ticket, charge)) = self.cores[core].charge.take() {
-            self.agenda.cancel(ticket);
-            let left = charge.until.since(self.now);
-            self.cores[core].used.computing += charge.length - left;
-            if let (Pays::Debt, Some(task)) = (charge.pays, owner) {
-                self.strand(task).debt -= charge.length - left;
-            }
-            self.cores[core].suspended = Some(Charge { length: left, ..charge });
-        }
+        self.cores[core].suspended = self.stop_charge(core);
         self.cores[core].in_interrupt = true;
         let entry = self.prices.costs.interrupt;
         self.owe(ContextId(core as u32), entry);
+    }
+
+    /// Stops what a core is busy with; the answer is what is left of it.
+    fn stop_charge(&mut self, core: usize) -> Option<Charge> {
+        let (ticket, charge) = self.cores[core].charge.take()?;
+        self.agenda.cancel(ticket);
+        let left = charge.until.since(self.now);
+        self.cores[core].used.computing += charge.length - left;
+        if let (Pays::Debt, Some(task)) = (charge.pays, self.cores[core].owner) {
+            self.strand(task).debt -= charge.length - left;
+        }
+        Some(Charge { length: left, ..charge })
     }
 
     fn advance_interrupt(&mut self, core: usize) {
@@ -476,7 +562,8 @@ impl World {
 
     fn leave_interrupt(&mut self, core: usize) {
         self.cores[core].in_interrupt = false;
-        if let Some(charge) = self.cores[core].suspended.take() {
+        let leaves = self.cores[core].owner.is_some_and(|owner| self.is_to_leave(owner));
+        if let Some(charge) = self.cores[core].suspended.take().filter(|_| !leaves) {
             return self.charge(core, charge.pays, charge.length);
         }
         if let Some(task) = self.cores[core].owner {

@@ -367,6 +367,10 @@ impl Task {
                 world.make_ready(self.id());
                 return Poll::Pending;
             }
+            if world.is_to_leave(self.id()) {
+                world.make_ready(self.id());
+                return Poll::Pending;
+            }
             if !world.count_call(self.id()) {
                 return self.wait(&mut world, Wait::Nothing);
             }

@@ -25,13 +25,14 @@ const BUILT_IN: [(&str, &str); 6] = [
 
 /// What a host file contains, section by section.
 const SCHEMA: [(&str, &[&str]); 3] = [
-    ("machine", &["cores", "time_slice"]),
+    ("machine", &["cores", "time_slice", "accounting"]),
     (
         "cost",
         &[
             "system_call",
             "clock",
             "kernel_clock",
+            "launch",
             "start",
             "copy",
             "bio",
@@ -63,6 +64,9 @@ pub struct Host {
     pub cores: u16,
     /// A task that has computed this long goes behind the others that are ready.
     pub time_slice: Duration,
+    /// In which steps a kernel with a fair queue of tasks charges them for computing; zero where
+    /// tasks take turns instead.
+    pub accounting: Duration,
     /// What pieces of work cost.
     pub costs: Costs,
     /// Cost of an event (insert, dispatch, completion) by name of the scheduler.
@@ -79,6 +83,8 @@ pub struct Costs {
     pub clock: Duration,
     /// A look of the block layer at the clock, where that is not part of its other costs.
     pub kernel_clock: Duration,
+    /// What fio does before it creates its processes.
+    pub launch: Duration,
     /// What a process does between being let go and its first request, besides looking at the clock.
     pub start: Duration,
     /// Copying or clearing 4 KiB.
@@ -259,6 +265,7 @@ impl Reader<'_> {
             system_call: time("cost.system_call"),
             clock: time("cost.clock"),
             kernel_clock: time("cost.kernel_clock"),
+            launch: time("cost.launch"),
             start: time("cost.start"),
             copy: time("cost.copy"),
             bio: time("cost.bio"),
@@ -273,10 +280,11 @@ impl Reader<'_> {
             schedulers.map(|name| (name.to_string(), time(&format!("scheduler.{name}")))).collect();
         let cores = of("machine.cores") as u16;
         let time_slice = time("machine.time_slice");
+        let accounting = time("machine.accounting");
         entries.sort_by_key(|entry| entry.position);
         let parameters = entries.into_iter().map(|entry| entry.parameter).collect();
         let name = self.file.to_string();
-        Host { name, title, cores, time_slice, costs, schedulers, parameters }
+        Host { name, title, cores, time_slice, accounting, costs, schedulers, parameters }
     }
 
     fn section(
@@ -400,7 +408,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 21, "{name}");
+            assert_eq!(host.parameters().len(), 23, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -423,8 +431,9 @@ mod tests {
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
-            "x.toml:18: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
-             system_call, clock, kernel_clock, start, copy, bio, request, driver, interrupt, completion, switch"
+            "x.toml:20: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
+             system_call, clock, kernel_clock, launch, start, copy, bio, request, driver, \
+             interrupt, completion, switch"
         );
         assert_eq!(
             free_with("value = 1, unit = \"\"", "value = 0, unit = \"\""),
@@ -432,9 +441,9 @@ mod tests {
         );
         assert_eq!(
             free_with("unit = \"us\"", "unit = \"h\""),
-            "x.toml:11: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
+            "x.toml:12: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
         );
-        assert!(free_with("[cost]", "[const]").starts_with("x.toml:10: unknown section [const]"));
+        assert!(free_with("[cost]", "[const]").starts_with("x.toml:11: unknown section [const]"));
         assert!(free_with("title", "titel").starts_with("x.toml:1: no title"));
         assert!(free_with("title =", "title").starts_with("x.toml:4: not TOML"));
     }

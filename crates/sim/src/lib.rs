@@ -8,6 +8,7 @@
 
 pub mod check;
 pub mod cores;
+mod fair;
 pub mod file;
 pub mod host;
 mod life;

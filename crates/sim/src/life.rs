@@ -279,6 +279,11 @@ impl Strand {
         }
     }
 
+    /// Its nice value as far as computing goes.
+    pub fn cpu_nice(&self) -> i8 {
+        if self.is_urgent { -20 } else { self.nice }
+    }
+
     /// Whether the task was killed and nothing keeps it from exiting.
     pub fn must_exit(&self) -> bool {
         self.is_killed && !self.in_call

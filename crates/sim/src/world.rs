@@ -11,7 +11,8 @@
 //! (spec 9.5). On blk-mq tasks are woken as their bios are delivered, and asynchronous runs of the
 //! queue are done by a worker, which is a task on a core like any other.
 
-use crate::cores::{Cause, Core, Lock, Prices, State};
+use crate::cores::{Cause, Core, Lock, Prices, RunQueue, State};
+use crate::fair::Fair;
 use crate::file::DirectRules;
 use crate::life::{Birth, JobState, Strand};
 use crate::machine::{Setup, SetupError, check_jobs};
@@ -21,7 +22,9 @@ use crate::ring::Ring;
 use crate::task::Body;
 use base::{Agenda, Duration, Instant};
 use block::scheduler::{Cgroup, IoContext};
-use block::{Bio, ContextId, Event, EventLog, Output, RequestQueue, Shape, Step, Tag, Work};
+use block::{
+    Bio, ContextId, Event, EventLog, Output, RequestQueue, Shape, Step, Tag, Version, Work,
+};
 use device::Device;
 use std::collections::VecDeque;
 
@@ -45,8 +48,7 @@ pub(crate) struct World {
     pub strands: Vec<Strand>,
     /// Contexts that have something to do.
     pub ready: VecDeque<ContextId>,
-    /// Tasks that wait for a core.
-    pub run_queue: VecDeque<ContextId>,
+    pub run_queue: RunQueue,
     pub rings: Vec<Ring>,
     pub cgroups: Vec<Cgroup>,
     pub jobs: Vec<JobState>,
@@ -143,6 +145,12 @@ impl World {
             (true, false) => EventLog::on(),
             (true, true) => EventLog::with_messages(),
         };
+        let run_queue = match setup.host.accounting {
+            step if step.is_zero() || setup.kernel.version < Version::V6_12 => {
+                RunQueue::InTurn(VecDeque::new())
+            }
+            step => RunQueue::Fair(Fair::new(step)),
+        };
         let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
         if setup.record_inputs {
@@ -166,7 +174,7 @@ impl World {
             time_slice: setup.host.time_slice,
             strands: (0..cores).map(Strand::interrupts).collect(),
             ready: VecDeque::new(),
-            run_queue: VecDeque::new(),
+            run_queue,
             rings: Vec::new(),
             cgroups: vec![Cgroup { path: "/".to_string(), ..Cgroup::default() }],
             jobs: Vec::new(),
@@ -197,12 +205,16 @@ impl World {
 
     /// The next task whose program has to go on; `None` when everybody waits for something.
     pub fn next_to_poll(&mut self) -> Option<ContextId> {
-        while let Some(context) = self.ready.pop_front() {
-            if self.advance(context) {
-                return Some(context);
+        loop {
+            while let Some(context) = self.ready.pop_front() {
+                if self.advance(context) {
+                    return Some(context);
+                }
+            }
+            if !self.pick_next() {
+                return None;
             }
         }
-        None
     }
 
     /// Lets time pass until something happens, and makes it happen; false when the run is over.

@@ -35,12 +35,18 @@ impl RequestQueue {
         attempt: u8,
     ) -> Work {
         let woken = self.core.context(context).take_woken();
+        let bio = self.core.bios[id].bio;
         if woken {
             self.resumed(now, context);
+            if self.runs_queue_for_tag() {
+                let retry = Frame::Allocate { bio: id, attempt: 1 };
+                self.core.context(context).stack.push(retry);
+                self.push_hctx_run(context, bio.origin.cpu);
+                return Work::Housekeeping;
+            }
         }
         let tries_again = woken || attempt > 0;
         let attempt = if woken { 0 } else { attempt };
-        let bio = self.core.bios[id].bio;
         let allowance = self.allowance(now, context, &bio);
         if let (true, ShapeState::Multi(multi)) = (tries_again, &mut self.shape) {
             multi.tried_again(context, &bio, allowance.is_some());
@@ -68,6 +74,12 @@ impl RequestQueue {
         }
     }
 
+    /// Whether a task runs the hardware queue before it tries again to get a tag: when it got none
+    /// and when it was woken. // the second was observed on 6.12.117, and is assumed for the others
+    fn runs_queue_for_tag(&self) -> bool {
+        self.core.change.is_none() && matches!(self.shape, ShapeState::Multi(_))
+    }
+
     /// No request: blk-mq runs the hardware queue and tries once more; then the task sleeps.
     fn wait_for_request(&mut self, now: Instant, context: ContextId, id: BioId, attempt: u8) {
         let bio = self.core.bios[id].bio;
@@ -80,13 +92,12 @@ impl RequestQueue {
         }
         let retry = Frame::Allocate { bio: id, attempt: attempt + 1 };
         self.core.context(context).stack.push(retry);
-        let frozen = self.core.change.is_some();
-        if attempt == 0 && !frozen && matches!(self.shape, ShapeState::Multi(_)) {
+        if attempt == 0 && self.runs_queue_for_tag() {
             self.push_hctx_run(context, bio.origin.cpu);
             return;
         }
         self.core.log_bio(now, Action::Sleep, id, None);
-        if frozen {
+        if self.core.change.is_some() {
             self.core.frozen.push(context);
         } else {
             self.join_waiters(context, id);

@@ -3,7 +3,7 @@
 use super::multi::RunMulti;
 use super::{PlugFlush, Work};
 use crate::bio::BioId;
-use crate::command::Tag;
+use crate::command::{Command, Tag};
 use crate::plug::Plug;
 use crate::request::RequestId;
 use alloc::collections::VecDeque;
@@ -67,6 +67,8 @@ pub(super) struct Context {
     pub flushing: VecDeque<RequestId>,
     /// Requests taken from the scheduler in the run under way (blk-mq).
     pub collected: VecDeque<RequestId>,
+    /// Commands of the list under way that the device has not been told of (blk-mq).
+    pub unkicked: Vec<Command>,
     /// Chains of bios that are done and whose submitters are not told yet, with the time at which
     /// the device got them.
     pub done: VecDeque<(BioId, Instant)>,

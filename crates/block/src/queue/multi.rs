@@ -13,7 +13,7 @@ use crate::bio::{Bio, ContextId};
 use crate::command::{Tag, Transport};
 use crate::event::Action;
 use crate::flush::FlushMachine;
-use crate::kernel::{AfterHold, Dequeue, MultiQueue};
+use crate::kernel::{AfterHold, Dequeue, Kick, MultiQueue};
 use crate::limits::Limits;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{Dispatched, HctxId};
@@ -80,6 +80,8 @@ pub(super) struct Multi {
     software: Vec<VecDeque<RequestId>>,
     depth: u32,
     has_budget: bool,
+    /// The device hears of a list as a whole.
+    rings_once: bool,
     /// Commands with the device.
     with_device: u32,
     /// The same, and budgets taken for commands to come.
@@ -89,6 +91,7 @@ pub(super) struct Multi {
 impl Multi {
     pub fn new(rules: MultiQueue, limits: &Limits, cpus: u16, has_scheduler: bool) -> Multi {
         let depth = limits.facts.queue_depth;
+        let has_budget = matches!(limits.facts.transport, Transport::Sata | Transport::Scsi);
         let map = |depth| TagMap::new(depth, cpus, rules.shallow).waking_on(rules.wakes_on);
         let hctx = |_| Hctx {
             driver_tags: map(if has_scheduler { depth } else { depth.min(limits.nr_requests) }),
@@ -107,7 +110,8 @@ impl Multi {
             hctxs: (0..limits.facts.hardware_queues.max(1)).map(hctx).collect(),
             software: alloc::vec![VecDeque::new(); usize::from(cpus)],
             depth,
-            has_budget: matches!(limits.facts.transport, Transport::Sata | Transport::Scsi),
+            has_budget,
+            rings_once: rules.kick == Kick::EachList && !has_budget,
             with_device: 0,
             budget: 0,
         }
@@ -409,6 +413,7 @@ impl RequestQueue {
         } else {
             self.core.requests[rq].state = RequestState::Dispatched;
             self.issue(now, context, rq);
+            self.kick(context);
             self.multi().note_busy(hctx, false);
         }
         Work::Issue
@@ -576,8 +581,12 @@ impl RequestQueue {
         }
         let state = self.core.context(context);
         state.collected.pop_front();
+        let is_last = state.collected.is_empty();
         state.stack.push(Frame::RunMulti(run));
         self.issue(now, context, rq);
+        if is_last || !self.multi().rings_once {
+            self.kick(context);
+        }
         Work::Issue
     }
 
@@ -589,6 +598,7 @@ impl RequestQueue {
 
     /// What could not be issued waits in front of the residual list, in order.
     fn park(&mut self, context: ContextId, run: RunMulti) {
+        self.kick(context);
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
         let residual = &mut multi.hctxs[usize::from(run.hctx)].residual;
         let state = self.core.context(context);
@@ -599,7 +609,7 @@ impl RequestQueue {
         multi.note_busy(run.hctx, true);
     }
 
-    /// The driver gives the request to the device.
+    /// The driver is given the request; the device hears of it with the next kick.
     fn issue(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let request = &mut self.core.requests[rq];
         request.state = RequestState::Issued;
@@ -614,7 +624,13 @@ impl RequestQueue {
         self.core.in_flight += 1;
         self.core.log_request(now, context, Action::Issue, rq);
         let command = self.core.command(rq);
-        self.core.outputs.push_back(Output::Issue(command));
+        self.core.context(context).unkicked.push(command);
+    }
+
+    /// The driver tells the device what it was given.
+    fn kick(&mut self, context: ContextId) {
+        let commands = self.core.contexts[context.0 as usize].unkicked.drain(..);
+        self.core.outputs.extend(commands.map(Output::Issue));
     }
 
     /// Frees the driver's tag of a finished command (with a scheduler; without one it goes with the

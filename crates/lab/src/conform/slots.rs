@@ -5,6 +5,7 @@
 //! Records name no requests: where several that look the same wait, which of them was issued is
 //! not known, and the kernel's is taken to be ours.
 
+mod before;
 mod unseen;
 
 use super::history::{History, Step, Traced, What};
@@ -127,6 +128,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         outcome: Outcome::default(),
     };
     if run.remembers {
+        run.recall();
         let said = history.messages.iter();
         run.replica.follow(said.map(|said| (said.at + phase, said.text.clone())));
     }

@@ -100,10 +100,10 @@ impl Cfq {
 
     /// The group pays for the turn, and what is left of its workload's time is remembered.
     fn charge(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        let used = self.used(cx, id);
+        let (now, used) = (self.now(cx), self.used(cx, id));
         let group = self.queues[id].group;
         self.charge_group(cx, group, used.charge);
-        let left = self.workload_expires - self.now(cx);
+        let left = self.workload_expires - now;
         let (class, kind) = (self.serving_class, self.serving_kind);
         self.group_mut(group).saved = (left > 0).then_some((left, class, kind));
         let (queue, iops) = (&self.queues[id], u8::from(self.counts_requests()));
@@ -207,7 +207,8 @@ impl Cfq {
         let others = i64::from(group.queues) - 1;
         let (sync, level, resid) = (queue.sync, queue.level, queue.slice_resid);
         self.queues[id].slice_resid = 0;
-        now + others * (self.level_slice(sync, 0) - self.level_slice(sync, level)) - resid
+        // Measured against the longest synchronous turn, for asynchronous queues too.
+        now + others * (self.level_slice(true, 0) - self.level_slice(sync, level)) - resid
     }
 }
 

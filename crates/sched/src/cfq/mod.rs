@@ -1,8 +1,8 @@
 //! CFQ: the disk's time is divided among processes, and among control groups.
 //!
 //! Every process has a queue of its own for what it waits for; writes that nobody waits for share
-//! queues by priority. Queues take turns. A queue that runs empty in its turn is waited for a while,
-//! so that a process that reads on sequentially keeps the disk's arm where it is.
+//! queues by priority. Queues take turns. A queue that runs empty in its turn is waited for a
+//! while, so that a process that reads on sequentially keeps the disk's arm where it is.
 //!
 //! The rules are spec 4, each named where it is followed; the reference is 4.19. One idea a file:
 //! whose request it is (`binding`), its queue (`queue`), arrivals (`insert`), groups and what they
@@ -326,7 +326,7 @@ impl Scheduler for Cfq {
         let active = self.active.map(|id| self.queues[id].name());
         let active = active.map_or_else(|| String::from("nobody"), |name| format!("{name}"));
         let mut text = format!(
-            "cfq: {} busy, {} queued, {:?} in flight, active {}, timer {:?}, serving {:?} {:?} {:?}",
+            "cfq: {} busy, {} queued, {:?} in flight, active {}, timer {:?}, {:?} {:?} {:?}",
             self.busy_queues,
             self.queued,
             self.in_flight,

@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(existing(&messages), BTreeMap::from([(67, true), (5, false)]));
         let hope = [said("cfq7S  alloced"), said("cfq7S  complete rqnoidle 0")];
         let late = said("cfq7SN Not idling. st->count:1");
-        assert!(hopeless(&[&hope[..], &[late.clone()]].concat()).is_empty());
+        assert!(hopeless(&[&hope[..], std::slice::from_ref(&late)].concat()).is_empty());
         assert_eq!(hopeless(&[hope[0].clone(), late]), [7]);
     }
 }

@@ -17,6 +17,8 @@ use base::Instant;
 pub enum Input {
     /// [`RequestQueue::define_io_context`].
     IoContext(IoContextId, IoContext),
+    /// [`RequestQueue::exit_io_context`].
+    Exit(Instant, ContextId, IoContextId),
     /// [`RequestQueue::define_cgroup`].
     Cgroup(CgroupId, Cgroup),
     /// [`RequestQueue::set`] that was accepted.
@@ -53,6 +55,7 @@ pub fn replay(queue: &mut RequestQueue, inputs: &[Input], build: &mut dyn FnMut(
 fn apply(queue: &mut RequestQueue, input: &Input, build: &mut dyn FnMut(&str) -> Attach) {
     match input {
         Input::IoContext(id, value) => queue.define_io_context(*id, *value),
+        Input::Exit(now, context, id) => queue.exit_io_context(*now, *context, *id),
         Input::Cgroup(id, value) => queue.define_cgroup(*id, value.clone()),
         Input::Set(now, name, value) => {
             queue.set(*now, name, *value).expect("a recorded setting was accepted once");

@@ -22,6 +22,14 @@ pub enum DispatchReason {
     Aged,
     /// Another request with the same start sector arrived, and the scheduler's tree holds one.
     SameSector,
+    /// Its queue's turn begins.
+    TurnBegins,
+    /// Its queue's turn begins, because it ended another's.
+    Preempts,
+    /// Its queue's turn begins, because it goes on close to where another stopped.
+    Cooperates,
+    /// Its queue's turn goes on.
+    TurnContinues,
     /// The scheduler is being drained.
     Drained,
 }
@@ -31,6 +39,24 @@ pub enum DispatchReason {
 pub enum HoldReason {
     /// Requests of a higher priority class are with the device; lower classes wait for them.
     HigherClassInFlight,
+    /// The process whose turn it is has run out of requests, and is waited for.
+    ProcessIdles,
+    /// The control group whose turn it is has run out of requests, and is waited for.
+    GroupIdles,
+    /// The queue whose turn it is has requests in flight, and will be waited for then.
+    TurnNotDone,
+    /// The last queue of a control group has requests in flight, and the group will be waited for.
+    GroupNotDone,
+    /// A queue that is waited for does not begin before asynchronous requests are done.
+    AsyncInFlight,
+    /// Asynchronous requests do not begin before synchronous ones are done.
+    SyncInFlight,
+    /// The queue has as many requests in flight as it may.
+    Quantum,
+    /// Synchronous requests were late: asynchronous ones are let go few at a time.
+    AsyncDepth,
+    /// The workload whose turn it is has no queue.
+    NobodyChosen,
 }
 
 impl DispatchReason {
@@ -45,6 +71,10 @@ impl DispatchReason {
             DispatchReason::Requeued => "requeued",
             DispatchReason::Aged => "aged",
             DispatchReason::SameSector => "same_sector",
+            DispatchReason::TurnBegins => "turn_begins",
+            DispatchReason::Preempts => "preempts",
+            DispatchReason::Cooperates => "cooperates",
+            DispatchReason::TurnContinues => "turn_continues",
             DispatchReason::Drained => "drained",
         }
     }
@@ -55,6 +85,15 @@ impl HoldReason {
     pub const fn name(self) -> &'static str {
         match self {
             HoldReason::HigherClassInFlight => "higher_class_in_flight",
+            HoldReason::ProcessIdles => "process_idles",
+            HoldReason::GroupIdles => "group_idles",
+            HoldReason::TurnNotDone => "turn_not_done",
+            HoldReason::GroupNotDone => "group_not_done",
+            HoldReason::AsyncInFlight => "async_in_flight",
+            HoldReason::SyncInFlight => "sync_in_flight",
+            HoldReason::Quantum => "quantum",
+            HoldReason::AsyncDepth => "async_depth",
+            HoldReason::NobodyChosen => "nobody_chosen",
         }
     }
 }

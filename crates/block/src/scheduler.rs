@@ -366,7 +366,11 @@ impl Cx<'_> {
             return;
         }
         let (at, context, cpu) = (self.now, self.context, self.cpu());
-        let action = Action::Message { text: alloc::fmt::format(text), cgroup };
+        let text = alloc::fmt::format(text);
+        if let Some(then) = self.core.pace.said(at, &text) {
+            self.now = at.max(then);
+        }
+        let action = Action::Message { text, cgroup };
         self.core.log.push(|| Event { at, context, cpu, ..Event::note(action) });
     }
 }

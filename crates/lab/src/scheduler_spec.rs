@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(
             refusal("deadlin"),
             "-s: unknown scheduler \"deadlin\"; nearest: \"deadline\"; accepted: noop, deadline, \
-             none, mq-deadline, all"
+             cfq, none, mq-deadline, all"
         );
         assert!(refusal("noop@6.18").contains("kernel 6.18 does not have noop; accepted: 2.6.28"));
         assert!(refusal("none@6.81").contains("unknown kernel \"6.81\"; nearest: \"6.18\""));

@@ -66,6 +66,21 @@ fn deadline_decides_as_4_19() {
 }
 
 #[test]
+fn cfq_decides_and_speaks_as_4_19() {
+    let results: Vec<Conformity> = recordings(&["cfq"]).iter().map(|path| of(path)).collect();
+    if results.is_empty() {
+        return;
+    }
+    floors::assert_above("cfq@4.19", &results);
+    let said = results.iter().filter_map(|it| it.messages.as_ref());
+    let (both, all) =
+        said.fold((0, 0), |sum, it| (sum.0 + it.both, sum.1 + it.kernel.max(it.ours)));
+    assert!(both as f64 >= 0.97 * all as f64, "{both} of {all} messages");
+    let contested: u64 = results.iter().map(|it| it.contested).sum();
+    assert!(contested >= 150_000, "{contested}");
+}
+
+#[test]
 fn mq_deadline_decides_as_4_19() {
     assert_agrees("mq-deadline", 25_000, 0);
 }

@@ -1,7 +1,7 @@
 //! How schedulers agree with recordings of the kernel, as text and as JSON.
 
 use crate::Grid;
-use lab::conform::{Conformity, Difference, Shown};
+use lab::conform::{Conformity, Difference, MessageAgreement, Shown};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -34,10 +34,22 @@ fn trace(result: &Conformity) -> Value {
             "equal_positions": result.merges_that_differ.equal_positions,
             "unexplained": result.merges_that_differ.unexplained,
         },
+        "messages": result.messages.as_ref().map(messages),
         "classes": Value::Object(classes.collect::<Map<_, _>>()),
         "first_difference": result.first_difference.as_ref().map(difference),
         "tick_phase_ns": result.tick_phase.map(|it| it.as_nanos()),
         "remarks": result.remarks,
+    })
+}
+
+fn messages(messages: &MessageAgreement) -> Value {
+    let more = messages.more.iter().map(|(kind, count)| (kind.clone(), (*count).into()));
+    json!({
+        "kernel": messages.kernel,
+        "ours": messages.ours,
+        "both": messages.both,
+        "agreement": messages.percent(),
+        "more_by_the_kernel": Value::Object(more.collect::<Map<_, _>>()),
     })
 }
 
@@ -74,6 +86,7 @@ pub fn text(results: &[Conformity]) -> String {
         ("", "by arrival"),
         ("", "free run"),
         ("", "withheld"),
+        ("", "messages"),
     ] {
         grid.column(group, heading);
     }
@@ -100,6 +113,7 @@ fn row(result: &Conformity) -> Vec<String> {
         percent(result.null_agreement()),
         percent(result.free_running()),
         percent(result.withheld_agreement()),
+        percent(result.messages.as_ref().and_then(MessageAgreement::percent)),
     ]
 }
 
@@ -127,9 +141,15 @@ fn totals(results: &[Conformity]) -> Vec<Vec<String>> {
             share(sum(|it| it.null_agreed)),
             share(sum(|it| it.free_agreed)),
             percent(self::share(sum(|it| it.withheld.1), sum(|it| it.withheld.0))),
+            percent(self::share(sum(|it| said(it).0), sum(|it| said(it).1))),
         ]
     };
     labels.into_iter().map(line).collect()
+}
+
+/// Messages that both said, and that either did.
+fn said(result: &Conformity) -> (u64, u64) {
+    result.messages.as_ref().map_or((0, 0), |it| (it.both, it.kernel.max(it.ours)))
 }
 
 fn push_notes(result: &Conformity, out: &mut String) {
@@ -146,6 +166,18 @@ fn push_notes(result: &Conformity, out: &mut String) {
         say(format!("differences: {}", classes.join(", ")));
     }
     result.remarks.iter().for_each(|remark| say(remark.clone()));
+    if let Some(messages) = &result.messages {
+        let more = messages.more.iter().map(|(kind, count)| format!("{count:+} \"{kind}\""));
+        let more: Vec<String> = more.collect();
+        if !more.is_empty() {
+            say(format!("the kernel said more or less often: {}", more.join(", ")));
+        }
+        if let Some((dispatches, kernel, ours)) = &messages.first {
+            say(format!("messages differ first after {dispatches} dispatches"));
+            say(format!("  kernel: {}", kernel.join(" | ")));
+            say(format!("  ours:   {}", ours.join(" | ")));
+        }
+    }
     if let Some(difference) = &result.first_difference {
         explain(difference, out);
     }

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod cfq;
 pub mod deadline;
 mod lane;
 pub mod mq_deadline;
@@ -35,7 +36,7 @@ struct Entry {
 }
 
 /// All schedulers, oldest first within each shape.
-static LIST: [Entry; 4] = [
+static LIST: [Entry; 5] = [
     Entry {
         name: "noop",
         about: |_| &noop::ABOUT,
@@ -49,6 +50,13 @@ static LIST: [Entry; 4] = [
         since: Version::V2_6_28,
         default_kernel: Version::V4_19,
         build: |kernel| Some(Box::new(deadline::Deadline::new(kernel))),
+    },
+    Entry {
+        name: "cfq",
+        about: |_| &cfq::ABOUT,
+        since: Version::V4_10,
+        default_kernel: Version::V4_19,
+        build: |kernel| Some(Box::new(cfq::Cfq::new(kernel))),
     },
     Entry {
         name: "none",
@@ -164,6 +172,7 @@ mod tests {
     fn schedulers_live_in_the_kernels_that_had_them() {
         assert_eq!(versions("noop"), ["2.6.28", "2.6.32", "4.10", "4.19"]);
         assert_eq!(versions("deadline"), versions("noop"));
+        assert_eq!(versions("cfq"), ["4.10", "4.19"]);
         assert_eq!(versions("mq-deadline"), ["4.19", "5.1", "5.2", "6.12", "6.18"]);
         assert_eq!(versions("none"), versions("mq-deadline"));
         assert_eq!(versions("elevator"), Vec::<std::string::String>::new());
@@ -196,7 +205,7 @@ mod tests {
         let expected = BuildError::NotInKernel { name: "noop", kernel: Version::V6_18 };
         assert_eq!(refused("noop", Version::V6_18), Some(expected));
         assert_eq!(expected.to_string(), "kernel 6.18 does not have noop");
-        assert_eq!(refused("cfq", Version::V4_19), Some(BuildError::Unknown));
+        assert_eq!(refused("bfq", Version::V4_19), Some(BuildError::Unknown));
     }
 
     #[test]

@@ -116,7 +116,12 @@ impl World {
         }
         self.leave(context);
         self.io_contexts[io_context.0 as usize].tasks -= 1;
-        self.define_io_context(context);
+        if self.io_contexts[io_context.0 as usize].tasks == 0 {
+            self.queue.exit_io_context(self.now, context, io_context);
+            self.take_outputs(context);
+        } else {
+            self.define_io_context(context);
+        }
         for other in 0..self.strands.len() {
             if self.strands[other].wait == Wait::Exit(context) {
                 self.wake_from(ContextId(other as u32));

@@ -406,7 +406,7 @@ impl World {
         self.completed = completed;
     }
 
-    fn take_outputs(&mut self, by: ContextId) {
+    pub(super) fn take_outputs(&mut self, by: ContextId) {
         while let Some(output) = self.queue.pop_output() {
             match output {
                 Output::Issue(command) => {

@@ -16,6 +16,7 @@ mod context;
 mod elevator;
 mod guard;
 mod multi;
+mod pace;
 mod replica;
 mod settings;
 mod single;
@@ -166,6 +167,8 @@ pub(crate) struct Core {
     merge: MergeIndex,
     outputs: VecDeque<Output>,
     pub(crate) wishes: Wishes,
+    /// A replica's clock within hooks.
+    pub(crate) pace: pace::Pace,
     pub(crate) log: EventLog,
     guard: Guard,
     recorder: Recorder,
@@ -201,6 +204,7 @@ impl RequestQueue {
             merge: MergeIndex::default(),
             outputs: VecDeque::new(),
             wishes: Wishes::default(),
+            pace: pace::Pace::default(),
             log,
             guard: Guard::default(),
             recorder: Recorder::default(),
@@ -216,8 +220,8 @@ impl RequestQueue {
         queue
     }
 
-    /// States what an io_context is; to be called before it is used and when it changes. When its
-    /// last task is gone the scheduler is told.
+    /// States what an io_context is; to be called before it is used and when it changes, but for
+    /// the exit of its last task: see [`RequestQueue::exit_io_context`].
     pub fn define_io_context(&mut self, id: IoContextId, value: IoContext) {
         self.core.recorder.push(|| Input::IoContext(id, value));
         let index = id.0 as usize;
@@ -225,6 +229,16 @@ impl RequestQueue {
             self.core.io_contexts.resize(index + 1, IoContext::default());
         }
         self.core.io_contexts[index] = value;
+    }
+
+    /// The last task of an io_context exits, in `context`.
+    pub fn exit_io_context(&mut self, now: Instant, context: ContextId, id: IoContextId) {
+        self.core.recorder.push(|| Input::Exit(now, context, id));
+        if let Some(value) = self.core.io_contexts.get_mut(id.0 as usize) {
+            value.tasks = 0;
+        }
+        self.with_scheduler(now, context, |scheduler, cx| scheduler.io_context_exited(cx, id));
+        self.settle(now, context);
     }
 
     /// States what a control group is; to be called before it is used and when it changes.

@@ -15,14 +15,16 @@
 
 use super::allocate::Allowance;
 use super::elevator::Absorber;
+use super::pace::Pace;
 use super::{RequestQueue, ShapeState};
-use crate::bio::{Bio, BioId, BioRecord, ContextId};
+use crate::bio::{Bio, BioId, BioRecord, ContextId, IoContextId};
 use crate::event::Action;
 use crate::plug::sort_for_flush;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{RequestId, RequestState};
 use crate::scheduler::{Dispatched, HctxId, InsertAt, Merge};
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::vec::Vec;
 use base::Instant;
 
@@ -73,6 +75,8 @@ pub struct Replica {
     is_chain: bool,
     /// A bio was merged, and whether the request is joined with its neighbour is not known yet.
     unsettled: Option<(RequestId, Bio, Merge)>,
+    /// The scheduler asked for a run.
+    wants_run: bool,
     /// Without a scheduler: what tasks held and now give to the driver, in this order.
     offered: VecDeque<RequestId>,
 }
@@ -90,8 +94,41 @@ impl Replica {
             expected: None,
             is_chain: false,
             unsettled: None,
+            wants_run: false,
             offered: VecDeque::new(),
         }
+    }
+
+    /// Lets the scheduler's clock within hooks go as the kernel's did, of which it is known what it
+    /// said when.
+    pub fn follow(&mut self, said: impl IntoIterator<Item = (Instant, String)>) {
+        self.queue.core.pace = Pace::new(said);
+    }
+
+    /// What was said from then on is about something else than what comes now.
+    pub fn limit_pace(&mut self, until: Option<Instant>) {
+        self.queue.core.pace.limit(until);
+    }
+
+    /// When the kernel's scheduler began to choose the request that was issued at `now`.
+    pub fn beginning(&mut self, last: Instant, now: Instant) -> Option<Instant> {
+        self.queue.core.pace.beginning(last, now)
+    }
+
+    /// When the scheduler began to deal with an event.
+    pub fn dealt_with(&self, at: Instant) -> Instant {
+        self.queue.core.pace.after(at).unwrap_or(at)
+    }
+
+    /// When the scheduler was asked next after an event, if it said anything then.
+    pub fn asked_after(&self, at: Instant) -> Instant {
+        self.queue.core.pace.next_after(at).unwrap_or(at)
+    }
+
+    /// The last task of an io_context is gone.
+    pub fn exit(&mut self, now: Instant, io_context: IoContextId) {
+        self.queue.exit_io_context(now, ContextId(0), io_context);
+        self.discard_outputs();
     }
 
     /// The queue, for settings and descriptions.
@@ -126,10 +163,11 @@ impl Replica {
     pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
         self.settle(now, None);
         let id = self.enter(now, bio);
+        let context = bio.origin.context;
         if let ShapeState::Single(single) = &mut self.queue.shape {
             single.count_recorded(bio);
+            self.queue.with_scheduler(now, context, |scheduler, cx| scheduler.may_queue(cx, bio));
         }
-        let context = bio.origin.context;
         self.queue.core.context(context).cpu = bio.origin.cpu;
         let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
         let rq = self.queue.new_request(now, context, id, bio, with);
@@ -183,6 +221,9 @@ impl Replica {
             self.differences.unexplained += u64::from(found.is_some());
         }
         self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, absorbs);
+        let stack = &mut self.queue.core.context(context).stack;
+        self.wants_run |= !stack.is_empty();
+        stack.clear();
     }
 
     /// Looks for requests that are to be joined, as the queue itself would: those that touch since
@@ -316,30 +357,38 @@ impl Replica {
         self.discard_outputs();
     }
 
-    /// The scheduler's timers that have passed are told to it.
-    pub fn pass_time(&mut self, now: Instant) {
-        let due = |queue: &RequestQueue| {
-            queue.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer())
-        };
-        while let Some(at) = due(&self.queue).filter(|at| *at <= now) {
-            let context = ContextId(0);
-            self.queue.with_scheduler(at, context, |scheduler, cx| scheduler.timer(cx));
-            self.queue.take_issued(at, context);
-            self.queue.core.wishes.run = None;
-        }
+    /// The scheduler is told of its first timer that has passed, if there is one; when that was.
+    pub fn pass_time(&mut self, now: Instant) -> Option<Instant> {
+        let due = self.queue.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer());
+        let at = due.filter(|at| *at <= now)?;
+        let context = ContextId(0);
+        self.queue.with_scheduler(at, context, |scheduler, cx| scheduler.timer(cx));
+        self.queue.take_issued(at, context);
+        self.wants_run |= self.queue.core.wishes.run.take().is_some();
+        Some(at)
     }
 
-    /// Which requests were absorbed by which others since this was last asked; events up to now
-    /// are forgotten.
-    pub fn take_joins(&mut self) -> Vec<(RequestId, RequestId)> {
+    /// Whether the scheduler asked for a run since this was last asked, for another reason than
+    /// that a request was completed.
+    pub fn take_wants_run(&mut self) -> bool {
+        core::mem::take(&mut self.wants_run)
+    }
+
+    /// Which requests were absorbed by which others since this was last asked, and what the
+    /// scheduler said; events up to now are forgotten.
+    pub fn take_events(&mut self) -> (Vec<(RequestId, RequestId)>, Vec<String>) {
         let log = self.queue.log();
         let joins = log.events().iter().filter_map(|event| match event.action {
             Action::Join { into } => Some((event.request?, into)),
             _ => None,
         });
-        let joins = joins.collect();
+        let messages = log.events().iter().filter_map(|event| match &event.action {
+            Action::Message { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        let taken = (joins.collect(), messages.collect());
         log.clear();
-        joins
+        taken
     }
 
     /// Where memory is contiguous, requests have fewer segments than pages, and recordings do not

@@ -18,7 +18,8 @@ pub enum Class {
     MergeDifference,
     /// Both chose a request with the same first sector.
     EqualSectors,
-    /// The choice fell before an arrival that the other saw: the same two requests, exchanged.
+    /// The choice fell before an arrival that the other saw: the same two requests, exchanged; or
+    /// ours would have let its request go before.
     Parked,
     /// Ours withheld where the kernel issued.
     Withheld,
@@ -97,6 +98,9 @@ pub fn classify(
     }
     if apart {
         return Class::Consequence;
+    }
+    if setup.remembers_runs() && matches!(decision.ours, Ours::Parked(_)) {
+        return Class::Parked;
     }
     let is_start = matches!(
         decision.ours,

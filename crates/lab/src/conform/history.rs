@@ -7,6 +7,8 @@
 
 mod merges;
 
+use super::messages::Said;
+use super::tasks::Tasks;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
 use block::{Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, Op, Origin, Shape};
@@ -31,6 +33,12 @@ pub struct History {
     pub calls: Vec<Call>,
     /// Control groups that records name, by the kernel's number.
     pub cgroups: BTreeMap<u64, CgroupId>,
+    /// What the scheduler said.
+    pub messages: Vec<Said>,
+    /// Tasks, by the kernel's number.
+    pub contexts: BTreeMap<u32, ContextId>,
+    /// Requests that were issued in what was left out.
+    pub issued_before: u32,
     /// Records that fit no request.
     pub unmatched: u64,
     /// The recording begins amid requests that are not known; this much of it was left out, up to
@@ -110,6 +118,8 @@ pub enum What {
     Requeue,
     /// The device finished it.
     Complete,
+    /// The task that was running has exited; no request is concerned.
+    Exit,
 }
 
 /// What a task asked of the block layer.
@@ -149,6 +159,9 @@ enum State {
     Requeued,
     Gone,
 }
+
+/// What is said at an exit takes no longer. // assumed: six messages
+const EXIT: Duration = Duration::from_micros(15);
 
 /// What is remembered of a task between its records.
 #[derive(Clone, Copy, Debug, Default)]
@@ -194,12 +207,17 @@ pub struct Era {
 /// Puts records together.
 struct Historian<'a> {
     era: Era,
-    ioprio: &'a BTreeMap<u32, Ioprio>,
+    known: &'a Tasks,
     /// The priority of each insertion, where that was recorded beside.
     priorities: std::slice::Iter<'a, Ioprio>,
     history: History,
     tasks: BTreeMap<u32, Task>,
-    contexts: BTreeMap<u32, ContextId>,
+    /// Requests that were issued so far.
+    issues: u32,
+    /// When tasks were last seen.
+    last_seen: &'a BTreeMap<u32, Instant>,
+    /// The request that was completed last.
+    completed: Option<Traced>,
     live: BTreeSet<Traced>,
     /// Insertions that only became known afterwards, and before which step they belong.
     late: Vec<(usize, Step)>,
@@ -222,17 +240,17 @@ struct Historian<'a> {
 }
 
 impl History {
-    /// Reads records, with the priorities of tasks, or of insertions where they are known.
-    pub fn read(
-        era: Era,
-        records: &[Record],
-        ioprio: &BTreeMap<u32, Ioprio>,
-        priorities: &[Ioprio],
-    ) -> History {
+    /// Reads records, with what is known of tasks, and the priorities of insertions where they
+    /// are.
+    pub fn read(era: Era, records: &[Record], known: &Tasks, priorities: &[Ioprio]) -> History {
         let mut second_thoughts = BTreeMap::new();
+        let arrivals = records.iter().filter(|record| record.action == Action::Queue);
+        let last_seen: BTreeMap<u32, Instant> =
+            arrivals.map(|record| (record.pid, record.time)).collect();
         loop {
             let may_err = second_thoughts.len() < MOST_SECOND_THOUGHTS;
-            let mut historian = Historian::new(era, ioprio, priorities, &second_thoughts);
+            let mut historian =
+                Historian::new(era, known, priorities, &second_thoughts, &last_seen);
             let mut records = records.iter();
             let wrong = loop {
                 let Some(record) = records.next() else { return historian.finish() };
@@ -252,17 +270,20 @@ const MOST_SECOND_THOUGHTS: usize = 1_000;
 impl<'a> Historian<'a> {
     fn new(
         era: Era,
-        ioprio: &'a BTreeMap<u32, Ioprio>,
+        known: &'a Tasks,
         priorities: &'a [Ioprio],
         second_thoughts: &'a BTreeMap<u64, usize>,
+        last_seen: &'a BTreeMap<u32, Instant>,
     ) -> Historian<'a> {
         Historian {
             era,
-            ioprio,
+            known,
             priorities: priorities.iter(),
             history: History::default(),
             tasks: BTreeMap::new(),
-            contexts: BTreeMap::new(),
+            issues: 0,
+            last_seen,
+            completed: None,
             live: BTreeSet::new(),
             late: Vec::new(),
             records: 0,
@@ -279,6 +300,10 @@ impl<'a> Historian<'a> {
     /// Takes the next record.
     fn take(&mut self, record: &Record) {
         if record.categories.contains(Categories::PC) {
+            return;
+        }
+        if let Payload::Message(text) = &record.payload {
+            self.said(record, text);
             return;
         }
         self.records += 1;
@@ -319,11 +344,50 @@ impl<'a> Historian<'a> {
         if let (true, Some(quiet)) = (self.begins_amid, self.first_quiet) {
             let start = steps.first().map_or(quiet, |step| step.at);
             self.history.left_out = quiet.saturating_since(start);
+            let is_before = |step: &&Step| step.at <= quiet;
+            let left_out = steps.iter().filter(is_before);
+            let issues = left_out.filter(|step| matches!(step.what, What::Issue)).count() as u32;
+            self.history.issued_before = issues;
+            self.history.messages.retain(|said| said.issues >= issues);
             steps.retain(|step| step.at > quiet);
             self.history.calls.retain(|call| call.at > quiet);
         }
         self.history.steps = steps;
         self.history
+    }
+
+    /// A message of the scheduler. CFQ tells of a completed write whether more was expected after
+    /// it, which events do not.
+    fn said(&mut self, record: &Record, text: &[u8]) {
+        let text = String::from_utf8_lossy(text).into_owned();
+        if let Some(rq) = self.completed.filter(|_| text.ends_with("complete rqnoidle 0")) {
+            let life = &mut self.history.requests[rq];
+            if life.bio.op != Op::Read && life.bio.flags.intersects(Flags::SYNC) {
+                life.bio.flags = life.bio.flags.with(Flags::IDLE);
+            }
+        }
+        let gone = text.strip_prefix("cfq").and_then(|text| text.strip_suffix(" put_queue"));
+        if let Some(pid) = gone.and_then(|name| name.split(['S', 'A']).next()?.parse().ok()) {
+            self.may_have_exited(record, pid);
+        }
+        self.history.messages.push(Said { at: record.time, issues: self.issues, text });
+    }
+
+    /// The queue of a task is gone; if the task does nothing afterwards, it has exited.
+    fn may_have_exited(&mut self, record: &Record, pid: u32) {
+        let is_over = self.last_seen.get(&pid).is_some_and(|last| *last < record.time);
+        let sharing = self.known.shares.iter().filter(|(_, owner)| **owner == pid);
+        let all_over = sharing
+            .map(|(sharer, _)| self.last_seen.get(sharer))
+            .all(|last| last < Some(&record.time));
+        if is_over && all_over {
+            let task = self.context(pid);
+            let at = self.history.messages.iter().rev().map(|said| said.at);
+            // All that is said at an exit is said at once.
+            let at = at.take_while(|at| *at + EXIT >= record.time).last().unwrap_or(record.time);
+            let at = self.history.steps.last().map_or(at, |last| at.max(last.at));
+            self.history.steps.push(Step { at, task, rq: 0, what: What::Exit });
+        }
     }
 
     fn queued(&mut self, record: &Record) {
@@ -566,6 +630,7 @@ impl<'a> Historian<'a> {
         life.done += sectors_of(record).0;
         if life.done >= life.sectors.0 {
             life.state = State::Gone;
+            self.completed = Some(rq);
             self.live.remove(&rq);
             self.step(record, rq, What::Complete);
             if self.live.is_empty() {
@@ -591,6 +656,7 @@ impl<'a> Historian<'a> {
 
     fn step(&mut self, record: &Record, rq: Traced, what: What) {
         let task = self.context(record.pid);
+        self.issues += u32::from(matches!(what, What::Issue));
         self.history.steps.push(Step { at: record.time, task, rq, what });
     }
 
@@ -600,8 +666,8 @@ impl<'a> Historian<'a> {
 
     /// Tasks get small numbers: contexts are kept in a list.
     fn context(&mut self, pid: u32) -> ContextId {
-        let next = ContextId(FIRST_TASK + self.contexts.len() as u32);
-        *self.contexts.entry(pid).or_insert(next)
+        let next = ContextId(FIRST_TASK + self.history.contexts.len() as u32);
+        *self.history.contexts.entry(pid).or_insert(next)
     }
 
     fn bio(&mut self, record: &Record) -> Bio {
@@ -609,16 +675,20 @@ impl<'a> Historian<'a> {
         let next = CgroupId(self.history.cgroups.len() as u32 + 1);
         let cgroup = match record.cgroup {
             Some(number) => *self.history.cgroups.entry(number).or_insert(next),
-            None => CgroupId::ROOT,
+            None => {
+                let known = self.known.cgroup.get(&record.pid).copied().unwrap_or(0);
+                CgroupId(known as u32)
+            }
         };
-        let io_context = IoContextId(context.0);
+        let owner = self.known.shares.get(&record.pid).map(|owner| self.context(*owner));
+        let io_context = IoContextId(owner.unwrap_or(context).0);
         let cpu = u16::try_from(record.cpu).unwrap_or(0);
         Bio {
             op: op_of(record),
             flags: flags_of(record),
             sector: record.sector,
             sectors: sectors_of(record),
-            ioprio: self.ioprio.get(&record.pid).copied().unwrap_or_default(),
+            ioprio: self.known.ioprio.get(&record.pid).copied().unwrap_or_default(),
             origin: Origin { context, io_context, cgroup, cpu },
             token: 0,
         }
@@ -660,5 +730,8 @@ fn flags_of(record: &Record) -> Flags {
         (Categories::FUA, Flags::FUA),
     ];
     let carried = known.iter().filter(|(category, _)| record.categories.contains(*category));
-    carried.fold(Flags::NONE, |all, (_, flag)| all.with(*flag))
+    let flags = carried.fold(Flags::NONE, |all, (_, flag)| all.with(*flag));
+    // Others wait for metadata that is read (spec 9.2); events do not tell.
+    let has_prio = flags.intersects(Flags::META) && op_of(record) == Op::Read;
+    if has_prio { flags.with(Flags::PRIO) } else { flags }
 }

@@ -42,7 +42,24 @@ pub struct Manifest {
     pub tunables: Vec<(String, i64)>,
     /// Priorities of tasks.
     pub ioprio: BTreeMap<u32, Ioprio>,
+    /// Control groups, those above before those below.
+    pub cgroups: Vec<Group>,
+    /// What made the load.
+    pub command: Option<String>,
     values: BTreeMap<String, String>,
+}
+
+/// `cgroup PATH: weight=W leaf_weight=L procs=[…]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Its path; that of the first one is the root's.
+    pub path: String,
+    /// Its weight, if it is stated.
+    pub weight: Option<u32>,
+    /// The weight of the tasks in it against its children.
+    pub leaf_weight: Option<u32>,
+    /// Tasks in it when the recording began.
+    pub tasks: Vec<u32>,
 }
 
 impl Manifest {
@@ -100,10 +117,20 @@ impl Manifest {
             let pid = pid.trim().parse().map_err(|_| bad(pid))?;
             let bits = value.parse().map_err(|_| bad(value))?;
             self.ioprio.insert(pid, Ioprio::from_bits(bits));
+        } else if let Some(path) = name.strip_prefix("cgroup ") {
+            self.cgroups.push(group(path.trim(), value));
+        } else if name == "command" {
+            self.command = Some(value.to_string());
         } else if name.starts_with("queue/") || name == "device" || name == "transport" {
             self.values.insert(name.to_string(), value.to_string());
         }
         Ok(())
+    }
+
+    /// The index of the group that a path means; "." in it means nothing.
+    pub fn cgroup(&self, path: &str) -> Option<usize> {
+        let path = path.trim_end_matches("/.");
+        self.cgroups.iter().position(|group| group.path == path)
     }
 
     /// The text of a manifest for a recording of a queue of ours.
@@ -193,6 +220,21 @@ impl Manifest {
         ];
         let found = known.iter().find(|(word, _)| stated.to_ascii_lowercase().starts_with(word));
         found.map_or(Transport::Scsi, |(_, transport)| *transport)
+    }
+}
+
+fn group(path: &str, value: &str) -> Group {
+    let (stated, tasks) = value.split_once("procs=[").unwrap_or((value, ""));
+    let number = |name: &str| {
+        let mut words = stated.split_whitespace().filter_map(|word| word.split_once('='));
+        words.find(|(key, _)| *key == name).and_then(|(_, value)| value.parse().ok())
+    };
+    let tasks = tasks.trim_end_matches(']').split_whitespace();
+    Group {
+        path: path.to_string(),
+        weight: number("weight"),
+        leaf_weight: number("leaf_weight"),
+        tasks: tasks.filter_map(|pid| pid.parse().ok()).collect(),
     }
 }
 

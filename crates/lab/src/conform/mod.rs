@@ -17,13 +17,16 @@ pub mod family;
 mod free;
 mod history;
 pub mod manifest;
+mod messages;
 mod runs;
 mod setup;
 mod slots;
 pub mod source;
+pub mod tasks;
 
 pub use classes::Class;
 pub use manifest::Manifest;
+pub use messages::MessageAgreement;
 pub use setup::{Options, Setup};
 pub use source::Recording;
 
@@ -68,6 +71,8 @@ pub struct Conformity {
     pub first_difference: Option<Difference>,
     /// The shift of the tick that agreed best, if any was needed.
     pub tick_phase: Option<Duration>,
+    /// What the scheduler said, where the kernel's said anything.
+    pub messages: Option<MessageAgreement>,
     /// What else a reader should know.
     pub remarks: Vec<String>,
 }
@@ -141,7 +146,7 @@ pub fn conform_recording(recording: &Recording, options: &Options) -> Result<Con
     let manifest = &recording.manifest;
     let setup = Setup::new(manifest, options, &recording.name)?;
     let (records, priorities) = (&recording.records, &recording.priorities);
-    let history = History::read(setup.era(), records, &manifest.ioprio, priorities);
+    let history = History::read(setup.era(), records, &recording.tasks, priorities);
     let mut remarks = recording.remarks.clone();
     if history.unmatched > 0 {
         remarks.push(format!("{} records fit no request", history.unmatched));
@@ -172,8 +177,11 @@ fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<Strin
     if outcome.requeues > 0 {
         remarks.push(format!("the driver gave requests back {} times", outcome.requeues));
     }
+    let messages = (!history.messages.is_empty())
+        .then(|| messages::compare(&history.messages, &outcome.messages));
     Conformity {
         trace,
+        messages,
         kernel: setup.kernel.version.to_string(),
         scheduler: setup.spec.name,
         tunables: setup.spec.tunables.clone(),
@@ -209,7 +217,8 @@ fn said_of(merges: MergeDifferences) -> Option<String> {
 fn best_phase(history: &History, setup: &Setup) -> (Duration, Outcome, Vec<bool>) {
     let tick = setup.kernel.hz.tick();
     let mut best: Option<(usize, Duration, Outcome, Vec<bool>)> = None;
-    for number in 0..PHASES {
+    let phases = if setup.counts_ticks() { PHASES } else { 1 };
+    for number in 0..phases {
         let phase = Duration::from_nanos(tick.as_nanos() * number / PHASES);
         let outcome = slots::replay(history, setup, phase, None);
         let agrees = agreement::common(&kernels(&outcome.decisions), &outcome.ours);

@@ -1,7 +1,7 @@
 //! Under what a recording is replayed: kernel, scheduler, tunables, limits.
 
 use super::history::{Era, FIRST_TASK, History};
-use super::manifest::Manifest;
+use super::manifest::{Group, Manifest};
 use crate::error::Error;
 use crate::scheduler_spec::{ACCEPTED, SchedulerSpec};
 use base::Instant;
@@ -34,6 +34,8 @@ pub struct Setup {
     pub kernel: &'static Kernel,
     /// What the device said of itself.
     pub facts: Facts,
+    /// Control groups, the root first.
+    pub groups: Vec<Group>,
 }
 
 impl Setup {
@@ -67,7 +69,8 @@ impl Setup {
             // A kernel is a value that lives as long as the program; there are few.
             kernel = Box::leak(Box::new(Kernel { hz, ..*kernel }));
         }
-        Ok(Setup { spec, kernel, facts })
+        let groups = manifest.cgroups.clone();
+        Ok(Setup { spec, kernel, facts, groups })
     }
 
     /// The shape of the recorded queue.
@@ -112,10 +115,20 @@ impl Setup {
             // What the recorded kernel had need not be within our model's range.
             let _ = queue.set(Instant::ZERO, name, *value);
         }
-        let tasks = history.calls.iter().map(|call| call.origin.context.0).max().unwrap_or(0);
-        for task in FIRST_TASK..=tasks {
-            let io_context = IoContext { tasks: 1, ..IoContext::default() };
-            queue.define_io_context(IoContextId(task), io_context);
+        let callers = history.calls.iter().map(|call| call.origin);
+        let owners = callers.chain(history.requests.iter().map(|life| life.bio.origin));
+        let most = owners.map(|origin| origin.context.0.max(origin.io_context.0)).max();
+        let unset = IoContext { tasks: 1, ..IoContext::default() };
+        let mut io_contexts = vec![unset; most.unwrap_or(0) as usize + 1];
+        for life in &history.requests {
+            let owner = life.bio.origin.io_context.0 as usize;
+            io_contexts[owner].ioprio = life.bio.ioprio;
+        }
+        for (task, io_context) in io_contexts.iter().enumerate().skip(FIRST_TASK as usize) {
+            queue.define_io_context(IoContextId(task as u32), *io_context);
+        }
+        for (index, group) in self.groups.iter().enumerate() {
+            queue.define_cgroup(CgroupId(index as u32), self.cgroup(index, group));
         }
         for (number, id) in &history.cgroups {
             let path = format!("/cgroup {number}");
@@ -125,9 +138,34 @@ impl Setup {
         queue
     }
 
+    fn cgroup(&self, index: usize, group: &Group) -> Cgroup {
+        let root = &self.groups[0].path;
+        let above = self.groups[..index].iter().enumerate().filter(|(_, other)| {
+            group.path.strip_prefix(&other.path).is_some_and(|rest| rest.starts_with('/'))
+        });
+        let parent = above.max_by_key(|(_, other)| other.path.len());
+        let path = group.path.strip_prefix(root).filter(|path| !path.is_empty());
+        Cgroup {
+            path: path.unwrap_or("/").to_string(),
+            parent: parent.map(|(index, _)| CgroupId(index as u32)),
+            weight: group.weight,
+            leaf_weight: group.leaf_weight,
+        }
+    }
+
+    /// Whether the scheduler remembers that it was asked in vain: runs that issue nothing count.
+    pub fn remembers_runs(&self) -> bool {
+        self.spec.name == "cfq"
+    }
+
+    /// Whether the phase of the tick can matter.
+    pub fn counts_ticks(&self) -> bool {
+        self.spec.name != "cfq"
+    }
+
     /// A queue that follows the recording.
     pub fn replica(&self, history: &History) -> Replica {
-        Replica::new(self.queue(history, EventLog::on()), self.joins_are_traced())
+        Replica::new(self.queue(history, EventLog::with_messages()), self.joins_are_traced())
     }
 }
 

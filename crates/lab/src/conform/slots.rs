@@ -5,16 +5,18 @@
 //! Records name no requests: where several that look the same wait, which of them was issued is
 //! not known, and the kernel's is taken to be ours.
 
+mod before;
 mod unseen;
 
 use super::history::{History, Step, Traced, What};
+use super::messages::Said;
 use super::runs::Runs;
 use super::setup::Setup;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
 use block::{
-    Bio, Chosen, ContextId, Direction, DispatchReason, HoldReason, MergeDifferences, Op, Replica,
-    RequestId,
+    Bio, Chosen, ContextId, Direction, DispatchReason, HoldReason, IoContextId, MergeDifferences,
+    Op, Replica, RequestId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,6 +85,8 @@ pub struct Outcome {
     pub merges_that_differ: MergeDifferences,
     /// Requests that the driver gave back.
     pub requeues: u64,
+    /// What ours said.
+    pub messages: Vec<Said>,
     /// What was asked for with `watch`.
     pub described: Option<String>,
 }
@@ -98,6 +102,10 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         depth: setup.facts.queue_depth,
         parks: setup.parks(),
         leads_joins: setup.joins_are_traced(),
+        remembers: setup.remembers_runs(),
+        pids: history.contexts.iter().map(|(pid, context)| (context.0, *pid)).collect(),
+        issues: history.issued_before,
+        said_until: Instant::ZERO,
         runs: Runs::of(setup),
         ids: vec![None; history.requests.len()],
         traced: BTreeMap::new(),
@@ -119,9 +127,17 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         around: 0,
         outcome: Outcome::default(),
     };
+    if run.remembers {
+        run.recall();
+        let said = history.messages.iter();
+        run.replica.follow(said.map(|said| (said.at + phase, said.text.clone())));
+    }
     for index in 0..history.steps.len() {
+        run.replica.limit_pace(history.steps.get(index + 1).map(|next| next.at + phase));
+        run.pass_time(index);
         run.step(index);
         run.settle(index);
+        run.note_events();
     }
     run.outcome.merges_that_differ = run.replica.differences();
     run.outcome
@@ -135,6 +151,14 @@ struct Run<'a> {
     depth: u32,
     parks: bool,
     leads_joins: bool,
+    /// Runs that issue nothing count.
+    remembers: bool,
+    /// The kernel's numbers of tasks.
+    pids: BTreeMap<u32, u32>,
+    /// Requests that the kernel had issued.
+    issues: u32,
+    /// When the last request was chosen.
+    said_until: Instant,
     /// Where runs that left no trace can be told.
     runs: Option<Runs>,
     /// Our request for each recorded one.
@@ -177,15 +201,19 @@ struct Run<'a> {
 impl Run<'_> {
     fn step(&mut self, index: usize) {
         let Step { at, task, rq: recorded, what } = self.history.steps[index];
-        let (now, rq) = (at + self.phase, self.names[recorded]);
+        let (now, rq) = (at + self.phase, self.names.get(recorded).copied().unwrap_or(0));
+        if matches!(what, What::Exit) {
+            self.replica.exit(now, IoContextId(task.0));
+            return;
+        }
         if self.history.requests[rq].bypasses {
             self.pass_by(what);
+            self.issues += u32::from(matches!(what, What::Issue));
             return;
         }
         if self.runs.is_some() {
             self.note_unseen(now, task, what);
         }
-        self.replica.pass_time(now);
         match what {
             What::Starve => {
                 // It was looked up before the task slept, and is not afterwards.
@@ -219,8 +247,10 @@ impl Run<'_> {
                 }
             }
             What::Complete => self.complete(at, rq),
+            What::Exit => {}
         }
-        self.note_joins();
+        self.note_events();
+        self.issues += u32::from(matches!(what, What::Issue));
     }
 
     /// A request around the scheduler occupies the device all the same.
@@ -253,7 +283,8 @@ impl Run<'_> {
             self.waiting.push((rq, at));
         }
         let id = self.ids[rq].expect("an inserted request was allocated");
-        self.replica.insert(at + self.phase, id, joins);
+        let now = self.replica.dealt_with(at + self.phase);
+        self.replica.insert(now, id, joins);
     }
 
     /// Without a scheduler a task gives the driver what it held.
@@ -396,6 +427,8 @@ impl Run<'_> {
     /// Ours gives a request, or not.
     fn choose(&mut self, now: Instant) -> Ours {
         self.parked = false;
+        let now = self.replica.beginning(self.said_until, now).unwrap_or(now);
+        self.said_until = now;
         self.understand(|replica| replica.choose(now))
     }
 
@@ -424,7 +457,8 @@ impl Run<'_> {
         if let Some(Some(ours)) = self.slots.remove(&rq) {
             let id = self.ids[ours].take().expect("it was issued");
             self.traced.remove(&id);
-            self.replica.complete(at + self.phase, id);
+            let now = self.replica.dealt_with(at + self.phase);
+            self.replica.complete(now, id);
         }
         self.live -= 1;
         if self.live == 0 {
@@ -435,7 +469,7 @@ impl Run<'_> {
     /// Nothing is left in the kernel: ours gets rid of what it still has.
     fn end_period(&mut self, at: Instant) {
         loop {
-            self.note_joins();
+            self.note_events();
             let now = at + self.phase;
             let offered = self.understand(|replica| replica.choose_offered(now)).request();
             let Some(rq) = offered.or_else(|| self.choose(now).request()) else { break };
@@ -447,12 +481,26 @@ impl Run<'_> {
         self.period += 1;
     }
 
-    /// Requests that ours joined are those they were joined to.
-    fn note_joins(&mut self) {
-        for (gone, _into) in self.replica.take_joins() {
+    /// Requests that ours joined are those they were joined to; what it said is kept.
+    fn note_events(&mut self) {
+        let (joins, messages) = self.replica.take_events();
+        for (gone, _into) in joins {
             if let Some(rq) = self.traced.remove(&gone) {
                 self.ids[rq] = None;
             }
         }
+        for text in messages {
+            let text = self.with_pid(text);
+            let said = Said { at: self.last, issues: self.issues, text };
+            self.outcome.messages.push(said);
+        }
+    }
+
+    /// A message with the kernel's number of the task in the name of the queue.
+    fn with_pid(&self, text: String) -> String {
+        let Some(rest) = text.strip_prefix("cfq") else { return text };
+        let digits = rest.len() - rest.trim_start_matches(|it: char| it.is_ascii_digit()).len();
+        let pid = rest[..digits].parse().ok().and_then(|context| self.pids.get(&context));
+        pid.map_or_else(|| text.clone(), |pid| format!("cfq{pid}{}", &rest[digits..]))
     }
 }

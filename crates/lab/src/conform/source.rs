@@ -3,16 +3,18 @@
 //! * `manifest.txt`: see [`super::manifest`].
 //! * `priorities.txt`: the I/O priority of each insertion (I), a line each, as the kernel encodes it,
 //!   in the order of the insertions.
+//! * `result.txt`: see [`super::tasks`].
 //! * `cgroups.txt`: lines of `EVENT CGROUP`, from which event on events belong to which control
 //!   group; `blkparse` up to 1.2 does not read records that carry it.
 
 use super::manifest::Manifest;
+use super::tasks::Tasks;
 use crate::error::Error;
 use block::Ioprio;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use trace::blktrace::{Action, DevT, Merge, Record};
+use trace::blktrace::{Action, DevT, Merge, Payload, Record};
 
 /// A recording, with all that is known of it.
 #[derive(Clone, Debug, Default)]
@@ -25,10 +27,16 @@ pub struct Recording {
     pub manifest: Manifest,
     /// The priority of each insertion, in their order, if it was recorded.
     pub priorities: Vec<Ioprio>,
+    /// Who the tasks are.
+    pub tasks: Tasks,
+    /// Names of tasks.
+    pub names: BTreeMap<u32, String>,
     /// What a reader should know.
     pub remarks: Vec<String>,
 }
 
+/// The file with what the command of a manifest printed.
+pub const RESULT: &str = "result.txt";
 /// The file with a priority for each insertion.
 pub const PRIORITIES: &str = "priorities.txt";
 /// The file that says which events belong to which control group.
@@ -55,6 +63,9 @@ impl Recording {
         recording.take(trace::read_records(&base)?, device)?;
         recording.take_priorities(&folder.join(PRIORITIES))?;
         recording.take_cgroups(&folder.join(CGROUPS))?;
+        let result = read_if_there(&folder.join(RESULT))?.unwrap_or_default();
+        recording.tasks =
+            Tasks::new(&recording.manifest, &result, &recording.names, &recording.records);
         Ok(recording)
     }
 
@@ -103,10 +114,17 @@ impl Recording {
         let mut devices: BTreeMap<DevT, u64> = BTreeMap::new();
         for record in all.by_ref() {
             let record = record?;
-            if record.action.is_note() || record.action == Action::Remap {
+            if let Payload::Process(name) = &record.payload {
+                let name = name.iter().copied().take_while(|byte| *byte != 0).collect();
+                self.names.entry(record.pid).or_insert(String::from_utf8(name).unwrap_or_default());
+            }
+            let is_message = record.action == Action::NoteMessage;
+            if record.action.is_note() && !is_message || record.action == Action::Remap {
                 continue;
             }
-            *devices.entry(record.device).or_insert(0) += 1;
+            if !is_message {
+                *devices.entry(record.device).or_insert(0) += 1;
+            }
             if wanted.is_none_or(|name| record.device.to_string() == name) {
                 self.records.push(record);
             }

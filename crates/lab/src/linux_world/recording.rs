@@ -123,6 +123,7 @@ impl Recorded {
             manifest: Manifest::parse(&self.manifest, name)?,
             priorities: self.priorities.clone(),
             remarks: Vec::new(),
+            ..Recording::default()
         })
     }
 

@@ -219,7 +219,7 @@ impl Harness {
     }
 
     /// Lets `context` do what it has to do, and does what the queue asks for.
-    fn settle(&mut self, context: ContextId) {
+    pub fn settle(&mut self, context: ContextId) {
         self.finish(context);
         while let Some(output) = self.queue.pop_output() {
             match output {

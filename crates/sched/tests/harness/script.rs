@@ -7,7 +7,9 @@
 //! set fifo_batch 2
 //! at 5ms A read 100+8 sync prio=rt:0 cpu=0    "at" may be left out: the same time
 //! A read 100+8 times=64 step=100              that often, each so much further on the disk
+//! A read 100+8 group=200                       in a control group of this weight
 //! A plug | A unplug | A blocks                 the task blocks, or ends its plug
+//! A exit                                       the last task of its io_context
 //! complete 100 | complete | complete all      by first sector; the oldest; until nothing is left
 //! requeue 100                                  the driver gives a command back
 //! switch noop                                  another scheduler
@@ -18,8 +20,9 @@
 //! that begin with `·`. "issue" is event D; a request that is chosen but not issued at once shows
 //! as "choose" and "issue"; "held N" says that N requests are queued although the device has room.
 
-use super::{Harness, Table};
+use super::{Harness, KERNEL, Table};
 use base::{Instant, Sector, Sectors};
+use block::scheduler::{Cgroup, IoContext};
 use block::{
     Action, Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, IoprioClass, Kernel, Op, Origin,
     PlugFlush, RequestId, Transport,
@@ -78,6 +81,10 @@ struct Runner<'p> {
     chosen: Option<RequestId>,
     /// Range of every living request, to name those that disappear.
     ranges: BTreeMap<RequestId, String>,
+    /// Priorities of tasks.
+    ioprio: BTreeMap<ContextId, Ioprio>,
+    /// Weights of control groups.
+    groups: Vec<u32>,
 }
 
 impl<'p> Runner<'p> {
@@ -93,6 +100,8 @@ impl<'p> Runner<'p> {
             happened: Vec::new(),
             chosen: None,
             ranges: BTreeMap::new(),
+            ioprio: BTreeMap::new(),
+            groups: Vec::new(),
         }
     }
 
@@ -196,6 +205,12 @@ impl<'p> Runner<'p> {
                 let Ok(built) = sched::build(name, self.kernel) else { self.bad(name) };
                 self.harness().switch(built);
             }
+            [actor, "exit"] => {
+                let id = IoContextId(self.context(actor).0);
+                let now = self.harness().now;
+                self.harness().queue.exit_io_context(now, KERNEL, id);
+                self.harness().settle(KERNEL);
+            }
             [actor, "plug"] => {
                 let context = self.context(actor);
                 self.harness().start_plug(context);
@@ -237,6 +252,7 @@ impl<'p> Runner<'p> {
             _ => self.bad(op),
         };
         self.tokens += 1;
+        self.define(context, None);
         let mut bio = Bio {
             op,
             flags,
@@ -253,7 +269,11 @@ impl<'p> Runner<'p> {
         };
         for word in rest {
             match word.split_once(['+', '=']) {
-                Some(("prio", value)) => bio.ioprio = self.priority(value),
+                Some(("prio", value)) => {
+                    bio.ioprio = self.priority(value);
+                    self.define(context, Some(bio.ioprio));
+                }
+                Some(("group", value)) => bio.origin.cgroup = self.group(value),
                 Some(("cpu", value)) => bio.origin.cpu = self.number(value) as u16,
                 Some(("times" | "step", _)) => {}
                 Some((sector, sectors)) => {
@@ -267,6 +287,30 @@ impl<'p> Runner<'p> {
         bio
     }
 
+    /// A task has an io_context of its own; its priority stays until it is set anew.
+    fn define(&mut self, context: ContextId, ioprio: Option<Ioprio>) {
+        let known = self.ioprio.entry(context).or_default();
+        *known = ioprio.unwrap_or(*known);
+        let value = IoContext { ioprio: *known, tasks: 1, ..IoContext::default() };
+        self.harness().queue.define_io_context(IoContextId(context.0), value);
+    }
+
+    /// `WEIGHT` of a control group below the root: those of one weight are one.
+    fn group(&mut self, value: &str) -> CgroupId {
+        let weight = self.number(value) as u32;
+        let place = self.groups.iter().position(|known| *known == weight);
+        let place = place.unwrap_or_else(|| {
+            self.groups.push(weight);
+            self.groups.len() - 1
+        });
+        let id = CgroupId(place as u32 + 1);
+        let parent = Some(CgroupId::ROOT);
+        let path = format!("/{weight}");
+        let value = Cgroup { path, parent, weight: Some(weight), leaf_weight: None };
+        self.harness().queue.define_cgroup(id, value);
+        id
+    }
+
     fn flag(&self, word: &str) -> Flags {
         match word {
             "sync" => Flags::SYNC,
@@ -274,6 +318,8 @@ impl<'p> Runner<'p> {
             "preflush" => Flags::PREFLUSH,
             "nomerge" => Flags::NOMERGE,
             "nowait" => Flags::NOWAIT,
+            "idle" => Flags::IDLE,
+            "prio" => Flags::PRIO,
             _ => self.bad(word),
         }
     }

@@ -30,7 +30,15 @@ impl Run<'_> {
     /// What the kernel's driver did after a step: it asked for a request that it could not take
     /// yet, or it was given none.
     pub(super) fn settle(&mut self, index: usize) {
-        if self.requeued > 0 || !self.has_run(index) {
+        let wants_run = self.replica.take_wants_run();
+        let has_run = self.has_run(index);
+        if self.remembers {
+            if has_run || wants_run {
+                self.run_remembered(index);
+            }
+            return;
+        }
+        if self.requeued > 0 || !has_run {
             return;
         }
         let step = self.history.steps[index];
@@ -63,6 +71,44 @@ impl Run<'_> {
             !matches!(next.what, What::Issue) && next.at + self.phase >= now + WITHHELD_FOR
         });
         if is_withheld && self.around == 0 {
+            self.ask_in_vain(now);
+        }
+    }
+
+    /// Timers that fall due before a step; the worker that runs the queue then may issue nothing.
+    pub(super) fn pass_time(&mut self, index: usize) {
+        let step = self.history.steps[index];
+        let now = step.at + self.phase;
+        while let Some(at) = self.replica.pass_time(now) {
+            self.note_events();
+            let issues = matches!(step.what, What::Issue) && now < at + SAME_RUN;
+            if self.replica.take_wants_run() && self.remembers && !issues {
+                self.ask_remembering(at);
+            }
+        }
+    }
+
+    /// A run after a step; what it issues, the next step tells.
+    fn run_remembered(&mut self, index: usize) {
+        let step = self.history.steps[index];
+        let next = self.history.steps.get(index + 1);
+        // A request that is given back ends the run.
+        let goes_on = next.is_some_and(|next| {
+            let is_soon = next.at < step.at + SAME_RUN;
+            // The driver copies data before it asks for more.
+            let is_same_run = matches!(step.what, What::Issue) && next.task == step.task;
+            matches!(next.what, What::Issue | What::Requeue) && (is_soon || is_same_run)
+        });
+        if !goes_on {
+            let now = self.replica.asked_after(step.at + self.phase);
+            self.ask_remembering(now);
+        }
+    }
+
+    /// The driver of the single queue looks at one request more than it can take (spec 9.5).
+    fn ask_remembering(&mut self, now: Instant) {
+        let has_room = self.in_flight <= self.depth;
+        if has_room && !self.parked && !self.waiting.is_empty() && self.requeued == 0 {
             self.ask_in_vain(now);
         }
     }
@@ -191,8 +237,8 @@ impl Run<'_> {
             });
         }
         match step.what {
-            What::Issue => !self.goes_on_issuing(index),
-            What::Complete => !matches!(next.what, What::Issue),
+            What::Issue => self.remembers || !self.goes_on_issuing(index),
+            What::Complete => self.remembers || !matches!(next.what, What::Issue),
             What::Requeue | What::Starve | What::Recover => false,
             _ if self.runs.is_some() => {
                 self.worker_wanted |= arrives(step.what);

@@ -1,0 +1,102 @@
+//! How time passed within the kernel's hooks.
+//!
+//! A recording has one time for what happened to a request, and a kernel's scheduler looks at its
+//! clock more than once while it deals with that. Where it wrote messages on the way, their times
+//! tell when; a scheduler of ours that says the same lets its clock go to that moment.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use base::{Duration, Instant};
+
+/// What is said longer after an event than this is not about it. // assumed: a hook is over by then
+const WITHIN: Duration = Duration::from_micros(100);
+/// How long it takes to say something; its time is that of the end. // measured: what passes
+/// between an insertion and what is said first about it
+const SAYING: Duration = Duration::from_nanos(1_100);
+/// A hook begins to say something so soon after its event, or says nothing. // measured: 4 us
+const BEGINS: Duration = Duration::from_micros(12);
+/// So many letters tell two messages apart.
+const TELLING: usize = 20;
+
+/// What a kernel's scheduler said, and when.
+#[derive(Default)]
+pub(crate) struct Pace {
+    said: VecDeque<(Instant, String)>,
+    until: Option<Instant>,
+}
+
+impl Pace {
+    pub fn new(said: impl IntoIterator<Item = (Instant, String)>) -> Pace {
+        Pace { said: said.into_iter().collect(), until: None }
+    }
+
+    /// What is said at this moment or later is about something else.
+    pub fn limit(&mut self, until: Option<Instant>) {
+        self.until = until;
+    }
+
+    /// When what led to an event at `now` began to be said, if that was after `last`.
+    pub fn beginning(&mut self, last: Instant, now: Instant) -> Option<Instant> {
+        while self.said.front().is_some_and(|(at, _)| *at <= last || *at + WITHIN < now) {
+            self.said.pop_front();
+        }
+        let at = self.said.front().map(|(at, _)| *at).filter(|at| *at < now)?;
+        Some((at - SAYING).max(last))
+    }
+
+    /// When something is begun to be said about an event that was at `now`.
+    pub fn after(&self, now: Instant) -> Option<Instant> {
+        let next = self.next_after(now).filter(|next| *next < now + BEGINS)?;
+        Some((next - SAYING).max(now))
+    }
+
+    /// When something is said next.
+    pub fn next_after(&self, now: Instant) -> Option<Instant> {
+        let next = self.said.iter().map(|(at, _)| *at).find(|at| *at >= now)?;
+        self.until.is_none_or(|until| next < until).then_some(next)
+    }
+
+    /// When the kernel had said what is said now.
+    pub fn said(&mut self, now: Instant, text: &str) -> Option<Instant> {
+        while self.said.front().is_some_and(|(at, _)| *at + WITHIN < now) {
+            self.said.pop_front();
+        }
+        let is_near = |at: Instant| at < now + WITHIN && self.until.is_none_or(|until| at < until);
+        let near = self.said.iter().take_while(|(at, _)| is_near(*at));
+        let place = near.map(|(_, said)| said).position(|said| is_same(said, text))?;
+        self.said.drain(..place);
+        self.said.pop_front().map(|(at, _)| at)
+    }
+}
+
+/// Whether two messages say the same, but for numbers.
+fn is_same(one: &str, other: &str) -> bool {
+    telling(one).eq(telling(other))
+}
+
+fn telling(text: &str) -> impl Iterator<Item = char> + '_ {
+    text.chars().filter(|it| !it.is_ascii_digit() && *it != '-').take(TELLING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn the_clock_goes_to_where_the_same_was_said() {
+        let said = [(2, "cfq5S  insert_request"), (3, "cfq5S  add_to_rr"), (5, "cfq idle")];
+        let mut pace = Pace::new(said.map(|(micros, text)| (at(micros), String::from(text))));
+        assert_eq!(pace.beginning(at(1), at(3)), Some(at(1)), "not before the last");
+        assert_eq!(pace.after(at(1)), Some(at(1)), "not before the event");
+        assert_eq!(pace.said(at(1), "cfq2S  add_to_rr"), Some(at(3)));
+        assert_eq!(pace.said(at(3), "cfq2S  insert_request"), None, "that was before");
+        pace.limit(Some(at(5)));
+        assert_eq!(pace.said(at(3), "cfq idle"), None);
+        pace.limit(None);
+        assert_eq!(pace.said(at(3), "cfq idle"), Some(at(5)));
+    }
+}

@@ -1,0 +1,296 @@
+//! Whose request it is: contexts, their queues, priorities, references (spec 4.7, 4.15).
+
+use super::queue::{Class, Queue, QueueId, class_of};
+use super::think::ThinkTime;
+use super::{Cfq, GroupId, Kind};
+use block::scheduler::MayQueue;
+use block::{Bio, CgroupId, ContextId, Cx, Flags, IoContextId, Ioprio, RequestId};
+
+/// An io_context on this device.
+pub(super) struct Cic {
+    /// The asynchronous queue and the synchronous one.
+    pub queues: [Option<QueueId>; 2],
+    pub think: ThinkTime,
+    ioprio: Ioprio,
+    cgroup: Option<CgroupId>,
+}
+
+/// A request that was bound.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    pub queue: QueueId,
+    pub io_context: IoContextId,
+    /// When it is to be served first.
+    pub expires: i64,
+}
+
+impl Cfq {
+    /// The queue that requests of the bio's kind by its submitter go to now.
+    pub(super) fn queue_of_bio(&self, bio: &Bio) -> Option<QueueId> {
+        let cic = self.contexts.get(&bio.origin.io_context)?;
+        cic.queues[usize::from(bio.is_sync())]
+    }
+
+    /// The queue of a bound request.
+    pub(super) fn queue_of(&self, rq: RequestId) -> QueueId {
+        self.bound[rq].queue
+    }
+
+    /// 4.7, may_queue: a queue that is waited for may have one more, once a turn.
+    pub(super) fn may_allocate(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
+        let Some(id) = self.queue_of_bio(bio) else { return MayQueue::May };
+        self.init_priority(cx, id, bio.origin.io_context);
+        if self.rules.boosts_by_prio {
+            self.boost(id, bio.flags.intersects(Flags::PRIO));
+        }
+        let queue = &mut self.queues[id];
+        if queue.wait_request && !queue.must_alloc {
+            queue.must_alloc = true;
+            return MayQueue::Must;
+        }
+        MayQueue::May
+    }
+
+    /// Metadata that others wait for is served no worse than by default.
+    fn boost(&mut self, id: QueueId, on: bool) {
+        let queue = &mut self.queues[id];
+        (queue.class, queue.level) = queue.own;
+        if on {
+            if queue.class == Class::Idle {
+                queue.class = Class::BestEffort;
+            }
+            queue.level = queue.level.min(4);
+        }
+    }
+
+    /// 4.7: binds a request to the queue of who allocated it.
+    pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        let request = cx.request(rq);
+        let (origin, sync) = (request.origin, request.is_sync());
+        let owner = origin.io_context;
+        if !self.contexts.contains_key(&owner) {
+            let ioprio = cx.io_context(owner).ioprio;
+            let think = ThinkTime::since(self.now(cx));
+            let cic = Cic { queues: [None; 2], think, ioprio, cgroup: None };
+            self.contexts.insert(owner, cic);
+        }
+        self.note_priority(cx, owner);
+        self.note_cgroup(cx, owner, origin.cgroup);
+        let group = self.group_of(cx, origin.cgroup);
+        let id = self.queue_for(cx, owner, sync, group, origin.context);
+        let queue = &mut self.queues[id];
+        queue.allocated += 1;
+        queue.refs += 1;
+        self.bound.set(rq, Bound { queue: id, io_context: owner, expires: 0 });
+    }
+
+    /// Rule 1.
+    fn note_priority(&mut self, cx: &mut Cx<'_>, owner: IoContextId) {
+        let ioprio = cx.io_context(owner).ioprio;
+        let cic = self.contexts.get_mut(&owner).expect("just made");
+        if cic.ioprio == ioprio {
+            return;
+        }
+        cic.ioprio = ioprio;
+        let dropped = cic.queues[0].take();
+        if let Some(sync) = cic.queues[1] {
+            self.queues[sync].prio_changed = true;
+        }
+        if let Some(queue) = dropped {
+            self.put_queue(cx, queue);
+        }
+    }
+
+    /// Rule 2.
+    fn note_cgroup(&mut self, cx: &mut Cx<'_>, owner: IoContextId, cgroup: CgroupId) {
+        let cic = self.contexts.get_mut(&owner).expect("just made");
+        if cic.cgroup.replace(cgroup).is_none_or(|before| before == cgroup) {
+            return;
+        }
+        let dropped = core::mem::take(&mut cic.queues);
+        for queue in dropped.into_iter().flatten() {
+            self.say(cx, queue, format_args!("changed cgroup"));
+            self.put_queue(cx, queue);
+        }
+    }
+
+    /// Rules 3 and 4.
+    fn queue_for(
+        &mut self,
+        cx: &mut Cx<'_>,
+        owner: IoContextId,
+        sync: bool,
+        group: GroupId,
+        pid: ContextId,
+    ) -> QueueId {
+        let side = usize::from(sync);
+        if let Some(id) = self.contexts[&owner].queues[side] {
+            if !self.queues[id].coop || !self.queues[id].split_coop {
+                return self.follow_merge(cx, owner, id);
+            }
+            self.say(cx, id, format_args!("breaking apart cfqq"));
+            if self.queues[id].process_refs() == 1 {
+                let queue = &mut self.queues[id];
+                queue.pid = pid;
+                queue.coop = false;
+                queue.split_coop = false;
+                return self.follow_merge(cx, owner, id);
+            }
+            self.context(owner).queues[side] = None;
+            self.put_merge_chain(cx, id);
+            self.put_queue(cx, id);
+        }
+        let id = if sync {
+            self.new_queue(cx, owner, group, pid, true)
+        } else {
+            self.async_queue(cx, owner, group, pid)
+        };
+        self.queues[id].refs += 1;
+        self.context(owner).queues[side] = Some(id);
+        id
+    }
+
+    /// Rule 4: processes of a queue that merges go over to the other one, one by one.
+    fn follow_merge(&mut self, cx: &mut Cx<'_>, owner: IoContextId, id: QueueId) -> QueueId {
+        let Some(into) = self.queues[id].merges_into else { return id };
+        self.say(cx, id, format_args!("merging with queue {}", Token(into)));
+        self.context(owner).queues[1] = Some(into);
+        self.queues[into].coop = true;
+        self.put_queue(cx, id);
+        into
+    }
+
+    /// Rule 5: the asynchronous queue that all of the same group and priority share.
+    fn async_queue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        owner: IoContextId,
+        group: GroupId,
+        pid: ContextId,
+    ) -> QueueId {
+        let (class, level) = class_of(&cx.io_context(owner));
+        let place = |group: &mut super::group::Group| match class {
+            Class::Idle => group.async_idle,
+            _ => group.async_queues[class as usize][level as usize],
+        };
+        if let Some(id) = place(self.group_mut(group)) {
+            return id;
+        }
+        let id = self.new_queue(cx, owner, group, pid, false);
+        self.queues[id].refs += 1;
+        let group = self.group_mut(group);
+        match class {
+            Class::Idle => group.async_idle = Some(id),
+            _ => group.async_queues[class as usize][level as usize] = Some(id),
+        }
+        id
+    }
+
+    fn new_queue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        owner: IoContextId,
+        group: GroupId,
+        pid: ContextId,
+        sync: bool,
+    ) -> QueueId {
+        let mut queue = Queue::new(pid, group, sync);
+        let (class, _) = class_of(&cx.io_context(owner));
+        queue.idle_window = sync && class != Class::Idle;
+        let id = self.queues.insert(queue);
+        self.init_priority(cx, id, owner);
+        self.say(cx, id, format_args!("alloced"));
+        id
+    }
+
+    /// Rule 6.
+    pub(super) fn init_priority(&mut self, cx: &Cx<'_>, id: QueueId, owner: IoContextId) {
+        let queue = &mut self.queues[id];
+        if !core::mem::take(&mut queue.prio_changed) {
+            return;
+        }
+        let context = cx.io_context(owner);
+        queue.own = class_of(&context);
+        (queue.class, queue.level) = queue.own;
+        if context.ioprio.class == block::IoprioClass::Idle {
+            queue.idle_window = false;
+        }
+    }
+
+    /// A bound request is freed.
+    pub(super) fn release(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        let bound = self.bound.take(rq).expect("a bound request");
+        self.queues[bound.queue].allocated -= 1;
+        self.put_queue(cx, bound.queue);
+    }
+
+    /// A reference to a queue is gone; with the last one goes the queue.
+    pub(super) fn put_queue(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        self.queues[id].refs -= 1;
+        if self.queues[id].refs > 0 {
+            return;
+        }
+        self.say(cx, id, format_args!("put_queue"));
+        if self.active == Some(id) {
+            self.expire(cx, id, false);
+            self.schedule(cx);
+        }
+        assert!(!self.queues[id].on_rr, "a queue that nobody uses is busy");
+        self.leave_prio_tree(id);
+        self.queues.remove(id);
+    }
+
+    /// The references that a queue held along the chain of those it merges into.
+    fn put_merge_chain(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        let mut at = self.queues[id].merges_into;
+        while let Some(next) = at {
+            at = self.queues[next].merges_into;
+            self.put_queue(cx, next);
+        }
+    }
+
+    /// 4.15: the last task of an io_context is gone.
+    pub(super) fn exit_context(&mut self, cx: &mut Cx<'_>, owner: IoContextId) {
+        let Some(cic) = self.contexts.get_mut(&owner) else { return };
+        let queues = core::mem::take(&mut cic.queues);
+        for id in queues.into_iter().flatten() {
+            if self.active == Some(id) {
+                self.expire(cx, id, false);
+                self.schedule(cx);
+            }
+            self.put_merge_chain(cx, id);
+            self.put_queue(cx, id);
+        }
+        // What it still has in flight looks for it at completion, and finds nobody.
+        self.contexts.remove(&owner);
+    }
+
+    /// 4.15: its control group disappears; what is queued is served where it is.
+    pub(super) fn drop_group(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
+        let Some(Some(group)) = self.groups.get_mut(cgroup.0 as usize) else { return };
+        let shared = core::mem::take(&mut group.async_queues);
+        let idle = group.async_idle.take();
+        for id in shared.into_iter().flatten().flatten().chain(idle) {
+            self.put_queue(cx, id);
+        }
+    }
+
+    fn context(&mut self, owner: IoContextId) -> &mut Cic {
+        self.contexts.get_mut(&owner).expect("a context that was seen")
+    }
+
+    /// The tree a queue belongs to now.
+    pub(super) fn tree_of(&self, id: QueueId) -> (Class, Kind) {
+        let queue = &self.queues[id];
+        (queue.class, queue.kind())
+    }
+}
+
+/// A queue as an address in messages: any stable token does (spec 10.1).
+struct Token(QueueId);
+
+impl core::fmt::Display for Token {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:016x}", self.0.to_bits())
+    }
+}

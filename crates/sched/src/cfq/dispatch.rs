@@ -1,0 +1,240 @@
+//! What leaves: one request of the queue whose turn it is, if it may (spec 4.9, 4.11).
+
+use super::depth::Load;
+use super::idle::is_noidle;
+use super::queue::{Class, QueueId};
+use super::select::Selected;
+use super::{Cfq, Kind, Turn};
+use alloc::vec::Vec;
+use block::scheduler::{Dispatched, Placement, RunQueue};
+use block::{Cx, DispatchReason, HoldReason, RequestId};
+
+impl Cfq {
+    /// 4.9 rules 1 to 5.
+    pub(super) fn dispatch_one(&mut self, cx: &mut Cx<'_>) -> Dispatched {
+        if self.busy_queues == 0 {
+            return Dispatched::Empty;
+        }
+        let id = match self.select(cx) {
+            Selected::Queue(id) => id,
+            Selected::Hold(reason) => return Dispatched::Hold(reason),
+            Selected::Nothing => return Dispatched::Empty,
+        };
+        let expired = self.check_fifo(cx, id);
+        if expired.is_some() {
+            self.queues[id].must_dispatch = true;
+        }
+        if let Err(reason) = self.may_dispatch(cx, id) {
+            return Dispatched::Hold(reason);
+        }
+        if expired.is_some() {
+            self.say(cx, id, format_args!("fifo=(____ptrval____)"));
+        }
+        let next = self.queues[id].next.expect("the queue has requests");
+        let reason = match (expired, self.queues[id].slice_dispatch) {
+            (Some(_), _) => DispatchReason::Expired,
+            (None, 0) => self.turn.reason(id),
+            (None, _) => DispatchReason::TurnContinues,
+        };
+        self.let_go(cx, expired.unwrap_or(next), reason);
+        self.turn = Turn::Begins;
+        self.after_dispatch(cx, id);
+        Dispatched::Some(1)
+    }
+
+    /// Rule 2: once a turn, whether the oldest request has waited too long.
+    fn check_fifo(&mut self, cx: &Cx<'_>, id: QueueId) -> Option<RequestId> {
+        let now = self.now(cx);
+        let queue = &mut self.queues[id];
+        if core::mem::replace(&mut queue.fifo_checked, true) {
+            return None;
+        }
+        queue.fifo.head().filter(|oldest| self.bound[*oldest].expires <= now)
+    }
+
+    /// Rule 4: moves a request to the dispatch list.
+    fn let_go(&mut self, cx: &mut Cx<'_>, rq: RequestId, reason: DispatchReason) {
+        let bound = self.bound[rq];
+        let id = bound.queue;
+        self.say(cx, id, format_args!("dispatch_insert"));
+        self.queues[id].next = self.queues[id].successor(cx, &self.settings, rq);
+        self.remove_request(cx, rq);
+        let queue = &mut self.queues[id];
+        queue.dispatched += 1;
+        queue.sectors += u64::from(cx.request(rq).sectors.0);
+        let (sync, group) = (queue.sync, queue.group);
+        self.group_mut(group).dispatched += 1;
+        self.in_flight[usize::from(sync)] += 1;
+        cx.issue(rq, Placement::Sorted, reason);
+        self.active_context.get_or_insert(bound.io_context);
+    }
+
+    /// Rule 5: some turns end by the number of requests.
+    fn after_dispatch(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        let now = self.now(cx);
+        let most = 2 * self.settings.slice_async_rq * (8 - i64::from(self.queues[id].level));
+        let queue = &mut self.queues[id];
+        queue.slice_dispatch += 1;
+        queue.must_dispatch = false;
+        let is_full = !queue.sync && i64::from(queue.slice_dispatch) >= most;
+        if self.busy_queues > 1 && (is_full || queue.class == Class::Idle) {
+            queue.slice_end = now + 1;
+            self.expire(cx, id, false);
+        }
+        self.say(cx, id, format_args!("dispatched a request"));
+    }
+
+    /// 4.11.
+    fn may_dispatch(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Result<(), HoldReason> {
+        if self.queues[id].must_dispatch {
+            return Ok(());
+        }
+        if self.should_idle(cx, id) && self.in_flight[0] > 0 {
+            return Err(HoldReason::AsyncInFlight);
+        }
+        let queue = &self.queues[id];
+        if self.in_flight[1] > 0 && !queue.sync {
+            return Err(HoldReason::SyncInFlight);
+        }
+        let dispatched = i64::from(queue.dispatched);
+        let is_idle = queue.class == Class::Idle;
+        let mut most = if is_idle { 1 } else { (self.settings.quantum / 2).max(1) };
+        if dispatched >= most {
+            if is_idle {
+                return Err(HoldReason::Quantum);
+            }
+            let only_sync = queue.sync && self.busy_sync_queues == 1;
+            if self.busy_queues > 1 && self.is_used_soon(cx, id) && !only_sync {
+                return Err(HoldReason::Quantum);
+            }
+            let is_free = self.busy_queues == 1 || only_sync;
+            most = if is_free { i64::MAX } else { self.settings.quantum };
+        }
+        if !queue.sync && self.settings.low_latency {
+            let since = self.now(cx) - self.last_delayed_sync;
+            let ramp = since / self.settings.slice[1];
+            let ramp = if ramp == 0 && dispatched == 0 { 1 } else { ramp };
+            if ramp < most && dispatched >= ramp {
+                return Err(HoldReason::AsyncDepth);
+            }
+        }
+        if dispatched < most { Ok(()) } else { Err(HoldReason::Quantum) }
+    }
+
+    /// Whether what the queue has in flight will last until the end of its turn.
+    fn is_used_soon(&self, cx: &Cx<'_>, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        let lasts = self.settings.slice_idle * i64::from(queue.dispatched);
+        queue.slice_new || self.now(cx) + lasts > queue.slice_end
+    }
+
+    /// 4.9 rules 6 to 8.
+    pub(super) fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        let (id, now) = (self.queue_of(rq), self.now(cx));
+        let noidle = u8::from(is_noidle(cx, rq));
+        self.say(cx, id, format_args!("complete rqnoidle {noidle}"));
+        self.probe_depth();
+        self.in_driver -= 1;
+        let queue = &mut self.queues[id];
+        queue.dispatched -= 1;
+        let (sync, group) = (queue.sync, queue.group);
+        self.group_mut(group).dispatched -= 1;
+        self.in_flight[usize::from(sync)] -= 1;
+        self.note_end(cx, rq, now);
+        if self.active == Some(id) {
+            self.complete_of_active(cx, id, rq);
+        }
+        if self.in_driver == 0 {
+            self.schedule(cx);
+        }
+    }
+
+    fn probe_depth(&mut self) {
+        let waiting = |id: QueueId| {
+            let queue = &self.queues[id];
+            queue.idle_window.then(|| queue.dispatched + queue.fifo.len())
+        };
+        let active = self.active.and_then(waiting);
+        let load = Load { in_driver: self.in_driver, queued: self.queued, active };
+        self.depth.completed(load);
+    }
+
+    /// Rule 6: from now on they think.
+    fn note_end(&mut self, cx: &Cx<'_>, rq: RequestId, now: i64) {
+        let (bound, request) = (self.bound[rq], cx.request(rq));
+        let (id, queue) = (bound.queue, &self.queues[bound.queue]);
+        let (class, kind) = queue.place.map_or(self.tree_of(id), |(_, class, kind)| (class, kind));
+        let group = queue.group;
+        if request.is_sync() {
+            if let Some(cic) = self.contexts.get_mut(&bound.io_context) {
+                cic.think.last_end = now;
+            }
+            self.group_mut(group).tree_mut(class, kind).think.last_end = now;
+            if request.allocated_at.as_nanos() as i64 + self.settings.fifo_expire[1] <= now {
+                self.last_delayed_sync = now;
+            }
+        }
+        self.group_mut(group).think.last_end = now;
+    }
+
+    /// Rule 7.
+    fn complete_of_active(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
+        let is_sync = cx.request(rq).is_sync();
+        if self.queues[id].slice_new {
+            self.set_slice(cx, id);
+        }
+        if self.should_wait_busy(cx, id) {
+            let idle = self.settings.slice_idle;
+            let extra = if idle > 0 { idle } else { self.settings.group_idle };
+            self.queues[id].slice_end = self.now(cx) + extra;
+            self.queues[id].wait_busy = true;
+            self.say(cx, id, format_args!("will busy wait"));
+        }
+        if self.is_slice_used(cx, id) || self.queues[id].class == Class::Idle {
+            self.expire(cx, id, true);
+        } else if is_sync && self.queues[id].is_empty() && self.close_cooperator(cx, id).is_none() {
+            self.arm_timer(cx, id);
+        }
+    }
+
+    /// Has a worker run the queue, if anybody is busy.
+    pub(super) fn schedule(&mut self, cx: &mut Cx<'_>) {
+        if self.busy_queues > 0 {
+            cx.message(format_args!("cfq schedule dispatch"));
+            cx.run_queue(RunQueue::Async);
+        }
+    }
+
+    /// 4.9 rule 9: everything leaves.
+    pub(super) fn drain(&mut self, cx: &mut Cx<'_>) -> Dispatched {
+        if let Some(active) = self.active {
+            self.expire(cx, active, false);
+        }
+        let mut left = 0;
+        for id in self.everybody() {
+            self.set_active(cx, id);
+            while let Some(next) = self.queues[id].next {
+                self.let_go(cx, next, DispatchReason::Drained);
+                left += 1;
+            }
+            self.expire(cx, id, false);
+        }
+        cx.message(format_args!("cfq forced_dispatch={left}"));
+        if left == 0 { Dispatched::Empty } else { Dispatched::Some(left) }
+    }
+
+    /// Busy queues, group by group and tree by tree.
+    fn everybody(&self) -> Vec<QueueId> {
+        let mut queues = Vec::new();
+        for group in self.group_tree.iter() {
+            let group = self.group(group);
+            for class in [Class::BestEffort, Class::RealTime] {
+                for kind in Kind::ALL {
+                    queues.extend(group.tree(class, kind).iter().map(|(_, id)| id));
+                }
+            }
+            queues.extend(group.idle_tree.iter().map(|(_, id)| id));
+        }
+        queues
+    }
+}

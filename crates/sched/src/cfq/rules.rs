@@ -1,0 +1,28 @@
+//! What differs between kernels (spec 4.17, addendum 2 C.5).
+
+use block::{Kernel, Version};
+
+/// The rules of one kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// A new group starts behind the last one by less where groups pay by requests (4.12 on).
+    pub new_group_by_mode: bool,
+    /// Groups are waited for on flash disks that queue commands too (4.14 on).
+    pub idles_groups_on_flash: bool,
+    /// Messages name the control group's path (until 4.14).
+    pub names_paths: bool,
+    /// Metadata that others wait for lifts its queue's priority.
+    pub boosts_by_prio: bool,
+}
+
+impl Rules {
+    pub fn of(kernel: &Kernel) -> Rules {
+        let is_late = kernel.version >= Version::V4_19;
+        Rules {
+            new_group_by_mode: is_late,
+            idles_groups_on_flash: is_late,
+            names_paths: !is_late,
+            boosts_by_prio: true,
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The contract of CFQ: random operations on a real queue, with control groups, shared io_contexts,
+//! changing priorities and exits. Nothing is lost or done twice, everything that is withheld is let
+//! go at last, and all counts agree after every step (the scheduler checks them itself).
+//!
+//! `PROPTEST_CASES=10000 cargo test --release -p paternoster-sched --test cfq` looks longer.
+
+mod harness;
+
+use base::{Duration, Instant, Sector, Sectors};
+use block::scheduler::{Cgroup, CpuPolicy, IoContext};
+use block::{
+    Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, IoprioClass, Kernel, Op, Origin,
+    PlugFlush,
+};
+use harness::{Harness, Table};
+use proptest::prelude::*;
+
+/// Tasks that submit; context 0 is the kernel's.
+const TASKS: u8 = 8;
+const GROUPS: u8 = 4;
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Event {
+    Submit { task: u8, op: u8, slot: u8, length: u8, flags: u8 },
+    Plug(u8),
+    Unplug(u8),
+    Complete(prop::sample::Index),
+    Requeue(prop::sample::Index),
+    Advance(u32),
+    Tune(prop::sample::Index, i64),
+    Priority { task: u8, class: u8, level: u8 },
+    Move { task: u8, group: u8 },
+    Weigh { group: u8, weight: u32 },
+    Exit(u8),
+    Switch,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let task = || 0..TASKS;
+    let submit = (task(), 0u8..16, 0u8..200, 1u8..5, any::<u8>()).prop_map(
+        |(task, op, slot, length, flags)| Event::Submit { task, op, slot, length, flags },
+    );
+    let index = any::<prop::sample::Index>;
+    let advance = prop_oneof![8 => 1u32..3_000, 2 => 1u32..30_000, 1 => 1u32..700_000];
+    let priority = (task(), 0u8..4, 0u8..8);
+    let event = prop_oneof![
+        40 => submit,
+        3 => task().prop_map(Event::Plug),
+        4 => task().prop_map(Event::Unplug),
+        20 => index().prop_map(Event::Complete),
+        2 => index().prop_map(Event::Requeue),
+        8 => advance.prop_map(Event::Advance),
+        2 => (index(), -1i64..40).prop_map(|(at, value)| Event::Tune(at, value)),
+        1 => priority.prop_map(|(task, class, level)| Event::Priority { task, class, level }),
+        1 => (task(), 0..GROUPS).prop_map(|(task, group)| Event::Move { task, group }),
+        1 => (0..GROUPS, 10u32..1_000).prop_map(|(group, weight)| Event::Weigh { group, weight }),
+        1 => task().prop_map(Event::Exit),
+        1 => Just(Event::Switch),
+    ];
+    prop::collection::vec(event, 1..300)
+}
+
+fn cases() -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig {
+        cases: asked.unwrap_or(300),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn cfq_keeps_the_contract(kernel in 0usize..2, depth in 1u32..8, events in events()) {
+        let kernel = sched::kernels("cfq").nth(kernel).expect("two kernels have it");
+        let mut run = Run::new(kernel, depth);
+        for event in &events {
+            run.happen(event);
+        }
+        run.end();
+    }
+}
+
+/// A task.
+#[derive(Clone, Copy)]
+struct Task {
+    io_context: u32,
+    group: u32,
+    plugged: bool,
+}
+
+struct Run {
+    harness: Harness,
+    kernel: &'static Kernel,
+    tasks: Vec<Task>,
+    io_contexts: Vec<IoContext>,
+    attached: &'static str,
+    submitted: u64,
+}
+
+impl Run {
+    fn new(kernel: &'static Kernel, depth: u32) -> Run {
+        let table = Table { depth, ..Table::default() };
+        let mut harness = Harness::new(kernel, table, build("cfq", kernel));
+        harness.set("nr_requests", 32).expect("within its range");
+        let mut run = Run {
+            harness,
+            kernel,
+            tasks: Vec::new(),
+            io_contexts: Vec::new(),
+            attached: "cfq",
+            submitted: 0,
+        };
+        for group in 1..GROUPS {
+            run.define_group(group, 500);
+        }
+        for task in 0..TASKS {
+            // The first two share one, as after a clone with CLONE_IO.
+            let io_context = if task == 1 { run.tasks[0].io_context } else { run.new_io_context() };
+            let group = u32::from(task % GROUPS);
+            run.tasks.push(Task { io_context, group, plugged: false });
+        }
+        run
+    }
+
+    fn new_io_context(&mut self) -> u32 {
+        let id = self.io_contexts.len() as u32;
+        self.io_contexts.push(IoContext { tasks: 1, nice: id as i8 % 20, ..IoContext::default() });
+        self.define(id);
+        id
+    }
+
+    fn define(&mut self, id: u32) {
+        let value = self.io_contexts[id as usize];
+        self.harness.queue.define_io_context(IoContextId(id), value);
+    }
+
+    /// Group 3 lies in group 2.
+    fn define_group(&mut self, group: u8, weight: u32) {
+        let parent = if group == 3 { CgroupId(2) } else { CgroupId::ROOT };
+        let parent = (group > 0).then_some(parent);
+        let path = format!("/{group}");
+        let value = Cgroup { path, parent, weight: Some(weight), leaf_weight: Some(weight / 2) };
+        self.harness.queue.define_cgroup(CgroupId(group.into()), value);
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match event {
+            Event::Submit { task, op, slot, length, flags } => {
+                self.submit(*task, *op, *slot, *length, *flags);
+            }
+            Event::Plug(task) => self.plug(*task),
+            Event::Unplug(task) => self.unplug(*task),
+            Event::Complete(at) if !self.harness.in_flight.is_empty() => {
+                let index = at.index(self.harness.in_flight.len());
+                self.harness.complete(index);
+            }
+            Event::Requeue(at) if !self.harness.in_flight.is_empty() => {
+                let index = at.index(self.harness.in_flight.len());
+                self.harness.requeue(index);
+            }
+            Event::Complete(_) | Event::Requeue(_) => {}
+            Event::Advance(micros) => self.advance(Duration::from_micros(u64::from(*micros))),
+            Event::Tune(at, value) if self.attached == "cfq" => self.tune(at, *value),
+            Event::Tune(..) => {}
+            Event::Priority { task, class, level } => self.set_priority(*task, *class, *level),
+            Event::Move { task, group } => self.task(*task).group = u32::from(*group),
+            Event::Weigh { group, weight } => self.define_group(*group, *weight),
+            Event::Exit(task) => self.exit(*task),
+            Event::Switch => self.switch(),
+        }
+        self.check_nothing_stalls();
+        self.harness.take_events();
+    }
+
+    fn task(&mut self, task: u8) -> &mut Task {
+        &mut self.tasks[usize::from(task)]
+    }
+
+    fn submit(&mut self, task: u8, op: u8, slot: u8, length: u8, flags: u8) {
+        let context = context(task);
+        if self.harness.asleep.contains(&context) {
+            return;
+        }
+        let (op, carried) = match op {
+            0..6 => (Op::Read, Flags::NONE),
+            6 => (Op::Read, Flags::META.with(Flags::PRIO)),
+            7..10 => (Op::Write, Flags::NONE),
+            10..13 => (Op::Write, Flags::SYNC),
+            13..15 => (Op::Write, Flags::SYNC.with(Flags::IDLE)),
+            _ => (Op::Write, Flags::FUA.with(Flags::SYNC)),
+        };
+        // Some far away, some next to each other.
+        let far = if flags < 128 { 0 } else { u64::from(flags) << 12 };
+        let owner = self.tasks[usize::from(task)];
+        self.submitted += 1;
+        self.harness.submit(Bio {
+            op,
+            flags: carried,
+            sector: Sector(far + u64::from(slot) * 8),
+            sectors: Sectors(u32::from(length) * 8),
+            ioprio: Ioprio::NONE,
+            origin: Origin {
+                context,
+                io_context: IoContextId(owner.io_context),
+                cgroup: CgroupId(owner.group),
+                cpu: 0,
+            },
+            token: self.submitted,
+        });
+    }
+
+    fn plug(&mut self, task: u8) {
+        let is_asleep = self.harness.asleep.contains(&context(task));
+        if !is_asleep && !std::mem::replace(&mut self.task(task).plugged, true) {
+            self.harness.start_plug(context(task));
+        }
+    }
+
+    fn unplug(&mut self, task: u8) {
+        let is_asleep = self.harness.asleep.contains(&context(task));
+        if !is_asleep && std::mem::take(&mut self.task(task).plugged) {
+            self.harness.finish_plug(context(task), 0, PlugFlush::Explicit);
+        }
+    }
+
+    fn advance(&mut self, by: Duration) {
+        let then = self.harness.now + by;
+        self.harness.advance_to(then);
+    }
+
+    fn tune(&mut self, at: &prop::sample::Index, value: i64) {
+        let about = sched::about_on("cfq", self.kernel).expect("it has it");
+        let tunable = at.get(about.tunables);
+        let accepted = self.harness.set(tunable.name, value).is_ok();
+        assert_eq!(accepted, (tunable.min..=tunable.max).contains(&value), "{}", tunable.name);
+    }
+
+    fn set_priority(&mut self, task: u8, class: u8, level: u8) {
+        let id = self.tasks[usize::from(task)].io_context;
+        let classes =
+            [IoprioClass::None, IoprioClass::RealTime, IoprioClass::BestEffort, IoprioClass::Idle];
+        let policies = [CpuPolicy::Normal, CpuPolicy::RealTime, CpuPolicy::Idle, CpuPolicy::Normal];
+        let value = &mut self.io_contexts[id as usize];
+        value.ioprio = Ioprio { class: classes[usize::from(class)], level };
+        value.policy = policies[usize::from(level % 4)];
+        self.define(id);
+    }
+
+    /// A task exits, and another one takes its place; of two that share, both do.
+    fn exit(&mut self, task: u8) {
+        let id = self.tasks[usize::from(task)].io_context;
+        for other in 0..TASKS {
+            if self.tasks[usize::from(other)].io_context == id {
+                if self.harness.asleep.contains(&context(other)) {
+                    return;
+                }
+                self.unplug(other);
+            }
+        }
+        self.io_contexts[id as usize].tasks = 0;
+        let now = self.harness.now;
+        self.harness.queue.exit_io_context(now, context(task), IoContextId(id));
+        self.harness.settle(context(task));
+        let fresh = self.new_io_context();
+        self.tasks.iter_mut().filter(|it| it.io_context == id).for_each(|it| it.io_context = fresh);
+    }
+
+    /// To deadline, or back.
+    fn switch(&mut self) {
+        self.drain();
+        self.attached = if self.attached == "cfq" { "deadline" } else { "cfq" };
+        self.harness.switch(build(self.attached, self.kernel));
+    }
+
+    /// If requests are withheld and nothing is in flight, a timer will end that.
+    fn check_nothing_stalls(&mut self) {
+        let harness = &self.harness;
+        let waits = harness.queue.queued() > 0 && harness.in_flight.is_empty();
+        let ends = harness.queue.next_timer().is_some() || harness.has_pending_run();
+        assert!(!waits || ends, "requests are withheld for ever");
+    }
+
+    fn drain(&mut self) {
+        for round in 0.. {
+            assert!(round < 10_000, "the queue does not run dry");
+            (0..TASKS).for_each(|task| self.unplug(task));
+            self.check_nothing_stalls();
+            if !self.harness.in_flight.is_empty() {
+                self.harness.complete(0);
+            } else if self.harness.queue.allocated() == 0 && self.harness.asleep.is_empty() {
+                return;
+            } else {
+                self.advance(Duration::from_millis(10));
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.drain();
+        self.harness.queue.assert_drained();
+        for token in 1..=self.submitted {
+            let times = self.harness.done.get(&token).map(|done| done.0);
+            assert_eq!(times, Some(1), "bio {token} was done this often");
+        }
+    }
+}
+
+fn build(name: &str, kernel: &Kernel) -> Option<Box<dyn block::Scheduler>> {
+    sched::build(name, kernel).expect("on its kernel")
+}
+
+fn context(task: u8) -> ContextId {
+    ContextId(u32::from(task) + 1)
+}
+
+#[test]
+fn tunables_show_what_was_written() {
+    let kernel = sched::default_kernel("cfq").expect("in the list");
+    let mut harness = Harness::new(kernel, Table::default(), build("cfq", kernel));
+    for tunable in sched::about("cfq").expect("in the list").tunables {
+        // On a disk that rotates.
+        let default = tunable.default.unwrap_or(if tunable.unit == "ms" { 8 } else { 8_000 });
+        assert_eq!(harness.queue.get(tunable.name), Some(default), "{}", tunable.name);
+        for value in [tunable.min, 7, tunable.max] {
+            let accepted = harness.set(tunable.name, value).is_ok();
+            assert_eq!(accepted, (tunable.min..=tunable.max).contains(&value));
+            if accepted {
+                assert_eq!(harness.queue.get(tunable.name), Some(value), "{}", tunable.name);
+            }
+        }
+        harness.set(tunable.name, default).expect("within its range");
+    }
+    assert!(harness.now == Instant::ZERO);
+}

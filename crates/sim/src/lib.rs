@@ -14,6 +14,7 @@ mod life;
 pub mod machine;
 pub mod observe;
 mod operations;
+pub mod page_cache;
 pub mod program;
 pub mod ring;
 pub mod task;

@@ -5,3 +5,4 @@
 
 pub mod lru;
 pub mod pages;
+pub mod readahead;

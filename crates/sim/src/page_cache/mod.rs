@@ -1,8 +1,12 @@
 //! The page cache: what of a file is in memory, what is read ahead, who may dirty more.
 //!
-//! Each file here is one idea and pure: none of them knows of tasks, time or devices; the calls
-//! that read and write use them in virtual time.
+//! Each file here is one idea and pure: [`readahead`] decides what is read before it is asked for,
+//! [`pages`] knows the state of every page of a file, [`lru`] which page goes when memory is short,
+//! [`limits`] how much may be dirty, [`throttle`] how long who dirties must pause. None of them
+//! knows of tasks, time or devices; the calls that read and write use them in virtual time.
 
+pub mod limits;
 pub mod lru;
 pub mod pages;
 pub mod readahead;
+pub mod throttle;

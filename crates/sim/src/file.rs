@@ -5,8 +5,9 @@
 //! a plug, and waited for (filesystems 1.8). Writes that must be durable carry FUA and are followed
 //! by a flush.
 //!
-// Divergence: there is no page cache. A call without O_DIRECT runs as if it had it, widened to
-// whole logical blocks, and pays for copying; programs say so in their messages.
+// Divergence: only [`Task::read_cached`] goes through the page cache. Other calls without O_DIRECT
+// run as if they had it, widened to whole logical blocks, and pay for copying; programs say so in
+// their messages.
 
 use crate::operations::Operation;
 use crate::task::Task;
@@ -46,6 +47,8 @@ impl OpenFlags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File {
     pub(crate) kind: Kind,
+    /// Which of the open files of the disk it is.
+    pub(crate) number: usize,
     /// How it was opened; may be changed as by fcntl.
     pub flags: OpenFlags,
 }
@@ -172,7 +175,10 @@ impl Task {
             _ if path.starts_with("/dev/") => Kind::Disk,
             _ => return Err(Errno::Enoent),
         };
-        Ok(File { kind, flags })
+        let mut world = self.world();
+        let device = world.readahead_allowance();
+        let number = if kind == Kind::Disk { world.cache.open(device) } else { 0 };
+        Ok(File { kind, number, flags })
     }
 
     /// Reads; the answer is the number of bytes, zero at the end of the disk.
@@ -382,14 +388,14 @@ impl Task {
     }
 
     /// Enters a system call that concerns the disk; the answer is its number.
-    async fn enter_call(&self, transfer: Transfer) -> u64 {
+    pub(crate) async fn enter_call(&self, transfer: Transfer) -> u64 {
         self.enter_kernel().await;
         let mut world = self.world();
         let operation = Operation::new(world.now, transfer.call(), transfer);
         world.enter(self.id(), operation)
     }
 
-    fn leave_call(&self, number: u64) {
+    pub(crate) fn leave_call(&self, number: u64) {
         let mut world = self.world();
         let operation = world.strand(self.id()).operations.remove(number);
         let (call, entered) = (operation.call, operation.entered);
@@ -402,6 +408,9 @@ impl Task {
 impl World {
     /// Takes in an operation of a task and says so; the answer is its number.
     pub fn enter(&mut self, task: block::ContextId, operation: Operation) -> u64 {
+        if !matches!(operation.call, Syscall::Read | Syscall::AsyncRead) {
+            self.overwritten(operation.sector, operation.sectors);
+        }
         let number = self.strand(task).operations.insert(operation);
         if self.queue.log().is_on() {
             let operation = self.strand(task).operations.get(number).clone();

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod buffered;
 pub mod check;
 pub mod cores;
 pub mod file;

@@ -17,6 +17,7 @@ use crate::life::{Birth, JobState, Strand};
 use crate::machine::{Setup, SetupError, check_jobs};
 use crate::observe::{Mark, Who};
 use crate::operations::Operation;
+use crate::page_cache::disk::DiskCache;
 use crate::ring::Ring;
 use crate::task::Body;
 use base::{Agenda, Duration, Instant};
@@ -35,6 +36,7 @@ pub(crate) struct World {
     pub queue: RequestQueue,
     pub shape: Shape,
     pub rules: DirectRules,
+    pub cache: DiskCache,
     pub prices: Prices,
     pub device: Box<dyn Device>,
     pub agenda: Agenda<Happening>,
@@ -98,6 +100,8 @@ pub(crate) enum Wait {
     Word,
     /// Another task's end.
     Exit(ContextId),
+    /// A page of the disk.
+    Page(u64),
 }
 
 /// What came of driving a context.
@@ -158,6 +162,7 @@ impl World {
             queue,
             shape,
             rules: DirectRules::of(setup.kernel),
+            cache: DiskCache::new(setup.kernel.version),
             prices,
             device: setup.device,
             agenda: Agenda::new(),
@@ -424,6 +429,9 @@ impl World {
 
     /// A bio of an operation is done. (A task that was killed has no operations any more.)
     fn bio_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
+        if DiskCache::owns(token) {
+            return self.pages_read(token, by);
+        }
         let now = self.now;
         let strand = &mut self.strands[owner.0 as usize];
         let Some(operation) = strand.operations.find(token) else { return };
@@ -446,7 +454,7 @@ impl World {
     }
 
     /// Wakes a task on behalf of a context that still has something to do.
-    fn wake_by(&mut self, by: ContextId, context: ContextId) {
+    pub fn wake_by(&mut self, by: ContextId, context: ContextId) {
         match self.shape {
             Shape::Single if self.is_interrupt(by) => self.held_wakes.push(context),
             _ => self.wake(context),

@@ -83,12 +83,14 @@ fn dd_reads_to_the_end_of_the_disk() {
 }
 
 #[test]
-fn without_direct_dd_says_that_there_is_no_page_cache() {
+fn without_direct_dd_says_that_it_does_not_write_through_the_page_cache() {
     let (status, messages) = run("dd if=/dev/sda of=/dev/null bs=700 count=3");
     assert_eq!(status, 0);
+    assert_eq!(messages[0], "3+0 records in");
+    let (_, messages) = run("dd if=/dev/zero of=/dev/sda bs=700 count=3");
     assert_eq!(
         messages[0],
-        "dd: '/dev/sda' is used as with the flag direct: there is no page cache yet"
+        "dd: '/dev/sda' is written as with the flag direct: the page cache only reads yet"
     );
     assert_eq!(messages[1], "3+0 records in");
 }

@@ -3,8 +3,11 @@
 //! Each file here is one idea and pure: [`readahead`] decides what is read before it is asked for,
 //! [`pages`] knows the state of every page of a file, [`lru`] which page goes when memory is short,
 //! [`limits`] how much may be dirty, [`throttle`] how long who dirties must pause. None of them
-//! knows of tasks, time or devices; the calls that read and write use them in virtual time.
+//! knows of time or devices. [`disk`] puts together what reading the disk needs of them.
+//!
+// Divergence: only reads of the disk by dd go through it so far. Nothing is dirtied or evicted.
 
+pub(crate) mod disk;
 pub mod limits;
 pub mod lru;
 pub mod pages;

@@ -55,13 +55,11 @@ impl Dd {
                 return FAILED;
             }
         };
-        for (file, name) in [(&input, &self.input), (&output, &self.output)] {
-            if file.wants_page_cache() {
-                task.print(format!(
-                    "dd: {} is used as with the flag direct: there is no page cache yet",
-                    quote(name)
-                ));
-            }
+        if output.wants_page_cache() {
+            task.print(format!(
+                "dd: {} is written as with the flag direct: the page cache only reads yet",
+                quote(&self.output)
+            ));
         }
         let (read_at, write_at) = (self.skip, self.seek);
         let counts = Counts::default();
@@ -87,7 +85,10 @@ impl Copy {
     /// Copies until the count is reached, the input ends or something fails.
     async fn all(&mut self) -> Result<(), String> {
         while let Some(length) = self.next_length() {
-            let read = self.task.pread(&self.input, self.read_at, length).await;
+            let read = match self.input.wants_page_cache() {
+                true => self.task.read_cached(&self.input, self.read_at, length).await,
+                false => self.task.pread(&self.input, self.read_at, length).await,
+            };
             let read = read.map_err(|e| self.failure("reading", &self.dd.input, e))?;
             if read == 0 {
                 break;

@@ -1,0 +1,152 @@
+//! Reading the disk through the page cache.
+//!
+//! Page by page (filesystems 1.2): what is missing is read with what readahead adds; whoever
+//! touches a mark has the next window read before he waits for his page; then the page is copied.
+//! Who submits is always the caller, each window under a plug of its own.
+
+use crate::file::{Errno, File};
+use crate::page_cache::disk::{DiskCache, Reading};
+use crate::page_cache::readahead::{Allowance, Reader, Window};
+use crate::task::Task;
+use crate::world::{Wait, World};
+use base::{Sector, Sectors};
+use block::{Bio, ContextId, Flags, Op, PlugFlush};
+use std::future::poll_fn;
+use std::task::Poll;
+
+const PAGE: u64 = 4096;
+const PAGE_SECTORS: u64 = PAGE / 512;
+/// The default of read_ahead_kb: 128 KiB (filesystems 1.1 rule 2).
+const READAHEAD_PAGES: u64 = 32;
+
+impl Task {
+    /// Reads the disk through the page cache; the answer is the number of bytes, zero at its end.
+    pub async fn read_cached(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
+        if !file.is_disk() {
+            return self.pread(file, offset, length).await;
+        }
+        let checked = self.world().check(Op::Read, file, offset, length);
+        let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
+        let number = self.enter_call(transfer).await;
+        self.compute(self.costs().system_call).await;
+        let result = checked.map(|(bytes, _)| bytes).map_err(|(errno, _)| errno);
+        if let Ok(bytes @ 1..) = result {
+            self.read_pages(file, offset, offset + bytes).await;
+        }
+        self.leave_call(number);
+        result
+    }
+
+    async fn read_pages(&self, file: &File, offset: u64, end: u64) {
+        let last = end.div_ceil(PAGE);
+        let device = self.world().readahead_allowance();
+        let mut uncopied = 0;
+        for page in offset / PAGE..last {
+            let reader = Reader { page, request: last - page };
+            let missed = self.world().cache.missed(file.number, device, reader);
+            self.read_windows(missed, &mut uncopied).await;
+            let ahead = self.world().cache.touched(file.number, device, reader);
+            self.read_windows(ahead, &mut uncopied).await;
+            if !self.world().cache.is_ready(page) {
+                self.copy(&mut uncopied).await;
+                self.wait_for_page(page).await;
+            }
+            uncopied += 1;
+        }
+        self.copy(&mut uncopied).await;
+        self.world().cache.call_ended(file.number, end);
+    }
+
+    /// Copies the pages that are ready, before anything else is done.
+    async fn copy(&self, pages: &mut u64) {
+        let cost = self.costs().copy * std::mem::take(pages);
+        self.compute(cost).await;
+    }
+
+    async fn read_windows(&self, windows: Vec<Window>, uncopied: &mut u64) {
+        for window in windows {
+            self.copy(uncopied).await;
+            let runs = {
+                let mut world = self.world();
+                let disk = world.queue.limits().facts.capacity.0.div_ceil(PAGE);
+                world.cache.admit(window, disk)
+            };
+            for run in runs {
+                self.submit_run(run).await;
+            }
+        }
+    }
+
+    async fn submit_run(&self, run: Vec<Reading>) {
+        self.world().queue.start_plug(self.id());
+        for reading in run {
+            {
+                let mut world = self.world();
+                let bio = self.bio_of_pages(&mut world, &reading);
+                world.submit(bio);
+            }
+            self.drive().await;
+        }
+        self.finish_plug(PlugFlush::Explicit).await;
+    }
+
+    fn bio_of_pages(&self, world: &mut World, reading: &Reading) -> Bio {
+        let disk = world.queue.limits().facts.capacity.0 / 512;
+        let start = reading.pages.start * PAGE_SECTORS;
+        let end = (reading.pages.end * PAGE_SECTORS).min(disk);
+        Bio {
+            op: Op::Read,
+            flags: if world.cache.says_ahead { Flags::RAHEAD } else { Flags::NONE },
+            sector: Sector(start),
+            sectors: Sectors((end - start) as u32),
+            ioprio: world.io_context(self.id()).ioprio,
+            origin: self.origin(world),
+            token: reading.token,
+        }
+    }
+
+    async fn wait_for_page(&self, page: u64) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            if world.cache.is_ready(page) {
+                return Poll::Ready(());
+            }
+            if self.poll_before_sleep(&mut world).is_pending() {
+                return Poll::Pending;
+            }
+            if world.cache.is_ready(page) {
+                return Poll::Ready(());
+            }
+            world.cache.wait(page, self.id());
+            self.wait(&mut world, Wait::Page(page))
+        })
+        .await;
+    }
+}
+
+impl World {
+    /// How far the disk may be read ahead.
+    // Divergence: read_ahead_kb has its default, also on disks that state an optimal size.
+    pub fn readahead_allowance(&self) -> Allowance {
+        let request = u64::from(self.queue.limits().largest_at(Sector(0)).0) / PAGE_SECTORS;
+        Allowance { readahead: READAHEAD_PAGES, request }
+    }
+
+    /// What is written or discarded is not in memory any more.
+    // Divergence: buffered writes run as direct I/O, so they too drop what is cached.
+    pub fn overwritten(&mut self, start: Sector, length: Sectors) {
+        let end = start.0 + u64::from(length.0);
+        self.cache.drop_range(start.0 / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS));
+    }
+
+    /// A bio that read pages is done.
+    pub fn pages_read(&mut self, token: u64, by: ContextId) {
+        debug_assert!(DiskCache::owns(token), "token {token:#x}");
+        for (page, task) in self.cache.done(token) {
+            if self.strand(task).wait == Wait::Page(page) {
+                self.strand(task).wait = Wait::Nothing;
+                self.wake_by(by, task);
+            }
+        }
+    }
+}

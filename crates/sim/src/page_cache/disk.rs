@@ -1,0 +1,234 @@
+//! The disk's own pages in memory: what is being read into them, and who waits for which.
+//!
+//! Whoever reads asks for windows ([`DiskCache::missed`], [`DiskCache::touched`]), has them taken
+//! in ([`DiskCache::admit`]), submits what comes out, and waits for his page.
+//!
+// Divergence: memory never runs short, and what was read stays until it is written over. Marks are
+// found page by page; kernels with folios look at up to 31 of them at once.
+
+use super::pages::{CachedPages, Flags, Pages};
+use super::readahead::{Allowance, Readahead, Reader, Rules, Window};
+use block::{ContextId, Version};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Tokens of reads that belong to pages and not to an operation have this bit.
+const OF_PAGES: u64 = 1 << 63;
+/// Pieces of memory of one bio (filesystems 1.5 rule 5).
+const BIO_PIECES: u32 = 256;
+
+/// The pages of the disk.
+pub(crate) struct DiskCache {
+    rules: Rules,
+    /// Each page is a bio of its own (filesystems 1.5 rule 6).
+    reads_single_pages: bool,
+    /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
+    pub says_ahead: bool,
+    pages: Pages,
+    /// Open files of the disk.
+    open: Vec<Readahead>,
+    /// What bios under way read, by token.
+    under_way: BTreeMap<u64, Range<u64>>,
+    next_token: u64,
+    waiting: BTreeMap<u64, Vec<ContextId>>,
+}
+
+/// A bio to be submitted.
+pub(crate) struct Reading {
+    pub token: u64,
+    pub pages: Range<u64>,
+}
+
+impl DiskCache {
+    pub fn new(version: Version) -> DiskCache {
+        let is_old = version <= Version::V2_6_32;
+        DiskCache {
+            rules: Rules::of(version),
+            reads_single_pages: is_old,
+            says_ahead: !is_old,
+            pages: Pages::default(),
+            open: Vec::new(),
+            under_way: BTreeMap::new(),
+            next_token: OF_PAGES,
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// The disk is opened; the answer is the number of the open file.
+    pub fn open(&mut self, device: Allowance) -> usize {
+        self.open.push(Readahead::open(device));
+        self.open.len() - 1
+    }
+
+    /// What is to be read because a page is missing; nothing if it is there.
+    pub fn missed(&mut self, file: usize, device: Allowance, reader: Reader) -> Vec<Window> {
+        if self.pages.holds(reader.page) {
+            return Vec::new();
+        }
+        self.open[file].missed(&self.rules, device, reader, &self.pages)
+    }
+
+    /// A reader touches a page: what is read on ahead if it carries the mark.
+    pub fn touched(&mut self, file: usize, device: Allowance, reader: Reader) -> Vec<Window> {
+        if !self.pages.get(reader.page).is_some_and(|flags| flags.has(Flags::MARKED)) {
+            return Vec::new();
+        }
+        self.pages.change(reader.page, Flags::NONE, Flags::MARKED);
+        let state = &mut self.open[file];
+        state.touched_mark(&self.rules, device, reader, 0, &self.pages).into_iter().collect()
+    }
+
+    /// A call has ended before a byte.
+    pub fn call_ended(&mut self, file: usize, end: u64) {
+        self.open[file].call_ended(&self.rules, end);
+    }
+
+    /// Takes in the pages of a window that are absent, up to the end of the disk. Each run of them
+    /// is submitted under a plug, as one bio or several.
+    pub fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<Reading>> {
+        let end = (window.start + window.length).min(disk_pages);
+        let mut runs = Vec::new();
+        let mut from = window.start;
+        while let Some(start) = self.pages.first_absent(from, end.saturating_sub(from)) {
+            let absent = (start..end).take_while(|&page| !self.pages.holds(page)).count() as u64;
+            from = start + absent;
+            // Beside a page that is there, folios are single pages.
+            let is_whole = absent == end - window.start;
+            let order = if is_whole { window.order } else { 0 };
+            for page in start..from {
+                let is_marked = window.mark == Some(page);
+                self.pages.put(page, if is_marked { Flags::MARKED } else { Flags::NONE });
+            }
+            runs.push(self.cut(start..from, order));
+        }
+        runs
+    }
+
+    /// Whether nobody has to wait for a page.
+    pub fn is_ready(&self, page: u64) -> bool {
+        // One that was dropped had been read.
+        self.pages.get(page).is_none_or(|flags| flags.has(Flags::UP_TO_DATE))
+    }
+
+    /// A task falls asleep until a page is ready.
+    pub fn wait(&mut self, page: u64, task: ContextId) {
+        self.waiting.entry(page).or_default().push(task);
+    }
+
+    /// Whether a token is that of a read of pages.
+    pub fn owns(token: u64) -> bool {
+        token & OF_PAGES != 0
+    }
+
+    /// A bio is done: its pages are ready. Answers with who waits for them, by ascending page.
+    pub fn done(&mut self, token: u64) -> Vec<(u64, ContextId)> {
+        let pages = self.under_way.remove(&token);
+        let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));
+        for page in pages.clone() {
+            self.pages.change(page, Flags::UP_TO_DATE, Flags::NONE);
+        }
+        let mut woken = Vec::new();
+        while let Some((&page, _)) = self.waiting.range(pages.clone()).next() {
+            let tasks = self.waiting.remove(&page).into_iter().flatten();
+            woken.extend(tasks.map(|task| (page, task)));
+        }
+        woken
+    }
+
+    /// Pages are written over without the cache: those that are there go.
+    pub fn drop_range(&mut self, pages: Range<u64>) {
+        self.pages.drop_clean(pages.start, pages.end, |_| {});
+    }
+
+    /// The bios of a run of pages.
+    fn cut(&mut self, run: Range<u64>, order: u32) -> Vec<Reading> {
+        let most = if self.reads_single_pages { 1 } else { BIO_PIECES };
+        let mut bios = Vec::new();
+        let (mut start, mut page, mut pieces) = (run.start, run.start, 0);
+        while page < run.end {
+            page += folio(page, run.end, order);
+            pieces += 1;
+            if pieces == most || page == run.end {
+                self.under_way.insert(self.next_token, start..page);
+                bios.push(Reading { token: self.next_token, pages: start..page });
+                self.next_token += 1;
+                (start, pieces) = (page, 0);
+            }
+        }
+        bios
+    }
+}
+
+/// Pages of the folio at a page: the largest up to an order that is aligned and fits.
+fn folio(page: u64, end: u64, order: u32) -> u64 {
+    let fits = |order: &u32| page.is_multiple_of(1 << order) && page + (1 << order) <= end;
+    (0..=order).rev().find(fits).map_or(1, |order| 1 << order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each run as the first page and the end of its bios.
+    fn spans(runs: &[Vec<Reading>]) -> Vec<Vec<(u64, u64)>> {
+        runs.iter()
+            .map(|run| run.iter().map(|bio| (bio.pages.start, bio.pages.end)).collect())
+            .collect()
+    }
+
+    fn window(start: u64, length: u64, order: u32) -> Window {
+        Window { start, length, mark: None, order }
+    }
+
+    #[test]
+    fn pages_that_are_there_split_a_window_and_the_end_of_the_disk_cuts_it() {
+        let mut cache = DiskCache::new(Version::V4_19);
+        cache.admit(window(4, 2, 0), 1000);
+        assert_eq!(spans(&cache.admit(window(0, 32, 0), 10)), [[(0, 4)], [(6, 10)]]);
+        assert!(cache.admit(window(0, 32, 0), 10).is_empty());
+    }
+
+    #[test]
+    fn a_bio_holds_256_pages_or_folios() {
+        let mut cache = DiskCache::new(Version::V4_19);
+        let runs = cache.admit(window(0, 600, 0), 1000);
+        assert_eq!(spans(&runs), [[(0, 256), (256, 512), (512, 600)]]);
+        let mut cache = DiskCache::new(Version::V6_12);
+        let runs = cache.admit(window(2048, 2048, 9), 10_000);
+        assert_eq!(spans(&runs), [[(2048, 4096)]]);
+    }
+
+    #[test]
+    fn in_2_6_28_every_page_is_a_bio() {
+        let mut cache = DiskCache::new(Version::V2_6_28);
+        assert_eq!(cache.admit(window(0, 32, 0), 1000)[0].len(), 32);
+    }
+
+    #[test]
+    fn folios_are_as_large_as_fits_and_smaller_at_the_borders() {
+        let sizes = |mut page: u64, end: u64, order| {
+            let mut sizes = Vec::new();
+            while page < end {
+                sizes.push(folio(page, end, order));
+                page += sizes[sizes.len() - 1];
+            }
+            sizes
+        };
+        assert_eq!(sizes(1005, 1012, 2), [1, 2, 4]);
+        assert_eq!(sizes(16, 26, 3), [8, 2]);
+    }
+
+    #[test]
+    fn who_waits_is_named_by_ascending_page_and_what_was_read_is_dropped_when_written_over() {
+        let mut cache = DiskCache::new(Version::V6_12);
+        let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
+        assert!(DiskCache::owns(token) && !cache.is_ready(2));
+        cache.wait(2, ContextId(7));
+        cache.wait(1, ContextId(9));
+        cache.drop_range(0..4);
+        assert_eq!(cache.done(token), [(1, ContextId(9)), (2, ContextId(7))]);
+        assert!(cache.is_ready(2));
+        cache.drop_range(0..2);
+        assert_eq!(spans(&cache.admit(window(0, 4, 0), 1000)), [[(0, 2)]]);
+    }
+}

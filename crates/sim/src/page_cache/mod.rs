@@ -3,7 +3,7 @@
 //! Each file here is one idea and pure: [`readahead`] decides what is read before it is asked for,
 //! [`pages`] knows the state of every page of a file, [`lru`] which page goes when memory is short,
 //! [`limits`] how much may be dirty, [`throttle`] how long who dirties must pause. None of them
-//! knows of time or devices. [`disk`] puts together what reading the disk needs of them.
+//! knows of time or devices. `disk` puts together what reading the disk needs of them.
 //!
 // Divergence: only reads of the disk by dd go through it so far. Nothing is dirtied or evicted.
 

@@ -19,8 +19,8 @@
 //!
 //! * Time: [`Task::now`], [`Task::sleep`], [`Task::sleep_until`], [`Task::compute`].
 //! * The disk: [`Task::open`]; [`Task::pread`], [`Task::pwrite`], [`Task::fsync`],
-//!   [`Task::discard`], one at a time; [`Task::read_cached`] through the page cache; [`Task::async_queue`] for many in flight;
-//!   [`Task::transfer`] for exactly what a trace says.
+//!   [`Task::discard`], one at a time; [`Task::read_cached`] through the page cache;
+//!   [`Task::async_queue`] for many in flight; [`Task::transfer`] for exactly what a trace says.
 //! * Randomness: [`Task::rng`].
 //! * Other tasks: [`Task::spawn`] and [`Task::join`]; [`Task::listen`] and [`Task::tell`].
 //! * Being somebody else: [`Task::set_ioprio`], [`Task::set_nice`], [`Task::enter_cgroup`],

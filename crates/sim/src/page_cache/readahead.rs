@@ -3,8 +3,8 @@
 //! Every open file has a window (start, size, and how many of its last pages lie behind the mark).
 //! A reader who finds a page missing asks for a window and waits for it; a reader who touches the
 //! mark asks for the next window before he needs it. What the decisions were in each kernel is a
-//! value, [`Rules`]; whether a page is cached is asked of [`CachedPages`]. Nothing is read here: who
-//! asks gets a [`Window`] and submits it (filesystems 1.3 to 1.6; addendum A.7).
+//! value, [`Rules`]; whether a page is cached is asked of [`CachedPages`]. Nothing is read here:
+//! who asks gets a [`Window`] and submits it (filesystems 1.3 to 1.6; addendum A.7).
 //!
 // Divergence: 2.6.32 also limits a window to half of the free and inactive pages.
 

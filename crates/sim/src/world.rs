@@ -147,6 +147,7 @@ impl World {
             (true, false) => EventLog::on(),
             (true, true) => EventLog::with_messages(),
         };
+        let cache = DiskCache::new(setup.kernel.version, facts.segment);
         let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
         if setup.record_inputs {
@@ -162,7 +163,7 @@ impl World {
             queue,
             shape,
             rules: DirectRules::of(setup.kernel),
-            cache: DiskCache::new(setup.kernel.version),
+            cache,
             prices,
             device: setup.device,
             agenda: Agenda::new(),

@@ -8,6 +8,7 @@
 
 use super::pages::{CachedPages, Flags, Pages};
 use super::readahead::{Allowance, Readahead, Reader, Rules, Window};
+use base::Sectors;
 use block::{ContextId, Version};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,12 +17,13 @@ use std::ops::Range;
 const OF_PAGES: u64 = 1 << 63;
 /// Pieces of memory of one bio (filesystems 1.5 rule 5).
 const BIO_PIECES: u32 = 256;
+const PAGE_SECTORS: u32 = 8;
 
 /// The pages of the disk.
 pub(crate) struct DiskCache {
     rules: Rules,
-    /// Each page is a bio of its own (filesystems 1.5 rule 6).
-    reads_single_pages: bool,
+    /// Pages or folios of one bio (filesystems 1.5 rules 5 and 6).
+    bio_pieces: u32,
     /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
     pub says_ahead: bool,
     pages: Pages,
@@ -40,11 +42,13 @@ pub(crate) struct Reading {
 }
 
 impl DiskCache {
-    pub fn new(version: Version) -> DiskCache {
+    /// `segment` is how much contiguous memory pages lie in that are read together.
+    pub fn new(version: Version, segment: Sectors) -> DiskCache {
         let is_old = version <= Version::V2_6_32;
+        let segment_pages = (segment.0 / PAGE_SECTORS).max(1);
         DiskCache {
             rules: Rules::of(version),
-            reads_single_pages: is_old,
+            bio_pieces: if is_old { 1 } else { BIO_PIECES.saturating_mul(segment_pages) },
             says_ahead: !is_old,
             pages: Pages::default(),
             open: Vec::new(),
@@ -142,7 +146,7 @@ impl DiskCache {
 
     /// The bios of a run of pages.
     fn cut(&mut self, run: Range<u64>, order: u32) -> Vec<Reading> {
-        let most = if self.reads_single_pages { 1 } else { BIO_PIECES };
+        let most = self.bio_pieces;
         let mut bios = Vec::new();
         let (mut start, mut page, mut pieces) = (run.start, run.start, 0);
         while page < run.end {
@@ -176,31 +180,39 @@ mod tests {
             .collect()
     }
 
+    /// Pages that lie apart.
+    fn sparse(version: Version) -> DiskCache {
+        DiskCache::new(version, Sectors(PAGE_SECTORS))
+    }
+
     fn window(start: u64, length: u64, order: u32) -> Window {
         Window { start, length, mark: None, order }
     }
 
     #[test]
     fn pages_that_are_there_split_a_window_and_the_end_of_the_disk_cuts_it() {
-        let mut cache = DiskCache::new(Version::V4_19);
+        let mut cache = sparse(Version::V4_19);
         cache.admit(window(4, 2, 0), 1000);
         assert_eq!(spans(&cache.admit(window(0, 32, 0), 10)), [[(0, 4)], [(6, 10)]]);
         assert!(cache.admit(window(0, 32, 0), 10).is_empty());
     }
 
     #[test]
-    fn a_bio_holds_256_pages_or_folios() {
-        let mut cache = DiskCache::new(Version::V4_19);
+    fn a_bio_holds_256_pages_folios_or_pieces_of_memory() {
+        let mut cache = sparse(Version::V4_19);
         let runs = cache.admit(window(0, 600, 0), 1000);
         assert_eq!(spans(&runs), [[(0, 256), (256, 512), (512, 600)]]);
-        let mut cache = DiskCache::new(Version::V6_12);
+        let mut cache = sparse(Version::V6_18);
         let runs = cache.admit(window(2048, 2048, 9), 10_000);
         assert_eq!(spans(&runs), [[(2048, 4096)]]);
+        let mut cache = DiskCache::new(Version::V6_12, Sectors(16));
+        let runs = cache.admit(window(0, 600, 0), 10_000);
+        assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
     }
 
     #[test]
     fn in_2_6_28_every_page_is_a_bio() {
-        let mut cache = DiskCache::new(Version::V2_6_28);
+        let mut cache = sparse(Version::V2_6_28);
         assert_eq!(cache.admit(window(0, 32, 0), 1000)[0].len(), 32);
     }
 
@@ -220,7 +232,7 @@ mod tests {
 
     #[test]
     fn who_waits_is_named_by_ascending_page_and_what_was_read_is_dropped_when_written_over() {
-        let mut cache = DiskCache::new(Version::V6_12);
+        let mut cache = sparse(Version::V6_12);
         let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
         assert!(DiskCache::owns(token) && !cache.is_ready(2));
         cache.wait(2, ContextId(7));

@@ -59,8 +59,9 @@ impl Rules {
             Version::V2_6_32 => Rules::OF_2_6_32,
             // Read in 4.19.1, recorded on 4.19.79; the others are assumed to be the same.
             Version::V4_10 | Version::V4_19 | Version::V5_1 | Version::V5_2 => Rules::OF_4_19,
-            // Read in 6.18.35, recorded on 6.18.44; 6.12 is assumed to be the same.
-            Version::V6_12 | Version::V6_18 => Rules::OF_6_18,
+            Version::V6_12 => Rules::OF_6_12,
+            // Read in 6.18.35, recorded on 6.18.44.
+            Version::V6_18 => Rules::OF_6_18,
         }
     }
 
@@ -91,6 +92,9 @@ impl Rules {
         joining: Joining::Within,
         ..Rules::OF_2_6_32
     };
+
+    // Observed on 6.12: as 6.18, but windows of the disk do not end where large folios would.
+    const OF_6_12: Rules = Rules { grows_folios: false, ..Rules::OF_6_18 };
 
     const OF_6_18: Rules = Rules {
         remembers_byte_after: true,

@@ -97,8 +97,17 @@ fn sizes_from(windows: &[(u64, u64)], first: u64, end: u64) -> Vec<u64> {
 }
 
 #[test]
+fn in_6_12_windows_of_the_disk_double_and_end_anywhere() {
+    // Observed: `dd bs=4k` from page 0 and from page 1000.
+    let windows = Reading::new(Version::V6_12).in_order(0, 1, 60);
+    assert_eq!(windows, [(0, 4), (4, 8), (12, 16), (28, 32), (60, 32)]);
+    let windows = Reading::new(Version::V6_12).in_order(1000, 1, 60);
+    assert_eq!(windows[..5], [(1000, 1), (1001, 4), (1005, 8), (1013, 16), (1029, 32)]);
+}
+
+#[test]
 fn since_6_pages_in_order_get_windows_that_end_where_folios_do() {
-    let windows = Reading::new(Version::V6_12).in_order(0, 1, 160);
+    let windows = Reading::new(Version::V6_18).in_order(0, 1, 160);
     let expected = [
         (0, 4),
         (4, 8),

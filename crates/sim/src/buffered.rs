@@ -2,11 +2,12 @@
 //!
 //! Page by page (filesystems 1.2): what is missing is read with what readahead adds; whoever
 //! touches a mark has the next window read before he waits for his page; then the page is copied.
-//! Who submits is always the caller, each window under a plug of its own.
+//! Who submits is always the caller, each window under a plug of its own. Beside reading: advice,
+//! what drops clean pages, and closing.
 
 use crate::file::{Errno, File};
 use crate::page_cache::disk::{DiskCache, Reading};
-use crate::page_cache::readahead::{Allowance, Reader, Window};
+use crate::page_cache::readahead::{Advice, Allowance, Reader, Window};
 use crate::task::Task;
 use crate::world::{Wait, World};
 use base::{Sector, Sectors};
@@ -16,15 +17,51 @@ use std::task::Poll;
 
 const PAGE: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE / 512;
-/// The default of read_ahead_kb: 128 KiB (filesystems 1.1 rule 2).
-const READAHEAD_PAGES: u64 = 32;
 
 impl Task {
-    /// Reads the disk through the page cache; the answer is the number of bytes, zero at its end.
-    pub async fn read_cached(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
-        if !file.is_disk() {
-            return self.pread(file, offset, length).await;
+    /// Says how a file will be read.
+    pub fn advise(&self, file: &File, advice: Advice) {
+        if file.is_disk() {
+            let mut world = self.world();
+            let device = world.readahead_allowance();
+            world.cache.advise(file.number, advice, device);
         }
+    }
+
+    /// Drops everything of the disk that is cached and clean (BLKFLSBUF).
+    pub async fn drop_cached(&self, file: &File) {
+        if file.is_disk() {
+            self.enter_kernel().await;
+            self.world().cache.drop_range(0..u64::MAX);
+            self.leave_kernel();
+        }
+    }
+
+    /// Closes a file. Others of the same task are closed when it exits.
+    pub async fn close(&self, file: &File) {
+        if file.is_disk() {
+            self.enter_kernel().await;
+            self.world().cache.close(file.number);
+            self.leave_kernel();
+        }
+    }
+
+    /// Opens a file once more that was closed.
+    pub(crate) fn reopen(&self, file: &File) {
+        if file.is_disk() {
+            let mut world = self.world();
+            let device = world.readahead_allowance();
+            world.cache.reopen(file.number, self.id(), device);
+        }
+    }
+
+    /// Reads the disk through the page cache.
+    pub(crate) async fn read_cached(
+        &self,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<u64, Errno> {
         let checked = self.world().check(Op::Read, file, offset, length);
         let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
         let number = self.enter_call(transfer).await;
@@ -37,7 +74,7 @@ impl Task {
         result
     }
 
-    async fn read_pages(&self, file: &File, offset: u64, end: u64) {
+    pub(crate) async fn read_pages(&self, file: &File, offset: u64, end: u64) {
         let last = end.div_ceil(PAGE);
         let device = self.world().readahead_allowance();
         let mut uncopied = 0;
@@ -51,6 +88,7 @@ impl Task {
                 self.copy(&mut uncopied).await;
                 self.wait_for_page(page).await;
             }
+            self.world().cache.used(file.number, page);
             uncopied += 1;
         }
         self.copy(&mut uncopied).await;
@@ -126,10 +164,10 @@ impl Task {
 
 impl World {
     /// How far the disk may be read ahead.
-    // Divergence: read_ahead_kb has its default, also on disks that state an optimal size.
     pub fn readahead_allowance(&self) -> Allowance {
-        let request = u64::from(self.queue.limits().largest_at(Sector(0)).0) / PAGE_SECTORS;
-        Allowance { readahead: READAHEAD_PAGES, request }
+        let limits = self.queue.limits();
+        let request = u64::from(limits.largest_at(Sector(0)).0) / PAGE_SECTORS;
+        Allowance { readahead: u64::from(limits.read_ahead_kb) * 1024 / PAGE, request }
     }
 
     /// What is written or discarded is not in memory any more.

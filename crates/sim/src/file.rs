@@ -5,9 +5,8 @@
 //! a plug, and waited for (filesystems 1.8). Writes that must be durable carry FUA and are followed
 //! by a flush.
 //!
-// Divergence: only [`Task::read_cached`] goes through the page cache. Other calls without O_DIRECT
-// run as if they had it, widened to whole logical blocks, and pay for copying; programs say so in
-// their messages.
+// Divergence: only reads go through the page cache. Writes without O_DIRECT run as if they had it,
+// widened to whole logical blocks, and pay for copying; programs say so in their messages.
 
 use crate::operations::Operation;
 use crate::task::Task;
@@ -177,13 +176,14 @@ impl Task {
         };
         let mut world = self.world();
         let device = world.readahead_allowance();
-        let number = if kind == Kind::Disk { world.cache.open(device) } else { 0 };
+        let number = if kind == Kind::Disk { world.cache.open(self.id(), device) } else { 0 };
         Ok(File { kind, number, flags })
     }
 
     /// Reads; the answer is the number of bytes, zero at the end of the disk.
     pub async fn pread(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
         match file.kind {
+            Kind::Disk if !file.flags.direct => self.read_cached(file, offset, length).await,
             Kind::Disk => self.disk_call(Op::Read, file, offset, length).await,
             Kind::Zero => self.memory_call(length, true).await,
             Kind::Null => self.memory_call(0, false).await,

@@ -24,7 +24,7 @@ mod world;
 pub use check::Checker;
 pub use cores::{CoreSet, CoreUse};
 pub use host::{Host, HostError};
-pub use machine::{Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
+pub use machine::{DEFAULT_MEMORY, Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
 pub use observe::{Nobody, Observer, Several, Who};
 pub use program::Program;
 pub use task::Task;

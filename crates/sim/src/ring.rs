@@ -4,8 +4,9 @@
 //! is no request to be had; under io_uring such a bio is refused, and a worker of the process
 //! submits it again and sleeps instead (filesystems 1.9). Flushes are done by a worker in both.
 //!
-// Divergence: a durable write (O_DSYNC) carries FUA here and is not followed by the flush that a
-// synchronous one has; io_uring's submission and completion polling are not modelled.
+// Divergence: io_uring waits for buffered reads as libaio does, while a worker should. A durable
+// write (O_DSYNC) carries FUA here and is not followed by the flush that a synchronous one has;
+// io_uring's submission and completion polling are not modelled.
 
 use crate::file::{Errno, File, Transfer};
 use crate::operations::Operation;
@@ -51,6 +52,8 @@ pub struct AsyncQueue {
 /// A request that is not submitted.
 struct Prepared {
     call: Syscall,
+    /// The file and the offset of a read through the page cache.
+    cached: Option<(File, u64)>,
     what: Result<(u64, Transfer), (Errno, Transfer)>,
     user: u64,
     ioprio: Option<Ioprio>,
@@ -143,7 +146,9 @@ impl AsyncQueue {
         };
         let at = world.now;
         drop(world);
-        self.prepared.push(Prepared { call, what, user, ioprio, at });
+        let cached = file.wants_page_cache() && op == AsyncOp::Read;
+        let cached = cached.then_some((*file, offset));
+        self.prepared.push(Prepared { call, cached, what, user, ioprio, at });
     }
 
     /// Adds a piece of I/O as it is, whatever it came from.
@@ -156,7 +161,7 @@ impl AsyncQueue {
         };
         let what = Ok((transfer.sectors.bytes().0, transfer));
         let at = self.task.now();
-        self.prepared.push(Prepared { call, what, user, ioprio: None, at });
+        self.prepared.push(Prepared { call, cached: None, what, user, ioprio: None, at });
     }
 
     /// Submits what was prepared, in one system call; the answer is how many requests that were.
@@ -237,7 +242,10 @@ impl AsyncQueue {
         self.in_flight += 1;
         let is_flush = prepared.call == Syscall::Sync;
         let caches = task.world().queue.limits().facts.volatile_cache;
-        if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
+        if let (Some((file, offset)), Ok(bytes @ 1..)) = (prepared.cached, result) {
+            task.read_pages(&file, offset, offset + bytes).await;
+            task.world().all_submitted(task.id(), number);
+        } else if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
             task.world().all_submitted(task.id(), number);
         } else if is_flush {
             task.world().strand(task.id()).operations.get(number).bios_left += 1;

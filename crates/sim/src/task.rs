@@ -18,8 +18,8 @@
 //! ```
 //!
 //! * Time: [`Task::now`], [`Task::sleep`], [`Task::sleep_until`], [`Task::compute`].
-//! * The disk: [`Task::open`]; [`Task::pread`], [`Task::pwrite`], [`Task::fsync`],
-//!   [`Task::discard`], one at a time; [`Task::read_cached`] through the page cache;
+//! * The disk: [`Task::open`], [`Task::close`]; [`Task::pread`], [`Task::pwrite`],
+//!   [`Task::fsync`], [`Task::discard`], one at a time; [`Task::advise`], [`Task::drop_cached`];
 //!   [`Task::async_queue`] for many in flight; [`Task::transfer`] for exactly what a trace says.
 //! * Randomness: [`Task::rng`].
 //! * Other tasks: [`Task::spawn`] and [`Task::join`]; [`Task::listen`] and [`Task::tell`].
@@ -29,6 +29,7 @@
 
 pub use crate::cores::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};
+pub use crate::page_cache::readahead::Advice;
 pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
 
 use crate::cores::State;

@@ -18,6 +18,7 @@ use crate::machine::{Setup, SetupError, check_jobs};
 use crate::observe::{Mark, Who};
 use crate::operations::Operation;
 use crate::page_cache::disk::DiskCache;
+use crate::page_cache::memory::Memory;
 use crate::ring::Ring;
 use crate::task::Body;
 use base::{Agenda, Duration, Instant};
@@ -147,7 +148,7 @@ impl World {
             (true, false) => EventLog::on(),
             (true, true) => EventLog::with_messages(),
         };
-        let cache = DiskCache::new(setup.kernel.version, facts.segment);
+        let cache = DiskCache::new(setup.kernel.version, facts.segment, Memory::new(setup.memory));
         let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
         if setup.record_inputs {

@@ -95,11 +95,11 @@ fn reread(writes: bool) -> u64 {
     setup.jobs.push(native("reader", move |task| async move {
         let disk = task.open("/dev/sda", OpenFlags::default()).expect("the disk");
         let direct = task.open("/dev/sda", OpenFlags::direct()).expect("the disk");
-        task.read_cached(&disk, 1 << 20, 4096).await.expect("a page");
+        task.pread(&disk, 1 << 20, 4096).await.expect("a page");
         if writes {
             task.pwrite(&direct, 1 << 20, 4096).await.expect("a page");
         }
-        task.read_cached(&disk, 1 << 20, 4096).await.expect("a page");
+        task.pread(&disk, 1 << 20, 4096).await.expect("a page");
         0
     }));
     checked(setup).1.bios

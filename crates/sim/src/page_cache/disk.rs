@@ -3,11 +3,13 @@
 //! Whoever reads asks for windows ([`DiskCache::missed`], [`DiskCache::touched`]), has them taken
 //! in ([`DiskCache::admit`]), submits what comes out, and waits for his page.
 //!
-// Divergence: memory never runs short, and what was read stays until it is written over. Marks are
-// found page by page; kernels with folios look at up to 31 of them at once.
+// Divergence: marks are found page by page; kernels with folios look at up to 31 of them at once.
+// Pages go when more come, at once, while a kernel thread makes room.
 
+use super::lru::{FileNumber, Lru, Verdict};
+use super::memory::Memory;
 use super::pages::{CachedPages, Flags, Pages};
-use super::readahead::{Allowance, Readahead, Reader, Rules, Window};
+use super::readahead::{Advice, Allowance, Readahead, Reader, Rules, Window};
 use base::Sectors;
 use block::{ContextId, Version};
 use std::collections::BTreeMap;
@@ -27,13 +29,27 @@ pub(crate) struct DiskCache {
     /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
     pub says_ahead: bool,
     pages: Pages,
-    /// Open files of the disk.
-    open: Vec<Readahead>,
+    pub memory: Memory,
+    lru: Lru,
+    /// Files of the disk that were opened.
+    files: Vec<Opened>,
     /// What bios under way read, by token.
     under_way: BTreeMap<u64, Range<u64>>,
     next_token: u64,
     waiting: BTreeMap<u64, Vec<ContextId>>,
 }
+
+/// A file that was opened.
+struct Opened {
+    readahead: Readahead,
+    /// The page that its last call used last.
+    last: Option<u64>,
+    /// Whose it is; nobody's when it is closed.
+    owner: Option<ContextId>,
+}
+
+/// The disk is one file.
+const DISK: FileNumber = FileNumber(0);
 
 /// A bio to be submitted.
 pub(crate) struct Reading {
@@ -43,7 +59,7 @@ pub(crate) struct Reading {
 
 impl DiskCache {
     /// `segment` is how much contiguous memory pages lie in that are read together.
-    pub fn new(version: Version, segment: Sectors) -> DiskCache {
+    pub fn new(version: Version, segment: Sectors, memory: Memory) -> DiskCache {
         let is_old = version <= Version::V2_6_32;
         let segment_pages = (segment.0 / PAGE_SECTORS).max(1);
         DiskCache {
@@ -51,17 +67,44 @@ impl DiskCache {
             bio_pieces: if is_old { 1 } else { BIO_PIECES.saturating_mul(segment_pages) },
             says_ahead: !is_old,
             pages: Pages::default(),
-            open: Vec::new(),
+            memory,
+            lru: Lru::default(),
+            files: Vec::new(),
             under_way: BTreeMap::new(),
             next_token: OF_PAGES,
             waiting: BTreeMap::new(),
         }
     }
 
-    /// The disk is opened; the answer is the number of the open file.
-    pub fn open(&mut self, device: Allowance) -> usize {
-        self.open.push(Readahead::open(device));
-        self.open.len() - 1
+    /// A task opens the disk; the answer is the number of the open file.
+    pub fn open(&mut self, owner: ContextId, device: Allowance) -> usize {
+        let readahead = Readahead::open(device);
+        self.files.push(Opened { readahead, last: None, owner: Some(owner) });
+        self.files.len() - 1
+    }
+
+    /// A file is opened once more, under the same number.
+    pub fn reopen(&mut self, file: usize, owner: ContextId, device: Allowance) {
+        let readahead = Readahead::open(device);
+        self.files[file] = Opened { readahead, last: None, owner: Some(owner) };
+    }
+
+    /// A file is closed. With the last one everything goes (filesystems 2.9 rule 7).
+    pub fn close(&mut self, file: usize) {
+        let was_open = self.files[file].owner.take().is_some();
+        if was_open && self.files.iter().all(|it| it.owner.is_none()) {
+            self.drop_range(0..u64::MAX);
+        }
+    }
+
+    /// The files that a task has open.
+    pub fn files_of(&self, task: ContextId) -> Vec<usize> {
+        (0..self.files.len()).filter(|&it| self.files[it].owner == Some(task)).collect()
+    }
+
+    /// A program says how it will read.
+    pub fn advise(&mut self, file: usize, advice: Advice, device: Allowance) {
+        self.files[file].readahead.advise(advice, device);
     }
 
     /// What is to be read because a page is missing; nothing if it is there.
@@ -69,7 +112,7 @@ impl DiskCache {
         if self.pages.holds(reader.page) {
             return Vec::new();
         }
-        self.open[file].missed(&self.rules, device, reader, &self.pages)
+        self.files[file].readahead.missed(&self.rules, device, reader, &self.pages)
     }
 
     /// A reader touches a page: what is read on ahead if it carries the mark.
@@ -78,13 +121,20 @@ impl DiskCache {
             return Vec::new();
         }
         self.pages.change(reader.page, Flags::NONE, Flags::MARKED);
-        let state = &mut self.open[file];
+        let state = &mut self.files[file].readahead;
         state.touched_mark(&self.rules, device, reader, 0, &self.pages).into_iter().collect()
+    }
+
+    /// A page is read: to use it again makes it stay longer, unless it is the last one used.
+    pub fn used(&mut self, file: usize, page: u64) {
+        if self.files[file].last.replace(page) != Some(page) && self.pages.holds(page) {
+            self.pages.touch(page);
+        }
     }
 
     /// A call has ended before a byte.
     pub fn call_ended(&mut self, file: usize, end: u64) {
-        self.open[file].call_ended(&self.rules, end);
+        self.files[file].readahead.call_ended(&self.rules, end);
     }
 
     /// Takes in the pages of a window that are absent, up to the end of the disk. Each run of them
@@ -99,6 +149,8 @@ impl DiskCache {
             // Beside a page that is there, folios are single pages.
             let is_whole = absent == end - window.start;
             let order = if is_whole { window.order } else { 0 };
+            self.make_room(absent);
+            self.lru.came(DISK, start, absent);
             for page in start..from {
                 let is_marked = window.mark == Some(page);
                 self.pages.put(page, if is_marked { Flags::MARKED } else { Flags::NONE });
@@ -141,7 +193,38 @@ impl DiskCache {
 
     /// Pages are written over without the cache: those that are there go.
     pub fn drop_range(&mut self, pages: Range<u64>) {
-        self.pages.drop_clean(pages.start, pages.end, |_| {});
+        let Range { start, end } = pages;
+        let lru = &mut self.lru;
+        let mut run = start..start;
+        self.pages.drop_clean(start, end, |page| {
+            if page != run.end {
+                lru.left(DISK, run.start, run.end - run.start);
+                run = page..page;
+            }
+            run.end += 1;
+        });
+        lru.left(DISK, run.start, run.end - run.start);
+    }
+
+    /// Lets old pages go so that more can come.
+    fn make_room(&mut self, more: u64) {
+        let excess = self.memory.excess(self.pages.counts().cached, more);
+        if excess == 0 {
+            return;
+        }
+        let pages = &mut self.pages;
+        self.lru.evict(excess, |_, page| {
+            let flags = pages.get(page).expect("what is queued is in memory");
+            if !flags.is_droppable() {
+                return Verdict::Keep;
+            }
+            if flags.has(Flags::ACTIVE) {
+                pages.change(page, Flags::NONE, Flags::ACTIVE.with(Flags::TOUCHED));
+                return Verdict::Keep;
+            }
+            pages.remove(page);
+            Verdict::Evict
+        });
     }
 
     /// The bios of a run of pages.
@@ -180,9 +263,11 @@ mod tests {
             .collect()
     }
 
+    const MEMORY: Memory = Memory { free: 10_000, programs: 0, low: 100, high: 150 };
+
     /// Pages that lie apart.
     fn sparse(version: Version) -> DiskCache {
-        DiskCache::new(version, Sectors(PAGE_SECTORS))
+        DiskCache::new(version, Sectors(PAGE_SECTORS), MEMORY)
     }
 
     fn window(start: u64, length: u64, order: u32) -> Window {
@@ -205,9 +290,41 @@ mod tests {
         let mut cache = sparse(Version::V6_18);
         let runs = cache.admit(window(2048, 2048, 9), 10_000);
         assert_eq!(spans(&runs), [[(2048, 4096)]]);
-        let mut cache = DiskCache::new(Version::V6_12, Sectors(16));
+        let mut cache = DiskCache::new(Version::V6_12, Sectors(16), MEMORY);
         let runs = cache.admit(window(0, 600, 0), 10_000);
         assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
+    }
+
+    #[test]
+    fn old_pages_go_for_new_ones_unless_they_were_used_again() {
+        let mut cache = sparse(Version::V6_12);
+        let file = cache.open(ContextId(7), Allowance { readahead: 32, request: 320 });
+        for start in (0..9_900).step_by(100) {
+            for run in cache.admit(window(start, 100, 0), 1 << 20) {
+                run.iter().for_each(|bio| drop(cache.done(bio.token)));
+            }
+        }
+        for page in [5, 6, 5, 6] {
+            cache.used(file, page);
+        }
+        cache.admit(window(9_900, 10, 0), 1 << 20);
+        // 60 go, but not 5 and 6.
+        assert!(!cache.pages.holds(0) && cache.pages.holds(5) && cache.pages.holds(6));
+        assert!(!cache.pages.holds(61) && cache.pages.holds(62));
+    }
+
+    #[test]
+    fn the_last_one_who_closes_the_disk_drops_what_is_cached() {
+        let mut cache = sparse(Version::V6_12);
+        let device = Allowance { readahead: 32, request: 320 };
+        let files = [1, 2].map(|task| cache.open(ContextId(task), device));
+        let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
+        cache.done(token);
+        cache.close(files[0]);
+        cache.close(files[0]);
+        assert!(cache.pages.holds(0));
+        cache.close(files[1]);
+        assert!(!cache.pages.holds(0));
     }
 
     #[test]

@@ -51,6 +51,9 @@ impl Lru {
 
     /// Pages have left memory by another way: some of them may not have been there.
     pub fn left(&mut self, file: FileNumber, start: u64, length: u64) {
+        if length == 0 || self.runs.is_empty() {
+            return;
+        }
         let end = start + length;
         let mut kept = VecDeque::with_capacity(self.runs.len());
         for run in self.runs.drain(..) {

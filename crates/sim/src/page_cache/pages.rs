@@ -183,7 +183,8 @@ impl CachedPages for Pages {
 }
 
 impl Flags {
-    fn is_droppable(self) -> bool {
+    /// Whether nothing keeps it in memory: it is clean, not being written and not locked.
+    pub fn is_droppable(self) -> bool {
         self.has(Flags::UP_TO_DATE) && !self.has_any(Flags::DIRTY.with(Flags::WRITEBACK))
     }
 }

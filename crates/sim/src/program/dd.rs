@@ -85,10 +85,7 @@ impl Copy {
     /// Copies until the count is reached, the input ends or something fails.
     async fn all(&mut self) -> Result<(), String> {
         while let Some(length) = self.next_length() {
-            let read = match self.input.wants_page_cache() {
-                true => self.task.read_cached(&self.input, self.read_at, length).await,
-                false => self.task.pread(&self.input, self.read_at, length).await,
-            };
+            let read = self.task.pread(&self.input, self.read_at, length).await;
             let read = read.map_err(|e| self.failure("reading", &self.dd.input, e))?;
             if read == 0 {
                 break;

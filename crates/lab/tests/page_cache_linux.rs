@@ -88,3 +88,34 @@ fn read_ahead_kb_and_advice_count_as_on_the_kernel() {
         "#,
     );
 }
+
+#[test]
+fn dd_makes_its_writes_durable_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "vm-ssd-m4"
+        schedulers = ["mq-deadline"]
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/zero of=/dev/sda bs={bs} count=50 {how}"
+        [axes]
+        bs = ["512", "6k", "64k"]
+        how = ["conv=fsync", "oflag=dsync", "seek=3"]
+        "#,
+    );
+}
+
+#[test]
+fn the_flusher_writes_beside_fsync_as_on_the_kernel() {
+    assert_same(
+        r#"
+        schedulers = ["none", "mq-deadline"]
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/zero of=/dev/sda bs=64k count=900 {how}"
+        [axes]
+        model = ["vm-ssd-m4", "hdd-7200-sata"]
+        how = ["conv=fsync", "seek=3"]
+        "#,
+    );
+}

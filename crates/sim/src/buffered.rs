@@ -1,19 +1,24 @@
-//! Reading the disk through the page cache.
+//! PageBio the disk through the page cache.
 //!
 //! Page by page (filesystems 1.2): what is missing is read with what readahead adds; whoever
 //! touches a mark has the next window read before he waits for his page; then the page is copied.
 //! Who submits is always the caller, each window under a plug of its own. Beside reading: advice,
 //! what drops clean pages, and closing.
 
-use crate::file::{Errno, File};
-use crate::page_cache::disk::{DiskCache, Reading};
+mod flusher;
+mod writing;
+
+use crate::file::{Errno, File, Transfer};
+use crate::page_cache::disk::{DiskCache, PageBio};
 use crate::page_cache::readahead::{Advice, Allowance, Reader, Window};
 use crate::task::Task;
 use crate::world::{Wait, World};
 use base::{Sector, Sectors};
 use block::{Bio, ContextId, Flags, Op, PlugFlush};
 use std::future::poll_fn;
+use std::ops::Range;
 use std::task::Poll;
+pub(crate) use writing::ALL;
 
 const PAGE: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE / 512;
@@ -28,19 +33,25 @@ impl Task {
         }
     }
 
-    /// Drops everything of the disk that is cached and clean (BLKFLSBUF).
+    /// Writes what is dirty of the disk and drops everything that is cached (BLKFLSBUF).
     pub async fn drop_cached(&self, file: &File) {
         if file.is_disk() {
             self.enter_kernel().await;
+            self.write_and_wait(ALL).await;
             self.world().cache.drop_range(0..u64::MAX);
             self.leave_kernel();
         }
     }
 
-    /// Closes a file. Others of the same task are closed when it exits.
+    /// Closes a file; the last one who closes the disk writes what is dirty (filesystems 2.9 rule 7).
+    /// Others of the same task are closed when it exits.
     pub async fn close(&self, file: &File) {
         if file.is_disk() {
             self.enter_kernel().await;
+            let is_last = self.world().cache.is_last(file.number);
+            if is_last {
+                self.write_and_wait(ALL).await;
+            }
             self.world().cache.close(file.number);
             self.leave_kernel();
         }
@@ -115,7 +126,7 @@ impl Task {
         }
     }
 
-    async fn submit_run(&self, run: Vec<Reading>) {
+    async fn submit_run(&self, run: Vec<PageBio>) {
         self.world().queue.start_plug(self.id());
         for reading in run {
             {
@@ -128,7 +139,7 @@ impl Task {
         self.finish_plug(PlugFlush::Explicit).await;
     }
 
-    fn bio_of_pages(&self, world: &mut World, reading: &Reading) -> Bio {
+    fn bio_of_pages(&self, world: &mut World, reading: &PageBio) -> Bio {
         let disk = world.queue.limits().facts.capacity.0 / 512;
         let start = reading.pages.start * PAGE_SECTORS;
         let end = (reading.pages.end * PAGE_SECTORS).min(disk);
@@ -141,6 +152,17 @@ impl Task {
             origin: self.origin(world),
             token: reading.token,
         }
+    }
+
+    /// Reads one page of which a part is written.
+    async fn read_alone(&self, page: u64) {
+        {
+            let mut world = self.world();
+            let reading = world.cache.admit_alone(page);
+            let bio = Bio { flags: Flags::NONE, ..self.bio_of_pages(&mut world, &reading) };
+            world.submit(bio);
+        }
+        self.drive().await;
     }
 
     async fn wait_for_page(&self, page: u64) {
@@ -162,6 +184,11 @@ impl Task {
     }
 }
 
+/// The pages of some bytes.
+pub(crate) fn pages_of(offset: u64, end: u64) -> Range<u64> {
+    offset / PAGE..end.div_ceil(PAGE)
+}
+
 impl World {
     /// How far the disk may be read ahead.
     pub fn readahead_allowance(&self) -> Allowance {
@@ -170,21 +197,27 @@ impl World {
         Allowance { readahead: u64::from(limits.read_ahead_kb) * 1024 / PAGE, request }
     }
 
-    /// What is written or discarded is not in memory any more.
-    // Divergence: buffered writes run as direct I/O, so they too drop what is cached.
-    pub fn overwritten(&mut self, start: Sector, length: Sectors) {
-        let end = start.0 + u64::from(length.0);
-        self.cache.drop_range(start.0 / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS));
+    /// What is written or discarded past the page cache is not in memory any more.
+    pub fn bypassed(&mut self, transfer: &Transfer) {
+        if transfer.op != Op::Read {
+            let end = transfer.sector.0 + u64::from(transfer.sectors.0);
+            self.cache.drop_range(transfer.sector.0 / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS));
+        }
     }
 
     /// A bio that read pages is done.
     pub fn pages_read(&mut self, token: u64, by: ContextId) {
         debug_assert!(DiskCache::owns(token), "token {token:#x}");
         for (page, task) in self.cache.done(token) {
-            if self.strand(task).wait == Wait::Page(page) {
-                self.strand(task).wait = Wait::Nothing;
-                self.wake_by(by, task);
-            }
+            self.wake_page_waiter(by, task, page);
+        }
+    }
+
+    /// What a task waits for may have become of a page.
+    fn wake_page_waiter(&mut self, by: ContextId, task: ContextId, page: u64) {
+        if self.strand(task).wait == Wait::Page(page) {
+            self.strand(task).wait = Wait::Nothing;
+            self.wake_by(by, task);
         }
     }
 }

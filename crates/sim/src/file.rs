@@ -3,11 +3,9 @@
 //! Every path below `/dev` is the simulated disk, but for `/dev/zero` and `/dev/null`; there are no
 //! other files. A direct call is cut into bios of at most 256 pages, submitted by the caller under
 //! a plug, and waited for (filesystems 1.8). Writes that must be durable carry FUA and are followed
-//! by a flush.
-//!
-// Divergence: only reads go through the page cache. Writes without O_DIRECT run as if they had it,
-// widened to whole logical blocks, and pay for copying; programs say so in their messages.
+//! by a flush. Without O_DIRECT reads and writes go through the page cache ([`crate::page_cache`]).
 
+use crate::buffered::ALL;
 use crate::operations::Operation;
 use crate::task::Task;
 use crate::world::{Wait, World};
@@ -193,6 +191,7 @@ impl Task {
     /// Writes; the answer is the number of bytes.
     pub async fn pwrite(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
         match file.kind {
+            Kind::Disk if !file.flags.direct => self.write_cached(file, offset, length).await,
             Kind::Disk => self.disk_call(Op::Write, file, offset, length).await,
             Kind::Zero | Kind::Null => self.memory_call(length, false).await,
         }
@@ -205,6 +204,7 @@ impl Task {
         }
         let number = self.enter_call(Transfer::FLUSH).await;
         self.compute(self.costs().system_call).await;
+        self.write_and_wait(ALL).await;
         self.flush(number).await;
         self.leave_call(number);
         Ok(())
@@ -222,6 +222,7 @@ impl Task {
     pub async fn transfer(&self, transfer: Transfer) {
         let number = self.enter_call(transfer).await;
         self.compute(self.costs().system_call).await;
+        self.world().bypassed(&transfer);
         self.run_operation(number, transfer).await;
         self.leave_call(number);
     }
@@ -241,13 +242,13 @@ impl Task {
         let checked = self.world().check(op, file, at, length);
         let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
         let number = self.enter_call(transfer).await;
-        let costs = self.costs();
-        let copied = if file.wants_page_cache() { length } else { 0 };
-        self.compute(costs.system_call + copying(copied, costs.copy)).await;
+        self.compute(self.costs().system_call).await;
         let result = match checked {
             Err((errno, _)) => Err(errno),
             Ok((bytes, transfer)) => {
                 if bytes > 0 {
+                    self.write_what_is_cached(&transfer).await;
+                    self.world().bypassed(&transfer);
                     self.run_operation(number, transfer).await;
                 }
                 if op == Op::Write && (file.flags.dsync || file.flags.sync) {
@@ -261,7 +262,7 @@ impl Task {
     }
 
     /// An empty flush, if the disk has something to flush (filesystems 2.9 rule 1).
-    async fn flush(&self, number: u64) {
+    pub(crate) async fn flush(&self, number: u64) {
         if self.world().queue.limits().facts.volatile_cache {
             self.run_operation(number, Transfer::FLUSH).await;
         }
@@ -408,9 +409,6 @@ impl Task {
 impl World {
     /// Takes in an operation of a task and says so; the answer is its number.
     pub fn enter(&mut self, task: block::ContextId, operation: Operation) -> u64 {
-        if !matches!(operation.call, Syscall::Read | Syscall::AsyncRead) {
-            self.overwritten(operation.sector, operation.sectors);
-        }
         let number = self.strand(task).operations.insert(operation);
         if self.queue.log().is_on() {
             let operation = self.strand(task).operations.get(number).clone();

@@ -8,6 +8,7 @@
 // write (O_DSYNC) carries FUA here and is not followed by the flush that a synchronous one has;
 // io_uring's submission and completion polling are not modelled.
 
+use crate::buffered::{ALL, pages_of};
 use crate::file::{Errno, File, Transfer};
 use crate::operations::Operation;
 use crate::task::{IoContextOf, Task};
@@ -52,7 +53,7 @@ pub struct AsyncQueue {
 /// A request that is not submitted.
 struct Prepared {
     call: Syscall,
-    /// The file and the offset of a read through the page cache.
+    /// The file and the offset of what goes through the page cache.
     cached: Option<(File, u64)>,
     what: Result<(u64, Transfer), (Errno, Transfer)>,
     user: u64,
@@ -146,8 +147,8 @@ impl AsyncQueue {
         };
         let at = world.now;
         drop(world);
-        let cached = file.wants_page_cache() && op == AsyncOp::Read;
-        let cached = cached.then_some((*file, offset));
+        let is_cached = file.wants_page_cache() && op != AsyncOp::Discard;
+        let cached = is_cached.then_some((*file, offset));
         self.prepared.push(Prepared { call, cached, what, user, ioprio, at });
     }
 
@@ -242,9 +243,8 @@ impl AsyncQueue {
         self.in_flight += 1;
         let is_flush = prepared.call == Syscall::Sync;
         let caches = task.world().queue.limits().facts.volatile_cache;
-        if let (Some((file, offset)), Ok(bytes @ 1..)) = (prepared.cached, result) {
-            task.read_pages(&file, offset, offset + bytes).await;
-            task.world().all_submitted(task.id(), number);
+        if let Some((file, offset)) = prepared.cached {
+            self.through_cache(number, &prepared, &file, offset).await;
         } else if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
             task.world().all_submitted(task.id(), number);
         } else if is_flush {
@@ -252,12 +252,37 @@ impl AsyncQueue {
             task.defer(number, transfer);
             task.world().all_submitted(task.id(), number);
         } else {
+            task.write_what_is_cached(&transfer).await;
+            task.world().bypassed(&transfer);
             let nowait = self.interface == Interface::IoUring;
             task.submit_plugged(number, transfer, nowait).await;
         }
         let mut world = task.world();
         let now = world.now;
         world.strand(task.id()).operations.get(number).submitted = now;
+    }
+
+    /// What goes through the page cache is done when it has been submitted.
+    async fn through_cache(&self, number: u64, prepared: &Prepared, file: &File, offset: u64) {
+        let task = &self.task;
+        let bytes = prepared.what.as_ref().map_or(0, |(bytes, _)| *bytes);
+        let end = offset + bytes;
+        match prepared.call {
+            Syscall::AsyncRead if bytes > 0 => task.read_pages(file, offset, end).await,
+            Syscall::AsyncWrite if bytes > 0 => {
+                task.write_pages(file, offset, end).await;
+                if file.flags.dsync || file.flags.sync {
+                    task.write_and_wait(pages_of(offset, end)).await;
+                    task.flush_besides().await;
+                }
+            }
+            Syscall::Sync => {
+                task.write_and_wait(ALL).await;
+                task.flush_besides().await;
+            }
+            _ => {}
+        }
+        task.world().all_submitted(task.id(), number);
     }
 
     fn poll_done(&self, task: &Task, least: usize, until: Option<Instant>) -> Poll<()> {

@@ -75,6 +75,11 @@ impl Task {
         Task { world, id }
     }
 
+    /// A handle of another task.
+    pub(crate) fn other(&self, id: ContextId) -> Task {
+        Task { world: self.world.clone(), id }
+    }
+
     /// Its number.
     pub fn id(&self) -> ContextId {
         self.id

@@ -68,6 +68,8 @@ pub(crate) struct World {
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
     calls_at_this_instant: u32,
+    /// The kernel's task that writes what is dirty, once there was anything.
+    pub flusher: Option<ContextId>,
     /// The job that makes system calls without end.
     pub endless: Option<usize>,
 }
@@ -148,7 +150,12 @@ impl World {
             (true, false) => EventLog::on(),
             (true, true) => EventLog::with_messages(),
         };
-        let cache = DiskCache::new(setup.kernel.version, facts.segment, Memory::new(setup.memory));
+        let cache = DiskCache::new(
+            setup.kernel.version,
+            setup.kernel.hz,
+            facts.segment,
+            Memory::new(setup.memory),
+        );
         let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
         if setup.record_inputs {
@@ -188,6 +195,7 @@ impl World {
             issued_on: Vec::new(),
             held_wakes: Vec::new(),
             calls_at_this_instant: 0,
+            flusher: None,
             endless: None,
         })
     }

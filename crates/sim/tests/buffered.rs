@@ -1,4 +1,4 @@
-//! Reads through the page cache, as the block layer sees them.
+//! Reads and writes through the page cache, as the block layer sees them.
 
 mod common;
 
@@ -120,4 +120,87 @@ fn a_reader_who_is_stopped_leaves_nothing_behind() {
     job.duration = Some(Duration::from_micros(1050));
     setup.jobs.push(job);
     checked(setup);
+}
+
+/// What is queued for writing: flags, first page (or none for a flush) and number of bios, for
+/// bios that follow each other.
+fn written(events: &[Event]) -> Vec<(Flags, Option<u64>, u64)> {
+    let mut runs: Vec<(Flags, Option<u64>, u64)> = Vec::new();
+    for event in events.iter().filter(|it| it.op == Op::Write) {
+        let page = (event.sectors.0 > 0).then_some(event.sector.0 / 8);
+        match runs.last_mut() {
+            Some((flags, Some(first), bios))
+                if *flags == event.flags && page == Some(*first + *bios) =>
+            {
+                *bios += 1;
+            }
+            _ => runs.push((event.flags, page, 1)),
+        }
+    }
+    runs
+}
+
+#[test]
+fn fsync_writes_each_page_as_a_bio_and_then_flushes() {
+    let (events, _) =
+        queued("6.12", "none", &["dd if=/dev/zero of=/dev/sda bs=4k count=50 conv=fsync"]);
+    let flush = Flags::SYNC.with(Flags::PREFLUSH);
+    assert_eq!(written(&events), [(Flags::SYNC, Some(0), 50), (flush, None, 1)]);
+}
+
+#[test]
+fn a_part_of_a_page_is_written_after_the_page_was_read() {
+    let line = "dd if=/dev/zero of=/dev/sda bs=512 count=2 oflag=dsync";
+    let (events, _) = queued("6.12", "none", &[line]);
+    let reads: Vec<_> = events.iter().filter(|it| it.op == Op::Read).collect();
+    assert_eq!((reads.len(), reads[0].sectors.0, reads[0].flags), (1, 8, Flags::NONE));
+    let flush = (Flags::SYNC.with(Flags::PREFLUSH), None, 1);
+    let write = (Flags::SYNC, Some(0), 1);
+    assert_eq!(written(&events), [write, flush, write, flush]);
+}
+
+#[test]
+fn the_last_one_who_closes_the_disk_writes_what_is_dirty_and_does_not_flush() {
+    let (events, _) = queued("6.12", "none", &["dd if=/dev/zero of=/dev/sda bs=64k count=2"]);
+    assert_eq!(written(&events), [(Flags::SYNC, Some(0), 32)]);
+}
+
+/// When the flusher wrote what a task wrote that sleeps then, and what it queued.
+fn flushed(writes: &'static [(u64, u64)]) -> Vec<(u64, Flags, u64)> {
+    let mut setup = setup("6.12", "none");
+    setup.jobs.push(native("writer", move |task| async move {
+        let disk = task.open("/dev/sda", OpenFlags::default()).expect("the disk");
+        for &(second, offset) in writes {
+            task.sleep_until(base::Instant::ZERO + Duration::from_secs(second)).await;
+            task.pwrite(&disk, offset, 4096).await.expect("a page");
+        }
+        task.sleep(Duration::from_secs(60)).await;
+        0
+    }));
+    let mut queued = Queued::default();
+    sim::run(setup, &mut queued).expect("a setup that runs");
+    let seconds = |it: &Event| it.at.as_nanos() / 1_000_000_000;
+    queued.0.iter().map(|it| (seconds(it), it.flags, it.sector.0 / 8)).collect()
+}
+
+#[test]
+fn what_has_been_dirty_for_half_a_minute_is_written_in_the_background() {
+    // Observed: what is dirtied first of all is written after five seconds.
+    let expected = [(5, Flags::BACKGROUND, 0), (50, Flags::BACKGROUND, 1)];
+    assert_eq!(flushed(&[(0, 0), (20, 4096)]), expected);
+}
+
+#[test]
+fn who_writes_faster_than_the_disk_is_made_to_pause() {
+    let mut setup = setup("6.12", "mq-deadline");
+    setup.memory = base::Bytes(128 << 20);
+    setup.jobs.push(command("dd if=/dev/zero of=/dev/sda bs=64k count=3200"));
+    let mut queued = Queued::default();
+    let outcome = sim::run(setup, &mut queued).expect("a setup that runs");
+    let by_flusher = queued.0.iter().filter(|it| it.flags == Flags::BACKGROUND).count();
+    assert_eq!(queued.0.len(), 51_200);
+    assert!(by_flusher > 30_000, "{by_flusher}");
+    // 400 commands of 512 KiB at 100 us each, one for each of 32 tags at once, are no hurry; a
+    // writer pauses a few ticks at a time nevertheless.
+    assert!(outcome.elapsed > Duration::from_millis(12), "{:?}", outcome.elapsed);
 }

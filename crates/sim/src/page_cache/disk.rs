@@ -8,9 +8,10 @@
 
 use super::lru::{FileNumber, Lru, Verdict};
 use super::memory::Memory;
-use super::pages::{CachedPages, Flags, Pages};
+use super::pages::{CachedPages, Counts, Flags, Pages};
 use super::readahead::{Advice, Allowance, Readahead, Reader, Rules, Window};
-use base::Sectors;
+use super::writeback::{Tested, Writeback};
+use base::{Hz, Sectors};
 use block::{ContextId, Version};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,6 +30,7 @@ pub(crate) struct DiskCache {
     /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
     pub says_ahead: bool,
     pages: Pages,
+    pub writeback: Writeback,
     pub memory: Memory,
     lru: Lru,
     /// Files of the disk that were opened.
@@ -36,6 +38,10 @@ pub(crate) struct DiskCache {
     /// What bios under way read, by token.
     under_way: BTreeMap<u64, Range<u64>>,
     next_token: u64,
+    /// Pages whose bio is being submitted, and who wants to look at them.
+    locked: BTreeMap<u64, Vec<ContextId>>,
+    /// Pages that are looked up together.
+    pub batch: usize,
     waiting: BTreeMap<u64, Vec<ContextId>>,
 }
 
@@ -52,14 +58,14 @@ struct Opened {
 const DISK: FileNumber = FileNumber(0);
 
 /// A bio to be submitted.
-pub(crate) struct Reading {
+pub(crate) struct PageBio {
     pub token: u64,
     pub pages: Range<u64>,
 }
 
 impl DiskCache {
     /// `segment` is how much contiguous memory pages lie in that are read together.
-    pub fn new(version: Version, segment: Sectors, memory: Memory) -> DiskCache {
+    pub fn new(version: Version, hz: Hz, segment: Sectors, memory: Memory) -> DiskCache {
         let is_old = version <= Version::V2_6_32;
         let segment_pages = (segment.0 / PAGE_SECTORS).max(1);
         DiskCache {
@@ -67,11 +73,14 @@ impl DiskCache {
             bio_pieces: if is_old { 1 } else { BIO_PIECES.saturating_mul(segment_pages) },
             says_ahead: !is_old,
             pages: Pages::default(),
+            writeback: Writeback::new(version, hz),
             memory,
             lru: Lru::default(),
             files: Vec::new(),
             under_way: BTreeMap::new(),
             next_token: OF_PAGES,
+            locked: BTreeMap::new(),
+            batch: if version >= Version::V6_12 { 31 } else { 15 },
             waiting: BTreeMap::new(),
         }
     }
@@ -89,7 +98,13 @@ impl DiskCache {
         self.files[file] = Opened { readahead, last: None, owner: Some(owner) };
     }
 
-    /// A file is closed. With the last one everything goes (filesystems 2.9 rule 7).
+    /// Whether a file is the only one that is open.
+    pub fn is_last(&self, file: usize) -> bool {
+        let others = self.files.iter().enumerate().filter(|it| it.0 != file);
+        self.files[file].owner.is_some() && others.into_iter().all(|(_, it)| it.owner.is_none())
+    }
+
+    /// A file is closed. With the last one everything goes that is clean (filesystems 2.9 rule 7).
     pub fn close(&mut self, file: usize) {
         let was_open = self.files[file].owner.take().is_some();
         if was_open && self.files.iter().all(|it| it.owner.is_none()) {
@@ -139,7 +154,7 @@ impl DiskCache {
 
     /// Takes in the pages of a window that are absent, up to the end of the disk. Each run of them
     /// is submitted under a plug, as one bio or several.
-    pub fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<Reading>> {
+    pub fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
         let end = (window.start + window.length).min(disk_pages);
         let mut runs = Vec::new();
         let mut from = window.start;
@@ -181,7 +196,9 @@ impl DiskCache {
         let pages = self.under_way.remove(&token);
         let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));
         for page in pages.clone() {
-            self.pages.change(page, Flags::UP_TO_DATE, Flags::NONE);
+            let flags = self.pages.get(page).expect("what is read or written stays");
+            self.writeback.note_written(u64::from(flags.has(Flags::WRITEBACK)));
+            self.pages.change(page, Flags::UP_TO_DATE, Flags::WRITEBACK);
         }
         let mut woken = Vec::new();
         while let Some((&page, _)) = self.waiting.range(pages.clone()).next() {
@@ -189,6 +206,152 @@ impl DiskCache {
             woken.extend(tasks.map(|task| (page, task)));
         }
         woken
+    }
+
+    /// Whether a writer must pause, and the flusher start.
+    pub fn test_writer(&mut self, task: ContextId, now: u64) -> Tested {
+        self.writeback.test(task, now, &self.memory, self.pages.counts())
+    }
+
+    /// The same for a writer who has paused.
+    pub fn test_again(&mut self, task: ContextId, now: u64) -> Tested {
+        self.writeback.balance(task, now, &self.memory, self.pages.counts())
+    }
+
+    /// Whether the flusher goes on.
+    pub fn is_too_much(&self) -> bool {
+        self.writeback.is_too_much(&self.memory, self.pages.counts())
+    }
+
+    /// How much one visit of the flusher writes at most.
+    pub fn visit(&self, left: u64) -> u64 {
+        self.writeback.visit(&self.memory, left)
+    }
+
+    /// Makes a new estimate of the bandwidth, if it is time.
+    pub fn estimate(&mut self, now: u64) {
+        self.writeback.estimate(now, &self.memory, self.pages.counts());
+    }
+
+    /// What is dirty of a range, as runs of pages.
+    pub fn dirty_runs(&self, pages: Range<u64>) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        let mut from = pages.start;
+        while let Some(page) = self.next_dirty(from..pages.end) {
+            match runs.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => runs.push(page..page + 1),
+            }
+            from = page + 1;
+        }
+        runs
+    }
+
+    /// Takes in a page that is read alone.
+    pub fn admit_alone(&mut self, page: u64) -> PageBio {
+        self.make_room(1);
+        self.lru.came(DISK, page, 1);
+        self.pages.put(page, Flags::NONE);
+        self.next_token += 1;
+        self.under_way.insert(self.next_token - 1, page..page + 1);
+        PageBio { token: self.next_token - 1, pages: page..page + 1 }
+    }
+
+    /// How many pages there are of each kind.
+    pub fn counts(&self) -> Counts {
+        self.pages.counts()
+    }
+
+    /// Whether a page is in memory.
+    pub fn holds(&self, page: u64) -> bool {
+        self.pages.holds(page)
+    }
+
+    /// A task writes to a page, as a whole or after it was read. The answer is whether the disk had
+    /// nothing dirty before.
+    pub fn dirty(&mut self, task: ContextId, page: u64, now: u64) -> bool {
+        let flags = self.pages.get(page);
+        if flags.is_none() {
+            self.make_room(1);
+            self.lru.came(DISK, page, 1);
+            self.pages.put(page, Flags::UP_TO_DATE.with(Flags::TOUCHED));
+        }
+        if flags.is_some_and(|flags| flags.has(Flags::DIRTY)) {
+            return false;
+        }
+        self.pages.change(page, Flags::DIRTY, Flags::MARKED);
+        self.writeback.note_dirtied(task, now, flags.is_none())
+    }
+
+    /// The next page of a range that is dirty.
+    pub fn next_dirty(&self, pages: Range<u64>) -> Option<u64> {
+        match self.pages.counts().dirty {
+            0 => None,
+            _ => self.pages.next(pages.start, pages.end, Flags::DIRTY),
+        }
+    }
+
+    /// The next page of a range that is being written.
+    pub fn next_written(&self, pages: Range<u64>) -> Option<u64> {
+        match self.pages.counts().writeback {
+            0 => None,
+            _ => self.pages.next(pages.start, pages.end, Flags::WRITEBACK),
+        }
+    }
+
+    /// Whether a page is being written.
+    pub fn is_written(&self, page: u64) -> bool {
+        self.pages.get(page).is_some_and(|flags| flags.has(Flags::WRITEBACK))
+    }
+
+    /// Whether a page is dirty.
+    pub fn is_dirty(&self, page: u64) -> bool {
+        self.pages.get(page).is_some_and(|flags| flags.has(Flags::DIRTY))
+    }
+
+    /// The pages that a writer looks at next: at most a batch of those in the runs that are dirty.
+    /// What was taken is cut off the runs, which are in descending order.
+    pub fn next_batch(&self, runs: &mut Vec<Range<u64>>) -> Vec<u64> {
+        let mut batch = Vec::with_capacity(self.batch);
+        while batch.len() < self.batch
+            && let Some(run) = runs.last_mut()
+        {
+            match self.next_dirty(run.clone()) {
+                Some(page) => {
+                    batch.push(page);
+                    run.start = page + 1;
+                }
+                None => drop(runs.pop()),
+            }
+        }
+        batch
+    }
+
+    /// Whether a page is locked by a task that submits it.
+    pub fn is_locked(&self, page: u64) -> bool {
+        self.locked.contains_key(&page)
+    }
+
+    /// A task falls asleep until a page is not locked.
+    pub fn wait_for_lock(&mut self, page: u64, task: ContextId) {
+        self.locked.get_mut(&page).expect("it is locked").push(task);
+    }
+
+    /// A page has been submitted. Answers with who waits for it.
+    pub fn unlock(&mut self, page: u64) -> Vec<ContextId> {
+        self.locked.remove(&page).unwrap_or_default()
+    }
+
+    /// Begins to write a page that is dirty, and locks it until it has been submitted.
+    pub fn write(&mut self, page: u64, now: u64) -> PageBio {
+        if self.pages.counts().writeback == 0 {
+            self.writeback.begins(now);
+        }
+        self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
+        self.locked.insert(page, Vec::new());
+        self.next_token += 1;
+        self.under_way.insert(self.next_token - 1, page..page + 1);
+        PageBio { token: self.next_token - 1, pages: page..page + 1 }
     }
 
     /// Pages are written over without the cache: those that are there go.
@@ -204,6 +367,7 @@ impl DiskCache {
             run.end += 1;
         });
         lru.left(DISK, run.start, run.end - run.start);
+        self.writeback.forget(self.pages.counts().cached);
     }
 
     /// Lets old pages go so that more can come.
@@ -228,7 +392,7 @@ impl DiskCache {
     }
 
     /// The bios of a run of pages.
-    fn cut(&mut self, run: Range<u64>, order: u32) -> Vec<Reading> {
+    fn cut(&mut self, run: Range<u64>, order: u32) -> Vec<PageBio> {
         let most = self.bio_pieces;
         let mut bios = Vec::new();
         let (mut start, mut page, mut pieces) = (run.start, run.start, 0);
@@ -237,7 +401,7 @@ impl DiskCache {
             pieces += 1;
             if pieces == most || page == run.end {
                 self.under_way.insert(self.next_token, start..page);
-                bios.push(Reading { token: self.next_token, pages: start..page });
+                bios.push(PageBio { token: self.next_token, pages: start..page });
                 self.next_token += 1;
                 (start, pieces) = (page, 0);
             }
@@ -257,17 +421,21 @@ mod tests {
     use super::*;
 
     /// Each run as the first page and the end of its bios.
-    fn spans(runs: &[Vec<Reading>]) -> Vec<Vec<(u64, u64)>> {
+    fn spans(runs: &[Vec<PageBio>]) -> Vec<Vec<(u64, u64)>> {
         runs.iter()
             .map(|run| run.iter().map(|bio| (bio.pages.start, bio.pages.end)).collect())
             .collect()
     }
 
+    const HZ: Hz = match Hz::new(250) {
+        Some(hz) => hz,
+        None => unreachable!(),
+    };
     const MEMORY: Memory = Memory { free: 10_000, programs: 0, low: 100, high: 150 };
 
     /// Pages that lie apart.
     fn sparse(version: Version) -> DiskCache {
-        DiskCache::new(version, Sectors(PAGE_SECTORS), MEMORY)
+        DiskCache::new(version, HZ, Sectors(PAGE_SECTORS), MEMORY)
     }
 
     fn window(start: u64, length: u64, order: u32) -> Window {
@@ -290,7 +458,7 @@ mod tests {
         let mut cache = sparse(Version::V6_18);
         let runs = cache.admit(window(2048, 2048, 9), 10_000);
         assert_eq!(spans(&runs), [[(2048, 4096)]]);
-        let mut cache = DiskCache::new(Version::V6_12, Sectors(16), MEMORY);
+        let mut cache = DiskCache::new(Version::V6_12, HZ, Sectors(16), MEMORY);
         let runs = cache.admit(window(0, 600, 0), 10_000);
         assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
     }

@@ -1,7 +1,7 @@
 //! The memory of a machine: how much of it the page cache can have, and when pages must go.
 //!
-//! All numbers are pages of 4 KiB. What the kernel keeps for itself was measured on guests of 128 MiB
-//! to 4 GiB (`/proc/zoneinfo`, `/proc/vmstat`), and holds within 250 pages.
+//! All numbers are pages of 4 KiB. What the kernel keeps for itself was measured on guests of
+//! 128 MiB to 4 GiB (`/proc/zoneinfo`, `/proc/vmstat`), and holds within 250 pages.
 //!
 // Divergence: one zone. What a program takes it gives back when it ends, and nothing of it can go
 // before, though its files could.

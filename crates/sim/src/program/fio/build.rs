@@ -33,7 +33,7 @@ pub fn build(
     let mut builder = Builder { name, place, clone: 0, settings, context, notes };
     let engine = builder.engine()?;
     let pattern = builder.pattern()?;
-    let durability = builder.durability(engine);
+    let durability = builder.durability();
     builder.check_sectors(engine, &pattern)?;
     let job = Job {
         name: builder.text("name").unwrap_or(name).to_owned(),
@@ -260,11 +260,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn durability(&mut self, engine: Engine) -> Durability {
+    fn durability(&mut self) -> Durability {
         let direct = self.switch("direct");
-        if !direct && engine.does_block_io() && engine != Engine::Sg {
-            self.note("buffered: writes run as direct I/O");
-        }
         let every = |builder: &Self, name| {
             let every = builder.number(name, 0).unwrap_or(0);
             u32::try_from(every).ok().filter(|every| *every > 0)

@@ -24,9 +24,6 @@ const LONG: u64 = 3_000;
 const BUFFERS_PER_PAGE: u64 = 39;
 /// Pages whose places are kept in one page. // measured, with the descriptions above: /proc/vmstat
 const PLACES_PER_PAGE: u64 = 448;
-/// Pages that a core has taken from the free ones in advance while it dirties many.
-/// Measured: where the first writer pauses in a guest of 512 MiB.
-const TAKEN_AHEAD: u64 = 400;
 /// Ticks from the origin of the kernel's timers to the start of the jobs, modulo the largest step
 /// below: jobs begin 4 s after the boot, which is 300 s before the origin. // observed on 6.12
 const PHASE: u64 = 48;
@@ -245,8 +242,7 @@ impl Writeback {
 
     fn thresholds(&self, memory: &Memory) -> Thresholds {
         let described = self.described / BUFFERS_PER_PAGE + self.described / PLACES_PER_PAGE;
-        let used = described + TAKEN_AHEAD.min(self.described);
-        Thresholds::new(&self.settings, memory.dirtyable().saturating_sub(used))
+        Thresholds::new(&self.settings, memory.dirtyable().saturating_sub(described))
     }
 
     /// The disk is the only one, and so does all that is done.

@@ -4,6 +4,9 @@ use crate::command::Facts;
 use crate::kernel::{Kernel, Shape};
 use base::{Bytes, Sectors};
 
+/// `read_ahead_kb` of a disk that states no optimal size (filesystems 1.1 rule 2).
+const DEFAULT_READ_AHEAD_KB: u32 = 128;
+
 /// The limits of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -20,6 +23,8 @@ pub struct Limits {
     pub nr_requests: u32,
     /// `nomerges`: 0 all merges, 1 only the one-hit cache, 2 none.
     pub nomerges: u8,
+    /// `read_ahead_kb`: how far a file may be read ahead; only the page cache asks.
+    pub read_ahead_kb: u32,
 }
 
 /// A setting of the queue itself (`/sys/block/X/queue/NAME`).
@@ -38,7 +43,7 @@ pub struct QueueSetting {
 }
 
 /// All settings of the queue.
-pub const QUEUE_SETTINGS: [QueueSetting; 4] = [
+pub const QUEUE_SETTINGS: [QueueSetting; 5] = [
     QueueSetting {
         name: "nr_requests",
         unit: "requests",
@@ -61,6 +66,13 @@ pub const QUEUE_SETTINGS: [QueueSetting; 4] = [
         effect: "0 all merges, 1 only the last request merged into, 2 none",
     },
     QueueSetting {
+        name: "read_ahead_kb",
+        unit: "KiB",
+        min: 0,
+        max: 1_048_576,
+        effect: "how far buffered reads are read ahead",
+    },
+    QueueSetting {
         name: "rotational",
         unit: "bool",
         min: 0,
@@ -79,6 +91,7 @@ impl Limits {
             chunk_sectors: facts.chunk_sectors,
             nr_requests: Limits::default_requests(&facts, shape, has_scheduler),
             nomerges: 0,
+            read_ahead_kb: DEFAULT_READ_AHEAD_KB,
             facts,
         }
     }

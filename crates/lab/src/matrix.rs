@@ -202,6 +202,7 @@ fn run_one(
         settings: row.settings.clone(),
         device: row.device(seed),
         host: row.host.clone(),
+        memory: row.memory,
         cgroups: row.cgroups.clone(),
         jobs: row.jobs.iter().map(|job| job.job.clone()).collect(),
         seed,

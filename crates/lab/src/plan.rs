@@ -22,17 +22,14 @@ use sim::{Host, Program};
 use std::path::{Path, PathBuf};
 
 /// Settings that belong to the page cache or to writeback.
-const LATER_SETTINGS: [&str; 7] = [
+const LATER_SETTINGS: [&str; 6] = [
     "wbt_lat_usec",
-    "read_ahead_kb",
     "dirty_bytes",
     "dirty_background_bytes",
     "dirty_ratio",
     "dirty_background_ratio",
     "max_ratio",
 ];
-/// The memory of a machine when nobody says so; only fio's `$mb_memory` asks. // assumed
-const DEFAULT_MEMORY: Bytes = Bytes(4 << 30);
 /// Axes that are not used in jobs.
 const SPECIAL_AXES: [&str; 4] = ["model", "host", "kernel", "queue_depth"];
 
@@ -60,6 +57,8 @@ pub struct Row {
     pub virtio: Option<Facts>,
     /// Cores and costs.
     pub host: Host,
+    /// The memory of the machine.
+    pub memory: Bytes,
     /// What is written to sysfs, in this order.
     pub settings: Vec<(String, i64)>,
     /// All tunables and settings with the values they have then.
@@ -253,6 +252,7 @@ impl Planner<'_> {
                 model: model.clone(),
                 virtio: virtio.clone(),
                 host: host.clone(),
+                memory: self.memory(),
                 cgroups: cgroups.clone(),
                 jobs: jobs.clone(),
             }));
@@ -262,6 +262,12 @@ impl Planner<'_> {
 
     fn is_judged(&self) -> bool {
         self.experiment.worlds.contains(&World::Linux)
+    }
+
+    /// A guest has less than a machine of which nothing is said, and the simulator then as little.
+    fn memory(&self) -> Bytes {
+        let default = if self.is_judged() { linux_world::MEMORY } else { sim::DEFAULT_MEMORY };
+        self.experiment.memory.unwrap_or(default)
     }
 
     /// What the kernel is told of the disk behind virtio, if it is.
@@ -429,11 +435,10 @@ impl Planner<'_> {
             let beside = self.experiment.folder.join(path);
             std::fs::read_to_string(if path.exists() { path } else { &beside })
         };
-        let memory = self.experiment.memory.unwrap_or(DEFAULT_MEMORY);
         let context = sim::program::fio::Context {
             page_size: 4096,
             ncpus: host.cores.into(),
-            mb_memory: memory.0 >> 20,
+            mb_memory: self.memory().0 >> 20,
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,
         };

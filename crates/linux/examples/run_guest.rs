@@ -2,7 +2,7 @@
 //! shell if there is no command.
 //!
 //! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol,
-//! `CORE=1` keeps everything on that core.
+//! `CORE=1` keeps everything on that core, `MEMORY=256` gives it that many MiB.
 
 use std::error::Error;
 
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let guest = Guest {
         kernel: &kernel,
         root: &root,
-        memory: Bytes(512 << 20),
+        memory: Bytes(variable("MEMORY").parse().unwrap_or(512_u64) << 20),
         disks: vec![Disk { name: model.clone(), device, contents: Contents::forgetful() }],
         queue_depth: depth.parse()?,
         script,

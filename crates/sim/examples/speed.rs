@@ -127,6 +127,7 @@ fn setup(scheduler: &str, host: &str, jobs: Vec<Job>) -> Setup {
         settings: Vec::new(),
         device: Box::new(steady()),
         host: Host::named(host).expect("a host"),
+        memory: sim::DEFAULT_MEMORY,
         cgroups: Vec::new(),
         jobs,
         seed: 1,

@@ -3,11 +3,9 @@
 //! Every path below `/dev` is the simulated disk, but for `/dev/zero` and `/dev/null`; there are no
 //! other files. A direct call is cut into bios of at most 256 pages, submitted by the caller under
 //! a plug, and waited for (filesystems 1.8). Writes that must be durable carry FUA and are followed
-//! by a flush.
-//!
-// Divergence: there is no page cache. A call without O_DIRECT runs as if it had it, widened to
-// whole logical blocks, and pays for copying; programs say so in their messages.
+//! by a flush. Without O_DIRECT reads and writes go through the page cache ([`crate::page_cache`]).
 
+use crate::buffered::ALL;
 use crate::operations::Operation;
 use crate::task::Task;
 use crate::world::{Wait, World};
@@ -46,6 +44,8 @@ impl OpenFlags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File {
     pub(crate) kind: Kind,
+    /// Which of the open files of the disk it is.
+    pub(crate) number: usize,
     /// How it was opened; may be changed as by fcntl.
     pub flags: OpenFlags,
 }
@@ -172,12 +172,16 @@ impl Task {
             _ if path.starts_with("/dev/") => Kind::Disk,
             _ => return Err(Errno::Enoent),
         };
-        Ok(File { kind, flags })
+        let mut world = self.world();
+        let device = world.readahead_allowance();
+        let number = if kind == Kind::Disk { world.cache.open(self.id(), device) } else { 0 };
+        Ok(File { kind, number, flags })
     }
 
     /// Reads; the answer is the number of bytes, zero at the end of the disk.
     pub async fn pread(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
         match file.kind {
+            Kind::Disk if !file.flags.direct => self.read_cached(file, offset, length).await,
             Kind::Disk => self.disk_call(Op::Read, file, offset, length).await,
             Kind::Zero => self.memory_call(length, true).await,
             Kind::Null => self.memory_call(0, false).await,
@@ -187,6 +191,7 @@ impl Task {
     /// Writes; the answer is the number of bytes.
     pub async fn pwrite(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
         match file.kind {
+            Kind::Disk if !file.flags.direct => self.write_cached(file, offset, length).await,
             Kind::Disk => self.disk_call(Op::Write, file, offset, length).await,
             Kind::Zero | Kind::Null => self.memory_call(length, false).await,
         }
@@ -199,6 +204,7 @@ impl Task {
         }
         let number = self.enter_call(Transfer::FLUSH).await;
         self.compute(self.costs().system_call).await;
+        self.write_and_wait(ALL).await;
         self.flush(number).await;
         self.leave_call(number);
         Ok(())
@@ -216,6 +222,7 @@ impl Task {
     pub async fn transfer(&self, transfer: Transfer) {
         let number = self.enter_call(transfer).await;
         self.compute(self.costs().system_call).await;
+        self.world().bypassed(&transfer);
         self.run_operation(number, transfer).await;
         self.leave_call(number);
     }
@@ -235,13 +242,13 @@ impl Task {
         let checked = self.world().check(op, file, at, length);
         let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
         let number = self.enter_call(transfer).await;
-        let costs = self.costs();
-        let copied = if file.wants_page_cache() { length } else { 0 };
-        self.compute(costs.system_call + copying(copied, costs.copy)).await;
+        self.compute(self.costs().system_call).await;
         let result = match checked {
             Err((errno, _)) => Err(errno),
             Ok((bytes, transfer)) => {
                 if bytes > 0 {
+                    self.write_what_is_cached(&transfer).await;
+                    self.world().bypassed(&transfer);
                     self.run_operation(number, transfer).await;
                 }
                 if op == Op::Write && (file.flags.dsync || file.flags.sync) {
@@ -255,7 +262,7 @@ impl Task {
     }
 
     /// An empty flush, if the disk has something to flush (filesystems 2.9 rule 1).
-    async fn flush(&self, number: u64) {
+    pub(crate) async fn flush(&self, number: u64) {
         if self.world().queue.limits().facts.volatile_cache {
             self.run_operation(number, Transfer::FLUSH).await;
         }
@@ -386,14 +393,14 @@ impl Task {
     }
 
     /// Enters a system call that concerns the disk; the answer is its number.
-    async fn enter_call(&self, transfer: Transfer) -> u64 {
+    pub(crate) async fn enter_call(&self, transfer: Transfer) -> u64 {
         self.enter_kernel().await;
         let mut world = self.world();
         let operation = Operation::new(world.now, transfer.call(), transfer);
         world.enter(self.id(), operation)
     }
 
-    fn leave_call(&self, number: u64) {
+    pub(crate) fn leave_call(&self, number: u64) {
         let mut world = self.world();
         let operation = world.strand(self.id()).operations.remove(number);
         let (call, entered) = (operation.call, operation.entered);

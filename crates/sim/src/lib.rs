@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod buffered;
 pub mod check;
 pub mod cores;
 mod fair;
@@ -15,6 +16,7 @@ mod life;
 pub mod machine;
 pub mod observe;
 mod operations;
+pub mod page_cache;
 pub mod program;
 pub mod ring;
 pub mod task;
@@ -23,7 +25,7 @@ mod world;
 pub use check::Checker;
 pub use cores::{CoreSet, CoreUse};
 pub use host::{Host, HostError};
-pub use machine::{Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
+pub use machine::{DEFAULT_MEMORY, Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
 pub use observe::{Nobody, Observer, Several, Who};
 pub use program::Program;
 pub use task::Task;

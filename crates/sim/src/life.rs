@@ -114,6 +114,9 @@ impl World {
         if let Some(alarm) = alarm {
             self.agenda.cancel(alarm);
         }
+        for file in self.cache.files_of(context) {
+            self.cache.close(file);
+        }
         self.leave(context);
         self.io_contexts[io_context.0 as usize].tasks -= 1;
         if self.io_contexts[io_context.0 as usize].tasks == 0 {

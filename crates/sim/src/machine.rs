@@ -11,12 +11,15 @@ use crate::observe::{Observer, Who};
 use crate::program::Program;
 use crate::task::{Body, Running, Task, worker};
 use crate::world::World;
-use base::{Duration, Fingerprint, Instant};
+use base::{Bytes, Duration, Fingerprint, Instant};
 use block::{Attach, ContextId, Input, Ioprio, Kernel, TunableError};
 use device::Device;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+
+/// The memory of a machine when nobody says otherwise. // assumed
+pub const DEFAULT_MEMORY: Bytes = Bytes(4 << 30);
 
 /// Everything a run depends on.
 pub struct Setup {
@@ -30,6 +33,8 @@ pub struct Setup {
     pub device: Box<dyn Device>,
     /// Cores and costs.
     pub host: Host,
+    /// Memory, and so how much the page cache can hold.
+    pub memory: Bytes,
     /// Paths and weights of control groups; those that jobs name are made if they are not here.
     pub cgroups: Vec<(String, Option<u32>)>,
     /// What is run.

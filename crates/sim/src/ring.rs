@@ -4,9 +4,11 @@
 //! is no request to be had; under io_uring such a bio is refused, and a worker of the process
 //! submits it again and sleeps instead (filesystems 1.9). Flushes are done by a worker in both.
 //!
-// Divergence: a durable write (O_DSYNC) carries FUA here and is not followed by the flush that a
-// synchronous one has; io_uring's submission and completion polling are not modelled.
+// Divergence: io_uring waits for buffered reads as libaio does, while a worker should. A durable
+// write (O_DSYNC) carries FUA here and is not followed by the flush that a synchronous one has;
+// io_uring's submission and completion polling are not modelled.
 
+use crate::buffered::{ALL, pages_of};
 use crate::file::{Errno, File, Transfer};
 use crate::operations::Operation;
 use crate::task::{IoContextOf, Task};
@@ -51,6 +53,8 @@ pub struct AsyncQueue {
 /// A request that is not submitted.
 struct Prepared {
     call: Syscall,
+    /// The file and the offset of what goes through the page cache.
+    cached: Option<(File, u64)>,
     what: Result<(u64, Transfer), (Errno, Transfer)>,
     user: u64,
     ioprio: Option<Ioprio>,
@@ -143,7 +147,9 @@ impl AsyncQueue {
         };
         let at = world.now;
         drop(world);
-        self.prepared.push(Prepared { call, what, user, ioprio, at });
+        let is_cached = file.wants_page_cache() && op != AsyncOp::Discard;
+        let cached = is_cached.then_some((*file, offset));
+        self.prepared.push(Prepared { call, cached, what, user, ioprio, at });
     }
 
     /// Adds a piece of I/O as it is, whatever it came from.
@@ -156,7 +162,7 @@ impl AsyncQueue {
         };
         let what = Ok((transfer.sectors.bytes().0, transfer));
         let at = self.task.now();
-        self.prepared.push(Prepared { call, what, user, ioprio: None, at });
+        self.prepared.push(Prepared { call, cached: None, what, user, ioprio: None, at });
     }
 
     /// Submits what was prepared, in one system call; the answer is how many requests that were.
@@ -237,19 +243,46 @@ impl AsyncQueue {
         self.in_flight += 1;
         let is_flush = prepared.call == Syscall::Sync;
         let caches = task.world().queue.limits().facts.volatile_cache;
-        if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
+        if let Some((file, offset)) = prepared.cached {
+            self.through_cache(number, &prepared, &file, offset).await;
+        } else if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
             task.world().all_submitted(task.id(), number);
         } else if is_flush {
             task.world().strand(task.id()).operations.get(number).bios_left += 1;
             task.defer(number, transfer);
             task.world().all_submitted(task.id(), number);
         } else {
+            task.write_what_is_cached(&transfer).await;
+            task.world().bypassed(&transfer);
             let nowait = self.interface == Interface::IoUring;
             task.submit_plugged(number, transfer, nowait).await;
         }
         let mut world = task.world();
         let now = world.now;
         world.strand(task.id()).operations.get(number).submitted = now;
+    }
+
+    /// What goes through the page cache is done when it has been submitted.
+    async fn through_cache(&self, number: u64, prepared: &Prepared, file: &File, offset: u64) {
+        let task = &self.task;
+        let bytes = prepared.what.as_ref().map_or(0, |(bytes, _)| *bytes);
+        let end = offset + bytes;
+        match prepared.call {
+            Syscall::AsyncRead if bytes > 0 => task.read_pages(file, offset, end).await,
+            Syscall::AsyncWrite if bytes > 0 => {
+                task.write_pages(file, offset, end).await;
+                if file.flags.dsync || file.flags.sync {
+                    task.write_and_wait(pages_of(offset, end)).await;
+                    task.flush_besides().await;
+                }
+            }
+            Syscall::Sync => {
+                task.write_and_wait(ALL).await;
+                task.flush_besides().await;
+            }
+            _ => {}
+        }
+        task.world().all_submitted(task.id(), number);
     }
 
     fn poll_done(&self, task: &Task, least: usize, until: Option<Instant>) -> Poll<()> {

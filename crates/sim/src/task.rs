@@ -18,9 +18,9 @@
 //! ```
 //!
 //! * Time: [`Task::now`], [`Task::sleep`], [`Task::sleep_until`], [`Task::compute`].
-//! * The disk: [`Task::open`]; [`Task::pread`], [`Task::pwrite`], [`Task::fsync`],
-//!   [`Task::discard`], one at a time; [`Task::async_queue`] for many in flight;
-//!   [`Task::transfer`] for exactly what a trace says.
+//! * The disk: [`Task::open`], [`Task::close`]; [`Task::pread`], [`Task::pwrite`],
+//!   [`Task::fsync`], [`Task::discard`], one at a time; [`Task::advise`], [`Task::drop_cached`];
+//!   [`Task::async_queue`] for many in flight; [`Task::transfer`] for exactly what a trace says.
 //! * Randomness: [`Task::rng`].
 //! * Other tasks: [`Task::spawn`] and [`Task::join`]; [`Task::listen`] and [`Task::tell`].
 //! * Being somebody else: [`Task::set_ioprio`], [`Task::set_nice`], [`Task::enter_cgroup`],
@@ -29,6 +29,7 @@
 
 pub use crate::cores::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};
+pub use crate::page_cache::readahead::Advice;
 pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
 
 use crate::cores::State;
@@ -72,6 +73,11 @@ pub enum IoContextOf {
 impl Task {
     pub(crate) fn new(world: Rc<RefCell<World>>, id: ContextId) -> Task {
         Task { world, id }
+    }
+
+    /// A handle of another task.
+    pub(crate) fn other(&self, id: ContextId) -> Task {
+        Task { world: self.world.clone(), id }
     }
 
     /// Its number.

@@ -18,6 +18,8 @@ use crate::life::{Birth, JobState, Strand};
 use crate::machine::{Setup, SetupError, check_jobs};
 use crate::observe::{Mark, Who};
 use crate::operations::Operation;
+use crate::page_cache::disk::DiskCache;
+use crate::page_cache::memory::Memory;
 use crate::ring::Ring;
 use crate::task::Body;
 use base::{Agenda, Duration, Instant};
@@ -38,6 +40,7 @@ pub(crate) struct World {
     pub queue: RequestQueue,
     pub shape: Shape,
     pub rules: DirectRules,
+    pub cache: DiskCache,
     pub prices: Prices,
     pub device: Box<dyn Device>,
     pub agenda: Agenda<Happening>,
@@ -67,6 +70,8 @@ pub(crate) struct World {
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
     calls_at_this_instant: u32,
+    /// The kernel's task that writes what is dirty, once there was anything.
+    pub flusher: Option<ContextId>,
     /// The job that makes system calls without end.
     pub endless: Option<usize>,
 }
@@ -100,6 +105,8 @@ pub(crate) enum Wait {
     Word,
     /// Another task's end.
     Exit(ContextId),
+    /// A page of the disk.
+    Page(u64),
 }
 
 /// What came of driving a context.
@@ -151,6 +158,12 @@ impl World {
             }
             step => RunQueue::Fair(Fair::new(step)),
         };
+        let cache = DiskCache::new(
+            setup.kernel.version,
+            setup.kernel.hz,
+            facts.segment,
+            Memory::new(setup.memory),
+        );
         let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
         if setup.record_inputs {
@@ -166,6 +179,7 @@ impl World {
             queue,
             shape,
             rules: DirectRules::of(setup.kernel),
+            cache,
             prices,
             device: setup.device,
             agenda: Agenda::new(),
@@ -189,6 +203,7 @@ impl World {
             issued_on: Vec::new(),
             held_wakes: Vec::new(),
             calls_at_this_instant: 0,
+            flusher: None,
             endless: None,
         })
     }
@@ -436,6 +451,9 @@ impl World {
 
     /// A bio of an operation is done. (A task that was killed has no operations any more.)
     fn bio_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
+        if DiskCache::owns(token) {
+            return self.pages_read(token, by);
+        }
         let now = self.now;
         let strand = &mut self.strands[owner.0 as usize];
         let Some(operation) = strand.operations.find(token) else { return };
@@ -458,7 +476,7 @@ impl World {
     }
 
     /// Wakes a task on behalf of a context that still has something to do.
-    fn wake_by(&mut self, by: ContextId, context: ContextId) {
+    pub fn wake_by(&mut self, by: ContextId, context: ContextId) {
         match self.shape {
             Shape::Single if self.is_interrupt(by) => self.held_wakes.push(context),
             _ => self.wake(context),

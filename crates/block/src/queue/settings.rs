@@ -60,6 +60,7 @@ impl RequestQueue {
             "nr_requests" => Some(i64::from(limits.nr_requests)),
             "max_sectors_kb" => Some(i64::from(limits.max_sectors.0 / 2)),
             "nomerges" => Some(i64::from(limits.nomerges)),
+            "read_ahead_kb" => Some(i64::from(limits.read_ahead_kb)),
             "rotational" => Some(i64::from(limits.facts.rotational)),
             _ => None,
         }
@@ -162,6 +163,7 @@ impl RequestQueue {
         match name {
             "max_sectors_kb" => limits.max_sectors = Sectors(value as u32 * 2),
             "nomerges" => limits.nomerges = value as u8,
+            "read_ahead_kb" => limits.read_ahead_kb = value as u32,
             "rotational" => limits.facts.rotational = value != 0,
             "nr_requests" => self.set_requests(now, (value as u32).max(4)),
             _ => unreachable!("{name} is in the table of settings but not handled"),

@@ -38,8 +38,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The kernel that both worlds have.
 pub const KERNEL: Version = Version::V6_12;
-/// The memory of a guest: ample for the programs, as loads go past the page cache. // assumed
-const MEMORY: Bytes = Bytes(512 << 20);
+/// The memory of a guest when nobody says otherwise. // assumed
+pub const MEMORY: Bytes = Bytes(512 << 20);
 /// The programs that experiments run.
 const PROGRAMS: [&str; 2] = ["dd", "fio"];
 
@@ -167,7 +167,7 @@ impl LinuxWorld {
         Guest {
             kernel: &self.kernel,
             root: &self.root,
-            memory: MEMORY,
+            memory: row.memory,
             disks: vec![disk_of(row, seed), warming_disk(row)],
             queue_depth: row.facts().queue_depth,
             script,

@@ -55,14 +55,6 @@ impl Dd {
                 return FAILED;
             }
         };
-        for (file, name) in [(&input, &self.input), (&output, &self.output)] {
-            if file.wants_page_cache() {
-                task.print(format!(
-                    "dd: {} is used as with the flag direct: there is no page cache yet",
-                    quote(name)
-                ));
-            }
-        }
         let (read_at, write_at) = (self.skip, self.seek);
         let counts = Counts::default();
         let dd = self;
@@ -160,6 +152,8 @@ impl Copy {
             let failed = |errno| format!("dd: fsync failed for {name}: {errno}");
             complaint = self.task.fsync(&self.output).await.err().map(failed);
         }
+        self.task.close(&self.input).await;
+        self.task.close(&self.output).await;
         let status = if complaint.is_some() { FAILED } else { 0 };
         if let Some(complaint) = complaint {
             self.task.print(complaint);

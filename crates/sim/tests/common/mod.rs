@@ -78,6 +78,7 @@ pub fn setup(kernel: &str, scheduler: &str) -> Setup {
         settings: Vec::new(),
         device: Box::new(Steady::new(Duration::from_micros(100), 32)),
         host: Host::free(),
+        memory: sim::DEFAULT_MEMORY,
         cgroups: Vec::new(),
         jobs: Vec::new(),
         seed: 1,

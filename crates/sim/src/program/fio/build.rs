@@ -12,11 +12,12 @@ use super::context::Context;
 use super::engine::{self, Engine};
 use super::error::{ParseError, Place};
 use super::job::{
-    CpuLoad, Direction, Durability, ExitWhat, Extent, Files, Goal, Job, Queue, Scsi, ScsiWrite,
-    Share, SyncMode, Timing, Verify, Zones,
+    Caching, CpuLoad, Direction, Durability, ExitWhat, Extent, Files, Goal, Job, Pattern, Queue,
+    Scsi, ScsiWrite, Share, SyncMode, Timing, Verify, Zones,
 };
 use super::mix::BlockSizes;
 use super::settings::{Settings, Value};
+use crate::task::Advice;
 
 /// The first clone of the job that `settings` describe; `place` is where its section begins.
 pub fn build(
@@ -32,7 +33,7 @@ pub fn build(
     let mut builder = Builder { name, place, clone: 0, settings, context, notes };
     let engine = builder.engine()?;
     let pattern = builder.pattern()?;
-    let durability = builder.durability(engine);
+    let durability = builder.durability();
     builder.check_sectors(engine, &pattern)?;
     let job = Job {
         name: builder.text("name").unwrap_or(name).to_owned(),
@@ -55,6 +56,7 @@ pub fn build(
             steady: builder.steady()?,
         },
         durability,
+        caching: builder.caching(&pattern),
         verify: builder.verify(),
         process: builder.process(engine)?,
         scsi: builder.scsi(),
@@ -258,11 +260,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn durability(&mut self, engine: Engine) -> Durability {
+    fn durability(&mut self) -> Durability {
         let direct = self.switch("direct");
-        if !direct && engine.does_block_io() && engine != Engine::Sg {
-            self.note("buffered: runs as direct I/O until the page cache exists");
-        }
         let every = |builder: &Self, name| {
             let every = builder.number(name, 0).unwrap_or(0);
             u32::try_from(every).ok().filter(|every| *every > 0)
@@ -279,6 +278,17 @@ impl Builder<'_, '_> {
             fsync_on_close: self.switch("fsync_on_close"),
             direct,
         }
+    }
+
+    fn caching(&self, pattern: &Pattern) -> Caching {
+        let hint = match self.choice("fadvise_hint").unwrap_or("1") {
+            "0" => None,
+            "random" => Some(Advice::Random),
+            "sequential" => Some(Advice::Sequential),
+            _ if pattern.random => Some(Advice::Random),
+            _ => Some(Advice::Sequential),
+        };
+        Caching { invalidate: self.switch_or("invalidate", true), hint }
     }
 
     fn verify(&mut self) -> Option<Verify> {

@@ -11,6 +11,7 @@ use super::error::{ParseError, Place};
 use super::mix::{BlockSizes, Distribution, PrioritySplit};
 use super::random::Repeated;
 pub use super::settings::{Ignored, Share};
+use crate::task::Advice;
 
 /// One process of a workload: a section of a job file, or one of its `numjobs` clones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct Job {
     pub goal: Goal,
     /// How durable its writes are.
     pub durability: Durability,
+    /// What it does about the page cache.
+    pub caching: Caching,
     /// Whether it reads back what it wrote.
     pub verify: Option<Verify>,
     /// Its priorities and where it runs.
@@ -373,6 +376,15 @@ pub struct Durability {
     pub fsync_on_close: bool,
     /// The job asked for direct I/O.
     pub direct: bool,
+}
+
+/// What a job does about the page cache before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// What is cached of its files is dropped.
+    pub invalidate: bool,
+    /// It says how it will read.
+    pub hint: Option<Advice>,
 }
 
 /// The flag that files are opened with.

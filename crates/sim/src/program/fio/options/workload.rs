@@ -8,7 +8,6 @@ use super::Status::{Ignored, NeedsFileSystem, Refused};
 use super::{ANY, INTEGER, MICROS, POSITIVE, Row, SECONDS, modelled, row};
 
 const NO_FILES: &str = "a raw device holds no files to create, extend or remove";
-const HINT: &str = "a hint to a file system or page cache";
 const ZONED: &str = "it applies to zoned block devices, and the simulated ones are conventional";
 const RW: &[&str] = &[
     "read",
@@ -76,7 +75,7 @@ pub(super) const ROWS: &[Row] = &[
         "native",
         Ignored(NO_FILES),
     ),
-    row("fadvise_hint", Choice(&["0", "1", "random", "sequential"]), "1", Ignored(HINT)),
+    modelled("fadvise_hint", Choice(&["0", "1", "random", "sequential"]), "1"),
     row(
         "write_hint",
         Choice(&["none", "short", "medium", "long", "extreme"]),
@@ -155,7 +154,7 @@ pub(super) const ROWS: &[Row] = &[
     row("sync_file_range", Text, "", NeedsFileSystem("it writes back the page cache")),
     modelled("end_fsync", Bool, "0"),
     modelled("fsync_on_close", Bool, "0"),
-    row("invalidate", Bool, "1", Ignored("there is no page cache on a raw device yet")),
+    modelled("invalidate", Bool, "1"),
     // Time.
     modelled("startdelay", Times(2, Seconds), "0"),
     modelled("runtime", SECONDS, "0").alias(&["timeout"]),

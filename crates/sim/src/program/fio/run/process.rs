@@ -155,10 +155,15 @@ impl<'a> Process<'a> {
         if let Some(search) = &self.search {
             self.lanes.set_depth(search.depth());
         }
+        self.lanes.prepare_cache(self.job.caching).await;
         self.task.start(looks_at_start(self.job.engine)).await;
         // A job that finds no place for a request will not find one in the next round either.
-        while !self.must_end() && self.round().await > 0 && self.goes_on() {}
+        while !self.must_end() && self.round().await > 0 && self.goes_on() {
+            self.lanes.open_again().await;
+            self.lanes.prepare_cache(self.job.caching).await;
+        }
         self.lanes.close().await;
+        self.lanes.close_files().await;
         if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {
             let LatencyTarget { target, window, percentile, .. } = goal;
             self.task.print(format!(

@@ -39,6 +39,7 @@ fn run(jobs: &[Job], device: Box<dyn Device>, host: &str, millis: u64) -> (Outco
         settings: Vec::new(),
         device,
         host: Host::named(host).expect("a host"),
+        memory: crate::DEFAULT_MEMORY,
         cgroups: Vec::new(),
         jobs: vec![crate::Job::new("fio", Program::Fio(Fio::new(jobs.to_vec())))],
         seed: 1,

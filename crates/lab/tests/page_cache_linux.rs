@@ -1,0 +1,121 @@
+//! Loads through the page cache in both worlds: the disk gets the same commands in the same order.
+//! Needs a kernel in the cache.
+
+use lab::fidelity::agreed;
+use lab::matrix;
+use lab::plan::Plan;
+use lab::{Error, Experiment, World};
+
+/// Runs an experiment in both worlds; every row must agree in every command.
+fn assert_same(text: &str) {
+    let mut experiment = Experiment::parse("test", text).unwrap();
+    experiment.worlds = vec![World::Sim, World::Linux];
+    experiment.seeds = vec![1];
+    let report = match matrix::run(Plan::new(experiment).unwrap(), None, 2, &|_| ()) {
+        Err(Error::NoLinux(cause)) => return println!("skipped: {cause}"),
+        report => report.unwrap(),
+    };
+    let rows = agreed(&report);
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert!(row.agreement.same_commands(), "{row:?}");
+    }
+}
+
+#[test]
+fn dd_reads_ahead_as_the_kernel_does() {
+    assert_same(
+        r#"
+        model = "vm-ssd-m4"
+        schedulers = ["mq-deadline"]
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/sda of=/dev/null bs={bs} count=70 skip={skip}"
+        [axes]
+        bs = ["512", "4k", "20k", "132k", "2M"]
+        skip = [0, 100]
+        "#,
+    );
+}
+
+#[test]
+fn one_two_and_four_readers_in_order_and_at_random_read_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "hdd-7200-sata"
+        schedulers = ["mq-deadline"]
+        [[job]]
+        name = "load"
+        run = """fio --name=load --filename=/dev/sda --rw={rw} --bs=16k --size=2M --numjobs={n} \
+                 --offset_increment=1G --ioengine=psync"""
+        [axes]
+        rw = ["read", "randread"]
+        n = [1, 2, 4]
+        "#,
+    );
+}
+
+#[test]
+fn interleaved_readers_of_one_range_read_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "hdd-7200-sata"
+        schedulers = ["none"]
+        [[job]]
+        name = "load"
+        run = """fio --name=load --filename=/dev/sda --rw=read --bs={bs} --size=2M --numjobs=3 \
+                 --offset_increment={offset} --ioengine=libaio"""
+        [axes]
+        bs = ["4k", "20k"]
+        offset = ["0", "64k"]
+        "#,
+    );
+}
+
+#[test]
+fn read_ahead_kb_and_advice_count_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "ssd-sata-m4"
+        schedulers = ["mq-deadline"]
+        [[job]]
+        name = "load"
+        run = """fio --name=load --filename=/dev/sda --rw=read --bs=8k --size=4M \
+                 --ioengine=psync --fadvise_hint={hint}"""
+        [axes]
+        hint = ["0", "random"]
+        read_ahead_kb = [16, 4096]
+        "#,
+    );
+}
+
+#[test]
+fn dd_makes_its_writes_durable_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "vm-ssd-m4"
+        schedulers = ["mq-deadline"]
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/zero of=/dev/sda bs={bs} count=50 {how}"
+        [axes]
+        bs = ["512", "6k", "64k"]
+        how = ["conv=fsync", "oflag=dsync", "seek=3"]
+        "#,
+    );
+}
+
+#[test]
+fn the_flusher_writes_beside_fsync_as_on_the_kernel() {
+    assert_same(
+        r#"
+        schedulers = ["none", "mq-deadline"]
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/zero of=/dev/sda bs=64k count=900 {how}"
+        [axes]
+        model = ["vm-ssd-m4", "hdd-7200-sata"]
+        how = ["conv=fsync", "seek=3"]
+        "#,
+    );
+}

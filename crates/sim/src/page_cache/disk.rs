@@ -1,0 +1,531 @@
+//! The disk's own pages in memory: what is being read into them, and who waits for which.
+//!
+//! Whoever reads asks for windows ([`DiskCache::missed`], [`DiskCache::touched`]), has them taken
+//! in ([`DiskCache::admit`]), submits what comes out, and waits for his page.
+//!
+// Divergence: marks are found page by page; kernels with folios look at up to 31 of them at once.
+// Pages go when more come, at once, while a kernel thread makes room.
+
+use super::lru::{FileNumber, Lru, Verdict};
+use super::memory::Memory;
+use super::pages::{CachedPages, Counts, Flags, Pages};
+use super::readahead::{Advice, Allowance, Readahead, Reader, Rules, Window};
+use super::writeback::{Tested, Writeback};
+use base::{Hz, Sectors};
+use block::{ContextId, Version};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Tokens of reads that belong to pages and not to an operation have this bit.
+const OF_PAGES: u64 = 1 << 63;
+/// Pieces of memory of one bio (filesystems 1.5 rule 5).
+const BIO_PIECES: u32 = 256;
+const PAGE_SECTORS: u32 = 8;
+
+/// The pages of the disk.
+pub(crate) struct DiskCache {
+    rules: Rules,
+    /// Pages or folios of one bio (filesystems 1.5 rules 5 and 6).
+    bio_pieces: u32,
+    /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
+    pub says_ahead: bool,
+    pages: Pages,
+    pub writeback: Writeback,
+    pub memory: Memory,
+    lru: Lru,
+    /// Files of the disk that were opened.
+    files: Vec<Opened>,
+    /// What bios under way read, by token.
+    under_way: BTreeMap<u64, Range<u64>>,
+    next_token: u64,
+    /// Pages whose bio is being submitted, and who wants to look at them.
+    locked: BTreeMap<u64, Vec<ContextId>>,
+    /// Pages that are looked up together.
+    pub batch: usize,
+    waiting: BTreeMap<u64, Vec<ContextId>>,
+}
+
+/// A file that was opened.
+struct Opened {
+    readahead: Readahead,
+    /// The page that its last call used last.
+    last: Option<u64>,
+    /// Whose it is; nobody's when it is closed.
+    owner: Option<ContextId>,
+}
+
+/// The disk is one file.
+const DISK: FileNumber = FileNumber(0);
+
+/// A bio to be submitted.
+pub(crate) struct PageBio {
+    pub token: u64,
+    pub pages: Range<u64>,
+}
+
+impl DiskCache {
+    /// `segment` is how much contiguous memory pages lie in that are read together.
+    pub fn new(version: Version, hz: Hz, segment: Sectors, memory: Memory) -> DiskCache {
+        let is_old = version <= Version::V2_6_32;
+        let segment_pages = (segment.0 / PAGE_SECTORS).max(1);
+        DiskCache {
+            rules: Rules::of(version),
+            bio_pieces: if is_old { 1 } else { BIO_PIECES.saturating_mul(segment_pages) },
+            says_ahead: !is_old,
+            pages: Pages::default(),
+            writeback: Writeback::new(version, hz),
+            memory,
+            lru: Lru::default(),
+            files: Vec::new(),
+            under_way: BTreeMap::new(),
+            next_token: OF_PAGES,
+            locked: BTreeMap::new(),
+            batch: if version >= Version::V6_12 { 31 } else { 15 },
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// A task opens the disk; the answer is the number of the open file.
+    pub fn open(&mut self, owner: ContextId, device: Allowance) -> usize {
+        let readahead = Readahead::open(device);
+        self.files.push(Opened { readahead, last: None, owner: Some(owner) });
+        self.files.len() - 1
+    }
+
+    /// A file is opened once more, under the same number.
+    pub fn reopen(&mut self, file: usize, owner: ContextId, device: Allowance) {
+        let readahead = Readahead::open(device);
+        self.files[file] = Opened { readahead, last: None, owner: Some(owner) };
+    }
+
+    /// Whether a file is the only one that is open.
+    pub fn is_last(&self, file: usize) -> bool {
+        let others = self.files.iter().enumerate().filter(|it| it.0 != file);
+        self.files[file].owner.is_some() && others.into_iter().all(|(_, it)| it.owner.is_none())
+    }
+
+    /// A file is closed. With the last one everything goes that is clean (filesystems 2.9 rule 7).
+    pub fn close(&mut self, file: usize) {
+        let was_open = self.files[file].owner.take().is_some();
+        if was_open && self.files.iter().all(|it| it.owner.is_none()) {
+            self.drop_range(0..u64::MAX);
+        }
+    }
+
+    /// The files that a task has open.
+    pub fn files_of(&self, task: ContextId) -> Vec<usize> {
+        (0..self.files.len()).filter(|&it| self.files[it].owner == Some(task)).collect()
+    }
+
+    /// A program says how it will read.
+    pub fn advise(&mut self, file: usize, advice: Advice, device: Allowance) {
+        self.files[file].readahead.advise(advice, device);
+    }
+
+    /// What is to be read because a page is missing; nothing if it is there.
+    pub fn missed(&mut self, file: usize, device: Allowance, reader: Reader) -> Vec<Window> {
+        if self.pages.holds(reader.page) {
+            return Vec::new();
+        }
+        self.files[file].readahead.missed(&self.rules, device, reader, &self.pages)
+    }
+
+    /// A reader touches a page: what is read on ahead if it carries the mark.
+    pub fn touched(&mut self, file: usize, device: Allowance, reader: Reader) -> Vec<Window> {
+        if !self.pages.get(reader.page).is_some_and(|flags| flags.has(Flags::MARKED)) {
+            return Vec::new();
+        }
+        self.pages.change(reader.page, Flags::NONE, Flags::MARKED);
+        let state = &mut self.files[file].readahead;
+        state.touched_mark(&self.rules, device, reader, 0, &self.pages).into_iter().collect()
+    }
+
+    /// A page is read: to use it again makes it stay longer, unless it is the last one used.
+    pub fn used(&mut self, file: usize, page: u64) {
+        if self.files[file].last.replace(page) != Some(page) && self.pages.holds(page) {
+            self.pages.touch(page);
+        }
+    }
+
+    /// A call has ended before a byte.
+    pub fn call_ended(&mut self, file: usize, end: u64) {
+        self.files[file].readahead.call_ended(&self.rules, end);
+    }
+
+    /// Takes in the pages of a window that are absent, up to the end of the disk. Each run of them
+    /// is submitted under a plug, as one bio or several.
+    pub fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
+        let end = (window.start + window.length).min(disk_pages);
+        let mut runs = Vec::new();
+        let mut from = window.start;
+        while let Some(start) = self.pages.first_absent(from, end.saturating_sub(from)) {
+            let absent = (start..end).take_while(|&page| !self.pages.holds(page)).count() as u64;
+            from = start + absent;
+            // Beside a page that is there, folios are single pages.
+            let is_whole = absent == end - window.start;
+            let order = if is_whole { window.order } else { 0 };
+            self.make_room(absent);
+            self.lru.came(DISK, start, absent);
+            for page in start..from {
+                let is_marked = window.mark == Some(page);
+                self.pages.put(page, if is_marked { Flags::MARKED } else { Flags::NONE });
+            }
+            runs.push(self.cut(start..from, order));
+        }
+        runs
+    }
+
+    /// Whether nobody has to wait for a page.
+    pub fn is_ready(&self, page: u64) -> bool {
+        // One that was dropped had been read.
+        self.pages.get(page).is_none_or(|flags| flags.has(Flags::UP_TO_DATE))
+    }
+
+    /// A task falls asleep until a page is ready.
+    pub fn wait(&mut self, page: u64, task: ContextId) {
+        self.waiting.entry(page).or_default().push(task);
+    }
+
+    /// Whether a token is that of a read of pages.
+    pub fn owns(token: u64) -> bool {
+        token & OF_PAGES != 0
+    }
+
+    /// A bio is done: its pages are ready. Answers with who waits for them, by ascending page.
+    pub fn done(&mut self, token: u64) -> Vec<(u64, ContextId)> {
+        let pages = self.under_way.remove(&token);
+        let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));
+        for page in pages.clone() {
+            let flags = self.pages.get(page).expect("what is read or written stays");
+            self.writeback.note_written(u64::from(flags.has(Flags::WRITEBACK)));
+            self.pages.change(page, Flags::UP_TO_DATE, Flags::WRITEBACK);
+        }
+        let mut woken = Vec::new();
+        while let Some((&page, _)) = self.waiting.range(pages.clone()).next() {
+            let tasks = self.waiting.remove(&page).into_iter().flatten();
+            woken.extend(tasks.map(|task| (page, task)));
+        }
+        woken
+    }
+
+    /// Whether a writer must pause, and the flusher start.
+    pub fn test_writer(&mut self, task: ContextId, now: u64) -> Tested {
+        self.writeback.test(task, now, &self.memory, self.pages.counts())
+    }
+
+    /// The same for a writer who has paused.
+    pub fn test_again(&mut self, task: ContextId, now: u64) -> Tested {
+        self.writeback.balance(task, now, &self.memory, self.pages.counts())
+    }
+
+    /// Whether the flusher goes on.
+    pub fn is_too_much(&self) -> bool {
+        self.writeback.is_too_much(&self.memory, self.pages.counts())
+    }
+
+    /// How much one visit of the flusher writes at most.
+    pub fn visit(&self, left: u64) -> u64 {
+        self.writeback.visit(&self.memory, left)
+    }
+
+    /// Makes a new estimate of the bandwidth, if it is time.
+    pub fn estimate(&mut self, now: u64) {
+        self.writeback.estimate(now, &self.memory, self.pages.counts());
+    }
+
+    /// What is dirty of a range, as runs of pages.
+    pub fn dirty_runs(&self, pages: Range<u64>) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        let mut from = pages.start;
+        while let Some(page) = self.next_dirty(from..pages.end) {
+            match runs.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => runs.push(page..page + 1),
+            }
+            from = page + 1;
+        }
+        runs
+    }
+
+    /// Takes in a page that is read alone.
+    pub fn admit_alone(&mut self, page: u64) -> PageBio {
+        self.make_room(1);
+        self.lru.came(DISK, page, 1);
+        self.pages.put(page, Flags::NONE);
+        self.next_token += 1;
+        self.under_way.insert(self.next_token - 1, page..page + 1);
+        PageBio { token: self.next_token - 1, pages: page..page + 1 }
+    }
+
+    /// How many pages there are of each kind.
+    pub fn counts(&self) -> Counts {
+        self.pages.counts()
+    }
+
+    /// Whether a page is in memory.
+    pub fn holds(&self, page: u64) -> bool {
+        self.pages.holds(page)
+    }
+
+    /// A task writes to a page, as a whole or after it was read. The answer is whether the disk had
+    /// nothing dirty before.
+    pub fn dirty(&mut self, task: ContextId, page: u64, now: u64) -> bool {
+        let flags = self.pages.get(page);
+        if flags.is_none() {
+            self.make_room(1);
+            self.lru.came(DISK, page, 1);
+            self.pages.put(page, Flags::UP_TO_DATE.with(Flags::TOUCHED));
+        }
+        if flags.is_some_and(|flags| flags.has(Flags::DIRTY)) {
+            return false;
+        }
+        self.pages.change(page, Flags::DIRTY, Flags::MARKED);
+        self.writeback.note_dirtied(task, now, flags.is_none())
+    }
+
+    /// The next page of a range that is dirty.
+    pub fn next_dirty(&self, pages: Range<u64>) -> Option<u64> {
+        match self.pages.counts().dirty {
+            0 => None,
+            _ => self.pages.next(pages.start, pages.end, Flags::DIRTY),
+        }
+    }
+
+    /// The next page of a range that is being written.
+    pub fn next_written(&self, pages: Range<u64>) -> Option<u64> {
+        match self.pages.counts().writeback {
+            0 => None,
+            _ => self.pages.next(pages.start, pages.end, Flags::WRITEBACK),
+        }
+    }
+
+    /// Whether a page is being written.
+    pub fn is_written(&self, page: u64) -> bool {
+        self.pages.get(page).is_some_and(|flags| flags.has(Flags::WRITEBACK))
+    }
+
+    /// Whether a page is dirty.
+    pub fn is_dirty(&self, page: u64) -> bool {
+        self.pages.get(page).is_some_and(|flags| flags.has(Flags::DIRTY))
+    }
+
+    /// The pages that a writer looks at next: at most a batch of those in the runs that are dirty.
+    /// What was taken is cut off the runs, which are in descending order.
+    pub fn next_batch(&self, runs: &mut Vec<Range<u64>>) -> Vec<u64> {
+        let mut batch = Vec::with_capacity(self.batch);
+        while batch.len() < self.batch
+            && let Some(run) = runs.last_mut()
+        {
+            match self.next_dirty(run.clone()) {
+                Some(page) => {
+                    batch.push(page);
+                    run.start = page + 1;
+                }
+                None => drop(runs.pop()),
+            }
+        }
+        batch
+    }
+
+    /// Whether a page is locked by a task that submits it.
+    pub fn is_locked(&self, page: u64) -> bool {
+        self.locked.contains_key(&page)
+    }
+
+    /// A task falls asleep until a page is not locked.
+    pub fn wait_for_lock(&mut self, page: u64, task: ContextId) {
+        self.locked.get_mut(&page).expect("it is locked").push(task);
+    }
+
+    /// A page has been submitted. Answers with who waits for it.
+    pub fn unlock(&mut self, page: u64) -> Vec<ContextId> {
+        self.locked.remove(&page).unwrap_or_default()
+    }
+
+    /// Begins to write a page that is dirty, and locks it until it has been submitted.
+    pub fn write(&mut self, page: u64, now: u64) -> PageBio {
+        if self.pages.counts().writeback == 0 {
+            self.writeback.begins(now);
+        }
+        self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
+        self.locked.insert(page, Vec::new());
+        self.next_token += 1;
+        self.under_way.insert(self.next_token - 1, page..page + 1);
+        PageBio { token: self.next_token - 1, pages: page..page + 1 }
+    }
+
+    /// Pages are written over without the cache: those that are there go.
+    pub fn drop_range(&mut self, pages: Range<u64>) {
+        let Range { start, end } = pages;
+        let lru = &mut self.lru;
+        let mut run = start..start;
+        self.pages.drop_clean(start, end, |page| {
+            if page != run.end {
+                lru.left(DISK, run.start, run.end - run.start);
+                run = page..page;
+            }
+            run.end += 1;
+        });
+        lru.left(DISK, run.start, run.end - run.start);
+        self.writeback.forget(self.pages.counts().cached);
+    }
+
+    /// Lets old pages go so that more can come.
+    fn make_room(&mut self, more: u64) {
+        let excess = self.memory.excess(self.pages.counts().cached, more);
+        if excess == 0 {
+            return;
+        }
+        let pages = &mut self.pages;
+        self.lru.evict(excess, |_, page| {
+            let flags = pages.get(page).expect("what is queued is in memory");
+            if !flags.is_droppable() {
+                return Verdict::Keep;
+            }
+            if flags.has(Flags::ACTIVE) {
+                pages.change(page, Flags::NONE, Flags::ACTIVE.with(Flags::TOUCHED));
+                return Verdict::Keep;
+            }
+            pages.remove(page);
+            Verdict::Evict
+        });
+    }
+
+    /// The bios of a run of pages.
+    fn cut(&mut self, run: Range<u64>, order: u32) -> Vec<PageBio> {
+        let most = self.bio_pieces;
+        let mut bios = Vec::new();
+        let (mut start, mut page, mut pieces) = (run.start, run.start, 0);
+        while page < run.end {
+            page += folio(page, run.end, order);
+            pieces += 1;
+            if pieces == most || page == run.end {
+                self.under_way.insert(self.next_token, start..page);
+                bios.push(PageBio { token: self.next_token, pages: start..page });
+                self.next_token += 1;
+                (start, pieces) = (page, 0);
+            }
+        }
+        bios
+    }
+}
+
+/// Pages of the folio at a page: the largest up to an order that is aligned and fits.
+fn folio(page: u64, end: u64, order: u32) -> u64 {
+    let fits = |order: &u32| page.is_multiple_of(1 << order) && page + (1 << order) <= end;
+    (0..=order).rev().find(fits).map_or(1, |order| 1 << order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each run as the first page and the end of its bios.
+    fn spans(runs: &[Vec<PageBio>]) -> Vec<Vec<(u64, u64)>> {
+        runs.iter()
+            .map(|run| run.iter().map(|bio| (bio.pages.start, bio.pages.end)).collect())
+            .collect()
+    }
+
+    const HZ: Hz = match Hz::new(250) {
+        Some(hz) => hz,
+        None => unreachable!(),
+    };
+    const MEMORY: Memory = Memory { free: 10_000, programs: 0, low: 100, high: 150 };
+
+    /// Pages that lie apart.
+    fn sparse(version: Version) -> DiskCache {
+        DiskCache::new(version, HZ, Sectors(PAGE_SECTORS), MEMORY)
+    }
+
+    fn window(start: u64, length: u64, order: u32) -> Window {
+        Window { start, length, mark: None, order }
+    }
+
+    #[test]
+    fn pages_that_are_there_split_a_window_and_the_end_of_the_disk_cuts_it() {
+        let mut cache = sparse(Version::V4_19);
+        cache.admit(window(4, 2, 0), 1000);
+        assert_eq!(spans(&cache.admit(window(0, 32, 0), 10)), [[(0, 4)], [(6, 10)]]);
+        assert!(cache.admit(window(0, 32, 0), 10).is_empty());
+    }
+
+    #[test]
+    fn a_bio_holds_256_pages_folios_or_pieces_of_memory() {
+        let mut cache = sparse(Version::V4_19);
+        let runs = cache.admit(window(0, 600, 0), 1000);
+        assert_eq!(spans(&runs), [[(0, 256), (256, 512), (512, 600)]]);
+        let mut cache = sparse(Version::V6_18);
+        let runs = cache.admit(window(2048, 2048, 9), 10_000);
+        assert_eq!(spans(&runs), [[(2048, 4096)]]);
+        let mut cache = DiskCache::new(Version::V6_12, HZ, Sectors(16), MEMORY);
+        let runs = cache.admit(window(0, 600, 0), 10_000);
+        assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
+    }
+
+    #[test]
+    fn old_pages_go_for_new_ones_unless_they_were_used_again() {
+        let mut cache = sparse(Version::V6_12);
+        let file = cache.open(ContextId(7), Allowance { readahead: 32, request: 320 });
+        for start in (0..9_900).step_by(100) {
+            for run in cache.admit(window(start, 100, 0), 1 << 20) {
+                run.iter().for_each(|bio| drop(cache.done(bio.token)));
+            }
+        }
+        for page in [5, 6, 5, 6] {
+            cache.used(file, page);
+        }
+        cache.admit(window(9_900, 10, 0), 1 << 20);
+        // 60 go, but not 5 and 6.
+        assert!(!cache.pages.holds(0) && cache.pages.holds(5) && cache.pages.holds(6));
+        assert!(!cache.pages.holds(61) && cache.pages.holds(62));
+    }
+
+    #[test]
+    fn the_last_one_who_closes_the_disk_drops_what_is_cached() {
+        let mut cache = sparse(Version::V6_12);
+        let device = Allowance { readahead: 32, request: 320 };
+        let files = [1, 2].map(|task| cache.open(ContextId(task), device));
+        let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
+        cache.done(token);
+        cache.close(files[0]);
+        cache.close(files[0]);
+        assert!(cache.pages.holds(0));
+        cache.close(files[1]);
+        assert!(!cache.pages.holds(0));
+    }
+
+    #[test]
+    fn in_2_6_28_every_page_is_a_bio() {
+        let mut cache = sparse(Version::V2_6_28);
+        assert_eq!(cache.admit(window(0, 32, 0), 1000)[0].len(), 32);
+    }
+
+    #[test]
+    fn folios_are_as_large_as_fits_and_smaller_at_the_borders() {
+        let sizes = |mut page: u64, end: u64, order| {
+            let mut sizes = Vec::new();
+            while page < end {
+                sizes.push(folio(page, end, order));
+                page += sizes[sizes.len() - 1];
+            }
+            sizes
+        };
+        assert_eq!(sizes(1005, 1012, 2), [1, 2, 4]);
+        assert_eq!(sizes(16, 26, 3), [8, 2]);
+    }
+
+    #[test]
+    fn who_waits_is_named_by_ascending_page_and_what_was_read_is_dropped_when_written_over() {
+        let mut cache = sparse(Version::V6_12);
+        let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
+        assert!(DiskCache::owns(token) && !cache.is_ready(2));
+        cache.wait(2, ContextId(7));
+        cache.wait(1, ContextId(9));
+        cache.drop_range(0..4);
+        assert_eq!(cache.done(token), [(1, ContextId(9)), (2, ContextId(7))]);
+        assert!(cache.is_ready(2));
+        cache.drop_range(0..2);
+        assert_eq!(spans(&cache.admit(window(0, 4, 0), 1000)), [[(0, 2)]]);
+    }
+}

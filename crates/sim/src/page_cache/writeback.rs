@@ -1,0 +1,310 @@
+//! What of the disk must be written: how much is dirty and since when, how far the flusher is, and
+//! how its writers are held back.
+//!
+//! Time is in ticks since the jobs began. Which pages are dirty is known to [`super::pages`]; here
+//! they are counted. The arithmetic is in [`super::limits`] and [`super::throttle`].
+//!
+// Divergence: one disk, and no control groups of their own. Kernels before 3.2 are held to the same
+// rules, although their writers write themselves.
+
+use super::limits::{self, HardLimit, Settings, Share, Thresholds};
+use super::memory::Memory;
+use super::pages::Counts;
+use super::throttle::estimate::Estimate;
+use super::throttle::position::Position;
+use super::throttle::{self, Dirtier, Verdict};
+use base::Hz;
+use block::{ContextId, Version};
+
+/// Hundredths of a second between two looks for what has been dirty for long (filesystems 2.4).
+const PERIOD: u64 = 500;
+/// Hundredths of a second after which it has.
+const LONG: u64 = 3_000;
+/// Buffers that are described in one page: what is written has one for each block. // measured
+const BUFFERS_PER_PAGE: u64 = 39;
+/// Pages whose places are kept in one page. // measured, with the descriptions above: /proc/vmstat
+const PLACES_PER_PAGE: u64 = 448;
+/// Ticks from the origin of the kernel's timers to the start of the jobs, modulo the largest step
+/// below: jobs begin 4 s after the boot, which is 300 s before the origin. // observed on 6.12
+const PHASE: u64 = 48;
+/// A timer this many ticks ahead is late by up to its step. // observed on 6.12: 5 s with HZ=250
+const FAR: u64 = 512;
+const STEP: u64 = 64;
+const NEAR: u64 = 64;
+const SMALL_STEP: u64 = 8;
+
+/// The state of writing back.
+pub(crate) struct Writeback {
+    hz: Hz,
+    has_floor: bool,
+    pub settings: Settings,
+    limit: Option<HardLimit>,
+    pub estimate: Estimate,
+    /// Pages dirtied and written in all.
+    dirtied: u64,
+    written: u64,
+    /// When the estimate was made, and what had been dirtied and written by then.
+    estimated: (u64, u64, u64),
+    /// Since when something is dirty.
+    since: Option<u64>,
+    /// Nothing was ever dirty before.
+    is_fresh: bool,
+    /// When the flusher last looked for what has been dirty for long.
+    looked: u64,
+    /// When the flusher wakes.
+    pub wakes: Option<u64>,
+    /// It was asked to write until little is dirty.
+    pub is_asked: bool,
+    /// Where it goes on.
+    pub cursor: u64,
+    /// Pages with a description of their block.
+    described: u64,
+    is_exceeded: bool,
+    dirtiers: Vec<Option<Dirtier>>,
+    /// Pages that all tasks dirtied since one of them was tested.
+    untested: u64,
+}
+
+/// What comes of dirtying a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tested {
+    /// The flusher is to start.
+    pub starts: bool,
+    /// The writer sleeps for so many ticks, and is perhaps tested again.
+    pub pause: Option<(u64, bool)>,
+}
+
+impl Writeback {
+    pub fn new(version: Version, hz: Hz) -> Writeback {
+        Writeback {
+            hz,
+            has_floor: Share::has_floor(version),
+            settings: Settings::of(version),
+            limit: None,
+            estimate: Estimate::START,
+            dirtied: 0,
+            written: 0,
+            estimated: (0, 0, 0),
+            since: None,
+            is_fresh: true,
+            looked: 0,
+            wakes: None,
+            is_asked: false,
+            cursor: 0,
+            described: 0,
+            is_exceeded: false,
+            dirtiers: Vec::new(),
+            untested: 0,
+        }
+    }
+
+    /// The rate of ticks.
+    pub fn hz(&self) -> Hz {
+        self.hz
+    }
+
+    /// A task dirtied a page that was clean; true if the flusher must be woken some day.
+    pub fn note_dirtied(&mut self, task: ContextId, now: u64, is_new: bool) -> bool {
+        self.dirtied += 1;
+        self.untested += 1;
+        self.described += u64::from(is_new);
+        self.dirtier(task, now).dirtied += 1;
+        if self.since.is_some() {
+            return false;
+        }
+        // Observed on 6.12: what is dirtied first of all is written at the flusher's first look.
+        self.since = Some(if std::mem::take(&mut self.is_fresh) { 0 } else { now });
+        self.arm(now);
+        true
+    }
+
+    /// Pages have been written.
+    pub fn note_written(&mut self, pages: u64) {
+        self.written += pages;
+    }
+
+    /// Pages were put under writeback, the first of them after nothing was: time when nothing was
+    /// written does not count for the estimate.
+    pub fn begins(&mut self, now: u64) {
+        if now > self.estimated.0 + u64::from(self.hz.get()) {
+            self.estimated = (now, self.dirtied, self.written);
+        }
+    }
+
+    /// Pages with descriptions left memory.
+    pub fn forget(&mut self, cached: u64) {
+        self.described = self.described.min(cached);
+    }
+
+    /// Whether a writer is to be tested, and what comes of it (filesystems 2.3).
+    pub fn test(&mut self, task: ContextId, now: u64, memory: &Memory, counts: Counts) -> Tested {
+        let exceeded = self.is_exceeded;
+        let all = throttle::core_test(self.thresholds(memory).dirty, 1);
+        let is_due = self.dirtier(task, now).is_due(exceeded);
+        if is_due || self.untested >= all {
+            self.untested = 0;
+            return self.balance(task, now, memory, counts);
+        }
+        Tested::default()
+    }
+
+    /// The same for one who has slept and is tested again.
+    pub fn balance(
+        &mut self,
+        task: ContextId,
+        now: u64,
+        memory: &Memory,
+        counts: Counts,
+    ) -> Tested {
+        let position = self.position(memory, counts);
+        let mut tested = Tested::default();
+        if counts.dirty > position.background && !self.is_asked {
+            (self.is_asked, tested.starts) = (true, true);
+        }
+        if position.dirty <= position.freerun() {
+            self.dirtier(task, now).run_free(now, &position);
+            return tested;
+        }
+        tested.starts |= !std::mem::replace(&mut self.is_asked, true);
+        self.is_exceeded = position.exceeds();
+        self.reckon(now, &position, true);
+        let (hz, estimate) = (self.hz, self.estimate);
+        let verdict = self.dirtier(task, now).hold_back(now, hz, &position, &estimate);
+        if let Verdict::Pause { ticks, is_tested_again } = verdict {
+            tested.pause = Some((ticks, is_tested_again));
+        }
+        tested
+    }
+
+    /// Makes a new estimate if the last one is 200 ms old.
+    pub fn estimate(&mut self, now: u64, memory: &Memory, counts: Counts) {
+        let position = self.position(memory, counts);
+        self.reckon(now, &position, false);
+    }
+
+    /// Whether so much is dirty that the flusher goes on (filesystems 2.5 rule 2).
+    pub fn is_too_much(&self, memory: &Memory, counts: Counts) -> bool {
+        let thresholds = self.thresholds(memory);
+        let share = self.share().threshold(thresholds, counts.dirty, self.has_floor);
+        counts.dirty > thresholds.background
+            || counts.dirty > limits::background_share(share, thresholds)
+    }
+
+    /// How many pages one visit of the flusher writes at most.
+    pub fn visit(&self, memory: &Memory, left: u64) -> u64 {
+        let threshold = self.thresholds(memory).dirty;
+        let limit = self.limit.unwrap_or(HardLimit::new(threshold)).followed();
+        limits::visit(self.estimate.average, limit, left)
+    }
+
+    /// Whether the flusher, awake, is to write what has been dirty for long.
+    pub fn looks(&mut self, now: u64) -> bool {
+        if now < self.looked + self.ticks(PERIOD) {
+            return false;
+        }
+        self.looked = now;
+        self.since.is_some_and(|since| since == 0 || since + self.ticks(LONG) <= now)
+    }
+
+    /// A visit has ended, with pages that are still dirty or none.
+    pub fn visited(&mut self, now: u64, is_dirty: bool, goes_on: bool) {
+        match is_dirty {
+            false => self.since = None,
+            true if !goes_on => self.since = Some(now),
+            true => {}
+        }
+    }
+
+    /// The flusher goes to sleep; it wakes again if anything is dirty.
+    pub fn sleeps(&mut self, now: u64) {
+        self.is_asked = false;
+        if self.since.is_some() {
+            self.arm(now);
+        }
+    }
+
+    fn arm(&mut self, now: u64) {
+        let at = timer(now, self.ticks(PERIOD));
+        self.wakes = Some(self.wakes.map_or(at, |wakes| wakes.min(at)));
+    }
+
+    fn ticks(&self, hundredths: u64) -> u64 {
+        hundredths * u64::from(self.hz.get()) / 100
+    }
+
+    fn dirtier(&mut self, task: ContextId, now: u64) -> &mut Dirtier {
+        let index = task.0 as usize;
+        if index >= self.dirtiers.len() {
+            self.dirtiers.resize(index + 1, None);
+        }
+        self.dirtiers[index].get_or_insert_with(|| Dirtier::new(now))
+    }
+
+    fn thresholds(&self, memory: &Memory) -> Thresholds {
+        let described = self.described / BUFFERS_PER_PAGE + self.described / PLACES_PER_PAGE;
+        Thresholds::new(&self.settings, memory.dirtyable().saturating_sub(described))
+    }
+
+    /// The disk is the only one, and so does all that is done.
+    fn share(&self) -> Share {
+        Share { completed: self.written.min(1), of: 1, at_least: 0, at_most: 100 }
+    }
+
+    fn position(&mut self, memory: &Memory, counts: Counts) -> Position {
+        let thresholds = self.thresholds(memory);
+        let dirty = counts.dirty + counts.writeback;
+        let limit = self.limit.get_or_insert(HardLimit::new(thresholds.dirty));
+        Position {
+            threshold: thresholds.dirty,
+            background: thresholds.background,
+            hard_limit: limit.pages(thresholds.dirty),
+            dirty,
+            device_threshold: self.share().threshold(thresholds, dirty, self.has_floor),
+            device_dirty: dirty,
+            average_bandwidth: self.estimate.average,
+        }
+    }
+
+    fn reckon(&mut self, now: u64, position: &Position, with_rate: bool) {
+        let (at, dirtied, written) = self.estimated;
+        let elapsed = now.saturating_sub(at);
+        if elapsed < self.ticks(20) {
+            return;
+        }
+        if with_rate {
+            let is_below = position.dirty < position.setpoint();
+            let pages = self.dirtied - dirtied;
+            if let Some(limit) = &mut self.limit {
+                limit.follow(position.threshold, position.dirty);
+            }
+            self.estimate.dirtied(pages, elapsed, self.hz, position.ratio(), is_below);
+        }
+        self.estimate.written(self.written - written, elapsed, self.hz);
+        self.estimated = (now, self.dirtied, self.written);
+    }
+}
+
+/// When a timer set at a tick for so many ticks later goes off: the farther, the coarser.
+/// Observed on 6.12: the flusher wakes at multiples of 64 ticks.
+fn timer(now: u64, ticks: u64) -> u64 {
+    let step = match ticks {
+        FAR.. => STEP,
+        NEAR.. => SMALL_STEP,
+        _ => 1,
+    };
+    let at = now + ticks + PHASE;
+    (at + step) / step * step - PHASE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flusher_wakes_at_the_ticks_that_were_observed() {
+        // Jobs begin 4 s after the boot: 9.184 s, 12.512 s and, dirtied at 24 s, 29.152 s.
+        assert_eq!(timer(0, 1250) + 1000, 9_184 / 4);
+        assert_eq!(timer(825, 1250) + 1000, 12_512 / 4);
+        assert_eq!(timer(5000, 1250) + 1000, 29_152 / 4);
+    }
+}

@@ -19,7 +19,7 @@ use crate::fair::Fair;
 use crate::host::Costs;
 use crate::world::{Progress, World};
 use base::{Duration, Instant, Ticket};
-use block::{ContextId, Shape, Tag, Work};
+use block::{ContextId, Tag, Work};
 use std::collections::VecDeque;
 
 /// A set of cores; core n is bit n of word n / 64.
@@ -569,56 +569,5 @@ impl World {
         if let Some(task) = self.cores[core].owner {
             self.make_ready(task);
         }
-    }
-}
-
-/// What pieces of work cost under the scheduler that is attached.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prices {
-    pub costs: crate::host::Costs,
-    /// An event of the scheduler.
-    pub scheduler: Duration,
-    /// Whether there is a lock that all cores share.
-    pub has_lock: bool,
-    /// Whether nothing costs anything.
-    pub free: bool,
-}
-
-impl Prices {
-    /// Prices on a host, under a scheduler.
-    pub fn new(host: &crate::host::Host, shape: Shape, scheduler: &str) -> Prices {
-        Prices {
-            costs: host.costs,
-            scheduler: host.scheduler_event(scheduler),
-            // The single queue has its queue lock. On blk-mq the schedulers have one of their own,
-            // but for kyber, whose lists are per core.
-            has_lock: shape == Shape::Single || !matches!(scheduler, "none" | "kyber"),
-            free: host.is_free(),
-        }
-    }
-
-    /// The cost of a piece of work outside the lock.
-    fn unlocked(&self, work: Work) -> Duration {
-        match work {
-            Work::Bio => self.costs.bio,
-            Work::Issue => self.costs.driver,
-            Work::Complete => self.costs.completion,
-            // Paid afterwards: only then is it known whether the task slept instead.
-            Work::Allocate => Duration::ZERO,
-            Work::Insert | Work::Dispatch | Work::Deliver | Work::Housekeeping => Duration::ZERO,
-        }
-    }
-
-    /// The cost of a piece of work under the lock. To ask a scheduler that holds nothing is free.
-    fn locked(&self, work: Work, queued: u32) -> Duration {
-        match work {
-            Work::Insert | Work::Complete => self.scheduler,
-            Work::Dispatch if queued > 0 => self.scheduler,
-            _ => Duration::ZERO,
-        }
-    }
-
-    fn is_locked(&self, work: Work) -> bool {
-        self.has_lock && work.takes_lock()
     }
 }

@@ -17,6 +17,7 @@ pub mod machine;
 pub mod observe;
 mod operations;
 pub mod page_cache;
+mod prices;
 pub mod program;
 pub mod ring;
 pub mod task;

@@ -11,7 +11,7 @@
 //! (spec 9.5). On blk-mq tasks are woken as their bios are delivered, and asynchronous runs of the
 //! queue are done by a worker, which is a task on a core like any other.
 
-use crate::cores::{Cause, Core, Lock, Prices, RunQueue, State};
+use crate::cores::{Cause, Core, Lock, RunQueue, State};
 use crate::fair::Fair;
 use crate::file::DirectRules;
 use crate::life::{Birth, JobState, Strand};
@@ -20,6 +20,7 @@ use crate::observe::{Mark, Who};
 use crate::operations::Operation;
 use crate::page_cache::disk::DiskCache;
 use crate::page_cache::memory::Memory;
+use crate::prices::Prices;
 use crate::ring::Ring;
 use crate::task::Body;
 use base::{Agenda, Duration, Instant};

@@ -1,0 +1,88 @@
+//! What a history consists of: what happened to requests, and what tasks asked of the block layer.
+
+use super::Traced;
+use base::Instant;
+use block::scheduler::Merge;
+use block::{Bio, ContextId, Origin};
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// When.
+    pub at: Instant,
+    /// Who was running, which need not be whose request it is.
+    pub task: ContextId,
+    /// To which request.
+    pub rq: Traced,
+    /// What.
+    pub what: What,
+}
+
+/// What can happen to a request.
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    /// There was no tag for its bio, and the task went to sleep. (Only where it can be told.)
+    Starve,
+    /// The task got a tag at last.
+    Recover,
+    /// It was allocated for its bio.
+    Allocate,
+    /// A bio was merged into it.
+    Merge(Bio, Merge),
+    /// It was inserted.
+    Insert {
+        /// Queued requests may have absorbed it.
+        joins: bool,
+        /// The task itself ran the queue when it had inserted all it held; else a worker did, some
+        /// time later.
+        runs: bool,
+    },
+    /// Without a scheduler: its plug was flushed, and it goes to the driver.
+    Offer {
+        /// It was flushed as one of so many.
+        of: u32,
+    },
+    /// It was appended to another.
+    Join {
+        /// To this one.
+        into: Traced,
+        /// As in [`What::Insert`], if this was instead of being inserted.
+        runs: Option<bool>,
+    },
+    /// The driver took it.
+    Issue,
+    /// The driver gave it back.
+    Requeue,
+    /// The device finished it.
+    Complete,
+    /// The task that was running has exited; no request is concerned.
+    Exit,
+}
+
+/// What a task asked of the block layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// When.
+    pub at: Instant,
+    /// Who, and on which core.
+    pub origin: Origin,
+    /// What.
+    pub what: CallKind,
+}
+
+/// What a task may ask.
+#[derive(Clone, Copy, Debug)]
+pub enum CallKind {
+    /// A bio was submitted while the task held requests back, or not.
+    Submit {
+        /// The bio.
+        bio: Bio,
+        /// Whether the request made of it was held back.
+        plugged: bool,
+    },
+    /// The task's plug ended, or the task was about to sleep.
+    Flush {
+        /// It was about to sleep.
+        blocks: bool,
+    },
+}

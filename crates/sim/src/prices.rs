@@ -1,0 +1,59 @@
+//! Prices: what the pieces of block-layer work cost a core, by host and by scheduler.
+//!
+//! A piece has a part outside the scheduler's lock and one under it; who pays, and when, is in
+//! `cores.rs`.
+
+use crate::host::{Costs, Host};
+use base::Duration;
+use block::{Shape, Work};
+
+/// What pieces of work cost under the scheduler that is attached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prices {
+    pub costs: Costs,
+    /// An event of the scheduler.
+    pub scheduler: Duration,
+    /// Whether there is a lock that all cores share.
+    pub has_lock: bool,
+    /// Whether nothing costs anything.
+    pub free: bool,
+}
+
+impl Prices {
+    /// Prices on a host, under a scheduler.
+    pub fn new(host: &Host, shape: Shape, scheduler: &str) -> Prices {
+        Prices {
+            costs: host.costs,
+            scheduler: host.scheduler_event(scheduler),
+            // The single queue has its queue lock. On blk-mq the schedulers have one of their own,
+            // but for kyber, whose lists are per core.
+            has_lock: shape == Shape::Single || !matches!(scheduler, "none" | "kyber"),
+            free: host.is_free(),
+        }
+    }
+
+    /// The cost of a piece of work outside the lock.
+    pub fn unlocked(&self, work: Work) -> Duration {
+        match work {
+            Work::Bio => self.costs.bio,
+            Work::Issue => self.costs.driver,
+            Work::Complete => self.costs.completion,
+            // Paid afterwards: only then is it known whether the task slept instead.
+            Work::Allocate => Duration::ZERO,
+            Work::Insert | Work::Dispatch | Work::Deliver | Work::Housekeeping => Duration::ZERO,
+        }
+    }
+
+    /// The cost of a piece of work under the lock. To ask a scheduler that holds nothing is free.
+    pub fn locked(&self, work: Work, queued: u32) -> Duration {
+        match work {
+            Work::Insert | Work::Complete => self.scheduler,
+            Work::Dispatch if queued > 0 => self.scheduler,
+            _ => Duration::ZERO,
+        }
+    }
+
+    pub fn is_locked(&self, work: Work) -> bool {
+        self.has_lock && work.takes_lock()
+    }
+}

@@ -120,7 +120,7 @@ pub fn tunables(only: Option<&str>) -> Result<Table, Error> {
     for spec in &specs {
         let about = sched::about_on(spec.name, spec.kernel).expect("it was parsed");
         rows.extend(about.tunables.iter().map(|it| {
-            let default = it.default.map_or("–".to_string(), |value| value.to_string());
+            let default = it.default.map_or("by device".to_string(), |value| value.to_string());
             let whose = format!("{}@{}", spec.name, spec.kernel.version);
             tunable(&whose, it.name, it.unit, &default, (it.min, it.max), it.effect)
         }));

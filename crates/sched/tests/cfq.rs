@@ -12,7 +12,7 @@ use block::{
     Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, IoprioClass, Kernel, Op, Origin,
     PlugFlush,
 };
-use harness::{Harness, Table};
+use harness::{Harness, Table, cases};
 use proptest::prelude::*;
 
 /// Tasks that submit; context 0 is the kernel's.
@@ -59,15 +59,6 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::Switch),
     ];
     prop::collection::vec(event, 1..300)
-}
-
-fn cases() -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig {
-        cases: asked.unwrap_or(300),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
 }
 
 proptest! {

@@ -14,7 +14,7 @@ use block::{
     Kernel, Op, Origin, PlugFlush, Scheduler, Shape, Transport,
 };
 use harness::watched::{SharedNotes, Watched};
-use harness::{Harness, Table};
+use harness::{Harness, Table, cases};
 use proptest::prelude::*;
 use std::fmt;
 
@@ -115,16 +115,6 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::Switch),
     ];
     prop::collection::vec(event, 1..250)
-}
-
-fn cases() -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig {
-        cases: asked.unwrap_or(300),
-        // What was found is kept as a script, which says what happens and why.
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
 }
 
 proptest! {

@@ -15,10 +15,22 @@ use block::{
     Attach, Bio, Command, CommandOp, ContextId, Event, EventLog, Facts, Kernel, Output, PlugFlush,
     RequestQueue, Scheduler, Transport, TunableError,
 };
+use proptest::prelude::ProptestConfig;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The context of interrupts and kernel workers.
 pub const KERNEL: ContextId = ContextId(0);
+
+/// How often a random test runs: as `PROPTEST_CASES` says.
+pub fn cases() -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig {
+        cases: asked.unwrap_or(300),
+        // What was found is kept as a script, which says what happens and why.
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
 
 /// The device on the table.
 #[derive(Clone, Copy, Debug)]

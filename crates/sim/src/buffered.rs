@@ -1,4 +1,4 @@
-//! PageBio the disk through the page cache.
+//! Reading the disk through the page cache.
 //!
 //! Page by page (filesystems 1.2): what is missing is read with what readahead adds; whoever
 //! touches a mark has the next window read before he waits for his page; then the page is copied.
@@ -38,7 +38,7 @@ impl Task {
         if file.is_disk() {
             self.enter_kernel().await;
             self.write_and_wait(ALL).await;
-            self.world().cache.drop_range(0..u64::MAX);
+            self.world().cache.drop_range(ALL);
             self.leave_kernel();
         }
     }
@@ -131,7 +131,8 @@ impl Task {
         for reading in run {
             {
                 let mut world = self.world();
-                let bio = self.bio_of_pages(&mut world, &reading);
+                let flags = if world.cache.says_ahead { Flags::RAHEAD } else { Flags::NONE };
+                let bio = self.bio_of_pages(&mut world, &reading, Op::Read, flags);
                 world.submit(bio);
             }
             self.drive().await;
@@ -139,18 +140,18 @@ impl Task {
         self.finish_plug(PlugFlush::Explicit).await;
     }
 
-    fn bio_of_pages(&self, world: &mut World, reading: &PageBio) -> Bio {
+    fn bio_of_pages(&self, world: &mut World, it: &PageBio, op: Op, flags: Flags) -> Bio {
         let disk = world.queue.limits().facts.capacity.0 / 512;
-        let start = reading.pages.start * PAGE_SECTORS;
-        let end = (reading.pages.end * PAGE_SECTORS).min(disk);
+        let start = it.pages.start * PAGE_SECTORS;
+        let end = (it.pages.end * PAGE_SECTORS).min(disk);
         Bio {
-            op: Op::Read,
-            flags: if world.cache.says_ahead { Flags::RAHEAD } else { Flags::NONE },
+            op,
+            flags,
             sector: Sector(start),
             sectors: Sectors((end - start) as u32),
             ioprio: world.io_context(self.id()).ioprio,
             origin: self.origin(world),
-            token: reading.token,
+            token: it.token,
         }
     }
 
@@ -159,25 +160,36 @@ impl Task {
         {
             let mut world = self.world();
             let reading = world.cache.admit_alone(page);
-            let bio = Bio { flags: Flags::NONE, ..self.bio_of_pages(&mut world, &reading) };
+            let bio = self.bio_of_pages(&mut world, &reading, Op::Read, Flags::NONE);
             world.submit(bio);
         }
         self.drive().await;
     }
 
     async fn wait_for_page(&self, page: u64) {
+        self.wait_at_page(page, |cache| cache.is_ready(page), DiskCache::wait).await;
+    }
+
+    /// Sleeps until something is true of a page; `wait` has the task woken when it may be. Its plug is
+    /// flushed before.
+    async fn wait_at_page(
+        &self,
+        page: u64,
+        is_true: impl Fn(&DiskCache) -> bool,
+        wait: fn(&mut DiskCache, u64, ContextId),
+    ) {
         poll_fn(|_| {
             let mut world = self.world();
-            if world.cache.is_ready(page) {
+            if is_true(&world.cache) {
                 return Poll::Ready(());
             }
             if self.poll_before_sleep(&mut world).is_pending() {
                 return Poll::Pending;
             }
-            if world.cache.is_ready(page) {
+            if is_true(&world.cache) {
                 return Poll::Ready(());
             }
-            world.cache.wait(page, self.id());
+            wait(&mut world.cache, page, self.id());
             self.wait(&mut world, Wait::Page(page))
         })
         .await;

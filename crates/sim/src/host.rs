@@ -25,7 +25,7 @@ const BUILT_IN: [(&str, &str); 6] = [
 
 /// What a host file contains, section by section.
 const SCHEMA: [(&str, &[&str]); 3] = [
-    ("machine", &["cores", "time_slice", "accounting"]),
+    ("machine", &["cores", "time_slice", "accounting", "start_delay"]),
     (
         "cost",
         &[
@@ -67,6 +67,8 @@ pub struct Host {
     /// In which steps a kernel with a fair queue of tasks charges them for computing; zero where
     /// tasks take turns instead.
     pub accounting: Duration,
+    /// How much later than its time a job begins.
+    pub start_delay: Duration,
     /// What pieces of work cost.
     pub costs: Costs,
     /// Cost of an event (insert, dispatch, completion) by name of the scheduler.
@@ -252,7 +254,21 @@ impl Reader<'_> {
         for (section, names) in SCHEMA {
             entries.extend(self.section(&root, section, names)?);
         }
+        self.check_accounting(&entries)?;
         Ok(self.build(title, entries))
+    }
+
+    /// The fair queue of tasks is that of one core.
+    fn check_accounting(&self, entries: &[Entry]) -> Result<(), HostError> {
+        let of = |name: &str| entries.iter().find(|entry| entry.parameter.name == name);
+        let several = of("machine.cores").is_some_and(|cores| cores.number > 1.0);
+        match of("machine.accounting").filter(|step| several && step.number > 0.0) {
+            Some(step) => {
+                let problem = "machine.accounting with several cores".to_string();
+                Err(self.bad(step.position, problem, "0 ns, or machine.cores = 1"))
+            }
+            None => Ok(()),
+        }
     }
 
     fn build(&self, title: String, mut entries: Vec<Entry>) -> Host {
@@ -281,10 +297,21 @@ impl Reader<'_> {
         let cores = of("machine.cores") as u16;
         let time_slice = time("machine.time_slice");
         let accounting = time("machine.accounting");
+        let start_delay = time("machine.start_delay");
         entries.sort_by_key(|entry| entry.position);
         let parameters = entries.into_iter().map(|entry| entry.parameter).collect();
         let name = self.file.to_string();
-        Host { name, title, cores, time_slice, accounting, costs, schedulers, parameters }
+        Host {
+            name,
+            title,
+            cores,
+            time_slice,
+            accounting,
+            start_delay,
+            costs,
+            schedulers,
+            parameters,
+        }
     }
 
     fn section(
@@ -408,7 +435,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 23, "{name}");
+            assert_eq!(host.parameters().len(), 24, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -431,7 +458,7 @@ mod tests {
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
-            "x.toml:20: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
+            "x.toml:21: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
              system_call, clock, kernel_clock, launch, start, copy, bio, request, driver, \
              interrupt, completion, switch"
         );
@@ -441,9 +468,15 @@ mod tests {
         );
         assert_eq!(
             free_with("unit = \"us\"", "unit = \"h\""),
-            "x.toml:12: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
+            "x.toml:13: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
         );
-        assert!(free_with("[cost]", "[const]").starts_with("x.toml:11: unknown section [const]"));
+        let both = BUILT_IN.iter().find(|(name, _)| *name == "guest").unwrap().1;
+        let both = both.replacen("cores       = { value = 1", "cores       = { value = 2", 1);
+        assert_eq!(
+            Host::parse("x.toml", &both).unwrap_err().to_string(),
+            "x.toml:8: machine.accounting with several cores; accepted: 0 ns, or machine.cores = 1"
+        );
+        assert!(free_with("[cost]", "[const]").starts_with("x.toml:12: unknown section [const]"));
         assert!(free_with("title", "titel").starts_with("x.toml:1: no title"));
         assert!(free_with("title =", "title").starts_with("x.toml:4: not TOML"));
     }

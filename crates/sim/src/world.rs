@@ -125,6 +125,7 @@ impl World {
     /// A machine with its jobs scheduled.
     pub fn new(mut setup: Setup) -> Result<World, SetupError> {
         check_jobs(&setup.jobs, &setup.host)?;
+        let start_delay = setup.host.start_delay;
         let jobs = std::mem::take(&mut setup.jobs);
         let cgroups = std::mem::take(&mut setup.cgroups);
         let mut world = World::idle(setup)?;
@@ -135,7 +136,7 @@ impl World {
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
         world.strand(world.worker).is_urgent = true;
         for (number, job) in jobs.into_iter().enumerate() {
-            world.agenda.schedule(job.start, Happening::Start(number));
+            world.agenda.schedule(job.start + start_delay, Happening::Start(number));
             world.jobs.push(JobState::new(job));
         }
         Ok(world)

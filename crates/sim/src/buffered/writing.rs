@@ -7,25 +7,19 @@
 
 use crate::file::{Errno, File, Transfer};
 use crate::operations::Operation;
+use crate::page_cache::disk::DiskCache;
 use crate::page_cache::writeback::Tested;
 use crate::task::Task;
-use crate::world::{Wait, World};
-use base::{Duration, Hz, Instant, Sector, Sectors};
-use block::{Bio, Flags, Op, PlugFlush, Syscall};
-use std::future::poll_fn;
+use crate::world::World;
+use base::{Hz, Instant};
+use block::{Flags, Op, PlugFlush, Syscall};
 use std::ops::Range;
-use std::task::Poll;
 
 use super::{PAGE, PAGE_SECTORS, flusher, pages_of};
 
 /// All pages of the disk.
 pub(crate) const ALL: Range<u64> = 0..u64::MAX;
 const SECOND: u64 = 1_000_000_000;
-/// Jobs begin at a tick, and a program makes its first call so much later.
-/// Measured in the world linux: the first command of dd.
-// Divergence: the same for all programs, and they are taken to begin at once otherwise.
-const START: Duration = Duration::from_micros(53);
-
 impl Task {
     /// Writes the disk through the page cache.
     pub(crate) async fn write_cached(
@@ -121,17 +115,7 @@ impl Task {
             }
             let now = world.tick();
             let writing = world.cache.write(page, now);
-            let disk = world.queue.limits().facts.capacity.0 / 512;
-            let sector = page * PAGE_SECTORS;
-            let bio = Bio {
-                op: Op::Write,
-                flags,
-                sector: Sector(sector),
-                sectors: Sectors(PAGE_SECTORS.min(disk - sector) as u32),
-                ioprio: world.io_context(self.id()).ioprio,
-                origin: self.origin(&mut world),
-                token: writing.token,
-            };
+            let bio = self.bio_of_pages(&mut world, &writing, Op::Write, flags);
             world.submit(bio);
         }
         self.drive().await;
@@ -143,21 +127,7 @@ impl Task {
 
     /// Waits while another task submits a page.
     pub(crate) async fn lock(&self, page: u64) {
-        poll_fn(|_| {
-            let mut world = self.world();
-            if !world.cache.is_locked(page) {
-                return Poll::Ready(());
-            }
-            if self.poll_before_sleep(&mut world).is_pending() {
-                return Poll::Pending;
-            }
-            if !world.cache.is_locked(page) {
-                return Poll::Ready(());
-            }
-            world.cache.wait_for_lock(page, self.id());
-            self.wait(&mut world, Wait::Page(page))
-        })
-        .await;
+        self.wait_at_page(page, |cache| !cache.is_locked(page), DiskCache::wait_for_lock).await;
     }
 
     /// A flush as a part of something else.
@@ -204,28 +174,14 @@ impl Task {
     }
 
     async fn wait_until_written(&self, page: u64) {
-        poll_fn(|_| {
-            let mut world = self.world();
-            if !world.cache.is_written(page) {
-                return Poll::Ready(());
-            }
-            if self.poll_before_sleep(&mut world).is_pending() {
-                return Poll::Pending;
-            }
-            if !world.cache.is_written(page) {
-                return Poll::Ready(());
-            }
-            world.cache.wait(page, self.id());
-            self.wait(&mut world, Wait::Page(page))
-        })
-        .await;
+        self.wait_at_page(page, |cache| !cache.is_written(page), DiskCache::wait).await;
     }
 }
 
 impl World {
-    /// Ticks since the jobs began.
+    /// Ticks since time zero.
     pub fn tick(&self) -> u64 {
-        ticks(self.now + START, self.cache.writeback.hz())
+        ticks(self.now, self.cache.writeback.hz())
     }
 
     /// When a sleep of so many ticks ends.
@@ -237,7 +193,7 @@ impl World {
     /// When a tick begins.
     pub fn start_of_tick(&self, tick: u64) -> Instant {
         let hz = u64::from(self.cache.writeback.hz().get());
-        Instant::from_nanos((tick * SECOND / hz).saturating_sub(START.as_nanos()))
+        Instant::from_nanos(tick * SECOND / hz)
     }
 }
 

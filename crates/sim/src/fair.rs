@@ -17,8 +17,8 @@ use block::ContextId;
 
 /// The weight of nice 0. // each nice level is a quarter more (sched-nice-design)
 const WEIGHT: f64 = 1024.0;
-/// What a task may compute before another one is considered, on one core, in nanoseconds.
-/// // derived: the base slice of 6.12 on one core; it matters only whether a step exceeds it
+/// What a task may compute before another one is considered, in nanoseconds: the base slice of 6.12
+/// on one core. // assumed: it cannot be read there, and matters only in that a step exceeds it
 const SLICE: i64 = 750_000;
 
 /// The tasks that are runnable, and those that sleep although they owe time.
@@ -27,7 +27,8 @@ pub(crate) struct Fair {
     step: Duration,
     /// Steps until now that are charged, or were nobody's.
     charged: u64,
-    tasks: Vec<Runner>,
+    /// By number; `None` for one that has not woken yet.
+    tasks: Vec<Option<Runner>>,
     running: Option<ContextId>,
     must_switch: bool,
     /// Where a task is placed that wakes when nobody is runnable.
@@ -106,13 +107,10 @@ impl Fair {
     /// A task wakes, or is new.
     pub fn wake(&mut self, now: Instant, context: ContextId, nice: i8) {
         self.account(now);
-        let is_new = self.tasks.get(context.0 as usize).is_none_or(|it| it.weight == 0);
-        if is_new {
-            let unknown = Runner { weight: 0, ..Runner::new(0) };
-            let length = self.tasks.len().max(context.0 as usize + 1);
-            self.tasks.resize(length, unknown);
-            self.tasks[context.0 as usize] = Runner::new(nice);
-        }
+        let number = context.0 as usize;
+        self.tasks.resize(self.tasks.len().max(number + 1), None);
+        let is_new = self.tasks[number].is_none();
+        self.tasks[number].get_or_insert_with(|| Runner::new(nice));
         match self.task(context).place {
             Place::Queued => panic!("task {} wakes and does not sleep", context.0),
             Place::Away => self.enqueue(context, is_new),
@@ -185,32 +183,28 @@ impl Fair {
 
     /// Who goes first: the running task if its slice is its own, else the earliest deadline.
     fn first(&self) -> Option<ContextId> {
-        let running = self.running.filter(|it| self.is_eligible(*it));
-        if running.is_some_and(|it| self.tasks[it.0 as usize].is_protected) {
-            return running;
+        let (sum, load) = self.sum();
+        let eligible = self.queued().filter(|(_, it)| sum >= i128::from(it.at) * load);
+        let is_running = |it: &(ContextId, &Runner)| Some(it.0) == self.running;
+        if let Some((running, _)) = eligible.clone().find(|it| is_running(it) && it.1.is_protected)
+        {
+            return Some(running);
         }
-        let others = self.queued().filter(|(it, _)| Some(*it) != self.running);
-        let eligible = others.filter(|(it, _)| self.is_eligible(*it));
-        let best = eligible.min_by_key(|(_, it)| (it.deadline, it.arrival));
-        match (running, best) {
-            (Some(running), Some((other, best))) => {
-                let wins = self.tasks[running.0 as usize].deadline < best.deadline;
-                Some(if wins { running } else { other })
-            }
-            (running, best) => running.or(best.map(|(other, _)| other)),
-        }
+        // Of those with the same deadline the running task is last.
+        let key = |it: &(ContextId, &Runner)| (it.1.deadline, is_running(it), it.1.arrival);
+        eligible.min_by_key(key).map(|(first, _)| first)
     }
 
     /// What a task has missed, within what counts.
     fn lag(&self, context: ContextId) -> i64 {
-        let task = &self.tasks[context.0 as usize];
+        let task = self.runner(context);
         let most = (2 * SLICE).max(self.step.as_nanos() as i64) * WEIGHT as i64 / task.weight;
         (self.average() - task.at).clamp(-most, most)
     }
 
     fn is_eligible(&self, context: ContextId) -> bool {
         let (sum, load) = self.sum();
-        sum >= i128::from(self.tasks[context.0 as usize].at) * load
+        sum >= i128::from(self.runner(context).at) * load
     }
 
     /// The virtual time at which everybody would have had their share.
@@ -232,13 +226,18 @@ impl Fair {
         }
     }
 
-    fn queued(&self) -> impl Iterator<Item = (ContextId, &Runner)> {
-        let all = self.tasks.iter().enumerate().map(|(number, it)| (ContextId(number as u32), it));
-        all.filter(|(_, it)| it.place != Place::Away)
+    fn queued(&self) -> impl Iterator<Item = (ContextId, &Runner)> + Clone {
+        let all = self.tasks.iter().enumerate();
+        let known = all.filter_map(|(number, it)| Some((ContextId(number as u32), it.as_ref()?)));
+        known.filter(|(_, it)| it.place != Place::Away)
+    }
+
+    fn runner(&self, context: ContextId) -> &Runner {
+        self.tasks[context.0 as usize].as_ref().expect("it has woken once")
     }
 
     fn task(&mut self, context: ContextId) -> &mut Runner {
-        &mut self.tasks[context.0 as usize]
+        self.tasks[context.0 as usize].as_mut().expect("it has woken once")
     }
 }
 

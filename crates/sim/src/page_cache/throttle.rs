@@ -178,19 +178,6 @@ mod tests {
         Estimate { average, ratelimit, ..Estimate::START }
     }
 
-    /// Filesystems, Appendix A.1: one device.
-    fn position(dirty: u64) -> Position {
-        Position {
-            threshold: 200_000,
-            background: 100_000,
-            hard_limit: 200_000,
-            dirty,
-            device_threshold: 200_000,
-            device_dirty: dirty,
-            average_bandwidth: 25_600,
-        }
-    }
-
     #[test]
     fn pauses_are_those_of_the_table() {
         // Filesystems, Appendix A.2.
@@ -216,7 +203,7 @@ mod tests {
         let found = [100_000, 65_536, 1000, 10].map(next_free_test);
         assert_eq!(found, [256, 256, 16, 2]);
         let mut dirtier = Dirtier { dirtied: 40, ..Dirtier::new(0) };
-        dirtier.run_free(7, &position(100_000));
+        dirtier.run_free(7, &Position::of_one_device(100_000));
         assert_eq!(dirtier, Dirtier { dirtied: 0, test_after: 256, paused_at: 7 });
     }
 
@@ -232,7 +219,8 @@ mod tests {
     #[test]
     fn time_that_was_spent_thinking_shortens_the_pause() {
         let mut dirtier = Dirtier { dirtied: 2048, ..Dirtier::new(1000) };
-        let verdict = dirtier.hold_back(1005, hz(), &position(175_000), &Estimate::START);
+        let verdict =
+            dirtier.hold_back(1005, hz(), &Position::of_one_device(175_000), &Estimate::START);
         // 2048 pages at 25575 pages a second take 20 ticks, of which 5 have passed.
         assert_eq!(verdict, Verdict::Pause { ticks: 15, is_tested_again: false });
         assert_eq!(dirtier, Dirtier { dirtied: 0, test_after: 200, paused_at: 1020 });
@@ -241,7 +229,8 @@ mod tests {
     #[test]
     fn a_pause_too_short_to_sleep_is_owed() {
         let mut dirtier = Dirtier { dirtied: 2048, ..Dirtier::new(1000) };
-        let verdict = dirtier.hold_back(1019, hz(), &position(175_000), &Estimate::START);
+        let verdict =
+            dirtier.hold_back(1019, hz(), &Position::of_one_device(175_000), &Estimate::START);
         assert_eq!(verdict, Verdict::GoOn);
         assert_eq!((dirtier.dirtied, dirtier.paused_at), (0, 1020));
     }
@@ -249,14 +238,15 @@ mod tests {
     #[test]
     fn who_was_away_for_over_a_second_begins_anew() {
         let mut dirtier = Dirtier { dirtied: 2048, ..Dirtier::new(1000) };
-        dirtier.hold_back(2000, hz(), &position(175_000), &Estimate::START);
+        dirtier.hold_back(2000, hz(), &Position::of_one_device(175_000), &Estimate::START);
         assert_eq!((dirtier.dirtied, dirtier.paused_at), (0, 2000));
     }
 
     #[test]
     fn a_period_of_less_than_a_tick_puts_off_the_next_test() {
         let mut dirtier = Dirtier { dirtied: 32, ..Dirtier::new(1000) };
-        let verdict = dirtier.hold_back(1000, hz(), &position(175_000), &Estimate::START);
+        let verdict =
+            dirtier.hold_back(1000, hz(), &Position::of_one_device(175_000), &Estimate::START);
         assert_eq!(verdict, Verdict::GoOn);
         assert_eq!((dirtier.dirtied, dirtier.test_after), (32, 64));
     }
@@ -266,7 +256,8 @@ mod tests {
         // At 25575 pages a second 10000 pages take 97 ticks, and 20000 take 195.
         for (dirtied, owed) in [(10_000, 0), (20_000, 95)] {
             let mut dirtier = Dirtier { dirtied, ..Dirtier::new(1000) };
-            let verdict = dirtier.hold_back(1000, hz(), &position(175_000), &Estimate::START);
+            let verdict =
+                dirtier.hold_back(1000, hz(), &Position::of_one_device(175_000), &Estimate::START);
             assert_eq!(verdict, Verdict::Pause { ticks: 50, is_tested_again: false });
             assert_eq!(dirtier.paused_at, 1050 + owed);
         }
@@ -275,7 +266,8 @@ mod tests {
     #[test]
     fn at_the_hard_limit_a_writer_pauses_as_long_as_may_be_and_is_tested_again() {
         let mut dirtier = Dirtier { dirtied: 1, ..Dirtier::new(1000) };
-        let verdict = dirtier.hold_back(1000, hz(), &position(200_000), &Estimate::START);
+        let verdict =
+            dirtier.hold_back(1000, hz(), &Position::of_one_device(200_000), &Estimate::START);
         assert_eq!(verdict, Verdict::Pause { ticks: 50, is_tested_again: true });
     }
 }

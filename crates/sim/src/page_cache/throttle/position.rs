@@ -89,11 +89,9 @@ impl Position {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Filesystems, Appendix A.1.
-    fn position(dirty: u64) -> Position {
+impl Position {
+    /// So many pages of one device are dirty. // filesystems, Appendix A.1
+    pub fn of_one_device(dirty: u64) -> Position {
         Position {
             threshold: 200_000,
             background: 100_000,
@@ -104,6 +102,11 @@ mod tests {
             average_bandwidth: 25_600,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn the_ratio_falls_from_the_freerun_ceiling_to_the_hard_limit_as_in_the_table() {
@@ -119,21 +122,25 @@ mod tests {
             (250_000, 0),
         ];
         for (dirty, expected) in cases {
-            assert_eq!(position(dirty).ratio(), expected, "{dirty}");
+            assert_eq!(Position::of_one_device(dirty).ratio(), expected, "{dirty}");
         }
     }
 
     #[test]
     fn a_device_with_little_to_do_is_favoured_up_to_eight_times() {
-        let busy_elsewhere = |device_dirty| Position { device_dirty, ..position(175_000) };
+        let busy_elsewhere =
+            |device_dirty| Position { device_dirty, ..Position::of_one_device(175_000) };
         assert_eq!(busy_elsewhere(20_000).ratio(), 8990);
         assert!(busy_elsewhere(0).ratio() <= 8 * 2 * 1024);
     }
 
     #[test]
     fn a_device_beyond_its_setpoint_is_slowed_as_in_the_table() {
-        let slow =
-            Position { device_threshold: 50_000, average_bandwidth: 10_000, ..position(175_000) };
+        let slow = Position {
+            device_threshold: 50_000,
+            average_bandwidth: 10_000,
+            ..Position::of_one_device(175_000)
+        };
         assert_eq!(Position { device_dirty: 43_750, ..slow }.ratio(), 1023);
         assert_eq!(Position { device_dirty: 60_000, ..slow }.ratio(), 734);
         assert_eq!(Position { device_dirty: 199_000, ..slow }.ratio(), 1024 / 4);
@@ -141,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_device_is_over_its_share_only_when_all_are_over_the_threshold() {
-        assert!(!position(200_000).exceeds());
-        assert!(position(200_001).exceeds());
-        assert!(!Position { device_dirty: 1, ..position(200_001) }.exceeds());
+        assert!(!Position::of_one_device(200_000).exceeds());
+        assert!(Position::of_one_device(200_001).exceeds());
+        assert!(!Position { device_dirty: 1, ..Position::of_one_device(200_001) }.exceeds());
     }
 }

@@ -118,6 +118,8 @@ pub(crate) enum Cause {
     Completion(Tag),
     /// The block layer's timer.
     Timer,
+    /// A task has slept long enough.
+    Alarm(ContextId),
 }
 
 /// The scheduler's lock.
@@ -391,6 +393,13 @@ impl World {
             && self.is_in_user_mode(context)
     }
 
+    /// The task that runs is to leave its core for a moment.
+    pub fn disturb(&mut self) {
+        if let RunQueue::Fair(queue) = &mut self.run_queue {
+            queue.disturb();
+        }
+    }
+
     /// Gives the core to whoever goes first, if it is idle; false when nobody does.
     pub fn pick_next(&mut self) -> bool {
         let RunQueue::Fair(queue) = &mut self.run_queue else { return false };
@@ -398,8 +407,21 @@ impl World {
             return false;
         }
         let Some(next) = queue.pick(self.now) else { return false };
+        if self.is_at_rest {
+            let next_alarm = self.next_alarm();
+            self.timer.work(self.now, next_alarm);
+            self.is_at_rest = false;
+        }
         self.assign(next, 0);
         true
+    }
+
+    /// Nothing is left to run for the moment.
+    pub fn rest(&mut self) {
+        if !self.is_at_rest && self.cores[0].owner.is_none() {
+            self.timer.rest(self.now);
+            self.is_at_rest = true;
+        }
     }
 
     fn slice_is_over(&mut self, context: ContextId, core: usize) -> bool {
@@ -505,13 +527,32 @@ impl World {
         let masked = owner.is_some_and(|task| {
             self.lock.holder == Some(task) || self.strands[task.0 as usize].spins
         });
-        if self.cores[core].in_interrupt || masked {
+        if self.cores[core].in_interrupt || masked || self.is_looking(core) {
             return;
         }
         self.cores[core].suspended = self.stop_charge(core);
         self.cores[core].in_interrupt = true;
         let entry = self.prices.costs.interrupt;
         self.owe(ContextId(core as u32), entry);
+    }
+
+    /// Whether a core is in the middle of a look at the clock; the interrupt comes after it.
+    fn is_looking(&mut self, core: usize) -> bool {
+        let Some((_, charge)) = &self.cores[core].charge else { return false };
+        let begun = charge.until - charge.length;
+        let end = self.timer.end_of_look(begun, self.now).min(charge.until);
+        if end == self.now {
+            return false;
+        }
+        self.agenda.schedule(end, crate::world::Happening::Unmasked(core));
+        true
+    }
+
+    /// Interrupts that had to wait begin.
+    pub fn unmasked(&mut self, core: usize) {
+        if !self.cores[core].pending.is_empty() {
+            self.enter_interrupt(core);
+        }
     }
 
     /// Stops what a core is busy with; the answer is what is left of it.
@@ -556,6 +597,10 @@ impl World {
             Cause::Timer => {
                 self.timer_raised = false;
                 self.queue.timer(self.now, context, cpu);
+            }
+            Cause::Alarm(sleeper) => {
+                self.timer.fired(self.now);
+                self.wake_sleeper(sleeper);
             }
         }
     }

@@ -149,6 +149,12 @@ impl Fair {
         }
     }
 
+    /// The running task is to be stopped for a moment, by work that takes no time; who is first then
+    /// goes on.
+    pub fn disturb(&mut self) {
+        self.must_switch = true;
+    }
+
     /// Gives the core to whoever is first.
     pub fn pick(&mut self, now: Instant) -> Option<ContextId> {
         self.account(now);

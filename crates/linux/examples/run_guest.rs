@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Setting::queue(0, "scheduler", scheduler),
             Setting::queue(0, "rotational", rotational),
         ],
+        setup: Some(variable("SETUP")).filter(|it| !it.is_empty()).into_iter().collect(),
         jobs: vec![Job { command: command.join(" "), ..Job::default() }],
         trace: match variable("TRACE").as_str() {
             "perturbing" => Trace::Perturbing(Recording::default()),

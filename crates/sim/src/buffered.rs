@@ -126,8 +126,12 @@ impl Task {
         }
     }
 
+    /// Where the device is plugged, it stays so until the reader sleeps (addendum A.6 rule 1).
     async fn submit_run(&self, run: Vec<PageBio>) {
-        self.world().queue.start_plug(self.id());
+        let plugs = self.world().queue.plugs_tasks();
+        if plugs {
+            self.world().queue.start_plug(self.id());
+        }
         for reading in run {
             {
                 let mut world = self.world();
@@ -136,7 +140,9 @@ impl Task {
             }
             self.drive().await;
         }
-        self.finish_plug(PlugFlush::Explicit).await;
+        if plugs {
+            self.finish_plug(PlugFlush::Explicit).await;
+        }
     }
 
     fn bio_of_pages(&self, world: &mut World, reading: &PageBio) -> Bio {

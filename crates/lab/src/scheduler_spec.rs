@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(labels(&[], None), ["none@6.18", "mq-deadline@6.18"]);
         assert_eq!(
             labels(&[], Some("2.6.28")),
-            ["noop@2.6.28", "deadline@2.6.28", "anticipatory@2.6.28"]
+            ["noop@2.6.28", "deadline@2.6.28", "anticipatory@2.6.28", "cfq@2.6.28"]
         );
         assert_eq!(labels(&["all", "none"], None).len(), sched::names().count());
         assert_eq!(labels(&["all"], Some("6.12")), ["none@6.12", "mq-deadline@6.12"]);

@@ -66,11 +66,11 @@ static LIST: [Entry; 6] = [
     },
     Entry {
         name: "cfq",
-        about: |_| &cfq::ABOUT,
-        since: Version::V4_10,
+        about: cfq::about_on,
+        since: Version::V2_6_28,
         until: None,
         default_kernel: Version::V4_19,
-        build: |kernel| Some(Box::new(cfq::Cfq::new(kernel))),
+        build: |kernel| Some(cfq::build(kernel)),
     },
     Entry {
         name: "none",
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(versions("noop"), ["2.6.28", "2.6.32", "4.10", "4.19"]);
         assert_eq!(versions("deadline"), versions("noop"));
         assert_eq!(versions("anticipatory"), ["2.6.28", "2.6.32"]);
-        assert_eq!(versions("cfq"), ["4.10", "4.19"]);
+        assert_eq!(versions("cfq"), versions("noop"));
         assert_eq!(versions("mq-deadline"), ["4.19", "5.1", "5.2", "6.12", "6.18"]);
         assert_eq!(versions("none"), versions("mq-deadline"));
         assert_eq!(versions("elevator"), Vec::<std::string::String>::new());

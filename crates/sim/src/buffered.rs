@@ -92,9 +92,9 @@ impl Task {
         for page in offset / PAGE..last {
             let reader = Reader { page, request: last - page };
             let missed = self.world().cache.missed(file.number, device, reader);
-            self.read_windows(missed, &mut uncopied).await;
+            self.read_windows(file, missed, &mut uncopied).await;
             let ahead = self.world().cache.touched(file.number, device, reader);
-            self.read_windows(ahead, &mut uncopied).await;
+            self.read_windows(file, ahead, &mut uncopied).await;
             if !self.world().cache.is_ready(page) {
                 self.copy(&mut uncopied).await;
                 self.wait_for_page(page).await;
@@ -112,13 +112,13 @@ impl Task {
         self.compute(cost).await;
     }
 
-    async fn read_windows(&self, windows: Vec<Window>, uncopied: &mut u64) {
+    async fn read_windows(&self, file: &File, windows: Vec<Window>, uncopied: &mut u64) {
         for window in windows {
             self.copy(uncopied).await;
             let runs = {
                 let mut world = self.world();
                 let disk = world.queue.limits().facts.capacity.0.div_ceil(PAGE);
-                world.cache.admit(window, disk)
+                world.cache.admit_of(file.number, window, disk)
             };
             for run in runs {
                 self.submit_run(run).await;

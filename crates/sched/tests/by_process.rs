@@ -1,7 +1,7 @@
-//! The contract of the schedulers that know processes: random operations on a real queue, with control
-//! groups, shared io_contexts, changing priorities and exits. Nothing is lost or done twice, everything
-//! that is withheld is let go at last, and all counts agree after every step (the scheduler checks them
-//! itself).
+//! The contract of the schedulers that know processes: random operations on a real queue, with
+//! control groups, shared io_contexts, changing priorities and exits. Nothing is lost or done
+//! twice, everything that is withheld is let go at last, and all counts agree after every step (the
+//! scheduler checks them itself).
 //!
 //! `PROPTEST_CASES=10000 cargo test --release -p paternoster-sched --test by_process` looks longer.
 

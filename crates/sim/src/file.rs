@@ -133,6 +133,8 @@ pub(crate) struct DirectRules {
     writes_idle: bool,
     /// Bios are built within the limits of the queue, because it does not split them.
     within_limits: bool,
+    /// What pages carry that are written because somebody waits for them (fsync).
+    pub synced_pages: Flags,
 }
 
 impl DirectRules {
@@ -146,6 +148,13 @@ impl DirectRules {
             unplugged_batch: if recent { 2 } else { 0 },
             writes_idle: kernel.direct_writes_idle,
             within_limits: !kernel.splits_bios,
+            // assumed: 2.6.28 writes them as it writes its journal, plainly (filesystems 3.7 rule
+            // 12); that fsync marks its writes was proposed in March 2009 (LWN, "That massive
+            // filesystem thread").
+            synced_pages: match kernel.version < Version::V2_6_32 {
+                true => Flags::NONE,
+                false => Flags::SYNC,
+            },
         }
     }
 
@@ -179,8 +188,8 @@ impl Task {
         Ok(File { kind, number, flags })
     }
 
-    /// Opens a file of a file system that is known by where it lies: one extent of the disk. Offsets
-    /// are still those on the disk.
+    /// Opens a file of a file system that is known by where it lies: one extent of the disk.
+    /// Offsets are still those on the disk.
     pub fn open_extent(
         &self,
         path: &str,

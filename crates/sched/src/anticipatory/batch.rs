@@ -1,5 +1,5 @@
-//! Batches: synchronous and asynchronous requests take turns by time, and what leaves next (spec 3.5
-//! rules 6 and 8 to 10, 3.6).
+//! Batches: synchronous and asynchronous requests take turns by time, and what leaves next (spec
+//! 3.5 rules 6 and 8 to 10, 3.6).
 
 use super::{Anticipatory, Choice, Kind, now};
 use block::scheduler::RunQueue;
@@ -55,8 +55,8 @@ impl Batch {
         now > self.expires || self.kind == Kind::Async && self.writes_left == 0
     }
 
-    /// 3.6: the first synchronous request after an asynchronous batch is done; did that take as long as
-    /// such a batch should?
+    /// 3.6: the first synchronous request after an asynchronous batch is done; did that take as
+    /// long as such a batch should?
     fn tune(&mut self, now: i64, batch: i64) {
         let took = (now - self.expires + batch).max(0);
         if took > batch && !self.write_idled {

@@ -1,13 +1,13 @@
 //! anticipatory: a one-way elevator in batches that waits for the next request of a reader.
 //!
-//! Synchronous and asynchronous requests are served in batches by time. When a synchronous request is
-//! done, the disk may be left alone for a few milliseconds, because the process that waited for it is
-//! likely to ask for something close by; moving away and back would cost more.
+//! Synchronous and asynchronous requests are served in batches by time. When a synchronous request
+//! is done, the disk may be left alone for a few milliseconds, because the process that waited for
+//! it is likely to ask for something close by; moving away and back would cost more.
 //!
 //! The rules are spec 3, each named where it is followed; 2.6.28 and 2.6.32 decide alike (addendum
-//! A.3). One idea a file: processes and what is known of them (`process`), waiting (`wait`), batches
-//! (`batch`), which request is nearest (`choose`). `est_time`, which shows statistics as text, is left
-//! out; `describe` says the same.
+//! A.3). One idea a file: processes and what is known of them (`process`), waiting (`wait`),
+//! batches (`batch`), which request is nearest (`choose`). `est_time`, which shows statistics as
+//! text, is left out; `describe` says the same.
 
 mod batch;
 mod choose;

@@ -1,5 +1,5 @@
-//! Waiting for the next request of a process: when it begins, and what ends it (spec 3.5 rules 2, 3,
-//! 11 to 13).
+//! Waiting for the next request of a process: when it begins, and what ends it (spec 3.5 rules 2,
+//! 3, 11 to 13).
 
 use super::{Anticipatory, Kind, now};
 use base::{Instant, Jiffies};
@@ -155,7 +155,8 @@ impl Anticipatory {
             || newcomers.exit_probability * newcomers.no_successor > HALF * 256
     }
 
-    /// 3.5 rule 13: whether it is as good as what is waited for; the longer that takes, the more is.
+    /// 3.5 rule 13: whether it is as good as what is waited for; the longer that takes, the more
+    /// is.
     fn is_close(&self, cx: &Cx<'_>, rq: RequestId) -> bool {
         let request = cx.request(rq);
         if Kind::of(request) == Kind::Async {

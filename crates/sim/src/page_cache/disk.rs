@@ -113,8 +113,8 @@ impl DiskCache {
         self.files.len() - 1
     }
 
-    /// An open file shall stand for a file that lies in these pages of the disk: it is read ahead from its
-    /// own beginning to its own end, and many pages are a bio (addendum A.6 rule 3).
+    /// An open file shall stand for a file that lies in these pages of the disk: it is read ahead
+    /// from its own beginning to its own end, and many pages are a bio (addendum A.6 rule 3).
     pub fn confine(&mut self, file: usize, extent: Range<u64>) {
         self.files[file].extent = Some(extent);
     }
@@ -197,8 +197,8 @@ impl DiskCache {
         readahead.call_ended(&self.rules, end - start);
     }
 
-    /// Takes in the pages of a window of an open file that are absent, up to the end of the disk. Each
-    /// run of them is submitted under a plug, as one bio or several.
+    /// Takes in the pages of a window of an open file that are absent, up to the end of the disk.
+    /// Each run of them is submitted under a plug, as one bio or several.
     pub fn admit_of(&mut self, file: usize, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
         let is_file = self.files[file].extent.is_some();
         let pieces = if is_file { self.bio_pieces.max(OLD_FILE_PIECES) } else { self.bio_pieces };
@@ -248,8 +248,8 @@ impl DiskCache {
         token & OF_PAGES != 0
     }
 
-    /// A bio is done: its pages are ready. Answers with who waits for them, in the order in which the
-    /// kernel lets go of them: old ones begin with the last page (addendum A.6 rule 4).
+    /// A bio is done: its pages are ready. Answers with who waits for them, in the order in which
+    /// the kernel lets go of them: old ones begin with the last page (addendum A.6 rule 4).
     pub fn done(&mut self, token: u64) -> Vec<(u64, ContextId)> {
         let pages = self.under_way.remove(&token);
         let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));

@@ -1,5 +1,5 @@
-//! Whether the disk queues commands (addendum A.1.14 rule 2): taken for granted at first, and looked at
-//! anew after every 51 completions under load.
+//! Whether the disk queues commands (addendum A.1.14 rule 2): taken for granted at first, and
+//! looked at anew after every 51 completions under load.
 
 /// Requests that a disk with queueing is expected to take at once.
 const THRESHOLD: u32 = 5;

@@ -1,5 +1,5 @@
-//! Waiting for a process that has run out of requests (addendum A.1.3, A.1.8, A.1.12 rule 4, A.1.13;
-//! spec 4.17 items 31 and 32).
+//! Waiting for a process that has run out of requests (addendum A.1.3, A.1.8, A.1.12 rule 4,
+//! A.1.13; spec 4.17 items 31 and 32).
 
 use super::super::queue::Class;
 use super::queue::QueueId;

@@ -1,11 +1,11 @@
 //! CFQ before control groups: 2.6.28 and 2.6.32.
 //!
 //! One tree of queues that take turns, no groups and no kinds of workload; times are in ticks. In
-//! 2.6.28 a queue is waited for whoever else has what comes next on the disk. 2.6.32 looks for a queue
-//! that goes on close by, and lets processes that do so share one.
+//! 2.6.28 a queue is waited for whoever else has what comes next on the disk. 2.6.32 looks for a
+//! queue that goes on close by, and lets processes that do so share one.
 //!
-//! The rules are addendum A.1 (2.6.28) and its differences to 2.6.32 (A.2; spec 4.17 items 28 to 38),
-//! each named where it is followed. One idea a file, as in the folder above.
+//! The rules are addendum A.1 (2.6.28) and its differences to 2.6.32 (A.2; spec 4.17 items 28 to
+//! 38), each named where it is followed. One idea a file, as in the folder above.
 
 mod binding;
 mod cooperator;

@@ -1,5 +1,5 @@
-//! Turns: their order, whose it is, and their end (addendum A.1.4, A.1.10, A.1.14; spec 4.17 items 28
-//! and 33).
+//! Turns: their order, whose it is, and their end (addendum A.1.4, A.1.10, A.1.14; spec 4.17 items
+//! 28 and 33).
 
 use super::super::queue::Class;
 use super::queue::QueueId;

@@ -1,5 +1,5 @@
-//! Where the described files lie: in the manner of ext3, groups of 128 MiB that begin with a table of
-//! inodes, files one after the other in the order of inodes, with the blocks that map them among
+//! Where the described files lie: in the manner of ext3, groups of 128 MiB that begin with a table
+//! of inodes, files one after the other in the order of inodes, with the blocks that map them among
 //! their data.
 
 use super::options::Dump;
@@ -64,13 +64,18 @@ impl Layout {
             sizes.swap(last, rng.below(last as u64 + 1) as usize);
         }
         let mut cursor = Cursor { group: 0, block: TABLE_BLOCKS, inodes: 0 };
-        let files: Vec<Placed> = sizes.iter().map(|size| cursor.place(dump, *size)).collect();
+        let mut files: Vec<Placed> = sizes.iter().map(|size| cursor.place(dump, *size)).collect();
+        if dump.is_aged {
+            files
+                .chunk_by_mut(|one, two| one.inode.0 == two.inode.0)
+                .for_each(|group| age(group, rng));
+        }
         let end = dump.start + (cursor.group * GROUP_BLOCKS + cursor.block) * BLOCK;
         Layout { files, end, start: dump.start }
     }
 
-    /// The block of the inode table that the master has to read for a file, unless it read it for the
-    /// one before.
+    /// The block of the inode table that the master has to read for a file, unless it read it for
+    /// the one before.
     pub fn inode_block(&self, file: usize) -> Option<u64> {
         let block = |file: usize| {
             let (group, number) = self.files[file].inode;
@@ -96,6 +101,16 @@ impl Layout {
             Piece::Data(at, part)
         })
     }
+}
+
+/// Files come and go, and inodes are used again: within a group their order comes to say nothing of
+/// where the data lie.
+fn age(group: &mut [Placed], rng: &mut Rng) {
+    let inodes: Vec<(u64, u64)> = group.iter().map(|file| file.inode).collect();
+    for last in (1..group.len()).rev() {
+        group.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+    group.iter_mut().zip(inodes).for_each(|(file, inode)| file.inode = inode);
 }
 
 /// Whether a block of a file, counted with those that map it, is one of those.
@@ -171,6 +186,21 @@ mod tests {
         assert_eq!(pieces(1), [Piece::Data(data + 8192, 4096), Piece::Data(data + 12288, 1024)]);
         assert_eq!((layout.inode_block(0), layout.inode_block(1)), (Some(0), None));
         assert_eq!(layout.end, data + 16384);
+    }
+
+    #[test]
+    fn in_an_aged_group_the_order_of_inodes_is_not_that_of_data() {
+        let line = "-0uf /dev/null /dev/sda --population=500x512K --gap=512K";
+        let starts = |layout: &Layout| -> Vec<(u64, u64)> {
+            layout.files.iter().map(|file| (file.inode.0, file.extents[0].0)).collect()
+        };
+        let fresh = starts(&layout(line));
+        let aged = starts(&layout(&format!("{line} --aged")));
+        assert!(fresh.is_sorted() && !aged.is_sorted());
+        assert!(aged.is_sorted_by_key(|place| place.0), "groups in order");
+        let mut sorted = aged.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, fresh);
     }
 
     #[test]

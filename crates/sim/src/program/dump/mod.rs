@@ -1,9 +1,9 @@
 //! dump: backs up an ext2 or ext3 file system by reading its disk.
 //!
-//! A master walks the inodes and hands out records of 10 KiB to three slaves in turns; each reads its
-//! part of the disk through a descriptor of its own and writes it out when its turn comes (addendum
-//! A.8). So one sequential stream is read by three processes, 10 KiB each at a time. With `--clone-io`
-//! all of them share an io_context, as dump from 0.4b42 on does.
+//! A master walks the inodes and hands out records of 10 KiB to three slaves in turns; each reads
+//! its part of the disk through a descriptor of its own and writes it out when its turn comes
+//! (addendum A.8). So one sequential stream is read by three processes, 10 KiB each at a time. With
+//! `--clone-io` all of them share an io_context, as dump from 0.4b42 on does.
 //!
 //! What the file system holds is described (`--population`), as none exists. Passes I and II, which
 //! look for what is to be dumped, and directories are left out.

@@ -18,16 +18,19 @@ pub struct Dump {
     pub(super) gap: u64,
     /// Where the file system begins on the disk.
     pub(super) start: u64,
+    /// It has been in use for long.
+    pub(super) is_aged: bool,
 }
 
 /// Options of the real program that take a value here.
 const WITH_VALUE: [char; 3] = ['f', 'b', 'L'];
 /// Those that make no difference here.
 const WITHOUT: [char; 4] = ['u', 'n', 'q', 'S'];
-const OWN: [&str; 5] = ["clone-io", "population", "extent", "gap", "disk-start"];
+const OWN: [&str; 6] = ["clone-io", "aged", "population", "extent", "gap", "disk-start"];
 const POPULATION: &str = "COUNTxSIZE[,COUNTxSIZE…], such as 2000x16K,40x8M";
-const SYNOPSIS: &str = "dump -0uf /dev/null [-b KIB] DISK --population=COUNTxSIZE[,…] [--extent=SIZE] \
-                        [--gap=SIZE] [--disk-start=SIZE] [--clone-io]";
+const SYNOPSIS: &str = "dump -0uf /dev/null [-b KIB] DISK --population=COUNTxSIZE[,…] \
+                        [--extent=SIZE] [--gap=SIZE] [--disk-start=SIZE] [--aged[=on|off]] \
+                        [--clone-io[=on|off]]";
 /// More would not fit into memory.
 const MOST_FILES: u64 = 4_000_000;
 const MOST_BYTES: u64 = 1 << 44;
@@ -43,6 +46,7 @@ impl Dump {
             extent: None,
             gap: 0,
             start: 0,
+            is_aged: false,
         };
         let mut output = None;
         let mut words = words.iter();
@@ -115,7 +119,8 @@ impl Dump {
     fn set_own(&mut self, option: &str) -> Result<(), String> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match name {
-            "clone-io" if value.is_empty() => self.clones_io = true,
+            "clone-io" => self.clones_io = switch("--clone-io", value)?,
+            "aged" => self.is_aged = switch("--aged", value)?,
             "population" => self.population = population(value)?,
             "extent" => self.extent = Some(blocks("--extent", value, 4096)?),
             "gap" => self.gap = blocks("--gap", value, 0)?,
@@ -138,6 +143,15 @@ impl Dump {
 
 fn bad(what: &str, value: &str, accepted: &str) -> String {
     format!("dump: {what} \"{value}\"; accepted: {accepted}")
+}
+
+/// Nothing means on, so that it can be written as an option without a value.
+fn switch(option: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "" | "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(bad(option, value, "on, off")),
+    }
 }
 
 fn population(value: &str) -> Result<Vec<(u64, u64)>, String> {
@@ -218,6 +232,7 @@ mod tests {
         assert!(with("--population=100000x1G").contains("TiB"));
         assert!(with("--extent=5").contains("whole blocks"));
         assert!(with("-b 0").contains("1 to 1024 KiB"));
+        assert!(with("--clone-io=1").contains("\"1\"; accepted: on, off"));
         assert!(with("home").contains("argument \"home\""));
     }
 

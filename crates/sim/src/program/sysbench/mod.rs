@@ -1,8 +1,8 @@
 //! sysbench fileio: threads that read and write a set of files.
 //!
 //! Command lines are those of 0.4 (`--test=fileio`) and of 1.0 (`fileio`). There is no file system
-//! here: the files lie one after the other on the disk, each in one piece, from `--disk-start` on. All
-//! threads use the same open files, and so one readahead state for each (addendum A.9).
+//! here: the files lie one after the other on the disk, each in one piece, from `--disk-start` on.
+//! All threads use the same open files, and so one readahead state for each (addendum A.9).
 //!
 //! Written after the documentation and addendum A.9. In the random modes all places are equally
 //! likely. `--file-io-mode=mmap` and `async`, and `--validate`, are not modelled.
@@ -219,7 +219,8 @@ impl Shared {
     }
 
     /// The next request; `None` when all is done.
-    // Divergence: threads of 0.4 on different cores can rarely be handed the same block (A.9 rule 5).
+    // Divergence: threads of 0.4 on different cores can rarely be handed the same block (A.9 rule
+    // 5).
     fn take(&mut self, now: Instant) -> Option<Request> {
         if self.complaint.is_some() {
             return None;

@@ -124,7 +124,8 @@ impl Sysbench {
         }
     }
 
-    /// Understands the words behind `sysbench`, or says what is wrong with which, and what would do.
+    /// Understands the words behind `sysbench`, or says what is wrong with which, and what would
+    /// do.
     pub fn parse(words: &[String]) -> Result<Sysbench, String> {
         let is_old = words.iter().any(|word| word.starts_with("--test"));
         let generation = if is_old { Generation::V0_4 } else { Generation::V1_0 };

@@ -61,7 +61,7 @@ pub enum Plugging {
         threshold: u32,
         /// Milliseconds after which it unplugs itself.
         delay_ms: u64,
-        /// Every synchronous bio unplugs (2.6.27/28).
+        /// Every bio with SYNC unplugs (2.6.27/28).
         sync_unplugs: bool,
         /// Non-rotational devices with queued commands are not plugged.
         skips_nonrotational: bool,

@@ -14,6 +14,8 @@ pub enum DispatchReason {
     BatchStarts,
     /// A new batch starts with it: no request lies above the last one, so the oldest is taken.
     NoneAbove,
+    /// A new batch starts with it: it has waited longest.
+    OldestStarts,
     /// A new batch starts with it: its deadline had passed.
     Expired,
     /// It stood in the list that goes before everything else (requeued).
@@ -57,6 +59,8 @@ pub enum HoldReason {
     AsyncDepth,
     /// The workload whose turn it is has no queue.
     NobodyChosen,
+    /// A batch of the other kind begins when what is in flight of the old one is done.
+    BatchDrains,
 }
 
 impl DispatchReason {
@@ -67,6 +71,7 @@ impl DispatchReason {
             DispatchReason::BatchContinues => "batch_continues",
             DispatchReason::BatchStarts => "batch_starts",
             DispatchReason::NoneAbove => "none_above",
+            DispatchReason::OldestStarts => "oldest_starts",
             DispatchReason::Expired => "expired",
             DispatchReason::Requeued => "requeued",
             DispatchReason::Aged => "aged",
@@ -94,6 +99,7 @@ impl HoldReason {
             HoldReason::Quantum => "quantum",
             HoldReason::AsyncDepth => "async_depth",
             HoldReason::NobodyChosen => "nobody_chosen",
+            HoldReason::BatchDrains => "batch_drains",
         }
     }
 }

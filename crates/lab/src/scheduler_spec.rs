@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(
             refusal("deadlin"),
             "-s: unknown scheduler \"deadlin\"; nearest: \"deadline\"; accepted: noop, deadline, \
-             cfq, none, mq-deadline, all"
+             anticipatory, cfq, none, mq-deadline, all"
         );
         assert!(refusal("noop@6.18").contains("kernel 6.18 does not have noop; accepted: 2.6.28"));
         assert!(refusal("none@6.81").contains("unknown kernel \"6.81\"; nearest: \"6.18\""));
@@ -246,7 +246,10 @@ mod tests {
             specs.unwrap().iter().map(SchedulerSpec::label).collect()
         };
         assert_eq!(labels(&[], None), ["none@6.18", "mq-deadline@6.18"]);
-        assert_eq!(labels(&[], Some("2.6.28")), ["noop@2.6.28", "deadline@2.6.28"]);
+        assert_eq!(
+            labels(&[], Some("2.6.28")),
+            ["noop@2.6.28", "deadline@2.6.28", "anticipatory@2.6.28", "cfq@2.6.28"]
+        );
         assert_eq!(labels(&["all", "none"], None).len(), sched::names().count());
         assert_eq!(labels(&["all"], Some("6.12")), ["none@6.12", "mq-deadline@6.12"]);
     }

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod anticipatory;
 pub mod cfq;
 pub mod deadline;
 mod lane;
@@ -29,6 +30,8 @@ struct Entry {
     about: fn(&Kernel) -> &'static About,
     /// The first kernel that has it, among those with its shape.
     since: Version,
+    /// The last one, if there are later ones with its shape.
+    until: Option<Version>,
     /// The kernel it runs on when nobody says otherwise: the last of its kind.
     default_kernel: Version,
     /// Makes one; `None` for the absence of a scheduler.
@@ -36,11 +39,12 @@ struct Entry {
 }
 
 /// All schedulers, oldest first within each shape.
-static LIST: [Entry; 5] = [
+static LIST: [Entry; 6] = [
     Entry {
         name: "noop",
         about: |_| &noop::ABOUT,
         since: Version::V2_6_28,
+        until: None,
         default_kernel: Version::V4_19,
         build: |_| Some(Box::new(noop::Noop::default())),
     },
@@ -48,20 +52,31 @@ static LIST: [Entry; 5] = [
         name: "deadline",
         about: |_| &deadline::ABOUT,
         since: Version::V2_6_28,
+        until: None,
         default_kernel: Version::V4_19,
         build: |kernel| Some(Box::new(deadline::Deadline::new(kernel))),
     },
     Entry {
+        name: "anticipatory",
+        about: |_| &anticipatory::ABOUT,
+        since: Version::V2_6_28,
+        until: Some(Version::V2_6_32),
+        default_kernel: Version::V2_6_32,
+        build: |kernel| Some(Box::new(anticipatory::Anticipatory::new(kernel))),
+    },
+    Entry {
         name: "cfq",
-        about: |_| &cfq::ABOUT,
-        since: Version::V4_10,
+        about: cfq::about_on,
+        since: Version::V2_6_28,
+        until: None,
         default_kernel: Version::V4_19,
-        build: |kernel| Some(Box::new(cfq::Cfq::new(kernel))),
+        build: |kernel| Some(cfq::build(kernel)),
     },
     Entry {
         name: "none",
         about: |_| &none::ABOUT,
         since: Version::V4_19,
+        until: None,
         default_kernel: Version::V6_18,
         build: |_| None,
     },
@@ -69,6 +84,7 @@ static LIST: [Entry; 5] = [
         name: "mq-deadline",
         about: mq_deadline::about_on,
         since: Version::V4_19,
+        until: None,
         default_kernel: Version::V6_18,
         build: |kernel| Some(Box::new(mq_deadline::MqDeadline::new(kernel))),
     },
@@ -149,7 +165,8 @@ impl Entry {
     }
 
     fn is_on(&self, kernel: &Kernel) -> bool {
-        kernel.version >= self.since && kernel.has(self.shape())
+        let is_gone = self.until.is_some_and(|last| kernel.version > last);
+        kernel.version >= self.since && !is_gone && kernel.has(self.shape())
     }
 }
 
@@ -172,7 +189,8 @@ mod tests {
     fn schedulers_live_in_the_kernels_that_had_them() {
         assert_eq!(versions("noop"), ["2.6.28", "2.6.32", "4.10", "4.19"]);
         assert_eq!(versions("deadline"), versions("noop"));
-        assert_eq!(versions("cfq"), ["4.10", "4.19"]);
+        assert_eq!(versions("anticipatory"), ["2.6.28", "2.6.32"]);
+        assert_eq!(versions("cfq"), versions("noop"));
         assert_eq!(versions("mq-deadline"), ["4.19", "5.1", "5.2", "6.12", "6.18"]);
         assert_eq!(versions("none"), versions("mq-deadline"));
         assert_eq!(versions("elevator"), Vec::<std::string::String>::new());

@@ -51,10 +51,10 @@ impl fmt::Debug for Setting {
     }
 }
 
-/// Whether a scheduler is small enough to be written down twice; the contract of the others has its
-/// own test.
+/// Whether a scheduler is small enough to be written down twice; the contract of the others is in
+/// `by_process.rs`.
 fn has_twin(name: &str) -> bool {
-    name != "cfq"
+    !["anticipatory", "cfq"].contains(&name)
 }
 
 /// Every scheduler that has a twin, on every kernel that has it.

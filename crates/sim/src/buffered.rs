@@ -92,9 +92,9 @@ impl Task {
         for page in offset / PAGE..last {
             let reader = Reader { page, request: last - page };
             let missed = self.world().cache.missed(file.number, device, reader);
-            self.read_windows(missed, &mut uncopied).await;
+            self.read_windows(file, missed, &mut uncopied).await;
             let ahead = self.world().cache.touched(file.number, device, reader);
-            self.read_windows(ahead, &mut uncopied).await;
+            self.read_windows(file, ahead, &mut uncopied).await;
             if !self.world().cache.is_ready(page) {
                 self.copy(&mut uncopied).await;
                 self.wait_for_page(page).await;
@@ -112,13 +112,13 @@ impl Task {
         self.compute(cost).await;
     }
 
-    async fn read_windows(&self, windows: Vec<Window>, uncopied: &mut u64) {
+    async fn read_windows(&self, file: &File, windows: Vec<Window>, uncopied: &mut u64) {
         for window in windows {
             self.copy(uncopied).await;
             let runs = {
                 let mut world = self.world();
                 let disk = world.queue.limits().facts.capacity.0.div_ceil(PAGE);
-                world.cache.admit(window, disk)
+                world.cache.admit_of(file.number, window, disk)
             };
             for run in runs {
                 self.submit_run(run).await;
@@ -126,8 +126,12 @@ impl Task {
         }
     }
 
+    /// Where the device is plugged, it stays so until the reader sleeps (addendum A.6 rule 1).
     async fn submit_run(&self, run: Vec<PageBio>) {
-        self.world().queue.start_plug(self.id());
+        let plugs = self.world().queue.plugs_tasks();
+        if plugs {
+            self.world().queue.start_plug(self.id());
+        }
         for reading in run {
             {
                 let mut world = self.world();
@@ -137,7 +141,9 @@ impl Task {
             }
             self.drive().await;
         }
-        self.finish_plug(PlugFlush::Explicit).await;
+        if plugs {
+            self.finish_plug(PlugFlush::Explicit).await;
+        }
     }
 
     fn bio_of_pages(&self, world: &mut World, it: &PageBio, op: Op, flags: Flags) -> Bio {

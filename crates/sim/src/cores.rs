@@ -513,12 +513,20 @@ impl World {
         self.cores[core].owner = Some(context);
         self.cores[core].slice_start = self.now;
         self.cores[core].has_begun = false;
-        let switch = self.prices.costs.switch;
+        let switch = self.price_of_switch();
         let strand = self.strand(context);
         strand.core = core as u16;
         strand.state = State::Running;
         strand.debt += switch;
         self.make_ready(context);
+    }
+
+    fn price_of_switch(&mut self) -> Duration {
+        let Costs { switch, switch_spread, .. } = self.prices.costs;
+        match switch_spread.as_nanos() {
+            0 => switch,
+            spread => switch + Duration::from_nanos(self.switches.below(spread + 1)),
+        }
     }
 
     /// Lets an interrupt begin, unless one runs or interrupts are disabled.

@@ -12,6 +12,7 @@ use crate::world::{Wait, World};
 use base::{Duration, Sector, Sectors};
 use block::{Action, Bio, Flags, Kernel, Op, PlugFlush, Syscall, Version};
 use std::future::poll_fn;
+use std::ops::Range;
 use std::task::Poll;
 
 /// Largest bio of direct I/O: 256 pieces of memory (filesystems 1.8 rule 1).
@@ -132,6 +133,8 @@ pub(crate) struct DirectRules {
     writes_idle: bool,
     /// Bios are built within the limits of the queue, because it does not split them.
     within_limits: bool,
+    /// What pages carry that are written because somebody waits for them (fsync).
+    pub synced_pages: Flags,
 }
 
 impl DirectRules {
@@ -145,6 +148,13 @@ impl DirectRules {
             unplugged_batch: if recent { 2 } else { 0 },
             writes_idle: kernel.direct_writes_idle,
             within_limits: !kernel.splits_bios,
+            // assumed: 2.6.28 writes them as it writes its journal, plainly (filesystems 3.7 rule
+            // 12); that fsync marks its writes was proposed in March 2009 (LWN, "That massive
+            // filesystem thread").
+            synced_pages: match kernel.version < Version::V2_6_32 {
+                true => Flags::NONE,
+                false => Flags::SYNC,
+            },
         }
     }
 
@@ -176,6 +186,22 @@ impl Task {
         let device = world.readahead_allowance();
         let number = if kind == Kind::Disk { world.cache.open(self.id(), device) } else { 0 };
         Ok(File { kind, number, flags })
+    }
+
+    /// Opens a file of a file system that is known by where it lies: one extent of the disk.
+    /// Offsets are still those on the disk.
+    pub fn open_extent(
+        &self,
+        path: &str,
+        extent: Range<u64>,
+        flags: OpenFlags,
+    ) -> Result<File, Errno> {
+        let file = self.open(path, flags)?;
+        if file.is_disk() {
+            let pages = extent.start / PAGE..extent.end.div_ceil(PAGE);
+            self.world().cache.confine(file.number, pages);
+        }
+        Ok(file)
     }
 
     /// Reads; the answer is the number of bytes, zero at the end of the disk.

@@ -41,6 +41,7 @@ const SCHEMA: [(&str, &[&str]); 3] = [
             "interrupt",
             "completion",
             "switch",
+            "switch_spread",
         ],
     ),
     ("scheduler", &["none", "noop", "deadline", "mq-deadline", "cfq", "bfq", "kyber", "other"]),
@@ -106,6 +107,8 @@ pub struct Costs {
     pub completion: Duration,
     /// Waking a task and switching to it.
     pub switch: Duration,
+    /// How much more that may take, every amount being as likely: caches, and cores that sleep.
+    pub switch_spread: Duration,
 }
 
 /// One parameter as the file states it.
@@ -293,6 +296,7 @@ impl Reader<'_> {
             interrupt: time("cost.interrupt"),
             completion: time("cost.completion"),
             switch: time("cost.switch"),
+            switch_spread: time("cost.switch_spread"),
         };
         let schedulers = SCHEMA[2].1.iter();
         let schedulers =
@@ -440,7 +444,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 25, "{name}");
+            assert_eq!(host.parameters().len(), 26, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -465,7 +469,7 @@ mod tests {
             free_with("driver ", "drivre "),
             "x.toml:22: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
              system_call, clock, kernel_clock, launch, start, copy, bio, request, driver, \
-             interrupt, completion, switch"
+             interrupt, completion, switch, switch_spread"
         );
         assert_eq!(
             free_with("value = 1, unit = \"\"", "value = 0, unit = \"\""),

@@ -24,7 +24,7 @@ use crate::prices::Prices;
 use crate::ring::Ring;
 use crate::task::Body;
 use crate::timer::Timer;
-use base::{Agenda, Duration, Instant};
+use base::{Agenda, Duration, Instant, Rng};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Bio, ContextId, Event, EventLog, Output, RequestQueue, Shape, Step, Tag, Version, Work,
@@ -39,6 +39,8 @@ const MOST_CALLS_AT_AN_INSTANT: u32 = 10_000_000;
 pub(crate) struct World {
     pub now: Instant,
     pub seed: u64,
+    /// How much longer switches to tasks take.
+    pub switches: Rng,
     pub queue: RequestQueue,
     pub shape: Shape,
     pub rules: DirectRules,
@@ -189,6 +191,7 @@ impl World {
         Ok(World {
             now: Instant::ZERO,
             seed: setup.seed,
+            switches: Rng::stream(setup.seed, "host/switch"),
             queue,
             shape,
             rules: DirectRules::of(setup.kernel),

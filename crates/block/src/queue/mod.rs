@@ -251,6 +251,11 @@ impl RequestQueue {
         self.core.cgroups[index] = value;
     }
 
+    /// Whether tasks hold requests back (and not the device).
+    pub fn plugs_tasks(&self) -> bool {
+        self.task_plug().is_some()
+    }
+
     /// A task begins to hold requests back.
     pub fn start_plug(&mut self, context: ContextId) {
         self.core.recorder.push(|| Input::StartPlug(context));

@@ -293,10 +293,10 @@ impl RequestQueue {
         core.log_bio(now, action, id, Some(rq));
     }
 
-    /// On kernels where every synchronous bio unplugs the device, it does so after it is in
-    /// (addendum A.5 rule 2).
+    /// On kernels where every bio with SYNC unplugs the device, it does so after it is in (addendum
+    /// A.5 rule 2). Plain reads have no such flag, readahead least of all (A.6 rule 5).
     fn push_sync_unplug(&mut self, context: ContextId, id: BioId) {
-        if self.unplugs_on_sync() && self.core.bios[id].bio.is_sync() {
+        if self.unplugs_on_sync() && self.core.bios[id].bio.flags.intersects(Flags::SYNC) {
             let frame = Frame::Unplug { by_timer: false };
             self.core.context(context).stack.push(frame);
         }

@@ -31,7 +31,7 @@ fn an_unknown_scheduler_is_answered_with_the_nearest() {
     assert_eq!(
         refused_dd(&folder, &["-s", "deadlin"]),
         "paternoster: --scheduler: unknown scheduler \"deadlin\"; nearest: \"deadline\"; \
-         accepted: noop, deadline, cfq, none, mq-deadline, all"
+         accepted: noop, deadline, anticipatory, cfq, none, mq-deadline, all"
     );
 }
 

@@ -29,7 +29,7 @@ fn the_documented_json_comes_out() {
     let text = dd(&folder, &["--json", "-s", "all", "--runs", "2", "--vary", "nr_requests=16,32"]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let results = document["results"].as_array().unwrap();
-    assert_eq!(results.len(), 5 * 2 * 2);
+    assert_eq!(results.len(), 6 * 2 * 2);
     let first = &results[0];
     assert_eq!((&first["world"], &first["fs"]), (&"sim".into(), &"raw".into()));
     assert_eq!(first["axes"]["nr_requests"], 16);
@@ -44,7 +44,7 @@ fn the_documented_json_comes_out() {
     let held = &first["disk"]["held_by_reason"];
     let sum: u64 = held.as_object().unwrap().values().map(|it| it.as_u64().unwrap()).sum();
     assert_eq!(first["disk"]["held_ns"], sum);
-    assert_eq!(document["summary"].as_array().unwrap().len(), 5 * 2);
+    assert_eq!(document["summary"].as_array().unwrap().len(), 6 * 2);
     assert_eq!(document["summary"][0]["figures"]["dd.bw"]["n"], 2);
 }
 
@@ -290,7 +290,7 @@ fn an_hour_of_a_server_is_compared_under_all_schedulers() {
     let text = folder.print(&["compare", "-s", "all", "--runs", "1", "--json", &trace]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let results = document["results"].as_array().unwrap();
-    assert_eq!(results.len(), 5);
+    assert_eq!(results.len(), 6);
     for result in results {
         let job = &result["jobs"][0];
         let ios = ["read", "write"].map(|kind| job[kind]["total_ios"].as_u64().unwrap());

@@ -43,7 +43,7 @@ impl Cfq {
             self.join_rr(cx, id);
         }
         let before = self.queues[id].next;
-        let next = choose(cx, &self.settings, before, Some(rq), self.last_position);
+        let next = choose(cx, self.settings.ways(), before, Some(rq), self.last_position);
         self.queues[id].next = next;
         if before != next {
             self.update_prio_tree(cx, id);

@@ -4,7 +4,8 @@
 //! queues by priority. Queues take turns. A queue that runs empty in its turn is waited for a
 //! while, so that a process that reads on sequentially keeps the disk's arm where it is.
 //!
-//! The rules are spec 4, each named where it is followed; the reference is 4.19. One idea a file:
+//! The rules are spec 4, each named where it is followed; the reference is 4.19. Kernels before
+//! control groups differ so much that they have a folder of their own (`early`). One idea a file:
 //! whose request it is (`binding`), its queue (`queue`), arrivals (`insert`), groups and what they
 //! pay (`group`), turns (`slice`), whose turn it is (`select`), what leaves (`dispatch`), waiting
 //! (`idle`, `think`), processes that work as one (`cooperator`), the disk's depth (`depth`).
@@ -13,6 +14,7 @@ mod binding;
 mod cooperator;
 mod depth;
 mod dispatch;
+mod early;
 mod group;
 mod idle;
 mod insert;
@@ -25,6 +27,7 @@ mod slice;
 mod think;
 mod tree;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -34,7 +37,7 @@ use binding::{Bound, Cic};
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
 use block::{
     About, Bio, CgroupId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId, Scheduler,
-    Shape,
+    Shape, Version,
 };
 use core::fmt;
 use depth::DepthProbe;
@@ -44,13 +47,31 @@ use rules::Rules;
 use sector_tree::SectorTree;
 use settings::{Settings, TUNABLES};
 
-/// What is fixed about CFQ.
+/// What is fixed about CFQ with control groups.
 pub const ABOUT: About = About {
     name: "cfq",
     shape: Shape::Single,
     summary: "divides the disk's time among processes and groups, and waits for sequential ones",
     tunables: &TUNABLES,
 };
+
+/// What is fixed about CFQ on a kernel.
+pub(crate) fn about_on(kernel: &Kernel) -> &'static About {
+    if is_early(kernel) { early::about_on(kernel) } else { &ABOUT }
+}
+
+/// The elevator of a kernel.
+pub(crate) fn build(kernel: &Kernel) -> Box<dyn Scheduler> {
+    match is_early(kernel) {
+        true => Box::new(early::EarlyCfq::new(kernel)),
+        false => Box::new(Cfq::new(kernel)),
+    }
+}
+
+/// Control groups came between 2.6.32 and 2.6.34.
+fn is_early(kernel: &Kernel) -> bool {
+    kernel.version <= Version::V2_6_32
+}
 
 /// "Long ago", for what has not happened yet: a second.
 const LONG_AGO: i64 = 1_000_000_000;
@@ -102,7 +123,7 @@ pub struct Cfq {
     groups: Vec<Option<Group>>,
     group_tree: GroupTree,
     /// By level.
-    prio_trees: [SectorTree; 8],
+    prio_trees: [SectorTree<QueueId>; 8],
     contexts: BTreeMap<IoContextId, Cic>,
     bound: Side<Request, Bound>,
     links: Links<Request>,

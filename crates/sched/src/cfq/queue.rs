@@ -156,26 +156,37 @@ impl Queue {
     pub fn successor(&self, cx: &Cx<'_>, settings: &Settings, rq: RequestId) -> Option<RequestId> {
         let next = self.sorted.next(rq).or_else(|| self.sorted.first().filter(|it| *it != rq));
         let previous = self.sorted.previous(rq);
-        choose(cx, settings, next, previous, cx.request(rq).sector)
+        choose(cx, settings.ways(), next, previous, cx.request(rq).sector)
     }
+}
+
+/// How requests of one queue are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Ways {
+    /// Longest way back that counts as near, in KiB.
+    pub back_max: i64,
+    /// How much farther the way back counts.
+    pub penalty: i64,
+    /// What carries this flag goes first.
+    pub favoured: Flags,
 }
 
 /// Which of two requests is served first when the last one was at `last` (spec 4.6).
 pub(super) fn choose(
     cx: &Cx<'_>,
-    settings: &Settings,
+    ways: Ways,
     one: Option<RequestId>,
     two: Option<RequestId>,
     last: Sector,
 ) -> Option<RequestId> {
     let (Some(one), Some(two)) = (one, two) else { return one.or(two) };
     let (first, second) = (cx.request(one), cx.request(two));
-    let ranks = |request: &Request| (request.is_sync(), request.flags.intersects(Flags::PRIO));
+    let ranks = |request: &Request| (request.is_sync(), request.flags.intersects(ways.favoured));
     let (a, b) = (ranks(first), ranks(second));
     if a != b {
         return Some(if a > b { one } else { two });
     }
-    let (d1, d2) = (way(settings, first.sector, last), way(settings, second.sector, last));
+    let (d1, d2) = (way(ways, first.sector, last), way(ways, second.sector, last));
     let first_wins = match (d1, d2) {
         (Some(d1), Some(d2)) if d1 != d2 => d1 < d2,
         (Some(_), Some(_)) => first.sector >= second.sector,
@@ -186,13 +197,13 @@ pub(super) fn choose(
 }
 
 /// How far it is from `last` to `sector`; `None` if that is too far back.
-fn way(settings: &Settings, sector: Sector, last: Sector) -> Option<u64> {
+fn way(ways: Ways, sector: Sector, last: Sector) -> Option<u64> {
     // Two sectors in a KiB.
-    let back_max = 2 * settings.back_seek_max as u64;
+    let back_max = 2 * ways.back_max as u64;
     if sector >= last {
         Some(sector.0 - last.0)
     } else if sector.0 + back_max >= last.0 {
-        Some((last.0 - sector.0) * settings.back_seek_penalty as u64)
+        Some((last.0 - sector.0) * ways.penalty as u64)
     } else {
         None
     }

@@ -5,7 +5,6 @@
 //! here is such a tree, after the textbook (Cormen et al., Introduction to Algorithms, chapter 13).
 //! What orders it is given anew with every search: entries may have moved since they were put in.
 
-use super::queue::QueueId;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
@@ -18,8 +17,8 @@ enum Colour {
     Black,
 }
 
-struct Entry {
-    queue: QueueId,
+struct Entry<Q> {
+    queue: Q,
     parent: Option<Node>,
     /// Left and right.
     children: [Option<Node>; 2],
@@ -27,9 +26,8 @@ struct Entry {
 }
 
 /// The tree.
-#[derive(Default)]
-pub(super) struct SectorTree {
-    entries: Vec<Option<Entry>>,
+pub(super) struct SectorTree<Q> {
+    entries: Vec<Option<Entry<Q>>>,
     free: Vec<Node>,
     root: Option<Node>,
 }
@@ -44,9 +42,15 @@ pub(super) enum Found {
     Nowhere,
 }
 
-impl SectorTree {
+impl<Q> Default for SectorTree<Q> {
+    fn default() -> Self {
+        SectorTree { entries: Vec::new(), free: Vec::new(), root: None }
+    }
+}
+
+impl<Q: Copy> SectorTree<Q> {
     /// Looks for something; `compare` tells how it stands to an entry.
-    pub fn search(&self, compare: impl Fn(QueueId) -> Ordering) -> Found {
+    pub fn search(&self, compare: impl Fn(Q) -> Ordering) -> Found {
         let Some(mut at) = self.root else { return Found::Nowhere };
         loop {
             let side = match compare(self.queue(at)) {
@@ -62,7 +66,7 @@ impl SectorTree {
     }
 
     /// Puts a queue where a search has ended.
-    pub fn insert(&mut self, queue: QueueId, place: &Found) -> Node {
+    pub fn insert(&mut self, queue: Q, place: &Found) -> Node {
         let parent = match place {
             Found::Below(parent, _) => Some(*parent),
             Found::Nowhere => None,
@@ -88,7 +92,7 @@ impl SectorTree {
     }
 
     /// Whose node it is.
-    pub fn queue(&self, node: Node) -> QueueId {
+    pub fn queue(&self, node: Node) -> Q {
         self.entry(node).queue
     }
 
@@ -243,11 +247,11 @@ impl SectorTree {
         node.is_some_and(|node| self.entry(node).colour == Colour::Red)
     }
 
-    fn entry(&self, node: Node) -> &Entry {
+    fn entry(&self, node: Node) -> &Entry<Q> {
         self.entries[node].as_ref().expect("a node of the tree")
     }
 
-    fn entry_mut(&mut self, node: Node) -> &mut Entry {
+    fn entry_mut(&mut self, node: Node) -> &mut Entry<Q> {
         self.entries[node].as_mut().expect("a node of the tree")
     }
 }
@@ -255,11 +259,12 @@ impl SectorTree {
 #[cfg(test)]
 mod tests {
     extern crate std;
+    use super::super::queue::QueueId;
     use super::*;
     use base::{Arena, Rng};
 
     /// How many black nodes stand below, the same on both sides.
-    fn black_height(tree: &SectorTree, node: Option<Node>) -> u32 {
+    fn black_height(tree: &SectorTree<QueueId>, node: Option<Node>) -> u32 {
         let Some(node) = node else { return 1 };
         let entry = tree.entry(node);
         let heights = entry.children.map(|child| black_height(tree, child));

@@ -3,7 +3,8 @@
 //! Times are kept in nanoseconds, as kernels from 4.8 on keep them; sysfs shows most of them twice,
 //! in milliseconds and in microseconds.
 
-use block::Tunable;
+use super::queue::Ways;
+use block::{Flags, Tunable};
 
 /// Largest value of a C `unsigned int`.
 const UINT_MAX: i64 = u32::MAX as i64;
@@ -44,6 +45,12 @@ impl Settings {
             low_latency: true,
             target_latency: 300 * MILLI,
         }
+    }
+
+    /// How requests of one queue are compared.
+    pub fn ways(&self) -> Ways {
+        let (back_max, penalty) = (self.back_seek_max, self.back_seek_penalty);
+        Ways { back_max, penalty, favoured: Flags::PRIO }
     }
 
     /// A value as sysfs shows it, if it is one of these.

@@ -75,6 +75,7 @@ impl Task {
         let mut dirty = self.world().cache.dirty_runs(pages.clone());
         dirty.reverse();
         if !dirty.is_empty() {
+            let flags = self.world().rules.synced_pages;
             self.world().queue.start_plug(self.id());
             loop {
                 let batch = self.world().cache.next_batch(&mut dirty);
@@ -85,7 +86,7 @@ impl Task {
                     self.lock(page).await;
                     if self.world().cache.is_dirty(page) {
                         self.wait_until_written(page).await;
-                        self.write_page(page, Flags::SYNC).await;
+                        self.write_page(page, flags).await;
                     }
                 }
             }

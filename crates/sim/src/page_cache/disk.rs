@@ -13,6 +13,7 @@ use super::readahead::{Advice, Allowance, Readahead, Reader, Rules, Window};
 use super::writeback::{Tested, Writeback};
 use base::{Hz, Sectors};
 use block::{ContextId, Version};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -21,6 +22,9 @@ const OF_PAGES: u64 = 1 << 63;
 /// Pieces of memory of one bio (filesystems 1.5 rule 5).
 const BIO_PIECES: u32 = 256;
 const PAGE_SECTORS: u32 = 8;
+const PAGE_BYTES: u64 = 4096;
+/// Segments of one bio of a file of old kernels (addendum A.6 rule 3).
+const OLD_FILE_PIECES: u32 = 128;
 
 /// The pages of the disk.
 pub(crate) struct DiskCache {
@@ -29,6 +33,8 @@ pub(crate) struct DiskCache {
     bio_pieces: u32,
     /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
     pub says_ahead: bool,
+    /// The pages of a bio are let go of from the last to the first.
+    releases_backwards: bool,
     pages: Pages,
     pub writeback: Writeback,
     pub memory: Memory,
@@ -52,6 +58,20 @@ struct Opened {
     last: Option<u64>,
     /// Whose it is; nobody's when it is closed.
     owner: Option<ContextId>,
+    /// The pages of the disk that it stands for as a file of a file system; otherwise the disk.
+    extent: Option<Range<u64>>,
+}
+
+/// The pages of an extent, counted from its first.
+struct OfExtent<'a> {
+    pages: &'a Pages,
+    start: u64,
+}
+
+impl CachedPages for OfExtent<'_> {
+    fn holds(&self, page: u64) -> bool {
+        self.pages.holds(self.start + page)
+    }
 }
 
 /// The disk is one file.
@@ -72,6 +92,7 @@ impl DiskCache {
             rules: Rules::of(version),
             bio_pieces: if is_old { 1 } else { BIO_PIECES.saturating_mul(segment_pages) },
             says_ahead: !is_old,
+            releases_backwards: is_old,
             pages: Pages::default(),
             writeback: Writeback::new(version, hz),
             memory,
@@ -88,14 +109,20 @@ impl DiskCache {
     /// A task opens the disk; the answer is the number of the open file.
     pub fn open(&mut self, owner: ContextId, device: Allowance) -> usize {
         let readahead = Readahead::open(device);
-        self.files.push(Opened { readahead, last: None, owner: Some(owner) });
+        self.files.push(Opened { readahead, last: None, owner: Some(owner), extent: None });
         self.files.len() - 1
+    }
+
+    /// An open file shall stand for a file that lies in these pages of the disk: it is read ahead
+    /// from its own beginning to its own end, and many pages are a bio (addendum A.6 rule 3).
+    pub fn confine(&mut self, file: usize, extent: Range<u64>) {
+        self.files[file].extent = Some(extent);
     }
 
     /// A file is opened once more, under the same number.
     pub fn reopen(&mut self, file: usize, owner: ContextId, device: Allowance) {
         let readahead = Readahead::open(device);
-        self.files[file] = Opened { readahead, last: None, owner: Some(owner) };
+        self.files[file] = Opened { readahead, last: None, owner: Some(owner), extent: None };
     }
 
     /// Whether a file is the only one that is open.
@@ -127,7 +154,14 @@ impl DiskCache {
         if self.pages.holds(reader.page) {
             return Vec::new();
         }
-        self.files[file].readahead.missed(&self.rules, device, reader, &self.pages)
+        let Opened { readahead, extent, .. } = &mut self.files[file];
+        let Some(extent) = extent else {
+            return readahead.missed(&self.rules, device, reader, &self.pages);
+        };
+        let pages = OfExtent { pages: &self.pages, start: extent.start };
+        let reader = Reader { page: reader.page - extent.start, ..reader };
+        let windows = readahead.missed(&self.rules, device, reader, &pages);
+        windows.into_iter().filter_map(|window| window.within(extent)).collect()
     }
 
     /// A reader touches a page: what is read on ahead if it carries the mark.
@@ -136,8 +170,17 @@ impl DiskCache {
             return Vec::new();
         }
         self.pages.change(reader.page, Flags::NONE, Flags::MARKED);
-        let state = &mut self.files[file].readahead;
-        state.touched_mark(&self.rules, device, reader, 0, &self.pages).into_iter().collect()
+        let Opened { readahead, extent, .. } = &mut self.files[file];
+        let window = match extent {
+            None => readahead.touched_mark(&self.rules, device, reader, 0, &self.pages),
+            Some(extent) => {
+                let pages = OfExtent { pages: &self.pages, start: extent.start };
+                let reader = Reader { page: reader.page - extent.start, ..reader };
+                let window = readahead.touched_mark(&self.rules, device, reader, 0, &pages);
+                window.and_then(|window| window.within(extent))
+            }
+        };
+        window.into_iter().collect()
     }
 
     /// A page is read: to use it again makes it stay longer, unless it is the last one used.
@@ -149,12 +192,26 @@ impl DiskCache {
 
     /// A call has ended before a byte.
     pub fn call_ended(&mut self, file: usize, end: u64) {
-        self.files[file].readahead.call_ended(&self.rules, end);
+        let Opened { readahead, extent, .. } = &mut self.files[file];
+        let start = extent.as_ref().map_or(0, |extent| extent.start * PAGE_BYTES);
+        readahead.call_ended(&self.rules, end - start);
     }
 
-    /// Takes in the pages of a window that are absent, up to the end of the disk. Each run of them
-    /// is submitted under a plug, as one bio or several.
-    pub fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
+    /// Takes in the pages of a window of an open file that are absent, up to the end of the disk.
+    /// Each run of them is submitted under a plug, as one bio or several.
+    pub fn admit_of(&mut self, file: usize, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
+        let is_file = self.files[file].extent.is_some();
+        let pieces = if is_file { self.bio_pieces.max(OLD_FILE_PIECES) } else { self.bio_pieces };
+        self.admit_in(pieces, window, disk_pages)
+    }
+
+    /// The same for the disk itself.
+    #[cfg(test)]
+    fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
+        self.admit_in(self.bio_pieces, window, disk_pages)
+    }
+
+    fn admit_in(&mut self, most: u32, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
         let end = (window.start + window.length).min(disk_pages);
         let mut runs = Vec::new();
         let mut from = window.start;
@@ -170,7 +227,7 @@ impl DiskCache {
                 let is_marked = window.mark == Some(page);
                 self.pages.put(page, if is_marked { Flags::MARKED } else { Flags::NONE });
             }
-            runs.push(self.cut(start..from, order));
+            runs.push(self.cut(start..from, order, most));
         }
         runs
     }
@@ -191,7 +248,8 @@ impl DiskCache {
         token & OF_PAGES != 0
     }
 
-    /// A bio is done: its pages are ready. Answers with who waits for them, by ascending page.
+    /// A bio is done: its pages are ready. Answers with who waits for them, in the order in which
+    /// the kernel lets go of them: old ones begin with the last page (addendum A.6 rule 4).
     pub fn done(&mut self, token: u64) -> Vec<(u64, ContextId)> {
         let pages = self.under_way.remove(&token);
         let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));
@@ -204,6 +262,9 @@ impl DiskCache {
         while let Some((&page, _)) = self.waiting.range(pages.clone()).next() {
             let tasks = self.waiting.remove(&page).into_iter().flatten();
             woken.extend(tasks.map(|task| (page, task)));
+        }
+        if self.releases_backwards {
+            woken.sort_by_key(|(page, _)| Reverse(*page));
         }
         woken
     }
@@ -392,8 +453,7 @@ impl DiskCache {
     }
 
     /// The bios of a run of pages.
-    fn cut(&mut self, run: Range<u64>, order: u32) -> Vec<PageBio> {
-        let most = self.bio_pieces;
+    fn cut(&mut self, run: Range<u64>, order: u32, most: u32) -> Vec<PageBio> {
         let mut bios = Vec::new();
         let (mut start, mut page, mut pieces) = (run.start, run.start, 0);
         while page < run.end {
@@ -493,6 +553,35 @@ mod tests {
         assert!(cache.pages.holds(0));
         cache.close(files[1]);
         assert!(!cache.pages.holds(0));
+    }
+
+    #[test]
+    fn a_file_in_an_extent_is_read_ahead_from_its_beginning_to_its_end() {
+        let mut cache = sparse(Version::V2_6_28);
+        let device = Allowance { readahead: 32, request: 128 };
+        let file = cache.open(ContextId(9), device);
+        cache.confine(file, 1000..1020);
+        // Its page 0 begins a window of 8, whose mark is behind what was asked for.
+        let windows = cache.missed(file, device, Reader { page: 1000, request: 4 });
+        assert_eq!((windows[0].start, windows[0].length, windows[0].mark), (1000, 8, Some(1004)));
+        let runs = cache.admit_of(file, windows[0], 1 << 20);
+        assert_eq!(runs[0].len(), 1, "one bio");
+        let ahead = cache.touched(file, device, Reader { page: 1004, request: 4 });
+        assert_eq!((ahead[0].start, ahead[0].length), (1008, 12), "and ends where the file does");
+    }
+
+    #[test]
+    fn in_2_6_28_waiters_for_later_pages_of_a_bio_go_first() {
+        let mut cache = sparse(Version::V2_6_28);
+        let device = Allowance { readahead: 32, request: 128 };
+        let file = cache.open(ContextId(9), device);
+        cache.confine(file, 0..100);
+        let token = cache.admit_of(file, window(0, 8, 4), 1 << 20)[0][0].token;
+        for (page, task) in [(0, 1), (4, 2), (0, 3)] {
+            cache.wait(page, ContextId(task));
+        }
+        let woken = cache.done(token).into_iter().map(|(page, task)| (page, task.0));
+        assert_eq!(woken.collect::<Vec<_>>(), [(4, 2), (0, 1), (0, 3)]);
     }
 
     #[test]

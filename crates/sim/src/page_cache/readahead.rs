@@ -16,6 +16,7 @@ pub use rules::Rules;
 
 use super::pages::CachedPages;
 use rules::{Context, Joining};
+use std::ops::Range;
 
 /// Pages of one piece of a forced readahead: 2 MiB (filesystems 1.5 rule 4).
 const FORCED_PIECE: u64 = 512;
@@ -57,6 +58,16 @@ pub struct Window {
     pub mark: Option<u64>,
     /// Pages of a folio where it fits, as a power of two.
     pub order: u32,
+}
+
+impl Window {
+    /// The same window of a file that lies in these pages of the disk, as far as the file goes.
+    pub fn within(self, extent: &Range<u64>) -> Option<Window> {
+        let start = extent.start + self.start;
+        let length = self.length.min(extent.end.saturating_sub(start));
+        let mark = self.mark.map(|mark| extent.start + mark);
+        (length > 0).then_some(Window { start, length, mark, ..self })
+    }
 }
 
 /// A reader at a page.

@@ -4,7 +4,7 @@
 //! to run a program (`ionice`, `nice`, `taskset`, `cgexec`, `systemd-run --scope`) are taken off
 //! one after the other; what remains names the program.
 
-use super::{LIST, Program, dd, fio};
+use super::{LIST, Program, dd, dump, fio, sysbench};
 use crate::cores::CoreSet;
 use base::nearest;
 use block::{Ioprio, IoprioClass};
@@ -94,6 +94,15 @@ pub fn parse_in(line: &str, context: &fio::Context<'_>) -> Result<Command, Comma
                 let refused = |error: fio::ParseError| CommandError::Refused(error.to_string());
                 let program = fio::Fio::parse(arguments, context).map_err(refused)?;
                 return Ok(found.with(Program::Fio(program)));
+            }
+            "dump" => {
+                let program = dump::Dump::parse(arguments).map_err(CommandError::Refused)?;
+                return Ok(found.with(Program::Dump(program)));
+            }
+            "sysbench" => {
+                let program =
+                    sysbench::Sysbench::parse(arguments).map_err(CommandError::Refused)?;
+                return Ok(found.with(Program::Sysbench(program)));
             }
             name => return Err(unknown(name)),
         };
@@ -435,11 +444,11 @@ mod tests {
     fn what_is_not_understood_is_refused_by_name() {
         assert_eq!(
             refusal("rsync -a x y"),
-            "rsync: this program is not modelled; there are dd, fio"
+            "rsync: this program is not modelled; there are dd, dump, fio, sysbench"
         );
         assert_eq!(
             refusal("d if=x"),
-            "d: this program is not modelled; nearest: \"dd\"; there are dd, fio"
+            "d: this program is not modelled; nearest: \"dd\"; there are dd, dump, fio, sysbench"
         );
         assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
         assert!(refusal("ionice -n 8 dd").starts_with("ionice: level 8"));
@@ -449,7 +458,10 @@ mod tests {
         assert!(refusal("taskset -c 1").starts_with("taskset: no command follows"));
         assert!(refusal("systemd-run dd").starts_with("systemd-run: no --scope"));
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
-        assert_eq!(refusal(""), "no program: this program is not modelled; there are dd, fio");
+        assert_eq!(
+            refusal(""),
+            "no program: this program is not modelled; there are dd, dump, fio, sysbench"
+        );
     }
 
     proptest::proptest! {

@@ -5,8 +5,10 @@
 
 mod command;
 pub mod dd;
+pub mod dump;
 pub mod fio;
 pub mod replay;
+pub mod sysbench;
 
 pub use command::{Command, CommandError, parse, parse_in};
 
@@ -17,9 +19,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// The programs that commands can name, each with what it does in a few words.
-pub const LIST: [(&str, &str); 2] = [
+pub const LIST: [(&str, &str); 4] = [
     ("dd", "copies blocks from or to the disk"),
+    ("dump", "reads a described file system with several processes"),
     ("fio", "the flexible I/O tester: job files and command lines"),
+    ("sysbench", "fileio: threads that read and write a set of files"),
 ];
 
 /// A program, ready to run.
@@ -27,10 +31,14 @@ pub const LIST: [(&str, &str); 2] = [
 pub enum Program {
     /// Copies blocks.
     Dd(dd::Dd),
+    /// Backs up a file system.
+    Dump(dump::Dump),
     /// Runs fio's jobs.
     Fio(fio::Fio),
     /// Submits what a trace recorded.
     Replay(replay::Replay),
+    /// Runs the threads of sysbench fileio.
+    Sysbench(sysbench::Sysbench),
     /// Whatever its author wrote in Rust.
     Native(Native),
 }
@@ -59,8 +67,10 @@ impl Program {
     pub(crate) fn run(self, task: Task) -> Running {
         match self {
             Program::Dd(dd) => Box::pin(dd.run(task)),
+            Program::Dump(dump) => Box::pin(dump.run(task)),
             Program::Fio(fio) => Box::pin(fio.run(task)),
             Program::Replay(replay) => Box::pin(replay.run(task)),
+            Program::Sysbench(sysbench) => Box::pin(sysbench.run(task)),
             Program::Native(native) => (native.start)(task),
         }
     }

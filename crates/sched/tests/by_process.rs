@@ -1,8 +1,9 @@
-//! The contract of CFQ: random operations on a real queue, with control groups, shared io_contexts,
-//! changing priorities and exits. Nothing is lost or done twice, everything that is withheld is let
-//! go at last, and all counts agree after every step (the scheduler checks them itself).
+//! The contract of the schedulers that know processes: random operations on a real queue, with
+//! control groups, shared io_contexts, changing priorities and exits. Nothing is lost or done
+//! twice, everything that is withheld is let go at last, and all counts agree after every step (the
+//! scheduler checks them itself).
 //!
-//! `PROPTEST_CASES=10000 cargo test --release -p paternoster-sched --test cfq` looks longer.
+//! `PROPTEST_CASES=10000 cargo test --release -p paternoster-sched --test by_process` looks longer.
 
 mod harness;
 
@@ -65,14 +66,25 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn cfq_keeps_the_contract(kernel in 0usize..2, depth in 1u32..8, events in events()) {
-        let kernel = sched::kernels("cfq").nth(kernel).expect("two kernels have it");
-        let mut run = Run::new(kernel, depth);
+    fn whoever_waits_for_processes_keeps_the_contract(
+        place in any::<prop::sample::Index>(),
+        depth in 1u32..8,
+        events in events(),
+    ) {
+        let (name, kernel) = *place.get(&everywhere());
+        let mut run = Run::new(name, kernel, depth);
         for event in &events {
             run.happen(event);
         }
         run.end();
     }
+}
+
+/// The schedulers that know processes, on every kernel that has them.
+fn everywhere() -> Vec<(&'static str, &'static Kernel)> {
+    let names = ["anticipatory", "cfq"];
+    let on = |name| sched::kernels(name).map(move |kernel| (name, kernel));
+    names.into_iter().flat_map(on).collect()
 }
 
 /// A task.
@@ -85,6 +97,7 @@ struct Task {
 
 struct Run {
     harness: Harness,
+    name: &'static str,
     kernel: &'static Kernel,
     tasks: Vec<Task>,
     io_contexts: Vec<IoContext>,
@@ -93,16 +106,17 @@ struct Run {
 }
 
 impl Run {
-    fn new(kernel: &'static Kernel, depth: u32) -> Run {
+    fn new(name: &'static str, kernel: &'static Kernel, depth: u32) -> Run {
         let table = Table { depth, ..Table::default() };
-        let mut harness = Harness::new(kernel, table, build("cfq", kernel));
+        let mut harness = Harness::new(kernel, table, build(name, kernel));
         harness.set("nr_requests", 32).expect("within its range");
         let mut run = Run {
             harness,
+            name,
             kernel,
             tasks: Vec::new(),
             io_contexts: Vec::new(),
-            attached: "cfq",
+            attached: name,
             submitted: 0,
         };
         for group in 1..GROUPS {
@@ -155,7 +169,7 @@ impl Run {
             }
             Event::Complete(_) | Event::Requeue(_) => {}
             Event::Advance(micros) => self.advance(Duration::from_micros(u64::from(*micros))),
-            Event::Tune(at, value) if self.attached == "cfq" => self.tune(at, *value),
+            Event::Tune(at, value) if self.attached == self.name => self.tune(at, *value),
             Event::Tune(..) => {}
             Event::Priority { task, class, level } => self.set_priority(*task, *class, *level),
             Event::Move { task, group } => self.task(*task).group = u32::from(*group),
@@ -224,7 +238,7 @@ impl Run {
     }
 
     fn tune(&mut self, at: &prop::sample::Index, value: i64) {
-        let about = sched::about_on("cfq", self.kernel).expect("it has it");
+        let about = sched::about_on(self.name, self.kernel).expect("it has it");
         let tunable = at.get(about.tunables);
         let accepted = self.harness.set(tunable.name, value).is_ok();
         assert_eq!(accepted, (tunable.min..=tunable.max).contains(&value), "{}", tunable.name);
@@ -263,7 +277,7 @@ impl Run {
     /// To deadline, or back.
     fn switch(&mut self) {
         self.drain();
-        self.attached = if self.attached == "cfq" { "deadline" } else { "cfq" };
+        self.attached = if self.attached == self.name { "deadline" } else { self.name };
         self.harness.switch(build(self.attached, self.kernel));
     }
 
@@ -310,20 +324,21 @@ fn context(task: u8) -> ContextId {
 
 #[test]
 fn tunables_show_what_was_written() {
-    let kernel = sched::default_kernel("cfq").expect("in the list");
-    let mut harness = Harness::new(kernel, Table::default(), build("cfq", kernel));
-    for tunable in sched::about("cfq").expect("in the list").tunables {
-        // On a disk that rotates.
-        let default = tunable.default.unwrap_or(if tunable.unit == "ms" { 8 } else { 8_000 });
-        assert_eq!(harness.queue.get(tunable.name), Some(default), "{}", tunable.name);
-        for value in [tunable.min, 7, tunable.max] {
-            let accepted = harness.set(tunable.name, value).is_ok();
-            assert_eq!(accepted, (tunable.min..=tunable.max).contains(&value));
-            if accepted {
-                assert_eq!(harness.queue.get(tunable.name), Some(value), "{}", tunable.name);
+    for (name, kernel) in everywhere() {
+        let mut harness = Harness::new(kernel, Table::default(), build(name, kernel));
+        for tunable in sched::about_on(name, kernel).expect("it has it").tunables {
+            // On a disk that rotates.
+            let default = tunable.default.unwrap_or(if tunable.unit == "us" { 8_000 } else { 8 });
+            assert_eq!(harness.queue.get(tunable.name), Some(default), "{}", tunable.name);
+            for value in [tunable.min, 7, tunable.max] {
+                let accepted = harness.set(tunable.name, value).is_ok();
+                assert_eq!(accepted, (tunable.min..=tunable.max).contains(&value));
+                if accepted {
+                    assert_eq!(harness.queue.get(tunable.name), Some(value), "{}", tunable.name);
+                }
             }
+            harness.set(tunable.name, default).expect("within its range");
         }
-        harness.set(tunable.name, default).expect("within its range");
+        assert!(harness.now == Instant::ZERO);
     }
-    assert!(harness.now == Instant::ZERO);
 }

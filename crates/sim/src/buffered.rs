@@ -1,4 +1,4 @@
-//! PageBio the disk through the page cache.
+//! The disk through the page cache, and what files have in common with it.
 //!
 //! Page by page (filesystems 1.2): what is missing is read with what readahead adds; whoever
 //! touches a mark has the next window read before he waits for his page; then the page is copied.
@@ -9,12 +9,13 @@ mod flusher;
 mod writing;
 
 use crate::file::{Errno, File, Transfer};
-use crate::page_cache::disk::{DiskCache, PageBio};
+use crate::page_cache::disk::{DiskCache, FILE_PAGES, PageBio};
 use crate::page_cache::readahead::{Advice, Allowance, Reader, Window};
 use crate::task::Task;
 use crate::world::{Wait, World};
-use base::{Sector, Sectors};
+use base::Sector;
 use block::{Bio, ContextId, Flags, Op, PlugFlush};
+pub(crate) use flusher::wake as wake_flusher;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
@@ -26,7 +27,7 @@ const PAGE_SECTORS: u64 = PAGE / 512;
 impl Task {
     /// Says how a file will be read.
     pub fn advise(&self, file: &File, advice: Advice) {
-        if file.is_disk() {
+        if file.is_cached() {
             let mut world = self.world();
             let device = world.readahead_allowance();
             world.cache.advise(file.number, advice, device);
@@ -38,7 +39,7 @@ impl Task {
         if file.is_disk() {
             self.enter_kernel().await;
             self.write_and_wait(ALL).await;
-            self.world().cache.drop_range(0..u64::MAX);
+            self.world().cache.drop_range(0..FILE_PAGES);
             self.leave_kernel();
         }
     }
@@ -46,13 +47,13 @@ impl Task {
     /// Closes a file; the last one who closes the disk writes what is dirty (filesystems 2.9 rule 7).
     /// Others of the same task are closed when it exits.
     pub async fn close(&self, file: &File) {
-        if file.is_disk() {
+        if file.is_cached() {
             self.enter_kernel().await;
-            let is_last = self.world().cache.is_last(file.number);
+            let is_last = file.is_disk() && self.world().cache.is_last(file.number);
             if is_last {
                 self.write_and_wait(ALL).await;
             }
-            self.world().cache.close(file.number);
+            self.world().close_file(file.number);
             self.leave_kernel();
         }
     }
@@ -117,8 +118,8 @@ impl Task {
             self.copy(uncopied).await;
             let runs = {
                 let mut world = self.world();
-                let disk = world.queue.limits().facts.capacity.0.div_ceil(PAGE);
-                world.cache.admit(window, disk)
+                let end = world.end_of_file(window.start);
+                world.cache.admit(window, end)
             };
             for run in runs {
                 self.submit_run(run).await;
@@ -129,25 +130,26 @@ impl Task {
     async fn submit_run(&self, run: Vec<PageBio>) {
         self.world().queue.start_plug(self.id());
         for reading in run {
-            {
-                let mut world = self.world();
-                let bio = self.bio_of_pages(&mut world, &reading);
-                world.submit(bio);
+            let parts = self.world().cut_at_extents(reading);
+            for part in parts {
+                {
+                    let mut world = self.world();
+                    let bio = self.bio_of_pages(&mut world, &part);
+                    world.submit(bio);
+                }
+                self.drive().await;
             }
-            self.drive().await;
         }
         self.finish_plug(PlugFlush::Explicit).await;
     }
 
-    fn bio_of_pages(&self, world: &mut World, reading: &PageBio) -> Bio {
-        let disk = world.queue.limits().facts.capacity.0 / 512;
-        let start = reading.pages.start * PAGE_SECTORS;
-        let end = (reading.pages.end * PAGE_SECTORS).min(disk);
+    pub(crate) fn bio_of_pages(&self, world: &mut World, reading: &PageBio) -> Bio {
+        let (sector, sectors) = world.place_of_pages(&reading.pages);
         Bio {
             op: Op::Read,
             flags: if world.cache.says_ahead { Flags::RAHEAD } else { Flags::NONE },
-            sector: Sector(start),
-            sectors: Sectors((end - start) as u32),
+            sector,
+            sectors,
             ioprio: world.io_context(self.id()).ioprio,
             origin: self.origin(world),
             token: reading.token,
@@ -165,7 +167,7 @@ impl Task {
         self.drive().await;
     }
 
-    async fn wait_for_page(&self, page: u64) {
+    pub(crate) async fn wait_for_page(&self, page: u64) {
         poll_fn(|_| {
             let mut world = self.world();
             if world.cache.is_ready(page) {

@@ -55,6 +55,14 @@ impl Program {
         Program::Native(Native { name: name.to_string(), start })
     }
 
+    /// The files that it names.
+    pub fn files(&self) -> Vec<&str> {
+        match self {
+            Program::Dd(dd) => dd.files().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Begins to run in a task.
     pub(crate) fn run(self, task: Task) -> Running {
         match self {

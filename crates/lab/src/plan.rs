@@ -165,7 +165,10 @@ impl Row {
     /// The disk.
     pub fn device(&self, seed: u64) -> Box<dyn Device> {
         match &self.virtio {
-            Some(facts) => Box::new(virtio::Renewed::new(&self.model, seed, facts.clone(), true)),
+            Some(facts) => {
+                let facts = facts.clone();
+                Box::new(virtio::Renewed::new(&self.model, seed, facts, base::Duration::ZERO))
+            }
             None => self.model.build(seed),
         }
     }

@@ -105,3 +105,43 @@ fn mount_options_and_the_write_cache_count_as_on_the_kernel() {
         "#,
     );
 }
+
+#[test]
+fn two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel() {
+    assert_same(
+        r#"
+        fs = "ext4"
+        schedulers = ["mq-deadline"]
+        [[job]]
+        name = "one"
+        run = "dd if=/dev/zero of=/mnt/one bs=4k count=60 oflag=dsync"
+        [[job]]
+        name = "two"
+        run = "dd if=/dev/zero of=/mnt/two {two}"
+        start = "100us"
+        [axes]
+        model = ["vm-ssd-m4", "hdd-7200-sata"]
+        two = ["bs=4k count=60 oflag=dsync", "bs=64k count=200 conv=fsync"]
+        "#,
+    );
+}
+
+#[test]
+fn sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel() {
+    assert_same(
+        r#"
+        fs = "ext4"
+        schedulers = ["none"]
+        model = "hdd-7200-sata"
+        [[job]]
+        name = "copy"
+        run = "dd if=/dev/zero of=/mnt/f bs=64k count={n}"
+        [[job]]
+        name = "sync"
+        run = "sync"
+        start = "1s"
+        [axes]
+        n = [4, 100, 700]
+        "#,
+    );
+}

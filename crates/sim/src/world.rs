@@ -122,6 +122,8 @@ pub(crate) enum Wait {
     Page(u64),
     /// Something of the journal.
     Journal,
+    /// Nobody else is changing a folder.
+    Folder,
 }
 
 /// What came of driving a context.
@@ -493,6 +495,11 @@ impl World {
         if operation.bios_left > 0 {
             return;
         }
+        if self.fs.is_some() {
+            self.log_written(owner, by);
+        }
+        let strand = &mut self.strands[owner.0 as usize];
+        let Some(operation) = strand.operations.find(token) else { return };
         let is_awaited = match (strand.wait, operation.ring) {
             (wait, None) => wait == Wait::Operation(token),
             (wait, Some((ring, _))) => {

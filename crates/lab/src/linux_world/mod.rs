@@ -44,7 +44,7 @@ pub const KERNEL: Version = Version::V6_12;
 /// The memory of a guest when nobody says otherwise. // assumed
 pub const MEMORY: Bytes = Bytes(512 << 20);
 /// The programs that experiments run.
-const PROGRAMS: [&str; 2] = ["dd", "fio"];
+const PROGRAMS: [&str; 3] = ["dd", "fio", "sync"];
 
 /// The first request that a kernel leaves to its worker takes longer, as the worker makes another
 /// one before it begins; machines have that behind them. A flush is left to the worker, and on a
@@ -184,13 +184,14 @@ impl LinuxWorld {
 
     /// The disk of a row.
     fn disk_of(&self, row: &Row, seed: u64) -> Result<Disk, Error> {
-        let contents = match row.mount {
-            Some(_) => self.images.ext4(row.facts().capacity)?,
-            None => Contents::forgetful(),
+        let (contents, silence) = match row.mount {
+            Some(_) => (self.images.ext4(row.facts().capacity)?, virtio::SILENCE_MOUNTED),
+            None => (Contents::forgetful(), virtio::SILENCE),
         };
+        let facts = row.facts().clone();
         Ok(Disk {
             name: row.model.name().to_string(),
-            device: Box::new(virtio::Renewed::new(&row.model, seed, row.facts().clone(), false)),
+            device: Box::new(virtio::Renewed::new(&row.model, seed, facts, silence)),
             contents,
         })
     }
@@ -209,7 +210,7 @@ fn warming_disk(row: &Row) -> Disk {
     let facts = virtio::facts(model.facts(), Some(row.facts().queue_depth));
     Disk {
         name: WARMING_MODEL.to_string(),
-        device: Box::new(virtio::Renewed::new(&model, 0, facts, true)),
+        device: Box::new(virtio::Renewed::new(&model, 0, facts, Duration::ZERO)),
         contents: Contents::forgetful(),
     }
 }

@@ -4,13 +4,13 @@
 //! for that, and then writes the commit block, behind and before a flush of the disk's cache
 //! (filesystems 3.7).
 
-use super::journal::{JournalWait, Record};
+use super::journal::{JournalWait, Phase, Record};
 use crate::file::Transfer;
 use crate::operations::Operation;
 use crate::task::Task;
 use crate::world::{Happening, Wait, World};
 use base::{Sector, Sectors};
-use block::{Flags, Op, PlugFlush, Syscall};
+use block::{ContextId, Flags, Op, PlugFlush, Syscall};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -68,8 +68,7 @@ impl Task {
         };
         self.write_blocks(&record.blocks, flags).await;
         self.wait_for_ordered().await;
-        let woken = self.world().fs().journal.logged();
-        self.world().wake_from_journal(self.id(), woken);
+        self.world().fs().journal.seals();
         let barrier = match self.world().fs().mount.barrier {
             true => Flags::PREFLUSH.with(Flags::FUA),
             false => Flags::NONE,
@@ -228,6 +227,16 @@ impl Task {
 }
 
 impl World {
+    /// Blocks that the task which commits has written are on the disk: whoever waits to change
+    /// metadata that were being logged goes on, even before that task.
+    pub fn log_written(&mut self, owner: ContextId, by: ContextId) {
+        let Some(fs) = self.fs.as_mut().filter(|fs| fs.committer == owner) else { return };
+        if matches!(fs.journal.committing, Some((_, Phase::Logging))) {
+            let woken = fs.journal.logged();
+            self.wake_from_journal(by, woken);
+        }
+    }
+
     /// The task that commits wakes when the running transaction is old enough.
     pub(super) fn arm_committer(&mut self) {
         let fs = self.fs();

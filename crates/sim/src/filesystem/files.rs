@@ -8,7 +8,9 @@ use super::{all_pages, key};
 use crate::file::{Errno, File, Kind, OpenFlags};
 use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
-use crate::world::World;
+use crate::world::{Wait, World};
+use std::future::poll_fn;
+use std::task::Poll;
 
 /// Blocks that creating, changing, truncating and removing a file may change.
 /// Observed on 6.12: jbd2_handle_start.
@@ -115,20 +117,46 @@ impl Task {
 
     async fn look_up(&self, name: &str, creation: Creation) -> Result<usize, Errno> {
         let folder = self.world().fs().layout.root_directory();
+        self.lock_folder().await;
         self.read_metadata(folder).await;
         let known = self.world().fs().names.get(name).copied();
-        let file = match known {
-            Some(file) => {
-                if creation.truncates && self.world().fs().inode(file).size > 0 {
-                    self.set_size(file, 0).await;
-                }
-                file
-            }
-            None if creation.creates => self.create(name, folder).await,
-            None => return Err(Errno::Enoent),
+        let found = match known {
+            Some(file) => Ok(file),
+            None if creation.creates => Ok(self.create(name, folder).await),
+            None => Err(Errno::Enoent),
         };
+        self.unlock_folder();
+        let file = found?;
+        if creation.truncates && self.world().fs().inode(file).size > 0 {
+            self.set_size(file, 0).await;
+        }
         self.note_mount().await;
         Ok(file)
+    }
+
+    async fn lock_folder(&self) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            match &mut world.fs().folder_lock {
+                Some(waiting) => {
+                    waiting.push(self.id());
+                    self.wait(&mut world, Wait::Folder)
+                }
+                lock => {
+                    *lock = Some(Vec::new());
+                    Poll::Ready(())
+                }
+            }
+        })
+        .await;
+    }
+
+    fn unlock_folder(&self) {
+        let mut world = self.world();
+        let waiting = world.fs().folder_lock.take().unwrap_or_default();
+        for task in waiting {
+            world.wake_from(task);
+        }
     }
 
     async fn create(&self, name: &str, folder: u64) -> usize {
@@ -232,11 +260,13 @@ impl Task {
             let (folder, superblock) = (fs.layout.root_directory(), fs.layout.superblock());
             (folder, fs.table_block(file), superblock, bitmap, descriptor)
         };
+        self.lock_folder().await;
         let handle = self.begin_handle(REMOVE).await;
         for block in [folder, table, superblock] {
             self.change(block).await;
         }
         self.end_handle(handle);
+        self.unlock_folder();
         self.free_from(file, 0).await;
         let handle = self.begin_handle(CHANGE).await;
         self.change(bitmap).await;

@@ -92,6 +92,8 @@ pub(crate) struct FileSystem {
     next_inode: u64,
     /// Metadata that were read.
     known: BTreeSet<u64>,
+    /// Somebody looks into the folder, and who else wants to.
+    folder_lock: Option<Vec<ContextId>>,
     /// The superblock says where it is mounted: the first open file sees to that.
     notes_mount: bool,
     /// Files with something dirty, oldest first, and the tick since when.
@@ -153,6 +155,7 @@ impl FileSystem {
             names: BTreeMap::new(),
             next_inode: FIRST_INODE,
             known: BTreeSet::new(),
+            folder_lock: None,
             notes_mount: true,
             dirty: Vec::new(),
             cursors: BTreeMap::new(),

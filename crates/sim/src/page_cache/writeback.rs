@@ -50,8 +50,11 @@ pub(crate) struct Writeback {
     /// Pages dirtied and written in all.
     dirtied: u64,
     written: u64,
-    /// When the estimate was made, and what had been dirtied and written by then.
+    /// When the estimate was made, counted from the boot, and what had been dirtied and written by
+    /// then.
     estimated: (u64, u64, u64),
+    /// Ticks from the boot to the start of the jobs.
+    booted: u64,
     /// Since when something is dirty.
     since: Option<u64>,
     /// Nothing was ever dirty before.
@@ -95,6 +98,7 @@ impl Writeback {
             dirtied: 0,
             written: 0,
             estimated: (0, 0, 0),
+            booted: uptime * u64::from(hz.get()),
             since: None,
             is_fresh: true,
             looked: 0,
@@ -136,6 +140,7 @@ impl Writeback {
     /// Pages were put under writeback, the first of them after nothing was: time when nothing was
     /// written does not count for the estimate.
     pub fn begins(&mut self, now: u64) {
+        let now = now + self.booted;
         if now > self.estimated.0 + u64::from(self.hz.get()) {
             self.estimated = (now, self.dirtied, self.written);
         }
@@ -327,6 +332,7 @@ impl Writeback {
     }
 
     fn reckon(&mut self, now: u64, position: &Position, with_rate: bool) {
+        let now = now + self.booted;
         let (at, dirtied, written) = self.estimated;
         let elapsed = now.saturating_sub(at);
         if elapsed < self.ticks(20) {

@@ -90,6 +90,11 @@ pub fn parse_in(line: &str, context: &fio::Context<'_>) -> Result<Command, Comma
                 let program = dd::Dd::parse(arguments).map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Dd(program)));
             }
+            "sync" if arguments.is_empty() => return Ok(found.with(Program::Sync)),
+            "sync" => {
+                let refusal = "sync: operands are not modelled; accepted: sync alone";
+                return Err(CommandError::Refused(refusal.to_string()));
+            }
             "fio" => {
                 let refused = |error: fio::ParseError| CommandError::Refused(error.to_string());
                 let program = fio::Fio::parse(arguments, context).map_err(refused)?;

@@ -17,9 +17,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// The programs that commands can name, each with what it does in a few words.
-pub const LIST: [(&str, &str); 2] = [
+pub const LIST: [(&str, &str); 3] = [
     ("dd", "copies blocks from or to the disk"),
     ("fio", "the flexible I/O tester: job files and command lines"),
+    ("sync", "writes everything that is dirty to the disk"),
 ];
 
 /// A program, ready to run.
@@ -29,6 +30,8 @@ pub enum Program {
     Dd(dd::Dd),
     /// Runs fio's jobs.
     Fio(fio::Fio),
+    /// Writes everything that is dirty.
+    Sync,
     /// Submits what a trace recorded.
     Replay(replay::Replay),
     /// Whatever its author wrote in Rust.
@@ -68,6 +71,10 @@ impl Program {
         match self {
             Program::Dd(dd) => Box::pin(dd.run(task)),
             Program::Fio(fio) => Box::pin(fio.run(task)),
+            Program::Sync => Box::pin(async move {
+                task.sync().await;
+                0
+            }),
             Program::Replay(replay) => Box::pin(replay.run(task)),
             Program::Native(native) => (native.start)(task),
         }

@@ -240,7 +240,7 @@ impl World {
     /// The task that commits wakes when the running transaction is old enough.
     pub(super) fn arm_committer(&mut self) {
         let fs = self.fs();
-        let Some(expires) = fs.journal.running.as_ref().map(|it| it.expires) else { return };
+        let Some(expires) = fs.journal.running.as_ref().map(|it| it.expires.alarm) else { return };
         let committer = fs.committer;
         if self.strand(committer).alarm.is_none() {
             let at = self.start_of_tick(expires);

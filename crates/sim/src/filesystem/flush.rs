@@ -1,9 +1,9 @@
 //! The flusher among files: oldest first, so much of each at a time (filesystems 2.6).
 //!
 //! What has been dirty for half a minute is written when the flusher wakes; everything is while too
-//! much is dirty, or when the disk has not been written for so long that its share of what may be
-//! dirty is nothing. All of it is done under one plug. ext4's data carry no flag, metadata that were
-//! committed are written to their places as background work.
+//! much is dirty, and as long as nothing has been written to the disk. Each round is done under one
+//! plug. ext4's data carry no flag, metadata that were committed are written to their places as
+//! background work.
 
 use super::{all_pages, key};
 use crate::task::Task;
@@ -124,12 +124,10 @@ async fn visit(task: &Task, file: usize, most: u64) -> u64 {
 }
 
 impl World {
-    /// Whether so much is dirty that the flusher goes on; anything is when the disk was not written
-    /// for long.
-    fn is_too_much(&mut self) -> bool {
-        let now = self.tick();
-        let is_idle = self.cache.writeback.is_forgotten(now);
-        self.cache.is_too_much() || is_idle && self.cache.counts().dirty > 0
+    /// Whether so much is dirty that the flusher goes on; anything is while the disk is unknown.
+    fn is_too_much(&self) -> bool {
+        let is_unknown = self.cache.writeback.is_unknown();
+        self.cache.is_too_much() || is_unknown && self.cache.counts().dirty > 0
     }
 
     /// A file with nothing dirty is not looked at by the flusher.

@@ -2,7 +2,7 @@
 
 use super::FileSystem;
 use super::inode::Leaf;
-use super::journal::{JournalWait, Start};
+use super::journal::{Expiry, JournalWait, Start};
 use super::layout::GROUP;
 use crate::task::Task;
 use crate::world::{Wait, World};
@@ -156,10 +156,12 @@ impl World {
         self.fs.as_mut().expect("a file system is mounted")
     }
 
-    /// The tick at which a transaction is committed at the latest that begins now.
-    pub fn commit_deadline(&mut self) -> u64 {
+    /// When a transaction is committed at the latest that begins now.
+    pub fn commit_deadline(&mut self) -> Expiry {
         let (now, seconds) = (self.tick(), self.fs().mount.commit_seconds);
-        self.cache.writeback.timer_at_second(now, seconds)
+        let writeback = &self.cache.writeback;
+        let due = now + seconds * u64::from(writeback.hz().get());
+        Expiry { due, alarm: writeback.timer_at_second(now, seconds) }
     }
 
     /// A handle has changed a block: its place on the disk is not written before the journal.

@@ -58,8 +58,18 @@ pub struct Transaction {
     pub revoked: BTreeSet<u64>,
     /// Files whose data must be on the disk before, by number, each with pages.
     pub ordered: BTreeMap<usize, Range<u64>>,
-    /// The tick at which it is committed at the latest.
-    pub expires: u64,
+    /// The tick from which on it is old enough to be committed, and that at which the task that
+    /// commits looks at the latest: its timer is coarse.
+    pub expires: Expiry,
+}
+
+/// When a transaction that begins now is committed at the latest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expiry {
+    /// The tick from which on the end of a handle asks for it.
+    pub due: u64,
+    /// The tick at which a timer does.
+    pub alarm: u64,
 }
 
 /// A transaction in the log whose blocks are not all in their places.
@@ -152,7 +162,7 @@ impl Journal {
 
     /// A handle that changes at most so many blocks wants to start. `expires` is when a transaction
     /// is committed at the latest that begins now.
-    pub fn start(&mut self, credits: u64, expires: u64) -> Start {
+    pub fn start(&mut self, credits: u64, expires: Expiry) -> Start {
         if let Some(running) = &self.running {
             if running.is_locked {
                 return Start::Waits(JournalWait::Open);
@@ -171,7 +181,7 @@ impl Journal {
     }
 
     /// A handle that was reserved before starts: also in a transaction that is locked.
-    pub fn join(&mut self, credits: u64, expires: u64) -> u64 {
+    pub fn join(&mut self, credits: u64, expires: Expiry) -> u64 {
         let next_id = &mut self.next_id;
         let running = self.running.get_or_insert_with(|| {
             *next_id += 1;
@@ -235,7 +245,7 @@ impl Journal {
 
     /// Whether the running transaction is to be committed at a tick.
     pub fn is_due(&self, now: u64) -> bool {
-        let asked = |it: &Transaction| it.id <= self.requested || it.expires <= now;
+        let asked = |it: &Transaction| it.id <= self.requested || it.expires.due <= now;
         self.committing.is_none() && self.running.as_ref().is_some_and(asked)
     }
 
@@ -378,12 +388,14 @@ impl Transaction {
 mod tests {
     use super::*;
 
+    const NEVER: Expiry = Expiry { due: u64::MAX, alarm: u64::MAX };
+
     fn journal() -> Journal {
         Journal::new(1000..1000 + 1024, 4)
     }
 
     fn change(journal: &mut Journal, blocks: &[u64]) {
-        assert!(matches!(journal.start(10, 1250), Start::Started(_)));
+        assert!(matches!(journal.start(10, NEVER), Start::Started(_)));
         blocks.iter().for_each(|block| journal.change(*block));
         journal.stop(10);
     }
@@ -413,14 +425,14 @@ mod tests {
         let mut journal = journal();
         change(&mut journal, &[7]);
         journal.lock();
-        assert_eq!(journal.start(1, 0), Start::Waits(JournalWait::Open));
-        assert_eq!(journal.join(1, 0), 2);
+        assert_eq!(journal.start(1, NEVER), Start::Waits(JournalWait::Open));
+        assert_eq!(journal.join(1, NEVER), 2);
         journal.wait(ContextId(5), JournalWait::Quiet);
         assert_eq!(journal.stop(1), [ContextId(5)]);
         journal.switch();
         assert!(journal.is_shadowed(7));
         let third = Started { transaction: 3, is_first: true };
-        assert_eq!(journal.start(1, 0), Start::Started(third));
+        assert_eq!(journal.start(1, NEVER), Start::Started(third));
     }
 
     #[test]
@@ -443,7 +455,7 @@ mod tests {
     fn what_was_freed_is_revoked_in_a_block_before_the_others() {
         let mut journal = journal();
         change(&mut journal, &[7, 8]);
-        assert!(matches!(journal.start(10, 0), Start::Started(_)));
+        assert!(matches!(journal.start(10, NEVER), Start::Started(_)));
         journal.forget(8);
         journal.stop(10);
         assert_eq!(commit(&mut journal).blocks, [1001, 1002, 1003]);
@@ -452,8 +464,8 @@ mod tests {
     #[test]
     fn a_transaction_that_would_be_too_large_is_committed_first() {
         let mut journal = journal();
-        assert!(matches!(journal.start(200, 0), Start::Started(_)));
-        assert_eq!(journal.start(100, 0), Start::Waits(JournalWait::Open));
+        assert!(matches!(journal.start(200, NEVER), Start::Started(_)));
+        assert_eq!(journal.start(100, NEVER), Start::Waits(JournalWait::Open));
         assert_eq!(journal.requested, 2);
     }
 }

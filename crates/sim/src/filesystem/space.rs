@@ -92,7 +92,9 @@ impl Space {
         }
         let piece = if wanted.is_closed { wanted.request() } else { wanted.enlarged() };
         let length = piece.end - piece.start;
-        let goal = wanted.goal.map(|goal| goal - (wanted.first - piece.start).min(goal));
+        // Observed on 6.12: the rest of a closed file does not go on where the file ended.
+        let goal = wanted.goal.filter(|_| !wanted.is_closed);
+        let goal = goal.map(|goal| goal - (wanted.first - piece.start).min(goal));
         let found = goal.and_then(|goal| self.at(goal, length));
         let found = match found {
             Some(found) => found,

@@ -376,7 +376,9 @@ impl DiskCache {
 
     /// Begins to write a page that is dirty, and locks it until it has been submitted.
     pub fn write(&mut self, page: u64, now: u64) -> PageBio {
-        self.note_writing(1, now);
+        if self.pages.counts().writeback == 0 {
+            self.writeback.begins(now);
+        }
         self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
         self.locked.insert(page, Vec::new());
         self.next_token += 1;
@@ -386,7 +388,9 @@ impl DiskCache {
 
     /// Begins to write pages that are next to each other as one bio; the answer is its token.
     pub fn write_run(&mut self, pages: Range<u64>, now: u64) -> u64 {
-        self.note_writing(pages.end - pages.start, now);
+        if self.pages.counts().writeback == 0 {
+            self.writeback.begins(now);
+        }
         for page in pages.clone() {
             self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
         }
@@ -438,13 +442,6 @@ impl DiskCache {
         });
         lru.left(DISK, run.start, run.end - run.start);
         self.writeback.forget(self.pages.counts().cached);
-    }
-
-    fn note_writing(&mut self, pages: u64, now: u64) {
-        if self.pages.counts().writeback == 0 {
-            self.writeback.begins(now);
-        }
-        self.writeback.note_writing(pages, now);
     }
 
     /// Lets old pages go so that more can come.

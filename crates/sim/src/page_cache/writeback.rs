@@ -28,8 +28,6 @@ const PLACES_PER_PAGE: u64 = 448;
 const BEFORE_OVERFLOW: u64 = 300;
 /// Where it overflows.
 const OVERFLOW: u64 = 1 << 32;
-/// Seconds after which what was written counts for half. // filesystems 2.2 rule 6
-const SHARE_PERIOD: u64 = 3;
 /// A timer this many ticks ahead is late by up to its step. // observed on 6.12: 5 s with HZ=250
 const FAR: u64 = 512;
 const STEP: u64 = 64;
@@ -41,8 +39,6 @@ pub(crate) struct Writeback {
     hz: Hz,
     /// The counter of ticks when jobs begin.
     origin: u64,
-    /// What was written lately, and the tick up to which that has been halved.
-    share: (u64, u64),
     has_floor: bool,
     pub settings: Settings,
     limit: Option<HardLimit>,
@@ -89,7 +85,6 @@ impl Writeback {
     pub fn new(version: Version, hz: Hz, uptime: u64) -> Writeback {
         Writeback {
             origin: OVERFLOW + uptime * u64::from(hz.get()) - BEFORE_OVERFLOW * u64::from(hz.get()),
-            share: (0, 0),
             hz,
             has_floor: Share::has_floor(version),
             settings: Settings::of(version),
@@ -146,25 +141,11 @@ impl Writeback {
         }
     }
 
-    /// Pages are being written: the disk has a share in what may be dirty.
-    pub fn note_writing(&mut self, pages: u64, now: u64) {
-        self.age_share(now);
-        self.share.0 += pages;
-    }
-
-    /// Whether the disk was not written for so long that nothing may be dirty. Observed on 6.12: a
-    /// few pages are written by the flusher's first look then.
-    pub fn is_forgotten(&mut self, now: u64) -> bool {
-        self.age_share(now);
-        self.share.0 == 0
-    }
-
-    fn age_share(&mut self, now: u64) {
-        let period = SHARE_PERIOD * u64::from(self.hz.get());
-        let (pages, at) = self.share;
-        let periods = now.saturating_sub(at) / period;
-        let left = pages.checked_shr(periods.min(64) as u32).unwrap_or(0);
-        self.share = (left, if left == 0 { now } else { at + periods * period });
+    /// Whether nothing has ever been written to the disk, so that it has no share in what may be
+    /// dirty. Observed on 6.12: the flusher's first look writes everything then.
+    // Divergence: the kernel forgets a disk that was not written for some 20 s as well, sometimes.
+    pub fn is_unknown(&self) -> bool {
+        self.written == 0
     }
 
     /// When a timer goes off that is set for so many seconds, rounded up to whole ones.

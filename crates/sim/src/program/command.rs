@@ -440,11 +440,11 @@ mod tests {
     fn what_is_not_understood_is_refused_by_name() {
         assert_eq!(
             refusal("rsync -a x y"),
-            "rsync: this program is not modelled; there are dd, fio"
+            "rsync: this program is not modelled; there are dd, fio, sync"
         );
         assert_eq!(
             refusal("d if=x"),
-            "d: this program is not modelled; nearest: \"dd\"; there are dd, fio"
+            "d: this program is not modelled; nearest: \"dd\"; there are dd, fio, sync"
         );
         assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
         assert!(refusal("ionice -n 8 dd").starts_with("ionice: level 8"));
@@ -454,7 +454,10 @@ mod tests {
         assert!(refusal("taskset -c 1").starts_with("taskset: no command follows"));
         assert!(refusal("systemd-run dd").starts_with("systemd-run: no --scope"));
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
-        assert_eq!(refusal(""), "no program: this program is not modelled; there are dd, fio");
+        assert_eq!(
+            refusal(""),
+            "no program: this program is not modelled; there are dd, fio, sync"
+        );
     }
 
     proptest::proptest! {

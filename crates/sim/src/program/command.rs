@@ -439,8 +439,8 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
         assert_eq!(
-            refusal("rsync -a x y"),
-            "rsync: this program is not modelled; there are dd, fio, sync"
+            refusal("openssl -a x y"),
+            "openssl: this program is not modelled; there are dd, fio, sync"
         );
         assert_eq!(
             refusal("d if=x"),

@@ -246,7 +246,7 @@ pub struct CompareOptions {
     /// Real device (not available yet)
     #[arg(long, value_name = "DEVICE", help_heading = "Machine")]
     pub dev: Option<String>,
-    /// File system: raw (ext4 and xfs are not available yet)
+    /// File system: raw, or ext4, mounted at /mnt
     #[arg(long, value_name = "FS", help_heading = "Machine")]
     pub fs: Option<String>,
     /// Kernel of schedulers that do not name one

@@ -5,7 +5,8 @@ use crate::arguments::CompareOptions;
 use crate::output::{print, write_file};
 use crate::progress;
 use base::nearest;
-use lab::experiment::{Setting, check_fs};
+use lab::experiment::Setting;
+use lab::filesystem;
 use lab::input::{self, TraceOptions};
 use lab::matrix::Report;
 use lab::plan::Plan;
@@ -67,9 +68,6 @@ fn refuse_what_is_not_there(options: &CompareOptions) -> Result<(), Error> {
     if options.html.is_some() {
         return Err(Error::not_yet("--html", "a web page", "--json, --fio-json, --record"));
     }
-    if let Some(fs) = &options.fs {
-        check_fs(fs, "--fs")?;
-    }
     Ok(())
 }
 
@@ -78,6 +76,9 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
     let mut experiment = load(options)?;
     if let Some(model) = &options.model {
         experiment.model = model.clone();
+    }
+    if let Some(fs) = &options.fs {
+        experiment.mount = filesystem::parse(fs, "--fs")?;
     }
     if let Some(host) = &options.host {
         experiment.host = host.clone();

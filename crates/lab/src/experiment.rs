@@ -7,6 +7,7 @@
 use crate::document::{Document, Text, Value};
 use crate::error::Error;
 use crate::expectation::{Bound, Expectation};
+use crate::filesystem;
 use crate::job::{JobSpec, Work, parse_ioprio, parse_weight};
 use crate::linux_world::{World, virtio};
 use crate::metrics::figure::Figure;
@@ -14,6 +15,7 @@ use crate::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use crate::scheduler_spec::parse_kernel;
 use base::{Bytes, Duration};
 use block::Kernel;
+use sim::Mount;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -24,11 +26,13 @@ pub const DEFAULT_HOST: &str = "host-2020";
 /// How many seeds when nobody says so.
 pub const DEFAULT_SEEDS: u64 = 5;
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 19] = [
     "title",
     "story",
     "model",
     "fs",
+    "mount_options",
+    "write_cache",
     "memory",
     "host",
     "kernel",
@@ -71,6 +75,11 @@ pub struct Experiment {
     pub virtio: bool,
     /// Commands that the disk takes at once behind virtio; as many as the model if not given.
     pub queue_depth: Option<u32>,
+    /// The file system on the disk, mounted at `/mnt`; none: the disk is raw.
+    pub mount: Option<Mount>,
+    /// What the kernel is told of the disk's write cache, if that is not what the model says: whether
+    /// it loses what it holds.
+    pub write_cache: Option<bool>,
     /// The memory of the machine.
     pub memory: Option<Bytes>,
     /// Schedulers as they are asked for, each with its place; none: the default list.
@@ -136,6 +145,8 @@ impl Experiment {
             worlds: vec![World::Sim],
             virtio: false,
             queue_depth: None,
+            mount: None,
+            write_cache: None,
             memory: None,
             schedulers: Vec::new(),
             settings: Vec::new(),
@@ -187,6 +198,15 @@ impl Experiment {
         if let Some(Text { text, .. }) = text("transport")? {
             experiment.virtio = text == "virtio";
         }
+        if let Some(Text { text, place }) = document.text(&root, "fs")? {
+            experiment.mount = filesystem::parse(&text, &place)?;
+        }
+        if let Some(Text { text, place }) = document.text(&root, "mount_options")? {
+            filesystem::set_options(&mut experiment.mount, &text, &place)?;
+        }
+        if let Some(Text { text, place }) = document.text(&root, "write_cache")? {
+            experiment.write_cache = Some(filesystem::parse_write_cache(&text, &place)?);
+        }
         if let Some((depth, place)) = document.whole(&root, "queue_depth")? {
             experiment.queue_depth = Some(parse_queue_depth(&depth.to_string(), &place)?);
             experiment.virtio = true;
@@ -232,11 +252,8 @@ pub fn parse_queue_depth(text: &str, place: &str) -> Result<u32, Error> {
     depth.ok_or_else(|| Error::bad(place, format!("queue_depth \"{text}\""), accepted))
 }
 
-/// File systems, worlds and preparations that are planned.
+/// Worlds and preparations that are planned.
 fn refuse_what_is_not_there(document: &Document<'_>, root: &DeTable<'_>) -> Result<(), Error> {
-    if let Some(Text { text, place }) = document.text(root, "fs")? {
-        check_fs(&text, &place)?;
-    }
     if let Some(Text { text, place }) = document.text(root, "transport")? {
         match text.as_str() {
             "model" | "virtio" => {}
@@ -259,18 +276,6 @@ fn refuse_what_is_not_there(document: &Document<'_>, root: &DeTable<'_>) -> Resu
         }
     }
     Ok(())
-}
-
-/// Whether a file system is there.
-pub fn check_fs(name: &str, place: &str) -> Result<(), Error> {
-    match name {
-        "raw" => Ok(()),
-        "ext4" | "xfs" => Err(Error::not_yet(place, format!("file system {name}"), "raw")),
-        _ => {
-            let hint = base::nearest(name, ["raw", "ext4", "xfs"]);
-            Err(Error::bad(place, format!("unknown file system \"{name}\"{hint}"), "raw"))
-        }
-    }
 }
 
 fn read_jobs(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<JobSpec>, Error> {
@@ -514,7 +519,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         assert!(refusal("title = \n").starts_with("x.toml:1: not TOML"));
-        assert!(refusal(&format!("fs = \"ext4\"\n{MINIMAL}")).contains("not available yet"));
+        assert!(refusal(&format!("fs = \"xfs\"\n{MINIMAL}")).contains("not available yet"));
         assert!(refusal(&format!("kernel = \"9\"\n{MINIMAL}")).starts_with("x.toml:1: unknown"));
         assert!(refusal(&format!("seeds = 0\n{MINIMAL}")).contains("a number of seeds"));
         assert!(refusal(&format!("model = 5\n{MINIMAL}")).contains("model is of type integer"));

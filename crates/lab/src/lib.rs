@@ -18,6 +18,7 @@ pub mod error;
 pub mod expectation;
 pub mod experiment;
 pub mod fidelity;
+pub mod filesystem;
 pub mod input;
 pub mod job;
 pub mod linux_world;

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::fidelity::sequence::{Collector, Step};
+use crate::filesystem;
 use crate::linux_world::{LinuxWorld, World};
 use crate::metrics::calls::DEPTH_LEVELS;
 use crate::metrics::samples::{Samples, Spread};
@@ -38,6 +39,8 @@ pub struct RunResult {
     pub axes: Vec<(String, String)>,
     /// The device model.
     pub model: String,
+    /// The file system on its disk.
+    pub fs: &'static str,
     /// The host.
     pub host: String,
     /// What randomness derived from.
@@ -203,6 +206,7 @@ fn run_one(
         device: row.device(seed),
         host: row.host.clone(),
         memory: row.memory,
+        mount: row.mount.clone(),
         cgroups: row.cgroups.clone(),
         jobs: row.jobs.iter().map(|job| job.job.clone()).collect(),
         seed,
@@ -234,6 +238,7 @@ fn run_one(
         spec: row.spec.clone(),
         axes: row.axes.clone(),
         model: row.model.name().to_string(),
+        fs: filesystem::name(row.mount.as_ref()),
         host: row.host.name.clone(),
         seed,
         tunables: row.tunables.clone(),

@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::experiment::{Axis, Experiment, Setting, parse_queue_depth};
+use crate::filesystem;
 use crate::job::{JobSpec, Recording, Work};
 use crate::linux_world::{self, World, virtio};
 use crate::metrics::{Naming, Section};
@@ -18,7 +19,7 @@ use block::{Attach, EventLog, Ioprio, Kernel, QUEUE_SETTINGS, RequestQueue};
 use device::{Device, Model};
 use sim::program::fio::Fio;
 use sim::program::replay::{Pace, Replay};
-use sim::{Host, Program};
+use sim::{Host, Mount, Program};
 use std::path::{Path, PathBuf};
 
 /// Settings that belong to the page cache or to writeback.
@@ -31,7 +32,8 @@ const LATER_SETTINGS: [&str; 6] = [
     "max_ratio",
 ];
 /// Axes that are not used in jobs.
-const SPECIAL_AXES: [&str; 4] = ["model", "host", "kernel", "queue_depth"];
+const SPECIAL_AXES: [&str; 6] =
+    ["model", "host", "kernel", "queue_depth", "mount_options", "write_cache"];
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub struct Row {
     pub model: Model,
     /// What the kernel is told of the disk, if that is not what the model says.
     pub virtio: Option<Facts>,
+    /// The file system on the disk, if it carries one.
+    pub mount: Option<Mount>,
     /// Cores and costs.
     pub host: Host,
     /// The memory of the machine.
@@ -161,7 +165,10 @@ impl Row {
     /// The disk.
     pub fn device(&self, seed: u64) -> Box<dyn Device> {
         match &self.virtio {
-            Some(facts) => Box::new(virtio::Renewed::new(&self.model, seed, facts.clone(), true)),
+            Some(facts) => {
+                let facts = facts.clone();
+                Box::new(virtio::Renewed::new(&self.model, seed, facts, base::Duration::ZERO))
+            }
             None => self.model.build(seed),
         }
     }
@@ -220,6 +227,7 @@ impl Planner<'_> {
     fn rows(&self) -> Result<Vec<Row>, Error> {
         let model = Model::find(&self.located("model", &self.experiment.model))?;
         let virtio = self.virtio(&model)?;
+        let mount = self.mount()?;
         let host = self.host()?;
         let kernel = self.kernel()?;
         let specs = SchedulerSpec::parse_list(&self.experiment.schedulers, kernel)?;
@@ -251,6 +259,7 @@ impl Planner<'_> {
                 axes: axes.clone(),
                 model: model.clone(),
                 virtio: virtio.clone(),
+                mount: mount.clone(),
                 host: host.clone(),
                 memory: self.memory(),
                 cgroups: cgroups.clone(),
@@ -276,8 +285,42 @@ impl Planner<'_> {
             Some((axis, value)) => Some(parse_queue_depth(value, &axis.place)?),
             None => self.experiment.queue_depth,
         };
-        let wanted = self.experiment.virtio || self.is_judged() || depth.is_some();
-        Ok(wanted.then(|| virtio::facts(model.facts(), depth)))
+        let cache = match self.value("write_cache") {
+            Some((axis, value)) => Some(filesystem::parse_write_cache(value, &axis.place)?),
+            None => self.experiment.write_cache,
+        };
+        let is_virtio = self.experiment.virtio || self.is_judged() || depth.is_some();
+        let facts = match is_virtio {
+            true => virtio::facts(model.facts(), depth),
+            false => model.facts().clone(),
+        };
+        let volatile_cache = cache.unwrap_or(facts.volatile_cache);
+        Ok((is_virtio || cache.is_some()).then_some(Facts { volatile_cache, ..facts }))
+    }
+
+    /// The file system, with the options of this point.
+    fn mount(&self) -> Result<Option<Mount>, Error> {
+        let mut mount = self.experiment.mount.clone();
+        if let Some((axis, value)) = self.value("mount_options") {
+            filesystem::set_options(&mut mount, value, &axis.place)?;
+        }
+        Ok(mount)
+    }
+
+    /// Files need a file system.
+    fn check_files(&self, files: &[&str], place: &str) -> Result<(), Error> {
+        let mount = self.experiment.mount.as_ref();
+        let is_file = |path: &str| {
+            let below = mount.and_then(|it| path.strip_prefix(it.point.as_str()));
+            below.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+        };
+        let other = files.iter().find(|it| !it.starts_with("/dev/") && !is_file(it));
+        let Some(other) = other else { return Ok(()) };
+        let accepted = match mount {
+            Some(mount) => format!("files below {}, or /dev/sda for the disk", mount.point),
+            None => "/dev/sda for the disk, or fs = \"ext4\" and a file below /mnt".to_string(),
+        };
+        Err(Error::bad(place, format!("there is no file {other}"), accepted))
     }
 
     /// In the world `linux` there is one kernel, and the simulator follows.
@@ -450,6 +493,7 @@ impl Planner<'_> {
         if let Some(cgroup) = command.cgroup {
             job.cgroup = cgroup;
         }
+        self.check_files(&job.program.files(), &spec.place)?;
         let (naming, notes) = match &job.program {
             Program::Fio(fio) => (sections(fio), notes(fio)),
             _ => (Naming::Whole, Vec::new()),

@@ -4,8 +4,12 @@
 //! is filled from `/dev/zero` costs nothing.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 use base::Bytes;
+use rustix::fs::{SeekFrom, seek};
 
 use crate::memory::{GuestMemory, OutOfMemory, PAGE};
 
@@ -41,6 +45,25 @@ impl Contents {
     /// at their data, of any size.
     pub fn forgetful() -> Contents {
         Contents { pages: BTreeMap::new(), limit: Bytes(0), keep: false }
+    }
+
+    /// What a file holds that stands for a disk: those parts of it that are not holes.
+    pub fn of_image(image: &File, limit: Bytes) -> io::Result<Contents> {
+        let mut contents = Contents::new(limit);
+        let mut at = 0;
+        // Behind the last data the answer is an error that says so.
+        while let Ok(start) = seek(image, SeekFrom::Data(at)) {
+            let end = seek(image, SeekFrom::Hole(start))?;
+            for page in start / PAGE as u64..end.div_ceil(PAGE as u64) {
+                let mut bytes = Box::new([0; PAGE]);
+                read_up_to(image, &mut bytes[..], page * PAGE as u64)?;
+                if bytes.iter().any(|byte| *byte != 0) {
+                    contents.pages.insert(page, bytes);
+                }
+            }
+            at = end;
+        }
+        Ok(contents)
     }
 
     /// How much is held.
@@ -117,6 +140,18 @@ impl Contents {
             self.pages.remove(&page);
         }
     }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.read_at(&mut bytes[done..], at + done as u64)? {
+            0 => break,
+            more => done += more,
+        }
+    }
+    Ok(())
 }
 
 /// A part of a transfer that lies within one page of the disk.

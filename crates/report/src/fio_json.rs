@@ -206,6 +206,7 @@ mod tests {
             spec: lab::SchedulerSpec::parse("none", "test", None).unwrap(),
             axes: Vec::new(),
             model: String::new(),
+            fs: "raw",
             host: String::new(),
             seed: 1,
             tunables: Vec::new(),

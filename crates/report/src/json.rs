@@ -6,6 +6,7 @@ use block::IoprioClass;
 use lab::World;
 use lab::experiment::Experiment;
 use lab::fidelity::errors::{JobError, Pair, errors};
+use lab::filesystem;
 use lab::job::JobSpec;
 use lab::matrix::{JobResult, Report, RunResult};
 use lab::metrics::{CallKind, Disk, Layers};
@@ -48,7 +49,7 @@ fn experiment(experiment: &Experiment) -> Value {
         "story": experiment.story,
         "origin": experiment.origin,
         "model": experiment.model,
-        "fs": "raw",
+        "fs": filesystem::name(experiment.mount.as_ref()),
         "host": experiment.host,
         "kernel": experiment.kernel.map(|it| it.version.to_string()),
         "memory": experiment.memory.map(|it| it.0),
@@ -91,7 +92,7 @@ fn result(result: &RunResult) -> Value {
         "label": result.spec.label(),
         "tunables": Value::Object(tunables.collect()),
         "model": result.model,
-        "fs": "raw",
+        "fs": result.fs,
         "host": result.host,
         "axes": axes(&result.axes),
         "seed": result.seed,

@@ -97,6 +97,7 @@ fn setup(scheduler: &str, host: &str, line: &str) -> Setup {
         device: Box::new(steady()),
         host: Host::named(host).expect("a host"),
         memory: sim::DEFAULT_MEMORY,
+        mount: None,
         cgroups: Vec::new(),
         jobs: vec![Job::new("fio", sim::program::parse(line).expect("a command").program)],
         seed: 1,

@@ -128,6 +128,7 @@ fn setup(scheduler: &str, host: &str, jobs: Vec<Job>) -> Setup {
         device: Box::new(steady()),
         host: Host::named(host).expect("a host"),
         memory: sim::DEFAULT_MEMORY,
+        mount: None,
         cgroups: Vec::new(),
         jobs,
         seed: 1,

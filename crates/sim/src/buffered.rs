@@ -1,4 +1,4 @@
-//! Reading the disk through the page cache.
+//! The disk through the page cache, and what files have in common with it.
 //!
 //! Page by page (filesystems 1.2): what is missing is read with what readahead adds; whoever
 //! touches a mark has the next window read before he waits for his page; then the page is copied.
@@ -13,8 +13,9 @@ use crate::page_cache::disk::{DiskCache, PageBio};
 use crate::page_cache::readahead::{Advice, Allowance, Reader, Window};
 use crate::task::Task;
 use crate::world::{Wait, World};
-use base::{Sector, Sectors};
+use base::Sector;
 use block::{Bio, ContextId, Flags, Op, PlugFlush};
+pub(crate) use flusher::wake as wake_flusher;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
@@ -26,7 +27,7 @@ const PAGE_SECTORS: u64 = PAGE / 512;
 impl Task {
     /// Says how a file will be read.
     pub fn advise(&self, file: &File, advice: Advice) {
-        if file.is_disk() {
+        if file.is_cached() {
             let mut world = self.world();
             let device = world.readahead_allowance();
             world.cache.advise(file.number, advice, device);
@@ -46,13 +47,13 @@ impl Task {
     /// Closes a file; the last one who closes the disk writes what is dirty (filesystems 2.9 rule 7).
     /// Others of the same task are closed when it exits.
     pub async fn close(&self, file: &File) {
-        if file.is_disk() {
+        if file.is_cached() {
             self.enter_kernel().await;
-            let is_last = self.world().cache.is_last(file.number);
+            let is_last = file.is_disk() && self.world().cache.is_last(file.number);
             if is_last {
                 self.write_and_wait(ALL).await;
             }
-            self.world().cache.close(file.number);
+            self.world().close_file(file.number);
             self.leave_kernel();
         }
     }
@@ -117,8 +118,8 @@ impl Task {
             self.copy(uncopied).await;
             let runs = {
                 let mut world = self.world();
-                let disk = world.queue.limits().facts.capacity.0.div_ceil(PAGE);
-                world.cache.admit_of(file.number, window, disk)
+                let end = world.end_of_file(window.start);
+                world.cache.admit_of(file.number, window, end)
             };
             for run in runs {
                 self.submit_run(run).await;
@@ -133,28 +134,35 @@ impl Task {
             self.world().queue.start_plug(self.id());
         }
         for reading in run {
-            {
-                let mut world = self.world();
-                let flags = if world.cache.says_ahead { Flags::RAHEAD } else { Flags::NONE };
-                let bio = self.bio_of_pages(&mut world, &reading, Op::Read, flags);
-                world.submit(bio);
+            let parts = self.world().cut_at_extents(reading);
+            for part in parts {
+                {
+                    let mut world = self.world();
+                    let flags = if world.cache.says_ahead { Flags::RAHEAD } else { Flags::NONE };
+                    let bio = self.bio_of_pages(&mut world, &part, Op::Read, flags);
+                    world.submit(bio);
+                }
+                self.drive().await;
             }
-            self.drive().await;
         }
         if plugs {
             self.finish_plug(PlugFlush::Explicit).await;
         }
     }
 
-    fn bio_of_pages(&self, world: &mut World, it: &PageBio, op: Op, flags: Flags) -> Bio {
-        let disk = world.queue.limits().facts.capacity.0 / 512;
-        let start = it.pages.start * PAGE_SECTORS;
-        let end = (it.pages.end * PAGE_SECTORS).min(disk);
+    pub(crate) fn bio_of_pages(
+        &self,
+        world: &mut World,
+        it: &PageBio,
+        op: Op,
+        flags: Flags,
+    ) -> Bio {
+        let (sector, sectors) = world.place_of_pages(&it.pages);
         Bio {
             op,
             flags,
-            sector: Sector(start),
-            sectors: Sectors((end - start) as u32),
+            sector,
+            sectors,
             ioprio: world.io_context(self.id()).ioprio,
             origin: self.origin(world),
             token: it.token,
@@ -172,7 +180,7 @@ impl Task {
         self.drive().await;
     }
 
-    async fn wait_for_page(&self, page: u64) {
+    pub(crate) async fn wait_for_page(&self, page: u64) {
         self.wait_at_page(page, |cache| cache.is_ready(page), DiskCache::wait).await;
     }
 

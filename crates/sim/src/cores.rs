@@ -211,7 +211,7 @@ impl World {
         strand.state = State::Blocked;
         let core = usize::from(strand.core);
         if let RunQueue::Fair(queue) = &mut self.run_queue {
-            queue.sleep(self.now, false);
+            queue.sleep(self.timer.ticked(self.now), false);
         }
         self.leave_core(core);
     }
@@ -223,7 +223,7 @@ impl World {
         let core = usize::from(strand.core);
         if self.cores[core].owner == Some(context) {
             if let RunQueue::Fair(queue) = &mut self.run_queue {
-                queue.sleep(self.now, true);
+                queue.sleep(self.timer.ticked(self.now), true);
             }
             self.leave_core(core);
         }
@@ -371,7 +371,7 @@ impl World {
         let RunQueue::Fair(queue) = &mut self.run_queue else {
             return self.slice_is_over(context, core);
         };
-        queue.account(self.now);
+        queue.account(self.timer.ticked(self.now));
         if !queue.must_switch() || !in_user_mode {
             return false;
         }
@@ -406,7 +406,7 @@ impl World {
         if self.cores[0].owner.is_some() || self.cores[0].in_interrupt {
             return false;
         }
-        let Some(next) = queue.pick(self.now) else { return false };
+        let Some(next) = queue.pick(self.timer.ticked(self.now)) else { return false };
         if self.is_at_rest {
             let next_alarm = self.next_alarm();
             self.timer.work(self.now, next_alarm);
@@ -456,7 +456,7 @@ impl World {
     fn place(&mut self, context: ContextId) {
         if let RunQueue::Fair(queue) = &mut self.run_queue {
             let nice = self.strands[context.0 as usize].cpu_nice();
-            queue.wake(self.now, context, nice);
+            queue.wake(self.timer.ticked(self.now), context, nice);
             return self.suspend_for_others();
         }
         let last = usize::from(self.strand(context).core);

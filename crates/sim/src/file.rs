@@ -20,7 +20,7 @@ const BIO_PIECES: u32 = 256;
 /// A call of at most so many sectors is one bio to begin with: as many pages.
 const BIO_SECTORS: u32 = BIO_PIECES * 8;
 /// The most one call transfers: 2 GiB less a page.
-const MOST_BYTES: u64 = 0x7fff_f000;
+pub(crate) const MOST_BYTES: u64 = 0x7fff_f000;
 const PAGE: u64 = 4096;
 
 /// How a file is opened.
@@ -54,6 +54,8 @@ pub struct File {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Disk,
+    /// A file of the file system.
+    File(usize),
     Zero,
     Null,
 }
@@ -62,6 +64,11 @@ impl File {
     /// Whether it is the disk.
     pub fn is_disk(&self) -> bool {
         self.kind == Kind::Disk
+    }
+
+    /// Whether it has pages in the page cache: the disk, or a file on it.
+    pub(crate) fn is_cached(&self) -> bool {
+        matches!(self.kind, Kind::Disk | Kind::File(_))
     }
 
     /// Whether its reads and writes should have gone through a page cache.
@@ -184,7 +191,10 @@ impl Task {
         };
         let mut world = self.world();
         let device = world.readahead_allowance();
-        let number = if kind == Kind::Disk { world.cache.open(self.id(), device) } else { 0 };
+        let number = match kind {
+            Kind::Disk => world.cache.open(self.id(), device, 0, true),
+            _ => 0,
+        };
         Ok(File { kind, number, flags })
     }
 
@@ -209,6 +219,10 @@ impl Task {
         match file.kind {
             Kind::Disk if !file.flags.direct => self.read_cached(file, offset, length).await,
             Kind::Disk => self.disk_call(Op::Read, file, offset, length).await,
+            Kind::File(index) if file.flags.direct => {
+                self.read_file_directly(index, offset, length).await
+            }
+            Kind::File(index) => self.read_file(file, index, offset, length).await,
             Kind::Zero => self.memory_call(length, true).await,
             Kind::Null => self.memory_call(0, false).await,
         }
@@ -219,12 +233,31 @@ impl Task {
         match file.kind {
             Kind::Disk if !file.flags.direct => self.write_cached(file, offset, length).await,
             Kind::Disk => self.disk_call(Op::Write, file, offset, length).await,
+            Kind::File(index) if file.flags.direct => {
+                self.write_file_directly(file, index, offset, length).await
+            }
+            Kind::File(index) => self.write_file(file, index, offset, length).await,
             Kind::Zero | Kind::Null => self.memory_call(length, false).await,
+        }
+    }
+
+    /// Makes durable what was written of a file before, but not when, or by whom.
+    pub async fn fdatasync(&self, file: &File) -> Result<(), Errno> {
+        match file.kind {
+            Kind::File(index) => {
+                self.sync_file(index, true).await;
+                Ok(())
+            }
+            _ => self.fsync(file).await,
         }
     }
 
     /// Makes durable what was written before: fsync and fdatasync are the same on a raw disk.
     pub async fn fsync(&self, file: &File) -> Result<(), Errno> {
+        if let Kind::File(index) = file.kind {
+            self.sync_file(index, false).await;
+            return Ok(());
+        }
         if !file.is_disk() {
             return Err(Errno::Einval);
         }
@@ -311,6 +344,11 @@ impl Task {
     async fn run_operation(&self, number: u64, transfer: Transfer) {
         self.world().strand(self.id()).operations.get(number).bios_left = 1;
         self.submit_plugged(number, transfer, false).await;
+        self.wait_for_operation(number).await;
+    }
+
+    /// Waits until the bios of an operation are done.
+    pub(crate) async fn wait_for_operation(&self, number: u64) {
         poll_fn(|_| {
             let mut world = self.world();
             if world.strand(self.id()).operations.get(number).bios_left == 0 {
@@ -330,6 +368,12 @@ impl Task {
     /// Submits the bios of an operation. With `nowait` a bio that would have to wait for a request
     /// is given to the worker of the operation's queue instead.
     pub(crate) async fn submit_bios(&self, number: u64, transfer: Transfer, nowait: bool) {
+        self.submit_part(number, transfer, nowait).await;
+        self.world().all_submitted(self.id(), number);
+    }
+
+    /// Submits the bios of a part of an operation.
+    pub(crate) async fn submit_part(&self, number: u64, transfer: Transfer, nowait: bool) {
         let (mut sector, mut left) = (transfer.sector, transfer.sectors);
         loop {
             let length = {
@@ -351,7 +395,6 @@ impl Task {
                 break;
             }
         }
-        self.world().all_submitted(self.id(), number);
     }
 
     /// The bio for a piece of an operation, as this task submits it.

@@ -11,6 +11,7 @@ pub mod check;
 pub mod cores;
 mod fair;
 pub mod file;
+pub mod filesystem;
 pub mod host;
 mod life;
 pub mod machine;
@@ -26,6 +27,7 @@ mod world;
 
 pub use check::Checker;
 pub use cores::{CoreSet, CoreUse};
+pub use filesystem::Mount;
 pub use host::{Host, HostError};
 pub use machine::{DEFAULT_MEMORY, Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
 pub use observe::{Nobody, Observer, Several, Who};

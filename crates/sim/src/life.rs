@@ -116,7 +116,7 @@ impl World {
             self.agenda.cancel(alarm);
         }
         for file in self.cache.files_of(context) {
-            self.cache.close(file);
+            self.close_file(file);
         }
         self.leave(context);
         self.io_contexts[io_context.0 as usize].tasks -= 1;

@@ -6,6 +6,7 @@
 //! `task.rs`. One run is one thread and depends on nothing but its [`Setup`].
 
 use crate::cores::{CoreSet, CoreUse};
+use crate::filesystem::{self, Mount};
 use crate::host::Host;
 use crate::observe::{Observer, Who};
 use crate::program::Program;
@@ -35,6 +36,8 @@ pub struct Setup {
     pub host: Host,
     /// Memory, and so how much the page cache can hold.
     pub memory: Bytes,
+    /// The file system on the disk, fresh and mounted, if it carries one.
+    pub mount: Option<Mount>,
     /// Paths and weights of control groups; those that jobs name are made if they are not here.
     pub cgroups: Vec<(String, Option<u32>)>,
     /// What is run.
@@ -184,6 +187,11 @@ impl Machine {
         let worker_id = world.borrow().worker();
         let body = Box::pin(worker(Task::new(world.clone(), worker_id)));
         world.borrow_mut().newborn.push((worker_id, Body::Running(body)));
+        let committer = world.borrow().fs.as_ref().map(|fs| fs.committer);
+        if let Some(id) = committer {
+            let body = Box::pin(filesystem::committer(Task::new(world.clone(), id)));
+            world.borrow_mut().newborn.push((id, Body::Running(body)));
+        }
         Ok(Machine { world, programs: Vec::new(), met: 0 })
     }
 

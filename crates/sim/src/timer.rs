@@ -42,6 +42,11 @@ impl Timer {
         if self.is_coarse() { now - Duration::from_nanos(self.behind(now)) } else { now }
     }
 
+    /// The time as ticks count it: one comes as late as the timer fires.
+    pub fn ticked(&self, now: Instant) -> Instant {
+        Instant::from_nanos(now.as_nanos().saturating_sub(self.late))
+    }
+
     /// When the look at the clock ends that goes on; what takes time is nothing but looks.
     pub fn end_of_look(&self, begun: Instant, now: Instant) -> Instant {
         if !self.is_coarse() {

@@ -14,6 +14,7 @@
 use crate::cores::{Cause, Core, Lock, RunQueue, State};
 use crate::fair::Fair;
 use crate::file::DirectRules;
+use crate::filesystem::FileSystem;
 use crate::life::{Birth, JobState, Strand};
 use crate::machine::{Setup, SetupError, check_jobs};
 use crate::observe::{Mark, Who};
@@ -27,13 +28,22 @@ use crate::timer::Timer;
 use base::{Agenda, Duration, Instant, Rng};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
-    Bio, ContextId, Event, EventLog, Output, RequestQueue, Shape, Step, Tag, Version, Work,
+    Bio, ContextId, Event, EventLog, Ioprio, IoprioClass, Output, RequestQueue, Shape, Step, Tag,
+    Version, Work,
 };
 use device::Device;
 use std::collections::VecDeque;
 
 /// System calls that may be made while time stands still; beyond, a program is taken to be endless.
 const MOST_CALLS_AT_AN_INSTANT: u32 = 10_000_000;
+
+/// Seconds for which a machine has been up when jobs begin: so it is in the world linux, later where
+/// a file system is mounted before.
+const UPTIME: u64 = 4;
+const UPTIME_MOUNTED: u64 = 12;
+/// The task that commits, as `comm` says, and its priority (filesystems 0.6).
+const COMMITTER: &str = "jbd2/vda-8";
+const COMMITTER_IOPRIO: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
 
 /// The state of a machine.
 pub(crate) struct World {
@@ -80,6 +90,8 @@ pub(crate) struct World {
     calls_at_this_instant: u32,
     /// The kernel's task that writes what is dirty, once there was anything.
     pub flusher: Option<ContextId>,
+    /// The file system on the disk, if it carries one.
+    pub fs: Option<FileSystem>,
     /// The job that makes system calls without end.
     pub endless: Option<usize>,
 }
@@ -117,8 +129,12 @@ pub(crate) enum Wait {
     Word,
     /// Another task's end.
     Exit(ContextId),
-    /// A page of the disk.
+    /// A page of the disk or of a file.
     Page(u64),
+    /// Something of the journal.
+    Journal,
+    /// Nobody else is changing a folder.
+    Folder,
 }
 
 /// What came of driving a context.
@@ -146,11 +162,21 @@ impl World {
         world.worker = world.bear(Birth::kernel_task("kworker/kblockd"));
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
         world.strand(world.worker).is_urgent = true;
+        world.bear_committer();
         for (number, job) in jobs.into_iter().enumerate() {
             world.agenda.schedule(job.start + start_delay, Happening::Start(number));
             world.jobs.push(JobState::new(job));
         }
         Ok(world)
+    }
+
+    /// The task that commits what happens to files.
+    fn bear_committer(&mut self) {
+        if self.fs.is_some() {
+            let birth = Birth { ioprio: COMMITTER_IOPRIO, ..Birth::kernel_task(COMMITTER) };
+            let committer = self.bear(birth);
+            self.fs().committer = committer;
+        }
     }
 
     /// A machine on which nothing happens.
@@ -178,7 +204,9 @@ impl World {
             setup.kernel.hz,
             facts.segment,
             Memory::new(setup.memory),
+            if setup.mount.is_some() { UPTIME_MOUNTED } else { UPTIME },
         );
+        let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, facts.capacity.0));
         let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
         if setup.record_inputs {
@@ -222,6 +250,7 @@ impl World {
             held_wakes: Vec::new(),
             calls_at_this_instant: 0,
             flusher: None,
+            fs,
             endless: None,
         })
     }
@@ -501,7 +530,11 @@ impl World {
     /// A bio of an operation is done. (A task that was killed has no operations any more.)
     fn bio_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
         if DiskCache::owns(token) {
-            return self.pages_read(token, by);
+            let is_write = self.fs.as_ref().is_some_and(|fs| fs.is_writing(token));
+            return match is_write {
+                true => self.file_pages_written(token, by),
+                false => self.pages_read(token, by),
+            };
         }
         let now = self.now;
         let strand = &mut self.strands[owner.0 as usize];
@@ -510,6 +543,11 @@ impl World {
         if operation.bios_left > 0 {
             return;
         }
+        if self.fs.is_some() {
+            self.log_written(owner, by);
+        }
+        let strand = &mut self.strands[owner.0 as usize];
+        let Some(operation) = strand.operations.find(token) else { return };
         let is_awaited = match (strand.wait, operation.ring) {
             (wait, None) => wait == Wait::Operation(token),
             (wait, Some((ring, _))) => {

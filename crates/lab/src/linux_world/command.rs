@@ -49,7 +49,7 @@ pub fn of_job(planned: &PlannedJob, seed: u64, setup: &mut Vec<String>) -> Resul
 fn without_prefixes(line: &str) -> String {
     let is_program = |word: &str| {
         let name = word.rsplit('/').next().unwrap_or_default();
-        name == "dd" || name == "fio"
+        super::PROGRAMS.contains(&name)
     };
     let start = line.split_whitespace().find(|word| is_program(word));
     // Words are parts of the line, so their addresses tell where they are.

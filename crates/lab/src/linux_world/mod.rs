@@ -5,6 +5,7 @@
 //! translation here. What programs say of themselves becomes the same results
 //! ([`crate::matrix::RunResult`]) that the simulator measures.
 //!
+//! * `image`: a file system on the disk.
 //! * `virtio`: the disk as virtio presents it, for both worlds.
 //! * `command`: jobs as the guest's shell gets them.
 //! * `said`: what programs print, as figures.
@@ -15,6 +16,7 @@
 //! which it does not say.
 
 pub mod command;
+mod image;
 mod load;
 pub mod recording;
 mod said;
@@ -28,6 +30,7 @@ use crate::plan::{Plan, Row};
 use base::{Bytes, Duration, Instant};
 use block::Version;
 use device::Model;
+use image::Images;
 use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Script, Setting, Trace, Watchdog};
@@ -41,7 +44,7 @@ pub const KERNEL: Version = Version::V6_12;
 /// The memory of a guest when nobody says otherwise. // assumed
 pub const MEMORY: Bytes = Bytes(512 << 20);
 /// The programs that experiments run.
-const PROGRAMS: [&str; 2] = ["dd", "fio"];
+const PROGRAMS: [&str; 3] = ["dd", "fio", "sync"];
 
 /// The first request that a kernel leaves to its worker takes longer, as the worker makes another
 /// one before it begins; machines have that behind them. A flush is left to the worker, and on a
@@ -97,6 +100,7 @@ impl fmt::Display for World {
 pub struct LinuxWorld {
     kernel: Kernel,
     root: Root,
+    images: Images,
     /// Removed in the end.
     folder: PathBuf,
 }
@@ -123,7 +127,7 @@ impl LinuxWorld {
                 return Err(absent(cause));
             }
         };
-        Ok(LinuxWorld { kernel, root, folder })
+        Ok(LinuxWorld { kernel, root, images: Images::default(), folder })
     }
 
     /// Runs one row with one seed; what it does is recorded into a folder, if one is asked for,
@@ -160,22 +164,36 @@ impl LinuxWorld {
                 background: planned.job.background,
             });
         }
-        Ok(self.guest_with(row, seed, script))
+        self.guest_with(row, seed, script)
     }
 
-    fn guest_with(&self, row: &Row, seed: u64, script: Script) -> Guest<'_> {
-        Guest {
+    fn guest_with(&self, row: &Row, seed: u64, script: Script) -> Result<Guest<'_>, Error> {
+        Ok(Guest {
             kernel: &self.kernel,
             root: &self.root,
             memory: row.memory,
-            disks: vec![disk_of(row, seed), warming_disk(row)],
+            disks: vec![self.disk_of(row, seed)?, warming_disk(row)],
             queue_depth: row.facts().queue_depth,
             script,
             seed,
             protocol: Protocol::SharedMemory,
             watchdog: Watchdog::default(),
             core: None,
-        }
+        })
+    }
+
+    /// The disk of a row.
+    fn disk_of(&self, row: &Row, seed: u64) -> Result<Disk, Error> {
+        let (contents, silence) = match row.mount {
+            Some(_) => (self.images.ext4(row.facts().capacity)?, virtio::SILENCE_MOUNTED),
+            None => (Contents::forgetful(), virtio::SILENCE),
+        };
+        let facts = row.facts().clone();
+        Ok(Disk {
+            name: row.model.name().to_string(),
+            device: Box::new(virtio::Renewed::new(&row.model, seed, facts, silence)),
+            contents,
+        })
     }
 }
 
@@ -186,22 +204,13 @@ impl Drop for LinuxWorld {
     }
 }
 
-/// The disk of a row.
-fn disk_of(row: &Row, seed: u64) -> Disk {
-    Disk {
-        name: row.model.name().to_string(),
-        device: Box::new(virtio::Renewed::new(&row.model, seed, row.facts().clone(), false)),
-        contents: Contents::forgetful(),
-    }
-}
-
 /// A disk on which the kernel gets its workers before the jobs begin ([`WARM_UP`]).
 fn warming_disk(row: &Row) -> Disk {
     let model = Model::find(WARMING_MODEL).expect("a built-in model");
     let facts = virtio::facts(model.facts(), Some(row.facts().queue_depth));
     Disk {
         name: WARMING_MODEL.to_string(),
-        device: Box::new(virtio::Renewed::new(&model, 0, facts, true)),
+        device: Box::new(virtio::Renewed::new(&model, 0, facts, Duration::ZERO)),
         contents: Contents::forgetful(),
     }
 }
@@ -225,6 +234,9 @@ fn script(row: &Row) -> Script {
         Setting::queue(0, "wbt_lat_usec", "0"),
         Setting::queue(0, "scheduler", row.spec.name),
     ];
+    if !row.facts().volatile_cache && row.model.facts().volatile_cache {
+        settings.push(Setting::queue(0, "write_cache", "write through"));
+    }
     for (name, value) in &row.settings {
         let file = match row.spec.tunable(name) {
             Some(_) => format!("iosched/{name}"),
@@ -241,7 +253,10 @@ fn script(row: &Row) -> Script {
         }
     }
     // The disk hears nothing for a while, and so knows the first command of the jobs.
-    let setup = vec![WARM_UP.to_string(), "sleep 2".to_string()];
+    let setup = match &row.mount {
+        Some(mount) => image::mounting(mount, WARM_UP),
+        None => vec![WARM_UP.to_string(), "sleep 2".to_string()],
+    };
     cgroups.sort_by(|one, other| one.path.cmp(&other.path));
     Script { settings, cgroups, setup, trace: Trace::Off, ..Script::default() }
 }
@@ -267,6 +282,7 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         spec: row.spec.clone(),
         axes: row.axes.clone(),
         model: row.model.name().to_string(),
+        fs: crate::filesystem::name(row.mount.as_ref()),
         host: row.host.name.clone(),
         seed,
         tunables: row.tunables.clone(),

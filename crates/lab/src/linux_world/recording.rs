@@ -189,7 +189,7 @@ impl LinuxWorld {
             memory: super::MEMORY,
             disks: vec![Disk {
                 name: model.name().to_string(),
-                device: Box::new(virtio::Renewed::new(model, seed, facts, true)),
+                device: Box::new(virtio::Renewed::new(model, seed, facts, base::Duration::ZERO)),
                 contents: Contents::forgetful(),
             }],
             queue_depth,

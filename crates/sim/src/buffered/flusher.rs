@@ -55,7 +55,11 @@ async fn run(task: Task) -> i32 {
             continue;
         }
         task.world().cache.writeback.wakes = None;
-        work(&task).await;
+        let has_files = task.world().fs.is_some();
+        match has_files {
+            true => crate::filesystem::flush(&task).await,
+            false => work(&task).await,
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use crate::file::{Errno, File, Transfer};
 use crate::operations::Operation;
-use crate::page_cache::disk::DiskCache;
+use crate::page_cache::disk::{DiskCache, FILE_PAGES};
 use crate::page_cache::writeback::Tested;
 use crate::task::Task;
 use crate::world::World;
@@ -18,7 +18,7 @@ use std::ops::Range;
 use super::{PAGE, PAGE_SECTORS, flusher, pages_of};
 
 /// All pages of the disk.
-pub(crate) const ALL: Range<u64> = 0..u64::MAX;
+pub(crate) const ALL: Range<u64> = 0..FILE_PAGES;
 const SECOND: u64 = 1_000_000_000;
 impl Task {
     /// Writes the disk through the page cache.
@@ -92,6 +92,16 @@ impl Task {
             }
             self.finish_plug(PlugFlush::Explicit).await;
         }
+        self.wait_for_written(pages).await;
+        let mut world = self.world();
+        if world.cache.counts().dirty == 0 {
+            let now = world.tick();
+            world.cache.writeback.visited(now, false, false);
+        }
+    }
+
+    /// Waits for those of some pages that are being written.
+    pub(crate) async fn wait_for_written(&self, pages: Range<u64>) {
         let mut from = pages.start;
         while let Some(page) = {
             let world = self.world();
@@ -99,11 +109,6 @@ impl Task {
         } {
             self.wait_until_written(page).await;
             from = page + 1;
-        }
-        let mut world = self.world();
-        if world.cache.counts().dirty == 0 {
-            let now = world.tick();
-            world.cache.writeback.visited(now, false, false);
         }
     }
 
@@ -157,7 +162,7 @@ impl Task {
     }
 
     /// Wakes the flusher, or pauses, as the test of a writer says.
-    async fn heed(&self, mut tested: Tested) {
+    pub(crate) async fn heed(&self, mut tested: Tested) {
         loop {
             if tested.starts {
                 flusher::wake(self);
@@ -174,7 +179,7 @@ impl Task {
         }
     }
 
-    async fn wait_until_written(&self, page: u64) {
+    pub(crate) async fn wait_until_written(&self, page: u64) {
         self.wait_at_page(page, |cache| !cache.is_written(page), DiskCache::wait).await;
     }
 }

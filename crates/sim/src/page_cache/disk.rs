@@ -22,11 +22,13 @@ const OF_PAGES: u64 = 1 << 63;
 /// Pieces of memory of one bio (filesystems 1.5 rule 5).
 const BIO_PIECES: u32 = 256;
 const PAGE_SECTORS: u32 = 8;
-const PAGE_BYTES: u64 = 4096;
+const PAGE: u64 = 4096;
 /// Segments of one bio of a file of old kernels (addendum A.6 rule 3).
 const OLD_FILE_PIECES: u32 = 128;
+/// Every file has so many numbers for its pages, one file behind the other; the disk is the first.
+pub(crate) const FILE_PAGES: u64 = 1 << 34;
 
-/// The pages of the disk.
+/// The pages of the disk, and of the files on it.
 pub(crate) struct DiskCache {
     rules: Rules,
     /// Pages or folios of one bio (filesystems 1.5 rules 5 and 6).
@@ -54,23 +56,30 @@ pub(crate) struct DiskCache {
 /// A file that was opened.
 struct Opened {
     readahead: Readahead,
+    /// The number of its first page.
+    base: u64,
     /// The page that its last call used last.
     last: Option<u64>,
     /// Whose it is; nobody's when it is closed.
     owner: Option<ContextId>,
     /// The pages of the disk that it stands for as a file of a file system; otherwise the disk.
     extent: Option<Range<u64>>,
+    /// It was opened for writing.
+    writes: bool,
 }
 
-/// The pages of an extent, counted from its first.
-struct OfExtent<'a> {
-    pages: &'a Pages,
-    start: u64,
-}
+impl Opened {
+    /// The number of its first page.
+    fn origin(&self) -> u64 {
+        self.extent.as_ref().map_or(self.base, |extent| extent.start)
+    }
 
-impl CachedPages for OfExtent<'_> {
-    fn holds(&self, page: u64) -> bool {
-        self.pages.holds(self.start + page)
+    /// A window counted from its first page, among all pages.
+    fn place(&self, window: Window) -> Option<Window> {
+        match &self.extent {
+            Some(extent) => window.within(extent),
+            None => Some(window.shifted(self.base)),
+        }
     }
 }
 
@@ -84,8 +93,15 @@ pub(crate) struct PageBio {
 }
 
 impl DiskCache {
-    /// `segment` is how much contiguous memory pages lie in that are read together.
-    pub fn new(version: Version, hz: Hz, segment: Sectors, memory: Memory) -> DiskCache {
+    /// `segment` is how much contiguous memory pages lie in that are read together; `uptime` for how
+    /// many seconds the machine has been up when jobs begin.
+    pub fn new(
+        version: Version,
+        hz: Hz,
+        segment: Sectors,
+        memory: Memory,
+        uptime: u64,
+    ) -> DiskCache {
         let is_old = version <= Version::V2_6_32;
         let segment_pages = (segment.0 / PAGE_SECTORS).max(1);
         DiskCache {
@@ -94,7 +110,7 @@ impl DiskCache {
             says_ahead: !is_old,
             releases_backwards: is_old,
             pages: Pages::default(),
-            writeback: Writeback::new(version, hz),
+            writeback: Writeback::new(version, hz, uptime),
             memory,
             lru: Lru::default(),
             files: Vec::new(),
@@ -106,10 +122,12 @@ impl DiskCache {
         }
     }
 
-    /// A task opens the disk; the answer is the number of the open file.
-    pub fn open(&mut self, owner: ContextId, device: Allowance) -> usize {
+    /// A task opens the disk, or the file whose pages have the numbers from `base` on; the answer is
+    /// the number of the open file.
+    pub fn open(&mut self, owner: ContextId, device: Allowance, base: u64, writes: bool) -> usize {
         let readahead = Readahead::open(device);
-        self.files.push(Opened { readahead, last: None, owner: Some(owner), extent: None });
+        let owner = Some(owner);
+        self.files.push(Opened { readahead, base, last: None, owner, extent: None, writes });
         self.files.len() - 1
     }
 
@@ -122,21 +140,27 @@ impl DiskCache {
     /// A file is opened once more, under the same number.
     pub fn reopen(&mut self, file: usize, owner: ContextId, device: Allowance) {
         let readahead = Readahead::open(device);
-        self.files[file] = Opened { readahead, last: None, owner: Some(owner), extent: None };
+        let opened = &mut self.files[file];
+        (opened.readahead, opened.last, opened.owner) = (readahead, None, Some(owner));
+        opened.extent = None;
     }
 
-    /// Whether a file is the only one that is open.
+    /// Whether a file is the only one through which the disk is open.
     pub fn is_last(&self, file: usize) -> bool {
-        let others = self.files.iter().enumerate().filter(|it| it.0 != file);
+        let others = self.files.iter().enumerate().filter(|it| it.0 != file && it.1.base == 0);
         self.files[file].owner.is_some() && others.into_iter().all(|(_, it)| it.owner.is_none())
     }
 
-    /// A file is closed. With the last one everything goes that is clean (filesystems 2.9 rule 7).
-    pub fn close(&mut self, file: usize) {
+    /// A file is closed. With the last one of the disk everything goes that is clean (filesystems
+    /// 2.9 rule 7). Answers with the number of the file's first page and whether it was written, if
+    /// it was open.
+    pub fn close(&mut self, file: usize) -> Option<(u64, bool)> {
+        let is_last = self.files[file].base == 0 && self.is_last(file);
         let was_open = self.files[file].owner.take().is_some();
-        if was_open && self.files.iter().all(|it| it.owner.is_none()) {
-            self.drop_range(0..u64::MAX);
+        if is_last {
+            self.drop_range(0..FILE_PAGES);
         }
+        was_open.then(|| (self.files[file].base, self.files[file].writes))
     }
 
     /// The files that a task has open.
@@ -154,14 +178,11 @@ impl DiskCache {
         if self.pages.holds(reader.page) {
             return Vec::new();
         }
-        let Opened { readahead, extent, .. } = &mut self.files[file];
-        let Some(extent) = extent else {
-            return readahead.missed(&self.rules, device, reader, &self.pages);
-        };
-        let pages = OfExtent { pages: &self.pages, start: extent.start };
-        let reader = Reader { page: reader.page - extent.start, ..reader };
-        let windows = readahead.missed(&self.rules, device, reader, &pages);
-        windows.into_iter().filter_map(|window| window.within(extent)).collect()
+        let opened = &mut self.files[file];
+        let base = opened.origin();
+        let (pages, reader) = (From { pages: &self.pages, base }, reader.from(base));
+        let windows = opened.readahead.missed(&self.rules, device, reader, &pages);
+        windows.into_iter().filter_map(|window| opened.place(window)).collect()
     }
 
     /// A reader touches a page: what is read on ahead if it carries the mark.
@@ -170,17 +191,11 @@ impl DiskCache {
             return Vec::new();
         }
         self.pages.change(reader.page, Flags::NONE, Flags::MARKED);
-        let Opened { readahead, extent, .. } = &mut self.files[file];
-        let window = match extent {
-            None => readahead.touched_mark(&self.rules, device, reader, 0, &self.pages),
-            Some(extent) => {
-                let pages = OfExtent { pages: &self.pages, start: extent.start };
-                let reader = Reader { page: reader.page - extent.start, ..reader };
-                let window = readahead.touched_mark(&self.rules, device, reader, 0, &pages);
-                window.and_then(|window| window.within(extent))
-            }
-        };
-        window.into_iter().collect()
+        let opened = &mut self.files[file];
+        let base = opened.origin();
+        let (pages, reader) = (From { pages: &self.pages, base }, reader.from(base));
+        let window = opened.readahead.touched_mark(&self.rules, device, reader, 0, &pages);
+        window.and_then(|window| opened.place(window)).into_iter().collect()
     }
 
     /// A page is read: to use it again makes it stay longer, unless it is the last one used.
@@ -192,9 +207,9 @@ impl DiskCache {
 
     /// A call has ended before a byte.
     pub fn call_ended(&mut self, file: usize, end: u64) {
-        let Opened { readahead, extent, .. } = &mut self.files[file];
-        let start = extent.as_ref().map_or(0, |extent| extent.start * PAGE_BYTES);
-        readahead.call_ended(&self.rules, end - start);
+        let opened = &mut self.files[file];
+        let start = opened.origin() * PAGE;
+        opened.readahead.call_ended(&self.rules, end - start);
     }
 
     /// Takes in the pages of a window of an open file that are absent, up to the end of the disk.
@@ -318,6 +333,11 @@ impl DiskCache {
         PageBio { token: self.next_token - 1, pages: page..page + 1 }
     }
 
+    /// How many pages of a file one bio writes at most.
+    pub fn bio_pages(&self) -> u64 {
+        u64::from(self.bio_pieces)
+    }
+
     /// How many pages there are of each kind.
     pub fn counts(&self) -> Counts {
         self.pages.counts()
@@ -415,6 +435,48 @@ impl DiskCache {
         PageBio { token: self.next_token - 1, pages: page..page + 1 }
     }
 
+    /// Begins to write pages that are next to each other as one bio; the answer is its token.
+    pub fn write_run(&mut self, pages: Range<u64>, now: u64) -> u64 {
+        if self.pages.counts().writeback == 0 {
+            self.writeback.begins(now);
+        }
+        for page in pages.clone() {
+            self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
+        }
+        self.next_token += 1;
+        self.under_way.insert(self.next_token - 1, pages);
+        self.next_token - 1
+    }
+
+    /// Cuts a read that has not been submitted into reads of these pages, which take its place.
+    pub fn split(&mut self, token: u64, parts: Vec<Range<u64>>) -> Vec<PageBio> {
+        self.under_way.remove(&token);
+        let bios = parts.into_iter().map(|pages| {
+            self.next_token += 1;
+            self.under_way.insert(self.next_token - 1, pages.clone());
+            PageBio { token: self.next_token - 1, pages }
+        });
+        bios.collect()
+    }
+
+    /// A page that is dirty need not be written, at least not now.
+    pub fn undirty(&mut self, page: u64) {
+        if self.is_dirty(page) {
+            self.pages.change(page, Flags::NONE, Flags::DIRTY);
+        }
+    }
+
+    /// Pages whose file has become shorter go, dirty or not; those that are being written or read
+    /// stay until that is done.
+    pub fn discard(&mut self, pages: Range<u64>) {
+        let mut from = pages.start;
+        while let Some(page) = self.next_dirty(from..pages.end) {
+            self.undirty(page);
+            from = page + 1;
+        }
+        self.drop_range(pages);
+    }
+
     /// Pages are written over without the cache: those that are there go.
     pub fn drop_range(&mut self, pages: Range<u64>) {
         let Range { start, end } = pages;
@@ -470,6 +532,18 @@ impl DiskCache {
     }
 }
 
+/// The pages of one file, counted from its first.
+struct From<'a> {
+    pages: &'a Pages,
+    base: u64,
+}
+
+impl CachedPages for From<'_> {
+    fn holds(&self, page: u64) -> bool {
+        self.pages.holds(self.base + page)
+    }
+}
+
 /// Pages of the folio at a page: the largest up to an order that is aligned and fits.
 fn folio(page: u64, end: u64, order: u32) -> u64 {
     let fits = |order: &u32| page.is_multiple_of(1 << order) && page + (1 << order) <= end;
@@ -495,7 +569,7 @@ mod tests {
 
     /// Pages that lie apart.
     fn sparse(version: Version) -> DiskCache {
-        DiskCache::new(version, HZ, Sectors(PAGE_SECTORS), MEMORY)
+        DiskCache::new(version, HZ, Sectors(PAGE_SECTORS), MEMORY, 4)
     }
 
     fn window(start: u64, length: u64, order: u32) -> Window {
@@ -518,7 +592,7 @@ mod tests {
         let mut cache = sparse(Version::V6_18);
         let runs = cache.admit(window(2048, 2048, 9), 10_000);
         assert_eq!(spans(&runs), [[(2048, 4096)]]);
-        let mut cache = DiskCache::new(Version::V6_12, HZ, Sectors(16), MEMORY);
+        let mut cache = DiskCache::new(Version::V6_12, HZ, Sectors(16), MEMORY, 4);
         let runs = cache.admit(window(0, 600, 0), 10_000);
         assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
     }
@@ -526,7 +600,7 @@ mod tests {
     #[test]
     fn old_pages_go_for_new_ones_unless_they_were_used_again() {
         let mut cache = sparse(Version::V6_12);
-        let file = cache.open(ContextId(7), Allowance { readahead: 32, request: 320 });
+        let file = cache.open(ContextId(7), Allowance { readahead: 32, request: 320 }, 0, false);
         for start in (0..9_900).step_by(100) {
             for run in cache.admit(window(start, 100, 0), 1 << 20) {
                 run.iter().for_each(|bio| drop(cache.done(bio.token)));
@@ -545,7 +619,7 @@ mod tests {
     fn the_last_one_who_closes_the_disk_drops_what_is_cached() {
         let mut cache = sparse(Version::V6_12);
         let device = Allowance { readahead: 32, request: 320 };
-        let files = [1, 2].map(|task| cache.open(ContextId(task), device));
+        let files = [1, 2].map(|task| cache.open(ContextId(task), device, 0, false));
         let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
         cache.done(token);
         cache.close(files[0]);
@@ -559,7 +633,7 @@ mod tests {
     fn a_file_in_an_extent_is_read_ahead_from_its_beginning_to_its_end() {
         let mut cache = sparse(Version::V2_6_28);
         let device = Allowance { readahead: 32, request: 128 };
-        let file = cache.open(ContextId(9), device);
+        let file = cache.open(ContextId(9), device, 0, false);
         cache.confine(file, 1000..1020);
         // Its page 0 begins a window of 8, whose mark is behind what was asked for.
         let windows = cache.missed(file, device, Reader { page: 1000, request: 4 });
@@ -574,7 +648,7 @@ mod tests {
     fn in_2_6_28_waiters_for_later_pages_of_a_bio_go_first() {
         let mut cache = sparse(Version::V2_6_28);
         let device = Allowance { readahead: 32, request: 128 };
-        let file = cache.open(ContextId(9), device);
+        let file = cache.open(ContextId(9), device, 0, false);
         cache.confine(file, 0..100);
         let token = cache.admit_of(file, window(0, 8, 4), 1 << 20)[0][0].token;
         for (page, task) in [(0, 1), (4, 2), (0, 3)] {

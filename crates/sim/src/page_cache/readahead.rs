@@ -79,6 +79,21 @@ pub struct Reader {
     pub request: u64,
 }
 
+impl Window {
+    /// The same, where its file's pages are counted from `base`.
+    pub(super) fn shifted(self, base: u64) -> Window {
+        let (start, mark) = (self.start + base, self.mark.map(|mark| mark + base));
+        Window { start, mark, ..self }
+    }
+}
+
+impl Reader {
+    /// The same, counted within the file whose pages are counted from `base`.
+    pub(super) fn from(self, base: u64) -> Reader {
+        Reader { page: self.page - base, ..self }
+    }
+}
+
 /// The readahead state of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readahead {

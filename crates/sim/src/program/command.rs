@@ -90,6 +90,11 @@ pub fn parse_in(line: &str, context: &fio::Context<'_>) -> Result<Command, Comma
                 let program = dd::Dd::parse(arguments).map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Dd(program)));
             }
+            "sync" if arguments.is_empty() => return Ok(found.with(Program::Sync)),
+            "sync" => {
+                let refusal = "sync: operands are not modelled; accepted: sync alone";
+                return Err(CommandError::Refused(refusal.to_string()));
+            }
             "fio" => {
                 let refused = |error: fio::ParseError| CommandError::Refused(error.to_string());
                 let program = fio::Fio::parse(arguments, context).map_err(refused)?;
@@ -443,12 +448,13 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
         assert_eq!(
-            refusal("rsync -a x y"),
-            "rsync: this program is not modelled; there are dd, dump, fio, sysbench"
+            refusal("openssl -a x y"),
+            "openssl: this program is not modelled; there are dd, dump, fio, sync, sysbench"
         );
         assert_eq!(
             refusal("d if=x"),
-            "d: this program is not modelled; nearest: \"dd\"; there are dd, dump, fio, sysbench"
+            "d: this program is not modelled; nearest: \"dd\"; there are dd, dump, fio, sync, \
+             sysbench"
         );
         assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
         assert!(refusal("ionice -n 8 dd").starts_with("ionice: level 8"));
@@ -460,7 +466,7 @@ mod tests {
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
         assert_eq!(
             refusal(""),
-            "no program: this program is not modelled; there are dd, dump, fio, sysbench"
+            "no program: this program is not modelled; there are dd, dump, fio, sync, sysbench"
         );
     }
 

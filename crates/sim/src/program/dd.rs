@@ -1,8 +1,7 @@
 //! dd: copies blocks from a file to another one.
 //!
 //! Operands, sizes, messages and closing lines are those of GNU dd 9.1 in the C locale, learned by
-//! asking the program. The disk and the special files of `/dev` can be read and written; regular
-//! files need a file system. What a conversion does to data is not modelled, so conversions that
+//! asking the program. It reads and writes the disk, special files of `/dev`, and files. What a conversion does to data is not modelled, so conversions that
 //! change its amount are refused.
 
 mod operands;
@@ -11,9 +10,10 @@ mod report;
 pub use operands::Dd;
 
 use crate::file::Errno;
+use crate::filesystem::Creation;
 use crate::task::{File, OpenFlags, Task};
 use base::Instant;
-use operands::{Status, quote};
+use operands::{Status, Syncs, quote};
 
 /// Exit status of dd when something went wrong.
 const FAILED: i32 = 1;
@@ -46,8 +46,10 @@ impl Dd {
     /// Runs; the answer is the exit status.
     pub(crate) async fn run(self, task: Task) -> i32 {
         let started = task.now();
-        let opened = open(&task, &self.input, self.input_flags)
-            .and_then(|input| Ok((input, open(&task, &self.output, self.output_flags)?)));
+        let opened = match open(&task, &self.input, self.input_flags, Creation::READ).await {
+            Ok(input) => self.open_output(&task).await.map(|output| (input, output)),
+            Err(message) => Err(message),
+        };
         let (input, output) = match opened {
             Ok(files) => files,
             Err(message) => {
@@ -66,13 +68,32 @@ impl Dd {
 }
 
 /// Opens a file, or says why not.
-fn open(task: &Task, path: &str, flags: OpenFlags) -> Result<File, String> {
+async fn open(
+    task: &Task,
+    path: &str,
+    flags: OpenFlags,
+    creation: Creation,
+) -> Result<File, String> {
     let failed = |errno: Errno| format!("dd: failed to open {}: {errno}", quote(path));
-    let file = task.open(path, flags).map_err(failed)?;
-    if flags.direct && !file.is_disk() {
+    let file = task.open_file(path, flags, creation).await.map_err(failed)?;
+    if flags.direct && matches!(path, "/dev/zero" | "/dev/null") {
         return Err(failed(Errno::Einval));
     }
     Ok(file)
+}
+
+impl Dd {
+    /// The output begins empty, or is cut off where writing begins.
+    async fn open_output(&self, task: &Task) -> Result<File, String> {
+        let truncates = self.truncates && self.seek == 0;
+        let creation = Creation { creates: self.creates, truncates, writes: true };
+        let file = open(task, &self.output, self.output_flags, creation).await?;
+        if self.truncates && self.seek > 0 && !file.is_disk() && task.size(&file) != self.seek {
+            // Special files have no size.
+            let _ = task.truncate(&file, self.seek).await;
+        }
+        Ok(file)
+    }
 }
 
 impl Copy {
@@ -147,10 +168,14 @@ impl Copy {
     /// Makes the output durable if asked, prints the closing lines.
     async fn close(self, result: Result<(), String>) -> i32 {
         let mut complaint = result.err();
-        if complaint.is_none() && self.dd.syncs {
+        if complaint.is_none() && self.dd.syncs != Syncs::Nothing {
             let name = quote(&self.dd.output);
             let failed = |errno| format!("dd: fsync failed for {name}: {errno}");
-            complaint = self.task.fsync(&self.output).await.err().map(failed);
+            let synced = match self.dd.syncs {
+                Syncs::Data => self.task.fdatasync(&self.output).await,
+                _ => self.task.fsync(&self.output).await,
+            };
+            complaint = synced.err().map(failed);
         }
         self.task.close(&self.input).await;
         self.task.close(&self.output).await;

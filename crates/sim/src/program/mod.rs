@@ -19,10 +19,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// The programs that commands can name, each with what it does in a few words.
-pub const LIST: [(&str, &str); 4] = [
+pub const LIST: [(&str, &str); 5] = [
     ("dd", "copies blocks from or to the disk"),
     ("dump", "reads a described file system with several processes"),
     ("fio", "the flexible I/O tester: job files and command lines"),
+    ("sync", "writes everything that is dirty to the disk"),
     ("sysbench", "fileio: threads that read and write a set of files"),
 ];
 
@@ -35,6 +36,8 @@ pub enum Program {
     Dump(dump::Dump),
     /// Runs fio's jobs.
     Fio(fio::Fio),
+    /// Writes everything that is dirty.
+    Sync,
     /// Submits what a trace recorded.
     Replay(replay::Replay),
     /// Runs the threads of sysbench fileio.
@@ -63,12 +66,24 @@ impl Program {
         Program::Native(Native { name: name.to_string(), start })
     }
 
+    /// The files that it names.
+    pub fn files(&self) -> Vec<&str> {
+        match self {
+            Program::Dd(dd) => dd.files().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Begins to run in a task.
     pub(crate) fn run(self, task: Task) -> Running {
         match self {
             Program::Dd(dd) => Box::pin(dd.run(task)),
             Program::Dump(dump) => Box::pin(dump.run(task)),
             Program::Fio(fio) => Box::pin(fio.run(task)),
+            Program::Sync => Box::pin(async move {
+                task.sync().await;
+                0
+            }),
             Program::Replay(replay) => Box::pin(replay.run(task)),
             Program::Sysbench(sysbench) => Box::pin(sysbench.run(task)),
             Program::Native(native) => (native.start)(task),

@@ -79,6 +79,7 @@ pub fn setup(kernel: &str, scheduler: &str) -> Setup {
         device: Box::new(Steady::new(Duration::from_micros(100), 32)),
         host: Host::free(),
         memory: sim::DEFAULT_MEMORY,
+        mount: None,
         cgroups: Vec::new(),
         jobs: Vec::new(),
         seed: 1,

@@ -25,9 +25,21 @@ pub struct Dd {
     pub(super) seek: u64,
     /// `conv=sync`: short input is padded.
     pub(super) pads: bool,
-    /// `conv=fsync` or `conv=fdatasync`.
-    pub(super) syncs: bool,
+    /// What `conv=fsync` or `conv=fdatasync` makes durable in the end.
+    pub(super) syncs: Syncs,
+    /// The output is cut off at the place where writing begins.
+    pub(super) truncates: bool,
+    /// The output is made if it is not there.
+    pub(super) creates: bool,
     pub(super) status: Status,
+}
+
+/// What is made durable in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syncs {
+    Nothing,
+    Data,
+    Everything,
 }
 
 /// A number of blocks, or of bytes.
@@ -98,6 +110,11 @@ const CONVERSIONS: [&str; 13] = [
 const OTHER_CONVERSIONS: [&str; 3] = ["block", "unblock", "sparse"];
 
 impl Dd {
+    /// The files that it reads and writes.
+    pub fn files(&self) -> [&str; 2] {
+        [&self.input, &self.output]
+    }
+
     /// Understands what was typed, or says what dd would say.
     pub fn parse(words: &[String]) -> Result<Dd, String> {
         let mut typed = Typed::default();
@@ -210,7 +227,11 @@ impl Typed {
             Some(amount) => amount.number.saturating_mul(block),
         };
         let count_bytes = has(&self.input_flags, "count_bytes");
-        let syncs = ["fsync", "fdatasync"].iter().any(|name| has(&self.conversions, name));
+        let syncs = match (has(&self.conversions, "fsync"), has(&self.conversions, "fdatasync")) {
+            (true, _) => Syncs::Everything,
+            (false, true) => Syncs::Data,
+            (false, false) => Syncs::Nothing,
+        };
         Ok(Dd {
             input_flags: open(&self.input_flags),
             output_flags: open(&self.output_flags),
@@ -224,6 +245,8 @@ impl Typed {
             seek: bytes(self.seek, output_block, has(&self.output_flags, "seek_bytes")),
             pads: has(&self.conversions, "sync"),
             syncs,
+            truncates: !has(&self.conversions, "notrunc"),
+            creates: !has(&self.conversions, "nocreat"),
             status: self.status.unwrap_or(Status::Full),
             input,
             output,
@@ -234,14 +257,15 @@ impl Typed {
 /// A file that can be read or written here.
 fn path(operand: &str, path: Option<String>) -> Result<String, String> {
     match path {
+        Some(path) if path.starts_with('/') => Ok(path),
         None => Err(format!(
-            "dd: no {operand}=: standard input and output are not modelled; \
-             accepted: {operand}=/dev/zero, /dev/null, or any other path below /dev for the disk"
+            "dd: no {operand}=: standard input and output are not modelled; accepted: \
+             {operand}=/dev/zero, /dev/null, any other path below /dev for the disk, or a file \
+             below the mount point"
         )),
-        Some(path) if path.starts_with("/dev/") => Ok(path),
         Some(path) => Err(format!(
-            "dd: {operand}={path} needs a file system (not available yet); \
-             accepted: /dev/zero, /dev/null, or any other path below /dev for the disk"
+            "dd: {operand}={path} is no absolute path; accepted: /dev/zero, /dev/null, any other \
+             path below /dev for the disk, or a file below the mount point"
         )),
     }
 }
@@ -437,9 +461,9 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_file_system_is_refused() {
+    fn what_is_not_modelled_is_refused() {
         let error = parse("if=/dev/zero of=test.img bs=512").unwrap_err();
-        assert!(error.starts_with("dd: of=test.img needs a file system (not available yet)"));
+        assert!(error.starts_with("dd: of=test.img is no absolute path"));
         assert!(parse("if=/dev/zero").unwrap_err().starts_with("dd: no of=: standard input"));
         assert!(parse("conv=sparse").unwrap_err().starts_with("dd: conv=sparse is not modelled"));
     }

@@ -40,6 +40,7 @@ fn run(jobs: &[Job], device: Box<dyn Device>, host: &str, millis: u64) -> (Outco
         device,
         host: Host::named(host).expect("a host"),
         memory: crate::DEFAULT_MEMORY,
+        mount: None,
         cgroups: Vec::new(),
         jobs: vec![crate::Job::new("fio", Program::Fio(Fio::new(jobs.to_vec())))],
         seed: 1,

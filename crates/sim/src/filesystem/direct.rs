@@ -1,0 +1,203 @@
+//! Direct reads and writes of files (filesystems 1.8).
+//!
+//! Blocks that have a place are read and written there. A write that needs new ones gives them
+//! places before, and tells the inode of its size afterwards; meanwhile the file is on the list of
+//! those that a crash would have to be cleaned up after, which is in the superblock.
+//!
+// Divergence: writes that cover a new block in part write nothing beside.
+
+use super::key;
+use super::writing::intended;
+use crate::buffered::pages_of;
+use crate::file::{Errno, File, MOST_BYTES, Transfer};
+use crate::task::Task;
+use base::{Sector, Sectors};
+use block::{Flags, Op, PlugFlush};
+
+const PAGE: u64 = 4096;
+const PAGE_SECTORS: u64 = 8;
+/// Blocks that the steps of a write that extends a file may change. // observed: jbd2_handle_start
+const CHANGE: u64 = 3;
+const ALLOCATE: u64 = 33;
+
+impl Task {
+    /// Reads a file past the page cache.
+    pub(crate) async fn read_file_directly(
+        &self,
+        index: usize,
+        offset: u64,
+        length: u64,
+    ) -> Result<u64, Errno> {
+        let size = self.world().fs().inode(index).size;
+        let bytes = length.min(MOST_BYTES).min(size.saturating_sub(offset));
+        let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
+        self.compute(self.costs().system_call).await;
+        let result = self.check_direct(offset, length);
+        if result.is_ok() && bytes > 0 {
+            self.write_dirty_of(index, offset, offset + bytes).await;
+            let flags = self.world().fs().rules.direct_read;
+            self.move_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
+            self.note_read(index).await;
+        }
+        self.leave_call(number);
+        result.map(|()| bytes)
+    }
+
+    /// Writes a file past the page cache.
+    pub(crate) async fn write_file_directly(
+        &self,
+        file: &File,
+        index: usize,
+        offset: u64,
+        length: u64,
+    ) -> Result<u64, Errno> {
+        let length = length.min(MOST_BYTES);
+        let number = self.enter_call(intended(Op::Write, offset, length)).await;
+        self.compute(self.costs().system_call).await;
+        let result = self.check_direct(offset, length);
+        if result.is_ok() && length > 0 {
+            self.write_directly(number, file, index, offset, offset + length).await;
+        }
+        self.leave_call(number);
+        result.map(|()| length)
+    }
+
+    async fn write_directly(&self, number: u64, file: &File, index: usize, from: u64, end: u64) {
+        self.note_modified(index).await;
+        self.write_dirty_of(index, from, end).await;
+        let pages = pages_of(from, end);
+        self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
+        let (extends, is_mapped) = {
+            let mut world = self.world();
+            let inode = world.fs().inode(index);
+            let written = |page| inode.find(page).is_some_and(|it| it.is_written);
+            (end > inode.size, pages.clone().all(written))
+        };
+        if extends {
+            self.change_orphan(index, None).await;
+        }
+        if !is_mapped {
+            self.allocate_directly(index, pages.clone()).await;
+        }
+        let is_durable = file.flags.dsync || file.flags.sync;
+        let flags = self.direct_flags(is_durable && is_mapped && !extends && !file.flags.sync);
+        self.move_directly(number, index, Op::Write, flags, from..end).await;
+        if extends {
+            self.change_orphan(index, Some(end)).await;
+        }
+        if is_durable && !flags.intersects(Flags::FUA) {
+            self.make_durable(number, index, pages, !file.flags.sync).await;
+        }
+    }
+
+    /// The flags of a direct write.
+    fn direct_flags(&self, durable: bool) -> Flags {
+        let mut world = self.world();
+        let fua = world.queue.limits().facts.fua && world.fs().rules.direct_fua;
+        let plain = world.rules.flags(Op::Write, false, false);
+        if durable && fua { plain.with(Flags::FUA) } else { plain }
+    }
+
+    /// Puts a file on the list of orphans, or takes it off when its size is known.
+    async fn change_orphan(&self, index: usize, size: Option<u64>) {
+        let handle = self.begin_handle(CHANGE).await;
+        let (table, superblock) = {
+            let mut world = self.world();
+            let fs = world.fs();
+            (fs.table_block(index), fs.layout.superblock())
+        };
+        self.change(table).await;
+        self.change(superblock).await;
+        if let Some(size) = size {
+            let mut world = self.world();
+            let inode = world.fs().inode(index);
+            (inode.size, inode.disk_size) = (size, size);
+            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
+        }
+        self.end_handle(handle);
+    }
+
+    /// Gives the blocks of a write places where they have none.
+    async fn allocate_directly(&self, index: usize, pages: std::ops::Range<u64>) {
+        let mut at = pages.start;
+        while at < pages.end {
+            let known = self.world().fs().inode(index).find(at);
+            if let Some(extent) = known {
+                let end = (at + extent.length).min(pages.end);
+                self.world().fs().inode(index).convert(at..end);
+                at = end;
+                continue;
+            }
+            let hole = self.world().fs().inode(index).hole(at);
+            let handle = self.begin_handle(ALLOCATE).await;
+            let blocks = at..pages.end.min(hole.end);
+            let found = self.allocate(index, blocks, handle.transaction, true).await;
+            let table = self.world().fs().table_block(index);
+            self.change(table).await;
+            {
+                let mut world = self.world();
+                let inode = world.fs().inode(index);
+                inode.changed_in = handle.transaction;
+                inode.data_changed_in = handle.transaction;
+            }
+            self.order(index, pages.clone());
+            self.end_handle(handle);
+            let Some((placed, _)) = found else { break };
+            at = placed.end;
+        }
+    }
+
+    /// What is cached and dirty of a range is written before.
+    async fn write_dirty_of(&self, index: usize, from: u64, end: u64) {
+        let pages = pages_of(from, end);
+        let keys = key(index, pages.start)..key(index, pages.end);
+        let must = {
+            let world = self.world();
+            world.cache.next_dirty(keys.clone()).is_some()
+                || world.cache.next_written(keys.clone()).is_some()
+        };
+        if must {
+            self.world().queue.start_plug(self.id());
+            self.write_file_pages(index, pages, Flags::SYNC, u64::MAX).await;
+            self.finish_plug(PlugFlush::Explicit).await;
+            self.wait_for_written(keys).await;
+            self.world().forget_if_clean(index);
+        }
+    }
+
+    fn check_direct(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        let block = u64::from(self.disk().logical_block.max(512));
+        let aligned = offset.is_multiple_of(block) && length.is_multiple_of(block);
+        if aligned { Ok(()) } else { Err(Errno::Einval) }
+    }
+
+    /// Submits the bios for bytes of a file under one plug and waits for them.
+    async fn move_directly(
+        &self,
+        number: u64,
+        index: usize,
+        op: Op,
+        flags: Flags,
+        bytes: std::ops::Range<u64>,
+    ) {
+        self.world().strand(self.id()).operations.get(number).bios_left = 1;
+        self.world().queue.start_plug(self.id());
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let extent = self.world().fs().inode(index).find(at / PAGE);
+            let Some(extent) = extent.filter(|it| op == Op::Write || it.is_written) else {
+                at = (at / PAGE + 1) * PAGE;
+                continue;
+            };
+            let end = bytes.end.min((at / PAGE + extent.length) * PAGE);
+            let sector = extent.start * PAGE_SECTORS + at % PAGE / 512;
+            let sectors = Sectors((end - at).div_ceil(512) as u32);
+            let transfer = Transfer { op, flags, sector: Sector(sector), sectors };
+            self.submit_part(number, transfer, false).await;
+            at = end;
+        }
+        self.world().all_submitted(self.id(), number);
+        self.finish_plug(PlugFlush::Explicit).await;
+        self.wait_for_operation(number).await;
+    }
+}

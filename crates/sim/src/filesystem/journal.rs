@@ -1,0 +1,471 @@
+//! The journal, jbd2: transactions, and who waits for which.
+//!
+//! A handle is a change that is made as a whole; it joins the running transaction. A commit closes
+//! that one for new handles, waits for those that are open, and writes it while the next one
+//! collects (filesystems 3.6, 3.7). What was committed stays in the log until its blocks have been
+//! written to their places (3.8). This file knows numbers of blocks and ticks, and nothing of time,
+//! bios or tasks, but for whom to wake.
+
+use block::ContextId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Blocks that a descriptor block describes: with checksums, 16 bytes each. // filesystems 3.7.5
+const DESCRIBED: u64 = 254;
+/// Revoked blocks that fit into a block: 8 bytes each, behind a header. // derived
+const REVOKED: u64 = 500;
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalWait {
+    /// A transaction is on the disk.
+    Committed(u64),
+    /// New handles may start.
+    Open,
+    /// No handle is open in the transaction that is to be committed.
+    Quiet,
+    /// The metadata of a transaction have been written to the log, so they may change again.
+    Logged,
+    /// Nobody makes room in the log.
+    Room,
+}
+
+/// How far the transaction is that is being committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Its data are awaited and its metadata written.
+    Logging,
+    /// Its metadata have been written.
+    Logged,
+    /// Its commit block is being written.
+    Sealing,
+}
+
+/// A transaction.
+#[derive(Clone, Debug, Default)]
+pub struct Transaction {
+    /// Its number.
+    pub id: u64,
+    /// Open handles.
+    pub handles: u32,
+    /// No new handle may join.
+    pub is_locked: bool,
+    /// Blocks that open handles may still change.
+    credits: u64,
+    /// Blocks that it changed.
+    pub blocks: BTreeSet<u64>,
+    /// Blocks that must not be played back from older transactions.
+    pub revoked: BTreeSet<u64>,
+    /// Files whose data must be on the disk before, by number, each with pages.
+    pub ordered: BTreeMap<usize, Range<u64>>,
+    /// The tick from which on it is old enough to be committed, and that at which the task that
+    /// commits looks at the latest: its timer is coarse.
+    pub expires: Expiry,
+}
+
+/// When a transaction that begins now is committed at the latest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expiry {
+    /// The tick from which on the end of a handle asks for it.
+    pub due: u64,
+    /// The tick at which a timer does.
+    pub alarm: u64,
+}
+
+/// A transaction in the log whose blocks are not all in their places.
+#[derive(Clone, Debug)]
+struct Logged {
+    id: u64,
+    blocks: BTreeSet<u64>,
+    log_blocks: u64,
+}
+
+/// The journal.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    area: Range<u64>,
+    /// The block of the log that is written next, counted from the journal's superblock.
+    head: u64,
+    free: u64,
+    /// The most that a transaction may have.
+    largest: u64,
+    pub running: Option<Transaction>,
+    pub committing: Option<(Transaction, Phase)>,
+    next_id: u64,
+    /// The last transaction on the disk.
+    pub committed: u64,
+    /// The last one that somebody wants there.
+    pub requested: u64,
+    logged: Vec<Logged>,
+    /// The log is marked as empty.
+    pub is_empty: bool,
+    /// Somebody makes room in the log.
+    pub is_checkpointing: bool,
+    waiting: Vec<(ContextId, JournalWait)>,
+}
+
+/// Whether a handle can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It has started.
+    Started(Started),
+    /// Not before something else.
+    Waits(JournalWait),
+    /// Not before there is room in the log.
+    NeedsRoom,
+}
+
+/// Where a handle has started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The number of its transaction.
+    pub transaction: u64,
+    /// The transaction begins with it.
+    pub is_first: bool,
+}
+
+/// The blocks that a commit writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Blocks of the disk for revocations, descriptors and copies, in order.
+    pub blocks: Vec<u64>,
+    /// The commit block.
+    pub seal: u64,
+}
+
+impl Journal {
+    /// An empty journal in an area of the disk; the first transaction after mounting has the number
+    /// 2. `part` says which part of the log a transaction may fill.
+    pub fn new(area: Range<u64>, part: u64) -> Journal {
+        let blocks = area.end - area.start;
+        Journal {
+            head: 1,
+            free: blocks - 1,
+            largest: blocks / part,
+            area,
+            running: None,
+            committing: None,
+            next_id: 2,
+            committed: 1,
+            requested: 1,
+            logged: Vec::new(),
+            is_empty: true,
+            is_checkpointing: false,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// The journal's superblock.
+    pub fn superblock(&self) -> u64 {
+        self.area.start
+    }
+
+    /// A handle that changes at most so many blocks wants to start. `expires` is when a transaction
+    /// is committed at the latest that begins now.
+    pub fn start(&mut self, credits: u64, expires: Expiry) -> Start {
+        if let Some(running) = &self.running {
+            if running.is_locked {
+                return Start::Waits(JournalWait::Open);
+            }
+            if running.size() + credits > self.largest {
+                self.requested = self.requested.max(running.id);
+                return Start::Waits(JournalWait::Open);
+            }
+        }
+        if self.free < self.largest + self.largest / 8 {
+            return Start::NeedsRoom;
+        }
+        let is_first = self.running.is_none();
+        let transaction = self.join(credits, expires);
+        Start::Started(Started { transaction, is_first })
+    }
+
+    /// A handle that was reserved before starts: also in a transaction that is locked.
+    pub fn join(&mut self, credits: u64, expires: Expiry) -> u64 {
+        let next_id = &mut self.next_id;
+        let running = self.running.get_or_insert_with(|| {
+            *next_id += 1;
+            Transaction { id: *next_id - 1, expires, ..Transaction::default() }
+        });
+        running.handles += 1;
+        running.credits += credits;
+        running.id
+    }
+
+    /// A handle has changed a block.
+    pub fn change(&mut self, block: u64) {
+        let running = self.running.as_mut().expect("a handle is open");
+        running.blocks.insert(block);
+        running.revoked.remove(&block);
+    }
+
+    /// A handle frees a block of metadata. Observed on 6.12: it is revoked whether or not an older
+    /// transaction has changed it.
+    pub fn forget(&mut self, block: u64) {
+        let running = self.running.as_mut().expect("a handle is open");
+        running.blocks.remove(&block);
+        running.revoked.insert(block);
+    }
+
+    /// A handle has ended.
+    pub fn stop(&mut self, credits: u64) -> Vec<ContextId> {
+        let running = self.running.as_mut().expect("a handle is open");
+        running.handles -= 1;
+        running.credits -= credits;
+        match running.handles {
+            0 => self.wake(|wait| wait == JournalWait::Quiet),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a block is being written to the log, so that nobody may change it.
+    pub fn is_shadowed(&self, block: u64) -> bool {
+        let shadowed =
+            |it: &(Transaction, Phase)| it.1 == Phase::Logging && it.0.blocks.contains(&block);
+        self.committing.as_ref().is_some_and(shadowed)
+    }
+
+    /// Asks for a transaction to be committed; false if it is under way or done.
+    pub fn request(&mut self, id: u64) -> bool {
+        let is_running = self.running.as_ref().is_some_and(|running| running.id == id);
+        let is_new = is_running && self.requested < id;
+        if is_new {
+            self.requested = id;
+        }
+        is_new
+    }
+
+    /// Whether waiting for a transaction waits for a flush of the disk's cache too.
+    pub fn will_flush(&self, id: u64) -> bool {
+        match &self.committing {
+            Some((transaction, phase)) if transaction.id == id => *phase < Phase::Sealing,
+            _ => id > self.committed,
+        }
+    }
+
+    /// Whether the running transaction is to be committed at a tick.
+    pub fn is_due(&self, now: u64) -> bool {
+        let asked = |it: &Transaction| it.id <= self.requested || it.expires.due <= now;
+        self.committing.is_none() && self.running.as_ref().is_some_and(asked)
+    }
+
+    /// Closes the running transaction for new handles.
+    pub fn lock(&mut self) {
+        let running = self.running.as_mut().expect("something is to be committed");
+        running.is_locked = true;
+        self.requested = self.requested.max(running.id);
+    }
+
+    /// The transaction that was closed is now being committed; a new one may begin. Answers with
+    /// who waits for that.
+    pub fn switch(&mut self) -> Vec<ContextId> {
+        let running = self.running.take().expect("it was locked");
+        debug_assert_eq!(running.handles, 0);
+        self.committing = Some((running, Phase::Logging));
+        self.wake(|wait| wait == JournalWait::Open)
+    }
+
+    /// Whoever made room in the log has. Answers with who waited for him.
+    pub fn room_made(&mut self) -> Vec<ContextId> {
+        self.is_checkpointing = false;
+        self.wake(|wait| wait == JournalWait::Room)
+    }
+
+    /// Where the committing transaction is written in the log.
+    pub fn record(&mut self) -> Record {
+        let (transaction, _) = self.committing.as_ref().expect("it is being committed");
+        let changed = transaction.blocks.len() as u64;
+        let revoking = (transaction.revoked.len() as u64).div_ceil(REVOKED);
+        let count = revoking + changed.div_ceil(DESCRIBED) + changed;
+        let blocks = (0..count).map(|_| self.next_block()).collect();
+        Record { blocks, seal: self.next_block() }
+    }
+
+    /// The metadata of the committing transaction are in the log. Answers with who waited for that.
+    pub fn logged(&mut self) -> Vec<ContextId> {
+        let (_, phase) = self.committing.as_mut().expect("it is being committed");
+        *phase = Phase::Logged;
+        self.wake(|wait| wait == JournalWait::Logged)
+    }
+
+    /// The commit block is being written.
+    pub fn seals(&mut self) {
+        let (_, phase) = self.committing.as_mut().expect("it is being committed");
+        *phase = Phase::Sealing;
+    }
+
+    /// The commit block is on the disk. Answers with the transaction and who waits for it.
+    pub fn sealed(&mut self, record: &Record) -> (Transaction, Vec<ContextId>) {
+        let (transaction, _) = self.committing.take().expect("it was being committed");
+        self.committed = transaction.id;
+        let log_blocks = record.blocks.len() as u64 + 1;
+        for older in &mut self.logged {
+            older.blocks.retain(|block| !transaction.blocks.contains(block));
+        }
+        let blocks = transaction.blocks.clone();
+        self.logged.push(Logged { id: transaction.id, blocks, log_blocks });
+        let done = transaction.id;
+        let woken =
+            self.wake(|wait| matches!(wait, JournalWait::Committed(wanted) if wanted <= done));
+        (transaction, woken)
+    }
+
+    /// Whether a block is to be written to its place only after a transaction that has not been
+    /// committed.
+    pub fn is_held(&self, block: u64) -> bool {
+        let running = self.running.as_ref().is_some_and(|it| it.blocks.contains(&block));
+        running || self.committing.as_ref().is_some_and(|it| it.0.blocks.contains(&block))
+    }
+
+    /// Transactions whose blocks are all in their places leave the log, oldest first. `is_clean`
+    /// says it of a block.
+    pub fn clean(&mut self, is_clean: impl Fn(u64) -> bool) {
+        let Journal { running, committing, logged, .. } = self;
+        let transactions = || running.iter().chain(committing.iter().map(|it| &it.0));
+        let is_held = |block: u64| transactions().any(|it| it.blocks.contains(&block));
+        for logged in logged {
+            logged.blocks.retain(|block| is_held(*block) || !is_clean(*block));
+        }
+        let kept = self.logged.iter().position(|it| !it.blocks.is_empty());
+        let gone = kept.unwrap_or(self.logged.len());
+        self.free += self.logged.drain(..gone).map(|it| it.log_blocks).sum::<u64>();
+    }
+
+    /// The blocks of the oldest transaction in the log, and its number.
+    pub fn oldest(&self) -> Option<(u64, Vec<u64>)> {
+        self.logged.first().map(|it| (it.id, it.blocks.iter().copied().collect()))
+    }
+
+    /// Whether a task must wait for something.
+    pub fn must_wait(&self, wait: JournalWait) -> bool {
+        match wait {
+            JournalWait::Committed(id) => self.committed < id,
+            JournalWait::Open => self
+                .running
+                .as_ref()
+                .is_some_and(|it| it.is_locked || self.requested >= it.id && it.size() > 0),
+            JournalWait::Room => self.is_checkpointing,
+            JournalWait::Quiet => self.running.as_ref().is_some_and(|it| it.handles > 0),
+            JournalWait::Logged => {
+                self.committing.as_ref().is_some_and(|it| it.1 == Phase::Logging)
+            }
+        }
+    }
+
+    /// A task falls asleep.
+    pub fn wait(&mut self, task: ContextId, what: JournalWait) {
+        self.waiting.push((task, what));
+    }
+
+    /// Who waits for something of a kind, last come first. Observed on 6.12: of two that wait for a
+    /// commit the second goes on first.
+    fn wake(&mut self, is_it: impl Fn(JournalWait) -> bool) -> Vec<ContextId> {
+        let woken = self.waiting.extract_if(.., |(_, wait)| is_it(*wait));
+        let mut woken: Vec<ContextId> = woken.map(|(task, _)| task).collect();
+        woken.reverse();
+        woken
+    }
+
+    fn next_block(&mut self) -> u64 {
+        let block = self.area.start + self.head;
+        self.free = self.free.checked_sub(1).expect("room was made before");
+        self.head += 1;
+        if self.area.start + self.head == self.area.end {
+            self.head = 1;
+        }
+        block
+    }
+}
+
+impl Transaction {
+    /// Blocks that it has or may get.
+    fn size(&self) -> u64 {
+        self.blocks.len() as u64 + self.credits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEVER: Expiry = Expiry { due: u64::MAX, alarm: u64::MAX };
+
+    fn journal() -> Journal {
+        Journal::new(1000..1000 + 1024, 4)
+    }
+
+    fn change(journal: &mut Journal, blocks: &[u64]) {
+        assert!(matches!(journal.start(10, NEVER), Start::Started(_)));
+        blocks.iter().for_each(|block| journal.change(*block));
+        journal.stop(10);
+    }
+
+    fn commit(journal: &mut Journal) -> Record {
+        journal.lock();
+        journal.switch();
+        let record = journal.record();
+        journal.logged();
+        journal.sealed(&record);
+        record
+    }
+
+    #[test]
+    fn a_commit_has_a_descriptor_the_changed_blocks_and_a_seal() {
+        let mut journal = journal();
+        change(&mut journal, &[7, 8]);
+        change(&mut journal, &[8]);
+        let record = commit(&mut journal);
+        assert_eq!(record, Record { blocks: vec![1001, 1002, 1003], seal: 1004 });
+        change(&mut journal, &[8]);
+        assert_eq!(commit(&mut journal).blocks, [1005, 1006]);
+    }
+
+    #[test]
+    fn while_a_transaction_is_locked_no_handle_starts_but_a_reserved_one() {
+        let mut journal = journal();
+        change(&mut journal, &[7]);
+        journal.lock();
+        assert_eq!(journal.start(1, NEVER), Start::Waits(JournalWait::Open));
+        assert_eq!(journal.join(1, NEVER), 2);
+        journal.wait(ContextId(5), JournalWait::Quiet);
+        assert_eq!(journal.stop(1), [ContextId(5)]);
+        journal.switch();
+        assert!(journal.is_shadowed(7));
+        let third = Started { transaction: 3, is_first: true };
+        assert_eq!(journal.start(1, NEVER), Start::Started(third));
+    }
+
+    #[test]
+    fn transactions_leave_the_log_when_their_blocks_are_in_place_or_newer() {
+        let mut journal = journal();
+        change(&mut journal, &[7]);
+        commit(&mut journal);
+        let free = journal.free;
+        change(&mut journal, &[7, 8]);
+        commit(&mut journal);
+        journal.clean(|_| false);
+        // Three blocks of the first are free again; the second took four.
+        assert_eq!(journal.free, free - 4 + 3);
+        assert_eq!(journal.oldest().unwrap(), (3, vec![7, 8]));
+        journal.clean(|_| true);
+        assert_eq!(journal.free, 1023);
+    }
+
+    #[test]
+    fn what_was_freed_is_revoked_in_a_block_before_the_others() {
+        let mut journal = journal();
+        change(&mut journal, &[7, 8]);
+        assert!(matches!(journal.start(10, NEVER), Start::Started(_)));
+        journal.forget(8);
+        journal.stop(10);
+        assert_eq!(commit(&mut journal).blocks, [1001, 1002, 1003]);
+    }
+
+    #[test]
+    fn a_transaction_that_would_be_too_large_is_committed_first() {
+        let mut journal = journal();
+        assert!(matches!(journal.start(200, NEVER), Start::Started(_)));
+        assert_eq!(journal.start(100, NEVER), Start::Waits(JournalWait::Open));
+        assert_eq!(journal.requested, 2);
+    }
+}

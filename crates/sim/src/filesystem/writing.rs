@@ -1,0 +1,169 @@
+//! Buffered writes of files, and making durable what was written.
+//!
+//! A write changes pages and little else: the time of modification once in a tick, and the size
+//! where the block has a place already (filesystems 3.2 rule 1). fsync writes the pages, waits for
+//! them, and then for the transaction that last changed the file; if that is on the disk already, the
+//! cache of the disk is flushed instead (3.5).
+
+use super::journal::JournalWait;
+use super::key;
+use crate::buffered::{pages_of, wake_flusher};
+use crate::file::{Errno, File, MOST_BYTES, Transfer};
+use crate::task::Task;
+use base::{Sector, Sectors};
+use block::{Flags, Op};
+use std::ops::Range;
+
+const PAGE: u64 = 4096;
+/// Blocks that a change of an inode may change. // observed: jbd2_handle_start
+const CHANGE: u64 = 3;
+
+impl Task {
+    /// Writes a file through the page cache.
+    pub(crate) async fn write_file(
+        &self,
+        file: &File,
+        index: usize,
+        offset: u64,
+        length: u64,
+    ) -> Result<u64, Errno> {
+        let length = length.min(MOST_BYTES);
+        let number = self.enter_call(intended(Op::Write, offset, length)).await;
+        self.compute(self.costs().system_call).await;
+        if length > 0 {
+            self.note_modified(index).await;
+            self.write_pages_of_file(file, index, offset, offset + length).await;
+            if file.flags.dsync || file.flags.sync {
+                let pages = pages_of(offset, offset + length);
+                self.make_durable(number, index, pages, !file.flags.sync).await;
+            }
+        }
+        self.leave_call(number);
+        Ok(length)
+    }
+
+    /// fsync or fdatasync of a file.
+    pub(crate) async fn sync_file(&self, index: usize, only_data: bool) {
+        let number = self.enter_call(Transfer::FLUSH).await;
+        self.compute(self.costs().system_call).await;
+        self.make_durable(number, index, 0..u64::from(u32::MAX), only_data).await;
+        self.leave_call(number);
+    }
+
+    /// Writes pages and what is known of the file, and waits until all of it is on the disk.
+    pub(super) async fn make_durable(
+        &self,
+        number: u64,
+        index: usize,
+        pages: Range<u64>,
+        only_data: bool,
+    ) {
+        self.world().queue.start_plug(self.id());
+        self.write_file_pages(index, pages.clone(), Flags::SYNC, u64::MAX).await;
+        self.finish_plug(block::PlugFlush::Explicit).await;
+        self.wait_for_written(key(index, pages.start)..key(index, pages.end)).await;
+        self.world().forget_if_clean(index);
+        let (transaction, will_flush, is_running) = {
+            let mut world = self.world();
+            let fs = world.fs();
+            let inode = fs.inode(index);
+            let id = if only_data { inode.data_changed_in } else { inode.changed_in };
+            (id, fs.journal.will_flush(id), fs.journal.committed < id)
+        };
+        if is_running {
+            if self.world().fs().journal.request(transaction) {
+                self.wake_committer();
+            }
+            self.wait_for_journal(JournalWait::Committed(transaction)).await;
+        }
+        let barrier = self.world().fs().mount.barrier;
+        if !will_flush && barrier {
+            self.flush(number).await;
+        }
+    }
+
+    /// The time of modification changes once in a tick.
+    pub(super) async fn note_modified(&self, index: usize) {
+        let now = self.world().tick();
+        if self.world().fs().inode(index).modified == Some(now) {
+            return;
+        }
+        let handle = self.begin_handle(CHANGE).await;
+        let table = self.world().fs().table_block(index);
+        self.change(table).await;
+        {
+            let mut world = self.world();
+            let inode = world.fs().inode(index);
+            (inode.modified, inode.changed_in) = (Some(now), handle.transaction);
+        }
+        self.end_handle(handle);
+    }
+
+    async fn write_pages_of_file(&self, file: &File, index: usize, offset: u64, end: u64) {
+        for page in pages_of(offset, end) {
+            let at = key(index, page);
+            let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
+            if !is_whole && !self.world().cache.holds(at) && self.has_contents(index, page) {
+                self.read_page_of_file(index, page).await;
+            }
+            if !self.world().cache.is_ready(at) {
+                self.wait_for_page(at).await;
+            }
+            self.compute(self.costs().copy).await;
+            let was_clean = {
+                let mut world = self.world();
+                let now = world.tick();
+                world.cache.used(file.number, at);
+                let is_first = world.cache.dirty(self.id(), at, now);
+                world.fs().note_dirty(index, now);
+                is_first
+            };
+            if was_clean {
+                wake_flusher(self);
+            }
+            self.grow(index, page, end.min((page + 1) * PAGE)).await;
+            let tested = {
+                let mut world = self.world();
+                let now = world.tick();
+                world.cache.test_writer(self.id(), now)
+            };
+            self.heed(tested).await;
+        }
+    }
+
+    /// Whether a page lies within the file and has contents on the disk.
+    fn has_contents(&self, index: usize, page: u64) -> bool {
+        let mut world = self.world();
+        let inode = world.fs().inode(index);
+        page * PAGE < inode.size && inode.find(page).is_some_and(|it| it.is_written)
+    }
+
+    /// The file is at least so long now. If the block has a place, the inode says so at once.
+    async fn grow(&self, index: usize, page: u64, size: u64) {
+        let grows_on_disk = {
+            let mut world = self.world();
+            let inode = world.fs().inode(index);
+            inode.size = inode.size.max(size);
+            size > inode.disk_size && inode.is_mapped(page)
+        };
+        if !grows_on_disk {
+            return;
+        }
+        let handle = self.begin_handle(CHANGE).await;
+        let table = self.world().fs().table_block(index);
+        self.change(table).await;
+        {
+            let mut world = self.world();
+            let inode = world.fs().inode(index);
+            inode.disk_size = size;
+            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
+        }
+        self.end_handle(handle);
+    }
+}
+
+/// What a call on a file means to move; the place is that in the file.
+pub(super) fn intended(op: Op, offset: u64, length: u64) -> Transfer {
+    let sectors = length.div_ceil(512).min(u64::from(u32::MAX)) as u32;
+    Transfer { op, flags: Flags::NONE, sector: Sector(offset / 512), sectors: Sectors(sectors) }
+}

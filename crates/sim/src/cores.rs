@@ -118,8 +118,6 @@ pub(crate) enum Cause {
     Completion(Tag),
     /// The block layer's timer.
     Timer,
-    /// A task has slept long enough.
-    Alarm(ContextId),
 }
 
 /// The scheduler's lock.
@@ -211,7 +209,7 @@ impl World {
         strand.state = State::Blocked;
         let core = usize::from(strand.core);
         if let RunQueue::Fair(queue) = &mut self.run_queue {
-            queue.sleep(self.timer.ticked(self.now), false);
+            queue.sleep(self.now, false);
         }
         self.leave_core(core);
     }
@@ -223,7 +221,7 @@ impl World {
         let core = usize::from(strand.core);
         if self.cores[core].owner == Some(context) {
             if let RunQueue::Fair(queue) = &mut self.run_queue {
-                queue.sleep(self.timer.ticked(self.now), true);
+                queue.sleep(self.now, true);
             }
             self.leave_core(core);
         }
@@ -371,7 +369,7 @@ impl World {
         let RunQueue::Fair(queue) = &mut self.run_queue else {
             return self.slice_is_over(context, core);
         };
-        queue.account(self.timer.ticked(self.now));
+        queue.account(self.now);
         if !queue.must_switch() || !in_user_mode {
             return false;
         }
@@ -393,35 +391,15 @@ impl World {
             && self.is_in_user_mode(context)
     }
 
-    /// The task that runs is to leave its core for a moment.
-    pub fn disturb(&mut self) {
-        if let RunQueue::Fair(queue) = &mut self.run_queue {
-            queue.disturb();
-        }
-    }
-
     /// Gives the core to whoever goes first, if it is idle; false when nobody does.
     pub fn pick_next(&mut self) -> bool {
         let RunQueue::Fair(queue) = &mut self.run_queue else { return false };
         if self.cores[0].owner.is_some() || self.cores[0].in_interrupt {
             return false;
         }
-        let Some(next) = queue.pick(self.timer.ticked(self.now)) else { return false };
-        if self.is_at_rest {
-            let next_alarm = self.next_alarm();
-            self.timer.work(self.now, next_alarm);
-            self.is_at_rest = false;
-        }
+        let Some(next) = queue.pick(self.now) else { return false };
         self.assign(next, 0);
         true
-    }
-
-    /// Nothing is left to run for the moment.
-    pub fn rest(&mut self) {
-        if !self.is_at_rest && self.cores[0].owner.is_none() {
-            self.timer.rest(self.now);
-            self.is_at_rest = true;
-        }
     }
 
     fn slice_is_over(&mut self, context: ContextId, core: usize) -> bool {
@@ -456,7 +434,7 @@ impl World {
     fn place(&mut self, context: ContextId) {
         if let RunQueue::Fair(queue) = &mut self.run_queue {
             let nice = self.strands[context.0 as usize].cpu_nice();
-            queue.wake(self.timer.ticked(self.now), context, nice);
+            queue.wake(self.now, context, nice);
             return self.suspend_for_others();
         }
         let last = usize::from(self.strand(context).core);
@@ -535,32 +513,13 @@ impl World {
         let masked = owner.is_some_and(|task| {
             self.lock.holder == Some(task) || self.strands[task.0 as usize].spins
         });
-        if self.cores[core].in_interrupt || masked || self.is_looking(core) {
+        if self.cores[core].in_interrupt || masked {
             return;
         }
         self.cores[core].suspended = self.stop_charge(core);
         self.cores[core].in_interrupt = true;
         let entry = self.prices.costs.interrupt;
         self.owe(ContextId(core as u32), entry);
-    }
-
-    /// Whether a core is in the middle of a look at the clock; the interrupt comes after it.
-    fn is_looking(&mut self, core: usize) -> bool {
-        let Some((_, charge)) = &self.cores[core].charge else { return false };
-        let begun = charge.until - charge.length;
-        let end = self.timer.end_of_look(begun, self.now).min(charge.until);
-        if end == self.now {
-            return false;
-        }
-        self.agenda.schedule(end, crate::world::Happening::Unmasked(core));
-        true
-    }
-
-    /// Interrupts that had to wait begin.
-    pub fn unmasked(&mut self, core: usize) {
-        if !self.cores[core].pending.is_empty() {
-            self.enter_interrupt(core);
-        }
     }
 
     /// Stops what a core is busy with; the answer is what is left of it.
@@ -605,10 +564,6 @@ impl World {
             Cause::Timer => {
                 self.timer_raised = false;
                 self.queue.timer(self.now, context, cpu);
-            }
-            Cause::Alarm(sleeper) => {
-                self.timer.fired(self.now);
-                self.wake_sleeper(sleeper);
             }
         }
     }

@@ -25,7 +25,7 @@ const BUILT_IN: [(&str, &str); 6] = [
 
 /// What a host file contains, section by section.
 const SCHEMA: [(&str, &[&str]); 3] = [
-    ("machine", &["cores", "time_slice", "accounting", "start_delay", "clock_step"]),
+    ("machine", &["cores", "time_slice", "accounting", "start_delay"]),
     (
         "cost",
         &[
@@ -68,9 +68,6 @@ pub struct Host {
     /// In which steps a kernel with a fair queue of tasks charges them for computing; zero where
     /// tasks take turns instead.
     pub accounting: Duration,
-    /// In which steps the clock counts; zero: as finely as time. An interrupt waits for the end of
-    /// a look where it does.
-    pub clock_step: Duration,
     /// How much later than its time a job begins.
     pub start_delay: Duration,
     /// What pieces of work cost.
@@ -305,7 +302,6 @@ impl Reader<'_> {
         let time_slice = time("machine.time_slice");
         let accounting = time("machine.accounting");
         let start_delay = time("machine.start_delay");
-        let clock_step = time("machine.clock_step");
         entries.sort_by_key(|entry| entry.position);
         let parameters = entries.into_iter().map(|entry| entry.parameter).collect();
         let name = self.file.to_string();
@@ -316,7 +312,6 @@ impl Reader<'_> {
             time_slice,
             accounting,
             start_delay,
-            clock_step,
             costs,
             schedulers,
             parameters,
@@ -444,7 +439,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 26, "{name}");
+            assert_eq!(host.parameters().len(), 25, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -467,7 +462,7 @@ mod tests {
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
-            "x.toml:22: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
+            "x.toml:21: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
              system_call, clock, kernel_clock, launch, start, copy, bio, request, driver, \
              interrupt, completion, switch, switch_spread"
         );
@@ -477,7 +472,7 @@ mod tests {
         );
         assert_eq!(
             free_with("unit = \"us\"", "unit = \"h\""),
-            "x.toml:14: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
+            "x.toml:13: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
         );
         let both = BUILT_IN.iter().find(|(name, _)| *name == "guest").unwrap().1;
         let both = both.replacen("cores       = { value = 1", "cores       = { value = 2", 1);
@@ -485,7 +480,7 @@ mod tests {
             Host::parse("x.toml", &both).unwrap_err().to_string(),
             "x.toml:8: machine.accounting with several cores; accepted: 0 ns, or machine.cores = 1"
         );
-        assert!(free_with("[cost]", "[const]").starts_with("x.toml:13: unknown section [const]"));
+        assert!(free_with("[cost]", "[const]").starts_with("x.toml:12: unknown section [const]"));
         assert!(free_with("title", "titel").starts_with("x.toml:1: no title"));
         assert!(free_with("title =", "title").starts_with("x.toml:4: not TOML"));
     }

@@ -26,8 +26,7 @@ pub(crate) struct Strand {
     pub affinity: Option<CoreSet>,
     /// It does not wait until others have had their turn.
     pub is_urgent: bool,
-    /// What wakes it, and when at the latest.
-    pub alarm: Option<(Ticket, Instant)>,
+    pub alarm: Option<Ticket>,
     /// A word that came before it was waited for.
     pub has_word: bool,
     /// It exits as soon as it is not in a system call.
@@ -112,7 +111,7 @@ impl World {
         let strand = self.strand(context);
         strand.status = Some(status);
         let (io_context, job, alarm) = (strand.io_context, strand.job, strand.alarm.take());
-        if let Some((alarm, _)) = alarm {
+        if let Some(alarm) = alarm {
             self.agenda.cancel(alarm);
         }
         for file in self.cache.files_of(context) {

@@ -109,15 +109,9 @@ impl Task {
         }
     }
 
-    /// What the clock says, which may be behind.
-    pub(crate) fn clock(&self) -> Instant {
-        let world = self.world();
-        world.timer.read(world.now)
-    }
-
     /// Sleeps for a time.
     pub async fn sleep(&self, time: Duration) {
-        let until = self.clock().saturating_add(time);
+        let until = self.now().saturating_add(time);
         self.sleep_until(until).await;
     }
 
@@ -146,22 +140,6 @@ impl Task {
             }
             is_done = true;
             self.world().owe(self.id, time);
-            Poll::Pending
-        })
-        .await;
-    }
-
-    /// Is stopped for a moment by deferred work of the kernel, so that others may go on before it.
-    pub(crate) async fn be_disturbed(&self) {
-        let mut is_done = false;
-        poll_fn(|_| {
-            let mut world = self.world();
-            if is_done {
-                return Poll::Ready(());
-            }
-            is_done = true;
-            world.disturb();
-            world.make_ready(self.id);
             Poll::Pending
         })
         .await;
@@ -328,14 +306,13 @@ impl Task {
 
     pub(crate) fn set_alarm(&self, world: &mut World, at: Instant) {
         if world.strand(self.id).alarm.is_none() {
-            let first = world.timer.early(at).filter(|it| *it > world.now).unwrap_or(at);
-            let ticket = world.agenda.schedule(first, Happening::Alarm(self.id));
-            world.strand(self.id).alarm = Some((ticket, at));
+            let ticket = world.agenda.schedule(at, Happening::Alarm(self.id));
+            world.strand(self.id).alarm = Some(ticket);
         }
     }
 
     pub(crate) fn cancel_alarm(&self, world: &mut World) {
-        if let Some((ticket, _)) = world.strand(self.id).alarm.take() {
+        if let Some(ticket) = world.strand(self.id).alarm.take() {
             world.agenda.cancel(ticket);
         }
     }

@@ -15,7 +15,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Duration, Instant, Rng};
-use block::ContextId;
 
 use self::crew::{Crew, State};
 use self::identity::spawn_confined;
@@ -32,10 +31,6 @@ use crate::task::{IoContextOf, Task};
 /// How often fio looks whether processes have ended while others wait for their turn, and how long
 /// it lets them get ready; its sleeps take a timer slack of 50 us longer. // strace of fio 3.33
 const LOOK: Duration = Duration::from_micros(100_050);
-/// How often its main process looks after the others while they work, with the slack of the timer.
-const POLL: Duration = Duration::from_micros(10_050);
-/// How often its main process looks at the clock when it does. // measured in the world linux
-const LOOKS: u32 = 4;
 /// The memory of fio and its libraries.
 /// Measured: /proc/meminfo of a guest while fio 3.33 runs, less what it was before.
 const FOOTPRINT: Footprint = Footprint { own: 2_200, files: 8_500 };
@@ -96,9 +91,7 @@ impl Fio {
                 return FAILED;
             }
         };
-        if self.takes_time(task) {
-            task.compute(task.costs().launch).await;
-        }
+        launch(task, &self.jobs).await;
         let started = task.now();
         let crew = Rc::new(Crew::new(&self.jobs, task.id()));
         let delays: Vec<Instant> = self.jobs.iter().map(|job| started + delay(job, task)).collect();
@@ -107,60 +100,18 @@ impl Fio {
             if due.iter().any(|number| self.begins_stage(&crew, *number)) {
                 // It sleeps once more when it has seen that the last process ended, and lets the
                 // new ones get ready.
-                let wait = if self.takes_time(task) { LOOK } else { LOOK * 2 };
-                task.sleep_until(next_look(started, task.now()) + wait).await;
+                task.sleep_until(next_look(started, task.now()) + LOOK * 2).await;
                 (due, next) = self.due(&crew, &delays, task.now());
             }
-            self.start_all(task, &crew, due, &plan).await;
+            for number in due {
+                self.start(task, &crew, number, &plan[number]);
+            }
             if crew.all_ended() {
                 break;
             }
-            self.wait(task, &crew, next).await;
+            task.listen_until(next).await;
         }
         if crew.any_failed() { FAILED } else { 0 }
-    }
-
-    /// Waits until there may be something to do.
-    async fn wait(&self, task: &Task, crew: &Crew, next: Instant) {
-        if !self.takes_time(task) {
-            task.listen_until(next).await;
-            return;
-        }
-        let waits = (0..self.jobs.len()).any(|it| crew.state(it) == State::Waiting);
-        let look = task.clock() + if waits { LOOK } else { POLL };
-        task.sleep_until(next.min(look)).await;
-        task.look_at_clock(LOOKS - 1).await;
-        task.be_disturbed().await;
-        task.look_at_clock(1).await;
-    }
-
-    /// Whether what fio does beside its requests takes time on this host.
-    fn takes_time(&self, task: &Task) -> bool {
-        !task.costs().launch.is_zero()
-    }
-
-    /// Creates processes, and lets them go together when all are ready.
-    async fn start_all(&self, task: &Task, crew: &Rc<Crew>, due: Vec<usize>, plan: &[Ranges]) {
-        let takes_time = self.takes_time(task) && !due.is_empty();
-        let mut children = Vec::new();
-        // What the others had to say before was heard otherwise.
-        task.listen_until(task.now()).await;
-        for number in due {
-            children.push(self.start(task, crew, number, &plan[number]));
-            if takes_time {
-                task.listen().await;
-            }
-        }
-        if takes_time {
-            get_ready(task, &self.jobs).await;
-        }
-        for child in children {
-            task.tell(child);
-        }
-        if takes_time {
-            task.look_at_clock(LOOKS).await;
-            task.be_disturbed().await;
-        }
     }
 
     /// Whether a process is the first of a later stage.
@@ -188,17 +139,12 @@ impl Fio {
         (due, next)
     }
 
-    fn start(&self, task: &Task, crew: &Rc<Crew>, number: usize, ranges: &Ranges) -> ContextId {
+    fn start(&self, task: &Task, crew: &Rc<Crew>, number: usize, ranges: &Ranges) {
         let label = label(&self.jobs, number);
-        let (main, takes_time) = (task.id(), self.takes_time(task));
         let child = spawn_confined(task, &self.jobs[number], || {
             let (jobs, crew) = (self.jobs.clone(), crew.clone());
             let (name, ranges) = (label.clone(), ranges.clone());
             task.spawn(&label, IoContextOf::Itself, |task| async move {
-                if takes_time {
-                    task.tell(main);
-                    task.listen().await;
-                }
                 let job = &jobs[number];
                 let status = match Process::new(task.clone(), &name, job, &crew, &ranges) {
                     Ok(mut process) => process.run().await,
@@ -209,16 +155,19 @@ impl Fio {
             })
         });
         crew.start(number, child);
-        child
     }
 }
 
-/// What fio does before it lets its processes go. It looks at the clock eight times for each
-/// process, less one in all, and twice more for each section behind the first. // measured in the world linux
-async fn get_ready(task: &Task, jobs: &[Job]) {
+/// What fio does before it lets its first processes go. It looks at the clock eight times for each
+/// process and twice more for each section behind the first. // measured in the world linux
+async fn launch(task: &Task, jobs: &[Job]) {
     let sections = jobs.iter().filter(|job| job.clone == 0).count();
-    let looks = 8 * jobs.len() + 2 * sections.saturating_sub(1);
-    task.look_at_clock((looks - 1) as u32).await;
+    let costs = task.costs();
+    if costs.launch.is_zero() {
+        return;
+    }
+    task.sleep(costs.launch).await;
+    task.look_at_clock((8 * jobs.len() + 2 * sections.saturating_sub(1)) as u32).await;
     task.sleep(LOOK).await;
 }
 

@@ -21,8 +21,8 @@ use std::ops::Range;
 use std::task::Poll;
 pub(crate) use writing::ALL;
 
-const PAGE: u64 = 4096;
-const PAGE_SECTORS: u64 = PAGE / 512;
+pub(crate) const PAGE: u64 = 4096;
+pub(crate) const PAGE_SECTORS: u64 = PAGE / 512;
 
 impl Task {
     /// Says how a file will be read.
@@ -44,8 +44,8 @@ impl Task {
         }
     }
 
-    /// Closes a file; the last one who closes the disk writes what is dirty (filesystems 2.9 rule 7).
-    /// Others of the same task are closed when it exits.
+    /// Closes a file; the last one who closes the disk writes what is dirty (filesystems 2.9 rule
+    /// 7). Others of the same task are closed when it exits.
     pub async fn close(&self, file: &File) {
         if file.is_cached() {
             self.enter_kernel().await;
@@ -169,12 +169,12 @@ impl Task {
         }
     }
 
-    /// Reads one page of which a part is written.
-    async fn read_alone(&self, page: u64) {
+    /// Reads one page, such as one of which a part is written.
+    pub(crate) async fn read_alone(&self, page: u64, flags: Flags) {
         {
             let mut world = self.world();
             let reading = world.cache.admit_alone(page);
-            let bio = self.bio_of_pages(&mut world, &reading, Op::Read, Flags::NONE);
+            let bio = self.bio_of_pages(&mut world, &reading, Op::Read, flags);
             world.submit(bio);
         }
         self.drive().await;
@@ -184,8 +184,8 @@ impl Task {
         self.wait_at_page(page, |cache| cache.is_ready(page), DiskCache::wait).await;
     }
 
-    /// Sleeps until something is true of a page; `wait` has the task woken when it may be. Its plug is
-    /// flushed before.
+    /// Sleeps until something is true of a page; `wait` has the task woken when it may be. Its plug
+    /// is flushed before.
     async fn wait_at_page(
         &self,
         page: u64,

@@ -49,7 +49,7 @@ impl Task {
         for page in pages_of(offset, end) {
             let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
             if !is_whole && !self.world().cache.holds(page) {
-                self.read_alone(page).await;
+                self.read_alone(page, Flags::NONE).await;
             }
             if !self.world().cache.is_ready(page) {
                 self.wait_for_page(page).await;

@@ -1,7 +1,7 @@
 //! The task that commits transactions, `jbd2/vda-8`, and room in the log.
 //!
-//! It writes what a transaction changed to the log under one plug, each block a bio of its own, waits
-//! for that, and then writes the commit block, behind and before a flush of the disk's cache
+//! It writes what a transaction changed to the log under one plug, each block a bio of its own,
+//! waits for that, and then writes the commit block, behind and before a flush of the disk's cache
 //! (filesystems 3.7).
 
 use super::journal::{JournalWait, Phase, Record};

@@ -6,18 +6,16 @@
 //!
 // Divergence: writes that cover a new block in part write nothing beside.
 
+use super::handles::CHANGE;
 use super::key;
 use super::writing::intended;
-use crate::buffered::pages_of;
+use crate::buffered::{PAGE, PAGE_SECTORS, pages_of};
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
 use crate::task::Task;
 use base::{Sector, Sectors};
 use block::{Flags, Op, PlugFlush};
 
-const PAGE: u64 = 4096;
-const PAGE_SECTORS: u64 = 8;
-/// Blocks that the steps of a write that extends a file may change. // observed: jbd2_handle_start
-const CHANGE: u64 = 3;
+/// Blocks that giving a write its places may change. // observed: jbd2_handle_start
 const ALLOCATE: u64 = 33;
 
 impl Task {
@@ -28,8 +26,7 @@ impl Task {
         offset: u64,
         length: u64,
     ) -> Result<u64, Errno> {
-        let size = self.world().fs().inode(index).size;
-        let bytes = length.min(MOST_BYTES).min(size.saturating_sub(offset));
+        let bytes = self.world().bytes_to_read(index, offset, length);
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
         self.compute(self.costs().system_call).await;
         let result = self.check_direct(offset, length);

@@ -3,8 +3,10 @@
 // Divergence: one folder; a name with slashes is a file in it, and folders need not be made. The
 // index of a large folder is not modelled: it has one block.
 
+use super::handles::CHANGE;
 use super::inode::Inode;
 use super::{all_pages, key};
+use crate::buffered::PAGE;
 use crate::file::{Errno, File, Kind, OpenFlags};
 use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
@@ -12,13 +14,11 @@ use crate::world::{Wait, World};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Blocks that creating, changing, truncating and removing a file may change.
+/// Blocks that creating, truncating and removing a file may change.
 /// Observed on 6.12: jbd2_handle_start.
 const CREATE: u64 = 40;
-const CHANGE: u64 = 3;
 const TRUNCATE: u64 = 33;
 const REMOVE: u64 = 25;
-const BLOCK: u64 = 4096;
 
 /// What happens when a file that is opened is there, or is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -220,7 +220,7 @@ impl Task {
         }
         self.end_handle(handle);
         if size < old {
-            self.free_from(file, size.div_ceil(BLOCK)).await;
+            self.free_from(file, size.div_ceil(PAGE)).await;
         }
     }
 

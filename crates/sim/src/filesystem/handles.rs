@@ -1,14 +1,17 @@
 //! Changes of metadata: handles, reading what is changed, and who waits for whom.
 
 use super::FileSystem;
-use super::inode::Leaf;
+use super::inode::{Inode, Leaf};
 use super::journal::{Expiry, JournalWait, Start};
 use super::layout::GROUP;
 use crate::task::Task;
 use crate::world::{Wait, World};
-use block::{ContextId, Flags, Op};
+use block::{ContextId, Flags};
 use std::future::poll_fn;
 use std::task::Poll;
+
+/// Blocks that a change of an inode may change. // observed: jbd2_handle_start
+pub(super) const CHANGE: u64 = 3;
 
 /// A change that is made as a whole.
 #[must_use = "a handle that is not ended holds up every commit"]
@@ -63,6 +66,15 @@ impl Task {
         self.world().end_handle(self.id(), handle.credits);
     }
 
+    /// Changes what the table of inodes says of a file, in a handle of its own.
+    pub(super) async fn change_inode(&self, index: usize, change: impl FnOnce(&mut Inode, u64)) {
+        let handle = self.begin_handle(CHANGE).await;
+        let table = self.world().fs().table_block(index);
+        self.change(table).await;
+        change(self.world().fs().inode(index), handle.transaction);
+        self.end_handle(handle);
+    }
+
     /// Reads a block of metadata that is not known yet.
     pub(super) async fn read_metadata(&self, block: u64) {
         {
@@ -70,12 +82,8 @@ impl Task {
             if !world.fs().known.insert(block) || world.cache.holds(block) {
                 return;
             }
-            let reading = world.cache.admit_alone(block);
-            let flags = Flags::META.with(Flags::PRIO);
-            let bio = self.bio_of_pages(&mut world, &reading, Op::Read, flags);
-            world.submit(bio);
         }
-        self.drive().await;
+        self.read_alone(block, Flags::META.with(Flags::PRIO)).await;
         self.wait_for_page(block).await;
     }
 

@@ -169,7 +169,8 @@ impl Inode {
     }
 
     /// Joins the extent at a block with its neighbours, if both are written. Observed on 6.12: five
-    /// pieces of a file that follow each other on the disk need a leaf while they are being written.
+    /// pieces of a file that follow each other on the disk need a leaf while they are being
+    /// written.
     fn join(&mut self, block: u64) {
         if let Some((&before, _)) = self.extents.range(..block).next_back() {
             self.join_pair(before, block);

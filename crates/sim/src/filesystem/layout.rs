@@ -1,8 +1,8 @@
 //! Where a fresh ext4 keeps what it knows of itself: the places that mke2fs chooses.
 //!
-//! Groups of 32,768 blocks; sixteen of them are a unit whose bitmaps and inode tables lie together in
-//! the first; descriptors, with room to grow, behind the superblock and its copies; the journal in
-//! the middle of the disk (filesystems 3.1). Held against `dumpe2fs` on the disks of all models.
+//! Groups of 32,768 blocks; sixteen of them are a unit whose bitmaps and inode tables lie together
+//! in the first; descriptors, with room to grow, behind the superblock and its copies; the journal
+//! in the middle of the disk (filesystems 3.1). Held against `dumpe2fs` on the disks of all models.
 //!
 //! Leaves out: other block sizes, other features, disks of less than two groups.
 

@@ -2,17 +2,14 @@
 
 use super::writing::intended;
 use super::{FileSystem, key};
+use crate::buffered::{PAGE, PAGE_SECTORS};
 use crate::file::{Errno, File, MOST_BYTES};
 use crate::page_cache::disk::{FILE_PAGES, PageBio};
 use crate::task::Task;
 use crate::world::World;
 use base::{Sector, Sectors};
-use block::{Flags, Op};
+use block::Op;
 use std::ops::Range;
-
-const PAGE: u64 = 4096;
-const PAGE_SECTORS: u64 = 8;
-const CHANGE: u64 = 3;
 
 impl Task {
     /// Reads a file through the page cache; nothing is read beyond its end.
@@ -23,8 +20,7 @@ impl Task {
         offset: u64,
         length: u64,
     ) -> Result<u64, Errno> {
-        let size = self.world().fs().inode(index).size;
-        let bytes = length.min(MOST_BYTES).min(size.saturating_sub(offset));
+        let bytes = self.world().bytes_to_read(index, offset, length);
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
         self.compute(self.costs().system_call).await;
         if bytes > 0 {
@@ -47,30 +43,20 @@ impl Task {
         if !is_old {
             return;
         }
-        let handle = self.begin_handle(CHANGE).await;
-        let table = self.world().fs().table_block(index);
-        self.change(table).await;
-        {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
-            (inode.accessed, inode.changed_in) = (Some(now), handle.transaction);
-        }
-        self.end_handle(handle);
-    }
-
-    /// Reads a page of which a part is written.
-    pub(super) async fn read_page_of_file(&self, index: usize, page: u64) {
-        {
-            let mut world = self.world();
-            let reading = world.cache.admit_alone(key(index, page));
-            let bio = self.bio_of_pages(&mut world, &reading, Op::Read, Flags::NONE);
-            world.submit(bio);
-        }
-        self.drive().await;
+        self.change_inode(index, |inode, transaction| {
+            (inode.accessed, inode.changed_in) = (Some(now), transaction);
+        })
+        .await;
     }
 }
 
 impl World {
+    /// How much of a file a call reads.
+    pub(super) fn bytes_to_read(&mut self, index: usize, offset: u64, length: u64) -> u64 {
+        let size = self.fs().inode(index).size;
+        length.min(MOST_BYTES).min(size.saturating_sub(offset))
+    }
+
     /// Where pages are on the disk that one bio reads: first sector and sectors.
     pub fn place_of_pages(&mut self, pages: &Range<u64>) -> (Sector, Sectors) {
         let (file, page) = (pages.start / FILE_PAGES, pages.start % FILE_PAGES);

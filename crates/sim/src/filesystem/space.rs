@@ -2,8 +2,8 @@
 //!
 //! Requests are made larger and aligned before they are looked for, so that files lie in few
 //! extents: small files share chunks of 512 blocks, larger ones get pieces of their own, of which
-//! the rest is kept for them (filesystems 3.3). What is freed can be used again when the transaction
-//! that freed it is on the disk.
+//! the rest is kept for them (filesystems 3.3). What is freed can be used again when the
+//! transaction that freed it is on the disk.
 //!
 //! Order of search, observed on 6.12: behind the file's last block; then group by group from that
 //! of the last large file, or of the inode; within a group the lowest of the smallest free buddies

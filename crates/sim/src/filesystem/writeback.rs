@@ -1,15 +1,16 @@
 //! Writing pages of a file: first those whose blocks have a place, then the others, which get one.
 //!
 //! Pages are given blocks as late as they are written: a handle is begun, pages that follow each
-//! other get one extent of at most 8 MiB, and their bios are submitted while the handle is open, but
-//! for the last (filesystems 3.2). Where the kernel makes new blocks unwritten, a worker converts
-//! them when the data are on the disk, and only then have the pages been written.
+//! other get one extent of at most 8 MiB, and their bios are submitted while the handle is open,
+//! but for the last (filesystems 3.2). Where the kernel makes new blocks unwritten, a worker
+//! converts them when the data are on the disk, and only then have the pages been written.
 //!
 // Divergence: the worker that converts takes no time and waits for nothing.
 
 use super::layout::GROUP;
 use super::space::Wanted;
 use super::{Write, key};
+use crate::buffered::{PAGE, PAGE_SECTORS};
 use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use crate::world::World;
@@ -21,8 +22,6 @@ use std::ops::Range;
 const ALLOCATE: u64 = 33;
 /// Pages that get a place together.
 const MOST_PAGES: u64 = 2048;
-const PAGE: u64 = 4096;
-const PAGE_SECTORS: u64 = 8;
 
 /// A bio to be: pages of a file and the first block on the disk.
 struct Piece {
@@ -80,8 +79,8 @@ impl Task {
         written
     }
 
-    /// The next dirty pages that follow each other in the file and on the disk. Waits for those that
-    /// are being written.
+    /// The next dirty pages that follow each other in the file and on the disk. Waits for those
+    /// that are being written.
     async fn next_mapped(&self, file: usize, pages: Range<u64>, most: u64) -> Option<Piece> {
         let mut from = pages.start;
         loop {

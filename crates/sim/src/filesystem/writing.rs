@@ -2,21 +2,17 @@
 //!
 //! A write changes pages and little else: the time of modification once in a tick, and the size
 //! where the block has a place already (filesystems 3.2 rule 1). fsync writes the pages, waits for
-//! them, and then for the transaction that last changed the file; if that is on the disk already, the
-//! cache of the disk is flushed instead (3.5).
+//! them, and then for the transaction that last changed the file; if that is on the disk already,
+//! the cache of the disk is flushed instead (3.5).
 
 use super::journal::JournalWait;
 use super::key;
-use crate::buffered::{pages_of, wake_flusher};
+use crate::buffered::{PAGE, pages_of, wake_flusher};
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
 use crate::task::Task;
 use base::{Sector, Sectors};
 use block::{Flags, Op};
 use std::ops::Range;
-
-const PAGE: u64 = 4096;
-/// Blocks that a change of an inode may change. // observed: jbd2_handle_start
-const CHANGE: u64 = 3;
 
 impl Task {
     /// Writes a file through the page cache.
@@ -88,15 +84,10 @@ impl Task {
         if self.world().fs().inode(index).modified == Some(now) {
             return;
         }
-        let handle = self.begin_handle(CHANGE).await;
-        let table = self.world().fs().table_block(index);
-        self.change(table).await;
-        {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
-            (inode.modified, inode.changed_in) = (Some(now), handle.transaction);
-        }
-        self.end_handle(handle);
+        self.change_inode(index, |inode, transaction| {
+            (inode.modified, inode.changed_in) = (Some(now), transaction);
+        })
+        .await;
     }
 
     async fn write_pages_of_file(&self, file: &File, index: usize, offset: u64, end: u64) {
@@ -104,7 +95,7 @@ impl Task {
             let at = key(index, page);
             let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
             if !is_whole && !self.world().cache.holds(at) && self.has_contents(index, page) {
-                self.read_page_of_file(index, page).await;
+                self.read_alone(at, Flags::NONE).await;
             }
             if !self.world().cache.is_ready(at) {
                 self.wait_for_page(at).await;
@@ -149,16 +140,11 @@ impl Task {
         if !grows_on_disk {
             return;
         }
-        let handle = self.begin_handle(CHANGE).await;
-        let table = self.world().fs().table_block(index);
-        self.change(table).await;
-        {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
+        self.change_inode(index, |inode, transaction| {
             inode.disk_size = size;
-            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
-        }
-        self.end_handle(handle);
+            (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
+        })
+        .await;
     }
 }
 

@@ -93,8 +93,8 @@ pub(crate) struct PageBio {
 }
 
 impl DiskCache {
-    /// `segment` is how much contiguous memory pages lie in that are read together; `uptime` for how
-    /// many seconds the machine has been up when jobs begin.
+    /// `segment` is how much contiguous memory pages lie in that are read together; `uptime` for
+    /// how many seconds the machine has been up when jobs begin.
     pub fn new(
         version: Version,
         hz: Hz,
@@ -122,8 +122,8 @@ impl DiskCache {
         }
     }
 
-    /// A task opens the disk, or the file whose pages have the numbers from `base` on; the answer is
-    /// the number of the open file.
+    /// A task opens the disk, or the file whose pages have the numbers from `base` on; the answer
+    /// is the number of the open file.
     pub fn open(&mut self, owner: ContextId, device: Allowance, base: u64, writes: bool) -> usize {
         let readahead = Readahead::open(device);
         let owner = Some(owner);
@@ -180,7 +180,7 @@ impl DiskCache {
         }
         let opened = &mut self.files[file];
         let base = opened.origin();
-        let (pages, reader) = (From { pages: &self.pages, base }, reader.from(base));
+        let (pages, reader) = (OfFile { pages: &self.pages, base }, reader.from(base));
         let windows = opened.readahead.missed(&self.rules, device, reader, &pages);
         windows.into_iter().filter_map(|window| opened.place(window)).collect()
     }
@@ -193,7 +193,7 @@ impl DiskCache {
         self.pages.change(reader.page, Flags::NONE, Flags::MARKED);
         let opened = &mut self.files[file];
         let base = opened.origin();
-        let (pages, reader) = (From { pages: &self.pages, base }, reader.from(base));
+        let (pages, reader) = (OfFile { pages: &self.pages, base }, reader.from(base));
         let window = opened.readahead.touched_mark(&self.rules, device, reader, 0, &pages);
         window.and_then(|window| opened.place(window)).into_iter().collect()
     }
@@ -218,12 +218,6 @@ impl DiskCache {
         let is_file = self.files[file].extent.is_some();
         let pieces = if is_file { self.bio_pieces.max(OLD_FILE_PIECES) } else { self.bio_pieces };
         self.admit_in(pieces, window, disk_pages)
-    }
-
-    /// The same for the disk itself.
-    #[cfg(test)]
-    fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
-        self.admit_in(self.bio_pieces, window, disk_pages)
     }
 
     fn admit_in(&mut self, most: u32, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
@@ -533,12 +527,12 @@ impl DiskCache {
 }
 
 /// The pages of one file, counted from its first.
-struct From<'a> {
+struct OfFile<'a> {
     pages: &'a Pages,
     base: u64,
 }
 
-impl CachedPages for From<'_> {
+impl CachedPages for OfFile<'_> {
     fn holds(&self, page: u64) -> bool {
         self.pages.holds(self.base + page)
     }
@@ -566,6 +560,13 @@ mod tests {
         None => unreachable!(),
     };
     const MEMORY: Memory = Memory { free: 10_000, programs: 0, low: 100, high: 150 };
+
+    impl DiskCache {
+        /// A window of the disk itself is taken in.
+        fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
+            self.admit_in(self.bio_pieces, window, disk_pages)
+        }
+    }
 
     /// Pages that lie apart.
     fn sparse(version: Version) -> DiskCache {

@@ -60,16 +60,6 @@ pub struct Window {
     pub order: u32,
 }
 
-impl Window {
-    /// The same window of a file that lies in these pages of the disk, as far as the file goes.
-    pub fn within(self, extent: &Range<u64>) -> Option<Window> {
-        let start = extent.start + self.start;
-        let length = self.length.min(extent.end.saturating_sub(start));
-        let mark = self.mark.map(|mark| extent.start + mark);
-        (length > 0).then_some(Window { start, length, mark, ..self })
-    }
-}
-
 /// A reader at a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
@@ -84,6 +74,13 @@ impl Window {
     pub(super) fn shifted(self, base: u64) -> Window {
         let (start, mark) = (self.start + base, self.mark.map(|mark| mark + base));
         Window { start, mark, ..self }
+    }
+
+    /// The same where the file lies in these pages of the disk, as far as the file goes.
+    pub fn within(self, extent: &Range<u64>) -> Option<Window> {
+        let all = self.shifted(extent.start);
+        let length = all.length.min(extent.end.saturating_sub(all.start));
+        (length > 0).then_some(Window { length, ..all })
     }
 }
 

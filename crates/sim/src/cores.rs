@@ -1,13 +1,13 @@
 //! Cores: who runs where, for how long, and who waits for whom.
 //!
-//! A core is owned by one task at a time. Where computing is accounted for, who is next is decided in
-//! `fair.rs`. Elsewhere runnable tasks without a core wait in one queue, first come, first served, and
-//! take the first core that their affinity allows; a task that has computed for a whole time slice
-//! while others wait goes to the end of that queue. The worker that runs the queue of the disk is
-//! urgent, as the kernel's is: it goes before others that wait, and before one that was woken by the
-//! same interrupt and has not begun. Interrupts run on a core ahead of its task, whose work is
-//! suspended meanwhile; they wait while the task holds the scheduler's lock or spins for it, because
-//! it does so with interrupts disabled.
+//! A core is owned by one task at a time. Where computing is accounted for, who is next is decided
+//! in `fair.rs`. Elsewhere runnable tasks without a core wait in one queue, first come, first
+//! served, and take the first core that their affinity allows; a task that has computed for a whole
+//! time slice while others wait goes to the end of that queue. The worker that runs the queue of
+//! the disk is urgent, as the kernel's is: it goes before others that wait, and before one that was
+//! woken by the same interrupt and has not begun. Interrupts run on a core ahead of its task, whose
+//! work is suspended meanwhile; they wait while the task holds the scheduler's lock or spins for
+//! it, because it does so with interrupts disabled.
 //!
 //! The scheduler's lock is handed over first come, first served; who waits for it spins, and so
 //! occupies its core. An interrupt may spin too: its holder is then on another core.
@@ -17,9 +17,10 @@
 
 use crate::fair::Fair;
 use crate::host::Costs;
+use crate::machine::Setup;
 use crate::world::{Progress, World};
 use base::{Duration, Instant, Ticket};
-use block::{ContextId, Tag, Work};
+use block::{ContextId, Tag, Version, Work};
 use std::collections::VecDeque;
 
 /// A set of cores; core n is bit n of word n / 64.
@@ -133,6 +134,18 @@ pub(crate) enum RunQueue {
     InTurn(VecDeque<ContextId>),
     /// As the kernel shares one core among them.
     Fair(Fair),
+}
+
+impl RunQueue {
+    /// As the kernel shares a core, where the host accounts for computing.
+    pub fn of(setup: &Setup) -> RunQueue {
+        match setup.host.accounting {
+            step if step.is_zero() || setup.kernel.version < Version::V6_12 => {
+                RunQueue::InTurn(VecDeque::new())
+            }
+            step => RunQueue::Fair(Fair::new(step)),
+        }
+    }
 }
 
 /// Whether a context can go on.

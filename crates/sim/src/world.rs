@@ -12,7 +12,6 @@
 //! queue are done by a worker, which is a task on a core like any other.
 
 use crate::cores::{Cause, Core, Lock, RunQueue, State};
-use crate::fair::Fair;
 use crate::file::DirectRules;
 use crate::filesystem::FileSystem;
 use crate::life::{Birth, JobState, Strand};
@@ -28,7 +27,7 @@ use base::{Agenda, Duration, Instant, Rng};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Bio, ContextId, Event, EventLog, Ioprio, IoprioClass, Output, RequestQueue, Shape, Step, Tag,
-    Version, Work,
+    Work,
 };
 use device::Device;
 use std::collections::VecDeque;
@@ -36,8 +35,8 @@ use std::collections::VecDeque;
 /// System calls that may be made while time stands still; beyond, a program is taken to be endless.
 const MOST_CALLS_AT_AN_INSTANT: u32 = 10_000_000;
 
-/// Seconds for which a machine has been up when jobs begin: so it is in the world linux, later where
-/// a file system is mounted before.
+/// Seconds for which a machine has been up when jobs begin: so it is in the world linux, later
+/// where a file system is mounted before.
 const UPTIME: u64 = 4;
 const UPTIME_MOUNTED: u64 = 12;
 /// The task that commits, as `comm` says, and its priority (filesystems 0.6).
@@ -177,17 +176,7 @@ impl World {
         let prices = Prices::new(&setup.host, shape, scheduler);
         let cores = setup.host.cores;
         let facts = setup.device.facts().clone();
-        let log = match (setup.events, setup.messages) {
-            (false, _) => EventLog::off(),
-            (true, false) => EventLog::on(),
-            (true, true) => EventLog::with_messages(),
-        };
-        let run_queue = match setup.host.accounting {
-            step if step.is_zero() || setup.kernel.version < Version::V6_12 => {
-                RunQueue::InTurn(VecDeque::new())
-            }
-            step => RunQueue::Fair(Fair::new(step)),
-        };
+        let run_queue = RunQueue::of(&setup);
         let cache = DiskCache::new(
             setup.kernel.version,
             setup.kernel.hz,
@@ -196,6 +185,11 @@ impl World {
             if setup.mount.is_some() { UPTIME_MOUNTED } else { UPTIME },
         );
         let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, facts.capacity.0));
+        let log = match (setup.events, setup.messages) {
+            (false, _) => EventLog::off(),
+            (true, false) => EventLog::on(),
+            (true, true) => EventLog::with_messages(),
+        };
         let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
         if setup.record_inputs {

@@ -1,6 +1,7 @@
 //! The nearest right names for a wrong one, for messages.
 //!
-//! Every crate that reads what people type needs this; it is here so that all of them suggest alike.
+//! Every crate that reads what people type needs this; it is here so that all of them suggest
+//! alike.
 
 use alloc::format;
 use alloc::string::String;

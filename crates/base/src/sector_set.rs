@@ -5,10 +5,11 @@
 //! stand in order of arrival, never in order of their numbers. The set remembers where it put each
 //! handle, so it is found again by the handle alone.
 //!
-//! It is a sorted array cut into chunks: an insertion moves at most one chunk's entries, chunks
-//! are found by bisection, and those that run empty are kept for later, so that a set in a steady
-//! state allocates nothing. It remembers where a member last left: whoever sweeps the disk goes on
-//! there and finds the next member without a search. It says nothing about where requests end or whether they overlap.
+//! It is a sorted array cut into chunks: an insertion moves at most one chunk's entries, chunks are
+//! found by bisection, and those that run empty are kept for later, so that a set in a steady state
+//! allocates nothing. It remembers where a member last left: whoever sweeps the disk goes on there
+//! and finds the next member without a search. It says nothing about where requests end or whether
+//! they overlap.
 
 use alloc::vec::Vec;
 

@@ -147,8 +147,8 @@ pub enum AfterHold {
 pub enum Kick {
     /// Of each at once.
     EachRequest,
-    /// Of all when it has the last one, where the transport has a queue in memory and a bell to ring
-    /// (virtio, NVMe).
+    /// Of all when it has the last one, where the transport has a queue in memory and a bell to
+    /// ring (virtio, NVMe).
     EachList,
 }
 
@@ -180,8 +180,8 @@ pub struct MultiQueue {
     /// How requests are held back.
     pub plug: TaskPlug,
     /// A bio that its task submits without a plug gets one of its own, so the queue is run, or the
-    /// request issued, by the task itself. Observed on 6.12 and 6.18: plug and unplug around each read
-    /// of dd.
+    /// request issued, by the task itself. Observed on 6.12 and 6.18: plug and unplug around each
+    /// read of dd.
     pub plugs_each_bio: bool,
     /// How requests are taken from the scheduler.
     pub dequeue: Dequeue,
@@ -191,8 +191,8 @@ pub struct MultiQueue {
     pub after_hold: AfterHold,
     /// What a depth limit means.
     pub shallow: ShallowDepth,
-    /// A batch of wake-ups goes on to the next wait queue until so many are woken, and only tags that
-    /// are freed while somebody sleeps, or was woken and has not gone on, count towards it.
+    /// A batch of wake-ups goes on to the next wait queue until so many are woken, and only tags
+    /// that are freed while somebody sleeps, or was woken and has not gone on, count towards it.
     /// Observed on 6.12: with 16 tags and two tasks that sleep, both are woken by every second
     /// free, and the first takes both tags.
     pub wakes_on: bool,
@@ -329,10 +329,11 @@ const KERNEL_6_12: Kernel = Kernel {
         plugs_each_bio: true,
         wakes_on: true,
         dequeue: Dequeue::Burst,
-        // Observed on 6.12.117: the disk is given 31 requests that a worker issues at the time of the last.
+        // Observed on 6.12.117: the disk is given 31 requests that a worker issues at the time of
+        // the last.
         kick: Kick::EachList,
-        // Observed on 6.12.117: with a best-effort request held back by a real-time one, workers run
-        // the queue every second tick (HZ 250), and none at completions.
+        // Observed on 6.12.117: with a best-effort request held back by a real-time one, workers
+        // run the queue every second tick (HZ 250), and none at completions.
         after_hold: AfterHold::AfterMillis(3),
         // Observed on 6.12.117: with async_depth k, k writes are allocated, for 8 to 128 requests.
         shallow: ShallowDepth::WholeMap,

@@ -1,7 +1,8 @@
 //! Finding a request that a bio or another request could be merged into (spec 9.3).
 //!
 //! The index holds exactly the mergeable requests inside the scheduler: a one-hit cache of the last
-//! request merged into, and a hash by end sector in which the newest entry of a bucket is met first.
+//! request merged into, and a hash by end sector in which the newest entry of a bucket is met
+//! first.
 
 use crate::kernel::{Kernel, PriorityMerge};
 use crate::limits::Limits;

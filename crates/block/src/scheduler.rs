@@ -1,9 +1,9 @@
 //! The seam: what a scheduler is asked, and what it may do.
 //!
-//! A [`Scheduler`] orders requests. It owns only its own state; requests belong to the queue and are
-//! named by [`RequestId`]. Everything it may see or do comes through [`Cx`]. The queue is its only
-//! caller, calls the hooks in the kernel's order (spec 0.3 for the single queue, 0.4 for blk-mq) and
-//! checks the contract at every call (`queue/guard.rs`).
+//! A [`Scheduler`] orders requests. It owns only its own state; requests belong to the queue and
+//! are named by [`RequestId`]. Everything it may see or do comes through [`Cx`]. The queue is its
+//! only caller, calls the hooks in the kernel's order (spec 0.3 for the single queue, 0.4 for
+//! blk-mq) and checks the contract at every call (`queue/guard.rs`).
 //!
 //! Start a new scheduler from `noop.rs` of crate `sched`; the whole trait is used by CFQ and BFQ,
 //! whose walk through it is in `docs/scheduler-seam.md`.
@@ -54,9 +54,9 @@ pub trait Scheduler {
     fn bio_submitted(&mut self, _cx: &mut Cx<'_>, _bio: &Bio) {}
 
     /// The request is bound to whoever it belongs to. Single queue: at allocation, before event G.
-    /// blk-mq: at every insertion, before it is tried to append it to another one and before event I.
-    /// Called exactly once for every later [`Scheduler::finished`] or [`Scheduler::requeued`]; never
-    /// for requests that bypass the scheduler on their way through the flush machinery.
+    /// blk-mq: at every insertion, before it is tried to append it to another one and before event
+    /// I. Called exactly once for every later [`Scheduler::finished`] or [`Scheduler::requeued`];
+    /// never for requests that bypass the scheduler on their way through the flush machinery.
     fn bind(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
     /// A queued request that starts exactly where the bio ends, if front merges are wanted.
@@ -74,8 +74,8 @@ pub trait Scheduler {
         true
     }
 
-    /// A bio was merged into `rq`, and `rq` was not joined with its neighbour because of it. After a
-    /// front merge `rq` starts earlier than before: reposition.
+    /// A bio was merged into `rq`, and `rq` was not joined with its neighbour because of it. After
+    /// a front merge `rq` starts earlier than before: reposition.
     fn bio_merged(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _bio: &Bio, _merge: Merge) {}
 
     /// `next` was appended to `rq` and is about to disappear: `rq` has grown already, `next` can
@@ -146,9 +146,9 @@ pub trait Scheduler {
     /// `depth_hook_sees_old` holds, `cx.limits()` still has the old value after a change.
     fn depth_changed(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// Whether [`Scheduler::dispatch`] might choose something for this hardware queue. In the single
-    /// queue its negation is what the elevator calls "empty": it decides whether a device is plugged
-    /// and whether merging is tried. It may hold with nothing queued (CFQ's idling queue).
+    /// Whether [`Scheduler::dispatch`] might choose something for this hardware queue. In the
+    /// single queue its negation is what the elevator calls "empty": it decides whether a device is
+    /// plugged and whether merging is tried. It may hold with nothing queued (CFQ's idling queue).
     fn has_work(&self, hctx: HctxId) -> bool;
 
     /// Requests it holds.

@@ -143,8 +143,8 @@ impl TagMap {
     /// A task that was woken, or that found no tag, has tried again; if it got one, the wait queue
     /// that it would have slept in is passed over.
     // Observed on 6.12.117, assumed for the others: who is woken and gets its tag sleeps two queues
-    // further the next time, so that of two tasks that are woken together now the one, now the other
-    // goes first.
+    // further the next time, so that of two tasks that are woken together now the one, now the
+    // other goes first.
     pub fn tried_again(&mut self, context: ContextId, got_tag: bool) {
         self.rising.retain(|other| *other != context);
         if got_tag {

@@ -77,8 +77,8 @@ pub struct Experiment {
     pub queue_depth: Option<u32>,
     /// The file system on the disk, mounted at `/mnt`; none: the disk is raw.
     pub mount: Option<Mount>,
-    /// What the kernel is told of the disk's write cache, if that is not what the model says: whether
-    /// it loses what it holds.
+    /// What the kernel is told of the disk's write cache, if that is not what the model says:
+    /// whether it loses what it holds.
     pub write_cache: Option<bool>,
     /// The memory of the machine.
     pub memory: Option<Bytes>,

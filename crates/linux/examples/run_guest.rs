@@ -2,7 +2,8 @@
 //! shell if there is no command.
 //!
 //! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol,
-//! `CORE=1` keeps everything on that core, `MEMORY=256` gives it that many MiB.
+//! `CORE=1` keeps everything on that core, `MEMORY=256` gives it that many MiB,
+//! `SETUP=…` is a command that goes before.
 
 use std::error::Error;
 
@@ -22,22 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
     let root = Root::make(&folder, &["dd", "fio"])?;
     let device = Model::find(model)?.build(1);
-    let rotational = u8::from(device.facts().rotational).to_string();
-    let variable = |name| std::env::var(name).unwrap_or_default();
-    let script = Script {
-        settings: vec![
-            Setting::queue(0, "scheduler", scheduler),
-            Setting::queue(0, "rotational", rotational),
-        ],
-        setup: Some(variable("SETUP")).filter(|it| !it.is_empty()).into_iter().collect(),
-        jobs: vec![Job { command: command.join(" "), ..Job::default() }],
-        trace: match variable("TRACE").as_str() {
-            "perturbing" => Trace::Perturbing(Recording::default()),
-            "free" => Trace::Free(Recording::default()),
-            _ => Trace::Off,
-        },
-        ..Script::default()
-    };
+    let rotational = device.facts().rotational;
+    let script = script(scheduler, rotational, command.join(" "));
     let guest = Guest {
         kernel: &kernel,
         root: &root,
@@ -73,4 +60,27 @@ fn main() -> Result<(), Box<dyn Error>> {
         finished.lost_events,
     );
     Ok(())
+}
+
+fn script(scheduler: &str, rotational: bool, command: String) -> Script {
+    let rotational = u8::from(rotational).to_string();
+    let setup = variable("SETUP");
+    Script {
+        settings: vec![
+            Setting::queue(0, "scheduler", scheduler),
+            Setting::queue(0, "rotational", rotational),
+        ],
+        setup: Some(setup).filter(|it| !it.is_empty()).into_iter().collect(),
+        jobs: vec![Job { command, ..Job::default() }],
+        trace: match variable("TRACE").as_str() {
+            "perturbing" => Trace::Perturbing(Recording::default()),
+            "free" => Trace::Free(Recording::default()),
+            _ => Trace::Off,
+        },
+        ..Script::default()
+    }
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
 }

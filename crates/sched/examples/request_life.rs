@@ -2,8 +2,8 @@
 //!
 //! 128 requests are outstanding over 32 driver tags, so about 96 wait in the scheduler; without a
 //! scheduler 32 are outstanding, because whoever submits more would sleep for a tag. The guard is
-//! on; events are off unless the third argument asks for them. A completion is followed by the submission of one new random 4 KiB read or
-//! write, as a closed loop of programs does it.
+//! on; events are off unless the third argument asks for them. A completion is followed by the
+//! submission of one new random 4 KiB read or write, as a closed loop of programs does it.
 //!
 //!     cargo run --release -p paternoster-sched --example request_life [TURNS [SCHEDULER [events]]]
 

@@ -88,7 +88,8 @@ pub struct Costs {
     pub kernel_clock: Duration,
     /// What fio does before it creates its processes.
     pub launch: Duration,
-    /// What a process does between being let go and its first request, besides looking at the clock.
+    /// What a process does between being let go and its first request, besides looking at the
+    /// clock.
     pub start: Duration,
     /// Copying or clearing 4 KiB.
     pub copy: Duration,

@@ -1,9 +1,9 @@
 //! fio goes where the installed fio goes: request by request, in direction, file, offset and
 //! length.
 //!
-//! `fio_streams.txt` holds recordings of fio 3.33 with the options they were made with, so that this
-//! is tested everywhere; `PATERNOSTER_BLESS=1` records anew. Where fio is installed, it is asked about
-//! jobs that are made up at random as well: `PATERNOSTER_FIO_JOBS` says about how many,
+//! `fio_streams.txt` holds recordings of fio 3.33 with the options they were made with, so that
+//! this is tested everywhere; `PATERNOSTER_BLESS=1` records anew. Where fio is installed, it is
+//! asked about jobs that are made up at random as well: `PATERNOSTER_FIO_JOBS` says about how many,
 //! `PATERNOSTER_FIO_FIRST` from which on.
 
 mod common;

@@ -1,5 +1,5 @@
-//! A bench for the queue: a scheduler that keeps arrival order, a device that finishes commands when
-//! told to, and events as text.
+//! A bench for the queue: a scheduler that keeps arrival order, a device that finishes commands
+//! when told to, and events as text.
 
 // Each test file uses its own part of the bench.
 #![allow(dead_code)]

@@ -1,10 +1,10 @@
 //! Runs of a hardware queue that leave no trace.
 //!
-//! A recording tells what a run issued. It does not tell of a run that issued nothing, nor how often
-//! a scheduler was asked in vain; and either may change what the scheduler remembers (mq-deadline
-//! with several classes of priority), or park a request that it chose. What is known of runs on
-//! kernels that collect requests in bursts (spec 9.7) is kept here: how many requests a list may
-//! have, and when the queue is run again after a scheduler withheld.
+//! A recording tells what a run issued. It does not tell of a run that issued nothing, nor how
+//! often a scheduler was asked in vain; and either may change what the scheduler remembers
+//! (mq-deadline with several classes of priority), or park a request that it chose. What is known
+//! of runs on kernels that collect requests in bursts (spec 9.7) is kept here: how many requests a
+//! list may have, and when the queue is run again after a scheduler withheld.
 //!
 //! Leaves out: several hardware queues.
 

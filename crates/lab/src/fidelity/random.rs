@@ -1,5 +1,5 @@
-//! Experiments made up at random: one disk, one scheduler with its settings, some groups of fio jobs
-//! one group after the other.
+//! Experiments made up at random: one disk, one scheduler with its settings, some groups of fio
+//! jobs one group after the other.
 //!
 //! The same seed and number make the same experiment. Groups run one after the other in one
 //! process of fio (`stonewall`), because starting one takes a guest as long as thousands of

@@ -1,4 +1,5 @@
-//! What the disk was asked for, one command after the other, in both worlds, and where the two part.
+//! What the disk was asked for, one command after the other, in both worlds, and where the two
+//! part.
 //!
 //! Figures can agree by luck; two sequences that agree in every command have made every decision
 //! alike.

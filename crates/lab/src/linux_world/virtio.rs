@@ -51,8 +51,8 @@ pub struct Renewed {
 }
 
 impl Renewed {
-    /// The disk of a model with these facts, for a machine on which nothing comes for so long before
-    /// the jobs begin; zero for one that has no boot.
+    /// The disk of a model with these facts, for a machine on which nothing comes for so long
+    /// before the jobs begin; zero for one that has no boot.
     pub fn new(model: &Model, seed: u64, facts: Facts, silence: Duration) -> Renewed {
         let (disk, new) = (model.build(seed), Some(model.build(seed)));
         Renewed {

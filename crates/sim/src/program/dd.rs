@@ -1,8 +1,8 @@
 //! dd: copies blocks from a file to another one.
 //!
 //! Operands, sizes, messages and closing lines are those of GNU dd 9.1 in the C locale, learned by
-//! asking the program. It reads and writes the disk, special files of `/dev`, and files. What a conversion does to data is not modelled, so conversions that
-//! change its amount are refused.
+//! asking the program. It reads and writes the disk, special files of `/dev`, and files. What a
+//! conversion does to data is not modelled, so conversions that change its amount are refused.
 
 mod operands;
 mod report;

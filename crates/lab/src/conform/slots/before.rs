@@ -2,8 +2,8 @@
 //!
 //! A scheduler that keeps queues for processes kept them before, too. A queue that is spoken of and
 //! was not made within the recording existed already; its process is given one request that was
-//! done a second before. A group of which nothing is expected, although its first queue is just made,
-//! had requests before, far from each other in time. What else had happened is not known.
+//! done a second before. A group of which nothing is expected, although its first queue is just
+//! made, had requests before, far from each other in time. What else had happened is not known.
 
 use super::Run;
 use crate::conform::messages::Said;

@@ -1,9 +1,9 @@
 //! Runs of the queue that are not in a recording, and what the scheduler was asked in them.
 //!
-//! A run that issues nothing leaves no record. What is known of runs tells when there was one: a task
-//! runs the queue when it has inserted all it held, and when it finds no tag; a worker does when a
-//! request was inserted otherwise, and a while after the scheduler withheld. What the scheduler then
-//! chooses is parked if the driver could not take it.
+//! A run that issues nothing leaves no record. What is known of runs tells when there was one: a
+//! task runs the queue when it has inserted all it held, and when it finds no tag; a worker does
+//! when a request was inserted otherwise, and a while after the scheduler withheld. What the
+//! scheduler then chooses is parked if the driver could not take it.
 
 use super::Run;
 use crate::conform::history::{Step, What};
@@ -113,8 +113,8 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a run would ask the scheduler: it has something, nothing is parked before it, and the
-    /// driver does not say beforehand that it can take no more.
+    /// Whether a run would ask the scheduler: it has something, nothing is parked before it, and
+    /// the driver does not say beforehand that it can take no more.
     fn may_ask(&self) -> bool {
         let has_room = self.in_flight < self.depth;
         !self.parked && !self.waiting.is_empty() && (has_room || self.parks)

@@ -119,6 +119,10 @@ pub(crate) enum Cause {
     Completion(Tag),
     /// The block layer's timer.
     Timer,
+    /// A tick, in the middle of a look at the clock.
+    Tick,
+    /// A task has slept long enough.
+    Alarm(ContextId),
 }
 
 /// The scheduler's lock.
@@ -183,6 +187,8 @@ impl World {
         if !debt.is_zero() {
             let slice_end = match &self.run_queue {
                 RunQueue::InTurn(_) => self.cores[core].slice_start + self.time_slice,
+                // A tick says so itself.
+                RunQueue::Fair(_) if self.timer.is_coarse() => Instant::FAR_FUTURE,
                 RunQueue::Fair(queue) => queue.step_end(self.now),
             };
             let most = slice_end.saturating_since(self.now);
@@ -222,7 +228,7 @@ impl World {
         strand.state = State::Blocked;
         let core = usize::from(strand.core);
         if let RunQueue::Fair(queue) = &mut self.run_queue {
-            queue.sleep(self.now, false);
+            queue.sleep(self.timer.ticked(self.now), false);
         }
         self.leave_core(core);
     }
@@ -234,7 +240,7 @@ impl World {
         let core = usize::from(strand.core);
         if self.cores[core].owner == Some(context) {
             if let RunQueue::Fair(queue) = &mut self.run_queue {
-                queue.sleep(self.now, true);
+                queue.sleep(self.timer.ticked(self.now), true);
             }
             self.leave_core(core);
         }
@@ -252,8 +258,14 @@ impl World {
 
     /// Interrupts a core.
     pub fn interrupt(&mut self, core: usize, cause: Cause) {
+        let end = self.end_of_look(core, &cause);
         self.cores[core].pending.push_back(cause);
-        self.enter_interrupt(core);
+        match end {
+            Some(end) => {
+                self.agenda.schedule(end, crate::world::Happening::Unmasked(core));
+            }
+            None => self.enter_interrupt(core),
+        }
     }
 
     /// The time a core was busy for is over.
@@ -364,6 +376,9 @@ impl World {
 
     fn charge(&mut self, core: usize, pays: Pays, length: Duration) {
         let until = self.now + length;
+        if let Some(tick) = self.timer.tick_within(self.now, until) {
+            self.agenda.schedule(tick, crate::world::Happening::Tick(core));
+        }
         let ticket = self.agenda.schedule(until, crate::world::Happening::Charged(core));
         let previous = self.cores[core].charge.replace((ticket, Charge { pays, length, until }));
         assert!(previous.is_none(), "core {core} is busy with two things");
@@ -382,7 +397,7 @@ impl World {
         let RunQueue::Fair(queue) = &mut self.run_queue else {
             return self.slice_is_over(context, core);
         };
-        queue.account(self.now);
+        queue.account(self.timer.ticked(self.now));
         if !queue.must_switch() || !in_user_mode {
             return false;
         }
@@ -404,15 +419,35 @@ impl World {
             && self.is_in_user_mode(context)
     }
 
+    /// The task that runs is to leave its core for a moment.
+    pub fn disturb(&mut self) {
+        if let RunQueue::Fair(queue) = &mut self.run_queue {
+            queue.disturb();
+        }
+    }
+
     /// Gives the core to whoever goes first, if it is idle; false when nobody does.
     pub fn pick_next(&mut self) -> bool {
         let RunQueue::Fair(queue) = &mut self.run_queue else { return false };
         if self.cores[0].owner.is_some() || self.cores[0].in_interrupt {
             return false;
         }
-        let Some(next) = queue.pick(self.now) else { return false };
+        let Some(next) = queue.pick(self.timer.ticked(self.now)) else { return false };
+        if self.is_at_rest {
+            let next_alarm = self.next_alarm();
+            self.timer.work(self.now, next_alarm);
+            self.is_at_rest = false;
+        }
         self.assign(next, 0);
         true
+    }
+
+    /// Nothing is left to run for the moment.
+    pub fn rest(&mut self) {
+        if !self.is_at_rest && self.cores[0].owner.is_none() {
+            self.timer.rest(self.now);
+            self.is_at_rest = true;
+        }
     }
 
     fn slice_is_over(&mut self, context: ContextId, core: usize) -> bool {
@@ -447,7 +482,7 @@ impl World {
     fn place(&mut self, context: ContextId) {
         if let RunQueue::Fair(queue) = &mut self.run_queue {
             let nice = self.strands[context.0 as usize].cpu_nice();
-            queue.wake(self.now, context, nice);
+            queue.wake(self.timer.ticked(self.now), context, nice);
             return self.suspend_for_others();
         }
         let last = usize::from(self.strand(context).core);
@@ -535,6 +570,36 @@ impl World {
         self.owe(ContextId(core as u32), entry);
     }
 
+    /// When the look at the clock ends that a core is in the middle of; the interrupt comes after
+    /// it. What the disk does at the end of a look is noticed in the next one.
+    fn end_of_look(&self, core: usize, cause: &Cause) -> Option<Instant> {
+        let (_, charge) = self.cores[core].charge.as_ref()?;
+        let is_next = matches!(cause, Cause::Completion(_));
+        let end = self.timer.end_of_look(charge.until - charge.length, self.now, is_next)?;
+        let end = end.min(charge.until);
+        (end > self.now).then_some(end)
+    }
+
+    /// Whether a look at the clock ends now; what the disk does at this instant comes later.
+    pub fn has_looked(&self) -> bool {
+        let charge = self.cores[0].charge.as_ref();
+        self.timer.is_coarse() && charge.is_some_and(|(_, it)| it.until == self.now)
+    }
+
+    /// A tick comes.
+    pub fn tick_comes(&mut self, core: usize) {
+        if self.cores[core].charge.is_some() && self.timer.is_new_tick(self.now) {
+            self.interrupt(core, Cause::Tick);
+        }
+    }
+
+    /// Interrupts that had to wait begin.
+    pub fn unmasked(&mut self, core: usize) {
+        if !self.cores[core].pending.is_empty() {
+            self.enter_interrupt(core);
+        }
+    }
+
     /// Stops what a core is busy with; the answer is what is left of it.
     fn stop_charge(&mut self, core: usize) -> Option<Charge> {
         let (ticket, charge) = self.cores[core].charge.take()?;
@@ -552,11 +617,11 @@ impl World {
         if !self.cores[core].in_interrupt || self.cores[core].charge.is_some() {
             return;
         }
-        let debt = self.strand(context).debt;
-        if !debt.is_zero() {
-            return self.charge(core, Pays::Debt, debt);
-        }
         loop {
+            let debt = self.strand(context).debt;
+            if !debt.is_zero() {
+                return self.charge(core, Pays::Debt, debt);
+            }
             match self.drive(context) {
                 Progress::Busy => return,
                 Progress::Asleep => panic!("an interrupt on core {core} went to sleep"),
@@ -577,6 +642,20 @@ impl World {
             Cause::Timer => {
                 self.timer_raised = false;
                 self.queue.timer(self.now, context, cpu);
+            }
+            Cause::Tick => {
+                let ticked = self.timer.ticked(self.now);
+                if let RunQueue::Fair(queue) = &mut self.run_queue {
+                    queue.account(ticked);
+                }
+                self.timer.fired(self.now);
+                // The time has been set meanwhile: whoever looked at the clock looks again.
+                let look = self.prices.costs.kernel_clock;
+                self.owe(context, look);
+            }
+            Cause::Alarm(sleeper) => {
+                self.timer.fired(self.now);
+                self.wake_sleeper(sleeper);
             }
         }
     }

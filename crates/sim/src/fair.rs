@@ -90,7 +90,7 @@ impl Fair {
 
     /// Charges the running task with the steps that ended.
     pub fn account(&mut self, now: Instant) {
-        let steps = now.as_nanos() / self.step.as_nanos();
+        let steps = self.charged.max(now.as_nanos() / self.step.as_nanos());
         let ended = steps - std::mem::replace(&mut self.charged, steps);
         let Some(running) = self.running.filter(|_| ended > 0) else { return };
         let (others, step) = (self.queued().count() > 1, self.step.as_nanos());
@@ -147,6 +147,12 @@ impl Fair {
             self.arrivals += 1;
             self.task(context).arrival = self.arrivals;
         }
+    }
+
+    /// The running task is to be stopped for a moment, by work that takes no time; who is first then
+    /// goes on.
+    pub fn disturb(&mut self) {
+        self.must_switch = true;
     }
 
     /// Gives the core to whoever is first.

@@ -25,15 +25,16 @@ const BUILT_IN: [(&str, &str); 6] = [
 
 /// What a host file contains, section by section.
 const SCHEMA: [(&str, &[&str]); 3] = [
-    ("machine", &["cores", "time_slice", "accounting", "start_delay"]),
+    ("machine", &["cores", "time_slice", "accounting", "start_delay", "clock_step"]),
     (
         "cost",
         &[
             "system_call",
             "clock",
             "kernel_clock",
+            "exec",
+            "path",
             "launch",
-            "start",
             "copy",
             "bio",
             "request",
@@ -68,6 +69,9 @@ pub struct Host {
     /// In which steps a kernel with a fair queue of tasks charges them for computing; zero where
     /// tasks take turns instead.
     pub accounting: Duration,
+    /// In which steps the clock counts; zero: as finely as time. An interrupt waits for the end of
+    /// a look where it does.
+    pub clock_step: Duration,
     /// How much later than its time a job begins.
     pub start_delay: Duration,
     /// What pieces of work cost.
@@ -86,11 +90,12 @@ pub struct Costs {
     pub clock: Duration,
     /// A look of the block layer at the clock, where that is not part of its other costs.
     pub kernel_clock: Duration,
-    /// What fio does before it creates its processes.
+    /// Starting a program, until it begins with what it is for.
+    pub exec: Duration,
+    /// Looking for a file of the system by its path.
+    pub path: Duration,
+    /// How long fio measures its clock before it creates its processes.
     pub launch: Duration,
-    /// What a process does between being let go and its first request, besides looking at the
-    /// clock.
-    pub start: Duration,
     /// Copying or clearing 4 KiB.
     pub copy: Duration,
     /// Building a bio and looking where it fits.
@@ -285,8 +290,9 @@ impl Reader<'_> {
             system_call: time("cost.system_call"),
             clock: time("cost.clock"),
             kernel_clock: time("cost.kernel_clock"),
+            exec: time("cost.exec"),
+            path: time("cost.path"),
             launch: time("cost.launch"),
-            start: time("cost.start"),
             copy: time("cost.copy"),
             bio: time("cost.bio"),
             request: time("cost.request"),
@@ -303,6 +309,7 @@ impl Reader<'_> {
         let time_slice = time("machine.time_slice");
         let accounting = time("machine.accounting");
         let start_delay = time("machine.start_delay");
+        let clock_step = time("machine.clock_step");
         entries.sort_by_key(|entry| entry.position);
         let parameters = entries.into_iter().map(|entry| entry.parameter).collect();
         let name = self.file.to_string();
@@ -313,6 +320,7 @@ impl Reader<'_> {
             time_slice,
             accounting,
             start_delay,
+            clock_step,
             costs,
             schedulers,
             parameters,
@@ -440,7 +448,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 25, "{name}");
+            assert_eq!(host.parameters().len(), 27, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -463,8 +471,8 @@ mod tests {
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
-            "x.toml:21: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
-             system_call, clock, kernel_clock, launch, start, copy, bio, request, driver, \
+            "x.toml:23: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
+             system_call, clock, kernel_clock, exec, path, launch, copy, bio, request, driver, \
              interrupt, completion, switch, switch_spread"
         );
         assert_eq!(
@@ -473,7 +481,7 @@ mod tests {
         );
         assert_eq!(
             free_with("unit = \"us\"", "unit = \"h\""),
-            "x.toml:13: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
+            "x.toml:14: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
         );
         let both = BUILT_IN.iter().find(|(name, _)| *name == "guest").unwrap().1;
         let both = both.replacen("cores       = { value = 1", "cores       = { value = 2", 1);
@@ -481,7 +489,7 @@ mod tests {
             Host::parse("x.toml", &both).unwrap_err().to_string(),
             "x.toml:8: machine.accounting with several cores; accepted: 0 ns, or machine.cores = 1"
         );
-        assert!(free_with("[cost]", "[const]").starts_with("x.toml:12: unknown section [const]"));
+        assert!(free_with("[cost]", "[const]").starts_with("x.toml:13: unknown section [const]"));
         assert!(free_with("title", "titel").starts_with("x.toml:1: no title"));
         assert!(free_with("title =", "title").starts_with("x.toml:4: not TOML"));
     }

@@ -22,6 +22,7 @@ mod prices;
 pub mod program;
 pub mod ring;
 pub mod task;
+mod timer;
 mod world;
 
 pub use check::Checker;

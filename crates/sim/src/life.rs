@@ -26,7 +26,8 @@ pub(crate) struct Strand {
     pub affinity: Option<CoreSet>,
     /// It does not wait until others have had their turn.
     pub is_urgent: bool,
-    pub alarm: Option<Ticket>,
+    /// What wakes it, and when at the latest.
+    pub alarm: Option<(Ticket, Instant)>,
     /// A word that came before it was waited for.
     pub has_word: bool,
     /// It exits as soon as it is not in a system call.
@@ -111,7 +112,7 @@ impl World {
         let strand = self.strand(context);
         strand.status = Some(status);
         let (io_context, job, alarm) = (strand.io_context, strand.job, strand.alarm.take());
-        if let Some(alarm) = alarm {
+        if let Some((alarm, _)) = alarm {
             self.agenda.cancel(alarm);
         }
         for file in self.cache.files_of(context) {

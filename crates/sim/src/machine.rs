@@ -201,7 +201,13 @@ impl Machine {
         for (id, body) in newborn {
             let running = match body {
                 Body::Running(running) => running,
-                Body::Program(program) => program.run(Task::new(self.world.clone(), id)),
+                Body::Program(program) => {
+                    let task = Task::new(self.world.clone(), id);
+                    Box::pin(async move {
+                        task.exec().await;
+                        program.run(task).await
+                    })
+                }
             };
             let index = id.0 as usize;
             if index >= self.programs.len() {

@@ -109,20 +109,31 @@ impl Task {
         }
     }
 
+    /// What the clock says, which may be behind.
+    pub(crate) fn clock(&self) -> Instant {
+        let world = self.world();
+        world.timer.read(world.now)
+    }
+
     /// Sleeps for a time.
     pub async fn sleep(&self, time: Duration) {
-        let until = self.now().saturating_add(time);
+        let until = self.clock().saturating_add(time);
         self.sleep_until(until).await;
     }
 
     /// Sleeps until a point in time; not at all if it is past.
     pub async fn sleep_until(&self, until: Instant) {
+        let mut sleeps = false;
         poll_fn(|_| {
             let mut world = self.world();
-            if world.now >= until {
+            // A timer may end it somewhat early.
+            let has_slept = sleeps && world.strand(self.id).alarm.is_none();
+            if has_slept || world.now >= until {
                 return Poll::Ready(());
             }
-            self.set_alarm(&mut world, until);
+            sleeps = true;
+            let first = world.timer.early(until).filter(|it| *it > world.now).unwrap_or(until);
+            self.set_alarm_between(&mut world, first, until);
             self.wait(&mut world, Wait::Alarm)
         })
         .await;
@@ -145,10 +156,36 @@ impl Task {
         .await;
     }
 
-    /// What a process does before its first request, with so many looks at the clock.
-    pub(crate) async fn start(&self, looks: u32) {
-        self.compute(self.costs().start).await;
-        self.look_at_clock(looks).await;
+    /// Is stopped for a moment by deferred work of the kernel, so that others may go on before it.
+    pub(crate) async fn be_disturbed(&self) {
+        let mut is_done = false;
+        poll_fn(|_| {
+            let mut world = self.world();
+            if is_done {
+                return Poll::Ready(());
+            }
+            is_done = true;
+            world.disturb();
+            world.make_ready(self.id);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Starts the program of a job.
+    pub(crate) async fn exec(&self) {
+        self.compute(self.costs().exec).await;
+        let mut world = self.world();
+        let (now, job) = (world.now, world.strand(self.id).job);
+        if let Some(job) = job {
+            world.jobs[job].started = Some(now);
+        }
+    }
+
+    /// Looks for so many files of the system by their paths.
+    pub(crate) async fn look_for_files(&self, files: u32) {
+        let cost = self.costs().path * u64::from(files);
+        self.compute(cost).await;
     }
 
     /// Looks at the clock so often.
@@ -305,14 +342,22 @@ impl Task {
     }
 
     pub(crate) fn set_alarm(&self, world: &mut World, at: Instant) {
+        self.set_alarm_between(world, at, at);
+    }
+
+    /// Sees to it that something wakes the task at a point in time, or at an earlier one if a timer
+    /// fires then.
+    fn set_alarm_between(&self, world: &mut World, first: Instant, at: Instant) {
         if world.strand(self.id).alarm.is_none() {
-            let ticket = world.agenda.schedule(at, Happening::Alarm(self.id));
-            world.strand(self.id).alarm = Some(ticket);
+            let (now, next_alarm) = (world.now, world.next_alarm());
+            world.timer.sleep(now, at, next_alarm);
+            let ticket = world.agenda.schedule(first, Happening::Alarm(self.id));
+            world.strand(self.id).alarm = Some((ticket, at));
         }
     }
 
     pub(crate) fn cancel_alarm(&self, world: &mut World) {
-        if let Some(ticket) = world.strand(self.id).alarm.take() {
+        if let Some((ticket, _)) = world.strand(self.id).alarm.take() {
             world.agenda.cancel(ticket);
         }
     }

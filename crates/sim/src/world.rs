@@ -23,6 +23,7 @@ use crate::page_cache::memory::Memory;
 use crate::prices::Prices;
 use crate::ring::Ring;
 use crate::task::Body;
+use crate::timer::Timer;
 use base::{Agenda, Duration, Instant, Rng};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
@@ -59,6 +60,10 @@ pub(crate) struct World {
     pub cores: Vec<Core>,
     pub lock: Lock,
     pub time_slice: Duration,
+    /// Nothing runs on the only core of a fair queue.
+    pub is_at_rest: bool,
+    /// Its first core's.
+    pub timer: Timer,
     /// Contexts by number: first the interrupts of each core, then tasks.
     pub strands: Vec<Strand>,
     /// Contexts that have something to do.
@@ -98,8 +103,14 @@ pub(crate) enum Happening {
     Stop(usize),
     /// A core is done with what it was busy with.
     Charged(usize),
+    /// A tick comes while a core is busy.
+    Tick(usize),
+    /// A look at the clock is over that made interrupts of a core wait.
+    Unmasked(usize),
     /// A sleeping task's time is over.
     Alarm(ContextId),
+    /// The timer fires that ends a task's sleep.
+    Fires(ContextId),
     /// A kernel worker is to run the queue.
     Worker,
 }
@@ -177,6 +188,8 @@ impl World {
         let cores = setup.host.cores;
         let facts = setup.device.facts().clone();
         let run_queue = RunQueue::of(&setup);
+        let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
+        let timer = Timer::new(setup.host.clock_step, tick);
         let cache = DiskCache::new(
             setup.kernel.version,
             setup.kernel.hz,
@@ -213,6 +226,8 @@ impl World {
             cores: (0..cores).map(|_| Core::default()).collect(),
             lock: Lock::default(),
             time_slice: setup.host.time_slice,
+            is_at_rest: true,
+            timer,
             strands: (0..cores).map(Strand::interrupts).collect(),
             ready: VecDeque::new(),
             run_queue,
@@ -273,10 +288,11 @@ impl World {
             return false;
         }
         if next > self.now {
+            self.rest();
             self.now = next;
             self.calls_at_this_instant = 0;
         }
-        if sources[0].is_some_and(|at| at <= self.now) {
+        if sources[0].is_some_and(|at| at <= self.now) && !self.has_looked() {
             self.complete_commands();
         }
         if timer.is_some_and(|at| at <= self.now) {
@@ -417,14 +433,45 @@ impl World {
             Happening::Start(job) => self.start_job(job),
             Happening::Stop(job) => self.stop_job(job),
             Happening::Charged(core) => self.charged(core),
-            Happening::Alarm(context) => {
+            Happening::Tick(core) => self.tick_comes(core),
+            Happening::Unmasked(core) => self.unmasked(core),
+            Happening::Alarm(context) => self.alarm(context),
+            Happening::Fires(context) => {
                 self.strand(context).alarm = None;
-                if !matches!(self.strand(context).wait, Wait::Nothing) {
-                    self.wake_from(context);
-                }
+                self.interrupt(0, Cause::Alarm(context));
             }
             Happening::Worker => self.tell(self.worker),
         }
+    }
+
+    /// The time of an alarm has come, or that of a tick shortly before.
+    fn alarm(&mut self, context: ContextId) {
+        let Some((_, until)) = self.strand(context).alarm else { return };
+        if !self.timer.is_coarse() {
+            self.strand(context).alarm = None;
+            return self.wake_sleeper(context);
+        }
+        let is_early = self.now < until;
+        let ticket = if is_early && !self.timer.ticks(self.now) {
+            self.agenda.schedule(until, Happening::Alarm(context))
+        } else {
+            let fires = self.timer.fires(self.now);
+            self.agenda.schedule(fires, Happening::Fires(context))
+        };
+        self.strand(context).alarm = Some((ticket, until));
+    }
+
+    /// A task has slept for as long as it wanted to at most.
+    pub fn wake_sleeper(&mut self, context: ContextId) {
+        if !matches!(self.strand(context).wait, Wait::Nothing) {
+            self.wake_from(context);
+        }
+    }
+
+    /// When the first alarm is due.
+    pub fn next_alarm(&self) -> Instant {
+        let alarms = self.strands.iter().filter_map(|it| Some(it.alarm?.1));
+        alarms.min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// A task is given a word: it wakes from waiting for one, or does not fall asleep next time.

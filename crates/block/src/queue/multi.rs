@@ -590,6 +590,14 @@ impl RequestQueue {
         Work::Issue
     }
 
+    /// Whether the next collected request has a tag, which it gets now if one is free: the clock is
+    /// read after that. // observed on 6.12
+    pub(super) fn has_tag_for_next(&mut self, context: ContextId) -> bool {
+        let ShapeState::Multi(multi) = &mut self.shape else { return true };
+        let next = self.core.contexts[context.0 as usize].collected.front().copied();
+        next.is_none_or(|rq| multi.get_driver_tag(&mut self.core, rq))
+    }
+
     /// A list was issued as a whole: look again, unless nothing was found last time.
     fn end_of_list(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
         self.multi().note_busy(run.hctx, false);

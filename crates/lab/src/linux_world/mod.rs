@@ -22,6 +22,7 @@ pub mod recording;
 mod said;
 mod served;
 pub mod virtio;
+mod warming;
 
 use crate::error::Error;
 use crate::matrix::{JobResult, RunResult};
@@ -29,7 +30,6 @@ use crate::metrics::Layers;
 use crate::plan::{Plan, Row};
 use base::{Bytes, Duration, Instant};
 use block::Version;
-use device::Model;
 use image::Images;
 use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
@@ -45,13 +45,6 @@ pub const KERNEL: Version = Version::V6_12;
 pub const MEMORY: Bytes = Bytes(512 << 20);
 /// The programs that experiments run.
 const PROGRAMS: [&str; 3] = ["dd", "fio", "sync"];
-
-/// The first request that a kernel leaves to its worker takes longer, as the worker makes another
-/// one before it begins; machines have that behind them. A flush is left to the worker, and on a
-/// disk of its own it leaves the scheduler and the tags of the other one alone. // observed on 6.12
-const WARM_UP: &str = "dd if=/dev/null of=/dev/vdb conv=fsync 2>/dev/null";
-/// A disk with a cache to flush.
-const WARMING_MODEL: &str = "hdd-7200-sata";
 
 /// Where an experiment runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,7 +165,7 @@ impl LinuxWorld {
             kernel: &self.kernel,
             root: &self.root,
             memory: row.memory,
-            disks: vec![self.disk_of(row, seed)?, warming_disk(row)],
+            disks: vec![self.disk_of(row, seed)?, warming::disk(row.facts().queue_depth)],
             queue_depth: row.facts().queue_depth,
             script,
             seed,
@@ -201,17 +194,6 @@ impl Drop for LinuxWorld {
     fn drop(&mut self) {
         // A folder that cannot be removed is litter, not a failure of the run.
         let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// A disk on which the kernel gets its workers before the jobs begin ([`WARM_UP`]).
-fn warming_disk(row: &Row) -> Disk {
-    let model = Model::find(WARMING_MODEL).expect("a built-in model");
-    let facts = virtio::facts(model.facts(), Some(row.facts().queue_depth));
-    Disk {
-        name: WARMING_MODEL.to_string(),
-        device: Box::new(virtio::Renewed::new(&model, 0, facts, Duration::ZERO)),
-        contents: Contents::forgetful(),
     }
 }
 
@@ -254,8 +236,8 @@ fn script(row: &Row) -> Script {
     }
     // The disk hears nothing for a while, and so knows the first command of the jobs.
     let setup = match &row.mount {
-        Some(mount) => image::mounting(mount, WARM_UP),
-        None => vec![WARM_UP.to_string(), "sleep 2".to_string()],
+        Some(mount) => image::mounting(mount, warming::WARM_UP),
+        None => vec![warming::WARM_UP.to_string(), "sleep 2".to_string()],
     };
     cgroups.sort_by(|one, other| one.path.cmp(&other.path));
     Script { settings, cgroups, setup, trace: Trace::Off, ..Script::default() }

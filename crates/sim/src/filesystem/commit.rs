@@ -245,7 +245,7 @@ impl World {
         if self.strand(committer).alarm.is_none() {
             let at = self.start_of_tick(expires);
             let ticket = self.agenda.schedule(at, Happening::Alarm(committer));
-            self.strand(committer).alarm = Some(ticket);
+            self.strand(committer).alarm = Some((ticket, at));
         }
     }
 }

@@ -72,6 +72,11 @@ impl Crew {
         self.have_ended(jobs.iter().filter(|other| other.stage < stage))
     }
 
+    /// How many processes have ended.
+    pub fn ended(&self) -> u32 {
+        self.members.iter().filter(|it| it.has_ended()).count() as u32
+    }
+
     pub fn all_ended(&self) -> bool {
         self.members.iter().all(Member::has_ended)
     }

@@ -1,0 +1,245 @@
+//! When timers fire on a core whose clock counts in steps.
+//!
+//! In the world linux time moves in nanoseconds and the clock in steps of 256 ns. The kernel sets its
+//! timer a distance ahead of what the clock says, so it fires as much later than asked as the clock
+//! was behind when it was set. It is set anew when it has fired, when something is to come before what
+//! it was set to, and when ticks begin again: they stop when one comes while nothing runs, and a task
+//! that wakes then starts them. A tick near the end of a sleep ends it.
+//!
+//! // measured in the world linux: hrtimer_start and hrtimer_expire_entry, with a clock for the trace
+//! // that costs nothing there
+
+use base::{Duration, Instant};
+
+/// By how much sleeps are longer than asked, so that timers may fire together. // prctl(2), the default
+const SLACK: Duration = Duration::from_micros(50);
+
+/// What a core's timer is set to.
+pub(crate) struct Timer {
+    step: u64,
+    tick: u64,
+    /// How much the clock was behind when the timer was set.
+    late: u64,
+    /// Since when the core works, or rests.
+    since: Instant,
+    works: bool,
+    /// How many ticks have come, if the last one came while a task worked.
+    ticks: u64,
+    /// It rests, and no tick comes any more.
+    has_stopped: bool,
+}
+
+impl Timer {
+    /// A timer beside a clock that counts in steps, with so much from tick to tick.
+    pub fn new(step: Duration, tick: Duration) -> Timer {
+        let (step, tick) = (step.as_nanos(), tick.as_nanos());
+        Timer {
+            step,
+            tick,
+            late: 0,
+            since: Instant::ZERO,
+            works: false,
+            ticks: 0,
+            has_stopped: true,
+        }
+    }
+
+    /// Whether the clock counts in steps at all.
+    pub fn is_coarse(&self) -> bool {
+        self.step > 0
+    }
+
+    /// What the clock says.
+    pub fn read(&self, now: Instant) -> Instant {
+        if self.is_coarse() { now - Duration::from_nanos(self.behind(now)) } else { now }
+    }
+
+    /// The time as ticks count it: one comes as late as the timer fires.
+    pub fn ticked(&self, now: Instant) -> Instant {
+        Instant::from_nanos(now.as_nanos().saturating_sub(self.late))
+    }
+
+    /// When the look at the clock ends that goes on, or the next one begins; what takes time is
+    /// nothing but looks.
+    pub fn end_of_look(&self, begun: Instant, now: Instant, is_next: bool) -> Option<Instant> {
+        let looked = now.since(begun).as_nanos() + u64::from(is_next);
+        self.is_coarse().then(|| begun + Duration::from_nanos(looked.next_multiple_of(self.step)))
+    }
+
+    /// The tick that comes in a time during which a task works.
+    pub fn tick_within(&self, now: Instant, until: Instant) -> Option<Instant> {
+        let number = self.ticks.max(self.ticked(now).as_nanos() / self.tick) + 1;
+        let tick = Instant::from_nanos(number * self.tick + self.late);
+        (self.is_coarse() && tick <= until).then_some(tick)
+    }
+
+    /// A tick comes while a task works; false if it is not the first to say so.
+    pub fn is_new_tick(&mut self, now: Instant) -> bool {
+        let number = self.ticked(now).as_nanos() / self.tick;
+        number > std::mem::replace(&mut self.ticks, number)
+    }
+
+    /// When it fires that is set to a time that has come.
+    pub fn fires(&mut self, at: Instant) -> Instant {
+        self.settle(at);
+        at + Duration::from_nanos(self.late)
+    }
+
+    /// It has fired, for a tick or something else, and is set to what comes next.
+    pub fn fired(&mut self, now: Instant) {
+        self.ticks = self.ticks.max(self.ticked(now).as_nanos() / self.tick);
+        self.set(now);
+    }
+
+    /// A task that runs wants to sleep until `at`; others until `next` at least. It is set anew if
+    /// nothing comes before.
+    pub fn sleep(&mut self, now: Instant, at: Instant, next: Instant) {
+        self.settle(now);
+        if at < next.min(self.next_tick(now)) {
+            self.set(now);
+        }
+    }
+
+    /// The tick that ends a sleep early, if there is one in its last part.
+    pub fn early(&self, at: Instant) -> Option<Instant> {
+        let tick = at.as_nanos() / self.tick * self.tick;
+        let is_near = self.is_coarse() && at.as_nanos() - tick < SLACK.as_nanos();
+        is_near.then_some(Instant::from_nanos(tick))
+    }
+
+    /// Whether a tick comes at its time: none has stopped them before.
+    pub fn ticks(&self, tick: Instant) -> bool {
+        let before = tick - Duration::from_nanos(1);
+        self.works || !self.has_stopped && self.ticks_between(self.since, before) == 0
+    }
+
+    /// Nothing is left to run.
+    pub fn rest(&mut self, now: Instant) {
+        self.settle(now);
+        (self.since, self.works) = (now, false);
+    }
+
+    /// A task runs again; the next timer of others is to fire at `next`.
+    pub fn work(&mut self, now: Instant, next: Instant) {
+        self.settle(now);
+        if self.has_stopped && self.next_tick(now) < next {
+            self.set(now);
+        }
+        (self.since, self.works, self.has_stopped) = (now, true, false);
+    }
+
+    /// A tick that came set it anew: at its time, or when the look at the clock ended that a task
+    /// had begun. At rest one comes and no other.
+    fn settle(&mut self, now: Instant) {
+        if self.is_coarse() && !self.has_stopped && self.ticks_between(self.since, now) > 0 {
+            let at = if self.works { now } else { Instant::from_nanos(self.late) };
+            self.set(at);
+            self.since = now;
+            self.has_stopped = !self.works;
+        }
+    }
+
+    /// It is set. The distance is rounded up. // measured: 1 ns for up to 100 ms
+    fn set(&mut self, now: Instant) {
+        if self.is_coarse() {
+            self.late = self.behind(now) + 1;
+        }
+    }
+
+    fn next_tick(&self, now: Instant) -> Instant {
+        Instant::from_nanos((now.as_nanos() / self.tick + 1) * self.tick)
+    }
+
+    fn ticks_between(&self, from: Instant, to: Instant) -> u64 {
+        let before = |it: Instant| it.as_nanos().saturating_sub(self.late) / self.tick;
+        before(to) - before(from)
+    }
+
+    fn behind(&self, now: Instant) -> u64 {
+        now.as_nanos() % self.step.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: u64 = 4_000_000;
+
+    fn timer() -> Timer {
+        Timer::new(Duration::from_nanos(256), Duration::from_nanos(TICK))
+    }
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn it_fires_as_much_later_as_the_clock_was_behind_when_it_was_set() {
+        let mut timer = timer();
+        timer.fired(at(256_100));
+        assert_eq!(timer.read(at(256_100)), at(256_000));
+        assert_eq!(timer.fires(at(1_000_000)), at(1_000_101));
+    }
+
+    #[test]
+    fn a_task_that_wakes_after_a_tick_at_rest_has_it_set_anew() {
+        let mut timer = timer();
+        timer.rest(at(TICK - 10));
+        timer.work(at(TICK + 300), Instant::FAR_FUTURE);
+        assert_eq!(timer.fires(at(2 * TICK)), at(2 * TICK + (TICK + 300) % 256 + 1));
+    }
+
+    #[test]
+    fn ticks_that_begin_again_behind_a_sleep_do_not_set_it() {
+        let mut timer = timer();
+        timer.work(at(TICK - 100), Instant::FAR_FUTURE);
+        timer.fired(at(TICK - 6));
+        let late = (TICK - 6) % 256 + 1;
+        timer.rest(at(TICK - 5));
+        timer.work(at(TICK + 300), at(TICK + 1000));
+        // The one tick that came at rest set it once more.
+        assert_eq!(timer.fires(at(TICK + 1000)), at(TICK + 1000 + late + 1));
+    }
+
+    #[test]
+    fn a_tick_is_seen_when_the_look_at_the_clock_ends() {
+        let mut timer = timer();
+        timer.work(at(TICK - 1100), Instant::FAR_FUTURE);
+        let late = (TICK - 1100) % 256 + 1;
+        assert_eq!(timer.tick_within(at(TICK - 1100), at(TICK)), None);
+        assert_eq!(timer.tick_within(at(TICK - 1100), at(TICK + 256)), Some(at(TICK + late)));
+        assert!(timer.is_new_tick(at(TICK + late)));
+        assert!(!timer.is_new_tick(at(TICK + late)));
+        let end = timer.end_of_look(at(TICK - 1100), at(TICK), false);
+        assert_eq!(end, Some(at(TICK - 1100 + 5 * 256)));
+    }
+
+    #[test]
+    fn what_the_disk_does_at_the_end_of_a_look_waits_for_the_next_one() {
+        let timer = timer();
+        assert_eq!(timer.end_of_look(at(1000), at(1512), false), Some(at(1512)));
+        assert_eq!(timer.end_of_look(at(1000), at(1512), true), Some(at(1768)));
+    }
+
+    #[test]
+    fn a_tick_in_the_last_part_of_a_sleep_ends_it_unless_ticks_have_stopped() {
+        let mut timer = timer();
+        timer.fired(at(100));
+        assert_eq!(timer.early(at(3 * TICK + 49_000)), Some(at(3 * TICK)));
+        assert_eq!(timer.early(at(3 * TICK + 51_000)), None);
+        timer.work(at(2 * TICK + 500), Instant::FAR_FUTURE);
+        timer.rest(at(2 * TICK + 800));
+        assert!(timer.ticks(at(3 * TICK)));
+        assert!(!timer.ticks(at(4 * TICK)));
+    }
+
+    #[test]
+    fn a_clock_as_fine_as_time_changes_nothing() {
+        let mut timer = Timer::new(Duration::ZERO, Duration::from_nanos(TICK));
+        timer.fired(at(777));
+        assert_eq!(timer.fires(at(TICK + 7)), at(TICK + 7));
+        assert_eq!(timer.end_of_look(at(3), at(77), false), None);
+        assert_eq!(timer.early(at(TICK + 7)), None);
+    }
+}

@@ -482,6 +482,7 @@ impl Planner<'_> {
             page_size: 4096,
             ncpus: host.cores.into(),
             mb_memory: self.memory().0 >> 20,
+            mount: self.experiment.mount.as_ref().map(|it| it.point.as_str()),
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,
         };

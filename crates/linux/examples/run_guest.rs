@@ -3,7 +3,8 @@
 //!
 //! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol,
 //! `CORE=1` keeps everything on that core, `MEMORY=256` gives it that many MiB,
-//! `SETUP=…` is a command that goes before.
+//! `SETUP=…` is a command that goes before, `PROGRAMS=…` names more programs to bring along,
+//! `IMAGE=…` is a file with what the disk holds.
 
 use std::error::Error;
 
@@ -13,6 +14,9 @@ use linux::{
     Cache, Contents, Disk, Guest, Job, Protocol, Recording, Root, Script, Setting, Trace, Watchdog,
 };
 
+/// What the disk may hold besides zeros, if it holds anything.
+const MOST_DATA: Bytes = Bytes(2 << 30);
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [model, scheduler, depth, command @ ..] = arguments.as_slice() else {
@@ -21,7 +25,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hz = Hz::new(250).expect("250 is a choice");
     let kernel = Cache::of_user()?.require("6.12", hz)?;
     let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
-    let root = Root::make(&folder, &["dd", "fio"])?;
+    let more = variable("PROGRAMS");
+    let programs: Vec<&str> = ["dd", "fio"].into_iter().chain(more.split_whitespace()).collect();
+    let root = Root::make(&folder, &programs)?;
+    let contents = match variable("IMAGE").as_str() {
+        "" => Contents::forgetful(),
+        image => Contents::of_image(&std::fs::File::open(image)?, MOST_DATA)?,
+    };
     let device = Model::find(model)?.build(1);
     let rotational = device.facts().rotational;
     let script = script(scheduler, rotational, command.join(" "));
@@ -29,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         kernel: &kernel,
         root: &root,
         memory: Bytes(variable("MEMORY").parse().unwrap_or(512_u64) << 20),
-        disks: vec![Disk { name: model.clone(), device, contents: Contents::forgetful() }],
+        disks: vec![Disk { name: model.clone(), device, contents }],
         queue_depth: depth.parse()?,
         script,
         seed: 0,

@@ -493,8 +493,12 @@ impl World {
         if operation.bios_left > 0 {
             return;
         }
+        let converts = operation.converts.take();
         if self.fs.is_some() {
             self.log_written(owner, by);
+        }
+        if let Some((file, blocks)) = converts {
+            self.convert(by, file, blocks);
         }
         let strand = &mut self.strands[owner.0 as usize];
         let Some(operation) = strand.operations.find(token) else { return };

@@ -8,7 +8,7 @@
 
 use crate::error::Error;
 use crate::plan::PlannedJob;
-use sim::Program;
+use sim::{Mount, Program};
 use std::path::Path;
 
 /// What fio is asked for besides: figures that can be read and merged, and the clock of the guest
@@ -21,7 +21,12 @@ const OTHER_DEVICES: [&str; 10] =
     ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
 
 /// The command of a job; what must be done before is added to `setup`.
-pub fn of_job(planned: &PlannedJob, seed: u64, setup: &mut Vec<String>) -> Result<String, Error> {
+pub fn of_job(
+    planned: &PlannedJob,
+    mount: Option<&Mount>,
+    seed: u64,
+    setup: &mut Vec<String>,
+) -> Result<String, Error> {
     let name = &planned.job.name;
     let Some(line) = &planned.line else {
         let what = format!("job {name}: a recording in the world linux");
@@ -41,6 +46,12 @@ pub fn of_job(planned: &PlannedJob, seed: u64, setup: &mut Vec<String>) -> Resul
         let nanos = duration.as_nanos();
         let (seconds, rest) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
         command = format!("timeout {seconds}.{rest:09} {command}");
+    }
+    if let (Some(mount), Program::Fio(fio)) = (mount, &planned.job.program)
+        && fio.jobs().iter().any(|job| job.has_files())
+    {
+        // Relative names are files there.
+        command = format!("cd {} && exec {command}", mount.point);
     }
     Ok(command)
 }

@@ -153,7 +153,7 @@ impl LinuxWorld {
     fn guest(&self, row: &Row, seed: u64) -> Result<Guest<'_>, Error> {
         let mut script = script(row);
         for planned in &row.jobs {
-            let command = command::of_job(planned, seed, &mut script.setup)?;
+            let command = command::of_job(planned, row.mount.as_ref(), seed, &mut script.setup)?;
             let group = planned.job.cgroup.trim_matches('/');
             script.jobs.push(Job {
                 name: planned.job.name.clone(),

@@ -2,7 +2,9 @@
 //!
 //! Blocks that have a place are read and written there. A write that needs new ones gives them
 //! places before, and tells the inode of its size afterwards; meanwhile the file is on the list of
-//! those that a crash would have to be cleaned up after, which is in the superblock.
+//! those that a crash would have to be cleaned up after, which is in the superblock. Blocks that
+//! were set aside before become an extent of their own, and get their contents when the data are on
+//! the disk, each in a handle (observed on 6.12).
 //!
 // Divergence: writes that cover a new block in part write nothing beside.
 
@@ -33,7 +35,9 @@ impl Task {
         if result.is_ok() && bytes > 0 {
             self.write_dirty_of(index, offset, offset + bytes).await;
             let flags = self.world().fs().rules.direct_read;
-            self.move_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
+            self.world().strand(self.id()).operations.get(number).bios_left = 1;
+            self.submit_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
+            self.wait_for_operation(number).await;
             self.note_read(index).await;
         }
         self.leave_call(number);
@@ -64,27 +68,104 @@ impl Task {
         self.write_dirty_of(index, from, end).await;
         let pages = pages_of(from, end);
         self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
-        let (extends, is_mapped) = {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
-            let written = |page| inode.find(page).is_some_and(|it| it.is_written);
-            (end > inode.size, pages.clone().all(written))
-        };
-        if extends {
+        let plan = self.plan_write(index, end, pages.clone());
+        if plan.extends {
             self.change_orphan(index, None).await;
         }
-        if !is_mapped {
+        if !plan.is_written {
             self.allocate_directly(index, pages.clone()).await;
         }
         let is_durable = file.flags.dsync || file.flags.sync;
-        let flags = self.direct_flags(is_durable && is_mapped && !extends && !file.flags.sync);
-        self.move_directly(number, index, Op::Write, flags, from..end).await;
-        if extends {
+        let overwrites = plan.is_written && !plan.extends;
+        let flags = self.direct_flags(is_durable && overwrites && !file.flags.sync);
+        self.world().strand(self.id()).operations.get(number).bios_left = 1;
+        self.submit_directly(number, index, Op::Write, flags, from..end).await;
+        self.wait_for_operation(number).await;
+        if plan.converts {
+            self.convert_directly(index, pages.clone()).await;
+        }
+        if plan.extends {
             self.change_orphan(index, Some(end)).await;
         }
         if is_durable && !flags.intersects(Flags::FUA) {
             self.make_durable(number, index, pages, !file.flags.sync).await;
         }
+    }
+
+    /// Submits an asynchronous write past the page cache. One that makes the file longer or must be
+    /// durable is waited for.
+    // Divergence: a worker should wait for those that must be durable.
+    pub(crate) async fn submit_direct_write(
+        &self,
+        number: u64,
+        file: &File,
+        index: usize,
+        bytes: std::ops::Range<u64>,
+    ) {
+        let pages = pages_of(bytes.start, bytes.end);
+        let plan = self.plan_write(index, bytes.end, pages.clone());
+        if plan.extends || file.flags.dsync || file.flags.sync {
+            let ring = self.detach(number);
+            self.write_directly(number, file, index, bytes.start, bytes.end).await;
+            self.attach(number, ring);
+            return self.world().all_submitted(self.id(), number);
+        }
+        self.note_modified(index).await;
+        self.write_dirty_of(index, bytes.start, bytes.end).await;
+        self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
+        if !plan.is_written {
+            self.allocate_directly(index, pages.clone()).await;
+        }
+        if plan.converts {
+            self.world().strand(self.id()).operations.get(number).converts = Some((index, pages));
+        }
+        let flags = self.direct_flags(false);
+        self.submit_directly(number, index, Op::Write, flags, bytes).await;
+    }
+
+    /// Submits an asynchronous read past the page cache.
+    pub(crate) async fn submit_direct_read(
+        &self,
+        number: u64,
+        index: usize,
+        bytes: std::ops::Range<u64>,
+    ) {
+        self.write_dirty_of(index, bytes.start, bytes.end).await;
+        let flags = self.world().fs().rules.direct_read;
+        self.submit_directly(number, index, Op::Read, flags, bytes).await;
+        self.note_read(index).await;
+    }
+
+    fn plan_write(&self, index: usize, end: u64, pages: std::ops::Range<u64>) -> DirectWrite {
+        let mut world = self.world();
+        let inode = world.fs().inode(index);
+        let found = |page| inode.find(page);
+        DirectWrite {
+            extends: end > inode.size,
+            is_written: pages.clone().all(|page| found(page).is_some_and(|it| it.is_written)),
+            converts: pages.clone().any(|page| found(page).is_some_and(|it| !it.is_written)),
+        }
+    }
+
+    /// Blocks that were set aside have their contents.
+    async fn convert_directly(&self, index: usize, pages: std::ops::Range<u64>) {
+        let handle = self.begin_handle(ALLOCATE).await;
+        let (leaf, table) = {
+            let mut world = self.world();
+            let fs = world.fs();
+            let (_, leaf) = fs.inode(index).convert(pages);
+            (leaf, fs.table_block(index))
+        };
+        self.tend_leaf(index, handle.transaction, leaf).await;
+        self.change(table).await;
+        self.note_changed_data(index, handle.transaction);
+        self.end_handle(handle);
+    }
+
+    fn note_changed_data(&self, index: usize, transaction: u64) {
+        let mut world = self.world();
+        let inode = world.fs().inode(index);
+        (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
     }
 
     /// The flags of a direct write.
@@ -121,7 +202,9 @@ impl Task {
             let known = self.world().fs().inode(index).find(at);
             if let Some(extent) = known {
                 let end = (at + extent.length).min(pages.end);
-                self.world().fs().inode(index).convert(at..end);
+                if !extent.is_written {
+                    self.single_out(index, at..end).await;
+                }
                 at = end;
                 continue;
             }
@@ -131,17 +214,26 @@ impl Task {
             let found = self.allocate(index, blocks, handle.transaction, true).await;
             let table = self.world().fs().table_block(index);
             self.change(table).await;
-            {
-                let mut world = self.world();
-                let inode = world.fs().inode(index);
-                inode.changed_in = handle.transaction;
-                inode.data_changed_in = handle.transaction;
-            }
+            self.note_changed_data(index, handle.transaction);
             self.order(index, pages.clone());
             self.end_handle(handle);
             let Some((placed, _)) = found else { break };
             at = placed.end;
         }
+    }
+
+    /// Blocks that were set aside become an extent of their own.
+    async fn single_out(&self, index: usize, blocks: std::ops::Range<u64>) {
+        let handle = self.begin_handle(ALLOCATE).await;
+        let (leaf, table) = {
+            let mut world = self.world();
+            let fs = world.fs();
+            (fs.inode(index).single_out(blocks), fs.table_block(index))
+        };
+        self.tend_leaf(index, handle.transaction, leaf).await;
+        self.change(table).await;
+        self.note_changed_data(index, handle.transaction);
+        self.end_handle(handle);
     }
 
     /// What is cached and dirty of a range is written before.
@@ -168,8 +260,8 @@ impl Task {
         if aligned { Ok(()) } else { Err(Errno::Einval) }
     }
 
-    /// Submits the bios for bytes of a file under one plug and waits for them.
-    async fn move_directly(
+    /// Submits the bios for bytes of a file under one plug.
+    async fn submit_directly(
         &self,
         number: u64,
         index: usize,
@@ -177,7 +269,6 @@ impl Task {
         flags: Flags,
         bytes: std::ops::Range<u64>,
     ) {
-        self.world().strand(self.id()).operations.get(number).bios_left = 1;
         self.world().queue.start_plug(self.id());
         let mut at = bytes.start;
         while at < bytes.end {
@@ -195,6 +286,16 @@ impl Task {
         }
         self.world().all_submitted(self.id(), number);
         self.finish_plug(PlugFlush::Explicit).await;
-        self.wait_for_operation(number).await;
     }
+}
+
+/// What a direct write has to do beside writing.
+#[derive(Clone, Copy, Debug)]
+struct DirectWrite {
+    /// The file becomes longer.
+    extends: bool,
+    /// All of it lies on blocks with contents.
+    is_written: bool,
+    /// A part of it lies on blocks that were set aside.
+    converts: bool,
 }

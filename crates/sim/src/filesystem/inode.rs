@@ -13,6 +13,8 @@ use std::ops::Range;
 const IN_INODE: usize = 4;
 /// Blocks of the longest extent.
 const LONGEST: u64 = 32_768;
+/// The same of one without contents.
+pub const LONGEST_UNWRITTEN: u64 = LONGEST - 1;
 
 /// A file.
 #[derive(Clone, Debug, Default)]
@@ -114,6 +116,36 @@ impl Inode {
         self.look_at_leaf()
     }
 
+    /// Blocks get a place before anything is written there: they join those before them, as long
+    /// as an extent without contents can be. Observed on 6.12: fallocate.
+    pub fn set_aside(&mut self, block: u64, start: u64, length: u64) -> Leaf {
+        let before = self.extents.range_mut(..block).next_back();
+        match before {
+            Some((first, extent))
+                if first + extent.length == block
+                    && extent.start + extent.length == start
+                    && !extent.is_written
+                    && extent.length + length <= LONGEST_UNWRITTEN =>
+            {
+                extent.length += length;
+            }
+            _ => {
+                self.extents.insert(block, Extent { start, length, is_written: false });
+            }
+        }
+        self.look_at_leaf()
+    }
+
+    /// Blocks without contents are about to be written: their extent begins and ends with them.
+    /// Observed on 6.12: that is done before the data are written, not after.
+    pub fn single_out(&mut self, blocks: Range<u64>) -> Leaf {
+        if self.find(blocks.start).is_some_and(|extent| !extent.is_written) {
+            self.cut(blocks.start);
+            self.cut(blocks.end);
+        }
+        self.look_at_leaf()
+    }
+
     /// Blocks have contents now. Answers with whether any had not, and what becomes of the leaf.
     pub fn convert(&mut self, blocks: Range<u64>) -> (bool, Leaf) {
         let mut changed = false;
@@ -198,6 +230,19 @@ impl Inode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_set_aside_is_one_extent_until_a_part_is_written() {
+        let mut inode = Inode::default();
+        inode.set_aside(0, 100, 2048);
+        inode.set_aside(2048, 2148, 2048);
+        assert_eq!(inode.extents(), 1);
+        assert_eq!(inode.single_out(3..5), Leaf::Stays);
+        assert_eq!(inode.extents(), 3);
+        assert_eq!(inode.convert(3..5), (true, Leaf::Stays));
+        assert_eq!(inode.single_out(100..101), Leaf::Needed);
+        assert_eq!(inode.find(99).map(|it| it.length), Some(1));
+    }
 
     #[test]
     fn extents_join_when_both_are_written() {

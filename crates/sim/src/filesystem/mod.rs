@@ -4,7 +4,8 @@
 //! * `inode`: a file and its extents; `journal`: transactions. All four are pure.
 //! * `handles`: changes of metadata, and who waits for whom.
 //! * `commit`: the task `jbd2/vda-8`, and room in the log.
-//! * `files`: open, create, truncate, remove. `reading`, `writing`, `direct`: what calls do.
+//! * `files`: open, create, truncate, remove; `fallocate`. `reading`, `writing`, `direct`: what calls do.
+//! * `ranges`: parts of files that are written back or dropped on demand.
 //! * `writeback`: giving pages their blocks and writing them; `flush`: the flusher; `sync`.
 //!
 //! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
@@ -12,12 +13,14 @@
 
 mod commit;
 mod direct;
+mod fallocate;
 mod files;
 mod flush;
 mod handles;
 mod inode;
 pub(crate) mod journal;
 mod layout;
+mod ranges;
 mod reading;
 mod space;
 mod sync;
@@ -28,6 +31,8 @@ pub(crate) use commit::run as committer;
 pub use files::Creation;
 pub(crate) use flush::work as flush;
 pub use layout::Layout;
+pub use ranges::RangeSync;
+pub(crate) use writing::intended;
 
 use crate::page_cache::disk::FILE_PAGES;
 use block::{ContextId, Flags, Kernel, Version};

@@ -23,13 +23,18 @@ impl Task {
         let bytes = self.world().bytes_to_read(index, offset, length);
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
         self.compute(self.costs().system_call).await;
-        if bytes > 0 {
-            let base = key(index, 0) * PAGE;
-            self.read_pages(file, base + offset, base + offset + bytes).await;
-            self.note_read(index).await;
-        }
+        self.read_part(file, index, offset..offset + bytes).await;
         self.leave_call(number);
         Ok(bytes)
+    }
+
+    /// Reads bytes of a file that lie within it.
+    pub(crate) async fn read_part(&self, file: &File, index: usize, bytes: Range<u64>) {
+        if !bytes.is_empty() {
+            let base = key(index, 0) * PAGE;
+            self.read_pages(file, base + bytes.start, base + bytes.end).await;
+            self.note_read(index).await;
+        }
     }
 
     /// The time of access follows that of modification (mount option `relatime`).

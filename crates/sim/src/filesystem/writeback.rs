@@ -184,6 +184,8 @@ impl Task {
         let (pages, start) = match mapped {
             Some(extent) => {
                 let end = blocks.end.min(blocks.start + extent.length);
+                let leaf = self.world().fs().inode(file).single_out(blocks.start..end);
+                self.tend_leaf(file, transaction, leaf).await;
                 (blocks.start..end, extent.start)
             }
             None => self.allocate(file, blocks, transaction, is_written).await?,
@@ -287,7 +289,7 @@ impl Task {
 impl super::FileSystem {
     /// Blocks of the disk for the first of some blocks of a file, from what was kept for it or from
     /// what is free.
-    fn find_room(&mut self, file: usize, blocks: &Range<u64>) -> Option<Range<u64>> {
+    pub(super) fn find_room(&mut self, file: usize, blocks: &Range<u64>) -> Option<Range<u64>> {
         let group = self.data_group(file);
         let inode = &mut self.inodes[file];
         let length = blocks.end - blocks.start;
@@ -339,7 +341,7 @@ impl World {
         }
         let write = self.fs().writes.remove(&number).expect("it was there a line above");
         if write.converts {
-            self.convert(by, &write);
+            self.convert(by, write.file, write.blocks.clone());
         }
         for token in write.tokens {
             self.pages_read(token, by);
@@ -347,19 +349,19 @@ impl World {
     }
 
     /// New blocks have their contents: their extents say so from the running transaction on.
-    fn convert(&mut self, by: ContextId, write: &Write) {
+    pub(crate) fn convert(&mut self, by: ContextId, file: usize, blocks: Range<u64>) {
         let expires = self.commit_deadline();
         let fs = self.fs();
         let transaction = fs.journal.join(ALLOCATE, expires);
         self.arm_committer();
         let fs = self.fs();
-        let inode = &mut fs.inodes[write.file];
-        let (changed, leaf) = inode.convert(write.blocks.clone());
+        let inode = &mut fs.inodes[file];
+        let (changed, leaf) = inode.convert(blocks);
         if changed && !inode.is_removed {
             (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
-            let table = fs.table_block(write.file);
+            let table = fs.table_block(file);
             self.changed(table);
-            let changes = self.fs().tend_leaf(write.file, transaction, leaf);
+            let changes = self.fs().tend_leaf(file, transaction, leaf);
             changes.into_iter().for_each(|block| self.changed(block));
         }
         self.end_handle(by, ALLOCATE);

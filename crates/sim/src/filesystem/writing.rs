@@ -26,16 +26,28 @@ impl Task {
         let length = length.min(MOST_BYTES);
         let number = self.enter_call(intended(Op::Write, offset, length)).await;
         self.compute(self.costs().system_call).await;
-        if length > 0 {
-            self.note_modified(index).await;
-            self.write_pages_of_file(file, index, offset, offset + length).await;
-            if file.flags.dsync || file.flags.sync {
-                let pages = pages_of(offset, offset + length);
-                self.make_durable(number, index, pages, !file.flags.sync).await;
-            }
-        }
+        self.write_part(number, file, index, offset..offset + length).await;
         self.leave_call(number);
         Ok(length)
+    }
+
+    /// Writes bytes of a file into the page cache, and on if it was opened so.
+    pub(crate) async fn write_part(
+        &self,
+        number: u64,
+        file: &File,
+        index: usize,
+        bytes: Range<u64>,
+    ) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.note_modified(index).await;
+        self.write_pages_of_file(file, index, bytes.start, bytes.end).await;
+        if file.flags.dsync || file.flags.sync {
+            let pages = pages_of(bytes.start, bytes.end);
+            self.make_durable(number, index, pages, !file.flags.sync).await;
+        }
     }
 
     /// fsync or fdatasync of a file.
@@ -47,7 +59,7 @@ impl Task {
     }
 
     /// Writes pages and what is known of the file, and waits until all of it is on the disk.
-    pub(super) async fn make_durable(
+    pub(crate) async fn make_durable(
         &self,
         number: u64,
         index: usize,
@@ -149,7 +161,7 @@ impl Task {
 }
 
 /// What a call on a file means to move; the place is that in the file.
-pub(super) fn intended(op: Op, offset: u64, length: u64) -> Transfer {
+pub(crate) fn intended(op: Op, offset: u64, length: u64) -> Transfer {
     let sectors = length.div_ceil(512).min(u64::from(u32::MAX)) as u32;
     Transfer { op, flags: Flags::NONE, sector: Sector(offset / 512), sectors: Sectors(sectors) }
 }

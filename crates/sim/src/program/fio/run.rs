@@ -5,6 +5,7 @@
 //! What a process does is in `run/process.rs`, how it hands requests over in `run/lanes.rs`.
 
 mod crew;
+mod files;
 mod goal;
 mod identity;
 mod lanes;
@@ -17,12 +18,13 @@ use std::sync::Arc;
 use base::{Duration, Instant, Rng};
 
 use self::crew::{Crew, State};
+use self::files::Files;
 use self::identity::spawn_confined;
 use self::process::Process;
 use super::command_line::parse_command_line;
 use super::context::Context;
 use super::error::ParseError;
-use super::job::Job;
+use super::job::{FileKind, Job};
 use super::layout::{Layout, Ranges};
 use super::random::Seeds;
 use crate::page_cache::memory::Footprint;
@@ -80,18 +82,29 @@ impl Fio {
 
     async fn run_jobs(self, task: &Task) -> i32 {
         let capacity = task.disk().capacity;
-        let layout = Layout::new(&self.jobs, capacity, &mut task.rng("program/fio/layout"));
+        look_for_files(task, &self.jobs).await;
+        let existing = |path: &str| task.stat(path);
+        let mut rng = task.rng("program/fio/layout");
+        let layout = Layout::new(&self.jobs, capacity, &existing, &mut rng);
         let plan = layout.and_then(|layout| {
-            self.jobs.iter().map(|job| layout.ranges(job)).collect::<Result<Vec<Ranges>, _>>()
+            let of = |job: &Job| {
+                let ranges = layout.ranges(job)?;
+                let files = Files::of(job, &layout, &ranges.files);
+                Ok((ranges, files))
+            };
+            self.jobs.iter().map(of).collect::<Result<(Vec<Ranges>, Vec<Files>), _>>()
         });
-        let plan = match plan {
+        let (plan, files) = match plan {
             Ok(plan) => plan,
             Err(error) => {
                 task.print(format!("fio: {error}"));
                 return FAILED;
             }
         };
-        launch(task, &self.jobs).await;
+        if let Err(message) = launch(task, &self.jobs, &files).await {
+            task.print(message);
+            return FAILED;
+        }
         let started = task.now();
         let crew = Rc::new(Crew::new(&self.jobs, task.id()));
         let delays: Vec<Instant> = self.jobs.iter().map(|job| started + delay(job, task)).collect();
@@ -104,7 +117,7 @@ impl Fio {
                 (due, next) = self.due(&crew, &delays, task.now());
             }
             for number in due {
-                self.start(task, &crew, number, &plan[number]);
+                self.start(task, &crew, number, (&plan[number], &files[number]));
             }
             if crew.all_ended() {
                 break;
@@ -139,14 +152,21 @@ impl Fio {
         (due, next)
     }
 
-    fn start(&self, task: &Task, crew: &Rc<Crew>, number: usize, ranges: &Ranges) {
+    fn start(
+        &self,
+        task: &Task,
+        crew: &Rc<Crew>,
+        number: usize,
+        (ranges, files): (&Ranges, &Files),
+    ) {
         let label = label(&self.jobs, number);
         let child = spawn_confined(task, &self.jobs[number], || {
             let (jobs, crew) = (self.jobs.clone(), crew.clone());
-            let (name, ranges) = (label.clone(), ranges.clone());
+            let (name, ranges, files) = (label.clone(), ranges.clone(), files.clone());
             task.spawn(&label, IoContextOf::Itself, |task| async move {
                 let job = &jobs[number];
-                let status = match Process::new(task.clone(), &name, job, &crew, &ranges) {
+                let process = Process::new(task.clone(), &name, job, &crew, (&ranges, files));
+                let status = match process.await {
                     Ok(mut process) => process.run().await,
                     Err(status) => status,
                 };
@@ -160,15 +180,26 @@ impl Fio {
 
 /// What fio does before it lets its first processes go. It looks at the clock eight times for each
 /// process and twice more for each section behind the first. // measured in the world linux
-async fn launch(task: &Task, jobs: &[Job]) {
+async fn launch(task: &Task, jobs: &[Job], files: &[Files]) -> Result<(), String> {
     let sections = jobs.iter().filter(|job| job.clone == 0).count();
     let costs = task.costs();
     if costs.launch.is_zero() {
-        return;
+        return files::make_all(task, jobs, files).await;
     }
     task.sleep(costs.launch).await;
+    files::make_all(task, jobs, files).await?;
     task.look_at_clock((8 * jobs.len() + 2 * sections.saturating_sub(1)) as u32).await;
     task.sleep(LOOK).await;
+    Ok(())
+}
+
+/// fio asks for its files when it has read its jobs, and so reads the folder.
+async fn look_for_files(task: &Task, jobs: &[Job]) {
+    for file in jobs.iter().flat_map(|job| &job.files.list) {
+        if file.kind == FileKind::File {
+            task.look_for(&file.name).await;
+        }
+    }
 }
 
 /// When fio looks again whether processes have ended.

@@ -20,6 +20,9 @@ const CREATE: u64 = 40;
 const TRUNCATE: u64 = 33;
 const REMOVE: u64 = 25;
 
+/// The inode of the folder.
+const FOLDER: u64 = 2;
+
 /// What happens when a file that is opened is there, or is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Creation {
@@ -188,7 +191,9 @@ impl Task {
         };
         self.read_metadata(bitmap).await;
         let handle = self.begin_handle(CREATE).await;
-        for block in [bitmap, descriptor, table, folder] {
+        // The folder is younger, which its own inode says.
+        let own = self.world().fs().layout.table_block(FOLDER);
+        for block in [bitmap, descriptor, table, folder, own] {
             self.change(block).await;
         }
         let transaction = handle.transaction;
@@ -224,8 +229,10 @@ impl Task {
         };
         let now = self.world().tick();
         if size == old {
-            // Observed on 6.12: it looks for blocks behind the end first.
+            // Observed on 6.12: it looks for blocks behind the end first, and is on the list of
+            // orphans meanwhile, which begins in the superblock.
             let handle = self.begin_handle(TRUNCATE).await;
+            self.change(superblock).await;
             self.change(table).await;
             self.end_handle(handle);
         }
@@ -285,7 +292,8 @@ impl Task {
         };
         self.lock_folder().await;
         let handle = self.begin_handle(REMOVE).await;
-        for block in [folder, table, superblock] {
+        let own = self.world().fs().layout.table_block(FOLDER);
+        for block in [folder, own, table, superblock] {
             self.change(block).await;
         }
         self.end_handle(handle);

@@ -11,6 +11,11 @@ use super::super::layout::{FileSize, Layout};
 use crate::filesystem;
 use crate::task::{Errno, File, OpenFlags, Task};
 
+/// How often fio looks at the clock for each file that it makes, and for each job with files.
+/// Measured in the world linux: 7 for a process with one file, 3 for each one more.
+const LOOKS_PER_FILE: u32 = 3;
+const LOOKS_PER_JOB: u32 = 4;
+
 /// The files of a job that lie in a file system.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
@@ -50,6 +55,7 @@ impl Files {
             return Ok(());
         }
         for slot in self.slots.iter().flatten() {
+            task.look_at_clock(LOOKS_PER_FILE).await;
             let failed = |errno: Errno| format!("fio: {}: {errno}", slot.path);
             let there = task.look_for(&slot.path).await;
             if slot.size.wanted > there.unwrap_or(0) || appends(job) {
@@ -179,7 +185,9 @@ fn largest_block(job: &Job, direction: Direction) -> u64 {
 
 /// Makes the files of all jobs whose processes do not do so themselves.
 pub(super) async fn make_all(task: &Task, jobs: &[Job], files: &[Files]) -> Result<(), String> {
-    for (job, files) in jobs.iter().zip(files).filter(|(job, _)| job.creation.is_serial) {
+    let serial = jobs.iter().zip(files).filter(|(job, _)| job.creation.is_serial);
+    for (job, files) in serial.filter(|(job, _)| job.has_files()) {
+        task.look_at_clock(LOOKS_PER_JOB).await;
         files.make(task, job).await?;
     }
     Ok(())

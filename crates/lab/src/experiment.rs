@@ -98,6 +98,8 @@ pub struct Experiment {
     pub expect: Vec<Expectation>,
     /// Whether schedulers check themselves after every step.
     pub paranoid: bool,
+    /// Whether results have what tasks gave to the block layer.
+    pub watches_bios: bool,
 }
 
 /// A setting and where it was given.
@@ -156,6 +158,7 @@ impl Experiment {
             seeds: (1..=DEFAULT_SEEDS).collect(),
             expect: Vec::new(),
             paranoid: false,
+            watches_bios: false,
         }
     }
 

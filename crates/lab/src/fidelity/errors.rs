@@ -1,6 +1,7 @@
 //! The simulator's results beside those of the real kernel.
 
 use super::Figure;
+use super::bios::common;
 use super::sequence::{Agreement, Step};
 use crate::linux_world::World;
 use crate::matrix::{JobResult, Report, RunResult};
@@ -46,6 +47,17 @@ pub struct Agreed {
     pub agreement: Agreement,
     /// Whether there were equally many commands of each kind and length, in whatever order.
     pub same_sizes: bool,
+    /// Commands, and bios with flags and task, that are the same in the same order, and how many
+    /// there are in the world that has more.
+    pub alike: [(usize, usize); 2],
+}
+
+impl Agreed {
+    /// The share of commands (0) or bios (1) that is the same.
+    pub fn share(&self, kind: usize) -> f64 {
+        let (same, all) = self.alike[kind];
+        if all == 0 { 1.0 } else { same as f64 / all as f64 }
+    }
 }
 
 impl JobError {
@@ -112,7 +124,14 @@ pub fn agreed(report: &Report) -> Vec<Agreed> {
         for (sim, linux) in report.results_of(row).iter().zip(report.results_of(twin)) {
             let agreement = Agreement::of(&sim.commands, &linux.commands);
             let same_sizes = sizes(&sim.commands) == sizes(&linux.commands);
-            all.push(Agreed { row, seed: sim.seed, agreement, same_sizes });
+            let what = |it: &Step| (it.op as u8, it.sector.0, it.sectors.0);
+            let ours: Vec<_> = sim.commands.iter().map(what).collect();
+            let theirs: Vec<_> = linux.commands.iter().map(what).collect();
+            let alike = [
+                (common(&ours, &theirs), ours.len().max(theirs.len())),
+                (common(&sim.bios, &linux.bios), sim.bios.len().max(linux.bios.len())),
+            ];
+            all.push(Agreed { row, seed: sim.seed, agreement, same_sizes, alike });
         }
     }
     all

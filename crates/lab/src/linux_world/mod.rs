@@ -43,6 +43,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const KERNEL: Version = Version::V6_12;
 /// The memory of a guest when nobody says otherwise. // assumed
 pub const MEMORY: Bytes = Bytes(512 << 20);
+/// Room for lines about what tasks give to the block layer: 70,000 of them. A guest gets so much more
+/// memory.
+const WATCH_ROOM: Bytes = Bytes(4 << 20);
 /// The programs that experiments run.
 const PROGRAMS: [&str; 3] = ["dd", "fio", "sync"];
 
@@ -132,8 +135,18 @@ impl LinuxWorld {
 
     /// Runs one row with one seed; what it does is recorded into a folder, if one is asked for,
     /// without any influence on it.
-    pub fn run(&self, row: &Row, seed: u64, record_to: Option<&Path>) -> Result<RunResult, Error> {
+    pub fn run(
+        &self,
+        row: &Row,
+        seed: u64,
+        watches_bios: bool,
+        record_to: Option<&Path>,
+    ) -> Result<RunResult, Error> {
         let mut guest = self.guest(row, seed)?;
+        if watches_bios {
+            guest.script.watch = Some(WATCH_ROOM);
+            guest.memory = Bytes(guest.memory.0 + WATCH_ROOM.0);
+        }
         if record_to.is_some() {
             let has_groups = !guest.script.cgroups.is_empty();
             guest.script.trace = Times::Disk.trace(recording::ROOM, has_groups);
@@ -293,6 +306,7 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         processes,
         disk,
         commands: crate::fidelity::sequence::of_log(&finished.log.served, began),
+        bios: crate::fidelity::bios::of_lines(&finished.bios, "254,0"),
         exits,
     })
 }

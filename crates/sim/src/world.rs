@@ -374,7 +374,7 @@ impl World {
 
     /// Writes an event about an operation.
     pub fn log_call(&mut self, context: ContextId, operation: &Operation, action: block::Action) {
-        if !self.queue.log().is_on() {
+        if !self.queue.log().is_on() || self.strand(context).is_preparing {
             return;
         }
         let (at, cpu) = (self.now, self.strand(context).core);

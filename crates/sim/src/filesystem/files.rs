@@ -273,7 +273,7 @@ impl Task {
         for blocks in gone {
             self.change_maps(blocks.start / super::layout::GROUP).await;
         }
-        let leaf = self.world().fs().inode(file).leaf.is_some();
+        let leaf = self.world().fs().inode(file).has_leaves();
         if leaf && self.world().fs().inode(file).extents() == 0 {
             self.tend_leaf(file, handle.transaction, super::inode::Leaf::Spare).await;
         }

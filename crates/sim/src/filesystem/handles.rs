@@ -142,17 +142,27 @@ impl FileSystem {
     pub(super) fn tend_leaf(&mut self, file: usize, transaction: u64, leaf: Leaf) -> Vec<u64> {
         let group = self.data_group(file);
         match leaf {
-            Leaf::Stays => self.inodes[file].leaf.into_iter().collect(),
-            Leaf::Needed => {
-                let Some(block) = self.space.metadata_block(group) else { return Vec::new() };
-                self.inodes[file].leaf = Some(block);
-                self.maps(block / GROUP).into_iter().chain([block]).collect()
+            Leaf::Stays => self.inodes[file].changed_leaves(false),
+            Leaf::Needed | Leaf::Cut => {
+                let wanted = self.inodes[file].wanted_places().max(1);
+                let places: Vec<u64> =
+                    (0..wanted).filter_map(|_| self.space.metadata_block(group)).collect();
+                self.inodes[file].give_places(&places);
+                let mut changes = self.inodes[file].changed_leaves(true);
+                for place in places {
+                    changes.extend(self.maps(place / GROUP));
+                    changes.push(place);
+                }
+                changes
             }
             Leaf::Spare => {
-                let block = self.inodes[file].leaf.take().expect("there is one to spare");
-                self.journal.forget(block);
-                self.space.free_after(transaction, block..block + 1);
-                self.maps(block / GROUP).to_vec()
+                let mut changes = Vec::new();
+                for block in self.inodes[file].take_leaves() {
+                    self.journal.forget(block);
+                    self.space.free_after(transaction, block..block + 1);
+                    changes.extend(self.maps(block / GROUP));
+                }
+                changes
             }
         }
     }

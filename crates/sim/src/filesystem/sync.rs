@@ -1,7 +1,7 @@
 //! sync(2): everything of the file system and of the disk (filesystems 2.9 rule 4).
 //!
-//! The flusher writes the data, with SYNC where it has not begun before it is asked to; then the
-//! running transaction is committed; then the task itself writes metadata to their places.
+//! The flusher writes data and metadata; then the running transaction is committed; then the task
+//! itself writes metadata to their places.
 
 use super::journal::JournalWait;
 use super::{all_pages, key};

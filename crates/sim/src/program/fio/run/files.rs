@@ -54,6 +54,13 @@ impl Files {
         if job.creation.on_open || !job.engine.does_block_io() {
             return Ok(());
         }
+        task.prepares(true);
+        let made = self.make_each(task, job).await;
+        task.prepares(false);
+        made
+    }
+
+    async fn make_each(&self, task: &Task, job: &Job) -> Result<(), String> {
         for slot in self.slots.iter().flatten() {
             task.look_at_clock(LOOKS_PER_FILE).await;
             let failed = |errno: Errno| format!("fio: {}: {errno}", slot.path);
@@ -70,7 +77,13 @@ impl Files {
         if !job.creation.pre_read {
             return Ok(());
         }
-        let block = largest_block(job, Direction::Read);
+        task.prepares(true);
+        let read = self.read_each(task, largest_block(job, Direction::Read)).await;
+        task.prepares(false);
+        read
+    }
+
+    async fn read_each(&self, task: &Task, block: u64) -> Result<(), Errno> {
         for slot in self.slots.iter().flatten() {
             let (flags, reading) = (OpenFlags::default(), filesystem::Creation::READ);
             let file = task.open_file(&slot.path, flags, reading).await?;

@@ -76,8 +76,17 @@ fn section(
     writeln!(text, "## {}\n\n`{}`\n", report.plan.experiment.title, file.display())?;
     let axes: Vec<&str> =
         report.plan.experiment.axes.iter().map(|axis| axis.name.as_str()).collect();
-    let heads =
-        axes.iter().chain(&["scheduler", "job", "MB/s", "p50", "p99", "requests", "same up to", "commands", "bios"]);
+    let heads = axes.iter().chain(&[
+        "scheduler",
+        "job",
+        "MB/s",
+        "p50",
+        "p99",
+        "requests",
+        "same up to",
+        "commands",
+        "bios",
+    ]);
     let heads: Vec<&str> = heads.copied().collect();
     writeln!(
         text,

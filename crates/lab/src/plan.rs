@@ -19,18 +19,11 @@ use block::{Attach, EventLog, Ioprio, Kernel, QUEUE_SETTINGS, RequestQueue};
 use device::{Device, Model};
 use sim::program::fio::Fio;
 use sim::program::replay::{Pace, Replay};
-use sim::{Host, Mount, Program};
+use sim::{Host, MACHINE_SETTINGS, Mount, Program};
 use std::path::{Path, PathBuf};
 
-/// Settings that belong to the page cache or to writeback.
-const LATER_SETTINGS: [&str; 6] = [
-    "wbt_lat_usec",
-    "dirty_bytes",
-    "dirty_background_bytes",
-    "dirty_ratio",
-    "dirty_background_ratio",
-    "max_ratio",
-];
+/// Settings that belong to writeback.
+const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
 /// Axes that are not used in jobs.
 const SPECIAL_AXES: [&str; 6] =
     ["model", "host", "kernel", "queue_depth", "mount_options", "write_cache"];
@@ -558,7 +551,8 @@ fn absolute(path: &str) -> String {
 }
 
 fn is_known(spec: &SchedulerSpec, name: &str) -> bool {
-    spec.tunable(name).is_some() || QUEUE_SETTINGS.iter().any(|it| it.name == name)
+    let of_machine = MACHINE_SETTINGS.iter().any(|it| it.name == name);
+    of_machine || spec.tunable(name).is_some() || QUEUE_SETTINGS.iter().any(|it| it.name == name)
 }
 
 fn attach(spec: &SchedulerSpec) -> Attach {
@@ -574,7 +568,8 @@ fn probe(
     settings: &[Setting],
 ) -> Result<Vec<(&'static str, i64)>, Error> {
     let mut queue = RequestQueue::new(spec.kernel, facts, attach(spec), 1, EventLog::off());
-    for Setting { name, value, place } in settings {
+    let of_machine = |it: &&Setting| MACHINE_SETTINGS.iter().any(|known| known.name == it.name);
+    for Setting { name, value, place } in settings.iter().filter(|it| !of_machine(it)) {
         queue.set(Instant::ZERO, name, *value).map_err(|error| match error {
             TunableError::Unknown { .. } => unreachable!("{name} was checked"),
             TunableError::OutOfRange { min, max, unit } => {

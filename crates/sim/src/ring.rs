@@ -177,7 +177,9 @@ impl AsyncQueue {
         let at = world.now;
         drop(world);
         let what = match file.index() {
-            Some(_) if op != AsyncOp::Sync => Ok(self.task.intended_on_file(file, op, offset, length)),
+            Some(_) if op != AsyncOp::Sync => {
+                Ok(self.task.intended_on_file(file, op, offset, length))
+            }
             _ => what,
         };
         let is_file = file.index().is_some();

@@ -177,7 +177,7 @@ impl World {
         let cores = setup.host.cores;
         let facts = setup.device.facts().clone();
         let run_queue = RunQueue::of(&setup);
-        let cache = DiskCache::new(
+        let mut cache = DiskCache::new(
             setup.kernel.version,
             setup.kernel.hz,
             facts.segment,
@@ -196,6 +196,9 @@ impl World {
             queue.record_inputs();
         }
         for (name, value) in &setup.settings {
+            if cache.writeback.settings.set(name, *value) {
+                continue;
+            }
             let refused = |why| SetupError::setting(name, *value, why);
             queue.set(Instant::ZERO, name, *value).map_err(refused)?;
         }

@@ -271,7 +271,6 @@ impl RequestQueue {
         if matches!(self.shape, ShapeState::Single(_)) {
             self.core.log_note(now, context, unplug_action(why, depth));
         }
-        self.kick(context);
         let cpu = self.core.context(context).cpu;
         match why {
             PlugFlush::Explicit => self.push_hctx_run(context, cpu),

@@ -413,14 +413,7 @@ impl RequestQueue {
         } else {
             self.core.requests[rq].state = RequestState::Dispatched;
             self.issue(now, context, rq);
-            // Observed on 6.12: of a plug that is flushed the device hears as a whole.
-            let is_listed = matches!(
-                self.core.context(context).stack.last(),
-                Some(Frame::Flushing { why: PlugFlush::Explicit, .. })
-            );
-            if !(is_listed && self.multi().rings_once) {
-                self.kick(context);
-            }
+            self.kick(context);
             self.multi().note_busy(hctx, false);
         }
         Work::Issue
@@ -635,7 +628,7 @@ impl RequestQueue {
     }
 
     /// The driver tells the device what it was given.
-    pub(super) fn kick(&mut self, context: ContextId) {
+    fn kick(&mut self, context: ContextId) {
         let commands = self.core.contexts[context.0 as usize].unkicked.drain(..);
         self.core.outputs.extend(commands.map(Output::Issue));
     }

@@ -106,7 +106,7 @@ pub fn errors(report: &Report) -> Vec<JobError> {
                 let latency = &it.call(kind).clat;
                 latency.percentile(point).map(|it| it.as_nanos() as f64)
             };
-            // fio's own figure includes what it takes to look at the clock before and after a call.
+            // fio's own figure includes what it takes to look at the clock.
             let looks = if is_synchronous(&report.plan.rows[index], &job) { LOOKS } else { 0.0 };
             let latency = |point: u64| {
                 let pair = pair(&|it| percentile(it, point))?;
@@ -168,8 +168,8 @@ fn sizes(steps: &[Step]) -> Vec<(u8, u32)> {
     sizes
 }
 
-/// Measured in the world linux: a call of fio's engine psync that takes no time is one of 512 ns.
-const LOOKS: f64 = 512.0;
+/// Measured in the world linux: a call of fio's engine psync that takes no time is one of 256 ns.
+const LOOKS: f64 = 256.0;
 
 /// fio states how long a job took in milliseconds: the rate of a shorter one is not known to a
 /// percent.

@@ -47,7 +47,7 @@ pub const MEMORY: Bytes = Bytes(512 << 20);
 /// memory.
 const WATCH_ROOM: Bytes = Bytes(4 << 20);
 /// The programs that experiments run.
-const PROGRAMS: [&str; 3] = ["dd", "fio", "sync"];
+const PROGRAMS: [&str; 5] = ["cp", "dd", "fio", "sleep", "sync"];
 
 /// The first request that a kernel leaves to its worker takes longer, as the worker makes another
 /// one before it begins; machines have that behind them. A flush is left to the worker, and on a
@@ -251,6 +251,10 @@ fn script(row: &Row) -> Script {
         settings.push(Setting::queue(0, "write_cache", "write through"));
     }
     for (name, value) in &row.settings {
+        if sim::MACHINE_SETTINGS.iter().any(|it| it.name == name) {
+            settings.push(Setting::new(format!("/proc/sys/vm/{name}"), value.to_string()));
+            continue;
+        }
         let file = match row.spec.tunable(name) {
             Some(_) => format!("iosched/{name}"),
             None => name.clone(),

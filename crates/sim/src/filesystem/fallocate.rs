@@ -79,9 +79,7 @@ impl Task {
             let length = blocks.end - blocks.start;
             let found = match is_exact {
                 true => fs.space.allocate_exactly(fs.data_group(index), length)?,
-                false => {
-                    fs.find_room(index, &(blocks.start..blocks.start + length.min(PIECE)))?
-                }
+                false => fs.find_room(index, &(blocks.start..blocks.start + length.min(PIECE)))?,
             };
             let length = found.end - found.start;
             let leaf = fs.inode(index).set_aside(blocks.start, found.start, length);

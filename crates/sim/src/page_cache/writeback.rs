@@ -16,10 +16,6 @@ use super::throttle::{self, Dirtier, Verdict};
 use base::Hz;
 use block::{ContextId, Version};
 
-/// Hundredths of a second between two looks for what has been dirty for long (filesystems 2.4).
-const PERIOD: u64 = 500;
-/// Hundredths of a second after which it has.
-const LONG: u64 = 3_000;
 /// Buffers that are described in one page: what is written has one for each block. // measured
 const BUFFERS_PER_PAGE: u64 = 39;
 /// Pages whose places are kept in one page. // measured, with the descriptions above: /proc/vmstat
@@ -159,11 +155,11 @@ impl Writeback {
     /// Since when at the latest something must be dirty that the flusher, awake, is to write
     /// because it is old; none if it looked a while ago.
     pub fn looks_for_old(&mut self, now: u64) -> Option<u64> {
-        if now < self.looked + self.ticks(PERIOD) {
+        if now < self.looked + self.ticks(self.settings.interval) {
             return None;
         }
         self.looked = now;
-        now.checked_sub(self.ticks(LONG))
+        now.checked_sub(self.ticks(self.settings.expire))
     }
 
     /// Pages with descriptions left memory.
@@ -234,11 +230,12 @@ impl Writeback {
 
     /// Whether the flusher, awake, is to write what has been dirty for long.
     pub fn looks(&mut self, now: u64) -> bool {
-        if now < self.looked + self.ticks(PERIOD) {
+        if now < self.looked + self.ticks(self.settings.interval) {
             return false;
         }
         self.looked = now;
-        self.since.is_some_and(|since| since == 0 || since + self.ticks(LONG) <= now)
+        self.since
+            .is_some_and(|since| since == 0 || since + self.ticks(self.settings.expire) <= now)
     }
 
     /// A visit has ended, with pages that are still dirty or none.
@@ -259,7 +256,7 @@ impl Writeback {
     }
 
     fn arm(&mut self, now: u64) {
-        let at = self.timer(now, self.ticks(PERIOD));
+        let at = self.timer(now, self.ticks(self.settings.interval));
         self.wakes = Some(self.wakes.map_or(at, |wakes| wakes.min(at)));
     }
 

@@ -4,9 +4,9 @@
 //! to run a program (`ionice`, `nice`, `taskset`, `cgexec`, `systemd-run --scope`) are taken off
 //! one after the other; what remains names the program.
 
-use super::{LIST, Program, dd, dump, fio, sysbench};
+use super::{LIST, Program, Step, cp, dd, dump, fio, sysbench};
 use crate::cores::CoreSet;
-use base::nearest;
+use base::{Duration, nearest};
 use block::{Ioprio, IoprioClass};
 
 /// A command, understood.
@@ -75,8 +75,74 @@ pub fn parse(line: &str) -> Result<Command, CommandError> {
     parse_in(line, &nowhere)
 }
 
-/// Understands a command line in its surroundings.
+/// Understands a command line in its surroundings: one command, or several with `;` and `&&`
+/// between them.
 pub fn parse_in(line: &str, context: &fio::Context<'_>) -> Result<Command, CommandError> {
+    let parts = split_sequence(line);
+    let [(_, only)] = parts.as_slice() else {
+        return parse_sequence(&parts, context);
+    };
+    parse_one(only, context)
+}
+
+fn parse_sequence(
+    parts: &[(bool, String)],
+    context: &fio::Context<'_>,
+) -> Result<Command, CommandError> {
+    let mut steps = Vec::new();
+    for (needs_success, part) in parts {
+        let command = parse_one(part, context)?;
+        let is_plain = command.ioprio.is_none()
+            && command.nice.is_none()
+            && command.affinity.is_none()
+            && command.cgroup.is_none();
+        if !is_plain {
+            let refusal = format!(
+                "{}: a prefix in a sequence of commands is not modelled; accepted: ioprio and \
+                 cgroup of the job, or one command",
+                part.trim()
+            );
+            return Err(CommandError::Refused(refusal));
+        }
+        steps.push(Step { needs_success: *needs_success, program: command.program });
+    }
+    Ok(Prefixes::default().with(Program::Sequence(steps)))
+}
+
+/// Cuts a line at each `;` and `&&` that is not quoted, and says before which of the parts there is
+/// an `&&`. An empty part at the end is left out.
+pub fn split_sequence(line: &str) -> Vec<(bool, String)> {
+    let mut parts = vec![(false, String::new())];
+    let (mut quote, mut letters) = (None, line.chars().peekable());
+    while let Some(letter) = letters.next() {
+        let is_and = letter == '&' && letters.peek() == Some(&'&');
+        match (quote, letter) {
+            (None, ';') => {
+                parts.push((false, String::new()));
+                continue;
+            }
+            (None, '&') if is_and => {
+                letters.next();
+                parts.push((true, String::new()));
+                continue;
+            }
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(open), _) if open == letter => quote = None,
+            _ => {}
+        }
+        let part = &mut parts.last_mut().expect("there is always one").1;
+        part.push(letter);
+        if letter == '\\' && quote != Some('\'') {
+            part.extend(letters.next());
+        }
+    }
+    if parts.len() > 1 && parts.last().is_some_and(|(_, part)| part.trim().is_empty()) {
+        parts.pop();
+    }
+    parts
+}
+
+fn parse_one(line: &str, context: &fio::Context<'_>) -> Result<Command, CommandError> {
     let words = split(line)?;
     let mut rest: &[String] = &words;
     let mut found = Prefixes::default();
@@ -91,6 +157,11 @@ pub fn parse_in(line: &str, context: &fio::Context<'_>) -> Result<Command, Comma
                 let program = dd::Dd::parse(arguments).map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Dd(program)));
             }
+            "cp" => {
+                let program = cp::Cp::parse(arguments).map_err(CommandError::Refused)?;
+                return Ok(found.with(Program::Cp(program)));
+            }
+            "sleep" => return Ok(found.with(Program::Sleep(parse_sleep(arguments)?))),
             "sync" if arguments.is_empty() => return Ok(found.with(Program::Sync)),
             "sync" => {
                 let refusal = "sync: operands are not modelled; accepted: sync alone";
@@ -114,6 +185,25 @@ pub fn parse_in(line: &str, context: &fio::Context<'_>) -> Result<Command, Comma
         };
     }
     Err(unknown(""))
+}
+
+/// `sleep NUMBER[s|m]`, with a fraction perhaps.
+fn parse_sleep(words: &[String]) -> Result<Duration, CommandError> {
+    let refuse = || {
+        let given = words.join(" ");
+        let refusal =
+            format!("sleep: '{given}' is no time; accepted: sleep 1.5, sleep 2s, sleep 1m");
+        CommandError::Refused(refusal)
+    };
+    let [word] = words else { return Err(refuse()) };
+    let (number, unit) = match word.strip_suffix('m') {
+        Some(number) => (number, 60_000),
+        None => (word.strip_suffix('s').unwrap_or(word), 1000),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| text.parse::<u32>().map(u64::from).map_err(|_| refuse());
+    let thousandths = digits(&format!("{part:0<3}")[..3])?;
+    Ok(Duration::from_millis(digits(whole)? * unit + thousandths * unit / 1000))
 }
 
 fn unknown(name: &str) -> CommandError {
@@ -406,6 +496,24 @@ fn core_mask(text: &str) -> Option<CoreSet> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn commands_follow_each_other_with_semicolons_and_conditions() {
+        let line = "dd if=/mnt/a of=/mnt/b; sync && sleep 1.5;";
+        let Program::Sequence(steps) = parse(line).unwrap().program else { panic!("{line}") };
+        assert_eq!(
+            steps.iter().map(|it| it.needs_success).collect::<Vec<_>>(),
+            [false, false, true]
+        );
+        assert!(
+            matches!(&steps[2].program, Program::Sleep(it) if *it == Duration::from_millis(1500))
+        );
+        assert_eq!(split_sequence("a 'x;y' \\; b").len(), 1);
+        assert!(
+            parse("nice sync; sync").unwrap_err().to_string().contains("a prefix in a sequence")
+        );
+        assert!(parse("sleep x").unwrap_err().to_string().contains("accepted: sleep 1.5"));
+    }
+
     const DD: &str = "dd if=/dev/zero of=/dev/sda";
 
     fn words(line: &str) -> Vec<String> {
@@ -450,11 +558,11 @@ mod tests {
     fn what_is_not_understood_is_refused_by_name() {
         assert_eq!(
             refusal("openssl -a x y"),
-            "openssl: this program is not modelled; there are dd, dump, fio, sync, sysbench"
+            "openssl: this program is not modelled; there are cp, dd, dump, fio, sleep, sync, sysbench"
         );
         assert_eq!(
             refusal("d if=x"),
-            "d: this program is not modelled; nearest: \"dd\"; there are dd, dump, fio, sync, \
+            "d: this program is not modelled; nearest: \"dd\"; there are cp, dd, dump, fio, sleep, sync, \
              sysbench"
         );
         assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
@@ -467,7 +575,7 @@ mod tests {
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
         assert_eq!(
             refusal(""),
-            "no program: this program is not modelled; there are dd, dump, fio, sync, sysbench"
+            "no program: this program is not modelled; there are cp, dd, dump, fio, sleep, sync, sysbench"
         );
     }
 

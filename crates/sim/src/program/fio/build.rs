@@ -12,8 +12,8 @@ use super::context::Context;
 use super::engine::{self, Engine};
 use super::error::{ParseError, Place};
 use super::job::{
-    Caching, CpuLoad, Creation, Direction, Durability, ExitWhat, Extent, FileKind, Files, Goal, Job, Pattern, Queue,
-    Room, Scsi, ScsiWrite, Share, SyncMode, Timing, Verify, Zones,
+    Caching, CpuLoad, Creation, Direction, Durability, ExitWhat, Extent, FileKind, Files, Goal,
+    Job, Pattern, Queue, Room, Scsi, ScsiWrite, Share, SyncMode, Timing, Verify, Zones,
 };
 use super::mix::BlockSizes;
 use super::settings::{Settings, Value};
@@ -39,7 +39,7 @@ pub fn build(
     let engine = builder.engine()?;
     let pattern = builder.pattern()?;
     let durability = builder.durability()?;
-    if !(has_files && !durability.direct) {
+    if !has_files || durability.direct {
         builder.check_sectors(engine, &pattern)?;
     }
     let job = Job {

@@ -49,7 +49,9 @@ pub(super) struct Process<'a> {
     completed: u64,
     /// Bytes and requests that are done, by direction.
     done: [(u64, u64); 3],
-    writes_since_sync: u32,
+    writes: u64,
+    /// The last request was a sync.
+    has_synced: bool,
     /// What was written since, from the first byte to the last one.
     unsynced: std::ops::Range<u64>,
     /// The file of the last request.
@@ -149,7 +151,8 @@ impl<'a> Process<'a> {
             issued: 0,
             completed: 0,
             done: [(0, 0); 3],
-            writes_since_sync: 0,
+            writes: 0,
+            has_synced: false,
             unsynced: 0..0,
             file: 0,
             failure: None,
@@ -254,6 +257,8 @@ impl<'a> Process<'a> {
     async fn transfer(&mut self) -> u64 {
         let verify = self.verify;
         let mut requests = 0;
+        // Observed: a round may begin with a sync although the one before ended with one.
+        self.has_synced = false;
         if self.job.pattern.directions == Directions::TrimWrite {
             self.moved.requests = 0;
         }
@@ -269,8 +274,9 @@ impl<'a> Process<'a> {
             if let Some(written) = &mut self.written {
                 written.blocks += u64::from(direction == Direction::Write);
             }
+            self.has_synced = false;
             if direction == Direction::Write {
-                self.writes_since_sync += 1;
+                self.writes += 1;
                 self.note_unsynced(place);
             }
             self.issue(What::Move(direction), place, false).await;
@@ -323,7 +329,8 @@ impl<'a> Process<'a> {
             What::Sync(_) => None,
         };
         if let Err(errno) = self.lanes.open(self.job, file).await {
-            return self.fail(format!("failed to open {}: {errno}", self.job.files.list[file].name));
+            return self
+                .fail(format!("failed to open {}: {errno}", self.job.files.list[file].name));
         }
         let issued = self.task.now();
         let request = Request { what, file, offset, length, ioprio, verifies, issued };
@@ -348,17 +355,19 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Makes durable what was written, before the next request that follows enough writes.
+    /// Makes durable what was written, before the next request that follows enough writes. As fio
+    /// was seen to: as long as the number of writes stays what it is, after each read once more.
     async fn sync_if_due(&mut self) {
         let durability = &self.job.durability;
         let all = durability.fsync.map(|every| (Sync::All, every));
         let data = durability.fdatasync.map(|every| (Sync::Data, every));
         let range = durability.range.map(|(how, every)| (Sync::Range(how), every));
         let Some((how, every)) = all.or(data).or(range) else { return };
-        if self.writes_since_sync < every {
+        let is_due = self.writes > 0 && self.writes.is_multiple_of(u64::from(every));
+        if !is_due || self.has_synced {
             return;
         }
-        self.writes_since_sync = 0;
+        self.has_synced = true;
         let place = match how {
             Sync::Range(_) => Place {
                 file: self.file,

@@ -43,8 +43,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const KERNEL: Version = Version::V6_12;
 /// The memory of a guest when nobody says otherwise. // assumed
 pub const MEMORY: Bytes = Bytes(512 << 20);
-/// Room for lines about what tasks give to the block layer: 70,000 of them. A guest gets so much more
-/// memory.
+/// Room for lines about what tasks give to the block layer: 70,000 of them. A guest gets so much
+/// more memory.
 const WATCH_ROOM: Bytes = Bytes(4 << 20);
 /// The programs that experiments run.
 const PROGRAMS: [&str; 5] = ["cp", "dd", "fio", "sleep", "sync"];

@@ -255,8 +255,8 @@ impl Inode {
         self.leaves.partition_point(|leaf| leaf.first <= block).saturating_sub(1)
     }
 
-    /// Adds an extent. Observed on 6.12 (debugfs): a full leaf keeps everything up to it, and what is
-    /// behind begins a new one; if nothing is, the extent does.
+    /// Adds an extent. Observed on 6.12 (debugfs): a full leaf keeps everything up to it, and what
+    /// is behind begins a new one; if nothing is, the extent does.
     fn insert(&mut self, block: u64, extent: Extent) {
         if !self.leaves.is_empty() {
             let before = self.extents.range(..block).next_back().map_or(block, |it| *it.0);

@@ -76,8 +76,12 @@ impl Settings {
         match name {
             "dirty_ratio" => (self.dirty_ratio, self.dirty_bytes) = (value, 0),
             "dirty_bytes" => (self.dirty_ratio, self.dirty_bytes) = (0, value),
-            "dirty_background_ratio" => (self.background_ratio, self.background_bytes) = (value, 0),
-            "dirty_background_bytes" => (self.background_ratio, self.background_bytes) = (0, value),
+            "dirty_background_ratio" => {
+                (self.background_ratio, self.background_bytes) = (value, 0);
+            }
+            "dirty_background_bytes" => {
+                (self.background_ratio, self.background_bytes) = (0, value);
+            }
             "dirty_expire_centisecs" => self.expire = value,
             "dirty_writeback_centisecs" => self.interval = value,
             _ => return false,

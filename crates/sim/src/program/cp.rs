@@ -1,7 +1,7 @@
 //! `cp SOURCE COPY`: copies a file of the file system.
 //!
-//! Observed with strace of coreutils 9.1 and on 6.12: the source is advised to be read in order, and
-//! `copy_file_range` copies it within the kernel, as much at a time as a pipe holds.
+//! Observed with strace of coreutils 9.1 and on 6.12: the source is advised to be read in order,
+//! and `copy_file_range` copies it within the kernel, as much at a time as a pipe holds.
 //!
 // Divergence: each such piece is a read and a write here, with the cost of two system calls.
 

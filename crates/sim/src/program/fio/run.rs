@@ -201,7 +201,8 @@ fn any_files(jobs: &[Job]) -> bool {
     jobs.iter().any(Job::has_files)
 }
 
-/// fio asks for its files when it has read its jobs and measured its clock, and so reads the folder.
+/// fio asks for its files when it has read its jobs and measured its clock, and so reads the
+/// folder.
 async fn begin(task: &Task, jobs: &[Job]) {
     if any_files(jobs) {
         task.sleep(task.costs().launch.saturating_sub(FIRST_LOOK)).await;

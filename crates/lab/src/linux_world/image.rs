@@ -15,6 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What the disk may hold besides, but zeros, which cost nothing.
 const MOST_DATA: Bytes = Bytes(2 << 30);
@@ -36,7 +37,10 @@ impl Images {
         if let Some(contents) = made.get(&capacity.0) {
             return Ok(contents.clone());
         }
-        let name = format!("paternoster-ext4-{}-{}", std::process::id(), capacity.0);
+        // Several worlds of one process may make theirs at the same time.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("paternoster-ext4-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let result = make(&path, capacity);
         // A file that cannot be removed is litter, not a failure of the run.

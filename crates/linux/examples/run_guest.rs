@@ -4,7 +4,7 @@
 //! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol,
 //! `CORE=1` keeps everything on that core, `MEMORY=256` gives it that many MiB,
 //! `SETUP=…` is a command that goes before, `IMAGE=…` a file that the disk begins as a copy of,
-//! `LOG=1` prints what the disk was asked for.
+//! `PROGRAMS=…` more programs of the host, `LOG=1` prints what the disk was asked for.
 
 use std::error::Error;
 
@@ -22,7 +22,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hz = Hz::new(250).expect("250 is a choice");
     let kernel = Cache::of_user()?.require("6.12", hz)?;
     let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
-    let root = Root::make(&folder, &["dd", "fio"])?;
+    let more = variable("PROGRAMS");
+    let programs: Vec<&str> = ["dd", "fio"].into_iter().chain(more.split_whitespace()).collect();
+    let root = Root::make(&folder, &programs)?;
     let device = Model::find(model)?.build(1);
     let rotational = device.facts().rotational;
     let script = script(scheduler, rotational, command.join(" "));

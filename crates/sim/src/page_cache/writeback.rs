@@ -28,7 +28,10 @@ const PLACES_PER_PAGE: u64 = 448;
 const BEFORE_OVERFLOW: u64 = 300;
 /// Where it overflows.
 const OVERFLOW: u64 = 1 << 32;
-/// A timer this many ticks ahead is late by up to its step. // observed on 6.12: 5 s with HZ=250
+/// A timer this many ticks ahead is late by up to its step. // observed on 6.12: 5 s and 30 s with
+/// HZ=250
+const VERY_FAR: u64 = 4096;
+const LARGE_STEP: u64 = 512;
 const FAR: u64 = 512;
 const STEP: u64 = 64;
 const NEAR: u64 = 64;
@@ -156,6 +159,17 @@ impl Writeback {
         self.timer(now, at - now)
     }
 
+    /// When a timer goes off that is set for so many seconds each time it has, the first time at a
+    /// tick after the boot. // observed on 6.12: the worker of XFS's log
+    pub fn timer_of_period(&self, last: Option<u64>, first: u64, seconds: u64) -> u64 {
+        let period = seconds * u64::from(self.hz.get());
+        match last {
+            Some(last) => self.timer(last, period),
+            // Counted from the start of the jobs, that was before zero.
+            None => self.timer(0, first + period - self.booted),
+        }
+    }
+
     /// Since when at the latest something must be dirty that the flusher, awake, is to write
     /// because it is old; none if it looked a while ago.
     pub fn looks_for_old(&mut self, now: u64) -> Option<u64> {
@@ -267,6 +281,7 @@ impl Writeback {
     /// Observed on 6.12: the flusher wakes at multiples of 64 ticks.
     fn timer(&self, now: u64, ticks: u64) -> u64 {
         let step = match ticks {
+            VERY_FAR.. => LARGE_STEP,
             FAR.. => STEP,
             NEAR.. => SMALL_STEP,
             _ => 1,
@@ -344,6 +359,15 @@ mod tests {
         assert_eq!(timer(0) + 1000, 9_184 / 4);
         assert_eq!(timer(825) + 1000, 12_512 / 4);
         assert_eq!(timer(5000) + 1000, 29_152 / 4);
+    }
+
+    #[test]
+    fn the_worker_of_xfs_comes_at_the_ticks_that_were_observed() {
+        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 12);
+        let first = writeback.timer_of_period(None, 2, 30);
+        let second = writeback.timer_of_period(Some(first), 2, 30);
+        let third = writeback.timer_of_period(Some(second), 2, 30);
+        assert_eq!([first, second, third].map(|it| (it + 3000) * 4), [31_712, 62_432, 93_152]);
     }
 
     #[test]

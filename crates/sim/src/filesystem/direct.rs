@@ -1,22 +1,18 @@
 //! Direct reads and writes of files (filesystems 1.8).
 //!
 //! Blocks that have a place are read and written there. A write that needs new ones gives them
-//! places before, and tells the inode of its size afterwards; meanwhile the file is on the list of
-//! those that a crash would have to be cleaned up after, which is in the superblock.
+//! places before, and tells the inode of its size afterwards; in ext4 the file is meanwhile on the
+//! list of those that a crash would have to be cleaned up after, which is in the superblock.
 //!
 // Divergence: writes that cover a new block in part write nothing beside.
 
-use super::handles::CHANGE;
-use super::key;
 use super::writing::intended;
+use super::{Format, key};
 use crate::buffered::{PAGE, PAGE_SECTORS, pages_of};
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
 use crate::task::Task;
 use base::{Sector, Sectors};
 use block::{Flags, Op, PlugFlush};
-
-/// Blocks that giving a write its places may change. // observed: jbd2_handle_start
-const ALLOCATE: u64 = 33;
 
 impl Task {
     /// Reads a file past the page cache.
@@ -32,7 +28,7 @@ impl Task {
         let result = self.check_direct(offset, length);
         if result.is_ok() && bytes > 0 {
             self.write_dirty_of(index, offset, offset + bytes).await;
-            let flags = self.world().fs().rules.direct_read;
+            let flags = self.world().files().rules.direct_read;
             self.move_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
             self.note_read(index).await;
         }
@@ -66,21 +62,26 @@ impl Task {
         self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
         let (extends, is_mapped) = {
             let mut world = self.world();
-            let inode = world.fs().inode(index);
+            let inode = world.files().inode(index);
             let written = |page| inode.find(page).is_some_and(|it| it.is_written);
             (end > inode.size, pages.clone().all(written))
         };
-        if extends {
+        let format = self.format();
+        if extends && format == Format::Ext4 {
             self.change_orphan(index, None).await;
         }
-        if !is_mapped {
-            self.allocate_directly(index, pages.clone()).await;
+        match format {
+            _ if is_mapped => {}
+            Format::Ext4 => self.allocate_directly(index, pages.clone()).await,
+            Format::Xfs => self.allocate_xfs_directly(index, pages.clone()).await,
         }
         let is_durable = file.flags.dsync || file.flags.sync;
         let flags = self.direct_flags(is_durable && is_mapped && !extends && !file.flags.sync);
         self.move_directly(number, index, Op::Write, flags, from..end).await;
-        if extends {
-            self.change_orphan(index, Some(end)).await;
+        match format {
+            Format::Ext4 if extends => self.change_orphan(index, Some(end)).await,
+            Format::Ext4 => {}
+            Format::Xfs => self.world().finish_xfs_write(index, pages.clone(), end),
         }
         if is_durable && !flags.intersects(Flags::FUA) {
             self.make_durable(number, index, pages, !file.flags.sync).await;
@@ -90,58 +91,9 @@ impl Task {
     /// The flags of a direct write.
     fn direct_flags(&self, durable: bool) -> Flags {
         let mut world = self.world();
-        let fua = world.queue.limits().facts.fua && world.fs().rules.direct_fua;
+        let fua = world.queue.limits().facts.fua && world.files().rules.direct_fua;
         let plain = world.rules.flags(Op::Write, false, false);
         if durable && fua { plain.with(Flags::FUA) } else { plain }
-    }
-
-    /// Puts a file on the list of orphans, or takes it off when its size is known.
-    async fn change_orphan(&self, index: usize, size: Option<u64>) {
-        let handle = self.begin_handle(CHANGE).await;
-        let (table, superblock) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.table_block(index), fs.layout.superblock())
-        };
-        self.change(table).await;
-        self.change(superblock).await;
-        if let Some(size) = size {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
-            (inode.size, inode.disk_size) = (size, size);
-            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
-        }
-        self.end_handle(handle);
-    }
-
-    /// Gives the blocks of a write places where they have none.
-    async fn allocate_directly(&self, index: usize, pages: std::ops::Range<u64>) {
-        let mut at = pages.start;
-        while at < pages.end {
-            let known = self.world().fs().inode(index).find(at);
-            if let Some(extent) = known {
-                let end = (at + extent.length).min(pages.end);
-                self.world().fs().inode(index).convert(at..end);
-                at = end;
-                continue;
-            }
-            let hole = self.world().fs().inode(index).hole(at);
-            let handle = self.begin_handle(ALLOCATE).await;
-            let blocks = at..pages.end.min(hole.end);
-            let found = self.allocate(index, blocks, handle.transaction, true).await;
-            let table = self.world().fs().table_block(index);
-            self.change(table).await;
-            {
-                let mut world = self.world();
-                let inode = world.fs().inode(index);
-                inode.changed_in = handle.transaction;
-                inode.data_changed_in = handle.transaction;
-            }
-            self.order(index, pages.clone());
-            self.end_handle(handle);
-            let Some((placed, _)) = found else { break };
-            at = placed.end;
-        }
     }
 
     /// What is cached and dirty of a range is written before.
@@ -154,9 +106,7 @@ impl Task {
                 || world.cache.next_written(keys.clone()).is_some()
         };
         if must {
-            self.world().queue.start_plug(self.id());
-            self.write_file_pages(index, pages, Flags::SYNC, u64::MAX).await;
-            self.finish_plug(PlugFlush::Explicit).await;
+            self.write_for_sync(index, pages).await;
             self.wait_for_written(keys).await;
             self.world().forget_if_clean(index);
         }
@@ -181,7 +131,7 @@ impl Task {
         self.world().queue.start_plug(self.id());
         let mut at = bytes.start;
         while at < bytes.end {
-            let extent = self.world().fs().inode(index).find(at / PAGE);
+            let extent = self.world().files().inode(index).find(at / PAGE);
             let Some(extent) = extent.filter(|it| op == Op::Write || it.is_written) else {
                 at = (at / PAGE + 1) * PAGE;
                 continue;

@@ -1,0 +1,188 @@
+//! Files by name: open, create, truncate, remove.
+//!
+// Divergence: one folder; a name with slashes is a file in it, and folders need not be made.
+
+use super::{Format, key};
+use crate::file::{Errno, File, Kind, OpenFlags};
+use crate::page_cache::disk::FILE_PAGES;
+use crate::task::Task;
+use crate::world::{Wait, World};
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// What happens when a file that is opened is there, or is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Creation {
+    /// O_CREAT.
+    pub creates: bool,
+    /// O_TRUNC.
+    pub truncates: bool,
+    /// Open for writing.
+    pub writes: bool,
+}
+
+impl Creation {
+    /// An existing file, to be read.
+    pub const READ: Creation = Creation { creates: false, truncates: false, writes: false };
+    /// As `open(path, O_RDWR | O_CREAT)`.
+    pub const WRITE: Creation = Creation { creates: true, truncates: false, writes: true };
+}
+
+impl Task {
+    /// Opens the disk, a special file, or a file below the mount point.
+    pub async fn open_file(
+        &self,
+        path: &str,
+        flags: OpenFlags,
+        creation: Creation,
+    ) -> Result<File, Errno> {
+        if path.starts_with("/dev/") {
+            return self.open(path, flags);
+        }
+        let name = {
+            let world = self.world();
+            let fs = world.fs.as_ref().ok_or(Errno::Enoent)?;
+            fs.files().name(path).ok_or(Errno::Enoent)?.to_string()
+        };
+        self.enter_kernel().await;
+        self.compute(self.costs().system_call).await;
+        let result = self.look_up(&name, creation).await;
+        self.leave_kernel();
+        let file = result?;
+        let mut world = self.world();
+        let device = world.readahead_allowance();
+        let number = world.cache.open(self.id(), device, key(file, 0), creation.writes);
+        world.files().inode(file).writers += u32::from(creation.writes);
+        Ok(File { kind: Kind::File(file), number, flags })
+    }
+
+    /// The size of a file, or of the disk.
+    pub fn size(&self, file: &File) -> u64 {
+        match file.kind {
+            Kind::File(index) => self.world().files().inode(index).size,
+            Kind::Disk => self.disk().capacity.0,
+            Kind::Zero | Kind::Null => 0,
+        }
+    }
+
+    /// Whether there is a file of this name, and how large it is.
+    pub fn stat(&self, path: &str) -> Option<u64> {
+        let mut world = self.world();
+        let fs = world.fs.as_mut()?.files_mut();
+        let file = *fs.names.get(fs.name(path)?)?;
+        Some(fs.inode(file).size)
+    }
+
+    /// Sets the size of a file.
+    pub async fn truncate(&self, file: &File, size: u64) -> Result<(), Errno> {
+        let Kind::File(index) = file.kind else { return Err(Errno::Einval) };
+        self.enter_kernel().await;
+        self.compute(self.costs().system_call).await;
+        self.set_size(index, size).await;
+        self.leave_kernel();
+        Ok(())
+    }
+
+    /// Takes a file out of its folder. What is open stays until it is closed.
+    // Divergence: its blocks are free at once, also while it is open.
+    pub async fn unlink(&self, path: &str) -> Result<(), Errno> {
+        self.enter_kernel().await;
+        self.compute(self.costs().system_call).await;
+        let found = {
+            let mut world = self.world();
+            let fs = world.fs.as_mut().ok_or(Errno::Enoent)?.files_mut();
+            let name = fs.name(path).ok_or(Errno::Enoent)?.to_string();
+            fs.names.remove(&name)
+        };
+        let result = match found {
+            Some(file) => {
+                match self.format() {
+                    Format::Ext4 => self.remove(file).await,
+                    Format::Xfs => self.remove_xfs(file).await,
+                }
+                Ok(())
+            }
+            None => Err(Errno::Enoent),
+        };
+        self.leave_kernel();
+        result
+    }
+
+    async fn look_up(&self, name: &str, creation: Creation) -> Result<usize, Errno> {
+        let format = self.format();
+        self.lock_folder().await;
+        if format == Format::Ext4 {
+            self.read_folder().await;
+        }
+        let known = self.world().files().names.get(name).copied();
+        let found = match known {
+            Some(file) => Ok(file),
+            None if creation.creates => Ok(match format {
+                Format::Ext4 => self.create(name).await,
+                Format::Xfs => self.create_xfs(name).await,
+            }),
+            None => Err(Errno::Enoent),
+        };
+        self.unlock_folder();
+        let file = found?;
+        if creation.truncates && self.world().files().inode(file).size > 0 {
+            self.set_size(file, 0).await;
+        }
+        if format == Format::Ext4 {
+            self.note_mount().await;
+        }
+        Ok(file)
+    }
+
+    async fn set_size(&self, file: usize, size: u64) {
+        match self.format() {
+            Format::Ext4 => self.set_size_of_ext4(file, size).await,
+            Format::Xfs => self.set_size_of_xfs(file, size).await,
+        }
+    }
+
+    pub(super) async fn lock_folder(&self) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            match &mut world.files().folder_lock {
+                Some(waiting) => {
+                    waiting.push(self.id());
+                    self.wait(&mut world, Wait::Folder)
+                }
+                lock => {
+                    *lock = Some(Vec::new());
+                    Poll::Ready(())
+                }
+            }
+        })
+        .await;
+    }
+
+    pub(super) fn unlock_folder(&self) {
+        let mut world = self.world();
+        let waiting = world.files().folder_lock.take().unwrap_or_default();
+        for task in waiting {
+            world.wake_from(task);
+        }
+    }
+}
+
+impl World {
+    /// An open file, of this number, is closed. What was kept for a file goes with the last one who
+    /// could write it.
+    pub fn close_file(&mut self, number: usize) {
+        let Some((first_page, wrote)) = self.cache.close(number) else { return };
+        if first_page == 0 {
+            return;
+        }
+        let index = (first_page / FILE_PAGES) as usize;
+        let inode = self.files().inode(index);
+        inode.writers -= u32::from(wrote);
+        let is_last = wrote && inode.writers == 0;
+        match self.format() {
+            Format::Ext4 if is_last => self.give_back_kept(index),
+            Format::Xfs if is_last => self.trim(index),
+            _ => {}
+        }
+    }
+}

@@ -129,3 +129,57 @@ fn sync_after_a_copy_writes_data_and_log_as_on_the_kernel() {
         "#,
     );
 }
+
+#[test]
+fn log_worker_and_metadata_come_at_the_times_of_the_kernel() {
+    assert_same(
+        r#"
+        fs = "xfs"
+        schedulers = ["none"]
+        model = "vm-ssd-m4"
+        [[job]]
+        name = "copy"
+        run = "dd if=/dev/zero of=/mnt/f bs=64k count=300"
+        [[job]]
+        name = "more"
+        run = "dd if=/dev/zero of=/mnt/g bs=64k count=3"
+        start = "7s"
+        [[job]]
+        name = "end"
+        run = "dd if=/dev/zero of=/mnt/h bs=4k count=1"
+        start = "100s"
+        "#,
+    );
+}
+
+#[test]
+fn direct_io_beside_buffered_and_a_reader_agree_with_the_kernel() {
+    assert_same(
+        r#"
+        fs = "xfs"
+        schedulers = ["none", "mq-deadline"]
+        model = "hdd-7200-sata"
+        [[job]]
+        name = "written"
+        run = "dd if=/dev/zero of=/mnt/a bs=1M count=16 conv=fsync"
+        [[job]]
+        name = "direct reader"
+        run = "dd if=/mnt/a of=/dev/null bs=64k iflag=direct"
+        start = "3s"
+        [[job]]
+        name = "buffered writer"
+        run = "dd if=/dev/zero of=/mnt/b bs=64k count=600 conv=fsync"
+        start = "3s"
+        [[job]]
+        name = "direct writer"
+        run = "dd if=/dev/zero of=/mnt/c bs={bs} count=64 oflag=direct"
+        start = "3s"
+        [[job]]
+        name = "reader"
+        run = "dd if=/mnt/c of=/dev/null bs=4k"
+        start = "10s"
+        [axes]
+        bs = ["4k", "64k"]
+        "#,
+    );
+}

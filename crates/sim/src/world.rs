@@ -13,7 +13,7 @@
 
 use crate::cores::{Cause, Core, Lock, RunQueue, State};
 use crate::file::DirectRules;
-use crate::filesystem::{FileSystem, TaskOfFileSystem};
+use crate::filesystem::{FileSystem, Format, TaskOfFileSystem};
 use crate::life::{Birth, JobState, Strand};
 use crate::machine::{Setup, SetupError, check_jobs};
 use crate::observe::{Mark, Who};
@@ -163,13 +163,15 @@ impl World {
         let cores = setup.host.cores;
         let facts = setup.device.facts().clone();
         let run_queue = RunQueue::of(&setup);
-        let cache = DiskCache::new(
+        let mut cache = DiskCache::new(
             setup.kernel.version,
             setup.kernel.hz,
             facts.segment,
             Memory::new(setup.memory),
             if setup.mount.is_some() { UPTIME_MOUNTED } else { UPTIME },
         );
+        let is_xfs = setup.mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
+        cache.writeback.describes = !is_xfs;
         let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, facts.capacity.0));
         let log = match (setup.events, setup.messages) {
             (false, _) => EventLog::off(),

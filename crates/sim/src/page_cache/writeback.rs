@@ -66,6 +66,8 @@ pub(crate) struct Writeback {
     pub is_asked: bool,
     /// Where it goes on.
     pub cursor: u64,
+    /// Dirty pages have descriptions of their blocks: but on XFS. // observed on 6.12: /proc/slabinfo
+    pub describes: bool,
     /// Pages with a description of their block.
     described: u64,
     is_exceeded: bool,
@@ -103,6 +105,7 @@ impl Writeback {
             wakes: None,
             is_asked: false,
             cursor: 0,
+            describes: true,
             described: 0,
             is_exceeded: false,
             dirtiers: Vec::new(),
@@ -119,7 +122,7 @@ impl Writeback {
     pub fn note_dirtied(&mut self, task: ContextId, now: u64, is_new: bool) -> bool {
         self.dirtied += 1;
         self.untested += 1;
-        self.described += u64::from(is_new);
+        self.described += u64::from(is_new && self.describes);
         self.dirtier(task, now).dirtied += 1;
         if self.since.is_some() {
             return false;

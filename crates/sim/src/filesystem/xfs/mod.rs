@@ -52,6 +52,8 @@ pub(crate) struct Xfs {
     known: BTreeSet<u64>,
     /// Room that was set aside, by file.
     delayed: BTreeMap<usize, Delayed>,
+    /// Files of which somebody gives blocks their places, and who else wants to.
+    placing: BTreeMap<usize, Vec<ContextId>>,
     /// Inodes of which more than the core was changed since they were written.
     with_fork: BTreeSet<u64>,
     /// How often the superblock is still to be logged when nothing else is (filesystems 4.6).
@@ -103,6 +105,7 @@ impl Xfs {
             next_inode: FIRST_INODE,
             known: BTreeSet::new(),
             delayed: BTreeMap::new(),
+            placing: BTreeMap::new(),
             with_fork: BTreeSet::new(),
             covers_left: 0,
             places_all: false,

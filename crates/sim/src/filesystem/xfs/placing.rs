@@ -13,10 +13,12 @@ use crate::filesystem::key;
 use crate::filesystem::writeback::{Piece, Write};
 use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
-use crate::world::World;
+use crate::world::{Wait, World};
 use block::Flags;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::ops::Range;
+use std::task::Poll;
 
 /// Files that are smaller get no more than they need, and the end of what is asked for is rounded to
 /// so many pages. // observed on 6.12: 64 KiB
@@ -115,7 +117,7 @@ impl Task {
     /// Gives what was set aside around a page its place.
     // Divergence: a disk that is full loses what does not fit.
     async fn place_xfs(&self, file: usize, page: u64) {
-        if self.world().files().inode(file).is_mapped(page) {
+        if !self.begin_placing(file, page).await {
             return;
         }
         let wanted = self.world().xfs().group_for(file, page);
@@ -123,6 +125,28 @@ impl Task {
         self.read_free_space(group).await;
         self.world().xfs().place(file, page, group);
         self.unlock_group(group);
+        let mut world = self.world();
+        let waiting = world.xfs().placing.remove(&file).unwrap_or_default();
+        waiting.into_iter().for_each(|task| world.wake_from(task));
+    }
+
+    /// Waits until nobody gives blocks of a file their places; the answer is whether a page still
+    /// needs one.
+    async fn begin_placing(&self, file: usize, page: u64) -> bool {
+        poll_fn(|_| {
+            let mut world = self.world();
+            let fs = world.xfs();
+            if let Some(waiting) = fs.placing.get_mut(&file) {
+                waiting.push(self.id());
+                return self.wait(&mut world, Wait::Folder).map(|()| false);
+            }
+            let needs = !fs.inode(file).is_mapped(page);
+            if needs {
+                fs.placing.insert(file, Vec::new());
+            }
+            Poll::Ready(needs)
+        })
+        .await
     }
 
     /// Reads how much is free of a group.

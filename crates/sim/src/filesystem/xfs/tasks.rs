@@ -7,7 +7,7 @@ use super::log::Item;
 use crate::filesystem::TaskOfFileSystem;
 use crate::life::Birth;
 use crate::task::Task;
-use crate::world::World;
+use crate::world::{Happening, World};
 use block::{ContextId, Flags, Op};
 use std::ops::Range;
 
@@ -26,6 +26,10 @@ pub(in crate::filesystem) fn bear(world: &mut World) -> Vec<(ContextId, TaskOfFi
     let placer = world.bear(Birth::kernel_task(PLACER));
     world.xfs().placer = placer;
     let worker = world.bear(Birth::kernel_task(WORKER));
+    let first = world.cache.writeback.timer_of_period(None, MOUNTED, PERIOD);
+    let at = world.start_of_tick(first);
+    let alarm = world.agenda.schedule(at, Happening::Alarm(worker));
+    world.strand(worker).alarm = Some(alarm);
     vec![(placer, |task| Box::pin(place(task))), (worker, |task| Box::pin(work(task)))]
 }
 
@@ -34,6 +38,7 @@ pub(in crate::filesystem) fn bear(world: &mut World) -> Vec<(ContextId, TaskOfFi
 async fn work(task: Task) -> i32 {
     let mut since = None;
     loop {
+        // It comes for the first time when it is due.
         let at = {
             let world = task.world();
             let tick = world.cache.writeback.timer_of_period(since, MOUNTED, PERIOD);

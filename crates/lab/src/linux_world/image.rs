@@ -1,9 +1,9 @@
 //! A file system for a guest: made on this host, always the same one, and mounted before the jobs.
 //!
-//! `mkfs.ext4` or `mkfs.xfs` of this host makes it in a sparse file; what is in there becomes the contents of the
-//! disk. So nothing of it takes any of the guest's time, and identifiers that a file system draws
-//! at random are fixed. Before the jobs begin the guest has mounted it, dropped what it read, and
-//! been idle for long enough to have written everything.
+//! `mkfs.ext4` or `mkfs.xfs` of this host makes it in a sparse file; what is in there becomes the
+//! contents of the disk. So nothing of it takes any of the guest's time, and identifiers that a
+//! file system draws at random are fixed. Before the jobs begin the guest has mounted it, dropped
+//! what it read, and been idle for long enough to have written everything.
 
 use crate::error::Error;
 use crate::filesystem;

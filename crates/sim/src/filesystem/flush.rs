@@ -2,8 +2,8 @@
 //!
 //! What has been dirty for half a minute is written when the flusher wakes; everything is while too
 //! much is dirty, and as long as nothing has been written to the disk. Each round is done under one
-//! plug. ext4's data carry no flag, those of XFS that they are background work; metadata of ext4 that
-//! were committed are written to their places, while XFS has a task for that.
+//! plug. ext4's data carry no flag, those of XFS that they are background work; metadata of ext4
+//! that were committed are written to their places, while XFS has a task for that.
 
 use super::{Format, all_pages, key};
 use crate::task::Task;
@@ -74,8 +74,8 @@ async fn write_all(task: &Task, syncs: Vec<ContextId>) -> Vec<ContextId> {
     syncs
 }
 
-/// What sync asks for first: visits of every file in turn, until they are clean. The flusher comes to
-/// that before to what sync waits for. // observed on 6.12: the lengths of visits
+/// What sync asks for first: visits of every file in turn, until they are clean. The flusher comes
+/// to that before what sync waits for. // observed on 6.12: the lengths of visits
 async fn write_once(task: &Task, files: &[usize]) {
     let mut left = files.to_vec();
     task.world().queue.start_plug(task.id());

@@ -1,8 +1,8 @@
 //! Writing the log, and waiting for it (filesystems 4.3, 4.4).
 //!
 //! Who wants a change durable has its checkpoint put into the log buffer that is being filled, and
-//! submits that buffer itself, unless it goes with somebody else's. While the buffer before is on its
-//! way he waits once, so that others may join.
+//! submits that buffer itself, unless it goes with somebody else's. While the buffer before is on
+//! its way he waits once, so that others may join.
 //!
 // Divergence: who forces also submits the buffers that become full, which the worker of the list
 // does in the kernel; putting a checkpoint into a buffer takes no time.
@@ -66,8 +66,8 @@ impl Task {
         }
     }
 
-    /// Writes a log buffer and waits for it, or for a checkpoint of which it is the last. The first of
-    /// a checkpoint goes behind everything that is in the disk's cache, the last is durable by
+    /// Writes a log buffer and waits for it, or for a checkpoint of which it is the last. The first
+    /// of a checkpoint goes behind everything that is in the disk's cache, the last is durable by
     /// itself.
     async fn write_log(&self, record: &Record, is_first: bool, last_of: Option<u64>) {
         let flags = {

@@ -1,11 +1,11 @@
-//! The log: what was changed and is only in memory, what is on its way to the log, and what is there
-//! but not in its place.
+//! The log: what was changed and is only in memory, what is on its way to the log, and what is
+//! there but not in its place.
 //!
 //! A transaction puts what it changed into a list in memory and is done. Whoever wants it durable
 //! has the list written as a whole: a *checkpoint*, which goes into the log buffer that is being
-//! filled, and with that buffer to the disk (filesystems 4.2, 4.3). What is there is to be written to
-//! its place some day (4.5). How many bytes a change has in the log was observed with `xfs_logprint`.
-//! This file knows nothing of time, bios or tasks, but for whom to wake.
+//! filled, and with that buffer to the disk (filesystems 4.2, 4.3). What is there is to be written
+//! to its place some day (4.5). How many bytes a change has in the log was observed with
+//! `xfs_logprint`. This file knows nothing of time, bios or tasks, but for whom to wake.
 //!
 // Divergence: the list is written only when somebody asks or the worker comes, not because it is
 // long; operations that continue in the next buffer have no header of their own.

@@ -1,9 +1,9 @@
 //! Room for pages of files: set aside when they are written to, given when they go to the disk.
 //!
-//! A file that grows gets more set aside than it needs: as much again as twice what it has together,
-//! as a power of two (filesystems 4.1 rule 3; the arithmetic was observed on 6.12 with `stat`). What
-//! was set aside becomes one extent when the first of its pages is written. What is left over goes
-//! when the file is closed.
+//! A file that grows gets more set aside than it needs: twice what it has together, as a power of
+//! two (filesystems 4.1 rule 3; the arithmetic was observed on 6.12 with `stat`). What was set
+//! aside becomes one extent when the first of its pages is written. What is left over goes when the
+//! file is closed.
 
 use super::Xfs;
 use super::changes::Change;
@@ -20,8 +20,8 @@ use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
 
-/// Files that are smaller get no more than they need, and the end of what is asked for is rounded to
-/// so many pages. // observed on 6.12: 64 KiB
+/// Files that are smaller get no more than they need, and the end of what is asked for is rounded
+/// to so many pages. // observed on 6.12: 64 KiB
 const SMALL: u64 = 16;
 /// Pages of a bio. // observed on 6.12: 16 MiB
 const MOST_PAGES: u64 = 4096;
@@ -158,8 +158,8 @@ impl Task {
         }
     }
 
-    /// The dirty pages from one on that follow each other in the file and on the disk, and are alike
-    /// in having contents there; those without a place get one.
+    /// The dirty pages from one on that follow each other in the file and on the disk, and are
+    /// alike in having contents there; those without a place get one.
     async fn next_piece(&self, file: usize, pages: Range<u64>, most: u64) -> Option<(Piece, bool)> {
         let find = |page| self.world().files().inode(file).find(page);
         self.place_xfs(file, pages.start).await;
@@ -250,15 +250,15 @@ impl Xfs {
         ((blocks.end - 1) / SMALL * SMALL + more).max(blocks.end)
     }
 
-    /// The group in which room for a block is looked for first: where the file goes on, or that of its
-    /// inode.
+    /// The group in which room for a block is looked for first: where the file goes on, or that of
+    /// its inode.
     fn group_for(&mut self, file: usize, block: u64) -> u64 {
         let goal = self.files.inode(file).goal(block);
         goal.map_or(0, |goal| self.space.group_of(goal.saturating_sub(1)))
     }
 
-    /// Gives what was set aside around a block its place in a group, or as much of it as there is room
-    /// for; what comes of it in the log.
+    /// Gives what was set aside around a block its place in a group, or as much of it as there is
+    /// room for; what comes of it is logged.
     // Divergence: what does not fit goes to other groups at once.
     fn place(&mut self, file: usize, block: u64, group: u64) {
         let Some(delayed) = self.delayed.get_mut(&file) else { return };

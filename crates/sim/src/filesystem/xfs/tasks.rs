@@ -1,5 +1,5 @@
-//! The tasks of XFS: the worker that forces the log twice a minute, and the one that writes metadata
-//! to their places, `xfsaild/vda` (filesystems 4.5, 4.6).
+//! The tasks of XFS: the worker that forces the log twice a minute, and the one that writes
+//! metadata to their places, `xfsaild/vda` (filesystems 4.5, 4.6).
 
 use super::Xfs;
 use super::layout::SECTORS;

@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 /// Settings that belong to writeback.
 const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
 /// Axes that are not used in jobs.
-const SPECIAL_AXES: [&str; 6] =
-    ["model", "host", "kernel", "queue_depth", "mount_options", "write_cache"];
+const SPECIAL_AXES: [&str; 7] =
+    ["model", "host", "kernel", "queue_depth", "fs", "mount_options", "write_cache"];
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -293,7 +293,10 @@ impl Planner<'_> {
 
     /// The file system, with the options of this point.
     fn mount(&self) -> Result<Option<Mount>, Error> {
-        let mut mount = self.experiment.mount.clone();
+        let mut mount = match self.value("fs") {
+            Some((axis, value)) => filesystem::parse(value, &axis.place)?,
+            None => self.experiment.mount.clone(),
+        };
         if let Some((axis, value)) = self.value("mount_options") {
             filesystem::set_options(&mut mount, value, &axis.place)?;
         }
@@ -302,16 +305,17 @@ impl Planner<'_> {
 
     /// Files need a file system.
     fn check_files(&self, files: &[&str], place: &str) -> Result<(), Error> {
-        let mount = self.experiment.mount.as_ref();
+        let mount = self.mount()?;
         let is_file = |path: &str| {
-            let below = mount.and_then(|it| path.strip_prefix(it.point.as_str()));
+            let below = mount.as_ref().and_then(|it| path.strip_prefix(it.point.as_str()));
             below.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
         };
         let other = files.iter().find(|it| !it.starts_with("/dev/") && !is_file(it));
         let Some(other) = other else { return Ok(()) };
-        let accepted = match mount {
+        let accepted = match &mount {
             Some(mount) => format!("files below {}, or /dev/sda for the disk", mount.point),
-            None => "/dev/sda for the disk, or fs = \"ext4\" and a file below /mnt".to_string(),
+            None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below /mnt"
+                .to_string(),
         };
         Err(Error::bad(place, format!("there is no file {other}"), accepted))
     }
@@ -471,11 +475,12 @@ impl Planner<'_> {
             let beside = self.experiment.folder.join(path);
             std::fs::read_to_string(if path.exists() { path } else { &beside })
         };
+        let mount = self.mount()?;
         let context = sim::program::fio::Context {
             page_size: 4096,
             ncpus: host.cores.into(),
             mb_memory: self.memory().0 >> 20,
-            mount: self.experiment.mount.as_ref().map(|it| it.point.as_str()),
+            mount: mount.as_ref().map(|it| it.point.as_str()),
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,
         };

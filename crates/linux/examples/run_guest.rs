@@ -3,8 +3,8 @@
 //!
 //! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol,
 //! `CORE=1` keeps everything on that core, `MEMORY=256` gives it that many MiB,
-//! `SETUP=…` is a command that goes before, `PROGRAMS=…` names more programs to bring along,
-//! `IMAGE=…` is a file with what the disk holds.
+//! `SETUP=…` is a command that goes before, `IMAGE=…` a file that the disk begins as a copy of,
+//! `PROGRAMS=…` more programs of the host, `LOG=1` prints what the disk was asked for.
 
 use std::error::Error;
 
@@ -28,10 +28,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let more = variable("PROGRAMS");
     let programs: Vec<&str> = ["dd", "fio"].into_iter().chain(more.split_whitespace()).collect();
     let root = Root::make(&folder, &programs)?;
-    let contents = match variable("IMAGE").as_str() {
-        "" => Contents::forgetful(),
-        image => Contents::of_image(&std::fs::File::open(image)?, MOST_DATA)?,
-    };
     let device = Model::find(model)?.build(1);
     let rotational = device.facts().rotational;
     let script = script(scheduler, rotational, command.join(" "));
@@ -39,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         kernel: &kernel,
         root: &root,
         memory: Bytes(variable("MEMORY").parse().unwrap_or(512_u64) << 20),
-        disks: vec![Disk { name: model.clone(), device, contents }],
+        disks: vec![Disk { name: model.clone(), device, contents: contents()? }],
         queue_depth: depth.parse()?,
         script,
         seed: 0,
@@ -59,6 +55,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     for job in &finished.jobs {
         print!("{}", String::from_utf8_lossy(&job.output));
         eprint!("{}", String::from_utf8_lossy(&job.errors));
+    }
+    if variable("LOG") == "1" {
+        for it in &finished.log.served {
+            let (at, took) = (it.accepted, it.completed.saturating_since(it.accepted));
+            println!("{at} {:?} {}+{} {took}", it.op, it.sector.0, it.sectors.0);
+        }
     }
     eprintln!(
         "exit {} · {} s · {} commands, device log {} · {} bytes of trace, {} events lost",
@@ -88,6 +90,13 @@ fn script(scheduler: &str, rotational: bool, command: String) -> Script {
             _ => Trace::Off,
         },
         ..Script::default()
+    }
+}
+
+fn contents() -> Result<Contents, Box<dyn Error>> {
+    match variable("IMAGE").as_str() {
+        "" => Ok(Contents::forgetful()),
+        image => Ok(Contents::of_image(&std::fs::File::open(image)?, MOST_DATA)?),
     }
 }
 

@@ -26,8 +26,8 @@ pub(crate) struct Operation {
     pub ring: Option<(usize, u64)>,
     pub ioprio: Option<Ioprio>,
     pub result: Result<u64, crate::file::Errno>,
-    /// A file of the file system and blocks of it that have their contents when it is done.
-    pub converts: Option<(usize, std::ops::Range<u64>)>,
+    /// Blocks of a file of the file system that have their contents when it is done.
+    pub converts: Option<crate::filesystem::Written>,
 }
 
 /// The operations of one task.

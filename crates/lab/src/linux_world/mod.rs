@@ -198,7 +198,10 @@ impl LinuxWorld {
     /// The disk of a row.
     fn disk_of(&self, row: &Row, seed: u64) -> Result<Disk, Error> {
         let (contents, silence) = match row.mount {
-            Some(_) => (self.images.ext4(row.facts().capacity)?, virtio::SILENCE_MOUNTED),
+            Some(ref mount) => {
+                let made = self.images.fresh(mount.format, row.facts().capacity)?;
+                (made, virtio::SILENCE_MOUNTED)
+            }
             None => (Contents::forgetful(), virtio::SILENCE),
         };
         let facts = row.facts().clone();

@@ -1,24 +1,19 @@
 //! Direct reads and writes of files (filesystems 1.8).
 //!
 //! Blocks that have a place are read and written there. A write that needs new ones gives them
-//! places before, and tells the inode of its size afterwards; meanwhile the file is on the list of
-//! those that a crash would have to be cleaned up after, which is in the superblock. Blocks that
-//! were set aside before become an extent of their own, and get their contents when the data are on
-//! the disk, each in a handle (observed on 6.12).
+//! places before, and tells the inode of its size afterwards; what else an overwritten, a new or a
+//! longer file needs is up to the file system.
 //!
 // Divergence: writes that cover a new block in part write nothing beside.
 
-use super::handles::CHANGE;
-use super::key;
 use super::writing::intended;
+use super::{Format, Written, key};
 use crate::buffered::{PAGE, PAGE_SECTORS, pages_of};
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
 use crate::task::Task;
 use base::{Sector, Sectors};
 use block::{Flags, Op, PlugFlush};
-
-/// Blocks that giving a write its places may change. // observed: jbd2_handle_start
-const ALLOCATE: u64 = 33;
+use std::ops::Range;
 
 impl Task {
     /// Reads a file past the page cache.
@@ -34,7 +29,7 @@ impl Task {
         let result = self.check_direct(offset, length);
         if result.is_ok() && bytes > 0 {
             self.write_dirty_of(index, offset, offset + bytes).await;
-            let flags = self.world().fs().rules.direct_read;
+            let flags = self.world().files().rules.direct_read;
             self.world().strand(self.id()).operations.get(number).bios_left = 1;
             self.submit_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
             self.wait_for_operation(number).await;
@@ -69,23 +64,27 @@ impl Task {
         let pages = pages_of(from, end);
         self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
         let plan = self.plan_write(index, end, pages.clone());
-        if plan.extends {
+        let format = self.format();
+        if plan.extends && format == Format::Ext4 {
             self.change_orphan(index, None).await;
         }
-        if !plan.is_written {
-            self.allocate_directly(index, pages.clone()).await;
-        }
+        self.prepare_blocks(index, pages.clone(), plan).await;
         let is_durable = file.flags.dsync || file.flags.sync;
         let overwrites = plan.is_written && !plan.extends;
         let flags = self.direct_flags(is_durable && overwrites && !file.flags.sync);
         self.world().strand(self.id()).operations.get(number).bios_left = 1;
         self.submit_directly(number, index, Op::Write, flags, from..end).await;
         self.wait_for_operation(number).await;
-        if plan.converts {
-            self.convert_directly(index, pages.clone()).await;
-        }
-        if plan.extends {
-            self.change_orphan(index, Some(end)).await;
+        match format {
+            Format::Ext4 => {
+                if plan.converts {
+                    self.convert_directly(index, pages.clone()).await;
+                }
+                if plan.extends {
+                    self.change_orphan(index, Some(end)).await;
+                }
+            }
+            Format::Xfs => self.world().finish_xfs_write(index, pages.clone(), end),
         }
         if is_durable && !flags.intersects(Flags::FUA) {
             self.make_durable(number, index, pages, !file.flags.sync).await;
@@ -100,7 +99,7 @@ impl Task {
         number: u64,
         file: &File,
         index: usize,
-        bytes: std::ops::Range<u64>,
+        bytes: Range<u64>,
     ) {
         let pages = pages_of(bytes.start, bytes.end);
         let plan = self.plan_write(index, bytes.end, pages.clone());
@@ -113,32 +112,26 @@ impl Task {
         self.note_modified(index).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
         self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
-        if !plan.is_written {
-            self.allocate_directly(index, pages.clone()).await;
-        }
+        self.prepare_blocks(index, pages.clone(), plan).await;
         if plan.converts {
-            self.world().strand(self.id()).operations.get(number).converts = Some((index, pages));
+            let written = Written { file: index, blocks: pages, size: bytes.end };
+            self.world().strand(self.id()).operations.get(number).converts = Some(written);
         }
         let flags = self.direct_flags(false);
         self.submit_directly(number, index, Op::Write, flags, bytes).await;
     }
 
     /// Submits an asynchronous read past the page cache.
-    pub(crate) async fn submit_direct_read(
-        &self,
-        number: u64,
-        index: usize,
-        bytes: std::ops::Range<u64>,
-    ) {
+    pub(crate) async fn submit_direct_read(&self, number: u64, index: usize, bytes: Range<u64>) {
         self.write_dirty_of(index, bytes.start, bytes.end).await;
-        let flags = self.world().fs().rules.direct_read;
+        let flags = self.world().files().rules.direct_read;
         self.submit_directly(number, index, Op::Read, flags, bytes).await;
         self.note_read(index).await;
     }
 
-    fn plan_write(&self, index: usize, end: u64, pages: std::ops::Range<u64>) -> DirectWrite {
+    fn plan_write(&self, index: usize, end: u64, pages: Range<u64>) -> DirectWrite {
         let mut world = self.world();
-        let inode = world.fs().inode(index);
+        let inode = world.files().inode(index);
         let found = |page| inode.find(page);
         DirectWrite {
             extends: end > inode.size,
@@ -147,93 +140,21 @@ impl Task {
         }
     }
 
-    /// Blocks that were set aside have their contents.
-    async fn convert_directly(&self, index: usize, pages: std::ops::Range<u64>) {
-        let handle = self.begin_handle(ALLOCATE).await;
-        let (leaf, table) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            let (_, leaf) = fs.inode(index).convert(pages);
-            (leaf, fs.table_block(index))
-        };
-        self.tend_leaf(index, handle.transaction, leaf).await;
-        self.change(table).await;
-        self.note_changed_data(index, handle.transaction);
-        self.end_handle(handle);
-    }
-
-    fn note_changed_data(&self, index: usize, transaction: u64) {
-        let mut world = self.world();
-        let inode = world.fs().inode(index);
-        (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
+    /// Gives the blocks of a write places where they have none.
+    async fn prepare_blocks(&self, index: usize, pages: Range<u64>, plan: DirectWrite) {
+        match self.format() {
+            _ if plan.is_written => {}
+            Format::Ext4 => self.allocate_directly(index, pages).await,
+            Format::Xfs => self.allocate_xfs_directly(index, pages).await,
+        }
     }
 
     /// The flags of a direct write.
     fn direct_flags(&self, durable: bool) -> Flags {
         let mut world = self.world();
-        let fua = world.queue.limits().facts.fua && world.fs().rules.direct_fua;
+        let fua = world.queue.limits().facts.fua && world.files().rules.direct_fua;
         let plain = world.rules.flags(Op::Write, false, false);
         if durable && fua { plain.with(Flags::FUA) } else { plain }
-    }
-
-    /// Puts a file on the list of orphans, or takes it off when its size is known.
-    async fn change_orphan(&self, index: usize, size: Option<u64>) {
-        let handle = self.begin_handle(CHANGE).await;
-        let (table, superblock) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.table_block(index), fs.layout.superblock())
-        };
-        self.change(table).await;
-        self.change(superblock).await;
-        if let Some(size) = size {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
-            (inode.size, inode.disk_size) = (size, size);
-            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
-        }
-        self.end_handle(handle);
-    }
-
-    /// Gives the blocks of a write places where they have none.
-    async fn allocate_directly(&self, index: usize, pages: std::ops::Range<u64>) {
-        let mut at = pages.start;
-        while at < pages.end {
-            let known = self.world().fs().inode(index).find(at);
-            if let Some(extent) = known {
-                let end = (at + extent.length).min(pages.end);
-                if !extent.is_written {
-                    self.single_out(index, at..end).await;
-                }
-                at = end;
-                continue;
-            }
-            let hole = self.world().fs().inode(index).hole(at);
-            let handle = self.begin_handle(ALLOCATE).await;
-            let blocks = at..pages.end.min(hole.end);
-            let found = self.allocate(index, blocks, handle.transaction, true).await;
-            let table = self.world().fs().table_block(index);
-            self.change(table).await;
-            self.note_changed_data(index, handle.transaction);
-            self.order(index, pages.clone());
-            self.end_handle(handle);
-            let Some((placed, _)) = found else { break };
-            at = placed.end;
-        }
-    }
-
-    /// Blocks that were set aside become an extent of their own.
-    async fn single_out(&self, index: usize, blocks: std::ops::Range<u64>) {
-        let handle = self.begin_handle(ALLOCATE).await;
-        let (leaf, table) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.inode(index).single_out(blocks), fs.table_block(index))
-        };
-        self.tend_leaf(index, handle.transaction, leaf).await;
-        self.change(table).await;
-        self.note_changed_data(index, handle.transaction);
-        self.end_handle(handle);
     }
 
     /// What is cached and dirty of a range is written before.
@@ -246,9 +167,7 @@ impl Task {
                 || world.cache.next_written(keys.clone()).is_some()
         };
         if must {
-            self.world().queue.start_plug(self.id());
-            self.write_file_pages(index, pages, Flags::SYNC, u64::MAX).await;
-            self.finish_plug(PlugFlush::Explicit).await;
+            self.write_for_sync(index, pages).await;
             self.wait_for_written(keys).await;
             self.world().forget_if_clean(index);
         }
@@ -267,12 +186,12 @@ impl Task {
         index: usize,
         op: Op,
         flags: Flags,
-        bytes: std::ops::Range<u64>,
+        bytes: Range<u64>,
     ) {
         self.world().queue.start_plug(self.id());
         let mut at = bytes.start;
         while at < bytes.end {
-            let extent = self.world().fs().inode(index).find(at / PAGE);
+            let extent = self.world().files().inode(index).find(at / PAGE);
             let Some(extent) = extent.filter(|it| op == Op::Write || it.is_written) else {
                 at = (at / PAGE + 1) * PAGE;
                 continue;

@@ -127,6 +127,20 @@ impl Inode {
         Some(extent.start + (block - first))
     }
 
+    /// How many blocks lie together on the disk before a block of the file.
+    pub fn together_before(&self, block: u64) -> u64 {
+        let (mut from, mut behind) = (block, None);
+        for (&first, extent) in self.extents.range(..block).rev() {
+            let end = extent.start + extent.length;
+            let follows = first + extent.length == from && behind.is_none_or(|it| it == end);
+            if !follows {
+                break;
+            }
+            (from, behind) = (first, Some(extent.start));
+        }
+        block - from
+    }
+
     /// Blocks get a place.
     pub fn map(&mut self, block: u64, start: u64, length: u64, is_written: bool) -> Leaf {
         debug_assert!(!self.is_mapped(block));
@@ -329,6 +343,16 @@ mod tests {
         assert_eq!(inode.convert(3..5), (true, Leaf::Stays));
         assert_eq!(inode.single_out(100..101), Leaf::Needed);
         assert_eq!(inode.find(99).map(|it| it.length), Some(1));
+    }
+
+    #[test]
+    fn what_lies_together_is_counted_backwards() {
+        let mut inode = Inode::default();
+        inode.map(0, 10, 6, true);
+        inode.map(6, 24, 4, true);
+        inode.map(10, 28, 22, false);
+        assert_eq!((inode.together_before(32), inode.together_before(6)), (26, 6));
+        assert_eq!((inode.together_before(0), inode.together_before(40)), (0, 0));
     }
 
     #[test]

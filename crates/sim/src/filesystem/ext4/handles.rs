@@ -1,9 +1,9 @@
 //! Changes of metadata: handles, reading what is changed, and who waits for whom.
 
-use super::FileSystem;
-use super::inode::{Inode, Leaf};
+use super::Ext4;
 use super::journal::{Expiry, JournalWait, Start};
 use super::layout::GROUP;
+use crate::filesystem::inode::{Inode, Leaf};
 use crate::task::Task;
 use crate::world::{Wait, World};
 use block::{ContextId, Flags};
@@ -132,7 +132,7 @@ impl Task {
     }
 }
 
-impl FileSystem {
+impl Ext4 {
     /// The blocks that say which blocks of a group are used.
     fn maps(&self, group: u64) -> [u64; 2] {
         [self.layout.block_bitmap(group), self.layout.descriptor(group)]
@@ -169,11 +169,6 @@ impl FileSystem {
 }
 
 impl World {
-    /// The file system, which is there.
-    pub fn fs(&mut self) -> &mut FileSystem {
-        self.fs.as_mut().expect("a file system is mounted")
-    }
-
     /// When a transaction is committed at the latest that begins now.
     pub fn commit_deadline(&mut self) -> Expiry {
         let (now, seconds) = (self.tick(), self.fs().mount.commit_seconds);
@@ -200,16 +195,6 @@ impl World {
         if is_due {
             let committer = self.fs().committer;
             self.tell(committer);
-        }
-    }
-
-    /// Wakes tasks that waited for the journal.
-    pub(super) fn wake_from_journal(&mut self, by: ContextId, tasks: Vec<ContextId>) {
-        for task in tasks {
-            if self.strand(task).wait == Wait::Journal {
-                self.strand(task).wait = Wait::Nothing;
-                self.wake_by(by, task);
-            }
         }
     }
 }

@@ -4,10 +4,10 @@
 //! 32,767 blocks are looked for as they are and in one piece; more get pieces of 8 MiB as a writer
 //! does. Each piece has a handle of its own.
 
-use super::inode::LONGEST_UNWRITTEN;
 use super::layout::GROUP;
 use crate::buffered::PAGE;
-use crate::file::{Errno, File, Kind};
+use crate::file::Errno;
+use crate::filesystem::inode::LONGEST_UNWRITTEN;
 use crate::task::Task;
 use std::ops::Range;
 
@@ -17,17 +17,13 @@ const SET_ASIDE: u64 = 33;
 const PIECE: u64 = 2048;
 
 impl Task {
-    /// Sets room aside for the first bytes of a file; its size grows, unless that is to be kept.
-    pub async fn fallocate(&self, file: &File, length: u64, keeps_size: bool) -> Result<(), Errno> {
-        let Kind::File(index) = file.kind else { return Err(Errno::Eopnotsupp) };
-        self.enter_kernel().await;
-        self.compute(self.costs().system_call).await;
-        let result = self.set_aside(index, length, keeps_size).await;
-        self.leave_kernel();
-        result
-    }
-
-    async fn set_aside(&self, index: usize, length: u64, keeps_size: bool) -> Result<(), Errno> {
+    /// Sets room aside for the first bytes of a file.
+    pub(in crate::filesystem) async fn set_aside(
+        &self,
+        index: usize,
+        length: u64,
+        keeps_size: bool,
+    ) -> Result<(), Errno> {
         let end = length.div_ceil(PAGE);
         let is_exact = end <= LONGEST_UNWRITTEN;
         let mut at = 0;

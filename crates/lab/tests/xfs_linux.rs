@@ -183,3 +183,38 @@ fn direct_io_beside_buffered_and_a_reader_agree_with_the_kernel() {
         "#,
     );
 }
+
+#[test]
+fn fio_makes_files_and_uses_them_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "vm-ssd-m4"
+        fs = "xfs"
+        schedulers = ["none"]
+        [[job]]
+        name = "fio"
+        run = "fio --name=a --filename=/mnt/x --rw=write --bs=4k --size=4M --number_ios=60 --{how}"
+        [axes]
+        how = ["fsync=8", "fdatasync=1 --overwrite=1", "direct=1", "sync=dsync", "end_fsync=1",
+               "fallocate=none --fsync=4", "fallocate=keep --fsync=4", "unlink=1 --fsync=8",
+               "direct=1 --ioengine=libaio --iodepth=8"]
+        "#,
+    );
+}
+
+#[test]
+fn fio_overwrites_and_reads_at_random_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "vm-ssd-m4"
+        fs = "xfs"
+        schedulers = ["none"]
+        [[job]]
+        name = "fio"
+        run = "fio --name=a --filename=/mnt/x --rw={rw} --bs=4k --size=4M --number_ios=60 --{how}"
+        [axes]
+        rw = ["randwrite", "randread"]
+        how = ["fdatasync=1 --overwrite=1", "direct=1", "direct=1 --ioengine=libaio --iodepth=8"]
+        "#,
+    );
+}

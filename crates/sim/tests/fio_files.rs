@@ -1,9 +1,10 @@
-//! fio on files of ext4: what is made before a job begins, and what is not.
+//! fio on files: what is made before a job begins, and what is not.
 
 mod common;
 
 use block::{Action, Event, Op};
 use common::setup;
+use sim::filesystem::Format;
 use sim::program::fio::Context;
 use sim::{Exit, Job, Mount, Observer, run};
 
@@ -24,8 +25,10 @@ impl Observer for Seen {
     }
 }
 
+const FORMATS: [Format; 2] = [Format::Ext4, Format::Xfs];
+
 /// Runs fio with these options on a fresh file system; the exit, what it said, and what was seen.
-fn fio(options: &str) -> (Exit, Vec<String>, Seen) {
+fn fio(format: Format, options: &str) -> (Exit, Vec<String>, Seen) {
     let context = Context {
         page_size: 4096,
         ncpus: 1,
@@ -37,7 +40,7 @@ fn fio(options: &str) -> (Exit, Vec<String>, Seen) {
     let line = format!("fio --name=x --directory=/mnt --size=256k --bs=64k {options}");
     let job = Job::new("fio", sim::program::parse_in(&line, &context).unwrap().program);
     let mut seen = Seen::default();
-    let mount = Some(Mount::default());
+    let mount = Some(Mount { format, ..Mount::default() });
     let outcome =
         run(sim::Setup { jobs: vec![job], mount, ..setup("6.12", "none") }, &mut seen).unwrap();
     let job = &outcome.jobs[0];
@@ -51,45 +54,55 @@ fn sectors(seen: &Seen, op: Op) -> u32 {
 
 #[test]
 fn a_file_that_is_read_is_written_before_which_is_no_call_of_the_job() {
-    let (exit, _, seen) = fio("--rw=read");
-    assert_eq!(exit, Exit::Status(0));
-    assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 512));
-    assert_eq!(seen.calls, 4);
+    for format in FORMATS {
+        let (exit, _, seen) = fio(format, "--rw=read");
+        assert_eq!(exit, Exit::Status(0));
+        assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 512));
+        assert_eq!(seen.calls, 4);
+    }
 }
 
 #[test]
 fn a_file_that_is_written_is_only_given_room() {
-    let (exit, _, seen) = fio("--rw=write --end_fsync=1");
-    assert_eq!(exit, Exit::Status(0));
-    assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 0));
-    assert_eq!(seen.calls, 5);
-    let (_, _, seen) = fio("--rw=write --end_fsync=1 --overwrite=1");
-    assert_eq!(sectors(&seen, Op::Write), 1024);
+    for format in FORMATS {
+        let (exit, _, seen) = fio(format, "--rw=write --end_fsync=1");
+        assert_eq!(exit, Exit::Status(0));
+        assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 0));
+        assert_eq!(seen.calls, 5);
+        let (_, _, seen) = fio(format, "--rw=write --end_fsync=1 --overwrite=1");
+        assert_eq!(sectors(&seen, Op::Write), 1024);
+    }
 }
 
 #[test]
 fn create_only_makes_files_and_nothing_else() {
-    let (exit, _, seen) = fio("--rw=read --create_only=1");
-    assert_eq!(exit, Exit::Status(0));
-    assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 0));
+    for format in FORMATS {
+        let (exit, _, seen) = fio(format, "--rw=read --create_only=1");
+        assert_eq!(exit, Exit::Status(0));
+        assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 0));
+    }
 }
 
 #[test]
 fn direct_io_by_every_engine_reaches_the_file() {
-    for engine in ["psync", "libaio", "io_uring", "posixaio"] {
-        let options = format!("--rw=randwrite --direct=1 --ioengine={engine} --iodepth=4");
-        let (exit, said, seen) = fio(&options);
-        assert_eq!(exit, Exit::Status(0), "{engine}: {said:?}");
-        assert_eq!(sectors(&seen, Op::Write), 512, "{engine}");
+    for format in FORMATS {
+        for engine in ["psync", "libaio", "io_uring", "posixaio"] {
+            let options = format!("--rw=randwrite --direct=1 --ioengine={engine} --iodepth=4");
+            let (exit, said, seen) = fio(format, &options);
+            assert_eq!(exit, Exit::Status(0), "{engine}: {said:?}");
+            assert_eq!(sectors(&seen, Op::Write), 512, "{engine}");
+        }
     }
 }
 
 #[test]
 fn what_a_file_cannot_do_fails_with_a_message() {
-    let (exit, said, _) = fio("--rw=trim");
-    assert_eq!(exit, Exit::Status(1));
-    assert!(said[0].contains("Inappropriate ioctl for device"), "{said:?}");
-    let (exit, said, _) = fio("--rw=write --allow_file_create=0");
-    assert_eq!(exit, Exit::Status(1));
-    assert!(said[0].contains("No such file"), "{said:?}");
+    for format in FORMATS {
+        let (exit, said, _) = fio(format, "--rw=trim");
+        assert_eq!(exit, Exit::Status(1));
+        assert!(said[0].contains("Inappropriate ioctl for device"), "{said:?}");
+        let (exit, said, _) = fio(format, "--rw=write --allow_file_create=0");
+        assert_eq!(exit, Exit::Status(1));
+        assert!(said[0].contains("No such file"), "{said:?}");
+    }
 }

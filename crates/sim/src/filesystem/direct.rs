@@ -113,7 +113,9 @@ impl Task {
         self.write_dirty_of(index, bytes.start, bytes.end).await;
         self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
         self.prepare_blocks(index, pages.clone(), plan).await;
-        if plan.converts {
+        // New blocks of XFS have no contents before.
+        let converts = plan.converts || !plan.is_written && self.format() == Format::Xfs;
+        if converts {
             let written = Written { file: index, blocks: pages, size: bytes.end };
             self.world().strand(self.id()).operations.get(number).converts = Some(written);
         }

@@ -104,7 +104,7 @@ impl Task {
         self.compute(self.costs().system_call).await;
         let result = match self.format() {
             Format::Ext4 => self.set_aside(index, length, keeps_size).await,
-            Format::Xfs => Err(Errno::Eopnotsupp),
+            Format::Xfs => self.set_aside_on_xfs(index, length, keeps_size).await,
         };
         self.leave_kernel();
         result

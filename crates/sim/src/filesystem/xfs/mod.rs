@@ -4,9 +4,11 @@
 //!   `log`: what was changed. All three are pure.
 //! * `changes`: transactions, and reading what they change. `names`: create, truncate, remove.
 //! * `placing`: room that is set aside when a file is written, and given when its pages are.
+//!   `fallocate`: room that a program asks for.
 //! * `force`: writing the log, and waiting for it; `tasks`: those of the file system.
 
 mod changes;
+mod fallocate;
 mod force;
 mod layout;
 mod log;
@@ -52,6 +54,8 @@ pub(crate) struct Xfs {
     known: BTreeSet<u64>,
     /// Room that was set aside, by file.
     delayed: BTreeMap<usize, Delayed>,
+    /// Files with room that a program asked for, which stays when they are closed.
+    reserved: BTreeSet<usize>,
     /// Files of which somebody gives blocks their places, and who else wants to.
     placing: BTreeMap<usize, Vec<ContextId>>,
     /// Inodes of which more than the core was changed since they were written.
@@ -105,6 +109,7 @@ impl Xfs {
             next_inode: FIRST_INODE,
             known: BTreeSet::new(),
             delayed: BTreeMap::new(),
+            reserved: BTreeSet::new(),
             placing: BTreeMap::new(),
             with_fork: BTreeSet::new(),
             covers_left: 0,

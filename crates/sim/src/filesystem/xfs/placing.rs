@@ -117,13 +117,19 @@ impl Task {
     /// Gives what was set aside around a page its place.
     // Divergence: a disk that is full loses what does not fit.
     async fn place_xfs(&self, file: usize, page: u64) {
+        let is_written = !self.world().xfs().rules.unwritten_first;
+        self.place_as(file, page, is_written).await;
+    }
+
+    /// The same, with or without contents.
+    pub(super) async fn place_as(&self, file: usize, page: u64, is_written: bool) {
         if !self.begin_placing(file, page).await {
             return;
         }
         let wanted = self.world().xfs().group_for(file, page);
         let group = self.lock_group(wanted, true).await;
         self.read_free_space(group).await;
-        self.world().xfs().place(file, page, group);
+        self.world().xfs().place(file, page, group, is_written);
         self.unlock_group(group);
         let mut world = self.world();
         let waiting = world.xfs().placing.remove(&file).unwrap_or_default();
@@ -191,19 +197,9 @@ impl Task {
         pages: Range<u64>,
     ) {
         for page in pages.clone() {
-            {
-                let mut world = self.world();
-                let fs = world.xfs();
-                if fs.inode(index).is_mapped(page) {
-                    continue;
-                }
-                let hole = fs.inode(index).hole(page);
-                let delayed = fs.delayed.entry(index).or_default();
-                if delayed.find(page).is_none() {
-                    delayed.add(page..pages.end.min(hole.end));
-                }
+            if self.world().xfs().demand(index, page..pages.end) {
+                self.place_xfs(index, page).await;
             }
-            self.place_xfs(index, page).await;
         }
     }
 }
@@ -229,6 +225,20 @@ impl Xfs {
             self.delayed.entry(file).or_default().add(at..more);
             at = end;
         }
+    }
+
+    /// Sets no more room aside than is asked for from a block on; the answer is whether that needs a
+    /// place.
+    pub(super) fn demand(&mut self, file: usize, blocks: Range<u64>) -> bool {
+        if self.files.inode(file).is_mapped(blocks.start) {
+            return false;
+        }
+        let hole = self.files.inode(file).hole(blocks.start);
+        let delayed = self.delayed.entry(file).or_default();
+        if delayed.find(blocks.start).is_none() {
+            delayed.add(blocks.start..blocks.end.min(hole.end));
+        }
+        true
     }
 
     /// The end of what is set aside for blocks that a file is about to get.
@@ -260,11 +270,10 @@ impl Xfs {
     /// Gives what was set aside around a block its place in a group, or as much of it as there is
     /// room for; what comes of it is logged.
     // Divergence: what does not fit goes to other groups at once.
-    fn place(&mut self, file: usize, block: u64, group: u64) {
+    fn place(&mut self, file: usize, block: u64, group: u64, is_written: bool) {
         let Some(delayed) = self.delayed.get_mut(&file) else { return };
         let Some(room) = delayed.find(block) else { return };
         delayed.0.remove(&room.start);
-        let is_written = !self.rules.unwritten_first;
         let mut at = room.start;
         while at < room.end {
             let goal = self.files.inode(file).goal(at);
@@ -331,6 +340,9 @@ impl World {
     /// Who could write a file has closed it: what was set aside beyond its end goes.
     pub(in crate::filesystem) fn trim(&mut self, file: usize) {
         let fs = self.xfs();
+        if fs.reserved.contains(&file) {
+            return;
+        }
         let end = fs.inode(file).size.div_ceil(PAGE);
         if fs.give_up(file, end) {
             fs.change_inode(file, Change::Data);
@@ -380,7 +392,7 @@ mod tests {
         fs.files.inode(1).size = 20 * PAGE;
         fs.set_aside(1, 20..21);
         fs.files.inode(1).size = 21 * PAGE;
-        fs.place(1, 0, 0);
+        fs.place(1, 0, 0, false);
         assert_eq!(fs.files.inode(1).find(0).unwrap().start, 24);
         let before = fs.files.inode(1).find(0).unwrap().length;
         assert!(before > 21 && fs.give_up(1, 21));

@@ -17,6 +17,7 @@ use block::command::Facts;
 use block::scheduler::TunableError;
 use block::{Attach, EventLog, Ioprio, Kernel, QUEUE_SETTINGS, RequestQueue};
 use device::{Device, Model};
+use sim::filesystem::Format;
 use sim::program::fio::Fio;
 use sim::program::replay::{Pace, Replay};
 use sim::{Host, MACHINE_SETTINGS, Mount, Program};
@@ -493,6 +494,11 @@ impl Planner<'_> {
             job.cgroup = cgroup;
         }
         self.check_files(&job.program.files(), &spec.place)?;
+        let is_xfs = mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
+        if is_xfs && job.program.copies_files() {
+            let problem = "cp shares the blocks of the source on xfs, which is not modelled";
+            return Err(Error::bad(&spec.place, problem.to_string(), "dd, or fs = \"ext4\""));
+        }
         let (naming, notes) = match &job.program {
             Program::Fio(fio) => (sections(fio), notes(fio)),
             _ => (Naming::Whole, Vec::new()),

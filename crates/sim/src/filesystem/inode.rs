@@ -127,6 +127,17 @@ impl Inode {
         Some(extent.start + (block - first))
     }
 
+    /// The block of the disk behind the extent before a block of the file, however far that is.
+    pub fn end_before(&self, block: u64) -> Option<u64> {
+        let (_, extent) = self.extents.range(..block).next_back()?;
+        Some(extent.start + extent.length)
+    }
+
+    /// The extent from a block of the file on that is next, by its first block there.
+    pub fn next_extent(&self, block: u64) -> Option<(u64, Extent)> {
+        self.extents.range(block..).next().map(|(first, extent)| (*first, *extent))
+    }
+
     /// How many blocks lie together on the disk before a block of the file.
     pub fn together_before(&self, block: u64) -> u64 {
         let (mut from, mut behind) = (block, None);

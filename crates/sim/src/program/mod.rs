@@ -76,6 +76,15 @@ pub struct Native {
 }
 
 impl Program {
+    /// Whether it has the kernel copy files, which may then share their blocks.
+    pub fn copies_files(&self) -> bool {
+        match self {
+            Program::Cp(_) => true,
+            Program::Sequence(steps) => steps.iter().any(|step| step.program.copies_files()),
+            _ => false,
+        }
+    }
+
     /// A program that is an `async` function.
     pub fn native<F>(name: &str, start: impl Fn(Task) -> F + Send + Sync + 'static) -> Program
     where

@@ -3,6 +3,7 @@
 //! The blocks are there and without contents, also on kernels that write new blocks at once.
 
 use super::changes::Change;
+use super::placing::Purpose;
 use crate::buffered::PAGE;
 use crate::file::Errno;
 use crate::task::Task;
@@ -19,7 +20,7 @@ impl Task {
         let mut at = 0;
         while at < end {
             if self.world().xfs().demand(index, at..end) {
-                self.place_as(index, at, false).await;
+                self.place_for(index, at, Purpose::Reserve).await;
             }
             let found = self.world().files().inode(index).find(at);
             at += found.ok_or(Errno::Enospc)?.length;

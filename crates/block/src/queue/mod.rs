@@ -291,7 +291,7 @@ impl RequestQueue {
         }
         if !state.plug.requests.is_empty() {
             if why == PlugFlush::Blocks {
-                // Observed on 6.12: who goes to sleep has the clock read again for what he held back.
+                // Observed on 6.12: who goes to sleep has the clock read again for these.
                 state.plug.forget_time();
             }
             state.stack.push(Frame::FlushPlug(why));

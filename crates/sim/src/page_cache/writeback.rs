@@ -62,7 +62,8 @@ pub(crate) struct Writeback {
     pub is_asked: bool,
     /// Where it goes on.
     pub cursor: u64,
-    /// Dirty pages have descriptions of their blocks: but on XFS. // observed on 6.12: /proc/slabinfo
+    /// Dirty pages have descriptions of their blocks, but on XFS.
+    /// Observed on 6.12: /proc/slabinfo.
     pub describes: bool,
     /// Pages with a description of their block.
     described: u64,

@@ -4,8 +4,8 @@
 //! * `journal`: transactions. All three are pure.
 //! * `handles`: changes of metadata, and who waits for whom.
 //! * `commit`: the task `jbd2/vda-8`, and room in the log.
-//! * `names`: create, truncate, remove. `placing`: giving pages their blocks. `fallocate`, `direct`,
-//!   and `calls`: what it does for calls that all file systems know.
+//! * `names`: create, truncate, remove. `placing`: giving pages their blocks.
+//! * `fallocate`, `direct` and `calls`: what it does for calls that all file systems know.
 //!
 //! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
 //! The whole list of what is and is not modelled is in `docs/filesystems.md`.

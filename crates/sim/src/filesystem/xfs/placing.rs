@@ -236,8 +236,8 @@ impl Xfs {
         }
     }
 
-    /// Sets no more room aside than is asked for from a block on; the answer is whether that needs a
-    /// place.
+    /// Sets no more room aside than is asked for from a block on; the answer is whether that needs
+    /// a place.
     pub(super) fn demand(&mut self, file: usize, blocks: Range<u64>) -> bool {
         if self.files.inode(file).is_mapped(blocks.start) {
             return false;

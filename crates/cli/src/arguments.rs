@@ -246,7 +246,7 @@ pub struct CompareOptions {
     /// Real device (not available yet)
     #[arg(long, value_name = "DEVICE", help_heading = "Machine")]
     pub dev: Option<String>,
-    /// File system: raw, or ext4, mounted at /mnt
+    /// File system: raw, or ext4 or xfs, mounted at /mnt
     #[arg(long, value_name = "FS", help_heading = "Machine")]
     pub fs: Option<String>,
     /// Kernel of schedulers that do not name one

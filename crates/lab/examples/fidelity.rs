@@ -17,8 +17,9 @@ const HEAD: &str = "# The simulator against the kernel
 The same experiments in the simulator and on an unmodified Linux 6.12 in virtual time, over the same
 device models behind virtio, where computing takes no time but looking at the clock does (host
 `guest`). Percentages are those by which the simulator is above the kernel, averaged over seeds. The last
-column says how many commands the disk was given, and with the first seed up to which of them both
-worlds asked for the same in the same order.
+columns say how many commands the disk was given, with the first seed up to which of them both worlds
+asked for the same in the same order, and what part of the commands, and of what tasks asked the block
+layer for, with flags and task, is the same in the same order, with the seed where that is least.
 
     cargo run --release -p paternoster-lab --example fidelity
 
@@ -40,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in &files {
         let mut experiment = Experiment::load(file)?;
         experiment.worlds = vec![World::Sim, World::Linux];
+        experiment.watches_bios = true;
         let plan = Plan::new(experiment)?;
         let runs = plan.runs();
         eprintln!("{}: {runs} runs", file.display());
@@ -74,8 +76,17 @@ fn section(
     writeln!(text, "## {}\n\n`{}`\n", report.plan.experiment.title, file.display())?;
     let axes: Vec<&str> =
         report.plan.experiment.axes.iter().map(|axis| axis.name.as_str()).collect();
-    let heads =
-        axes.iter().chain(&["scheduler", "job", "MB/s", "p50", "p99", "requests", "same up to"]);
+    let heads = axes.iter().chain(&[
+        "scheduler",
+        "job",
+        "MB/s",
+        "p50",
+        "p99",
+        "requests",
+        "same up to",
+        "commands",
+        "bios",
+    ]);
     let heads: Vec<&str> = heads.copied().collect();
     writeln!(
         text,
@@ -99,6 +110,10 @@ fn section(
             Some(Some(place)) => place.to_string(),
             None => "–".to_string(),
         });
+        for kind in [0, 1] {
+            let least = agreed.iter().filter(|it| it.row == error.row).map(|it| it.share(kind));
+            cells.push(format!("{:.1} %", 100.0 * least.fold(1.0, f64::min)));
+        }
         writeln!(text, "| {} |", cells.join(" | "))?;
     }
     writeln!(text)
@@ -124,5 +139,16 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
          them; {} of all {} commands come before the first difference of their run.",
         all.same_requests, all.runs, all.same_commands, all.commands_before, all.commands
     )?;
+    for ((name, (same, count)), least) in
+        ["Commands", "Bios, with flags and task,"].iter().zip(all.alike).zip(all.least)
+    {
+        writeln!(
+            text,
+            "\n{name} that are the same in the same order: {same} of {count} ({:.2} %), {:.1} % in \
+             the worst run.",
+            100.0 * same as f64 / count.max(1) as f64,
+            100.0 * least
+        )?;
+    }
     Ok(text)
 }

@@ -98,6 +98,8 @@ pub struct Experiment {
     pub expect: Vec<Expectation>,
     /// Whether schedulers check themselves after every step.
     pub paranoid: bool,
+    /// Whether results have what tasks gave to the block layer.
+    pub watches_bios: bool,
 }
 
 /// A setting and where it was given.
@@ -156,6 +158,7 @@ impl Experiment {
             seeds: (1..=DEFAULT_SEEDS).collect(),
             expect: Vec::new(),
             paranoid: false,
+            watches_bios: false,
         }
     }
 
@@ -519,7 +522,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         assert!(refusal("title = \n").starts_with("x.toml:1: not TOML"));
-        assert!(refusal(&format!("fs = \"xfs\"\n{MINIMAL}")).contains("not available yet"));
+        assert!(refusal(&format!("fs = \"xsf\"\n{MINIMAL}")).contains("nearest: \"xfs\""));
         assert!(refusal(&format!("kernel = \"9\"\n{MINIMAL}")).starts_with("x.toml:1: unknown"));
         assert!(refusal(&format!("seeds = 0\n{MINIMAL}")).contains("a number of seeds"));
         assert!(refusal(&format!("model = 5\n{MINIMAL}")).contains("model is of type integer"));

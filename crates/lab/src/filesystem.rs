@@ -2,10 +2,20 @@
 
 use crate::error::Error;
 use sim::Mount;
+use sim::filesystem::Format;
 
-const KINDS: &str = "raw, ext4";
-const OPTIONS: &str = "barrier, nobarrier, barrier=0, barrier=1, data=ordered, data=writeback, \
-                       commit=SECONDS";
+const KINDS: &str = "raw, ext4, xfs";
+const EXT4_OPTIONS: &str = "barrier, nobarrier, barrier=0, barrier=1, data=ordered, data=writeback, \
+                            commit=SECONDS";
+const XFS_OPTIONS: &str = "logbsize=16k, 32k, 64k, 128k or 256k";
+/// Sizes of a log buffer that XFS takes, in bytes. // xfs(5)
+const LOG_BUFFERS: [(&str, u64); 5] = [
+    ("16k", 16 << 10),
+    ("32k", 32 << 10),
+    ("64k", 64 << 10),
+    ("128k", 128 << 10),
+    ("256k", 256 << 10),
+];
 /// The longest time between commits that is accepted.
 const MOST_SECONDS: u64 = 300;
 
@@ -14,7 +24,7 @@ pub fn parse(name: &str, place: &str) -> Result<Option<Mount>, Error> {
     match name {
         "raw" => Ok(None),
         "ext4" => Ok(Some(Mount::default())),
-        "xfs" => Err(Error::not_yet(place, format!("file system {name}"), KINDS)),
+        "xfs" => Ok(Some(Mount { format: Format::Xfs, ..Mount::default() })),
         _ => {
             let hint = base::nearest(name, ["raw", "ext4", "xfs"]);
             Err(Error::bad(place, format!("unknown file system \"{name}\"{hint}"), KINDS))
@@ -24,35 +34,56 @@ pub fn parse(name: &str, place: &str) -> Result<Option<Mount>, Error> {
 
 /// The name of what is on the disk.
 pub fn name(mount: Option<&Mount>) -> &'static str {
-    if mount.is_some() { "ext4" } else { "raw" }
+    match mount.map(|it| it.format) {
+        None => "raw",
+        Some(Format::Ext4) => "ext4",
+        Some(Format::Xfs) => "xfs",
+    }
 }
 
 /// Understands mount options, separated by commas as in fstab.
 pub fn set_options(mount: &mut Option<Mount>, text: &str, place: &str) -> Result<(), Error> {
     let Some(mount) = mount else {
         let problem = format!("mount_options \"{text}\" of a disk without file system");
-        return Err(Error::bad(place, problem, "fs = \"ext4\""));
+        return Err(Error::bad(place, problem, "fs = \"ext4\" or \"xfs\""));
     };
-    for option in text.split(',').filter(|option| !option.is_empty()) {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        match (name, value) {
-            ("barrier", "" | "1") => mount.barrier = true,
-            ("barrier", "0") | ("nobarrier", "") => mount.barrier = false,
-            ("data", "ordered") => mount.is_ordered = true,
-            ("data", "writeback") => mount.is_ordered = false,
-            ("defaults", "") => {}
-            ("commit", seconds) => {
-                let seconds = seconds.parse().ok().filter(|it| (1..=MOST_SECONDS).contains(it));
-                let refuse = || Error::bad(place, option.to_string(), "commit=1 to commit=300");
-                mount.commit_seconds = seconds.ok_or_else(refuse)?;
-            }
-            _ => {
-                let problem = format!("unknown mount option \"{option}\"");
-                return Err(Error::bad(place, problem, OPTIONS));
-            }
+    for option in text.split(',').filter(|option| !matches!(*option, "" | "defaults")) {
+        match mount.format {
+            Format::Ext4 => set_ext4(mount, option, place)?,
+            Format::Xfs => set_xfs(mount, option, place)?,
         }
     }
     Ok(())
+}
+
+fn set_ext4(mount: &mut Mount, option: &str, place: &str) -> Result<(), Error> {
+    match option.split_once('=').unwrap_or((option, "")) {
+        ("barrier", "" | "1") => mount.barrier = true,
+        ("barrier", "0") | ("nobarrier", "") => mount.barrier = false,
+        ("data", "ordered") => mount.is_ordered = true,
+        ("data", "writeback") => mount.is_ordered = false,
+        ("commit", seconds) => {
+            let seconds = seconds.parse().ok().filter(|it| (1..=MOST_SECONDS).contains(it));
+            let refuse = || Error::bad(place, option.to_string(), "commit=1 to commit=300");
+            mount.commit_seconds = seconds.ok_or_else(refuse)?;
+        }
+        _ => return Err(unknown(option, EXT4_OPTIONS, place)),
+    }
+    Ok(())
+}
+
+/// What XFS had to switch off barriers went with 4.19, and it has nothing like ext4's `commit`.
+fn set_xfs(mount: &mut Mount, option: &str, place: &str) -> Result<(), Error> {
+    let size = option.strip_prefix("logbsize=");
+    let size = size.ok_or_else(|| unknown(option, XFS_OPTIONS, place))?;
+    let known = LOG_BUFFERS.iter().find(|(name, _)| *name == size);
+    let bad = || Error::bad(place, option.to_string(), XFS_OPTIONS);
+    mount.log_buffer = known.ok_or_else(bad)?.1;
+    Ok(())
+}
+
+fn unknown(option: &str, accepted: &str, place: &str) -> Error {
+    Error::bad(place, format!("unknown mount option \"{option}\""), accepted)
 }
 
 /// Understands what `queue/write_cache` says; the answer is whether the cache is volatile.
@@ -69,6 +100,9 @@ pub fn parse_write_cache(text: &str, place: &str) -> Result<bool, Error> {
 
 /// The options as `mount -o` takes them.
 pub fn options(mount: &Mount) -> String {
+    if mount.format == Format::Xfs {
+        return format!("logbsize={}", mount.log_buffer);
+    }
     let barrier = u8::from(mount.barrier);
     let data = if mount.is_ordered { "ordered" } else { "writeback" };
     format!("barrier={barrier},data={data},commit={}", mount.commit_seconds)
@@ -89,6 +123,12 @@ mod tests {
     fn what_is_not_modelled_is_refused() {
         let mut mount = parse("ext4", "x").unwrap();
         for option in ["data=journal", "commit=0", "discard", "nodelalloc"] {
+            assert!(set_options(&mut mount, option, "x").is_err(), "{option}");
+        }
+        let mut mount = parse("xfs", "x").unwrap();
+        set_options(&mut mount, "defaults,logbsize=64k", "x").unwrap();
+        assert_eq!(options(mount.as_ref().unwrap()), "logbsize=65536");
+        for option in ["nobarrier", "logbsize=8k", "data=ordered", "commit=5"] {
             assert!(set_options(&mut mount, option, "x").is_err(), "{option}");
         }
         assert!(set_options(&mut None, "nobarrier", "x").is_err());

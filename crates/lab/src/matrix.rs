@@ -4,6 +4,7 @@
 //! order are the same whatever the number of threads.
 
 use crate::error::Error;
+use crate::fidelity::bios::{Asked, BioCollector};
 use crate::fidelity::sequence::{Collector, Step};
 use crate::filesystem;
 use crate::linux_world::{LinuxWorld, World};
@@ -61,6 +62,8 @@ pub struct RunResult {
     pub disk: Disk,
     /// The same command by command, if the plan has more than one world.
     pub commands: Vec<Step>,
+    /// What tasks gave to the block layer, if it was watched.
+    pub bios: Vec<Asked>,
     /// How each program ended, and what it said.
     pub exits: Vec<ProgramExit>,
 }
@@ -166,7 +169,7 @@ pub fn run(
                 (World::Linux, Some(linux)) => {
                     let name = || record::recording_name(row, *seed);
                     let folder = record_to.map(|folder| folder.join(name()));
-                    linux.run(row, *seed, folder.as_deref())
+                    linux.run(row, *seed, plan.experiment.watches_bios, folder.as_deref())
                 }
                 _ => run_one(&plan, row, *seed, record_to),
             };
@@ -218,12 +221,14 @@ fn run_one(
     };
     let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
     let mut collector = (plan.experiment.worlds.len() > 1).then(Collector::default);
+    let mut bios = plan.experiment.watches_bios.then(BioCollector::default);
     let mut recorder = match record_to {
         None => None,
         Some(folder) => Some(Recorder::create(&folder.join(record::folder_name(row, seed)), row)?),
     };
     let mut observers: Vec<&mut dyn Observer> = vec![&mut meter];
     observers.extend(collector.as_mut().map(|it| it as &mut dyn Observer));
+    observers.extend(bios.as_mut().map(|it| it as &mut dyn Observer));
     observers.extend(recorder.as_mut().map(|it| it as &mut dyn Observer));
     let outcome = sim::run(setup, &mut Several(observers));
     if let Some(recorder) = recorder {
@@ -249,6 +254,7 @@ fn run_one(
         processes: process_results(&measured, &row.jobs),
         disk: measured.disk,
         commands: collector.map(Collector::finish).unwrap_or_default(),
+        bios: bios.map(BioCollector::finish).unwrap_or_default(),
         exits: outcome.jobs.into_iter().map(ProgramExit::of).collect(),
     })
 }

@@ -17,23 +17,17 @@ use block::command::Facts;
 use block::scheduler::TunableError;
 use block::{Attach, EventLog, Ioprio, Kernel, QUEUE_SETTINGS, RequestQueue};
 use device::{Device, Model};
+use sim::filesystem::Format;
 use sim::program::fio::Fio;
 use sim::program::replay::{Pace, Replay};
-use sim::{Host, Mount, Program};
+use sim::{Host, MACHINE_SETTINGS, Mount, Program};
 use std::path::{Path, PathBuf};
 
-/// Settings that belong to the page cache or to writeback.
-const LATER_SETTINGS: [&str; 6] = [
-    "wbt_lat_usec",
-    "dirty_bytes",
-    "dirty_background_bytes",
-    "dirty_ratio",
-    "dirty_background_ratio",
-    "max_ratio",
-];
+/// Settings that belong to writeback.
+const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
 /// Axes that are not used in jobs.
-const SPECIAL_AXES: [&str; 6] =
-    ["model", "host", "kernel", "queue_depth", "mount_options", "write_cache"];
+const SPECIAL_AXES: [&str; 7] =
+    ["model", "host", "kernel", "queue_depth", "fs", "mount_options", "write_cache"];
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -300,7 +294,10 @@ impl Planner<'_> {
 
     /// The file system, with the options of this point.
     fn mount(&self) -> Result<Option<Mount>, Error> {
-        let mut mount = self.experiment.mount.clone();
+        let mut mount = match self.value("fs") {
+            Some((axis, value)) => filesystem::parse(value, &axis.place)?,
+            None => self.experiment.mount.clone(),
+        };
         if let Some((axis, value)) = self.value("mount_options") {
             filesystem::set_options(&mut mount, value, &axis.place)?;
         }
@@ -309,16 +306,17 @@ impl Planner<'_> {
 
     /// Files need a file system.
     fn check_files(&self, files: &[&str], place: &str) -> Result<(), Error> {
-        let mount = self.experiment.mount.as_ref();
+        let mount = self.mount()?;
         let is_file = |path: &str| {
-            let below = mount.and_then(|it| path.strip_prefix(it.point.as_str()));
+            let below = mount.as_ref().and_then(|it| path.strip_prefix(it.point.as_str()));
             below.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
         };
         let other = files.iter().find(|it| !it.starts_with("/dev/") && !is_file(it));
         let Some(other) = other else { return Ok(()) };
-        let accepted = match mount {
+        let accepted = match &mount {
             Some(mount) => format!("files below {}, or /dev/sda for the disk", mount.point),
-            None => "/dev/sda for the disk, or fs = \"ext4\" and a file below /mnt".to_string(),
+            None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below /mnt"
+                .to_string(),
         };
         Err(Error::bad(place, format!("there is no file {other}"), accepted))
     }
@@ -478,10 +476,12 @@ impl Planner<'_> {
             let beside = self.experiment.folder.join(path);
             std::fs::read_to_string(if path.exists() { path } else { &beside })
         };
+        let mount = self.mount()?;
         let context = sim::program::fio::Context {
             page_size: 4096,
             ncpus: host.cores.into(),
             mb_memory: self.memory().0 >> 20,
+            mount: mount.as_ref().map(|it| it.point.as_str()),
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,
         };
@@ -494,6 +494,11 @@ impl Planner<'_> {
             job.cgroup = cgroup;
         }
         self.check_files(&job.program.files(), &spec.place)?;
+        let is_xfs = mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
+        if is_xfs && job.program.copies_files() {
+            let problem = "cp shares the blocks of the source on xfs, which is not modelled";
+            return Err(Error::bad(&spec.place, problem.to_string(), "dd, or fs = \"ext4\""));
+        }
         let (naming, notes) = match &job.program {
             Program::Fio(fio) => (sections(fio), notes(fio)),
             _ => (Naming::Whole, Vec::new()),
@@ -557,7 +562,8 @@ fn absolute(path: &str) -> String {
 }
 
 fn is_known(spec: &SchedulerSpec, name: &str) -> bool {
-    spec.tunable(name).is_some() || QUEUE_SETTINGS.iter().any(|it| it.name == name)
+    let of_machine = MACHINE_SETTINGS.iter().any(|it| it.name == name);
+    of_machine || spec.tunable(name).is_some() || QUEUE_SETTINGS.iter().any(|it| it.name == name)
 }
 
 fn attach(spec: &SchedulerSpec) -> Attach {
@@ -573,7 +579,8 @@ fn probe(
     settings: &[Setting],
 ) -> Result<Vec<(&'static str, i64)>, Error> {
     let mut queue = RequestQueue::new(spec.kernel, facts, attach(spec), 1, EventLog::off());
-    for Setting { name, value, place } in settings {
+    let of_machine = |it: &&Setting| MACHINE_SETTINGS.iter().any(|known| known.name == it.name);
+    for Setting { name, value, place } in settings.iter().filter(|it| !of_machine(it)) {
         queue.set(Instant::ZERO, name, *value).map_err(|error| match error {
             TunableError::Unknown { .. } => unreachable!("{name} was checked"),
             TunableError::OutOfRange { min, max, unit } => {

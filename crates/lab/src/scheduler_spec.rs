@@ -6,6 +6,7 @@
 use crate::error::Error;
 use base::nearest;
 use block::{KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
+use sim::MACHINE_SETTINGS;
 
 /// What is compared when nobody says which schedulers.
 pub const DEFAULT: [&str; 2] = ["none", "mq-deadline"];
@@ -109,7 +110,10 @@ impl SchedulerSpec {
     pub fn check(&self, name: &str, value: i64, place: &str) -> Result<(), Error> {
         let own = self.tunable(name).map(|it| (it.min, it.max, it.unit));
         let queue = QUEUE_SETTINGS.iter().find(|it| it.name == name);
-        let Some((min, max, unit)) = own.or(queue.map(|it| (it.min, it.max, it.unit))) else {
+        let machine = MACHINE_SETTINGS.iter().find(|it| it.name == name);
+        let machine = machine.map(|it| (it.range.0, it.range.1, it.unit));
+        let queue = queue.map(|it| (it.min, it.max, it.unit));
+        let Some((min, max, unit)) = own.or(queue).or(machine) else {
             return Err(self.unknown_setting(name, place));
         };
         if (min..=max).contains(&value) {

@@ -128,3 +128,42 @@ fn sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel() {
         "#,
     );
 }
+
+#[test]
+fn fio_makes_files_and_uses_them_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "vm-ssd-m4"
+        fs = "ext4"
+        schedulers = ["none"]
+        [[job]]
+        name = "load"
+        run = "fio --name=load --filename=/mnt/x --rw={rw} --bs=4k --size=4M --number_ios=100 --{how}"
+        [axes]
+        rw = ["write", "randwrite"]
+        how = ["fsync=8", "fdatasync=1 --overwrite=1", "direct=1", "sync=dsync", "end_fsync=1"]
+        "#,
+    );
+}
+
+#[test]
+fn a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "vm-ssd-m4"
+        fs = "ext4"
+        schedulers = ["none"]
+        [[job]]
+        name = "make"
+        run = "dd if=/dev/zero of=/mnt/a bs=64k count=16 conv=fsync"
+        [[job]]
+        name = "copy"
+        run = "dd if=/mnt/a of=/mnt/b bs=64k"
+        start = "8s"
+        [[job]]
+        name = "sync"
+        run = "sync"
+        start = "9s"
+        "#,
+    );
+}

@@ -168,4 +168,8 @@ fn what_is_wrong_is_found_before_anything_runs() {
     assert!(setting.contains("x.toml:5: ") && setting.contains("nr_requests"), "{setting}");
     let limit = refusal(&format!("{job}[settings]\nnr_requests = 64\n"));
     assert!(limit.contains("nr_requests=64 of none on hdd-7200-sata is out of range"), "{limit}");
+    let copy = job.replace("dd if=/dev/zero of=/dev/sda count=1", "sync; cp /mnt/a /mnt/b");
+    let shared = refusal(&format!("fs = \"xfs\"\n{copy}"));
+    assert!(shared.starts_with("x.toml:4: cp shares the blocks of the source on xfs"), "{shared}");
+    assert!(plan(&format!("fs = \"ext4\"\n{copy}")).is_ok());
 }

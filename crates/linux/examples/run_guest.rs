@@ -3,7 +3,8 @@
 //!
 //! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol,
 //! `CORE=1` keeps everything on that core, `MEMORY=256` gives it that many MiB,
-//! `SETUP=…` is a command that goes before.
+//! `SETUP=…` is a command that goes before, `IMAGE=…` a file that the disk begins as a copy of,
+//! `PROGRAMS=…` more programs of the host, `LOG=1` prints what the disk was asked for.
 
 use std::error::Error;
 
@@ -13,6 +14,9 @@ use linux::{
     Cache, Contents, Disk, Guest, Job, Protocol, Recording, Root, Script, Setting, Trace, Watchdog,
 };
 
+/// What the disk may hold besides zeros, if it holds anything.
+const MOST_DATA: Bytes = Bytes(2 << 30);
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [model, scheduler, depth, command @ ..] = arguments.as_slice() else {
@@ -21,7 +25,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hz = Hz::new(250).expect("250 is a choice");
     let kernel = Cache::of_user()?.require("6.12", hz)?;
     let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
-    let root = Root::make(&folder, &["dd", "fio"])?;
+    let more = variable("PROGRAMS");
+    let programs: Vec<&str> = ["dd", "fio"].into_iter().chain(more.split_whitespace()).collect();
+    let root = Root::make(&folder, &programs)?;
     let device = Model::find(model)?.build(1);
     let rotational = device.facts().rotational;
     let script = script(scheduler, rotational, command.join(" "));
@@ -29,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         kernel: &kernel,
         root: &root,
         memory: Bytes(variable("MEMORY").parse().unwrap_or(512_u64) << 20),
-        disks: vec![Disk { name: model.clone(), device, contents: Contents::forgetful() }],
+        disks: vec![Disk { name: model.clone(), device, contents: contents()? }],
         queue_depth: depth.parse()?,
         script,
         seed: 0,
@@ -49,6 +55,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     for job in &finished.jobs {
         print!("{}", String::from_utf8_lossy(&job.output));
         eprint!("{}", String::from_utf8_lossy(&job.errors));
+    }
+    if variable("LOG") == "1" {
+        for it in &finished.log.served {
+            let (at, took) = (it.accepted, it.completed.saturating_since(it.accepted));
+            println!("{at} {:?} {}+{} {took}", it.op, it.sector.0, it.sectors.0);
+        }
     }
     eprintln!(
         "exit {} · {} s · {} commands, device log {} · {} bytes of trace, {} events lost",
@@ -78,6 +90,13 @@ fn script(scheduler: &str, rotational: bool, command: String) -> Script {
             _ => Trace::Off,
         },
         ..Script::default()
+    }
+}
+
+fn contents() -> Result<Contents, Box<dyn Error>> {
+    match variable("IMAGE").as_str() {
+        "" => Ok(Contents::forgetful()),
+        image => Ok(Contents::of_image(&std::fs::File::open(image)?, MOST_DATA)?),
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Finished {
     pub lost_events: u64,
     /// The I/O priority of each insertion, as lines of the kernel's event `block_rq_insert`.
     pub priorities: String,
+    /// What tasks gave to the block layer, as lines of the kernel's event `block_bio_queue`.
+    pub bios: String,
     /// The files of the disks' queues as they were when the jobs began, by path.
     pub queues: BTreeMap<String, String>,
     /// The head of `/proc/timer_list` when the jobs began: it has the time in nanoseconds.
@@ -353,6 +355,7 @@ fn collect(folder: &Path, script: &Script, ended: Ended) -> Result<Finished, Run
         trace: trace(&guest)?,
         lost_events: lost(&optional(left::STATISTICS)),
         priorities: optional(left::PRIORITIES),
+        bios: optional(left::BIOS),
         queues: queues.map(|(file, value)| (file.to_string(), value.to_string())).collect(),
         timers: optional(left::TIMERS),
         log: ended.log,

@@ -30,6 +30,9 @@ pub struct Script {
     pub teardown: Vec<String>,
     /// How the block layer's events are recorded.
     pub trace: Trace,
+    /// Room for lines about what tasks give to the block layer, if they are wanted. They take no
+    /// time, and little memory beside the room.
+    pub watch: Option<Bytes>,
 }
 
 /// A value to be written to a file.
@@ -142,11 +145,14 @@ pub(crate) mod left {
     pub const TRACE: &str = "trace";
     pub const STATISTICS: &str = "trace.stats";
     pub const PRIORITIES: &str = "trace.priorities";
+    pub const BIOS: &str = "trace.bios";
     pub const QUEUES: &str = "queues";
     pub const TIMERS: &str = "timers";
 }
 
 const TRACING: &str = "/sys/kernel/tracing";
+/// A buffer of its own, with a clock that costs nothing.
+const WATCH: &str = "/sys/kernel/tracing/instances/bios";
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// The file with a job's command.
@@ -178,9 +184,13 @@ impl Script {
             &mut text,
             format_args!("grep -E 'now at|jiffies' /proc/timer_list >/guest/{}", left::TIMERS),
         );
+        self.start_watching(&mut text);
         self.start_recording(&mut text, disks);
         self.run_jobs(&mut text);
         self.stop_recording(&mut text);
+        if self.watch.is_some() {
+            line(&mut text, format_args!("cat {WATCH}/trace >/guest/{}", left::BIOS));
+        }
         line(&mut text, format_args!("cp /run/out/* /guest/ 2>/dev/null"));
         for command in &self.teardown {
             line(&mut text, format_args!("setup {}", quoted(command)));
@@ -200,6 +210,17 @@ impl Script {
                 write_setting(text, &format!("{GROUPS}/{path}/"), setting);
             }
         }
+    }
+
+    fn start_watching(&self, text: &mut String) {
+        let Some(room) = self.watch else { return };
+        line(text, format_args!("mkdir {WATCH}"));
+        let mut write = |file: &str, value: &str| {
+            write_setting(text, &format!("{WATCH}/"), &Setting::new(file, value));
+        };
+        write("trace_clock", "counter");
+        write("buffer_size_kb", &room.0.div_ceil(1024).to_string());
+        write("events/block/block_bio_queue/enable", "1");
     }
 
     fn start_recording(&self, text: &mut String, disks: usize) {

@@ -217,6 +217,7 @@ mod tests {
             layers: Default::default(),
             disk: Default::default(),
             commands: Vec::new(),
+            bios: Vec::new(),
             exits: Vec::new(),
         }
     }

@@ -75,6 +75,14 @@ impl File {
     pub fn wants_page_cache(&self) -> bool {
         self.is_disk() && !self.flags.direct
     }
+
+    /// The number of the file of the file system that it is, if it is one.
+    pub(crate) fn index(&self) -> Option<usize> {
+        match self.kind {
+            Kind::File(index) => Some(index),
+            _ => None,
+        }
+    }
 }
 
 /// Why a call failed.
@@ -89,6 +97,9 @@ pub enum Errno {
     /// There is no such file.
     #[error("No such file or directory")]
     Enoent,
+    /// A file is no disk.
+    #[error("Inappropriate ioctl for device")]
+    Enotty,
     /// The disk does not do that.
     #[error("Operation not supported")]
     Eopnotsupp,
@@ -271,6 +282,9 @@ impl Task {
 
     /// Tells the disk that a range is no longer needed.
     pub async fn discard(&self, file: &File, offset: u64, length: u64) -> Result<(), Errno> {
+        if let Kind::File(_) = file.kind {
+            return Err(Errno::Enotty);
+        }
         if !self.disk().discard {
             return Err(Errno::Eopnotsupp);
         }
@@ -560,6 +574,7 @@ impl Operation {
             ring: None,
             ioprio: None,
             result: Ok(0),
+            converts: None,
         }
     }
 }

@@ -31,5 +31,6 @@ pub use filesystem::Mount;
 pub use host::{Host, HostError};
 pub use machine::{DEFAULT_MEMORY, Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
 pub use observe::{Nobody, Observer, Several, Who};
+pub use page_cache::limits::MACHINE_SETTINGS;
 pub use program::Program;
 pub use task::Task;

@@ -30,6 +30,8 @@ pub(crate) struct Strand {
     pub alarm: Option<(Ticket, Instant)>,
     /// A word that came before it was waited for.
     pub has_word: bool,
+    /// What it does now is no part of the load: its calls are not told.
+    pub is_preparing: bool,
     /// It exits as soon as it is not in a system call.
     pub is_killed: bool,
     /// It is in a system call that ends before anything else happens to the task.
@@ -275,6 +277,7 @@ impl Strand {
             is_urgent: false,
             alarm: None,
             has_word: false,
+            is_preparing: false,
             is_killed: false,
             in_call: false,
             job: birth.job,

@@ -6,7 +6,7 @@
 //! `task.rs`. One run is one thread and depends on nothing but its [`Setup`].
 
 use crate::cores::{CoreSet, CoreUse};
-use crate::filesystem::{self, Mount};
+use crate::filesystem::Mount;
 use crate::host::Host;
 use crate::observe::{Observer, Who};
 use crate::program::Program;
@@ -187,9 +187,9 @@ impl Machine {
         let worker_id = world.borrow().worker();
         let body = Box::pin(worker(Task::new(world.clone(), worker_id)));
         world.borrow_mut().newborn.push((worker_id, Body::Running(body)));
-        let committer = world.borrow().fs.as_ref().map(|fs| fs.committer);
-        if let Some(id) = committer {
-            let body = Box::pin(filesystem::committer(Task::new(world.clone(), id)));
+        let tasks = std::mem::take(&mut world.borrow_mut().fs_tasks);
+        for (id, run) in tasks {
+            let body = run(Task::new(world.clone(), id));
             world.borrow_mut().newborn.push((id, Body::Running(body)));
         }
         Ok(Machine { world, programs: Vec::new(), met: 0 })

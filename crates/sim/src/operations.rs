@@ -26,6 +26,8 @@ pub(crate) struct Operation {
     pub ring: Option<(usize, u64)>,
     pub ioprio: Option<Ioprio>,
     pub result: Result<u64, crate::file::Errno>,
+    /// Blocks of a file of the file system that have their contents when it is done.
+    pub converts: Option<crate::filesystem::Written>,
 }
 
 /// The operations of one task.
@@ -124,6 +126,7 @@ mod tests {
             ring: None,
             ioprio: None,
             result: Ok(0),
+            converts: None,
         }
     }
 

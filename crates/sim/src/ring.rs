@@ -7,6 +7,7 @@
 // Divergence: io_uring waits for buffered reads as libaio does, while a worker should. A durable
 // write (O_DSYNC) carries FUA here and is not followed by the flush that a synchronous one has;
 // io_uring's submission and completion polling are not modelled.
+// On a file of a file system its flushes are done by the task itself.
 
 use crate::buffered::{ALL, pages_of};
 use crate::file::{Errno, File, Transfer};
@@ -53,7 +54,7 @@ pub struct AsyncQueue {
 /// A request that is not submitted.
 struct Prepared {
     call: Syscall,
-    /// The file and the offset of what goes through the page cache.
+    /// The file and the offset of what goes through the page cache, or to the file system.
     cached: Option<(File, u64)>,
     what: Result<(u64, Transfer), (Errno, Transfer)>,
     user: u64,
@@ -87,6 +88,34 @@ pub(crate) struct Ring {
 }
 
 impl Task {
+    /// What a request on a file of the file system means to move.
+    fn intended_on_file(
+        &self,
+        file: &File,
+        op: AsyncOp,
+        offset: u64,
+        length: u64,
+    ) -> (u64, Transfer) {
+        let op = if op == AsyncOp::Read { Op::Read } else { Op::Write };
+        let bytes = match op {
+            Op::Read => length.min(self.size(file).saturating_sub(offset)),
+            _ => length,
+        };
+        (bytes, crate::filesystem::intended(op, offset, bytes))
+    }
+
+    /// Makes an operation one of the task itself for a while: what it waits for is not its end.
+    pub(crate) fn detach(&self, number: u64) -> Option<(usize, u64)> {
+        self.world().strand(self.id()).operations.get(number).ring.take()
+    }
+
+    /// Gives an operation back to its queue; it is still to be submitted.
+    pub(crate) fn attach(&self, number: u64, ring: Option<(usize, u64)>) {
+        let mut world = self.world();
+        let operation = world.strand(self.id()).operations.get(number);
+        (operation.ring, operation.bios_left) = (ring, 1);
+    }
+
     /// Creates an asynchronous queue.
     pub fn async_queue(&self, interface: Interface) -> AsyncQueue {
         let mut world = self.world();
@@ -147,7 +176,14 @@ impl AsyncQueue {
         };
         let at = world.now;
         drop(world);
-        let is_cached = file.wants_page_cache() && op != AsyncOp::Discard;
+        let what = match file.index() {
+            Some(_) if op != AsyncOp::Sync => {
+                Ok(self.task.intended_on_file(file, op, offset, length))
+            }
+            _ => what,
+        };
+        let is_file = file.index().is_some();
+        let is_cached = (file.wants_page_cache() || is_file) && op != AsyncOp::Discard;
         let cached = is_cached.then_some((*file, offset));
         self.prepared.push(Prepared { call, cached, what, user, ioprio, at });
     }
@@ -267,6 +303,9 @@ impl AsyncQueue {
         let task = &self.task;
         let bytes = prepared.what.as_ref().map_or(0, |(bytes, _)| *bytes);
         let end = offset + bytes;
+        if let Some(index) = file.index() {
+            return self.on_file(number, prepared.call, file, index, offset..end).await;
+        }
         match prepared.call {
             Syscall::AsyncRead if bytes > 0 => task.read_pages(file, offset, end).await,
             Syscall::AsyncWrite if bytes > 0 => {
@@ -279,6 +318,40 @@ impl AsyncQueue {
             Syscall::Sync => {
                 task.write_and_wait(ALL).await;
                 task.flush_besides().await;
+            }
+            _ => {}
+        }
+        task.world().all_submitted(task.id(), number);
+    }
+
+    /// A request on a file of the file system. What goes through the page cache is done when it has
+    /// been submitted.
+    async fn on_file(
+        &self,
+        number: u64,
+        call: Syscall,
+        file: &File,
+        index: usize,
+        bytes: std::ops::Range<u64>,
+    ) {
+        let task = &self.task;
+        match call {
+            Syscall::AsyncRead if file.flags.direct && !bytes.is_empty() => {
+                return task.submit_direct_read(number, index, bytes).await;
+            }
+            Syscall::AsyncWrite if file.flags.direct && !bytes.is_empty() => {
+                return task.submit_direct_write(number, file, index, bytes).await;
+            }
+            Syscall::AsyncRead => task.read_part(file, index, bytes).await,
+            Syscall::AsyncWrite => {
+                let ring = task.detach(number);
+                task.write_part(number, file, index, bytes).await;
+                task.attach(number, ring);
+            }
+            Syscall::Sync => {
+                let ring = task.detach(number);
+                task.make_durable(number, index, 0..u64::from(u32::MAX), false).await;
+                task.attach(number, ring);
             }
             _ => {}
         }

@@ -245,6 +245,12 @@ impl Task {
         .await
     }
 
+    /// Says whether what the task does from now on is only a preparation, such as writing the files
+    /// that a load will read: its calls are not told to observers.
+    pub fn prepares(&self, is_preparing: bool) {
+        self.world().strand(self.id).is_preparing = is_preparing;
+    }
+
     /// Lets another task go on that listens, now or later.
     pub fn tell(&self, other: ContextId) {
         self.world().tell(other);

@@ -13,7 +13,7 @@
 
 use crate::cores::{Cause, Core, Lock, RunQueue, State};
 use crate::file::DirectRules;
-use crate::filesystem::FileSystem;
+use crate::filesystem::{FileSystem, Format, TaskOfFileSystem};
 use crate::life::{Birth, JobState, Strand};
 use crate::machine::{Setup, SetupError, check_jobs};
 use crate::observe::{Mark, Who};
@@ -26,10 +26,7 @@ use crate::task::Body;
 use crate::timer::Timer;
 use base::{Agenda, Duration, Instant, Rng};
 use block::scheduler::{Cgroup, IoContext};
-use block::{
-    Bio, ContextId, Event, EventLog, Ioprio, IoprioClass, Output, RequestQueue, Shape, Step, Tag,
-    Work,
-};
+use block::{Bio, ContextId, Event, EventLog, Output, RequestQueue, Shape, Step, Tag, Work};
 use device::Device;
 use std::collections::VecDeque;
 
@@ -40,10 +37,6 @@ const MOST_CALLS_AT_AN_INSTANT: u32 = 10_000_000;
 /// where a file system is mounted before.
 const UPTIME: u64 = 4;
 const UPTIME_MOUNTED: u64 = 12;
-/// The task that commits, as `comm` says, and its priority (filesystems 0.6).
-const COMMITTER: &str = "jbd2/vda-8";
-const COMMITTER_IOPRIO: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
-
 /// The state of a machine.
 pub(crate) struct World {
     pub now: Instant,
@@ -91,6 +84,8 @@ pub(crate) struct World {
     pub flusher: Option<ContextId>,
     /// The file system on the disk, if it carries one.
     pub fs: Option<FileSystem>,
+    /// Tasks of the file system that do not run yet.
+    pub fs_tasks: Vec<(ContextId, TaskOfFileSystem)>,
     /// The job that makes system calls without end.
     pub endless: Option<usize>,
 }
@@ -163,21 +158,12 @@ impl World {
         world.worker = world.bear(Birth::kernel_task("kworker/kblockd"));
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
         world.strand(world.worker).is_urgent = true;
-        world.bear_committer();
+        world.fs_tasks = world.bear_file_system_tasks();
         for (number, job) in jobs.into_iter().enumerate() {
             world.agenda.schedule(job.start + start_delay, Happening::Start(number));
             world.jobs.push(JobState::new(job));
         }
         Ok(world)
-    }
-
-    /// The task that commits what happens to files.
-    fn bear_committer(&mut self) {
-        if self.fs.is_some() {
-            let birth = Birth { ioprio: COMMITTER_IOPRIO, ..Birth::kernel_task(COMMITTER) };
-            let committer = self.bear(birth);
-            self.fs().committer = committer;
-        }
     }
 
     /// A machine on which nothing happens.
@@ -190,13 +176,15 @@ impl World {
         let run_queue = RunQueue::of(&setup);
         let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
         let timer = Timer::new(setup.host.clock_step, tick);
-        let cache = DiskCache::new(
+        let mut cache = DiskCache::new(
             setup.kernel.version,
             setup.kernel.hz,
             facts.segment,
             Memory::new(setup.memory),
             if setup.mount.is_some() { UPTIME_MOUNTED } else { UPTIME },
         );
+        let is_xfs = setup.mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
+        cache.writeback.describes = !is_xfs;
         let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, facts.capacity.0));
         let log = match (setup.events, setup.messages) {
             (false, _) => EventLog::off(),
@@ -209,6 +197,9 @@ impl World {
             queue.record_inputs();
         }
         for (name, value) in &setup.settings {
+            if cache.writeback.settings.set(name, *value) {
+                continue;
+            }
             let refused = |why| SetupError::setting(name, *value, why);
             queue.set(Instant::ZERO, name, *value).map_err(refused)?;
         }
@@ -247,6 +238,7 @@ impl World {
             calls_at_this_instant: 0,
             flusher: None,
             fs,
+            fs_tasks: Vec::new(),
             endless: None,
         })
     }
@@ -390,7 +382,7 @@ impl World {
 
     /// Writes an event about an operation.
     pub fn log_call(&mut self, context: ContextId, operation: &Operation, action: block::Action) {
-        if !self.queue.log().is_on() {
+        if !self.queue.log().is_on() || self.strand(context).is_preparing {
             return;
         }
         let (at, cpu) = (self.now, self.strand(context).core);
@@ -527,7 +519,7 @@ impl World {
     /// A bio of an operation is done. (A task that was killed has no operations any more.)
     fn bio_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
         if DiskCache::owns(token) {
-            let is_write = self.fs.as_ref().is_some_and(|fs| fs.is_writing(token));
+            let is_write = self.fs.as_ref().is_some_and(|fs| fs.files().is_writing(token));
             return match is_write {
                 true => self.file_pages_written(token, by),
                 false => self.pages_read(token, by),
@@ -540,8 +532,13 @@ impl World {
         if operation.bios_left > 0 {
             return;
         }
+        let converts = operation.converts.take();
         if self.fs.is_some() {
             self.log_written(owner, by);
+            self.log_of_xfs_written(owner, token, by);
+        }
+        if let Some(written) = converts {
+            self.have_contents(by, written);
         }
         let strand = &mut self.strands[owner.0 as usize];
         let Some(operation) = strand.operations.find(token) else { return };

@@ -290,6 +290,10 @@ impl RequestQueue {
             return;
         }
         if !state.plug.requests.is_empty() {
+            if why == PlugFlush::Blocks {
+                // Observed on 6.12: who goes to sleep has the clock read again for these.
+                state.plug.forget_time();
+            }
             state.stack.push(Frame::FlushPlug(why));
         }
         if self.is_device_plugged() {

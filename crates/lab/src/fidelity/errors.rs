@@ -1,11 +1,15 @@
 //! The simulator's results beside those of the real kernel.
 
 use super::Figure;
+use super::bios::common;
 use super::sequence::{Agreement, Step};
 use crate::linux_world::World;
 use crate::matrix::{JobResult, Report, RunResult};
 use crate::metrics::{CallKind, Disk};
 use crate::plan::Row;
+use base::Duration;
+use sim::Program;
+use sim::program::fio::{Engine, Job};
 
 /// How far the simulator is off for a job under a scheduler, averaged over seeds.
 #[derive(Clone, Debug)]
@@ -46,6 +50,17 @@ pub struct Agreed {
     pub agreement: Agreement,
     /// Whether there were equally many commands of each kind and length, in whatever order.
     pub same_sizes: bool,
+    /// Commands, and bios with flags and task, that are the same in the same order, and how many
+    /// there are in the world that has more.
+    pub alike: [(usize, usize); 2],
+}
+
+impl Agreed {
+    /// The share of commands (0) or bios (1) that is the same.
+    pub fn share(&self, kind: usize) -> f64 {
+        let (same, all) = self.alike[kind];
+        if all == 0 { 1.0 } else { same as f64 / all as f64 }
+    }
 }
 
 impl JobError {
@@ -91,11 +106,18 @@ pub fn errors(report: &Report) -> Vec<JobError> {
                 let latency = &it.call(kind).clat;
                 latency.percentile(point).map(|it| it.as_nanos() as f64)
             };
+            // fio's own figure includes what it takes to look at the clock.
+            let looks = if is_synchronous(&report.plan.rows[index], &job) { LOOKS } else { 0.0 };
+            let latency = |point: u64| {
+                let pair = pair(&|it| percentile(it, point))?;
+                Some(Pair { sim: pair.sim + looks, ..pair })
+            };
             all.push(JobError {
                 row: index,
-                bandwidth: pair(&|it| Some(it.calls.iter().map(|call| call.bw_bytes).sum())),
-                p50: pair(&|it| percentile(it, 5000)),
-                p99: pair(&|it| percentile(it, 9900)),
+                bandwidth: pair(&|it| Some(it.calls.iter().map(|call| call.bw_bytes).sum()))
+                    .filter(|_| is_long_enough(linux, &job)),
+                p50: latency(5000),
+                p99: latency(9900),
                 same_requests,
                 requests,
                 job,
@@ -112,7 +134,14 @@ pub fn agreed(report: &Report) -> Vec<Agreed> {
         for (sim, linux) in report.results_of(row).iter().zip(report.results_of(twin)) {
             let agreement = Agreement::of(&sim.commands, &linux.commands);
             let same_sizes = sizes(&sim.commands) == sizes(&linux.commands);
-            all.push(Agreed { row, seed: sim.seed, agreement, same_sizes });
+            let what = |it: &Step| (it.op as u8, it.sector.0, it.sectors.0);
+            let ours: Vec<_> = sim.commands.iter().map(what).collect();
+            let theirs: Vec<_> = linux.commands.iter().map(what).collect();
+            let alike = [
+                (common(&ours, &theirs), ours.len().max(theirs.len())),
+                (common(&sim.bios, &linux.bios), sim.bios.len().max(linux.bios.len())),
+            ];
+            all.push(Agreed { row, seed: sim.seed, agreement, same_sizes, alike });
         }
     }
     all
@@ -137,6 +166,29 @@ fn sizes(steps: &[Step]) -> Vec<(u8, u32)> {
         steps.iter().map(|step| (step.op as u8, step.sectors.0)).collect();
     sizes.sort_unstable();
     sizes
+}
+
+/// Measured in the world linux: a call of fio's engine psync that takes no time is one of 256 ns.
+const LOOKS: f64 = 256.0;
+
+/// fio states how long a job took in milliseconds: the rate of a shorter one is not known to a
+/// percent.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+fn is_long_enough(results: &[RunResult], job: &str) -> bool {
+    results.iter().filter_map(|it| it.job(job)).all(|it| it.runtime >= SHORTEST)
+}
+
+/// Whether a job, or a section of one, waits for each of its calls.
+fn is_synchronous(row: &Row, name: &str) -> bool {
+    let section = name.rsplit('/').next().unwrap_or(name);
+    row.jobs.iter().any(|planned| match &planned.job.program {
+        Program::Fio(fio) => {
+            let is_it = |job: &&Job| job.name == section || planned.job.name == section;
+            fio.jobs().iter().find(is_it).is_some_and(|job| job.engine == Engine::Sync)
+        }
+        _ => false,
+    })
 }
 
 /// What a job mostly does.

@@ -1,10 +1,12 @@
 //! How far the simulator is from the kernel, over many experiments.
 //!
 //! * [`errors()`] puts every job of a report beside itself in the other world.
-//! * [`sequence`]: what the disk was asked for in both worlds, command by command.
+//! * [`sequence`]: what the disk was asked for in both worlds, command by command; [`bios`]: what
+//!   tasks asked the block layer for, with flags.
 //! * [`Overview`] sums up: medians, the worst, and what part agrees command by command.
 //! * [`random`] makes experiments up, always the same ones from a seed.
 
+pub mod bios;
 pub mod errors;
 pub mod random;
 pub mod sequence;
@@ -64,6 +66,10 @@ pub struct Overview {
     pub commands_before: usize,
     /// Commands of the kernel in all runs together.
     pub commands: usize,
+    /// Commands and bios that are the same in the same order, and how many there are.
+    pub alike: [(usize, usize); 2],
+    /// The smallest share of a run.
+    pub least: [f64; 2],
 }
 
 impl Overview {
@@ -81,6 +87,16 @@ impl Overview {
             same_commands: agreed.iter().filter(|it| it.agreement.same_commands()).count(),
             commands_before: agreed.iter().map(before).sum(),
             commands: agreed.iter().map(|it| it.agreement.linux).sum(),
+            alike: [0, 1].map(|kind| {
+                let add = |(a, b): (usize, usize), it: &Agreed| {
+                    (a + it.alike[kind].0, b + it.alike[kind].1)
+                };
+                agreed.iter().fold((0, 0), add)
+            }),
+            least: [0, 1].map(|kind| {
+                let shares = agreed.iter().map(|it| it.share(kind));
+                shares.fold(1.0, f64::min)
+            }),
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::error::Error;
 use crate::plan::PlannedJob;
-use sim::Program;
+use sim::{Mount, Program};
 use std::path::Path;
 
 /// What fio is asked for besides: figures that can be read and merged, and the clock of the guest
@@ -21,19 +21,35 @@ const OTHER_DEVICES: [&str; 10] =
     ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
 
 /// The command of a job; what must be done before is added to `setup`.
-pub fn of_job(planned: &PlannedJob, seed: u64, setup: &mut Vec<String>) -> Result<String, Error> {
+pub fn of_job(
+    planned: &PlannedJob,
+    mount: Option<&Mount>,
+    seed: u64,
+    setup: &mut Vec<String>,
+) -> Result<String, Error> {
     let name = &planned.job.name;
     let Some(line) = &planned.line else {
         let what = format!("job {name}: a recording in the world linux");
         return Err(Error::not_yet("--world", what, "sim"));
     };
-    let mut command = without_prefixes(line);
-    name_disks(&command, setup);
-    if matches!(planned.job.program, Program::Fio(_)) {
-        command = with_files(&without_grouping(&command), setup)?;
-        let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
-        command = format!("{program} {FIO_OPTIONS} --randrepeat=0 --randseed={seed} {rest}");
-    }
+    let mut command = match &planned.job.program {
+        Program::Sequence(steps) => {
+            let parts = sim::program::split_sequence(line);
+            let mut text = String::new();
+            for (step, (needs_success, part)) in steps.iter().zip(&parts) {
+                if !text.is_empty() {
+                    text.push_str(if *needs_success { " && " } else { "; " });
+                }
+                text.push_str(&of_program(&step.program, part.trim(), seed, setup)?);
+            }
+            // One shell for all of it.
+            match planned.job.nice != 0 || planned.job.duration.is_some() {
+                true => format!("/bin/sh -c {}", quoted(&text)),
+                false => text,
+            }
+        }
+        program => of_program(program, line, seed, setup)?,
+    };
     if planned.job.nice != 0 {
         command = format!("nice -n {} {command}", planned.job.nice);
     }
@@ -42,7 +58,30 @@ pub fn of_job(planned: &PlannedJob, seed: u64, setup: &mut Vec<String>) -> Resul
         let (seconds, rest) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
         command = format!("timeout {seconds}.{rest:09} {command}");
     }
+    if let (Some(mount), Program::Fio(fio)) = (mount, &planned.job.program)
+        && fio.jobs().iter().any(|job| job.has_files())
+    {
+        // Relative names are files there.
+        command = format!("cd {} && exec {command}", mount.point);
+    }
     Ok(command)
+}
+
+/// The command of one program.
+fn of_program(
+    program: &Program,
+    line: &str,
+    seed: u64,
+    setup: &mut Vec<String>,
+) -> Result<String, Error> {
+    let command = without_prefixes(line);
+    name_disks(&command, setup);
+    if !matches!(program, Program::Fio(_)) {
+        return Ok(command);
+    }
+    let command = with_files(&without_grouping(&command), setup)?;
+    let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
+    Ok(format!("{program} {FIO_OPTIONS} --randrepeat=0 --randseed={seed} {rest}"))
 }
 
 /// The command from the program on.

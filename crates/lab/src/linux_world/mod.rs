@@ -43,8 +43,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const KERNEL: Version = Version::V6_12;
 /// The memory of a guest when nobody says otherwise. // assumed
 pub const MEMORY: Bytes = Bytes(512 << 20);
+/// Room for lines about what tasks give to the block layer: 70,000 of them. A guest gets so much
+/// more memory.
+const WATCH_ROOM: Bytes = Bytes(4 << 20);
 /// The programs that experiments run.
-const PROGRAMS: [&str; 3] = ["dd", "fio", "sync"];
+const PROGRAMS: [&str; 5] = ["cp", "dd", "fio", "sleep", "sync"];
 
 /// Where an experiment runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,8 +128,18 @@ impl LinuxWorld {
 
     /// Runs one row with one seed; what it does is recorded into a folder, if one is asked for,
     /// without any influence on it.
-    pub fn run(&self, row: &Row, seed: u64, record_to: Option<&Path>) -> Result<RunResult, Error> {
+    pub fn run(
+        &self,
+        row: &Row,
+        seed: u64,
+        watches_bios: bool,
+        record_to: Option<&Path>,
+    ) -> Result<RunResult, Error> {
         let mut guest = self.guest(row, seed)?;
+        if watches_bios {
+            guest.script.watch = Some(WATCH_ROOM);
+            guest.memory = Bytes(guest.memory.0 + WATCH_ROOM.0);
+        }
         if record_to.is_some() {
             let has_groups = !guest.script.cgroups.is_empty();
             guest.script.trace = Times::Disk.trace(recording::ROOM, has_groups);
@@ -146,7 +159,7 @@ impl LinuxWorld {
     fn guest(&self, row: &Row, seed: u64) -> Result<Guest<'_>, Error> {
         let mut script = script(row);
         for planned in &row.jobs {
-            let command = command::of_job(planned, seed, &mut script.setup)?;
+            let command = command::of_job(planned, row.mount.as_ref(), seed, &mut script.setup)?;
             let group = planned.job.cgroup.trim_matches('/');
             script.jobs.push(Job {
                 name: planned.job.name.clone(),
@@ -178,7 +191,10 @@ impl LinuxWorld {
     /// The disk of a row.
     fn disk_of(&self, row: &Row, seed: u64) -> Result<Disk, Error> {
         let (contents, silence) = match row.mount {
-            Some(_) => (self.images.ext4(row.facts().capacity)?, virtio::SILENCE_MOUNTED),
+            Some(ref mount) => {
+                let made = self.images.fresh(mount.format, row.facts().capacity)?;
+                (made, virtio::SILENCE_MOUNTED)
+            }
             None => (Contents::forgetful(), virtio::SILENCE),
         };
         let facts = row.facts().clone();
@@ -220,6 +236,10 @@ fn script(row: &Row) -> Script {
         settings.push(Setting::queue(0, "write_cache", "write through"));
     }
     for (name, value) in &row.settings {
+        if sim::MACHINE_SETTINGS.iter().any(|it| it.name == name) {
+            settings.push(Setting::new(format!("/proc/sys/vm/{name}"), value.to_string()));
+            continue;
+        }
         let file = match row.spec.tunable(name) {
             Some(_) => format!("iosched/{name}"),
             None => name.clone(),
@@ -275,6 +295,7 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         processes,
         disk,
         commands: crate::fidelity::sequence::of_log(&finished.log.served, began),
+        bios: crate::fidelity::bios::of_lines(&finished.bios, "254,0"),
         exits,
     })
 }

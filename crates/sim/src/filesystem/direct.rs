@@ -1,22 +1,19 @@
 //! Direct reads and writes of files (filesystems 1.8).
 //!
 //! Blocks that have a place are read and written there. A write that needs new ones gives them
-//! places before, and tells the inode of its size afterwards; meanwhile the file is on the list of
-//! those that a crash would have to be cleaned up after, which is in the superblock.
+//! places before, and tells the inode of its size afterwards; what else an overwritten, a new or a
+//! longer file needs is up to the file system.
 //!
 // Divergence: writes that cover a new block in part write nothing beside.
 
-use super::handles::CHANGE;
-use super::key;
 use super::writing::intended;
+use super::{Format, Written, key};
 use crate::buffered::{PAGE, PAGE_SECTORS, pages_of};
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
 use crate::task::Task;
 use base::{Sector, Sectors};
 use block::{Flags, Op, PlugFlush};
-
-/// Blocks that giving a write its places may change. // observed: jbd2_handle_start
-const ALLOCATE: u64 = 33;
+use std::ops::Range;
 
 impl Task {
     /// Reads a file past the page cache.
@@ -32,8 +29,10 @@ impl Task {
         let result = self.check_direct(offset, length);
         if result.is_ok() && bytes > 0 {
             self.write_dirty_of(index, offset, offset + bytes).await;
-            let flags = self.world().fs().rules.direct_read;
-            self.move_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
+            let flags = self.world().files().rules.direct_read;
+            self.world().strand(self.id()).operations.get(number).bios_left = 1;
+            self.submit_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
+            self.wait_for_operation(number).await;
             self.note_read(index).await;
         }
         self.leave_call(number);
@@ -64,84 +63,100 @@ impl Task {
         self.write_dirty_of(index, from, end).await;
         let pages = pages_of(from, end);
         self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
-        let (extends, is_mapped) = {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
-            let written = |page| inode.find(page).is_some_and(|it| it.is_written);
-            (end > inode.size, pages.clone().all(written))
-        };
-        if extends {
+        let plan = self.plan_write(index, end, pages.clone());
+        let format = self.format();
+        if plan.extends && format == Format::Ext4 {
             self.change_orphan(index, None).await;
         }
-        if !is_mapped {
-            self.allocate_directly(index, pages.clone()).await;
-        }
+        self.prepare_blocks(index, pages.clone(), plan).await;
         let is_durable = file.flags.dsync || file.flags.sync;
-        let flags = self.direct_flags(is_durable && is_mapped && !extends && !file.flags.sync);
-        self.move_directly(number, index, Op::Write, flags, from..end).await;
-        if extends {
-            self.change_orphan(index, Some(end)).await;
+        let overwrites = plan.is_written && !plan.extends;
+        let flags = self.direct_flags(is_durable && overwrites && !file.flags.sync);
+        self.world().strand(self.id()).operations.get(number).bios_left = 1;
+        self.submit_directly(number, index, Op::Write, flags, from..end).await;
+        self.wait_for_operation(number).await;
+        match format {
+            Format::Ext4 => {
+                if plan.converts {
+                    self.convert_directly(index, pages.clone()).await;
+                }
+                if plan.extends {
+                    self.change_orphan(index, Some(end)).await;
+                }
+            }
+            Format::Xfs => self.world().finish_xfs_write(index, pages.clone(), end),
         }
         if is_durable && !flags.intersects(Flags::FUA) {
             self.make_durable(number, index, pages, !file.flags.sync).await;
         }
     }
 
-    /// The flags of a direct write.
-    fn direct_flags(&self, durable: bool) -> Flags {
-        let mut world = self.world();
-        let fua = world.queue.limits().facts.fua && world.fs().rules.direct_fua;
-        let plain = world.rules.flags(Op::Write, false, false);
-        if durable && fua { plain.with(Flags::FUA) } else { plain }
+    /// Submits an asynchronous write past the page cache. One that makes the file longer or must be
+    /// durable is waited for.
+    // Divergence: a worker should wait for those that must be durable.
+    pub(crate) async fn submit_direct_write(
+        &self,
+        number: u64,
+        file: &File,
+        index: usize,
+        bytes: Range<u64>,
+    ) {
+        let pages = pages_of(bytes.start, bytes.end);
+        let plan = self.plan_write(index, bytes.end, pages.clone());
+        if plan.extends || file.flags.dsync || file.flags.sync {
+            let ring = self.detach(number);
+            self.write_directly(number, file, index, bytes.start, bytes.end).await;
+            self.attach(number, ring);
+            return self.world().all_submitted(self.id(), number);
+        }
+        self.note_modified(index).await;
+        self.write_dirty_of(index, bytes.start, bytes.end).await;
+        self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
+        self.prepare_blocks(index, pages.clone(), plan).await;
+        // New blocks of XFS have no contents before.
+        let converts = plan.converts || !plan.is_written && self.format() == Format::Xfs;
+        if converts {
+            let written = Written { file: index, blocks: pages, size: bytes.end };
+            self.world().strand(self.id()).operations.get(number).converts = Some(written);
+        }
+        let flags = self.direct_flags(false);
+        self.submit_directly(number, index, Op::Write, flags, bytes).await;
     }
 
-    /// Puts a file on the list of orphans, or takes it off when its size is known.
-    async fn change_orphan(&self, index: usize, size: Option<u64>) {
-        let handle = self.begin_handle(CHANGE).await;
-        let (table, superblock) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.table_block(index), fs.layout.superblock())
-        };
-        self.change(table).await;
-        self.change(superblock).await;
-        if let Some(size) = size {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
-            (inode.size, inode.disk_size) = (size, size);
-            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
+    /// Submits an asynchronous read past the page cache.
+    pub(crate) async fn submit_direct_read(&self, number: u64, index: usize, bytes: Range<u64>) {
+        self.write_dirty_of(index, bytes.start, bytes.end).await;
+        let flags = self.world().files().rules.direct_read;
+        self.submit_directly(number, index, Op::Read, flags, bytes).await;
+        self.note_read(index).await;
+    }
+
+    fn plan_write(&self, index: usize, end: u64, pages: Range<u64>) -> DirectWrite {
+        let mut world = self.world();
+        let inode = world.files().inode(index);
+        let found = |page| inode.find(page);
+        DirectWrite {
+            extends: end > inode.size,
+            is_written: pages.clone().all(|page| found(page).is_some_and(|it| it.is_written)),
+            converts: pages.clone().any(|page| found(page).is_some_and(|it| !it.is_written)),
         }
-        self.end_handle(handle);
     }
 
     /// Gives the blocks of a write places where they have none.
-    async fn allocate_directly(&self, index: usize, pages: std::ops::Range<u64>) {
-        let mut at = pages.start;
-        while at < pages.end {
-            let known = self.world().fs().inode(index).find(at);
-            if let Some(extent) = known {
-                let end = (at + extent.length).min(pages.end);
-                self.world().fs().inode(index).convert(at..end);
-                at = end;
-                continue;
-            }
-            let hole = self.world().fs().inode(index).hole(at);
-            let handle = self.begin_handle(ALLOCATE).await;
-            let blocks = at..pages.end.min(hole.end);
-            let found = self.allocate(index, blocks, handle.transaction, true).await;
-            let table = self.world().fs().table_block(index);
-            self.change(table).await;
-            {
-                let mut world = self.world();
-                let inode = world.fs().inode(index);
-                inode.changed_in = handle.transaction;
-                inode.data_changed_in = handle.transaction;
-            }
-            self.order(index, pages.clone());
-            self.end_handle(handle);
-            let Some((placed, _)) = found else { break };
-            at = placed.end;
+    async fn prepare_blocks(&self, index: usize, pages: Range<u64>, plan: DirectWrite) {
+        match self.format() {
+            _ if plan.is_written => {}
+            Format::Ext4 => self.allocate_directly(index, pages).await,
+            Format::Xfs => self.allocate_xfs_directly(index, pages).await,
         }
+    }
+
+    /// The flags of a direct write.
+    fn direct_flags(&self, durable: bool) -> Flags {
+        let mut world = self.world();
+        let fua = world.queue.limits().facts.fua && world.files().rules.direct_fua;
+        let plain = world.rules.flags(Op::Write, false, false);
+        if durable && fua { plain.with(Flags::FUA) } else { plain }
     }
 
     /// What is cached and dirty of a range is written before.
@@ -154,9 +169,7 @@ impl Task {
                 || world.cache.next_written(keys.clone()).is_some()
         };
         if must {
-            self.world().queue.start_plug(self.id());
-            self.write_file_pages(index, pages, Flags::SYNC, u64::MAX).await;
-            self.finish_plug(PlugFlush::Explicit).await;
+            self.write_for_sync(index, pages).await;
             self.wait_for_written(keys).await;
             self.world().forget_if_clean(index);
         }
@@ -168,20 +181,19 @@ impl Task {
         if aligned { Ok(()) } else { Err(Errno::Einval) }
     }
 
-    /// Submits the bios for bytes of a file under one plug and waits for them.
-    async fn move_directly(
+    /// Submits the bios for bytes of a file under one plug.
+    async fn submit_directly(
         &self,
         number: u64,
         index: usize,
         op: Op,
         flags: Flags,
-        bytes: std::ops::Range<u64>,
+        bytes: Range<u64>,
     ) {
-        self.world().strand(self.id()).operations.get(number).bios_left = 1;
         self.world().queue.start_plug(self.id());
         let mut at = bytes.start;
         while at < bytes.end {
-            let extent = self.world().fs().inode(index).find(at / PAGE);
+            let extent = self.world().files().inode(index).find(at / PAGE);
             let Some(extent) = extent.filter(|it| op == Op::Write || it.is_written) else {
                 at = (at / PAGE + 1) * PAGE;
                 continue;
@@ -195,6 +207,16 @@ impl Task {
         }
         self.world().all_submitted(self.id(), number);
         self.finish_plug(PlugFlush::Explicit).await;
-        self.wait_for_operation(number).await;
     }
+}
+
+/// What a direct write has to do beside writing.
+#[derive(Clone, Copy, Debug)]
+struct DirectWrite {
+    /// The file becomes longer.
+    extends: bool,
+    /// All of it lies on blocks with contents.
+    is_written: bool,
+    /// A part of it lies on blocks that were set aside.
+    converts: bool,
 }

@@ -1,24 +1,14 @@
-//! Files by name: open, create, truncate, remove.
+//! Files by name: open, create, truncate, set room aside, remove.
 //!
-// Divergence: one folder; a name with slashes is a file in it, and folders need not be made. The
-// index of a large folder is not modelled: it has one block.
+// Divergence: one folder; a name with slashes is a file in it, and folders need not be made.
 
-use super::handles::CHANGE;
-use super::inode::Inode;
-use super::{all_pages, key};
-use crate::buffered::PAGE;
+use super::{Format, key};
 use crate::file::{Errno, File, Kind, OpenFlags};
 use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use crate::world::{Wait, World};
 use std::future::poll_fn;
 use std::task::Poll;
-
-/// Blocks that creating, truncating and removing a file may change.
-/// Observed on 6.12: jbd2_handle_start.
-const CREATE: u64 = 40;
-const TRUNCATE: u64 = 33;
-const REMOVE: u64 = 25;
 
 /// What happens when a file that is opened is there, or is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +42,7 @@ impl Task {
         let name = {
             let world = self.world();
             let fs = world.fs.as_ref().ok_or(Errno::Enoent)?;
-            fs.name(path).ok_or(Errno::Enoent)?.to_string()
+            fs.files().name(path).ok_or(Errno::Enoent)?.to_string()
         };
         self.enter_kernel().await;
         self.compute(self.costs().system_call).await;
@@ -62,14 +52,14 @@ impl Task {
         let mut world = self.world();
         let device = world.readahead_allowance();
         let number = world.cache.open(self.id(), device, key(file, 0), creation.writes);
-        world.fs().inode(file).writers += u32::from(creation.writes);
+        world.files().inode(file).writers += u32::from(creation.writes);
         Ok(File { kind: Kind::File(file), number, flags })
     }
 
     /// The size of a file, or of the disk.
     pub fn size(&self, file: &File) -> u64 {
         match file.kind {
-            Kind::File(index) => self.world().fs().inode(index).size,
+            Kind::File(index) => self.world().files().inode(index).size,
             Kind::Disk => self.disk().capacity.0,
             Kind::Zero | Kind::Null => 0,
         }
@@ -78,9 +68,23 @@ impl Task {
     /// Whether there is a file of this name, and how large it is.
     pub fn stat(&self, path: &str) -> Option<u64> {
         let mut world = self.world();
-        let fs = world.fs.as_mut()?;
+        let fs = world.fs.as_mut()?.files_mut();
         let file = *fs.names.get(fs.name(path)?)?;
         Some(fs.inode(file).size)
+    }
+
+    /// Looks a file up by its name; the answer is its size, if it is there.
+    pub async fn look_for(&self, path: &str) -> Option<u64> {
+        self.world().fs.as_ref()?.files().name(path)?;
+        self.enter_kernel().await;
+        self.compute(self.costs().system_call).await;
+        self.lock_folder().await;
+        if self.format() == Format::Ext4 {
+            self.read_folder().await;
+        }
+        self.unlock_folder();
+        self.leave_kernel();
+        self.stat(path)
     }
 
     /// Sets the size of a file.
@@ -93,6 +97,19 @@ impl Task {
         Ok(())
     }
 
+    /// Sets room aside for the first bytes of a file; its size grows, unless that is to be kept.
+    pub async fn fallocate(&self, file: &File, length: u64, keeps_size: bool) -> Result<(), Errno> {
+        let Kind::File(index) = file.kind else { return Err(Errno::Eopnotsupp) };
+        self.enter_kernel().await;
+        self.compute(self.costs().system_call).await;
+        let result = match self.format() {
+            Format::Ext4 => self.set_aside(index, length, keeps_size).await,
+            Format::Xfs => self.set_aside_on_xfs(index, length, keeps_size).await,
+        };
+        self.leave_kernel();
+        result
+    }
+
     /// Takes a file out of its folder. What is open stays until it is closed.
     // Divergence: its blocks are free at once, also while it is open.
     pub async fn unlink(&self, path: &str) -> Result<(), Errno> {
@@ -100,13 +117,16 @@ impl Task {
         self.compute(self.costs().system_call).await;
         let found = {
             let mut world = self.world();
-            let fs = world.fs.as_mut().ok_or(Errno::Enoent)?;
+            let fs = world.fs.as_mut().ok_or(Errno::Enoent)?.files_mut();
             let name = fs.name(path).ok_or(Errno::Enoent)?.to_string();
             fs.names.remove(&name)
         };
         let result = match found {
             Some(file) => {
-                self.remove(file).await;
+                match self.format() {
+                    Format::Ext4 => self.remove(file).await,
+                    Format::Xfs => self.remove_xfs(file).await,
+                }
                 Ok(())
             }
             None => Err(Errno::Enoent),
@@ -116,28 +136,42 @@ impl Task {
     }
 
     async fn look_up(&self, name: &str, creation: Creation) -> Result<usize, Errno> {
-        let folder = self.world().fs().layout.root_directory();
+        let format = self.format();
         self.lock_folder().await;
-        self.read_metadata(folder).await;
-        let known = self.world().fs().names.get(name).copied();
+        if format == Format::Ext4 {
+            self.read_folder().await;
+        }
+        let known = self.world().files().names.get(name).copied();
         let found = match known {
             Some(file) => Ok(file),
-            None if creation.creates => Ok(self.create(name, folder).await),
+            None if creation.creates => Ok(match format {
+                Format::Ext4 => self.create(name).await,
+                Format::Xfs => self.create_xfs(name).await,
+            }),
             None => Err(Errno::Enoent),
         };
         self.unlock_folder();
         let file = found?;
-        if creation.truncates && self.world().fs().inode(file).size > 0 {
+        if creation.truncates && self.world().files().inode(file).size > 0 {
             self.set_size(file, 0).await;
         }
-        self.note_mount().await;
+        if format == Format::Ext4 {
+            self.note_mount().await;
+        }
         Ok(file)
     }
 
-    async fn lock_folder(&self) {
+    async fn set_size(&self, file: usize, size: u64) {
+        match self.format() {
+            Format::Ext4 => self.set_size_of_ext4(file, size).await,
+            Format::Xfs => self.set_size_of_xfs(file, size).await,
+        }
+    }
+
+    pub(super) async fn lock_folder(&self) {
         poll_fn(|_| {
             let mut world = self.world();
-            match &mut world.fs().folder_lock {
+            match &mut world.files().folder_lock {
                 Some(waiting) => {
                     waiting.push(self.id());
                     self.wait(&mut world, Wait::Folder)
@@ -151,131 +185,12 @@ impl Task {
         .await;
     }
 
-    fn unlock_folder(&self) {
+    pub(super) fn unlock_folder(&self) {
         let mut world = self.world();
-        let waiting = world.fs().folder_lock.take().unwrap_or_default();
+        let waiting = world.files().folder_lock.take().unwrap_or_default();
         for task in waiting {
             world.wake_from(task);
         }
-    }
-
-    async fn create(&self, name: &str, folder: u64) -> usize {
-        let (number, bitmap, descriptor, table) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            let number = fs.next_inode;
-            fs.next_inode += 1;
-            let (layout, group) = (&fs.layout, fs.layout.group_of_inode(number));
-            let bitmap = layout.inode_bitmap(group);
-            (number, bitmap, layout.descriptor(group), layout.table_block(number))
-        };
-        self.read_metadata(bitmap).await;
-        let handle = self.begin_handle(CREATE).await;
-        for block in [bitmap, descriptor, table, folder] {
-            self.change(block).await;
-        }
-        let transaction = handle.transaction;
-        self.end_handle(handle);
-        // The inode notes when it was made. // measured
-        self.compute(self.costs().kernel_clock).await;
-        let mut world = self.world();
-        let now = world.tick();
-        let fs = world.fs();
-        fs.inodes.push(Inode::new(number, transaction, now));
-        let file = fs.inodes.len() - 1;
-        fs.names.insert(name.to_string(), file);
-        file
-    }
-
-    /// The first file that is opened makes the superblock say where it is mounted.
-    async fn note_mount(&self) {
-        if std::mem::take(&mut self.world().fs().notes_mount) {
-            let handle = self.begin_handle(CHANGE).await;
-            let superblock = self.world().fs().layout.superblock();
-            self.change(superblock).await;
-            self.end_handle(handle);
-        }
-    }
-
-    /// Makes a file shorter or longer.
-    // Divergence: the last page of a file that ends within it is not zeroed on the disk.
-    pub(super) async fn set_size(&self, file: usize, size: u64) {
-        let (superblock, table, old) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.layout.superblock(), fs.table_block(file), fs.inode(file).size)
-        };
-        let now = self.world().tick();
-        let handle = self.begin_handle(CHANGE + 1).await;
-        self.change(table).await;
-        if size < old {
-            self.change(superblock).await;
-        }
-        {
-            let mut world = self.world();
-            let inode = world.fs().inode(file);
-            (inode.size, inode.disk_size) = (size, size);
-            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
-            inode.modified = Some(now);
-        }
-        self.end_handle(handle);
-        if size < old {
-            self.free_from(file, size.div_ceil(PAGE)).await;
-        }
-    }
-
-    /// Gives up the blocks of a file from one on, with the pages.
-    async fn free_from(&self, file: usize, block: u64) {
-        self.world().cache.discard(key(file, block)..all_pages(file).end);
-        let handle = self.begin_handle(TRUNCATE).await;
-        let (table, gone) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            let gone = fs.inode(file).truncate(block);
-            if let Some((_, rest)) = fs.inode(file).kept.take() {
-                fs.space.free_now(rest);
-            }
-            for blocks in &gone {
-                fs.space.free_after(handle.transaction, blocks.clone());
-            }
-            (fs.table_block(file), gone)
-        };
-        for blocks in gone {
-            self.change_maps(blocks.start / super::layout::GROUP).await;
-        }
-        let leaf = self.world().fs().inode(file).leaf.is_some();
-        if leaf && self.world().fs().inode(file).extents() == 0 {
-            self.tend_leaf(file, handle.transaction, super::inode::Leaf::Spare).await;
-        }
-        self.change(table).await;
-        self.end_handle(handle);
-    }
-
-    async fn remove(&self, file: usize) {
-        let (folder, table, superblock, bitmap, descriptor) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            let group = fs.layout.group_of_inode(fs.inodes[file].number);
-            let (bitmap, descriptor) = (fs.layout.inode_bitmap(group), fs.layout.descriptor(group));
-            let (folder, superblock) = (fs.layout.root_directory(), fs.layout.superblock());
-            (folder, fs.table_block(file), superblock, bitmap, descriptor)
-        };
-        self.lock_folder().await;
-        let handle = self.begin_handle(REMOVE).await;
-        for block in [folder, table, superblock] {
-            self.change(block).await;
-        }
-        self.end_handle(handle);
-        self.unlock_folder();
-        self.free_from(file, 0).await;
-        let handle = self.begin_handle(CHANGE).await;
-        self.change(bitmap).await;
-        self.change(descriptor).await;
-        self.end_handle(handle);
-        let mut world = self.world();
-        let inode = world.fs().inode(file);
-        (inode.is_removed, inode.size, inode.disk_size) = (true, 0, 0);
-        world.fs().dirty.retain(|(it, _)| *it != file);
     }
 }
 
@@ -287,13 +202,14 @@ impl World {
         if first_page == 0 {
             return;
         }
-        let fs = self.fs();
-        let inode = fs.inode((first_page / FILE_PAGES) as usize);
+        let index = (first_page / FILE_PAGES) as usize;
+        let inode = self.files().inode(index);
         inode.writers -= u32::from(wrote);
-        if inode.writers == 0
-            && let Some((_, rest)) = inode.kept.take()
-        {
-            fs.space.free_now(rest);
+        let is_last = wrote && inode.writers == 0;
+        match self.format() {
+            Format::Ext4 if is_last => self.give_back_kept(index),
+            Format::Xfs if is_last => self.trim(index),
+            _ => {}
         }
     }
 }

@@ -2,17 +2,23 @@
 //!
 //! Blocks are kept as extents, each written or not: what was never written reads as zeros and must
 //! be converted when its data are on the disk. Four extents fit into the inode; more need a leaf, a
-//! block of their own, which is given back when four are left (filesystems 3.3 rule 7).
+//! block of their own, which is given back when four are left (filesystems 3.3 rule 7). A leaf that
+//! is full is cut where one more extent belongs; more than four leaves need a block that says where
+//! they are.
 //!
-// Divergence: one leaf, however many extents there are.
+// Divergence: leaves that become small are not put together again; one block says where all are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Extents that fit into an inode.
+/// Extents that fit into an inode, or leaves.
 const IN_INODE: usize = 4;
+/// Extents that fit into a leaf: 4096 bytes, 12 of them for its head, 12 for each.
+const IN_LEAF: usize = 340;
 /// Blocks of the longest extent.
 const LONGEST: u64 = 32_768;
+/// The same of one without contents.
+pub const LONGEST_UNWRITTEN: u64 = LONGEST - 1;
 
 /// A file.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +31,11 @@ pub struct Inode {
     pub disk_size: u64,
     extents: BTreeMap<u64, Extent>,
     /// Where extents are that do not fit into the inode.
-    pub leaf: Option<u64>,
+    leaves: Vec<LeafBlock>,
+    /// Where it is written where the leaves are, if that does not fit into the inode.
+    index: Option<u64>,
+    /// Blocks of the file at which extents changed since the leaves were tended.
+    touched: BTreeSet<u64>,
     /// Blocks set aside: the block of the file from which on, and where.
     pub kept: Option<(u64, Range<u64>)>,
     /// Open files that may write.
@@ -39,6 +49,15 @@ pub struct Inode {
     pub accessed: Option<u64>,
     /// It is not in any directory.
     pub is_removed: bool,
+}
+
+/// A leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LeafBlock {
+    /// The first block of the file it is for.
+    first: u64,
+    /// Where it is on the disk; none as long as it has no place.
+    place: Option<u64>,
 }
 
 /// Blocks that are together in the file and on the disk.
@@ -61,6 +80,8 @@ pub enum Leaf {
     Needed,
     /// They fit into the inode again.
     Spare,
+    /// One was full and was cut.
+    Cut,
 }
 
 impl Inode {
@@ -106,11 +127,65 @@ impl Inode {
         Some(extent.start + (block - first))
     }
 
+    /// The block of the disk behind the extent before a block of the file, however far that is.
+    pub fn end_before(&self, block: u64) -> Option<u64> {
+        let (_, extent) = self.extents.range(..block).next_back()?;
+        Some(extent.start + extent.length)
+    }
+
+    /// The extent from a block of the file on that is next, by its first block there.
+    pub fn next_extent(&self, block: u64) -> Option<(u64, Extent)> {
+        self.extents.range(block..).next().map(|(first, extent)| (*first, *extent))
+    }
+
+    /// How many blocks lie together on the disk before a block of the file.
+    pub fn together_before(&self, block: u64) -> u64 {
+        let (mut from, mut behind) = (block, None);
+        for (&first, extent) in self.extents.range(..block).rev() {
+            let end = extent.start + extent.length;
+            let follows = first + extent.length == from && behind.is_none_or(|it| it == end);
+            if !follows {
+                break;
+            }
+            (from, behind) = (first, Some(extent.start));
+        }
+        block - from
+    }
+
     /// Blocks get a place.
     pub fn map(&mut self, block: u64, start: u64, length: u64, is_written: bool) -> Leaf {
         debug_assert!(!self.is_mapped(block));
-        self.extents.insert(block, Extent { start, length, is_written });
+        self.insert(block, Extent { start, length, is_written });
         self.join(block);
+        self.look_at_leaf()
+    }
+
+    /// Blocks get a place before anything is written there: they join those before them, as long
+    /// as an extent without contents can be. Observed on 6.12: fallocate.
+    pub fn set_aside(&mut self, block: u64, start: u64, length: u64) -> Leaf {
+        let before = self.extents.range_mut(..block).next_back();
+        match before {
+            Some((first, extent))
+                if first + extent.length == block
+                    && extent.start + extent.length == start
+                    && !extent.is_written
+                    && extent.length + length <= LONGEST_UNWRITTEN =>
+            {
+                extent.length += length;
+            }
+            _ => self.insert(block, Extent { start, length, is_written: false }),
+        }
+        self.touched.insert(block);
+        self.look_at_leaf()
+    }
+
+    /// Blocks without contents are about to be written: their extent begins and ends with them.
+    /// Observed on 6.12: that is done before the data are written, not after.
+    pub fn single_out(&mut self, blocks: Range<u64>) -> Leaf {
+        if self.find(blocks.start).is_some_and(|extent| !extent.is_written) {
+            self.cut(blocks.end);
+            self.cut(blocks.start);
+        }
         self.look_at_leaf()
     }
 
@@ -125,8 +200,9 @@ impl Inode {
             };
             let end = (at + found.length).min(blocks.end);
             if !found.is_written {
-                self.cut(at);
                 self.cut(end);
+                self.cut(at);
+                self.touched.insert(at);
                 self.extents.get_mut(&at).expect("cut there").is_written = true;
                 changed = true;
                 self.join(at);
@@ -139,6 +215,7 @@ impl Inode {
     /// Gives up the blocks from one on; answers with where they were, in ascending order.
     pub fn truncate(&mut self, block: u64) -> Vec<Range<u64>> {
         self.cut(block);
+        self.touched.clear();
         let gone = self.extents.split_off(&block);
         gone.into_values().map(|it| it.start..it.start + it.length).collect()
     }
@@ -149,11 +226,76 @@ impl Inode {
     }
 
     fn look_at_leaf(&self) -> Leaf {
-        match (self.leaf, self.extents.len() > IN_INODE) {
-            (None, true) => Leaf::Needed,
-            (Some(_), false) => Leaf::Spare,
+        match (self.leaves.len(), self.extents.len() > IN_INODE) {
+            (0, true) => Leaf::Needed,
+            (1, false) => Leaf::Spare,
+            _ if self.leaves.iter().any(|leaf| leaf.place.is_none()) => Leaf::Cut,
             _ => Leaf::Stays,
         }
+    }
+
+    /// Whether there are leaves.
+    pub fn has_leaves(&self) -> bool {
+        !self.leaves.is_empty()
+    }
+
+    /// How many blocks the leaves still need, with that which says where they are.
+    pub fn wanted_places(&self) -> usize {
+        let needs_index = self.leaves.len() > IN_INODE && self.index.is_none();
+        self.leaves.iter().filter(|leaf| leaf.place.is_none()).count() + usize::from(needs_index)
+    }
+
+    /// Gives the leaves what they need; the first one if there is none.
+    pub fn give_places(&mut self, places: &[u64]) {
+        if self.leaves.is_empty() {
+            self.leaves.push(LeafBlock { first: 0, place: None });
+        }
+        let mut places = places.iter().copied();
+        for leaf in self.leaves.iter_mut().filter(|leaf| leaf.place.is_none()) {
+            leaf.place = places.next();
+        }
+        self.index = self.index.or(places.next());
+    }
+
+    /// The blocks of leaves that changed since this was asked last, and of what says where they are
+    /// if there are more leaves.
+    pub fn changed_leaves(&mut self, has_more: bool) -> Vec<u64> {
+        let touched = std::mem::take(&mut self.touched);
+        let leaf = |block: &u64| self.leaves.get(self.leaf_of(*block))?.place;
+        let mut changed: Vec<u64> = touched.iter().filter_map(leaf).collect();
+        changed.extend(self.index.filter(|_| has_more));
+        changed.dedup();
+        changed
+    }
+
+    /// Gives up all leaves; the answer is where they were.
+    pub fn take_leaves(&mut self) -> Vec<u64> {
+        self.touched.clear();
+        let places = self.leaves.drain(..).filter_map(|leaf| leaf.place);
+        places.chain(self.index.take()).collect()
+    }
+
+    /// The position of the leaf for a block of the file.
+    fn leaf_of(&self, block: u64) -> usize {
+        self.leaves.partition_point(|leaf| leaf.first <= block).saturating_sub(1)
+    }
+
+    /// Adds an extent. Observed on 6.12 (debugfs): a full leaf keeps everything up to it, and what
+    /// is behind begins a new one; if nothing is, the extent does.
+    fn insert(&mut self, block: u64, extent: Extent) {
+        if !self.leaves.is_empty() {
+            let before = self.extents.range(..block).next_back().map_or(block, |it| *it.0);
+            let position = self.leaf_of(before);
+            let start = self.leaves[position].first;
+            let end = self.leaves.get(position + 1).map_or(u64::MAX, |leaf| leaf.first);
+            if self.extents.range(start..end).count() >= IN_LEAF {
+                let first = self.extents.range(block..end).next().map_or(block, |it| *it.0);
+                self.leaves.insert(position + 1, LeafBlock { first, place: None });
+                self.touched.insert(first);
+            }
+        }
+        self.touched.insert(block);
+        self.extents.insert(block, extent);
     }
 
     /// Makes an extent begin at a block if one contains it.
@@ -164,7 +306,8 @@ impl Inode {
             let rest =
                 Extent { start: extent.start + kept, length: extent.length - kept, ..*extent };
             extent.length = kept;
-            self.extents.insert(block, rest);
+            self.touched.insert(first);
+            self.insert(block, rest);
         }
     }
 
@@ -191,6 +334,7 @@ impl Inode {
         if fits {
             self.extents.remove(&other);
             self.extents.get_mut(&one).expect("it is there").length += second.length;
+            self.touched.insert(one);
         }
     }
 }
@@ -198,6 +342,29 @@ impl Inode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_set_aside_is_one_extent_until_a_part_is_written() {
+        let mut inode = Inode::default();
+        inode.set_aside(0, 100, 2048);
+        inode.set_aside(2048, 2148, 2048);
+        assert_eq!(inode.extents(), 1);
+        assert_eq!(inode.single_out(3..5), Leaf::Stays);
+        assert_eq!(inode.extents(), 3);
+        assert_eq!(inode.convert(3..5), (true, Leaf::Stays));
+        assert_eq!(inode.single_out(100..101), Leaf::Needed);
+        assert_eq!(inode.find(99).map(|it| it.length), Some(1));
+    }
+
+    #[test]
+    fn what_lies_together_is_counted_backwards() {
+        let mut inode = Inode::default();
+        inode.map(0, 10, 6, true);
+        inode.map(6, 24, 4, true);
+        inode.map(10, 28, 22, false);
+        assert_eq!((inode.together_before(32), inode.together_before(6)), (26, 6));
+        assert_eq!((inode.together_before(0), inode.together_before(40)), (0, 0));
+    }
 
     #[test]
     fn extents_join_when_both_are_written() {
@@ -214,13 +381,34 @@ mod tests {
     }
 
     #[test]
+    fn a_full_leaf_is_cut_where_one_more_extent_belongs() {
+        let mut inode = Inode::default();
+        for at in 0..340 {
+            inode.map(at * 10, 10_000 + at * 100, 8, false);
+            if inode.wanted_places() > 0 || at == 4 {
+                inode.give_places(&[9]);
+            }
+        }
+        inode.changed_leaves(false);
+        // The leaf is full: the first cut makes what is behind begin a new one.
+        assert_eq!(inode.single_out(1003..1004), Leaf::Cut);
+        assert_eq!((inode.wanted_places(), inode.extents()), (1, 342));
+        inode.give_places(&[77]);
+        assert_eq!(inode.leaves[1], LeafBlock { first: 1010, place: Some(77) });
+        assert_eq!(inode.changed_leaves(true), [9, 77]);
+        assert_eq!(inode.convert(1003..1004), (true, Leaf::Stays));
+        assert_eq!(inode.changed_leaves(false), [9]);
+        assert_eq!(inode.take_leaves(), [9, 77]);
+    }
+
+    #[test]
     fn a_leaf_comes_with_the_fifth_extent_and_goes_with_it() {
         let mut inode = Inode::default();
         for at in 0..4 {
             assert_eq!(inode.map(at * 2, 100 + at, 1, true), Leaf::Stays);
         }
         assert_eq!(inode.map(20, 500, 4, true), Leaf::Needed);
-        inode.leaf = Some(9);
+        inode.give_places(&[9]);
         assert_eq!(inode.truncate(6), [103..104, 500..504]);
         assert_eq!(inode.map(9, 700, 1, true), Leaf::Spare);
     }

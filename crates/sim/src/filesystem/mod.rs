@@ -1,49 +1,66 @@
-//! ext4: files on the disk, and the journal that keeps what is known of them consistent.
+//! Files on the disk.
 //!
-//! * `layout`: where a fresh file system keeps what it knows of itself; `space`: what is free.
-//! * `inode`: a file and its extents; `journal`: transactions. All four are pure.
-//! * `handles`: changes of metadata, and who waits for whom.
-//! * `commit`: the task `jbd2/vda-8`, and room in the log.
-//! * `files`: open, create, truncate, remove. `reading`, `writing`, `direct`: what calls do.
-//! * `writeback`: giving pages their blocks and writing them; `flush`: the flusher; `sync`.
+//! What every file system has is here: names, pages of files, direct I/O, and the flusher's walk.
+//! What each does in its own way, such as where blocks are and how changes of metadata reach the
+//! disk, is in `ext4` and `xfs`; where a call needs that, it asks which one is mounted.
+//!
+//! * `inode`: a file and its extents. `files`: open, truncate, set room aside, remove.
+//! * `reading`, `writing`, `direct`: what calls do. `sync`: sync(2).
+//! * `ranges`: parts of files that are written back or dropped on demand.
+//! * `writeback`: pages on their way to the disk; `flush`: the flusher.
 //!
 //! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
 //! The whole list of what is and is not modelled is in `docs/filesystems.md`.
 
-mod commit;
 mod direct;
+mod ext4;
 mod files;
 mod flush;
-mod handles;
 mod inode;
-pub(crate) mod journal;
-mod layout;
+mod ranges;
 mod reading;
-mod space;
 mod sync;
 mod writeback;
 mod writing;
+mod xfs;
 
-pub(crate) use commit::run as committer;
 pub use files::Creation;
 pub(crate) use flush::work as flush;
-pub use layout::Layout;
+pub use ranges::RangeSync;
+pub(crate) use writeback::Written;
+pub(crate) use writing::intended;
 
 use crate::page_cache::disk::FILE_PAGES;
+use crate::task::{Running, Task};
+use crate::world::{Wait, World};
 use block::{ContextId, Flags, Kernel, Version};
+use ext4::Ext4;
 use inode::Inode;
-use journal::Journal;
-use layout::FIRST_INODE;
-use space::Space;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use writeback::Write;
+use xfs::Xfs;
 
 /// Seconds after which a transaction is committed (mount option `commit`).
 pub const COMMIT_SECONDS: u64 = 5;
 
+/// Bytes of a buffer of XFS's log. // filesystems 4.2 rule 3
+pub const LOG_BUFFER: u64 = 32 << 10;
+
+/// What file systems there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// ext4 with its journal.
+    Ext4,
+    /// XFS with its log.
+    Xfs,
+}
+
 /// A file system that is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
+    /// What it is.
+    pub format: Format,
     /// The folder below which its files are, such as `/mnt`.
     pub point: String,
     /// Commits and syncs flush the disk's cache (mount option `barrier`).
@@ -53,49 +70,38 @@ pub struct Mount {
     /// Data are on the disk before the commit that makes them a part of a file (`data=ordered`);
     /// otherwise `data=writeback`.
     pub is_ordered: bool,
+    /// Bytes of one of the buffers in which XFS's log is written (mount option `logbsize`).
+    pub log_buffer: u64,
 }
 
 impl Default for Mount {
     fn default() -> Mount {
         Mount {
+            format: Format::Ext4,
             point: "/mnt".to_string(),
             barrier: true,
             commit_seconds: COMMIT_SECONDS,
             is_ordered: true,
+            log_buffer: LOG_BUFFER,
         }
     }
 }
 
-/// What changed in ext4 over the years.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    /// New blocks are unwritten until their data are on the disk (dioread_nolock).
-    unwritten_first: bool,
-    /// Of bios of the journal.
-    journal_flags: Flags,
-    /// Of direct reads.
-    direct_read: Flags,
-    /// Bios of direct writes that must be durable carry FUA where the disk has it.
-    direct_fua: bool,
+/// A file system in use.
+pub(crate) enum FileSystem {
+    Ext4(Box<Ext4>),
+    Xfs(Box<Xfs>),
 }
 
-/// The state of a file system.
-pub(crate) struct FileSystem {
+/// What all file systems know of their files.
+pub(crate) struct Files {
     pub mount: Mount,
     rules: Rules,
-    layout: Layout,
-    space: Space,
-    pub journal: Journal,
     /// Files by number; number zero stands for the disk.
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
-    next_inode: u64,
-    /// Metadata that were read.
-    known: BTreeSet<u64>,
     /// Somebody looks into the folder, and who else wants to.
     folder_lock: Option<Vec<ContextId>>,
-    /// The superblock says where it is mounted: the first open file sees to that.
-    notes_mount: bool,
     /// Files with something dirty, oldest first, and the tick since when.
     dirty: Vec<(usize, u64)>,
     /// Where the flusher goes on in each file.
@@ -106,64 +112,56 @@ pub(crate) struct FileSystem {
     next_write: u64,
     /// A sync waits for the flusher.
     pub syncs: Vec<ContextId>,
-    /// The task that commits.
-    pub committer: ContextId,
 }
 
-/// Pages of a file that were given blocks together and are being written.
-#[derive(Debug)]
-struct Write {
-    file: usize,
-    /// Blocks of the file.
-    blocks: Range<u64>,
-    /// They become written when they are on the disk.
-    converts: bool,
-    bios_left: u32,
-    tokens: Vec<u64>,
-}
-
-impl Rules {
-    fn of(version: Version) -> Rules {
-        // Read in 4.19 and 6.18, observed in 6.12; everything between as 4.19.
-        let recent = version >= Version::V6_12;
-        let journal = if recent { Flags::META.with(Flags::IDLE) } else { Flags::NONE };
-        Rules {
-            unwritten_first: recent,
-            journal_flags: Flags::SYNC.with(journal),
-            direct_read: match version >= Version::V6_18 {
-                true => Flags::SYNC.with(Flags::IDLE),
-                false => Flags::NONE,
-            },
-            direct_fua: recent,
-        }
-    }
+/// What changed over the years.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// Flags of direct reads.
+    direct_read: Flags,
+    /// Bios of direct writes that must be durable carry FUA where the disk has it.
+    direct_fua: bool,
 }
 
 impl FileSystem {
     /// A fresh file system on a disk of so many bytes.
     pub fn new(mount: Mount, kernel: &Kernel, bytes: u64) -> FileSystem {
-        let layout = Layout::new(bytes);
-        // The third part is read in 6.18, and assumed for 6.12.
-        let part = if kernel.version >= Version::V6_12 { 3 } else { 4 };
-        FileSystem {
+        match mount.format {
+            Format::Ext4 => FileSystem::Ext4(Box::new(Ext4::new(mount, kernel, bytes))),
+            Format::Xfs => FileSystem::Xfs(Box::new(Xfs::new(mount, kernel, bytes))),
+        }
+    }
+
+    /// Its files.
+    pub fn files(&self) -> &Files {
+        match self {
+            FileSystem::Ext4(fs) => &fs.files,
+            FileSystem::Xfs(fs) => &fs.files,
+        }
+    }
+
+    fn files_mut(&mut self) -> &mut Files {
+        match self {
+            FileSystem::Ext4(fs) => &mut fs.files,
+            FileSystem::Xfs(fs) => &mut fs.files,
+        }
+    }
+}
+
+impl Files {
+    fn new(mount: Mount, version: Version) -> Files {
+        Files {
             mount,
-            rules: Rules::of(kernel.version),
-            journal: Journal::new(layout.journal.clone(), part),
-            space: Space::new(layout.clone()),
-            layout,
+            rules: Rules::of(version),
             inodes: vec![Inode::default()],
             names: BTreeMap::new(),
-            next_inode: FIRST_INODE,
-            known: BTreeSet::new(),
             folder_lock: None,
-            notes_mount: true,
             dirty: Vec::new(),
             cursors: BTreeMap::new(),
             writes: BTreeMap::new(),
             write_of: BTreeMap::new(),
             next_write: 0,
             syncs: Vec::new(),
-            committer: ContextId(0),
         }
     }
 
@@ -178,19 +176,6 @@ impl FileSystem {
         &mut self.inodes[file]
     }
 
-    /// The block of the table with a file's inode.
-    fn table_block(&self, file: usize) -> u64 {
-        self.layout.table_block(self.inodes[file].number)
-    }
-
-    /// The group in which a file's data are looked for first: behind that of its inode, where the
-    /// folders are.
-    fn data_group(&self, file: usize) -> u64 {
-        let group = self.layout.group_of_inode(self.inodes[file].number);
-        let unit = group / layout::UNIT * layout::UNIT;
-        (unit + 1).min(self.layout.groups() - 1)
-    }
-
     /// A file has something dirty since a tick.
     fn note_dirty(&mut self, file: usize, now: u64) {
         if self.dirty.iter().all(|(it, _)| *it != file) {
@@ -203,6 +188,58 @@ impl FileSystem {
         self.write_of.contains_key(&token)
     }
 }
+
+impl Rules {
+    fn of(version: Version) -> Rules {
+        Rules {
+            direct_read: match version >= Version::V6_18 {
+                true => Flags::SYNC.with(Flags::IDLE),
+                false => Flags::NONE,
+            },
+            // Read in 4.19 and 6.18, observed in 6.12; everything between as 4.19.
+            direct_fua: version >= Version::V6_12,
+        }
+    }
+}
+
+impl World {
+    /// Wakes tasks that waited for the journal or the log.
+    fn wake_from_journal(&mut self, by: ContextId, tasks: Vec<ContextId>) {
+        for task in tasks {
+            if self.strand(task).wait == Wait::Journal {
+                self.strand(task).wait = Wait::Nothing;
+                self.wake_by(by, task);
+            }
+        }
+    }
+
+    /// What is known of files.
+    pub fn files(&mut self) -> &mut Files {
+        self.fs.as_mut().expect("a file system is mounted").files_mut()
+    }
+
+    /// The ext4 that is mounted.
+    pub fn fs(&mut self) -> &mut Ext4 {
+        match &mut self.fs {
+            Some(FileSystem::Ext4(fs)) => fs,
+            _ => panic!("no ext4 is mounted"),
+        }
+    }
+
+    /// Creates the tasks that a file system has of its own; what they do comes with them.
+    pub fn bear_file_system_tasks(&mut self) -> Vec<(ContextId, TaskOfFileSystem)> {
+        match &self.fs {
+            None => Vec::new(),
+            Some(FileSystem::Ext4(_)) => {
+                vec![(ext4::bear_committer(self), |task| Box::pin(ext4::committer(task)))]
+            }
+            Some(FileSystem::Xfs(_)) => xfs::bear_tasks(self),
+        }
+    }
+}
+
+/// What a task of a file system does.
+pub(crate) type TaskOfFileSystem = fn(Task) -> Running;
 
 /// The number of a page in the page cache.
 pub(crate) fn key(file: usize, page: u64) -> u64 {

@@ -1,7 +1,7 @@
 //! Buffered reads of files: as of the disk, with the blocks of each page looked up.
 
 use super::writing::intended;
-use super::{FileSystem, key};
+use super::{Files, Format, key};
 use crate::buffered::{PAGE, PAGE_SECTORS};
 use crate::file::{Errno, File, MOST_BYTES};
 use crate::page_cache::disk::{FILE_PAGES, PageBio};
@@ -23,13 +23,18 @@ impl Task {
         let bytes = self.world().bytes_to_read(index, offset, length);
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
         self.compute(self.costs().system_call).await;
-        if bytes > 0 {
-            let base = key(index, 0) * PAGE;
-            self.read_pages(file, base + offset, base + offset + bytes).await;
-            self.note_read(index).await;
-        }
+        self.read_part(file, index, offset..offset + bytes).await;
         self.leave_call(number);
         Ok(bytes)
+    }
+
+    /// Reads bytes of a file that lie within it.
+    pub(crate) async fn read_part(&self, file: &File, index: usize, bytes: Range<u64>) {
+        if !bytes.is_empty() {
+            let base = key(index, 0) * PAGE;
+            self.read_pages(file, base + bytes.start, base + bytes.end).await;
+            self.note_read(index).await;
+        }
     }
 
     /// The time of access follows that of modification (mount option `relatime`).
@@ -37,23 +42,23 @@ impl Task {
         let now = self.world().tick();
         let is_old = {
             let mut world = self.world();
-            let inode = world.fs().inode(index);
+            let inode = world.files().inode(index);
             inode.accessed <= inode.modified && inode.accessed != Some(now)
         };
         if !is_old {
             return;
         }
-        self.change_inode(index, |inode, transaction| {
-            (inode.accessed, inode.changed_in) = (Some(now), transaction);
-        })
-        .await;
+        match self.format() {
+            Format::Ext4 => self.change_accessed(index, now).await,
+            Format::Xfs => self.log_accessed(index, now).await,
+        }
     }
 }
 
 impl World {
     /// How much of a file a call reads.
     pub(super) fn bytes_to_read(&mut self, index: usize, offset: u64, length: u64) -> u64 {
-        let size = self.fs().inode(index).size;
+        let size = self.files().inode(index).size;
         length.min(MOST_BYTES).min(size.saturating_sub(offset))
     }
 
@@ -66,7 +71,7 @@ impl World {
             let start = page * PAGE_SECTORS;
             return (Sector(start), Sectors(length.min(disk - start) as u32));
         }
-        let extent = self.fs().inode(file as usize).find(page).expect("it was looked up");
+        let extent = self.files().inode(file as usize).find(page).expect("it was looked up");
         (Sector(extent.start * PAGE_SECTORS), Sectors(length as u32))
     }
 
@@ -76,7 +81,7 @@ impl World {
         if file == 0 {
             return self.queue.limits().facts.capacity.0.div_ceil(PAGE);
         }
-        key(file, self.fs().inode(file).size.div_ceil(PAGE))
+        key(file, self.files().inode(file).size.div_ceil(PAGE))
     }
 
     /// Cuts a read of pages of a file where the file is not contiguous on the disk. Pages without
@@ -86,7 +91,7 @@ impl World {
         if file == 0 {
             return vec![bio];
         }
-        let pieces = self.fs().pieces(file, &bio.pages);
+        let pieces = self.files().pieces(file, &bio.pages);
         if pieces.len() == 1 && pieces[0].1 {
             return vec![bio];
         }
@@ -104,7 +109,7 @@ impl World {
     }
 }
 
-impl FileSystem {
+impl Files {
     /// Pages by extent, and whether they have contents.
     fn pieces(&mut self, file: usize, pages: &Range<u64>) -> Vec<(Range<u64>, bool)> {
         let mut pieces: Vec<(Range<u64>, bool)> = Vec::new();

@@ -1,12 +1,11 @@
 //! Buffered writes of files, and making durable what was written.
 //!
-//! A write changes pages and little else: the time of modification once in a tick, and the size
-//! where the block has a place already (filesystems 3.2 rule 1). fsync writes the pages, waits for
-//! them, and then for the transaction that last changed the file; if that is on the disk already,
-//! the cache of the disk is flushed instead (3.5).
+//! A write changes pages and little else: the time of modification once in a tick, and in ext4 the
+//! size where the block has a place already (filesystems 3.2 rule 1). fsync writes the pages, waits
+//! for them, and then for what was last changed of the file to be in the journal or log; if it is
+//! already, the cache of the disk is flushed instead (3.5, 4.3).
 
-use super::journal::JournalWait;
-use super::key;
+use super::{Format, key};
 use crate::buffered::{PAGE, pages_of, wake_flusher};
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
 use crate::task::Task;
@@ -26,16 +25,31 @@ impl Task {
         let length = length.min(MOST_BYTES);
         let number = self.enter_call(intended(Op::Write, offset, length)).await;
         self.compute(self.costs().system_call).await;
-        if length > 0 {
-            self.note_modified(index).await;
-            self.write_pages_of_file(file, index, offset, offset + length).await;
-            if file.flags.dsync || file.flags.sync {
-                let pages = pages_of(offset, offset + length);
-                self.make_durable(number, index, pages, !file.flags.sync).await;
-            }
-        }
+        self.write_part(number, file, index, offset..offset + length).await;
         self.leave_call(number);
         Ok(length)
+    }
+
+    /// Writes bytes of a file into the page cache, and on if it was opened so.
+    pub(crate) async fn write_part(
+        &self,
+        number: u64,
+        file: &File,
+        index: usize,
+        bytes: Range<u64>,
+    ) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.note_modified(index).await;
+        if self.format() == Format::Xfs {
+            self.reserve(index, bytes.start, bytes.end).await;
+        }
+        self.write_pages_of_file(file, index, bytes.start, bytes.end).await;
+        if file.flags.dsync || file.flags.sync {
+            let pages = pages_of(bytes.start, bytes.end);
+            self.make_durable(number, index, pages, !file.flags.sync).await;
+        }
     }
 
     /// fsync or fdatasync of a file.
@@ -47,47 +61,49 @@ impl Task {
     }
 
     /// Writes pages and what is known of the file, and waits until all of it is on the disk.
-    pub(super) async fn make_durable(
+    pub(crate) async fn make_durable(
         &self,
         number: u64,
         index: usize,
         pages: Range<u64>,
         only_data: bool,
     ) {
-        self.world().queue.start_plug(self.id());
-        self.write_file_pages(index, pages.clone(), Flags::SYNC, u64::MAX).await;
-        self.finish_plug(block::PlugFlush::Explicit).await;
+        self.write_for_sync(index, pages.clone()).await;
         self.wait_for_written(key(index, pages.start)..key(index, pages.end)).await;
         self.world().forget_if_clean(index);
-        let (transaction, will_flush, is_running) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            let inode = fs.inode(index);
-            let id = if only_data { inode.data_changed_in } else { inode.changed_in };
-            (id, fs.journal.will_flush(id), fs.journal.committed < id)
-        };
-        if is_running {
-            if self.world().fs().journal.request(transaction) {
-                self.wake_committer();
-            }
-            self.wait_for_journal(JournalWait::Committed(transaction)).await;
+        match self.format() {
+            Format::Ext4 => self.commit_file(number, index, only_data).await,
+            Format::Xfs => self.force_file(number, index, only_data).await,
         }
-        let barrier = self.world().fs().mount.barrier;
-        if !will_flush && barrier {
-            self.flush(number).await;
+    }
+
+    /// Writes pages that somebody waits for. XFS does not plug. // observed on 6.12
+    pub(super) async fn write_for_sync(&self, index: usize, pages: Range<u64>) {
+        let plugs = self.format() == Format::Ext4;
+        if plugs {
+            self.world().queue.start_plug(self.id());
         }
+        self.write_file_pages(index, pages, Flags::SYNC, u64::MAX).await;
+        if plugs {
+            self.finish_plug(block::PlugFlush::Explicit).await;
+        }
+    }
+
+    /// Which file system is mounted.
+    pub(super) fn format(&self) -> Format {
+        self.world().format()
     }
 
     /// The time of modification changes once in a tick.
     pub(super) async fn note_modified(&self, index: usize) {
         let now = self.world().tick();
-        if self.world().fs().inode(index).modified == Some(now) {
+        if self.world().files().inode(index).modified == Some(now) {
             return;
         }
-        self.change_inode(index, |inode, transaction| {
-            (inode.modified, inode.changed_in) = (Some(now), transaction);
-        })
-        .await;
+        match self.format() {
+            Format::Ext4 => self.change_modified(index, now).await,
+            Format::Xfs => self.log_modified(index, now).await,
+        }
     }
 
     async fn write_pages_of_file(&self, file: &File, index: usize, offset: u64, end: u64) {
@@ -106,7 +122,7 @@ impl Task {
                 let now = world.tick();
                 world.cache.used(file.number, at);
                 let is_first = world.cache.dirty(self.id(), at, now);
-                world.fs().note_dirty(index, now);
+                world.files().note_dirty(index, now);
                 is_first
             };
             if was_clean {
@@ -122,34 +138,29 @@ impl Task {
         }
     }
 
+    /// The file is at least so long now.
+    async fn grow(&self, index: usize, page: u64, size: u64) {
+        let is_mapped = {
+            let mut world = self.world();
+            let inode = world.files().inode(index);
+            inode.size = inode.size.max(size);
+            inode.is_mapped(page)
+        };
+        if is_mapped && self.format() == Format::Ext4 {
+            self.grow_on_disk(index, size).await;
+        }
+    }
+
     /// Whether a page lies within the file and has contents on the disk.
     fn has_contents(&self, index: usize, page: u64) -> bool {
         let mut world = self.world();
-        let inode = world.fs().inode(index);
+        let inode = world.files().inode(index);
         page * PAGE < inode.size && inode.find(page).is_some_and(|it| it.is_written)
-    }
-
-    /// The file is at least so long now. If the block has a place, the inode says so at once.
-    async fn grow(&self, index: usize, page: u64, size: u64) {
-        let grows_on_disk = {
-            let mut world = self.world();
-            let inode = world.fs().inode(index);
-            inode.size = inode.size.max(size);
-            size > inode.disk_size && inode.is_mapped(page)
-        };
-        if !grows_on_disk {
-            return;
-        }
-        self.change_inode(index, |inode, transaction| {
-            inode.disk_size = size;
-            (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
-        })
-        .await;
     }
 }
 
 /// What a call on a file means to move; the place is that in the file.
-pub(super) fn intended(op: Op, offset: u64, length: u64) -> Transfer {
+pub(crate) fn intended(op: Op, offset: u64, length: u64) -> Transfer {
     let sectors = length.div_ceil(512).min(u64::from(u32::MAX)) as u32;
     Transfer { op, flags: Flags::NONE, sector: Sector(offset / 512), sectors: Sectors(sectors) }
 }

@@ -20,7 +20,37 @@ pub struct Settings {
     pub dirty_bytes: u64,
     /// vm.dirty_background_bytes.
     pub background_bytes: u64,
+    /// vm.dirty_expire_centisecs: what has been dirty for so long is written.
+    pub expire: u64,
+    /// vm.dirty_writeback_centisecs: so often the flusher looks for it.
+    pub interval: u64,
 }
+
+/// A setting of the whole machine, by its name below /proc/sys/vm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineSetting {
+    /// Its name.
+    pub name: &'static str,
+    /// The smallest and the largest value.
+    pub range: (i64, i64),
+    /// What it counts.
+    pub unit: &'static str,
+}
+
+const fn machine(name: &'static str, least: i64, most: i64, unit: &'static str) -> MachineSetting {
+    MachineSetting { name, range: (least, most), unit }
+}
+
+/// All settings of the whole machine that are modelled. A zero that would stop the flusher's looks
+/// is not.
+pub const MACHINE_SETTINGS: [MachineSetting; 6] = [
+    machine("dirty_ratio", 0, 100, "%"),
+    machine("dirty_background_ratio", 0, 100, "%"),
+    machine("dirty_bytes", 8192, i64::MAX, "bytes"),
+    machine("dirty_background_bytes", 1, i64::MAX, "bytes"),
+    machine("dirty_expire_centisecs", 1, 360_000, "centiseconds"),
+    machine("dirty_writeback_centisecs", 1, 360_000, "centiseconds"),
+];
 
 impl Settings {
     /// What a kernel starts with (filesystems 2.2 rule 2).
@@ -29,7 +59,34 @@ impl Settings {
             Version::V2_6_28 => (10, 5),
             _ => (20, 10),
         };
-        Settings { dirty_ratio, background_ratio, dirty_bytes: 0, background_bytes: 0 }
+        Settings {
+            dirty_ratio,
+            background_ratio,
+            dirty_bytes: 0,
+            background_bytes: 0,
+            expire: 3000,
+            interval: 500,
+        }
+    }
+
+    /// Takes over a setting by its name below /proc/sys/vm; false if that is none. A number of bytes
+    /// takes the place of a ratio, and the other way round.
+    pub fn set(&mut self, name: &str, value: i64) -> bool {
+        let value = u64::try_from(value).unwrap_or(0);
+        match name {
+            "dirty_ratio" => (self.dirty_ratio, self.dirty_bytes) = (value, 0),
+            "dirty_bytes" => (self.dirty_ratio, self.dirty_bytes) = (0, value),
+            "dirty_background_ratio" => {
+                (self.background_ratio, self.background_bytes) = (value, 0);
+            }
+            "dirty_background_bytes" => {
+                (self.background_ratio, self.background_bytes) = (0, value);
+            }
+            "dirty_expire_centisecs" => self.expire = value,
+            "dirty_writeback_centisecs" => self.interval = value,
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -149,8 +206,26 @@ pub fn visit(average_bandwidth: u64, hard_limit: u64, left: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const DEFAULTS: Settings =
-        Settings { dirty_ratio: 20, background_ratio: 10, dirty_bytes: 0, background_bytes: 0 };
+    #[test]
+    fn bytes_take_the_place_of_a_ratio_and_the_other_way_round() {
+        let mut settings = Settings::of(Version::V6_12);
+        for setting in MACHINE_SETTINGS {
+            assert!(settings.set(setting.name, setting.range.0.max(1)), "{}", setting.name);
+        }
+        assert_eq!((settings.dirty_ratio, settings.background_ratio), (0, 0));
+        assert!(settings.set("dirty_ratio", 5) && !settings.set("swappiness", 5));
+        assert_eq!((settings.dirty_ratio, settings.dirty_bytes), (5, 0));
+        assert_eq!(Thresholds::new(&settings, 10_000).dirty, 500);
+    }
+
+    const DEFAULTS: Settings = Settings {
+        dirty_ratio: 20,
+        background_ratio: 10,
+        dirty_bytes: 0,
+        background_bytes: 0,
+        expire: 3000,
+        interval: 500,
+    };
 
     #[test]
     fn a_fifth_may_be_dirty_and_half_of_that_starts_the_flusher() {

@@ -16,10 +16,6 @@ use super::throttle::{self, Dirtier, Verdict};
 use base::Hz;
 use block::{ContextId, Version};
 
-/// Hundredths of a second between two looks for what has been dirty for long (filesystems 2.4).
-const PERIOD: u64 = 500;
-/// Hundredths of a second after which it has.
-const LONG: u64 = 3_000;
 /// Buffers that are described in one page: what is written has one for each block. // measured
 const BUFFERS_PER_PAGE: u64 = 39;
 /// Pages whose places are kept in one page. // measured, with the descriptions above: /proc/vmstat
@@ -28,7 +24,10 @@ const PLACES_PER_PAGE: u64 = 448;
 const BEFORE_OVERFLOW: u64 = 300;
 /// Where it overflows.
 const OVERFLOW: u64 = 1 << 32;
-/// A timer this many ticks ahead is late by up to its step. // observed on 6.12: 5 s with HZ=250
+/// A timer this many ticks ahead is late by up to its step. // observed on 6.12: 5 s and 30 s with
+/// HZ=250
+const VERY_FAR: u64 = 4096;
+const LARGE_STEP: u64 = 512;
 const FAR: u64 = 512;
 const STEP: u64 = 64;
 const NEAR: u64 = 64;
@@ -63,6 +62,9 @@ pub(crate) struct Writeback {
     pub is_asked: bool,
     /// Where it goes on.
     pub cursor: u64,
+    /// Dirty pages have descriptions of their blocks, but on XFS.
+    /// Observed on 6.12: /proc/slabinfo.
+    pub describes: bool,
     /// Pages with a description of their block.
     described: u64,
     is_exceeded: bool,
@@ -100,6 +102,7 @@ impl Writeback {
             wakes: None,
             is_asked: false,
             cursor: 0,
+            describes: true,
             described: 0,
             is_exceeded: false,
             dirtiers: Vec::new(),
@@ -116,7 +119,7 @@ impl Writeback {
     pub fn note_dirtied(&mut self, task: ContextId, now: u64, is_new: bool) -> bool {
         self.dirtied += 1;
         self.untested += 1;
-        self.described += u64::from(is_new);
+        self.described += u64::from(is_new && self.describes);
         self.dirtier(task, now).dirtied += 1;
         if self.since.is_some() {
             return false;
@@ -156,14 +159,25 @@ impl Writeback {
         self.timer(now, at - now)
     }
 
+    /// When a timer goes off that is set for so many seconds each time it has, the first time at a
+    /// tick after the boot. // observed on 6.12: the worker of XFS's log
+    pub fn timer_of_period(&self, last: Option<u64>, first: u64, seconds: u64) -> u64 {
+        let period = seconds * u64::from(self.hz.get());
+        match last {
+            Some(last) => self.timer(last, period),
+            // Counted from the start of the jobs, that was before zero.
+            None => self.timer(0, first + period - self.booted),
+        }
+    }
+
     /// Since when at the latest something must be dirty that the flusher, awake, is to write
     /// because it is old; none if it looked a while ago.
     pub fn looks_for_old(&mut self, now: u64) -> Option<u64> {
-        if now < self.looked + self.ticks(PERIOD) {
+        if now < self.looked + self.ticks(self.settings.interval) {
             return None;
         }
         self.looked = now;
-        now.checked_sub(self.ticks(LONG))
+        now.checked_sub(self.ticks(self.settings.expire))
     }
 
     /// Pages with descriptions left memory.
@@ -234,11 +248,12 @@ impl Writeback {
 
     /// Whether the flusher, awake, is to write what has been dirty for long.
     pub fn looks(&mut self, now: u64) -> bool {
-        if now < self.looked + self.ticks(PERIOD) {
+        if now < self.looked + self.ticks(self.settings.interval) {
             return false;
         }
         self.looked = now;
-        self.since.is_some_and(|since| since == 0 || since + self.ticks(LONG) <= now)
+        self.since
+            .is_some_and(|since| since == 0 || since + self.ticks(self.settings.expire) <= now)
     }
 
     /// A visit has ended, with pages that are still dirty or none.
@@ -259,7 +274,7 @@ impl Writeback {
     }
 
     fn arm(&mut self, now: u64) {
-        let at = self.timer(now, self.ticks(PERIOD));
+        let at = self.timer(now, self.ticks(self.settings.interval));
         self.wakes = Some(self.wakes.map_or(at, |wakes| wakes.min(at)));
     }
 
@@ -267,6 +282,7 @@ impl Writeback {
     /// Observed on 6.12: the flusher wakes at multiples of 64 ticks.
     fn timer(&self, now: u64, ticks: u64) -> u64 {
         let step = match ticks {
+            VERY_FAR.. => LARGE_STEP,
             FAR.. => STEP,
             NEAR.. => SMALL_STEP,
             _ => 1,
@@ -344,6 +360,15 @@ mod tests {
         assert_eq!(timer(0) + 1000, 9_184 / 4);
         assert_eq!(timer(825) + 1000, 12_512 / 4);
         assert_eq!(timer(5000) + 1000, 29_152 / 4);
+    }
+
+    #[test]
+    fn the_worker_of_xfs_comes_at_the_ticks_that_were_observed() {
+        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 12);
+        let first = writeback.timer_of_period(None, 2, 30);
+        let second = writeback.timer_of_period(Some(first), 2, 30);
+        let third = writeback.timer_of_period(Some(second), 2, 30);
+        assert_eq!([first, second, third].map(|it| (it + 3000) * 4), [31_712, 62_432, 93_152]);
     }
 
     #[test]

@@ -4,25 +4,29 @@
 //! named as the command. A new one is its file, a line in [`LIST`] and an arm in [`parse`].
 
 mod command;
+pub mod cp;
 pub mod dd;
 pub mod dump;
 pub mod fio;
 pub mod replay;
 pub mod sysbench;
 
-pub use command::{Command, CommandError, parse, parse_in};
+pub use command::{Command, CommandError, parse, parse_in, split_sequence};
 
 use crate::task::{Running, Task};
+use base::Duration;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 /// The programs that commands can name, each with what it does in a few words.
-pub const LIST: [(&str, &str); 5] = [
+pub const LIST: [(&str, &str); 7] = [
+    ("cp", "copies a file of the file system"),
     ("dd", "copies blocks from or to the disk"),
     ("dump", "reads a described file system with several processes"),
     ("fio", "the flexible I/O tester: job files and command lines"),
+    ("sleep", "does nothing for so many seconds"),
     ("sync", "writes everything that is dirty to the disk"),
     ("sysbench", "fileio: threads that read and write a set of files"),
 ];
@@ -38,12 +42,27 @@ pub enum Program {
     Fio(fio::Fio),
     /// Writes everything that is dirty.
     Sync,
+    /// Copies a file.
+    Cp(cp::Cp),
+    /// Does nothing for a time.
+    Sleep(Duration),
+    /// Several programs, one after the other.
+    Sequence(Vec<Step>),
     /// Submits what a trace recorded.
     Replay(replay::Replay),
     /// Runs the threads of sysbench fileio.
     Sysbench(sysbench::Sysbench),
     /// Whatever its author wrote in Rust.
     Native(Native),
+}
+
+/// A program of a sequence.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// It runs only if the one before has succeeded (`&&` rather than `;`).
+    pub needs_success: bool,
+    /// What runs.
+    pub program: Program,
 }
 
 /// What a native program starts with: its task.
@@ -57,6 +76,15 @@ pub struct Native {
 }
 
 impl Program {
+    /// Whether it has the kernel copy files, which may then share their blocks.
+    pub fn copies_files(&self) -> bool {
+        match self {
+            Program::Cp(_) => true,
+            Program::Sequence(steps) => steps.iter().any(|step| step.program.copies_files()),
+            _ => false,
+        }
+    }
+
     /// A program that is an `async` function.
     pub fn native<F>(name: &str, start: impl Fn(Task) -> F + Send + Sync + 'static) -> Program
     where
@@ -70,6 +98,10 @@ impl Program {
     pub fn files(&self) -> Vec<&str> {
         match self {
             Program::Dd(dd) => dd.files().to_vec(),
+            Program::Cp(cp) => cp.files(),
+            Program::Sequence(steps) => {
+                steps.iter().flat_map(|step| step.program.files()).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -83,6 +115,20 @@ impl Program {
             Program::Sync => Box::pin(async move {
                 task.sync().await;
                 0
+            }),
+            Program::Cp(cp) => Box::pin(cp.run(task)),
+            Program::Sleep(time) => Box::pin(async move {
+                task.sleep(time).await;
+                0
+            }),
+            Program::Sequence(steps) => Box::pin(async move {
+                let mut status = 0;
+                for Step { needs_success, program } in steps {
+                    if status == 0 || !needs_success {
+                        status = program.run(task.clone()).await;
+                    }
+                }
+                status
             }),
             Program::Replay(replay) => Box::pin(replay.run(task)),
             Program::Sysbench(sysbench) => Box::pin(sysbench.run(task)),

@@ -12,11 +12,12 @@ use super::context::Context;
 use super::engine::{self, Engine};
 use super::error::{ParseError, Place};
 use super::job::{
-    Caching, CpuLoad, Direction, Durability, ExitWhat, Extent, Files, Goal, Job, Pattern, Queue,
-    Scsi, ScsiWrite, Share, SyncMode, Timing, Verify, Zones,
+    Caching, CpuLoad, Creation, Direction, Durability, ExitWhat, Extent, FileKind, Files, Goal,
+    Job, Pattern, Queue, Room, Scsi, ScsiWrite, Share, SyncMode, Timing, Verify, Zones,
 };
 use super::mix::BlockSizes;
 use super::settings::{Settings, Value};
+use crate::filesystem::RangeSync;
 use crate::task::Advice;
 
 /// The first clone of the job that `settings` describe; `place` is where its section begins.
@@ -26,15 +27,21 @@ pub fn build(
     settings: &Settings,
     context: &Context<'_>,
 ) -> Result<Job, ParseError> {
-    if let Some(refusal) = settings.refusal() {
-        return Err(refusal.clone());
-    }
     let notes = settings.notes().to_vec();
     let mut builder = Builder { name, place, clone: 0, settings, context, notes };
+    let files = builder.files();
+    let in_files = |it: &Files| it.list.iter().any(|file| file.kind == FileKind::File);
+    let has_files = files.as_ref().is_ok_and(in_files);
+    if let Some(refusal) = settings.refusal(has_files) {
+        return Err(refusal.clone());
+    }
+    let files = files?;
     let engine = builder.engine()?;
     let pattern = builder.pattern()?;
-    let durability = builder.durability();
-    builder.check_sectors(engine, &pattern)?;
+    let durability = builder.durability()?;
+    if !has_files || durability.direct {
+        builder.check_sectors(engine, &pattern)?;
+    }
     let job = Job {
         name: builder.text("name").unwrap_or(name).to_owned(),
         place: place.clone(),
@@ -44,7 +51,7 @@ pub fn build(
         group: 0,
         stage: 0,
         wait_for: builder.text("wait_for").map(str::to_owned),
-        files: builder.files()?,
+        files,
         engine,
         queue: builder.queue(engine)?,
         extent: builder.extent()?,
@@ -57,6 +64,7 @@ pub fn build(
         },
         durability,
         caching: builder.caching(&pattern),
+        creation: builder.creation(),
         verify: builder.verify(),
         process: builder.process(engine)?,
         scsi: builder.scsi(),
@@ -64,7 +72,7 @@ pub fn build(
         exit: builder.exit(),
         group_reporting: builder.switch("group_reporting"),
         reported: builder.switch_or("stats", true),
-        ignored: settings.ignored().cloned().collect(),
+        ignored: settings.ignored(has_files).cloned().collect(),
         notes: builder.notes,
         pattern,
     };
@@ -260,13 +268,14 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn durability(&mut self) -> Durability {
+    fn durability(&mut self) -> Result<Durability, ParseError> {
         let direct = self.switch("direct");
         let every = |builder: &Self, name| {
             let every = builder.number(name, 0).unwrap_or(0);
             u32::try_from(every).ok().filter(|every| *every > 0)
         };
-        Durability {
+        Ok(Durability {
+            range: self.range_sync()?,
             sync: match self.choice("sync") {
                 Some("sync" | "1") => SyncMode::Sync,
                 Some("dsync") => SyncMode::DataSync,
@@ -277,6 +286,53 @@ impl Builder<'_, '_> {
             end_fsync: self.switch("end_fsync"),
             fsync_on_close: self.switch("fsync_on_close"),
             direct,
+        })
+    }
+
+    fn range_sync(&self) -> Result<Option<(RangeSync, u32)>, ParseError> {
+        let Some(text) = self.text("sync_file_range").filter(|it| !it.is_empty()) else {
+            return Ok(None);
+        };
+        let refuse = || {
+            self.error("sync_file_range", format!("'{text}' is not understood"))
+                .accepts("wait_before, write, wait_after, with commas, then :NUMBER")
+        };
+        let (words, every) = text.split_once(':').unwrap_or((text, ""));
+        let mut sync = RangeSync::default();
+        for word in words.split(',') {
+            match word {
+                "wait_before" => sync.waits_before = true,
+                "write" => sync.writes = true,
+                "wait_after" => sync.waits_after = true,
+                _ => return Err(refuse()),
+            }
+        }
+        let every = if every.is_empty() { Ok(0) } else { every.parse() };
+        let every: u32 = every.map_err(|_| refuse())?;
+        Ok((every > 0).then_some((sync, every)))
+    }
+
+    fn creation(&self) -> Creation {
+        // Observed: with fill_device nothing is set aside.
+        let room = match self.choice("fallocate").unwrap_or("native") {
+            _ if self.switch("fill_device") => Room::None,
+            "none" | "0" => Room::None,
+            "keep" => Room::KeepSize,
+            "truncate" => Room::Truncate,
+            _ => Room::Reserve,
+        };
+        Creation {
+            room,
+            is_serial: self.switch_or("create_serialize", true),
+            fsync: self.switch_or("create_fsync", true),
+            on_open: self.switch("create_on_open"),
+            only: self.switch("create_only"),
+            is_allowed: self.switch_or("allow_file_create", true),
+            pre_read: self.switch("pre_read"),
+            overwrite: self.switch("overwrite"),
+            append: self.switch("file_append"),
+            unlinks: self.switch("unlink"),
+            unlinks_each_loop: self.switch("unlink_each_loop"),
         }
     }
 
@@ -288,7 +344,9 @@ impl Builder<'_, '_> {
             _ if pattern.random => Some(Advice::Random),
             _ => Some(Advice::Sequential),
         };
-        Caching { invalidate: self.switch_or("invalidate", true), hint }
+        // Observed: what was read beforehand is not dropped.
+        let invalidate = self.switch_or("invalidate", true) && !self.switch("pre_read");
+        Caching { invalidate, hint }
     }
 
     fn verify(&mut self) -> Option<Verify> {

@@ -12,6 +12,8 @@ pub struct Context<'a> {
     pub ncpus: u32,
     /// `$mb_memory`: memory of the host in MiB.
     pub mb_memory: u64,
+    /// Where a file system is mounted, if one is: names that are not below `/dev` are files there.
+    pub mount: Option<&'a str>,
     /// Looks up an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a job file or an included file.

@@ -94,6 +94,7 @@ pub fn fuzz_once(seed: u64) -> Result<Vec<Job>, ParseError> {
         page_size: 4096,
         ncpus: 4,
         mb_memory: 16_384,
+        mount: None,
         environment: &environment,
         read_file: &read_file,
     };
@@ -183,6 +184,7 @@ mod tests {
             page_size: 4096,
             ncpus: 4,
             mb_memory: 16_384,
+            mount: None,
             environment: &environment,
             read_file: &read_file,
         };

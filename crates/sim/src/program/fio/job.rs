@@ -11,6 +11,7 @@ use super::error::{ParseError, Place};
 use super::mix::{BlockSizes, Distribution, PrioritySplit};
 use super::random::Repeated;
 pub use super::settings::{Ignored, Share};
+use crate::filesystem::RangeSync;
 use crate::task::Advice;
 
 /// One process of a workload: a section of a job file, or one of its `numjobs` clones.
@@ -52,6 +53,8 @@ pub struct Job {
     pub durability: Durability,
     /// What it does about the page cache.
     pub caching: Caching,
+    /// How it makes its files, where there is a file system.
+    pub creation: Creation,
     /// Whether it reads back what it wrote.
     pub verify: Option<Verify>,
     /// Its priorities and where it runs.
@@ -115,6 +118,8 @@ pub enum FileKind {
     Device,
     /// An extent of the device, laid out where no other file lies.
     LaidOut,
+    /// A file of the file system that is mounted.
+    File,
     /// `/dev/null` and `/dev/zero`: system calls without block I/O.
     Sink,
 }
@@ -376,6 +381,48 @@ pub struct Durability {
     pub fsync_on_close: bool,
     /// The job asked for direct I/O.
     pub direct: bool,
+    /// What was written is written back after this many writes (`sync_file_range`).
+    pub range: Option<(RangeSync, u32)>,
+}
+
+/// How a job makes its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Creation {
+    /// How it gets room for them.
+    pub room: Room,
+    /// The main process makes them, one after the other.
+    pub is_serial: bool,
+    /// They are made durable.
+    pub fsync: bool,
+    /// They are not made beforehand.
+    pub on_open: bool,
+    /// The job does nothing else.
+    pub only: bool,
+    /// Files that are not there may be made.
+    pub is_allowed: bool,
+    /// They are read before the job begins.
+    pub pre_read: bool,
+    /// They are written before they are written.
+    pub overwrite: bool,
+    /// Writes go behind what is there.
+    pub append: bool,
+    /// They are removed at the end.
+    pub unlinks: bool,
+    /// They are removed after each round.
+    pub unlinks_each_loop: bool,
+}
+
+/// How a job gets room for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Not at all.
+    None,
+    /// fallocate.
+    Reserve,
+    /// fallocate that leaves the size as it is.
+    KeepSize,
+    /// ftruncate.
+    Truncate,
 }
 
 /// What a job does about the page cache before it begins.
@@ -494,6 +541,21 @@ impl Job {
     /// An error about this job as a whole.
     pub fn error(&self, message: impl Into<String>) -> ParseError {
         ParseError::new(&self.place, format!("job '{}': {}", self.name, message.into()))
+    }
+
+    /// Whether it works on files of a file system.
+    pub fn has_files(&self) -> bool {
+        self.files.list.iter().any(|file| file.kind == FileKind::File)
+    }
+
+    /// Whether it writes or trims.
+    pub fn writes(&self) -> bool {
+        self.pattern.directions != Directions::Only(Direction::Read)
+    }
+
+    /// Whether it reads.
+    pub fn reads(&self) -> bool {
+        self.pattern.directions.include(Direction::Read)
     }
 
     /// Whether it reads or writes blocks of the device.

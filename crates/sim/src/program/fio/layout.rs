@@ -2,7 +2,8 @@
 //!
 //! A raw device has no files: each name is given one extent, in the order in which jobs first name
 //! it, from the start of the device. Jobs that use one name share its extent, and its size is the
-//! largest that any of them asks for.
+//! largest that any of them asks for. Files of a file system lie where it puts them: offsets in
+//! them begin at zero, and what is there already counts.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,18 @@ const ALIGNMENT: u64 = 1 << 20;
 pub struct Layout {
     device: Bytes,
     extents: BTreeMap<String, Range>,
+    /// What each job needs of files of a file system, by the number of the job, and what will be
+    /// there before it begins.
+    needed: BTreeMap<(u32, usize), FileSize>,
+}
+
+/// The size of a file of a file system, for one job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileSize {
+    /// What is there before the job makes its files.
+    pub before: u64,
+    /// What the job wants to be there; zero if it does not say.
+    pub wanted: u64,
 }
 
 /// What a job uses.
@@ -43,7 +56,12 @@ struct Demand {
 impl Layout {
     /// Lays the files of `jobs` out on a device of `device` bytes. Sizes that a job leaves to
     /// chance are drawn from `rng`.
-    pub fn new(jobs: &[Job], device: Bytes, rng: &mut Rng) -> Result<Self, ParseError> {
+    pub fn new(
+        jobs: &[Job],
+        device: Bytes,
+        existing: &dyn Fn(&str) -> Option<u64>,
+        rng: &mut Rng,
+    ) -> Result<Self, ParseError> {
         let mut names: Vec<&str> = Vec::new();
         let mut demands: BTreeMap<&str, Demand> = BTreeMap::new();
         for job in jobs.iter().filter(|job| job.engine.does_block_io()) {
@@ -59,9 +77,53 @@ impl Layout {
                 demand.size = demand.size.max(needed(job, rng));
             }
         }
-        let mut layout = Layout { device, extents: BTreeMap::new() };
+        let mut layout = Layout { device, extents: BTreeMap::new(), needed: BTreeMap::new() };
         layout.place(jobs, &names, &demands)?;
+        layout.measure(jobs, existing, rng)?;
         Ok(layout)
+    }
+
+    /// The sizes of files of a file system.
+    fn measure(
+        &mut self,
+        jobs: &[Job],
+        existing: &dyn Fn(&str) -> Option<u64>,
+        rng: &mut Rng,
+    ) -> Result<(), ParseError> {
+        let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
+        for job in jobs {
+            for (index, file) in job.files.list.iter().enumerate() {
+                if file.kind != FileKind::File {
+                    continue;
+                }
+                let before = match sizes.get(file.name.as_str()) {
+                    Some(size) => *size,
+                    None => existing(&file.name).unwrap_or(0),
+                };
+                let appends = job.creation.append && job.writes();
+                let own = match job.extent.fill_device {
+                    true => self.device.0,
+                    false => needed_of_file(job, before, rng),
+                };
+                let wanted = if appends { before + own } else { own };
+                if wanted.max(before) == 0 {
+                    let name = &file.name;
+                    let message = format!(
+                        "the file '{name}' does not exist, and no job says how large it is"
+                    );
+                    return Err(job.error(message).accepts("size or filesize"));
+                }
+                let after = if job.extent.fill_device { before } else { wanted.max(before) };
+                sizes.insert(&file.name, after);
+                self.needed.insert((job.number, index), FileSize { before, wanted });
+            }
+        }
+        Ok(())
+    }
+
+    /// The sizes of the files of a job, where they are files of a file system.
+    pub fn file_size(&self, job: &Job, index: usize) -> Option<FileSize> {
+        self.needed.get(&(job.number, index)).copied()
     }
 
     /// The extent of a file that was laid out.
@@ -119,6 +181,12 @@ impl Layout {
         let whole = |index: usize| {
             let file = &job.files.list[index];
             match file.kind {
+                FileKind::File => {
+                    let FileSize { before, wanted } = self.needed[&(job.number, index)];
+                    let appends = job.creation.append && job.writes();
+                    let start = if appends { before } else { 0 };
+                    Range { start, end: wanted.max(before) }
+                }
                 FileKind::Device => Range { start: 0, end: self.device.0 },
                 FileKind::LaidOut if job.engine.does_block_io() => {
                     self.extents.get(&file.name).copied().expect("laid out with the workload")
@@ -161,6 +229,19 @@ fn needed(job: &Job, rng: &mut Rng) -> u64 {
     size.saturating_add(offset(job, size))
 }
 
+/// The same for a file of a file system, which need not be whole sectors. Observed: what was there
+/// before counts where a job gives no size.
+fn needed_of_file(job: &Job, before: u64, rng: &mut Rng) -> u64 {
+    if let Some((least, most)) = job.files.size {
+        return rng.between(least.0, most.0);
+    }
+    let count = job.files.list.len() as u64;
+    match job.extent.size {
+        Some(Share::Bytes(size)) => (size / count).saturating_add(offset(job, size / count)),
+        _ => before,
+    }
+}
+
 /// The range that the job uses of `file`.
 fn used(job: &Job, file: Range) -> Result<Range, ParseError> {
     let from = offset(job, file.size());
@@ -168,7 +249,8 @@ fn used(job: &Job, file: Range) -> Result<Range, ParseError> {
         Some(size) if !job.extent.fill_device && job.files.size.is_none() => size,
         _ => file.size(),
     };
-    let end = from.saturating_add(size).min(file.size()) / Sector::SIZE * Sector::SIZE;
+    let end = from.saturating_add(size).min(file.size());
+    let end = if job.has_files() { end } else { end / Sector::SIZE * Sector::SIZE };
     let least = job
         .pattern
         .sizes
@@ -238,11 +320,13 @@ mod tests {
             page_size: 4096,
             ncpus: 2,
             mb_memory: 1024,
+            mount: None,
             environment: &|_| None,
             read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
         };
         let jobs = parse_job_file("job.fio", &text.replace('|', "\n"), &context)?;
-        let layout = Layout::new(&jobs, DEVICE, &mut Rng::stream(1, "layout"))?;
+        let nothing = |_: &str| None;
+        let layout = Layout::new(&jobs, DEVICE, &nothing, &mut Rng::stream(1, "layout"))?;
         let mut all = Vec::new();
         for job in &jobs {
             let ranges = layout.ranges(job)?;

@@ -69,6 +69,10 @@ pub enum Status {
     Ignored(&'static str),
     /// It could, and is not modelled; the reason.
     Refused(&'static str),
+    /// It is modelled for files of a file system, and changes nothing on a raw device; the reason.
+    Files(&'static str),
+    /// It is modelled for files of a file system, and means nothing elsewhere; the reason.
+    OnlyFiles(&'static str),
     /// It means something for files only; the reason.
     NeedsFileSystem(&'static str),
 }
@@ -172,6 +176,8 @@ mod tests {
         for row in all() {
             let (Status::Ignored(reason)
             | Status::Refused(reason)
+            | Status::Files(reason)
+            | Status::OnlyFiles(reason)
             | Status::NeedsFileSystem(reason)) = row.status
             else {
                 continue;

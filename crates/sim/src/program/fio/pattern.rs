@@ -137,6 +137,12 @@ impl Walk {
         }
     }
 
+    /// The file that a request without a place goes to, such as a sync. Observed: it takes its turn
+    /// among the others.
+    pub fn file_for_sync(&mut self) -> usize {
+        if self.files.len() == 1 { 0 } else { self.choose_file().unwrap_or(self.file) }
+    }
+
     /// There is no place left in a file.
     fn end(&mut self, file: usize) {
         self.left = 0;

@@ -5,6 +5,7 @@
 //! What a process does is in `run/process.rs`, how it hands requests over in `run/lanes.rs`.
 
 mod crew;
+mod files;
 mod goal;
 mod helper;
 mod identity;
@@ -19,12 +20,13 @@ use base::{Duration, Instant, Rng};
 use block::ContextId;
 
 use self::crew::{Crew, State};
+use self::files::Files;
 use self::identity::spawn_confined;
 use self::process::Process;
 use super::command_line::parse_command_line;
 use super::context::Context;
 use super::error::ParseError;
-use super::job::{Direction, Job};
+use super::job::{Direction, FileKind, Job};
 use super::layout::{Layout, Ranges};
 use super::random::Seeds;
 use crate::page_cache::memory::Footprint;
@@ -87,18 +89,32 @@ impl Fio {
 
     async fn run_jobs(self, task: &Task) -> i32 {
         let capacity = task.disk().capacity;
-        let layout = Layout::new(&self.jobs, capacity, &mut task.rng("program/fio/layout"));
+        begin(task, &self.jobs).await;
+        let existing = |path: &str| task.stat(path);
+        let mut rng = task.rng("program/fio/layout");
+        let layout = Layout::new(&self.jobs, capacity, &existing, &mut rng);
         let plan = layout.and_then(|layout| {
-            self.jobs.iter().map(|job| layout.ranges(job)).collect::<Result<Vec<Ranges>, _>>()
+            let of = |job: &Job| {
+                let ranges = layout.ranges(job)?;
+                let files = Files::of(job, &layout, &ranges.files);
+                Ok((ranges, files))
+            };
+            self.jobs.iter().map(of).collect::<Result<(Vec<Ranges>, Vec<Files>), _>>()
         });
-        let plan = match plan {
+        let (plan, files) = match plan {
             Ok(plan) => plan,
             Err(error) => {
                 task.print(format!("fio: {error}"));
                 return FAILED;
             }
         };
-        let helper = if self.takes_time(task) { Some(launch(task).await) } else { None };
+        let helper = match launch(task, &self.jobs, &files).await {
+            Ok(helper) => helper,
+            Err(message) => {
+                task.print(message);
+                return FAILED;
+            }
+        };
         let started = task.now();
         let crew = Rc::new(Crew::new(&self.jobs, task.id()));
         let delays: Vec<Instant> = self.jobs.iter().map(|job| started + delay(job, task)).collect();
@@ -111,7 +127,7 @@ impl Fio {
                 task.sleep_until(next_look(started, task.now()) + wait).await;
                 (due, next) = self.due(&crew, &delays, task.now());
             }
-            self.start_all(task, &crew, due, &plan).await;
+            self.start_all(task, &crew, due, (&plan, &files)).await;
             if crew.all_ended() {
                 break;
             }
@@ -144,13 +160,19 @@ impl Fio {
     }
 
     /// Creates processes, and lets them go together when all are ready.
-    async fn start_all(&self, task: &Task, crew: &Rc<Crew>, due: Vec<usize>, plan: &[Ranges]) {
+    async fn start_all(
+        &self,
+        task: &Task,
+        crew: &Rc<Crew>,
+        due: Vec<usize>,
+        (plan, files): (&[Ranges], &[Files]),
+    ) {
         let takes_time = self.takes_time(task) && !due.is_empty();
         let mut children = Vec::new();
         // What the others had to say before was heard otherwise.
         task.listen_until(task.now()).await;
         for number in due {
-            children.push(self.start(task, crew, number, &plan[number]));
+            children.push(self.start(task, crew, number, (&plan[number], &files[number])));
             if takes_time {
                 task.listen().await;
             }
@@ -191,19 +213,26 @@ impl Fio {
         (due, next)
     }
 
-    fn start(&self, task: &Task, crew: &Rc<Crew>, number: usize, ranges: &Ranges) -> ContextId {
+    fn start(
+        &self,
+        task: &Task,
+        crew: &Rc<Crew>,
+        number: usize,
+        (ranges, files): (&Ranges, &Files),
+    ) -> ContextId {
         let label = label(&self.jobs, number);
         let (main, takes_time) = (task.id(), self.takes_time(task));
         let child = spawn_confined(task, &self.jobs[number], || {
             let (jobs, crew) = (self.jobs.clone(), crew.clone());
-            let (name, ranges) = (label.clone(), ranges.clone());
+            let (name, ranges, files) = (label.clone(), ranges.clone(), files.clone());
             task.spawn(&label, IoContextOf::Itself, |task| async move {
                 if takes_time {
                     task.tell(main);
                     task.listen().await;
                 }
                 let job = &jobs[number];
-                let status = match Process::new(task.clone(), &name, job, &crew, &ranges) {
+                let process = Process::new(task.clone(), &name, job, &crew, (&ranges, files));
+                let status = match process.await {
                     Ok(mut process) => process.run().await,
                     Err(status) => status,
                 };
@@ -216,16 +245,20 @@ impl Fio {
     }
 }
 
-/// What fio does before its jobs: it measures its clock, and sleeps a little between looks.
-/// The answer is its helper. // measured in the world linux, as all that follows
-async fn launch(task: &Task) -> ContextId {
-    task.compute(task.costs().launch).await;
+/// What fio does before its processes: it sleeps a little between looks at its clock and makes the
+/// files. The answer is its helper, where that takes time. // measured in the world linux, as all that follows
+async fn launch(task: &Task, jobs: &[Job], files: &[Files]) -> Result<Option<ContextId>, String> {
+    if task.costs().launch.is_zero() {
+        return files::make_all(task, jobs, files).await.map(|()| None);
+    }
     for _ in 0..NAPS {
         task.sleep(NAP).await;
         task.look_at_clock(2).await;
     }
     task.look_at_clock(4).await;
-    helper::start(task).await
+    let helper = helper::start(task).await;
+    files::make_all(task, jobs, files).await?;
+    Ok(Some(helper))
 }
 
 /// What fio does before it lets its processes go: it looks at the disk for each of them, for one
@@ -237,6 +270,17 @@ async fn get_ready(task: &Task, jobs: &[Job]) {
     task.look_at_clock(4 * processes + 3).await;
     task.look_for_files(1).await;
     task.sleep(LOOK).await;
+}
+
+/// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the
+/// folder.
+async fn begin(task: &Task, jobs: &[Job]) {
+    task.compute(task.costs().launch).await;
+    for file in jobs.iter().flat_map(|job| &job.files.list) {
+        if file.kind == FileKind::File {
+            task.look_for(&file.name).await;
+        }
+    }
 }
 
 /// The main process looks whether somebody has asked for its figures, in a file; work that the

@@ -138,14 +138,17 @@ impl Settings {
         &self.engine
     }
 
-    /// The first option that was given and is not modelled, in the order of the text.
-    pub fn refusal(&self) -> Option<&ParseError> {
-        self.refused.values().min_by_key(|error| &error.place)
+    /// The first option that was given and is not modelled for what the job works on, in the order
+    /// of the text.
+    pub fn refusal(&self, has_files: bool) -> Option<&ParseError> {
+        let counts = |(name, _): &(&&str, &ParseError)| !(has_files && is_of_files(name));
+        let refused = self.refused.iter().filter(counts);
+        refused.map(|(_, error)| error).min_by_key(|error| &error.place)
     }
 
     /// The options that were given and change nothing, by name.
-    pub fn ignored(&self) -> impl Iterator<Item = &Ignored> {
-        self.ignored.values()
+    pub fn ignored(&self, has_files: bool) -> impl Iterator<Item = &Ignored> {
+        self.ignored.values().filter(move |it| !(has_files && is_of_files(it.option)))
     }
 
     /// What the user should know about how their settings were read.
@@ -236,12 +239,12 @@ impl Settings {
         match row.status {
             _ if harmless => {}
             Status::Modelled => {}
-            Status::Ignored(reason) => {
+            Status::Ignored(reason) | Status::Files(reason) => {
                 let ignored = Ignored { option: row.name, reason, place: place.clone() };
                 self.ignored.insert(row.name, ignored);
             }
             Status::Refused(reason) => self.refuse(row.name, place, reason.to_owned()),
-            Status::NeedsFileSystem(reason) => {
+            Status::NeedsFileSystem(reason) | Status::OnlyFiles(reason) => {
                 self.refuse(row.name, place, format!("needs a file system: {reason}"));
             }
         }
@@ -290,6 +293,12 @@ impl Settings {
             self.refused.remove(row.name);
         }
     }
+}
+
+/// Whether an option is modelled where a job has files.
+fn is_of_files(name: &str) -> bool {
+    let of_files = |row: &Row| matches!(row.status, Status::Files(_) | Status::OnlyFiles(_));
+    options::all().any(|row| row.name == name && of_files(row))
 }
 
 fn merge<T: Copy>(old: [Option<T>; 3], new: [Option<T>; 3]) -> [Option<T>; 3] {
@@ -527,12 +536,12 @@ mod tests {
 
     #[test]
     fn a_refusal_can_be_undone_and_defaults_are_never_refused() {
-        assert!(apply("atomic=1").unwrap().refusal().is_some());
-        assert!(apply("atomic=1|atomic=0").unwrap().refusal().is_none());
+        assert!(apply("atomic=1").unwrap().refusal(false).is_some());
+        assert!(apply("atomic=1|atomic=0").unwrap().refusal(false).is_none());
         assert!(
             apply("lockfile=none|pre_read=0|hipri=0|ioengine=io_uring")
                 .unwrap()
-                .refusal()
+                .refusal(false)
                 .is_none()
         );
     }
@@ -560,7 +569,7 @@ mod tests {
     #[test]
     fn ignored_options_are_listed_with_their_reason() {
         let settings = apply("thread|write_bw_log|buffer_pattern=0x01").unwrap();
-        let names: Vec<_> = settings.ignored().map(|ignored| ignored.option).collect();
+        let names: Vec<_> = settings.ignored(false).map(|ignored| ignored.option).collect();
         assert_eq!(names, ["buffer_pattern", "thread", "write_bw_log"]);
     }
 }

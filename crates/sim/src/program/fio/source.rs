@@ -217,6 +217,7 @@ mod tests {
             page_size: 4096,
             ncpus: 2,
             mb_memory: 24_105,
+            mount: None,
             environment: &environment,
             read_file: &read_file,
         };

@@ -34,6 +34,7 @@ fn with_context<T>(environment: &[(&str, &str)], run: impl FnOnce(&Context<'_>) 
         page_size: 4096,
         ncpus: 2,
         mb_memory: 24_105,
+        mount: None,
         environment: &lookup,
         read_file: &read_file,
     })
@@ -348,6 +349,7 @@ fn a_command_line_may_name_job_files() {
         page_size: 4096,
         ncpus: 2,
         mb_memory: 1024,
+        mount: None,
         environment: &|_| None,
         read_file: &read_file,
     };

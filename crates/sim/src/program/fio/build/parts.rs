@@ -23,7 +23,7 @@ impl Builder<'_, '_> {
         let list = match self.text("filename").map(split_names) {
             Some(names) => {
                 let folder = folders.first().map(String::as_str);
-                names.iter().map(|name| file(folder, name)).collect()
+                names.iter().map(|name| self.file(folder, name)).collect::<Result<Vec<_>, _>>()?
             }
             None => {
                 let count = self.count("nrfiles", 1)?;
@@ -31,7 +31,7 @@ impl Builder<'_, '_> {
                     let message = format!("{count} files are more than {MOST_FILES}");
                     return Err(self.error("nrfiles", message));
                 }
-                self.generated_files(&folders, count)
+                self.generated_files(&folders, count)?
             }
         };
         if list.iter().any(|file| file.name == "-") {
@@ -57,12 +57,38 @@ impl Builder<'_, '_> {
     }
 
     /// The files that a clone makes up for itself; clones take the folders in turn.
-    fn generated_files(&self, folders: &[String], count: u32) -> Vec<File> {
+    fn generated_files(&self, folders: &[String], count: u32) -> Result<Vec<File>, ParseError> {
         let folder = self.clone as usize % folders.len().max(1);
         let folder = folders.get(folder).map(String::as_str);
         let format = self.text("filename_format").unwrap_or("$jobname.$jobnum.$filenum");
         let name = self.text("name").unwrap_or(self.name);
-        (0..count).map(|number| generated(folder, format, name, self.clone, number)).collect()
+        let name = |number| generated(format, name, self.clone, number);
+        (0..count).map(|number| self.file(folder, &name(number))).collect()
+    }
+
+    /// What a name means: a disk, or a file where a file system is mounted, to which names are
+    /// relative.
+    fn file(&self, folder: Option<&str>, name: &str) -> Result<File, ParseError> {
+        let found = file(folder, name);
+        let Some(mount) = self.context.mount else { return Ok(found) };
+        if found.kind != FileKind::LaidOut {
+            return Ok(found);
+        }
+        let full = match found.name.strip_prefix("./").unwrap_or(&found.name) {
+            absolute if absolute.starts_with('/') => absolute.to_owned(),
+            relative => format!("{mount}/{relative}"),
+        };
+        match full.strip_prefix(mount) {
+            Some(rest) if rest.starts_with('/') && rest.len() > 1 => {
+                Ok(File { name: full, kind: FileKind::File })
+            }
+            _ => {
+                let option = if name.starts_with('/') { "filename" } else { "directory" };
+                let message = format!("there is no place for the file {full}");
+                let accepted = format!("files below {mount}, relative names, or the disk /dev/sda");
+                Err(self.error(option, message).accepts(accepted))
+            }
+        }
     }
 
     fn service(&self) -> Result<Service, ParseError> {
@@ -280,15 +306,13 @@ impl Builder<'_, '_> {
 }
 
 /// The generated file `number` of clone `clone`.
-fn generated(folder: Option<&str>, format: &str, job: &str, clone: u32, number: u32) -> File {
+fn generated(format: &str, job: &str, clone: u32, number: u32) -> String {
     let expanded = format
         .replace("$jobname", job)
         .replace("$clientuid", "localhost")
         .replace("$jobnum", &clone.to_string())
         .replace("$filenum", &number.to_string());
-    let name =
-        if expanded == format && number > 0 { format!("{job}.{clone}.{number}") } else { expanded };
-    file(folder, &name)
+    if expanded == format && number > 0 { format!("{job}.{clone}.{number}") } else { expanded }
 }
 
 fn file(folder: Option<&str>, name: &str) -> File {
@@ -361,9 +385,10 @@ mod tests {
 
     #[test]
     fn names_are_made_from_the_format() {
-        let name = |format| generated(Some("d/"), format, "job", 2, 3).name;
-        assert_eq!(name("$jobname.$jobnum.$filenum"), "d/job.2.3");
-        assert_eq!(name("test.$filenum"), "d/test.3");
+        let name = |format| generated(format, "job", 2, 3);
+        assert_eq!(name("$jobname.$jobnum.$filenum"), "job.2.3");
+        assert_eq!(name("test.$filenum"), "test.3");
+        assert_eq!(file(Some("d/"), "x").name, "d/x");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::super::value::BareTime::{Microseconds, Seconds};
 use super::Kind::{
     Amounts, Bool, Choice, ChoiceAndMore, Flag, Fractions, Integers, Ranges, Share, Text, Times,
 };
-use super::Status::{Ignored, NeedsFileSystem, Refused};
+use super::Status::{Files, Ignored, NeedsFileSystem, OnlyFiles, Refused};
 use super::{ANY, INTEGER, MICROS, POSITIVE, Row, SECONDS, modelled, row};
 
 const NO_FILES: &str = "a raw device holds no files to create, extend or remove";
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
         "fallocate",
         Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]),
         "native",
-        Ignored(NO_FILES),
+        Files(NO_FILES),
     ),
     modelled("fadvise_hint", Choice(&["0", "1", "random", "sequential"]), "1"),
     row(
@@ -82,17 +82,17 @@ pub(super) const ROWS: &[Row] = &[
         "none",
         Ignored("the device models do not separate data by life time"),
     ),
-    row("create_serialize", Bool, "1", Ignored(NO_FILES)),
-    row("create_fsync", Bool, "1", Ignored(NO_FILES)),
-    row("create_on_open", Bool, "0", Ignored(NO_FILES)),
-    row("create_only", Bool, "0", NeedsFileSystem("it creates files and does nothing else")),
-    row("allow_file_create", Bool, "1", Ignored(NO_FILES)),
+    row("create_serialize", Bool, "1", Files(NO_FILES)),
+    row("create_fsync", Bool, "1", Files(NO_FILES)),
+    row("create_on_open", Bool, "0", Files(NO_FILES)),
+    row("create_only", Bool, "0", OnlyFiles("it creates files and does nothing else")),
+    row("allow_file_create", Bool, "1", Files(NO_FILES)),
     row("allow_mounted_write", Bool, "0", Ignored("the simulated device is never mounted")),
-    row("pre_read", Bool, "0", NeedsFileSystem("it fills the page cache")),
-    row("overwrite", Bool, "0", Ignored(NO_FILES)),
-    row("unlink", Bool, "0", Ignored(NO_FILES)),
-    row("unlink_each_loop", Bool, "0", Ignored(NO_FILES)),
-    row("file_append", Bool, "0", NeedsFileSystem("it grows files")),
+    row("pre_read", Bool, "0", OnlyFiles("it fills the page cache")),
+    row("overwrite", Bool, "0", Files(NO_FILES)),
+    row("unlink", Bool, "0", Files(NO_FILES)),
+    row("unlink_each_loop", Bool, "0", Files(NO_FILES)),
+    row("file_append", Bool, "0", OnlyFiles("it grows files")),
     // The pattern.
     modelled("rw", ChoiceAndMore(RW), "read").alias(&["readwrite"]),
     modelled("rw_sequencer", Choice(&["sequential", "identical"]), "sequential"),
@@ -151,7 +151,7 @@ pub(super) const ROWS: &[Row] = &[
     modelled("fsync", INTEGER, "0"),
     modelled("fdatasync", INTEGER, "0"),
     row("write_barrier", INTEGER, "0", Refused("barrier writes are not modelled")),
-    row("sync_file_range", Text, "", NeedsFileSystem("it writes back the page cache")),
+    row("sync_file_range", Text, "", OnlyFiles("it writes back the page cache")),
     modelled("end_fsync", Bool, "0"),
     modelled("fsync_on_close", Bool, "0"),
     modelled("invalidate", Bool, "1"),

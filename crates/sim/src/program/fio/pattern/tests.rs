@@ -18,6 +18,7 @@ fn walk_within(options: &str, len: u64, room: u64) -> Walk {
         page_size: 4096,
         ncpus: 2,
         mb_memory: 1024,
+        mount: None,
         environment: &|_| None,
         read_file: &|_| Err(io::Error::from(io::ErrorKind::NotFound)),
     };

@@ -60,7 +60,7 @@ mod tests {
         let mut now = started + Duration::from_millis(FIRST);
         let mut steps = Vec::new();
         for _ in 0..9 {
-            now = now + Duration::from_nanos(2_280);
+            now += Duration::from_nanos(2_280);
             let next = due(started, now);
             steps.push(next.since(now).as_nanos() / 1_000_000);
             now = next;

@@ -3,8 +3,9 @@
 use base::Rng;
 use block::{ContextId, Ioprio};
 
-use super::super::job::{CommandPriority, Direction, Job, PriorityShare, SyncMode};
-use crate::task::{CoreSet, File, OpenFlags, Task};
+use super::super::job::{CommandPriority, Direction, FileKind, Job, PriorityShare};
+use super::files::flags;
+use crate::task::{CoreSet, File, Task};
 
 /// Takes on the identity that the job asks for.
 pub(super) fn become_process(task: &Task, job: &Job) {
@@ -39,18 +40,16 @@ pub(super) fn spawn_confined(
     child
 }
 
-/// Opens the files of a job.
+/// Opens the files of a job; those of a file system are opened later, when they are needed.
 pub(super) fn open(task: &Task, job: &Job) -> Result<Vec<File>, String> {
-    let durability = &job.durability;
-    let flags = OpenFlags {
-        direct: durability.direct,
-        sync: durability.sync == SyncMode::Sync,
-        dsync: durability.sync == SyncMode::DataSync,
-    };
     let files = job.files.list.iter().map(|file| {
-        // Files that were laid out are extents of the disk.
-        let path = if file.name.starts_with("/dev/") { &file.name } else { "/dev/disk" };
-        task.open(path, flags)
+        let path = match file.kind {
+            FileKind::File => "/dev/null",
+            // Files that were laid out are extents of the disk.
+            FileKind::LaidOut => "/dev/disk",
+            FileKind::Device | FileKind::Sink => &file.name,
+        };
+        task.open(path, flags(job))
             .map_err(|errno| format!("fio: failed to open {}: {errno}", file.name))
     });
     files.collect()

@@ -13,6 +13,8 @@ use block::Ioprio;
 use self::threads::Threads;
 use super::super::engine::Engine;
 use super::super::job::{Caching, Direction, Job, Scsi, ScsiWrite};
+use super::files::Files;
+use crate::filesystem::RangeSync;
 use crate::task::{AsyncOp, AsyncQueue, Errno, File, Interface, Reaped, Task};
 
 /// What a request that moves no data costs: building it and looking at the clock.
@@ -34,7 +36,18 @@ pub(super) enum What {
     /// Moves or trims data.
     Move(Direction),
     /// Makes what was written durable.
-    Sync,
+    Sync(Sync),
+}
+
+/// How what was written is made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sync {
+    /// fsync.
+    All,
+    /// fdatasync.
+    Data,
+    /// sync_file_range, of the bytes of the request.
+    Range(RangeSync),
 }
 
 /// A request of a process.
@@ -64,6 +77,8 @@ pub(super) struct Done {
 pub(super) struct Lanes {
     task: Task,
     files: Vec<File>,
+    /// Those of a file system.
+    named: Files,
     kind: Kind,
     /// How many requests are under way, and the most that may be.
     under_way: usize,
@@ -99,9 +114,24 @@ struct Queue {
 
 impl Lanes {
     /// The way of a job whose files are open.
-    pub fn new(task: &Task, label: &str, job: &Job, files: Vec<File>) -> Lanes {
+    pub async fn new(
+        task: &Task,
+        label: &str,
+        job: &Job,
+        mut files: Vec<File>,
+        mut named: Files,
+    ) -> Result<Lanes, Errno> {
         let depth = job.queue.depth as usize;
-        let moves_data = job.engine.does_block_io() && files.iter().any(File::is_disk);
+        let moves_data =
+            job.engine.does_block_io() && (files.iter().any(File::is_disk) || job.has_files());
+        if job.queue.offload || job.engine == Engine::PosixAio {
+            // Threads share what is open when they begin.
+            for (number, file) in files.iter_mut().enumerate() {
+                if let Some(opened) = named.open(task, job, number).await {
+                    *file = opened?;
+                }
+            }
+        }
         let is_free = task.costs().system_call.is_zero();
         let queue = |interface| {
             Kind::Queue(Queue {
@@ -126,28 +156,46 @@ impl Lanes {
         };
         let batch = job.queue.batch as usize;
         let done = Vec::with_capacity(depth);
-        Lanes { task: task.clone(), files, kind, under_way: 0, depth, batch, done }
+        Ok(Lanes { task: task.clone(), files, named, kind, under_way: 0, depth, batch, done })
     }
 
-    /// Closes the files after a round and opens them again, as fio does for the next.
-    pub async fn open_again(&self) {
-        for file in &self.files {
-            self.task.close(file).await;
-            self.task.reopen(file);
+    /// Closes the files after a round and opens them again, as fio does for the next; those of a
+    /// file system when the next request goes there.
+    pub async fn open_again(&mut self, job: &Job) {
+        for (number, file) in self.files.iter().enumerate() {
+            if !self.named.has(number) {
+                self.task.close(file).await;
+                self.task.reopen(file);
+            }
         }
+        self.named.close(&self.task, &self.files, job.creation.unlinks_each_loop).await;
     }
 
     /// Closes the files.
-    pub async fn close_files(&self) {
-        for file in &self.files {
-            self.task.close(file).await;
+    pub async fn close_files(&mut self, job: &Job) {
+        for (number, file) in self.files.iter().enumerate() {
+            if !self.named.has(number) {
+                self.task.close(file).await;
+            }
         }
+        self.named.close(&self.task, &self.files, job.creation.unlinks).await;
+    }
+
+    /// Opens a file of a file system if it is not open.
+    pub async fn open(&mut self, job: &Job, file: usize) -> Result<(), Errno> {
+        if let Some(opened) = self.named.open(&self.task, job, file).await {
+            self.files[file] = opened?;
+        }
+        Ok(())
     }
 
     /// What is done about the page cache when the files have been opened.
     /// Observed: fio 3.33 sends `BLKFLSBUF` to a disk and then says how it will read.
     pub async fn prepare_cache(&self, caching: Caching) {
-        for file in &self.files {
+        for (number, file) in self.files.iter().enumerate() {
+            if self.named.has(number) {
+                continue;
+            }
             if caching.invalidate {
                 self.task.drop_cached(file).await;
             }
@@ -337,8 +385,13 @@ async fn perform(task: &Task, files: &[File], request: Request) -> Result<u64, E
         What::Move(Direction::Read) => task.pread(file, offset, length).await,
         What::Move(Direction::Write) => task.pwrite(file, offset, length).await,
         What::Move(Direction::Trim) => task.discard(file, offset, length).await.map(|()| length),
-        What::Sync if !file.is_disk() => Ok(0),
-        What::Sync => task.fsync(file).await.map(|()| 0),
+        What::Sync(_) if !file.is_cached() => Ok(0),
+        What::Sync(Sync::All) => task.fsync(file).await.map(|()| 0),
+        What::Sync(Sync::Data) => task.fdatasync(file).await.map(|()| 0),
+        What::Sync(Sync::Range(how)) => {
+            task.sync_range(file, offset..offset + length, how).await;
+            Ok(0)
+        }
     }
 }
 
@@ -358,7 +411,8 @@ impl Queue {
     fn takes(&self, what: What) -> bool {
         match what {
             What::Move(Direction::Trim) => false,
-            What::Sync => self.interface == Interface::IoUring,
+            What::Sync(Sync::Range(_)) => false,
+            What::Sync(_) => self.interface == Interface::IoUring,
             What::Move(_) => true,
         }
     }
@@ -367,7 +421,7 @@ impl Queue {
         let op = match request.what {
             What::Move(Direction::Read) => AsyncOp::Read,
             What::Move(_) => AsyncOp::Write,
-            What::Sync => AsyncOp::Sync,
+            What::Sync(_) => AsyncOp::Sync,
         };
         let slot = self.free.pop().expect("no more requests than the depth");
         self.slots[slot] = Some(request);

@@ -9,9 +9,10 @@ use super::super::job::{Direction, Directions, Job, LatencyTarget, Verify};
 use super::super::layout::Ranges;
 use super::super::pattern::{Place, Walk};
 use super::crew::Crew;
+use super::files::Files;
 use super::goal::{Search, Verdict, Watch};
 use super::identity::{Priorities, become_process, open};
-use super::lanes::{Done, Lanes, Request, What};
+use super::lanes::{Done, Lanes, Request, Sync, What};
 use super::pace::{Pauses, Rates};
 use crate::task::{Errno, Task};
 
@@ -48,7 +49,11 @@ pub(super) struct Process<'a> {
     completed: u64,
     /// Bytes and requests that are done, by direction.
     done: [(u64, u64); 3],
-    writes_since_sync: u32,
+    writes: u64,
+    /// The last request was a sync.
+    has_synced: bool,
+    /// What was written since, from the first byte to the last one.
+    unsynced: std::ops::Range<u64>,
     /// The file of the last request.
     file: usize,
     failure: Option<i32>,
@@ -61,7 +66,7 @@ pub(super) struct Process<'a> {
 fn looks_before(what: What, verifies: bool) -> u32 {
     match what {
         What::Move(_) if !verifies => 3,
-        What::Move(_) | What::Sync => 2,
+        What::Move(_) | What::Sync(_) => 2,
     }
 }
 
@@ -93,18 +98,25 @@ struct Moved {
 
 impl<'a> Process<'a> {
     /// The process of a job, as whom it is to run; an exit status if it cannot.
-    pub fn new(
+    pub async fn new(
         task: Task,
         label: &str,
         job: &'a Job,
         crew: &'a Crew,
-        ranges: &Ranges,
+        (ranges, named): (&Ranges, Files),
     ) -> Result<Process<'a>, i32> {
         become_process(&task, job);
-        let files = open(&task, job).map_err(|message| {
+        let failed = |message: String| {
             task.print(message);
             FAILED
-        })?;
+        };
+        if !job.creation.is_serial {
+            named.make(&task, job).await.map_err(failed)?;
+        }
+        let errno = |errno: Errno| failed(format!("fio: {}: {errno}", job.name));
+        named.read_before(&task, job).await.map_err(errno)?;
+        let files = open(&task, job).map_err(failed)?;
+        let lanes = Lanes::new(&task, label, job, files, named).await.map_err(errno)?;
         let start = task.now();
         let walk = Walk::new(job, ranges, &super::seeds(&task, job));
         let directions = job.pattern.directions;
@@ -119,7 +131,7 @@ impl<'a> Process<'a> {
         Ok(Process {
             job,
             crew,
-            lanes: Lanes::new(&task, label, job, files),
+            lanes,
             written: verify.map(|_| Written { walk: walk.clone(), blocks: 0 }),
             verify,
             walk,
@@ -142,7 +154,9 @@ impl<'a> Process<'a> {
             issued: 0,
             completed: 0,
             done: [(0, 0); 3],
-            writes_since_sync: 0,
+            writes: 0,
+            has_synced: false,
+            unsynced: 0..0,
             file: 0,
             failure: None,
             task,
@@ -155,6 +169,9 @@ impl<'a> Process<'a> {
             self.keep_a_core_busy().await;
             return 0;
         }
+        if self.job.creation.only && self.job.has_files() {
+            return 0;
+        }
         if let Some(search) = &self.search {
             self.lanes.set_depth(search.depth());
         }
@@ -164,12 +181,12 @@ impl<'a> Process<'a> {
         self.task.look_at_clock(looks_at_start(self.job.engine)).await;
         // A job that finds no place for a request will not find one in the next round either.
         while !self.must_end() && self.round().await > 0 && self.goes_on() {
-            self.lanes.open_again().await;
+            self.lanes.open_again(self.job).await;
             self.lanes.prepare_cache(self.job.caching).await;
         }
         self.task.look_at_clock(LOOKS_AT_END).await;
         self.lanes.close().await;
-        self.lanes.close_files().await;
+        self.lanes.close_files(self.job).await;
         if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {
             let LatencyTarget { target, window, percentile, .. } = goal;
             self.task.print(format!(
@@ -230,7 +247,10 @@ impl<'a> Process<'a> {
         let syncs = durability.end_fsync || durability.fsync_on_close;
         if syncs && self.done[Direction::Write as usize].1 > 0 {
             for file in 0..self.job.files.list.len() {
-                let result = self.lanes.sync_file(file).await;
+                let result = match self.lanes.open(self.job, file).await {
+                    Ok(()) => self.lanes.sync_file(file).await,
+                    refused => refused,
+                };
                 if let Err(errno) = result {
                     self.fail(format!("fsync: {errno}"));
                 }
@@ -243,6 +263,8 @@ impl<'a> Process<'a> {
     async fn transfer(&mut self) -> u64 {
         let verify = self.verify;
         let mut requests = 0;
+        // Observed: a round may begin with a sync although the one before ended with one.
+        self.has_synced = false;
         if self.job.pattern.directions == Directions::TrimWrite {
             self.moved.requests = 0;
         }
@@ -258,7 +280,11 @@ impl<'a> Process<'a> {
             if let Some(written) = &mut self.written {
                 written.blocks += u64::from(direction == Direction::Write);
             }
-            self.writes_since_sync += u32::from(direction == Direction::Write);
+            self.has_synced = false;
+            if direction == Direction::Write {
+                self.writes += 1;
+                self.note_unsynced(place);
+            }
             self.issue(What::Move(direction), place, false).await;
             if let Some(backlog) = verify.and_then(|verify| verify.backlog)
                 && self.written.as_ref().is_some_and(|written| written.blocks >= backlog)
@@ -270,6 +296,14 @@ impl<'a> Process<'a> {
             self.judge().await;
         }
         requests
+    }
+
+    /// Adds to what a sync_file_range covers.
+    fn note_unsynced(&mut self, place: Place) {
+        let (start, end) = (place.offset, place.offset + place.length);
+        let is_first = self.unsynced.is_empty();
+        let first = if is_first { start } else { start.min(self.unsynced.start) };
+        self.unsynced = first..end.max(if is_first { end } else { self.unsynced.end });
     }
 
     fn count(&mut self, direction: Direction, place: Place) {
@@ -298,8 +332,12 @@ impl<'a> Process<'a> {
         }
         let ioprio = match what {
             What::Move(direction) => self.priorities.draw(direction, length),
-            What::Sync => None,
+            What::Sync(_) => None,
         };
+        if let Err(errno) = self.lanes.open(self.job, file).await {
+            return self
+                .fail(format!("failed to open {}: {errno}", self.job.files.list[file].name));
+        }
         let issued = self.task.now();
         let request = Request { what, file, offset, length, ioprio, verifies, issued };
         if let (What::Move(direction), false) = (what, verifies) {
@@ -323,15 +361,29 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Makes durable what was written, before the next request that follows enough writes.
+    /// Makes durable what was written, before the next request that follows enough writes. As fio
+    /// was seen to: as long as the number of writes stays what it is, after each read once more.
     async fn sync_if_due(&mut self) {
         let durability = &self.job.durability;
-        let every = durability.fsync.or(durability.fdatasync);
-        if every.is_some_and(|every| self.writes_since_sync >= every) {
-            self.writes_since_sync = 0;
-            let place = Place { file: self.file, offset: 0, length: 0 };
-            self.issue(What::Sync, place, false).await;
+        let all = durability.fsync.map(|every| (Sync::All, every));
+        let data = durability.fdatasync.map(|every| (Sync::Data, every));
+        let range = durability.range.map(|(how, every)| (Sync::Range(how), every));
+        let Some((how, every)) = all.or(data).or(range) else { return };
+        let is_due = self.writes > 0 && self.writes.is_multiple_of(u64::from(every));
+        if !is_due || self.has_synced {
+            return;
         }
+        self.has_synced = true;
+        let place = match how {
+            Sync::Range(_) => Place {
+                file: self.file,
+                offset: self.unsynced.start,
+                length: self.unsynced.end - self.unsynced.start,
+            },
+            _ => Place { file: self.walk.file_for_sync(), offset: 0, length: 0 },
+        };
+        self.unsynced = 0..0;
+        self.issue(What::Sync(how), place, false).await;
     }
 
     /// Reads back at most so many blocks, in the order in which they were written.
@@ -432,7 +484,7 @@ impl<'a> Process<'a> {
             What::Move(Direction::Read) => "read",
             What::Move(Direction::Write) => "write",
             What::Move(Direction::Trim) => "trim",
-            What::Sync => "sync",
+            What::Sync(_) => "sync",
         };
         let (offset, length) = (request.offset, request.length);
         self.fail(format!(

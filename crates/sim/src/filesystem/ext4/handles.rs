@@ -1,9 +1,9 @@
 //! Changes of metadata: handles, reading what is changed, and who waits for whom.
 
-use super::FileSystem;
-use super::inode::{Inode, Leaf};
+use super::Ext4;
 use super::journal::{Expiry, JournalWait, Start};
 use super::layout::GROUP;
+use crate::filesystem::inode::{Inode, Leaf};
 use crate::task::Task;
 use crate::world::{Wait, World};
 use block::{ContextId, Flags};
@@ -132,7 +132,7 @@ impl Task {
     }
 }
 
-impl FileSystem {
+impl Ext4 {
     /// The blocks that say which blocks of a group are used.
     fn maps(&self, group: u64) -> [u64; 2] {
         [self.layout.block_bitmap(group), self.layout.descriptor(group)]
@@ -142,28 +142,33 @@ impl FileSystem {
     pub(super) fn tend_leaf(&mut self, file: usize, transaction: u64, leaf: Leaf) -> Vec<u64> {
         let group = self.data_group(file);
         match leaf {
-            Leaf::Stays => self.inodes[file].leaf.into_iter().collect(),
-            Leaf::Needed => {
-                let Some(block) = self.space.metadata_block(group) else { return Vec::new() };
-                self.inodes[file].leaf = Some(block);
-                self.maps(block / GROUP).into_iter().chain([block]).collect()
+            Leaf::Stays => self.inodes[file].changed_leaves(false),
+            Leaf::Needed | Leaf::Cut => {
+                let wanted = self.inodes[file].wanted_places().max(1);
+                let places: Vec<u64> =
+                    (0..wanted).filter_map(|_| self.space.metadata_block(group)).collect();
+                self.inodes[file].give_places(&places);
+                let mut changes = self.inodes[file].changed_leaves(true);
+                for place in places {
+                    changes.extend(self.maps(place / GROUP));
+                    changes.push(place);
+                }
+                changes
             }
             Leaf::Spare => {
-                let block = self.inodes[file].leaf.take().expect("there is one to spare");
-                self.journal.forget(block);
-                self.space.free_after(transaction, block..block + 1);
-                self.maps(block / GROUP).to_vec()
+                let mut changes = Vec::new();
+                for block in self.inodes[file].take_leaves() {
+                    self.journal.forget(block);
+                    self.space.free_after(transaction, block..block + 1);
+                    changes.extend(self.maps(block / GROUP));
+                }
+                changes
             }
         }
     }
 }
 
 impl World {
-    /// The file system, which is there.
-    pub fn fs(&mut self) -> &mut FileSystem {
-        self.fs.as_mut().expect("a file system is mounted")
-    }
-
     /// When a transaction is committed at the latest that begins now.
     pub fn commit_deadline(&mut self) -> Expiry {
         let (now, seconds) = (self.tick(), self.fs().mount.commit_seconds);
@@ -190,16 +195,6 @@ impl World {
         if is_due {
             let committer = self.fs().committer;
             self.tell(committer);
-        }
-    }
-
-    /// Wakes tasks that waited for the journal.
-    pub(super) fn wake_from_journal(&mut self, by: ContextId, tasks: Vec<ContextId>) {
-        for task in tasks {
-            if self.strand(task).wait == Wait::Journal {
-                self.strand(task).wait = Wait::Nothing;
-                self.wake_by(by, task);
-            }
         }
     }
 }

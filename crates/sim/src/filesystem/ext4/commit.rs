@@ -6,18 +6,30 @@
 
 use super::journal::{JournalWait, Phase, Record};
 use crate::file::Transfer;
+use crate::filesystem::{FileSystem, key};
+use crate::life::Birth;
 use crate::operations::Operation;
 use crate::task::Task;
 use crate::world::{Happening, Wait, World};
 use base::{Sector, Sectors};
-use block::{ContextId, Flags, Op, PlugFlush, Syscall};
+use block::{ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush, Syscall};
 use std::future::poll_fn;
 use std::task::Poll;
 
+/// The task, as `comm` says, and its priority (filesystems 0.6).
+const NAME: &str = "jbd2/vda-8";
+const IOPRIO: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
 /// Sectors of a block.
 const SECTORS: u64 = 8;
 /// Buffers that are written to their places together (filesystems 3.8 rule 2).
 const BATCH: usize = 64;
+
+/// Creates the task.
+pub(crate) fn bear(world: &mut World) -> ContextId {
+    let committer = world.bear(Birth { ioprio: IOPRIO, ..Birth::kernel_task(NAME) });
+    world.fs().committer = committer;
+    committer
+}
 
 /// What the task does.
 pub(crate) async fn run(task: Task) -> i32 {
@@ -105,7 +117,8 @@ impl Task {
     fn clean_log(&self) {
         let mut world = self.world();
         let world = &mut *world;
-        let (cache, fs) = (&world.cache, world.fs.as_mut().expect("a file system is mounted"));
+        let Some(FileSystem::Ext4(fs)) = &mut world.fs else { panic!("no ext4 is mounted") };
+        let cache = &world.cache;
         fs.journal.clean(|block| !cache.is_dirty(block) && !cache.is_written(block));
     }
 
@@ -119,7 +132,7 @@ impl Task {
 
     async fn wait_for_ordered(&self) {
         for (file, pages) in self.ordered() {
-            self.wait_for_written(super::key(file, pages.start)..super::key(file, pages.end)).await;
+            self.wait_for_written(key(file, pages.start)..key(file, pages.end)).await;
         }
     }
 
@@ -215,7 +228,7 @@ impl Task {
     }
 
     /// Writes blocks of metadata to their places.
-    pub(super) async fn write_buffers(&self, blocks: &[u64], flags: Flags) {
+    pub(in crate::filesystem) async fn write_buffers(&self, blocks: &[u64], flags: Flags) {
         for &block in blocks {
             self.lock(block).await;
             if self.world().cache.is_dirty(block) {
@@ -230,8 +243,8 @@ impl World {
     /// Blocks that the task which commits has written are on the disk: whoever waits to change
     /// metadata that were being logged goes on, even before that task.
     pub fn log_written(&mut self, owner: ContextId, by: ContextId) {
-        let Some(fs) = self.fs.as_mut().filter(|fs| fs.committer == owner) else { return };
-        if matches!(fs.journal.committing, Some((_, Phase::Logging))) {
+        let Some(FileSystem::Ext4(fs)) = &mut self.fs else { return };
+        if fs.committer == owner && matches!(fs.journal.committing, Some((_, Phase::Logging))) {
             let woken = fs.journal.logged();
             self.wake_from_journal(by, woken);
         }

@@ -1,0 +1,86 @@
+//! What ext4 does in calls that every file system knows: times and sizes, making durable, sync.
+
+use super::journal::JournalWait;
+use crate::filesystem::all_pages;
+use crate::task::Task;
+use block::{Flags, PlugFlush};
+
+impl Task {
+    /// Waits until what was last changed of a file is in the journal.
+    pub(in crate::filesystem) async fn commit_file(
+        &self,
+        number: u64,
+        index: usize,
+        only_data: bool,
+    ) {
+        let (transaction, will_flush, is_running) = {
+            let mut world = self.world();
+            let fs = world.fs();
+            let inode = fs.inode(index);
+            let id = if only_data { inode.data_changed_in } else { inode.changed_in };
+            (id, fs.journal.will_flush(id), fs.journal.committed < id)
+        };
+        if is_running {
+            if self.world().fs().journal.request(transaction) {
+                self.wake_committer();
+            }
+            self.wait_for_journal(JournalWait::Committed(transaction)).await;
+        }
+        let barrier = self.world().fs().mount.barrier;
+        if !will_flush && barrier {
+            self.flush(number).await;
+        }
+    }
+
+    pub(in crate::filesystem) async fn change_modified(&self, index: usize, now: u64) {
+        self.change_inode(index, |inode, transaction| {
+            (inode.modified, inode.changed_in) = (Some(now), transaction);
+        })
+        .await;
+    }
+
+    pub(in crate::filesystem) async fn change_accessed(&self, index: usize, now: u64) {
+        self.change_inode(index, |inode, transaction| {
+            (inode.accessed, inode.changed_in) = (Some(now), transaction);
+        })
+        .await;
+    }
+
+    /// A file that has a place for its end is so long now: the inode says so at once.
+    pub(in crate::filesystem) async fn grow_on_disk(&self, index: usize, size: u64) {
+        if size <= self.world().files().inode(index).disk_size {
+            return;
+        }
+        self.change_inode(index, |inode, transaction| {
+            inode.disk_size = size;
+            (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
+        })
+        .await;
+    }
+
+    /// For sync: commits, and writes metadata to their places.
+    pub(in crate::filesystem) async fn commit_all(&self) {
+        let transaction = {
+            let mut world = self.world();
+            let journal = &world.fs().journal;
+            let committing = journal.committing.as_ref().map(|it| it.0.id);
+            journal.running.as_ref().map(|it| it.id).or(committing)
+        };
+        match transaction {
+            Some(id) => {
+                if self.world().fs().journal.request(id) {
+                    self.wake_committer();
+                }
+                self.wait_for_journal(JournalWait::Committed(id)).await;
+            }
+            None => self.flush_besides().await,
+        }
+        let blocks = self.world().dirty_buffers();
+        let flags = Flags::SYNC.with(Flags::META).with(Flags::PRIO);
+        self.world().queue.start_plug(self.id());
+        self.write_buffers(&blocks, flags).await;
+        self.finish_plug(PlugFlush::Explicit).await;
+        self.wait_for_written(all_pages(0)).await;
+        self.world().forget_if_clean(0);
+    }
+}

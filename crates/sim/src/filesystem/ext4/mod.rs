@@ -1,0 +1,114 @@
+//! ext4: files on the disk, and the journal that keeps what is known of them consistent.
+//!
+//! * `layout`: where a fresh file system keeps what it knows of itself; `space`: what is free.
+//! * `journal`: transactions. All three are pure.
+//! * `handles`: changes of metadata, and who waits for whom.
+//! * `commit`: the task `jbd2/vda-8`, and room in the log.
+//! * `names`: create, truncate, remove. `placing`: giving pages their blocks.
+//! * `fallocate`, `direct` and `calls`: what it does for calls that all file systems know.
+//!
+//! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
+//! The whole list of what is and is not modelled is in `docs/filesystems.md`.
+
+mod calls;
+mod commit;
+mod direct;
+mod fallocate;
+mod handles;
+pub(crate) mod journal;
+mod layout;
+mod names;
+mod placing;
+mod space;
+
+pub(super) use commit::{bear as bear_committer, run as committer};
+
+use super::{Files, Mount};
+use block::{ContextId, Flags, Kernel, Version};
+use journal::Journal;
+use layout::{FIRST_INODE, Layout};
+use space::Space;
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+
+/// What changed in ext4 over the years.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// New blocks are unwritten until their data are on the disk (dioread_nolock).
+    unwritten_first: bool,
+    /// Of bios of the journal.
+    journal_flags: Flags,
+}
+
+/// An ext4 that is mounted.
+pub(crate) struct Ext4 {
+    /// Its files, which are also those that this stands for ([`Deref`]).
+    pub files: Files,
+    rules: Rules,
+    layout: Layout,
+    space: Space,
+    pub journal: Journal,
+    next_inode: u64,
+    /// Metadata that were read.
+    known: BTreeSet<u64>,
+    /// The superblock says where it is mounted: the first open file sees to that.
+    notes_mount: bool,
+    /// The task that commits.
+    pub committer: ContextId,
+}
+
+impl Rules {
+    fn of(version: Version) -> Rules {
+        // Read in 4.19 and 6.18, observed in 6.12; everything between as 4.19.
+        let recent = version >= Version::V6_12;
+        let journal = if recent { Flags::META.with(Flags::IDLE) } else { Flags::NONE };
+        Rules { unwritten_first: recent, journal_flags: Flags::SYNC.with(journal) }
+    }
+}
+
+impl Deref for Ext4 {
+    type Target = Files;
+
+    fn deref(&self) -> &Files {
+        &self.files
+    }
+}
+
+impl DerefMut for Ext4 {
+    fn deref_mut(&mut self) -> &mut Files {
+        &mut self.files
+    }
+}
+
+impl Ext4 {
+    /// A fresh file system on a disk of so many bytes.
+    pub fn new(mount: Mount, kernel: &Kernel, bytes: u64) -> Ext4 {
+        let layout = Layout::new(bytes);
+        // The third part is read in 6.18, and assumed for 6.12.
+        let part = if kernel.version >= Version::V6_12 { 3 } else { 4 };
+        Ext4 {
+            files: Files::new(mount, kernel.version),
+            rules: Rules::of(kernel.version),
+            journal: Journal::new(layout.journal.clone(), part),
+            space: Space::new(layout.clone()),
+            layout,
+            next_inode: FIRST_INODE,
+            known: BTreeSet::new(),
+            notes_mount: true,
+            committer: ContextId(0),
+        }
+    }
+
+    /// The block of the table with a file's inode.
+    fn table_block(&self, file: usize) -> u64 {
+        self.layout.table_block(self.inodes[file].number)
+    }
+
+    /// The group in which a file's data are looked for first: behind that of its inode, where the
+    /// folders are.
+    fn data_group(&self, file: usize) -> u64 {
+        let group = self.layout.group_of_inode(self.inodes[file].number);
+        let unit = group / layout::UNIT * layout::UNIT;
+        (unit + 1).min(self.layout.groups() - 1)
+    }
+}

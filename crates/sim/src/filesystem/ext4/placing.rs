@@ -1,0 +1,194 @@
+//! Writing pages of a file: first those whose blocks have a place, then the others, which get one.
+//!
+//! A handle is begun, pages that follow each other get one extent of at most 8 MiB, and their bios
+//! are submitted while the handle is open, but for the last (filesystems 3.2).
+
+use super::Ext4;
+use super::layout::GROUP;
+use super::space::Wanted;
+use crate::buffered::PAGE;
+use crate::filesystem::writeback::Piece;
+use crate::task::Task;
+use crate::world::World;
+use block::{ContextId, Flags};
+use std::ops::Range;
+
+/// Blocks that giving an extent its place may change. // observed: jbd2_handle_start
+const ALLOCATE: u64 = 33;
+/// Pages that get a place together.
+const MOST_PAGES: u64 = 2048;
+
+impl Task {
+    /// Writes dirty pages of a file, at most so many; the answer is how many.
+    pub(in crate::filesystem) async fn write_pages_of_ext4(
+        &self,
+        file: usize,
+        pages: Range<u64>,
+        flags: Flags,
+        most: u64,
+    ) -> u64 {
+        let mapped = self.write_mapped_up_to(file, pages.clone(), flags, most).await;
+        let mut written = mapped;
+        let mut from = pages.start;
+        while written < most {
+            let limit = MOST_PAGES.min(most - written);
+            let Some(run) = self.next_run(file, from..pages.end, limit) else { break };
+            from = run.end;
+            written += run.end - run.start;
+            self.place_and_write(file, run, flags).await;
+        }
+        written
+    }
+
+    /// Gives pages their blocks and writes them.
+    async fn place_and_write(&self, file: usize, run: Range<u64>, flags: Flags) {
+        let handle = self.begin_handle(ALLOCATE).await;
+        let converts = self.world().fs().rules.unwritten_first;
+        let mut at = run.start;
+        while at < run.end {
+            let piece = self.place(file, at..run.end, handle.transaction, !converts).await;
+            let Some(piece) = piece else { break };
+            at = piece.pages.end;
+            if !converts {
+                self.order(file, piece.pages.clone());
+            }
+            let write = self.begin_write(file, piece.pages.clone(), converts);
+            let mut bios = self.cut(vec![piece]);
+            let last = bios.pop();
+            for bio in bios {
+                self.submit_piece(file, write, bio, flags).await;
+            }
+            if at >= run.end {
+                self.end_handle(handle);
+                self.submit_last(file, write, last, flags).await;
+                return;
+            }
+            self.submit_last(file, write, last, flags).await;
+        }
+        self.end_handle(handle);
+    }
+
+    /// Gives the first of some blocks of a file a place; the answer is how far, and where. The size
+    /// on the disk follows.
+    async fn place(
+        &self,
+        file: usize,
+        blocks: Range<u64>,
+        transaction: u64,
+        is_written: bool,
+    ) -> Option<Piece> {
+        let mapped = self.world().fs().inode(file).find(blocks.start);
+        let (pages, start) = match mapped {
+            Some(extent) => {
+                let end = blocks.end.min(blocks.start + extent.length);
+                let leaf = self.world().fs().inode(file).single_out(blocks.start..end);
+                self.tend_leaf(file, transaction, leaf).await;
+                (blocks.start..end, extent.start)
+            }
+            None => self.allocate(file, blocks, transaction, is_written).await?,
+        };
+        let table = {
+            let mut world = self.world();
+            let fs = world.fs();
+            let table = fs.table_block(file);
+            let inode = fs.inode(file);
+            inode.disk_size = inode.disk_size.max(inode.size.min(pages.end * PAGE));
+            (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
+            table
+        };
+        self.change(table).await;
+        Some(Piece { pages, start })
+    }
+
+    /// Finds room for the first of some blocks of a file.
+    // Divergence: a disk that is full loses what does not fit.
+    pub(super) async fn allocate(
+        &self,
+        file: usize,
+        blocks: Range<u64>,
+        transaction: u64,
+        is_written: bool,
+    ) -> Option<(Range<u64>, u64)> {
+        let (found, leaf) = {
+            let mut world = self.world();
+            let fs = world.fs();
+            let found = fs.find_room(file, &blocks)?;
+            let length = found.end - found.start;
+            let leaf = fs.inode(file).map(blocks.start, found.start, length, is_written);
+            (found, leaf)
+        };
+        self.change_maps(found.start / GROUP).await;
+        self.tend_leaf(file, transaction, leaf).await;
+        Some((blocks.start..blocks.start + (found.end - found.start), found.start))
+    }
+
+    /// The data of these blocks must be on the disk before the running transaction.
+    pub(super) fn order(&self, file: usize, blocks: Range<u64>) {
+        let mut world = self.world();
+        let fs = world.fs();
+        if let Some(running) = fs.journal.running.as_mut().filter(|_| fs.files.mount.is_ordered) {
+            let range = running.ordered.entry(file).or_insert(blocks.clone());
+            *range = range.start.min(blocks.start)..range.end.max(blocks.end);
+        }
+    }
+}
+
+impl Ext4 {
+    /// Blocks of the disk for the first of some blocks of a file, from what was kept for it or from
+    /// what is free.
+    pub(super) fn find_room(&mut self, file: usize, blocks: &Range<u64>) -> Option<Range<u64>> {
+        let group = self.data_group(file);
+        let inode = &mut self.files.inodes[file];
+        let length = blocks.end - blocks.start;
+        if let Some((first, rest)) = &mut inode.kept
+            && *first <= blocks.start
+            && blocks.start - *first < rest.end - rest.start
+        {
+            let start = rest.start + (blocks.start - *first);
+            let end = (start + length).min(rest.end);
+            (*first, rest.start) = (blocks.start + (end - start), end);
+            return Some(start..end);
+        }
+        let wanted = Wanted {
+            first: blocks.start,
+            length,
+            size: inode.size.div_ceil(PAGE).max(blocks.end),
+            group,
+            goal: inode.goal(blocks.start),
+            hole: inode.hole(blocks.start),
+            is_closed: inode.writers == 0 && blocks.end >= inode.size.div_ceil(PAGE),
+        };
+        let grant = self.space.allocate(&wanted)?;
+        let inode = &mut self.files.inodes[file];
+        if let Some((_, rest)) = std::mem::replace(&mut inode.kept, grant.kept) {
+            self.space.free_now(rest);
+        }
+        Some(grant.blocks)
+    }
+}
+
+impl World {
+    /// New blocks have their contents: their extents say so from the running transaction on.
+    pub(in crate::filesystem) fn convert(
+        &mut self,
+        by: ContextId,
+        file: usize,
+        blocks: Range<u64>,
+    ) {
+        let expires = self.commit_deadline();
+        let fs = self.fs();
+        let transaction = fs.journal.join(ALLOCATE, expires);
+        self.arm_committer();
+        let fs = self.fs();
+        let inode = &mut fs.files.inodes[file];
+        let (changed, leaf) = inode.convert(blocks);
+        if changed && !inode.is_removed {
+            (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
+            let table = fs.table_block(file);
+            self.changed(table);
+            let changes = self.fs().tend_leaf(file, transaction, leaf);
+            changes.into_iter().for_each(|block| self.changed(block));
+        }
+        self.end_handle(by, ALLOCATE);
+    }
+}

@@ -1,0 +1,72 @@
+//! Parts of files that somebody wants written or out of memory: `posix_fadvise` with DONTNEED and
+//! `sync_file_range`.
+//!
+//! Neither makes anything durable: no commit, no flush (filesystems 1.1 rule 5, 2.9, 6.6).
+
+use super::key;
+use crate::buffered::pages_of;
+use crate::file::{File, Kind};
+use crate::task::Task;
+use block::{Flags, PlugFlush};
+use std::ops::Range;
+
+/// What sync_file_range is to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeSync {
+    /// Wait for what is being written.
+    pub waits_before: bool,
+    /// Write what is dirty.
+    pub writes: bool,
+    /// Wait for all of it.
+    pub waits_after: bool,
+}
+
+impl Task {
+    /// Writes what is dirty of a range and drops what is clean, as POSIX_FADV_DONTNEED does: nobody
+    /// waits, so what is being written stays.
+    pub async fn forget(&self, file: &File, bytes: Range<u64>) {
+        let Kind::File(index) = file.kind else { return };
+        self.enter_kernel().await;
+        self.compute(self.costs().system_call).await;
+        let pages = pages_of(bytes.start, bytes.end);
+        self.write_without_waiting(index, pages.clone(), Flags::NONE).await;
+        // A page that is forgotten in part stays.
+        let whole = bytes.start.div_ceil(crate::buffered::PAGE)..pages.end;
+        if !whole.is_empty() {
+            self.world().cache.drop_range(key(index, whole.start)..key(index, whole.end));
+        }
+        self.leave_kernel();
+    }
+
+    /// sync_file_range.
+    pub async fn sync_range(&self, file: &File, bytes: Range<u64>, how: RangeSync) {
+        let Kind::File(index) = file.kind else { return };
+        self.enter_kernel().await;
+        self.compute(self.costs().system_call).await;
+        let pages = pages_of(bytes.start, bytes.end);
+        let keys = key(index, pages.start)..key(index, pages.end);
+        if how.waits_before {
+            self.wait_for_written(keys.clone()).await;
+        }
+        if how.writes {
+            let all = how.waits_before && how.waits_after;
+            let flags = if all { Flags::SYNC } else { Flags::NONE };
+            self.write_without_waiting(index, pages, flags).await;
+        }
+        if how.waits_after {
+            self.wait_for_written(keys).await;
+        }
+        self.leave_kernel();
+    }
+
+    async fn write_without_waiting(&self, index: usize, pages: Range<u64>, flags: Flags) {
+        let keys = key(index, pages.start)..key(index, pages.end);
+        if self.world().cache.next_dirty(keys).is_none() {
+            return;
+        }
+        self.world().queue.start_plug(self.id());
+        self.write_file_pages(index, pages, flags, u64::MAX).await;
+        self.finish_plug(PlugFlush::Explicit).await;
+        self.world().forget_if_clean(index);
+    }
+}

@@ -1,0 +1,192 @@
+//! Transactions: what they change, and reading it before.
+//!
+//! A transaction is over at once: what it changed is on a list in memory (filesystems 4.2 rule 1).
+//!
+// Divergence: who wants the same metadata meanwhile does not wait, but for finding room.
+
+use super::Xfs;
+use super::layout::{Part, ROOT};
+use super::log::{Item, bytes_of_buffer, bytes_of_inode};
+use crate::file::Transfer;
+use crate::operations::Operation;
+use crate::task::Task;
+use crate::world::{Wait, World};
+use base::{Sector, Sectors};
+use block::{Flags, Op, PlugFlush, Syscall};
+use std::future::poll_fn;
+use std::ops::Range;
+use std::task::Poll;
+
+/// How often the superblock is logged before a log that nothing happens to says that it is clean.
+const COVERS: u32 = 2;
+/// Bytes of an extent in an inode, of the head of the list of names in one, and beside each name.
+const EXTENT: u64 = 16;
+const FOLDER: u64 = 6;
+const BESIDE_NAME: u64 = 8;
+
+/// What changes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Its times: fdatasync does not mind.
+    Times,
+    /// Anything else.
+    Data,
+}
+
+impl Task {
+    /// Reads metadata that are not known yet.
+    pub(super) async fn read_xfs(&self, sectors: Range<u64>) {
+        if self.world().xfs().known.insert(sectors.start) {
+            self.move_metadata(Op::Read, &[sectors], Flags::META).await;
+        }
+    }
+
+    /// Reads or writes metadata, under one plug if they are several, and waits for them.
+    pub(super) async fn move_metadata(&self, op: Op, places: &[Range<u64>], flags: Flags) {
+        let number = self.begin_metadata(op, places, flags);
+        self.submit_metadata(number, op, places, flags).await;
+        self.wait_for_operation(number).await;
+        self.world().strand(self.id()).operations.remove(number);
+    }
+
+    pub(super) async fn submit_metadata(
+        &self,
+        number: u64,
+        op: Op,
+        places: &[Range<u64>],
+        flags: Flags,
+    ) {
+        // Observed on 6.12: what one costs in looks at the clock.
+        let plugs = op == Op::Read || places.len() > 1;
+        if plugs {
+            self.world().queue.start_plug(self.id());
+        }
+        for place in places {
+            {
+                let mut world = self.world();
+                let bio = self.bio(&mut world, number, transfer(op, place, flags), false);
+                world.strand(self.id()).operations.get(number).bios_left += 1;
+                world.submit(bio);
+            }
+            self.drive().await;
+        }
+        self.world().all_submitted(self.id(), number);
+        if plugs {
+            self.finish_plug(PlugFlush::Explicit).await;
+        }
+    }
+
+    pub(super) fn begin_metadata(&self, op: Op, places: &[Range<u64>], flags: Flags) -> u64 {
+        let mut world = self.world();
+        let call = if op == Op::Read { Syscall::Read } else { Syscall::Write };
+        let operation = Operation::new(world.now, call, transfer(op, &places[0], flags));
+        world.strand(self.id()).operations.insert(operation)
+    }
+
+    /// Nobody else looks for room in a group: that one, or any from it on.
+    pub(super) async fn lock_group(&self, group: u64, or_next: bool) -> u64 {
+        poll_fn(|_| {
+            let mut world = self.world();
+            let space = &mut world.xfs().space;
+            let found = match or_next {
+                true => space.lock_any(group),
+                false => space.lock(group).then_some(group),
+            };
+            match found {
+                Some(found) => Poll::Ready(found),
+                None => {
+                    space.wait(group, self.id());
+                    self.wait(&mut world, Wait::Folder).map(|()| group)
+                }
+            }
+        })
+        .await
+    }
+
+    pub(super) fn unlock_group(&self, group: u64) {
+        let mut world = self.world();
+        let waiting = world.xfs().space.unlock(group);
+        for task in waiting {
+            world.wake_from(task);
+        }
+    }
+
+    /// The time of modification of a file.
+    pub(in crate::filesystem) async fn log_modified(&self, index: usize, now: u64) {
+        let mut world = self.world();
+        let fs = world.xfs();
+        fs.inode(index).modified = Some(now);
+        fs.change_inode(index, Change::Times);
+    }
+
+    /// The time of access of a file.
+    pub(in crate::filesystem) async fn log_accessed(&self, index: usize, now: u64) {
+        let mut world = self.world();
+        let fs = world.xfs();
+        fs.inode(index).accessed = Some(now);
+        fs.change_inode(index, Change::Times);
+    }
+}
+
+impl Xfs {
+    /// A transaction changes a file. What else than the core was changed of an inode since it was
+    /// written is logged with every change. // observed: xfs_logprint
+    pub(super) fn change_inode(&mut self, index: usize, change: Change) {
+        let (number, extents) = {
+            let inode = self.files.inode(index);
+            (inode.number, inode.extents() as u64)
+        };
+        if change == Change::Data && extents > 0 {
+            self.with_fork.insert(number);
+        }
+        let fork = if self.with_fork.contains(&number) { extents * EXTENT } else { 0 };
+        let sequence = self.change(Item::Inode(number), bytes_of_inode(fork));
+        let inode = self.files.inode(index);
+        inode.changed_in = sequence;
+        if change == Change::Data {
+            inode.data_changed_in = sequence;
+        }
+    }
+
+    /// A transaction changes which names are in the folder.
+    // Divergence: the folder is always within its inode.
+    pub(super) fn change_folder(&mut self) {
+        let names = self.files.names.keys();
+        let fork = FOLDER + names.map(|it| it.len() as u64 + BESIDE_NAME).sum::<u64>();
+        self.change(Item::Inode(ROOT), bytes_of_inode(fork));
+    }
+
+    /// A transaction changes parts of a group.
+    pub(super) fn change_parts(&mut self, group: u64, parts: &[Part]) {
+        for part in parts {
+            let sectors = self.layout.part(group, *part);
+            self.change_buffer(sectors);
+        }
+    }
+
+    /// A transaction changes a buffer of metadata.
+    pub(super) fn change_buffer(&mut self, sectors: Range<u64>) {
+        let item = Item::Buffer(sectors.start, sectors.end - sectors.start);
+        self.change(item, bytes_of_buffer());
+    }
+
+    fn change(&mut self, item: Item, bytes: u64) -> u64 {
+        self.covers_left = COVERS;
+        self.log.change(item, bytes)
+    }
+}
+
+impl World {
+    /// The XFS that is mounted.
+    pub fn xfs(&mut self) -> &mut Xfs {
+        match &mut self.fs {
+            Some(crate::filesystem::FileSystem::Xfs(fs)) => fs,
+            _ => panic!("no XFS is mounted"),
+        }
+    }
+}
+
+fn transfer(op: Op, place: &Range<u64>, flags: Flags) -> Transfer {
+    let sectors = Sectors((place.end - place.start) as u32);
+    Transfer { op, flags, sector: Sector(place.start), sectors }
+}

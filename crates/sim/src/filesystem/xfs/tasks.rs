@@ -1,0 +1,124 @@
+//! The tasks of XFS: the worker that forces the log twice a minute, and the one that writes
+//! metadata to their places, `xfsaild/vda` (filesystems 4.5, 4.6).
+
+use super::Xfs;
+use super::layout::SECTORS;
+use super::log::Item;
+use crate::filesystem::TaskOfFileSystem;
+use crate::life::Birth;
+use crate::task::Task;
+use crate::world::{Happening, World};
+use block::{ContextId, Flags, Op};
+use std::ops::Range;
+
+/// As `comm` says. // observed on 6.12
+const PLACER: &str = "xfsaild/vda";
+const WORKER: &str = "kworker/0:2";
+/// Seconds between two forces (xfssyncd_centisecs).
+const PERIOD: u64 = 30;
+/// Ticks from the boot to the mount, from when on they count. // observed on 6.12
+const MOUNTED: u64 = 2;
+/// The superblock.
+const SUPERBLOCK: Range<u64> = 0..1;
+
+/// Creates the tasks.
+pub(in crate::filesystem) fn bear(world: &mut World) -> Vec<(ContextId, TaskOfFileSystem)> {
+    let placer = world.bear(Birth::kernel_task(PLACER));
+    world.xfs().placer = placer;
+    let worker = world.bear(Birth::kernel_task(WORKER));
+    let first = world.cache.writeback.timer_of_period(None, MOUNTED, PERIOD);
+    let at = world.start_of_tick(first);
+    let alarm = world.agenda.schedule(at, Happening::Alarm(worker));
+    world.strand(worker).alarm = Some((alarm, at));
+    vec![(placer, |task| Box::pin(place(task))), (worker, |task| Box::pin(work(task)))]
+}
+
+/// The worker. A log to which nothing happens any more gets a superblock, twice, so that it can say
+/// that it is clean.
+async fn work(task: Task) -> i32 {
+    let mut since = None;
+    loop {
+        // It comes for the first time when it is due.
+        let at = {
+            let world = task.world();
+            let tick = world.cache.writeback.timer_of_period(since, MOUNTED, PERIOD);
+            since = Some(tick);
+            world.start_of_tick(tick)
+        };
+        task.listen_until(at).await;
+        let covers = {
+            let mut world = task.world();
+            let fs = world.xfs();
+            let covers = fs.covers_left > 0 && fs.log.is_idle();
+            if covers {
+                let left = fs.covers_left - 1;
+                fs.change_buffer(SUPERBLOCK);
+                fs.covers_left = left;
+            }
+            // Observed on 6.12: what is changed goes to its place later; if nothing is logged, then
+            // what is about to be.
+            fs.places_all = true;
+            covers
+        };
+        if !covers {
+            task.world().wake_placer_if_wanted();
+        }
+        task.force_all().await;
+        task.world().wake_placer_if_wanted();
+    }
+}
+
+/// The task that writes metadata to their places.
+async fn place(task: Task) -> i32 {
+    loop {
+        task.listen().await;
+        let items = {
+            let mut world = task.world();
+            let fs = world.xfs();
+            if fs.log.is_placed() {
+                continue;
+            }
+            fs.places_all = false;
+            fs.log.to_be_placed()
+        };
+        let places = task.world().xfs().places(&items);
+        if places.is_empty() {
+            continue;
+        }
+        task.move_metadata(Op::Write, &places, Flags::META).await;
+        let mut world = task.world();
+        let fs = world.xfs();
+        for item in items {
+            fs.log.placed(item);
+            if let Item::Inode(number) = item {
+                fs.with_fork.remove(&number);
+            }
+        }
+    }
+}
+
+impl Xfs {
+    /// Where things are, in ascending order; inodes that lie together are written together.
+    fn places(&self, items: &[Item]) -> Vec<Range<u64>> {
+        let place = |item: &Item| match *item {
+            Item::Buffer(start, sectors) => start..start + sectors,
+            Item::Inode(number) => self.layout.cluster(number),
+        };
+        let mut places: Vec<Range<u64>> = items.iter().map(place).collect();
+        places.sort_by_key(|it| it.start);
+        places.dedup();
+        debug_assert!(places.iter().all(|it| it.end - it.start <= 4 * SECTORS));
+        places
+    }
+}
+
+impl World {
+    /// Wakes the task that writes metadata to their places, if there is a reason.
+    pub(super) fn wake_placer_if_wanted(&mut self) {
+        let fs = self.xfs();
+        if (fs.places_all || fs.log.is_crowded()) && !fs.log.is_placed() {
+            let placer = fs.placer;
+            self.tell(placer);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! fio on files: what is made before a job begins, and what is not.
+
+mod common;
+
+use block::{Action, Event, Op};
+use common::setup;
+use sim::filesystem::Format;
+use sim::program::fio::Context;
+use sim::{Exit, Job, Mount, Observer, run};
+
+/// Bios: what and sectors, and calls that programs were told the end of.
+#[derive(Default)]
+struct Seen {
+    bios: Vec<(Op, u32)>,
+    calls: usize,
+}
+
+impl Observer for Seen {
+    fn see(&mut self, event: &Event) {
+        match event.action {
+            Action::Queue => self.bios.push((event.op, event.sectors.0)),
+            Action::SyscallExit { .. } => self.calls += 1,
+            _ => {}
+        }
+    }
+}
+
+const FORMATS: [Format; 2] = [Format::Ext4, Format::Xfs];
+
+/// Runs fio with these options on a fresh file system; the exit, what it said, and what was seen.
+fn fio(format: Format, options: &str) -> (Exit, Vec<String>, Seen) {
+    let context = Context {
+        page_size: 4096,
+        ncpus: 1,
+        mb_memory: 1024,
+        mount: Some("/mnt"),
+        environment: &|_| None,
+        read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+    };
+    let line = format!("fio --name=x --directory=/mnt --size=256k --bs=64k {options}");
+    let job = Job::new("fio", sim::program::parse_in(&line, &context).unwrap().program);
+    let mut seen = Seen::default();
+    let mount = Some(Mount { format, ..Mount::default() });
+    let outcome =
+        run(sim::Setup { jobs: vec![job], mount, ..setup("6.12", "none") }, &mut seen).unwrap();
+    let job = &outcome.jobs[0];
+    (job.exit, job.messages.clone(), seen)
+}
+
+fn sectors(seen: &Seen, op: Op) -> u32 {
+    // Metadata are read and written in blocks of eight sectors.
+    seen.bios.iter().filter(|it| it.0 == op && it.1 > 64).map(|it| it.1).sum()
+}
+
+#[test]
+fn a_file_that_is_read_is_written_before_which_is_no_call_of_the_job() {
+    for format in FORMATS {
+        let (exit, _, seen) = fio(format, "--rw=read");
+        assert_eq!(exit, Exit::Status(0));
+        assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 512));
+        assert_eq!(seen.calls, 4);
+    }
+}
+
+#[test]
+fn a_file_that_is_written_is_only_given_room() {
+    for format in FORMATS {
+        let (exit, _, seen) = fio(format, "--rw=write --end_fsync=1");
+        assert_eq!(exit, Exit::Status(0));
+        assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 0));
+        assert_eq!(seen.calls, 5);
+        let (_, _, seen) = fio(format, "--rw=write --end_fsync=1 --overwrite=1");
+        assert_eq!(sectors(&seen, Op::Write), 1024);
+    }
+}
+
+#[test]
+fn create_only_makes_files_and_nothing_else() {
+    for format in FORMATS {
+        let (exit, _, seen) = fio(format, "--rw=read --create_only=1");
+        assert_eq!(exit, Exit::Status(0));
+        assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (512, 0));
+    }
+}
+
+#[test]
+fn direct_io_by_every_engine_reaches_the_file() {
+    for format in FORMATS {
+        for engine in ["psync", "libaio", "io_uring", "posixaio"] {
+            let options = format!("--rw=randwrite --direct=1 --ioengine={engine} --iodepth=4");
+            let (exit, said, seen) = fio(format, &options);
+            assert_eq!(exit, Exit::Status(0), "{engine}: {said:?}");
+            assert_eq!(sectors(&seen, Op::Write), 512, "{engine}");
+        }
+    }
+}
+
+#[test]
+fn what_a_file_cannot_do_fails_with_a_message() {
+    for format in FORMATS {
+        let (exit, said, _) = fio(format, "--rw=trim");
+        assert_eq!(exit, Exit::Status(1));
+        assert!(said[0].contains("Inappropriate ioctl for device"), "{said:?}");
+        let (exit, said, _) = fio(format, "--rw=write --allow_file_create=0");
+        assert_eq!(exit, Exit::Status(1));
+        assert!(said[0].contains("No such file"), "{said:?}");
+    }
+}

@@ -16,7 +16,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What the disk may hold besides, but zeros, which cost nothing.
 const MOST_DATA: Bytes = Bytes(2 << 30);
@@ -30,29 +29,23 @@ const DATE: &str = "1600000000";
 /// Jobs begin two seconds after this one of the guest's clock; by then all has long been quiet.
 const QUIET: u64 = 10;
 
-/// File systems that were made, by their kind and the size of their disk.
-#[derive(Debug, Default)]
-pub(super) struct Images(Mutex<BTreeMap<(Format, u64), Contents>>);
-
-impl Images {
-    /// A fresh file system on a disk of so many bytes.
-    pub fn fresh(&self, format: Format, capacity: Bytes) -> Result<Contents, Error> {
-        let mut made = self.0.lock().expect("nobody panicked with the lock");
-        if let Some(contents) = made.get(&(format, capacity.0)) {
-            return Ok(contents.clone());
-        }
-        // Several worlds of one process may make theirs at the same time.
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("paternoster-{format:?}-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let result = make(format, &path, capacity);
-        // A file that cannot be removed is litter, not a failure of the run.
-        let _ = std::fs::remove_file(&path);
-        let contents = result?;
-        made.insert((format, capacity.0), contents.clone());
-        Ok(contents)
+/// A fresh file system on a disk of so many bytes. It is made once in a process, and one after the
+/// other: while mkfs is at work, its file takes up to half a gigabyte of the folder for temporary
+/// files.
+pub(super) fn fresh(format: Format, capacity: Bytes) -> Result<Contents, Error> {
+    static MADE: Mutex<BTreeMap<(Format, u64), Contents>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().expect("nobody panicked with the lock");
+    if let Some(contents) = made.get(&(format, capacity.0)) {
+        return Ok(contents.clone());
     }
+    let name = format!("paternoster-{format:?}-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let result = make(format, &path, capacity);
+    // A file that cannot be removed is litter, not a failure of the run.
+    let _ = std::fs::remove_file(&path);
+    let contents = result?;
+    made.insert((format, capacity.0), contents.clone());
+    Ok(contents)
 }
 
 fn make(format: Format, path: &Path, capacity: Bytes) -> Result<Contents, Error> {
@@ -68,7 +61,9 @@ fn make(format: Format, path: &Path, capacity: Bytes) -> Result<Contents, Error>
 }
 
 fn make_ext4(path: &Path) -> Result<(), Error> {
-    let extended = format!("hash_seed={HASH_SEED},lazy_itable_init=0,lazy_journal_init=0");
+    // The file is new, so it is all zeros: told so, mkfs leaves the journal and the inode tables as
+    // holes. It would reserve a gigabyte for them otherwise.
+    let extended = format!("hash_seed={HASH_SEED},assume_storage_prezeroed=1");
     let mut command = Command::new(program("mkfs.ext4"));
     command
         .args(["-q", "-F", "-b", "4096", "-i", "16384", "-I", "256", "-U", IDENTIFIER])

@@ -30,7 +30,6 @@ use crate::metrics::Layers;
 use crate::plan::{Plan, Row};
 use base::{Bytes, Duration, Instant};
 use block::Version;
-use image::Images;
 use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Script, Setting, Trace, Watchdog};
@@ -96,7 +95,6 @@ impl fmt::Display for World {
 pub struct LinuxWorld {
     kernel: Kernel,
     root: Root,
-    images: Images,
     /// Removed in the end.
     folder: PathBuf,
 }
@@ -123,7 +121,7 @@ impl LinuxWorld {
                 return Err(absent(cause));
             }
         };
-        Ok(LinuxWorld { kernel, root, images: Images::default(), folder })
+        Ok(LinuxWorld { kernel, root, folder })
     }
 
     /// Runs one row with one seed; what it does is recorded into a folder, if one is asked for,
@@ -178,7 +176,7 @@ impl LinuxWorld {
             kernel: &self.kernel,
             root: &self.root,
             memory: row.memory,
-            disks: vec![self.disk_of(row, seed)?, warming::disk(row.facts().queue_depth)],
+            disks: vec![LinuxWorld::disk_of(row, seed)?, warming::disk(row.facts().queue_depth)],
             queue_depth: row.facts().queue_depth,
             script,
             seed,
@@ -189,10 +187,10 @@ impl LinuxWorld {
     }
 
     /// The disk of a row.
-    fn disk_of(&self, row: &Row, seed: u64) -> Result<Disk, Error> {
+    fn disk_of(row: &Row, seed: u64) -> Result<Disk, Error> {
         let (contents, silence) = match row.mount {
             Some(ref mount) => {
-                let made = self.images.fresh(mount.format, row.facts().capacity)?;
+                let made = image::fresh(mount.format, row.facts().capacity)?;
                 (made, virtio::SILENCE_MOUNTED)
             }
             None => (Contents::forgetful(), virtio::SILENCE),

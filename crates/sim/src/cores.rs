@@ -433,10 +433,9 @@ impl World {
             return false;
         }
         let Some(next) = queue.pick(self.timer.ticked(self.now)) else { return false };
-        if self.is_at_rest {
+        if !self.timer.works() {
             let next_alarm = self.next_alarm();
             self.timer.work(self.now, next_alarm);
-            self.is_at_rest = false;
         }
         self.assign(next, 0);
         true
@@ -444,9 +443,8 @@ impl World {
 
     /// Nothing is left to run for the moment.
     pub fn rest(&mut self) {
-        if !self.is_at_rest && self.cores[0].owner.is_none() {
+        if self.timer.works() && self.cores[0].owner.is_none() {
             self.timer.rest(self.now);
-            self.is_at_rest = true;
         }
     }
 

@@ -355,8 +355,10 @@ impl Task {
     /// fires then.
     fn set_alarm_between(&self, world: &mut World, first: Instant, at: Instant) {
         if world.strand(self.id).alarm.is_none() {
-            let (now, next_alarm) = (world.now, world.next_alarm());
-            world.timer.sleep(now, at, next_alarm);
+            if world.timer.is_coarse() {
+                let (now, next_alarm) = (world.now, world.next_alarm());
+                world.timer.sleep(now, at, next_alarm);
+            }
             let ticket = world.agenda.schedule(first, Happening::Alarm(self.id));
             world.strand(self.id).alarm = Some((ticket, at));
         }

@@ -1,17 +1,18 @@
 //! When timers fire on a core whose clock counts in steps.
 //!
-//! In the world linux time moves in nanoseconds and the clock in steps of 256 ns. The kernel sets its
-//! timer a distance ahead of what the clock says, so it fires as much later than asked as the clock
-//! was behind when it was set. It is set anew when it has fired, when something is to come before what
-//! it was set to, and when ticks begin again: they stop when one comes while nothing runs, and a task
-//! that wakes then starts them. A tick near the end of a sleep ends it.
+//! In the world linux time moves in nanoseconds and the clock in steps of 256 ns. The kernel sets
+//! its timer a distance ahead of what the clock says, so it fires as much later than asked as the
+//! clock was behind when it was set. It is set anew when it has fired, when something is to come
+//! before what it was set to, and when ticks begin again: they stop when one comes while nothing
+//! runs, and a task that wakes then starts them. A tick near the end of a sleep ends it.
 //!
-//! // measured in the world linux: hrtimer_start and hrtimer_expire_entry, with a clock for the trace
-//! // that costs nothing there
+//! // measured in the world linux: hrtimer_start and hrtimer_expire_entry, with a clock for the
+//! // trace that costs nothing there
 
 use base::{Duration, Instant};
 
-/// By how much sleeps are longer than asked, so that timers may fire together. // prctl(2), the default
+/// By how much sleeps are longer than asked, so that timers may fire together.
+// prctl(2), the default
 const SLACK: Duration = Duration::from_micros(50);
 
 /// What a core's timer is set to.
@@ -105,6 +106,11 @@ impl Timer {
         let tick = at.as_nanos() / self.tick * self.tick;
         let is_near = self.is_coarse() && at.as_nanos() - tick < SLACK.as_nanos();
         is_near.then_some(Instant::from_nanos(tick))
+    }
+
+    /// Whether a task runs.
+    pub fn works(&self) -> bool {
+        self.works
     }
 
     /// Whether a tick comes at its time: none has stopped them before.

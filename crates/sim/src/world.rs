@@ -53,8 +53,6 @@ pub(crate) struct World {
     pub cores: Vec<Core>,
     pub lock: Lock,
     pub time_slice: Duration,
-    /// Nothing runs on the only core of a fair queue.
-    pub is_at_rest: bool,
     /// Its first core's.
     pub timer: Timer,
     /// Contexts by number: first the interrupts of each core, then tasks.
@@ -217,7 +215,6 @@ impl World {
             cores: (0..cores).map(|_| Core::default()).collect(),
             lock: Lock::default(),
             time_slice: setup.host.time_slice,
-            is_at_rest: true,
             timer,
             strands: (0..cores).map(Strand::interrupts).collect(),
             ready: VecDeque::new(),

@@ -344,7 +344,7 @@ impl RequestQueue {
     /// Whether the kernel reads the clock for the next piece of work of a context. To be asked once
     /// for each piece; an allocation reads it when it has succeeded.
     pub fn looks_at_clock(&mut self, context: ContextId, work: Work) -> bool {
-        if work == Work::Issue && !self.has_tag_for_next(context) {
+        if work == Work::Issue && !self.can_issue_next(context) {
             return false;
         }
         let state = &mut self.core.contexts[context.0 as usize];

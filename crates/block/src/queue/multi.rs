@@ -265,6 +265,12 @@ impl Multi {
         }
     }
 
+    /// Whether the driver takes a request now, which has a tag then.
+    fn can_issue(&mut self, core: &mut Core, rq: RequestId) -> bool {
+        let over_budget = self.has_budget && self.with_device >= self.depth;
+        !over_budget && self.get_driver_tag(core, rq)
+    }
+
     /// Whether a run would find the head of the residual list without a driver tag and put
     /// everything back: the common case under a backlog, not worth the motions.
     fn cannot_issue_residual(&self, requests: &Arena<Request>, hctx: u16) -> bool {
@@ -573,8 +579,7 @@ impl RequestQueue {
             return self.end_of_list(now, context, run);
         };
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        let over_budget = multi.has_budget && multi.with_device >= multi.depth;
-        if over_budget || !multi.get_driver_tag(&mut self.core, rq) {
+        if !multi.can_issue(&mut self.core, rq) {
             multi.hctxs[usize::from(run.hctx)].restart = true;
             self.park(context, run);
             return Work::Issue;
@@ -590,12 +595,14 @@ impl RequestQueue {
         Work::Issue
     }
 
-    /// Whether the next collected request has a tag, which it gets now if one is free: the clock is
-    /// read after that. // observed on 6.12
-    pub(super) fn has_tag_for_next(&mut self, context: ContextId) -> bool {
+    /// Whether the next collected request of a run goes to the driver. It gets its tag now if one
+    /// is free: the clock is read after that. // observed on 6.12
+    pub(super) fn can_issue_next(&mut self, context: ContextId) -> bool {
         let ShapeState::Multi(multi) = &mut self.shape else { return true };
-        let next = self.core.contexts[context.0 as usize].collected.front().copied();
-        next.is_none_or(|rq| multi.get_driver_tag(&mut self.core, rq))
+        let state = &self.core.contexts[context.0 as usize];
+        let next = state.collected.front().copied();
+        let runs = matches!(state.stack.last(), Some(Frame::RunMulti(_)));
+        next.filter(|_| runs).is_none_or(|rq| multi.can_issue(&mut self.core, rq))
     }
 
     /// A list was issued as a whole: look again, unless nothing was found last time.

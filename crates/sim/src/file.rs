@@ -273,7 +273,6 @@ impl Task {
             return Err(Errno::Einval);
         }
         let number = self.enter_call(Transfer::FLUSH).await;
-        self.compute(self.costs().system_call).await;
         self.write_and_wait(ALL).await;
         self.flush(number).await;
         self.leave_call(number);
@@ -294,7 +293,6 @@ impl Task {
     /// Submits one piece of I/O as it is, whatever system call it came from, and waits for it.
     pub async fn transfer(&self, transfer: Transfer) {
         let number = self.enter_call(transfer).await;
-        self.compute(self.costs().system_call).await;
         self.world().bypassed(&transfer);
         self.run_operation(number, transfer).await;
         self.leave_call(number);
@@ -315,7 +313,6 @@ impl Task {
         let checked = self.world().check(op, file, at, length);
         let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
         let number = self.enter_call(transfer).await;
-        self.compute(self.costs().system_call).await;
         let result = match checked {
             Err((errno, _)) => Err(errno),
             Ok((bytes, transfer)) => {
@@ -475,12 +472,16 @@ impl Task {
         self.world().strand(self.id()).in_call = false;
     }
 
-    /// Enters a system call that concerns the disk; the answer is its number.
+    /// Enters a system call that concerns the disk, and pays for it; the answer is its number.
     pub(crate) async fn enter_call(&self, transfer: Transfer) -> u64 {
         self.enter_kernel().await;
-        let mut world = self.world();
-        let operation = Operation::new(world.now, transfer.call(), transfer);
-        world.enter(self.id(), operation)
+        let number = {
+            let mut world = self.world();
+            let operation = Operation::new(world.now, transfer.call(), transfer);
+            world.enter(self.id(), operation)
+        };
+        self.compute(self.costs().system_call).await;
+        number
     }
 
     pub(crate) fn leave_call(&self, number: u64) {

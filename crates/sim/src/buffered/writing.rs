@@ -31,7 +31,6 @@ impl Task {
         let checked = self.world().check(Op::Write, file, offset, length);
         let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
         let number = self.enter_call(transfer).await;
-        self.compute(self.costs().system_call).await;
         let result = checked.map(|(bytes, _)| bytes).map_err(|(errno, _)| errno);
         if let Ok(bytes @ 1..) = result {
             self.write_pages(file, offset, offset + bytes).await;

@@ -25,7 +25,6 @@ impl Task {
     ) -> Result<u64, Errno> {
         let bytes = self.world().bytes_to_read(index, offset, length);
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
-        self.compute(self.costs().system_call).await;
         let result = self.check_direct(offset, length);
         if result.is_ok() && bytes > 0 {
             self.write_dirty_of(index, offset, offset + bytes).await;
@@ -49,7 +48,6 @@ impl Task {
     ) -> Result<u64, Errno> {
         let length = length.min(MOST_BYTES);
         let number = self.enter_call(intended(Op::Write, offset, length)).await;
-        self.compute(self.costs().system_call).await;
         let result = self.check_direct(offset, length);
         if result.is_ok() && length > 0 {
             self.write_directly(number, file, index, offset, offset + length).await;

@@ -8,6 +8,7 @@
 //! * `reading`, `writing`, `direct`: what calls do. `sync`: sync(2).
 //! * `ranges`: parts of files that are written back or dropped on demand.
 //! * `writeback`: pages on their way to the disk; `flush`: the flusher.
+//! * `metadata`: metadata and the log on their way between memory and the disk.
 //!
 //! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
 //! The whole list of what is and is not modelled is in `docs/filesystems.md`.
@@ -17,6 +18,7 @@ mod ext4;
 mod files;
 mod flush;
 mod inode;
+mod metadata;
 mod ranges;
 mod reading;
 mod sync;

@@ -22,7 +22,6 @@ impl Task {
     ) -> Result<u64, Errno> {
         let bytes = self.world().bytes_to_read(index, offset, length);
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
-        self.compute(self.costs().system_call).await;
         self.read_part(file, index, offset..offset + bytes).await;
         self.leave_call(number);
         Ok(bytes)

@@ -76,11 +76,7 @@ impl Task {
         while let Some(piece) = self.next_mapped(file, from..pages.end, most - written).await {
             from = piece.pages.end;
             written += piece.pages.end - piece.pages.start;
-            let write = self.begin_write(file, piece.pages.clone(), false);
-            for bio in self.cut(vec![piece]) {
-                self.submit_piece(file, write, bio, flags).await;
-            }
-            self.world().all_of_write(self.id(), write);
+            self.write_piece(file, piece, false, flags).await;
             if written >= most {
                 break;
             }
@@ -143,6 +139,15 @@ impl Task {
             end += 1;
         }
         Some(first..end)
+    }
+
+    /// Writes a piece, in as many bios as that takes. Does not wait for it.
+    pub(super) async fn write_piece(&self, file: usize, it: Piece, converts: bool, flags: Flags) {
+        let write = self.begin_write(file, it.pages.clone(), converts);
+        for bio in self.cut(vec![it]) {
+            self.submit_piece(file, write, bio, flags).await;
+        }
+        self.world().all_of_write(self.id(), write);
     }
 
     pub(super) async fn submit_last(

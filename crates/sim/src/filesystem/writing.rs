@@ -24,7 +24,6 @@ impl Task {
     ) -> Result<u64, Errno> {
         let length = length.min(MOST_BYTES);
         let number = self.enter_call(intended(Op::Write, offset, length)).await;
-        self.compute(self.costs().system_call).await;
         self.write_part(number, file, index, offset..offset + length).await;
         self.leave_call(number);
         Ok(length)
@@ -55,7 +54,6 @@ impl Task {
     /// fsync or fdatasync of a file.
     pub(crate) async fn sync_file(&self, index: usize, only_data: bool) {
         let number = self.enter_call(Transfer::FLUSH).await;
-        self.compute(self.costs().system_call).await;
         self.make_durable(number, index, 0..u64::from(u32::MAX), only_data).await;
         self.leave_call(number);
     }

@@ -5,14 +5,11 @@
 //! (filesystems 3.7).
 
 use super::journal::{JournalWait, Phase, Record};
-use crate::file::Transfer;
 use crate::filesystem::{FileSystem, key};
 use crate::life::Birth;
-use crate::operations::Operation;
 use crate::task::Task;
 use crate::world::{Happening, Wait, World};
-use base::{Sector, Sectors};
-use block::{ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush, Syscall};
+use block::{ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -142,33 +139,11 @@ impl Task {
         transaction.ordered.iter().map(|(file, pages)| (*file, pages.clone())).collect()
     }
 
-    /// Writes blocks of the disk, each as a bio of its own under one plug, and waits for them.
+    /// Writes blocks of the disk and waits for them.
     async fn write_blocks(&self, blocks: &[u64], flags: Flags) {
-        let number = {
-            let mut world = self.world();
-            let transfer = transfer(blocks[0], flags);
-            let operation = Operation::new(world.now, Syscall::Write, transfer);
-            world.strand(self.id()).operations.insert(operation)
-        };
-        let plugs = blocks.len() > 1;
-        if plugs {
-            self.world().queue.start_plug(self.id());
-        }
-        for &block in blocks {
-            {
-                let mut world = self.world();
-                let bio = self.bio(&mut world, number, transfer(block, flags), false);
-                world.strand(self.id()).operations.get(number).bios_left += 1;
-                world.submit(bio);
-            }
-            self.drive().await;
-        }
-        self.world().all_submitted(self.id(), number);
-        if plugs {
-            self.finish_plug(PlugFlush::Explicit).await;
-        }
-        self.wait_for_operation(number).await;
-        self.world().strand(self.id()).operations.remove(number);
+        let sectors = |block: &u64| block * SECTORS..(block + 1) * SECTORS;
+        let places: Vec<_> = blocks.iter().map(sectors).collect();
+        self.move_metadata(Op::Write, &places, flags).await;
     }
 
     /// Makes room in the log: writes what the oldest transactions changed to its places, and moves
@@ -261,8 +236,4 @@ impl World {
             self.strand(committer).alarm = Some((ticket, at));
         }
     }
-}
-
-fn transfer(block: u64, flags: Flags) -> Transfer {
-    Transfer { op: Op::Write, flags, sector: Sector(block * SECTORS), sectors: Sectors(8) }
 }

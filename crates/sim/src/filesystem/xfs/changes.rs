@@ -7,12 +7,9 @@
 use super::Xfs;
 use super::layout::{Part, ROOT};
 use super::log::{Item, bytes_of_buffer, bytes_of_inode};
-use crate::file::Transfer;
-use crate::operations::Operation;
 use crate::task::Task;
 use crate::world::{Wait, World};
-use base::{Sector, Sectors};
-use block::{Flags, Op, PlugFlush, Syscall};
+use block::{Flags, Op};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
@@ -39,48 +36,6 @@ impl Task {
         if self.world().xfs().known.insert(sectors.start) {
             self.move_metadata(Op::Read, &[sectors], Flags::META).await;
         }
-    }
-
-    /// Reads or writes metadata, under one plug if they are several, and waits for them.
-    pub(super) async fn move_metadata(&self, op: Op, places: &[Range<u64>], flags: Flags) {
-        let number = self.begin_metadata(op, places, flags);
-        self.submit_metadata(number, op, places, flags).await;
-        self.wait_for_operation(number).await;
-        self.world().strand(self.id()).operations.remove(number);
-    }
-
-    pub(super) async fn submit_metadata(
-        &self,
-        number: u64,
-        op: Op,
-        places: &[Range<u64>],
-        flags: Flags,
-    ) {
-        // Observed on 6.12: what one costs in looks at the clock.
-        let plugs = op == Op::Read || places.len() > 1;
-        if plugs {
-            self.world().queue.start_plug(self.id());
-        }
-        for place in places {
-            {
-                let mut world = self.world();
-                let bio = self.bio(&mut world, number, transfer(op, place, flags), false);
-                world.strand(self.id()).operations.get(number).bios_left += 1;
-                world.submit(bio);
-            }
-            self.drive().await;
-        }
-        self.world().all_submitted(self.id(), number);
-        if plugs {
-            self.finish_plug(PlugFlush::Explicit).await;
-        }
-    }
-
-    pub(super) fn begin_metadata(&self, op: Op, places: &[Range<u64>], flags: Flags) -> u64 {
-        let mut world = self.world();
-        let call = if op == Op::Read { Syscall::Read } else { Syscall::Write };
-        let operation = Operation::new(world.now, call, transfer(op, &places[0], flags));
-        world.strand(self.id()).operations.insert(operation)
     }
 
     /// Nobody else looks for room in a group: that one, or any from it on.
@@ -184,9 +139,4 @@ impl World {
             _ => panic!("no XFS is mounted"),
         }
     }
-}
-
-fn transfer(op: Op, place: &Range<u64>, flags: Flags) -> Transfer {
-    let sectors = Sectors((place.end - place.start) as u32);
-    Transfer { op, flags, sector: Sector(place.start), sectors }
 }

@@ -100,11 +100,7 @@ impl Task {
             };
             from = piece.pages.end;
             written += piece.pages.end - piece.pages.start;
-            let write = self.begin_write(file, piece.pages.clone(), !is_written);
-            for bio in self.cut(vec![piece]) {
-                self.submit_piece(file, write, bio, flags).await;
-            }
-            self.world().all_of_write(self.id(), write);
+            self.write_piece(file, piece, !is_written, flags).await;
         }
         written
     }

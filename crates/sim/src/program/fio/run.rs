@@ -123,7 +123,7 @@ impl Fio {
             if due.iter().any(|number| self.begins_stage(&crew, *number)) {
                 // It sleeps once more when it has seen that the last process ended, and lets the
                 // new ones get ready.
-                let wait = if self.takes_time(task) { LOOK } else { LOOK * 2 };
+                let wait = if takes_time(task) { LOOK } else { LOOK * 2 };
                 task.sleep_until(next_look(started, task.now()) + wait).await;
                 (due, next) = self.due(&crew, &delays, task.now());
             }
@@ -142,7 +142,7 @@ impl Fio {
 
     /// Waits until there may be something to do.
     async fn wait(&self, task: &Task, crew: &Crew, next: Instant) {
-        if !self.takes_time(task) {
+        if !takes_time(task) {
             task.listen_until(next).await;
             return;
         }
@@ -154,11 +154,6 @@ impl Fio {
         look_for_orders(task).await;
     }
 
-    /// Whether what fio does beside its requests takes time on this host.
-    fn takes_time(&self, task: &Task) -> bool {
-        !task.costs().launch.is_zero()
-    }
-
     /// Creates processes, and lets them go together when all are ready.
     async fn start_all(
         &self,
@@ -167,7 +162,7 @@ impl Fio {
         due: Vec<usize>,
         (plan, files): (&[Ranges], &[Files]),
     ) {
-        let takes_time = self.takes_time(task) && !due.is_empty();
+        let takes_time = takes_time(task) && !due.is_empty();
         let mut children = Vec::new();
         // What the others had to say before was heard otherwise.
         task.listen_until(task.now()).await;
@@ -221,7 +216,7 @@ impl Fio {
         (ranges, files): (&Ranges, &Files),
     ) -> ContextId {
         let label = label(&self.jobs, number);
-        let (main, takes_time) = (task.id(), self.takes_time(task));
+        let (main, takes_time) = (task.id(), takes_time(task));
         let child = spawn_confined(task, &self.jobs[number], || {
             let (jobs, crew) = (self.jobs.clone(), crew.clone());
             let (name, ranges, files) = (label.clone(), ranges.clone(), files.clone());
@@ -245,10 +240,15 @@ impl Fio {
     }
 }
 
+/// Whether what fio does beside its requests takes time on this host.
+fn takes_time(task: &Task) -> bool {
+    !task.costs().launch.is_zero()
+}
+
 /// What fio does before its processes: it sleeps a little between looks at its clock and makes the
 /// files. The answer is its helper, where that takes time. // measured in the world linux, as all that follows
 async fn launch(task: &Task, jobs: &[Job], files: &[Files]) -> Result<Option<ContextId>, String> {
-    if task.costs().launch.is_zero() {
+    if !takes_time(task) {
         return files::make_all(task, jobs, files).await.map(|()| None);
     }
     for _ in 0..NAPS {

@@ -1,6 +1,7 @@
 //! The bio: one contiguous piece of I/O that a task (or a file system on its behalf) asks for.
 
 use crate::ioprio::Ioprio;
+use crate::pieces::Pieces;
 use base::{Id, Instant, Sector, Sectors};
 
 /// What a bio or request does.
@@ -177,6 +178,8 @@ impl Bio {
 pub struct BioRecord {
     /// The bio (for a split one: what is left of it).
     pub bio: Bio,
+    /// Where its data lie in memory.
+    pub(crate) pieces: Pieces,
     /// When it entered the block layer.
     pub(crate) queued_at: Instant,
     /// When the device got the last of its parts that is done.

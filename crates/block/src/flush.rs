@@ -121,12 +121,12 @@ impl FlushMachine {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::command::Transport;
     use base::Bytes;
 
-    fn facts(volatile_cache: bool, fua: bool) -> Facts {
+    pub(crate) fn facts(volatile_cache: bool, fua: bool) -> Facts {
         Facts {
             transport: Transport::Sata,
             capacity: Bytes(1 << 30),

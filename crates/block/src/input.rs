@@ -6,6 +6,7 @@
 
 use crate::bio::{Bio, CgroupId, ContextId, IoContextId};
 use crate::command::Tag;
+use crate::pieces::Pieces;
 use crate::queue::{Attach, PlugFlush, RequestQueue};
 use crate::scheduler::{Cgroup, IoContext};
 use alloc::string::String;
@@ -27,8 +28,8 @@ pub enum Input {
     Switch(Instant, ContextId, String),
     /// [`RequestQueue::start_plug`].
     StartPlug(ContextId),
-    /// [`RequestQueue::submit`].
-    Submit(Instant, Bio),
+    /// [`RequestQueue::submit_scattered`].
+    Submit(Instant, Bio, Pieces),
     /// [`RequestQueue::finish_plug`].
     FinishPlug(Instant, ContextId, u16, PlugFlush),
     /// [`RequestQueue::complete`].
@@ -62,7 +63,7 @@ fn apply(queue: &mut RequestQueue, input: &Input, build: &mut dyn FnMut(&str) ->
         }
         Input::Switch(now, context, name) => queue.switch(*now, *context, build(name)),
         Input::StartPlug(context) => queue.start_plug(*context),
-        Input::Submit(now, bio) => queue.submit(*now, *bio),
+        Input::Submit(now, bio, pieces) => queue.submit_scattered(*now, *bio, pieces.clone()),
         Input::FinishPlug(now, context, cpu, why) => queue.finish_plug(*now, *context, *cpu, *why),
         Input::Complete(now, context, cpu, tag) => queue.complete(*now, *context, *cpu, *tag),
         Input::Run(now, context, cpu) => queue.run(*now, *context, *cpu),

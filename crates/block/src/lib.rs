@@ -21,6 +21,7 @@ pub mod ioprio;
 pub mod kernel;
 pub mod limits;
 mod merge;
+pub mod pieces;
 mod plug;
 pub mod queue;
 pub mod reason;
@@ -35,6 +36,7 @@ pub use input::Input;
 pub use ioprio::{Ioprio, IoprioClass};
 pub use kernel::{KERNELS, Kernel, Shape, Version};
 pub use limits::{Limits, QUEUE_SETTINGS, QueueSetting};
+pub use pieces::Pieces;
 pub use queue::{
     Attach, Chosen, MergeDifferences, Output, PlugFlush, Replica, RequestQueue, Step, Work,
 };

@@ -139,7 +139,8 @@ impl Task {
                     let mut world = self.world();
                     let flags = if world.cache.says_ahead { Flags::RAHEAD } else { Flags::NONE };
                     let bio = self.bio_of_pages(&mut world, &part, Op::Read, flags);
-                    world.submit(bio);
+                    let memory = world.cache.memory_of(part.pages);
+                    world.submit_scattered(bio, memory);
                 }
                 self.drive().await;
             }

@@ -108,6 +108,7 @@ impl World {
 
     /// A task exits.
     pub fn exit(&mut self, context: ContextId, status: i32) {
+        self.cache.task_ended();
         for operation in self.strand(context).operations.drain() {
             self.log_unfinished(context, &operation);
         }

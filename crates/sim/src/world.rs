@@ -26,7 +26,9 @@ use crate::task::Body;
 use crate::timer::Timer;
 use base::{Agenda, Duration, Instant, Rng};
 use block::scheduler::{Cgroup, IoContext};
-use block::{Bio, ContextId, Event, EventLog, Output, RequestQueue, Shape, Step, Tag, Work};
+use block::{
+    Bio, ContextId, Event, EventLog, Output, Pieces, RequestQueue, Shape, Step, Tag, Work,
+};
 use device::Device;
 use std::collections::VecDeque;
 
@@ -332,6 +334,11 @@ impl World {
     /// Gives a bio of a task to the block layer; to be driven afterwards.
     pub fn submit(&mut self, bio: Bio) {
         self.queue.submit(self.now, bio);
+    }
+
+    /// The same for one whose data lie in these pieces of memory.
+    pub fn submit_scattered(&mut self, bio: Bio, memory: Pieces) {
+        self.queue.submit_scattered(self.now, bio, memory);
     }
 
     /// Writes an event of a task.

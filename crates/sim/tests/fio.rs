@@ -134,7 +134,7 @@ fn bios(options: &str) -> Vec<Bio> {
     setup.record_inputs = true;
     let (outcome, _) = observe(setup);
     let submitted = |input: &Input| match input {
-        Input::Submit(_, bio) => Some(*bio),
+        Input::Submit(_, bio, _) => Some(*bio),
         _ => None,
     };
     outcome.inputs.iter().filter_map(submitted).collect()

@@ -138,6 +138,7 @@ impl RequestQueue {
         with: Allowance,
     ) -> RequestId {
         let core = &mut self.core;
+        let segments = core.segments_of(id);
         let facts = &core.limits.facts;
         let sequence = bio
             .needs_flush_machinery()
@@ -154,7 +155,7 @@ impl RequestQueue {
             allocated_at: now,
             issued_at: now,
             state: RequestState::Allocated,
-            segments: core.limits.segments(bio.sectors),
+            segments,
             first_bio: Some(id),
             last_bio: Some(id),
             no_merge: false,

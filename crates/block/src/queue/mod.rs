@@ -29,6 +29,7 @@ use crate::input::{Input, Recorder};
 use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
 use crate::merge::MergeIndex;
+use crate::pieces::Pieces;
 use crate::request::{Request, RequestId};
 use crate::scheduler::{Cgroup, Cx, IoContext, RunQueue, Scheduler, Wishes};
 use alloc::boxed::Box;
@@ -264,9 +265,15 @@ impl RequestQueue {
 
     /// A task submits a bio; the work is done by [`RequestQueue::step`].
     pub fn submit(&mut self, now: Instant, bio: Bio) {
-        self.core.recorder.push(|| Input::Submit(now, bio));
+        self.submit_scattered(now, bio, Pieces::default());
+    }
+
+    /// The same for a bio whose data lie in these pieces of memory.
+    pub fn submit_scattered(&mut self, now: Instant, bio: Bio, pieces: Pieces) {
+        self.core.recorder.push(|| Input::Submit(now, bio, pieces.clone()));
         let id = self.core.bios.insert(BioRecord {
             bio,
+            pieces,
             queued_at: now,
             issued_at: now,
             next: None,

@@ -19,6 +19,7 @@ use super::pace::Pace;
 use super::{RequestQueue, ShapeState};
 use crate::bio::{Bio, BioId, BioRecord, ContextId, IoContextId};
 use crate::event::Action;
+use crate::pieces::Pieces;
 use crate::plug::sort_for_flush;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{RequestId, RequestState};
@@ -149,8 +150,9 @@ impl Replica {
         if !bio.is_mergeable() || self.queue.core.limits.nomerges == 2 {
             return None;
         }
-        let held = self.queue.find_in_plug(context, bio);
-        self.found = held.or_else(|| self.queue.find_beyond_plug(now, context, bio));
+        let segments = self.queue.core.limits.segments(bio.sectors);
+        let held = self.queue.find_in_plug(context, bio, segments);
+        self.found = held.or_else(|| self.queue.find_beyond_plug(now, context, bio, segments));
         self.found
     }
 
@@ -489,6 +491,7 @@ impl Replica {
     fn enter(&mut self, now: Instant, bio: &Bio) -> BioId {
         self.queue.core.bios.insert(BioRecord {
             bio: *bio,
+            pieces: Pieces::default(),
             queued_at: now,
             issued_at: now,
             next: None,

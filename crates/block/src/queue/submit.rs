@@ -2,7 +2,7 @@
 //! scheduler, and else on to the allocation of a request (spec 0.3 and 0.4, steps 1 to 3).
 
 use super::context::Frame;
-use super::{Output, RequestQueue, ShapeState, Work};
+use super::{Core, Output, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, BioId, BioRecord, ContextId, Flags, Op};
 use crate::event::Action;
 use crate::merge::may_merge_bio;
@@ -62,7 +62,7 @@ impl RequestQueue {
         let bio = &self.core.bios[id].bio;
         let refused = bio.flags.intersects(Flags::NOWAIT)
             && bio.op != Op::Discard
-            && bio.sectors > self.core.limits.largest_at(bio.sector);
+            && bio.sectors > self.core.largest_part(id);
         if refused {
             self.core.outputs.push_back(Output::WouldBlock { token: bio.token, context });
             self.core.bios.remove(id);
@@ -76,7 +76,7 @@ impl RequestQueue {
         let record = &self.core.bios[id];
         let is_whole = record.parent.is_none();
         let splits = self.core.kernel.splits_bios;
-        let most = self.core.limits.largest_at(record.bio.sector);
+        let most = self.core.largest_part(id);
         if record.bio.sectors <= most || record.bio.op == Op::Discard {
             if is_whole || !splits {
                 self.core.log_bio(now, Action::Queue, id, None);
@@ -91,8 +91,10 @@ impl RequestQueue {
 
     /// Cuts off the first `most` sectors; the rest is submitted again.
     fn split(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
-        let record = &self.core.bios[id];
+        let record = &mut self.core.bios[id];
         let (bio, parent, queued_at) = (record.bio, record.parent, record.queued_at);
+        let first_pieces = record.pieces.cut(most);
+        let rest_pieces = core::mem::take(&mut record.pieces);
         let splits = self.core.kernel.splits_bios;
         let (mut first, mut rest) = (bio, bio);
         first.sectors = most;
@@ -102,8 +104,9 @@ impl RequestQueue {
         rest.sector = bio.sector + most;
         rest.sectors = bio.sectors - most;
         let whole = parent.unwrap_or(id);
-        let part = |bio| BioRecord {
+        let part = |bio, pieces| BioRecord {
             bio,
+            pieces,
             queued_at,
             issued_at: now,
             next: None,
@@ -112,13 +115,14 @@ impl RequestQueue {
         };
         let rest_id = if parent.is_none() {
             self.core.bios[id].parts_left = 2;
-            self.core.bios.insert(part(rest))
+            self.core.bios.insert(part(rest, rest_pieces))
         } else {
             self.core.bios[whole].parts_left += 1;
             self.core.bios[id].bio = rest;
+            self.core.bios[id].pieces = rest_pieces;
             id
         };
-        let first_id = self.core.bios.insert(part(first));
+        let first_id = self.core.bios.insert(part(first, first_pieces));
         self.core.context(context).stack.push(Frame::Submit(rest_id));
         let action = if splits { Action::Split { rest: rest.sector } } else { Action::Queue };
         self.core.log_bio(now, action, first_id, None);
@@ -131,11 +135,12 @@ impl RequestQueue {
         if !bio.is_mergeable() || self.core.limits.nomerges == 2 {
             return false;
         }
-        if let Some((rq, merge)) = self.find_in_plug(context, &bio) {
+        let segments = self.core.segments_of(id);
+        if let Some((rq, merge)) = self.find_in_plug(context, &bio, segments) {
             self.absorb_bio(now, rq, id, merge);
             return true;
         }
-        let found = self.find_beyond_plug(now, context, &bio);
+        let found = self.find_beyond_plug(now, context, &bio, segments);
         if let Some((rq, merge)) = found {
             self.absorb_bio(now, rq, id, merge);
             if self.scheduler.is_some() {
@@ -150,6 +155,7 @@ impl RequestQueue {
         &mut self,
         context: ContextId,
         bio: &Bio,
+        segments: u16,
     ) -> Option<(RequestId, Merge)> {
         if self.core.context(context).plug.requests.is_empty() {
             return None;
@@ -161,7 +167,7 @@ impl RequestQueue {
             let rq = plug.candidates(&rules).nth(tried)?;
             tried += 1;
             if let Some(merge) = self.adjacency(rq, bio)
-                && self.fits(rq, bio)
+                && self.fits(rq, bio, segments)
             {
                 return Some((rq, merge));
             }
@@ -175,6 +181,7 @@ impl RequestQueue {
         now: Instant,
         context: ContextId,
         bio: &Bio,
+        segments: u16,
     ) -> Option<(RequestId, Merge)> {
         let found = if self.scheduler.is_some() {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, bio));
@@ -183,7 +190,7 @@ impl RequestQueue {
         } else {
             self.find_in_software_queue(bio)
         };
-        found.filter(|(rq, _)| self.fits(*rq, bio))
+        found.filter(|(rq, _)| self.fits(*rq, bio, segments))
     }
 
     /// The look-up of spec 9.3: one-hit cache, back merges by hash, the scheduler's front merge.
@@ -253,9 +260,9 @@ impl RequestQueue {
     }
 
     /// Whether the limits allow it; if not, the request is never merged into again (spec 9.1).
-    fn fits(&mut self, rq: RequestId, bio: &Bio) -> bool {
+    fn fits(&mut self, rq: RequestId, bio: &Bio, segments: u16) -> bool {
         let (request, limits) = (&self.core.requests[rq], &self.core.limits);
-        let segments = request.segments + limits.segments(bio.sectors);
+        let segments = request.segments + segments;
         let sector = request.sector.min(bio.sector);
         let fits = limits.allows(sector, request.sectors + bio.sectors, segments);
         if !fits {
@@ -271,7 +278,7 @@ impl RequestQueue {
     pub(super) fn absorb_bio(&mut self, now: Instant, rq: RequestId, id: BioId, merge: Merge) {
         let core = &mut self.core;
         let bio = core.bios[id].bio;
-        let segments = core.limits.segments(bio.sectors);
+        let segments = core.segments_of(id);
         let request = &mut core.requests[rq];
         request.sectors += bio.sectors;
         request.segments += segments;
@@ -300,5 +307,20 @@ impl RequestQueue {
             let frame = Frame::Unplug { by_timer: false };
             self.core.context(context).stack.push(frame);
         }
+    }
+}
+
+impl Core {
+    /// How many segments the data of a bio have.
+    pub(super) fn segments_of(&self, id: BioId) -> u16 {
+        let BioRecord { bio, pieces, .. } = &self.bios[id];
+        pieces.segments(bio.sectors, &self.limits)
+    }
+
+    /// How much of a bio goes into one command.
+    fn largest_part(&self, id: BioId) -> Sectors {
+        let BioRecord { bio, pieces, .. } = &self.bios[id];
+        let largest = self.limits.largest_at(bio.sector);
+        pieces.most(&self.limits).map_or(largest, |most| most.min(largest))
     }
 }

@@ -144,7 +144,7 @@ impl Task {
     /// Writes a piece, in as many bios as that takes. Does not wait for it.
     pub(super) async fn write_piece(&self, file: usize, it: Piece, converts: bool, flags: Flags) {
         let write = self.begin_write(file, it.pages.clone(), converts);
-        for bio in self.cut(vec![it]) {
+        for bio in self.cut(file, vec![it]) {
             self.submit_piece(file, write, bio, flags).await;
         }
         self.world().all_of_write(self.id(), write);
@@ -174,15 +174,15 @@ impl Task {
     }
 
     /// Cuts pieces where a bio can hold no more.
-    pub(super) fn cut(&self, pieces: Vec<Piece>) -> Vec<Piece> {
-        let most = self.world().cache.bio_pages();
+    pub(super) fn cut(&self, file: usize, pieces: Vec<Piece>) -> Vec<Piece> {
+        let world = self.world();
         let mut bios = Vec::new();
         for Piece { pages, start } in pieces {
-            let mut from = pages.start;
-            while from < pages.end {
-                let end = (from + most).min(pages.end);
-                bios.push(Piece { pages: from..end, start: start + (from - pages.start) });
-                from = end;
+            let first = key(file, pages.start);
+            for bio in world.cache.bios_of(first..key(file, pages.end)) {
+                let (from, end) = (bio.start - first, bio.end - first);
+                let pages = pages.start + from..pages.start + end;
+                bios.push(Piece { pages, start: start + from });
             }
         }
         bios
@@ -193,6 +193,7 @@ impl Task {
             let mut world = self.world();
             let now = world.tick();
             let pages = key(file, piece.pages.start)..key(file, piece.pages.end);
+            let memory = world.cache.memory_of(pages.clone());
             let token = world.cache.write_run(pages, now);
             let fs = world.files();
             fs.write_of.insert(token, write);
@@ -209,7 +210,7 @@ impl Task {
                 origin: self.origin(&mut world),
                 token,
             };
-            world.submit(bio);
+            world.submit_scattered(bio, memory);
         }
         self.drive().await;
     }

@@ -6,13 +6,14 @@
 // Divergence: marks are found page by page; kernels with folios look at up to 31 of them at once.
 // Pages go when more come, at once, while a kernel thread makes room.
 
+use super::frames::Frames;
 use super::lru::{FileNumber, Lru, Verdict};
 use super::memory::Memory;
 use super::pages::{CachedPages, Counts, Flags, Pages};
 use super::readahead::{Advice, Allowance, Readahead, Reader, Rules, Window};
 use super::writeback::{Tested, Writeback};
 use base::{Hz, Sectors};
-use block::{ContextId, Version};
+use block::{ContextId, Pieces, Version};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,6 +34,8 @@ pub(crate) struct DiskCache {
     rules: Rules,
     /// Pages or folios of one bio (filesystems 1.5 rules 5 and 6).
     bio_pieces: u32,
+    /// How much of a piece of memory a device takes as one segment.
+    segment_pages: u64,
     /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
     pub says_ahead: bool,
     /// The pages of a bio are let go of from the last to the first.
@@ -103,13 +106,16 @@ impl DiskCache {
         uptime: u64,
     ) -> DiskCache {
         let is_old = version <= Version::V2_6_32;
-        let segment_pages = (segment.0 / PAGE_SECTORS).max(1);
+        // `high` in /proc/zoneinfo, when as many are wanted as there may be.
+        // observed on 6.1.192 and 6.12.117
+        let at_hand = if version >= Version::V6_12 { memory.managed / 8 } else { memory.low };
         DiskCache {
             rules: Rules::of(version),
-            bio_pieces: if is_old { 1 } else { BIO_PIECES.saturating_mul(segment_pages) },
+            bio_pieces: if is_old { 1 } else { BIO_PIECES },
+            segment_pages: u64::from((segment.0 / PAGE_SECTORS).max(1)),
             says_ahead: !is_old,
             releases_backwards: is_old,
-            pages: Pages::default(),
+            pages: Pages::new(Frames::new(at_hand)),
             writeback: Writeback::new(version, hz, uptime),
             memory,
             lru: Lru::default(),
@@ -327,11 +333,6 @@ impl DiskCache {
         PageBio { token: self.next_token - 1, pages: page..page + 1 }
     }
 
-    /// How many pages of a file one bio writes at most.
-    pub fn bio_pages(&self) -> u64 {
-        u64::from(self.bio_pieces)
-    }
-
     /// How many pages there are of each kind.
     pub fn counts(&self) -> Counts {
         self.pages.counts()
@@ -471,6 +472,11 @@ impl DiskCache {
         self.drop_range(pages);
     }
 
+    /// A task has ended.
+    pub fn task_ended(&mut self) {
+        self.pages.task_ended();
+    }
+
     /// Pages are written over without the cache: those that are there go.
     pub fn drop_range(&mut self, pages: Range<u64>) {
         let Range { start, end } = pages;
@@ -511,16 +517,54 @@ impl DiskCache {
     /// The bios of a run of pages.
     fn cut(&mut self, run: Range<u64>, order: u32, most: u32) -> Vec<PageBio> {
         let mut bios = Vec::new();
-        let (mut start, mut page, mut pieces) = (run.start, run.start, 0);
-        while page < run.end {
-            page += folio(page, run.end, order);
-            pieces += 1;
-            if pieces == most || page == run.end {
-                self.under_way.insert(self.next_token, start..page);
-                bios.push(PageBio { token: self.next_token, pages: start..page });
-                self.next_token += 1;
-                (start, pieces) = (page, 0);
+        for pages in self.bios(run, order, most) {
+            self.under_way.insert(self.next_token, pages.clone());
+            bios.push(PageBio { token: self.next_token, pages });
+            self.next_token += 1;
+        }
+        bios
+    }
+
+    /// Cuts pages that are written where a bio can hold no more.
+    pub fn bios_of(&self, run: Range<u64>) -> Vec<Range<u64>> {
+        self.bios(run, 0, self.bio_pieces)
+    }
+
+    /// In which pieces of memory pages lie; nothing if each is as good as alone.
+    pub fn memory_of(&self, pages: Range<u64>) -> Pieces {
+        if self.segment_pages == 1 {
+            return Pieces::default();
+        }
+        let lengths = self.pages.pieces(pages).into_iter().map(|it| (it.end - it.start) as u32);
+        Pieces::new(lengths.map(|pages| Sectors(pages * PAGE_SECTORS)).collect())
+    }
+
+    /// Cuts pages where a bio holds so many pieces.
+    fn bios(&self, run: Range<u64>, order: u32, most: u32) -> Vec<Range<u64>> {
+        let most = u64::from(most);
+        let (mut bios, mut start, mut held) = (Vec::new(), run.start, 0);
+        let mut add = |mut page: u64, end: u64, longest: u64| {
+            while page < end {
+                let room = (most - held).saturating_mul(longest);
+                let next = page.saturating_add(room).min(end);
+                held += (next - page).div_ceil(longest);
+                page = next;
+                if held == most || page == run.end {
+                    bios.push(start..page);
+                    (start, held) = (page, 0);
+                }
             }
+        };
+        if self.segment_pages == 1 {
+            let mut page = run.start;
+            while page < run.end {
+                let next = page + folio(page, run.end, order);
+                add(page, next, next - page);
+                page = next;
+            }
+        } else {
+            let pieces = self.pages.pieces(run.clone());
+            pieces.into_iter().for_each(|it| add(it.start, it.end, self.segment_pages));
         }
         bios
     }
@@ -559,7 +603,8 @@ mod tests {
         Some(hz) => hz,
         None => unreachable!(),
     };
-    const MEMORY: Memory = Memory { free: 10_000, programs: 0, low: 100, high: 150 };
+    const MEMORY: Memory =
+        Memory { managed: 10_000, free: 10_000, programs: 0, low: 100, high: 150 };
 
     impl DiskCache {
         /// A window of the disk itself is taken in.

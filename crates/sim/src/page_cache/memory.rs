@@ -22,6 +22,8 @@ const PROGRAMS: u64 = 907;
 /// The memory of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
+    /// All that the kernel has to give.
+    pub managed: u64,
     /// Pages that are free, but for those of the disk.
     pub free: u64,
     /// Pages of the files of programs.
@@ -52,6 +54,7 @@ impl Memory {
         let least = (managed * 4 * 16).isqrt() / 4;
         let step = (least / 4).max(managed / 1000);
         Memory {
+            managed,
             free: managed.saturating_sub(USED),
             programs: PROGRAMS,
             low: least + step,
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn pages_go_when_few_are_free_and_until_more_are() {
-        let memory = Memory { free: 1000, programs: 0, low: 100, high: 150 };
+        let memory = Memory { managed: 1000, free: 1000, programs: 0, low: 100, high: 150 };
         assert_eq!(memory.excess(800, 100), 0);
         assert_eq!(memory.excess(890, 32), 72);
         assert_eq!(memory.excess(2000, 1), 150);

@@ -1,15 +1,18 @@
 //! The pages of one file that are in memory, and what is known of each.
 //!
-//! Pages are kept in chunks of 512 (2 MiB). A chunk with few pages lists them in two bytes each,
-//! one with many has a byte for every page; so a large run costs about one byte a page, scattered
-//! pages some ten, and a page that is alone in its 2 MiB about ninety.
+//! Pages are kept in chunks of 512 (2 MiB). A chunk with few pages lists them in eight bytes each,
+//! four of which say which frame a page is in; one with many has five bytes for every page. So a
+//! large run costs about five bytes a page, scattered pages some fifteen, and a page that is alone
+//! in its 2 MiB about ninety.
 //!
 //! What pages contain is not kept: nobody looks.
 
 #[cfg(test)]
 mod tests;
 
+use super::frames::{Frame, Frames};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Pages of a chunk.
 const CHUNK: u64 = 512;
@@ -89,13 +92,24 @@ pub struct Counts {
 }
 
 /// The pages of one file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Pages {
     chunks: BTreeMap<u64, Chunk>,
+    frames: Frames,
     counts: Counts,
 }
 
 impl Pages {
+    /// None, in a memory with these frames.
+    pub fn new(frames: Frames) -> Pages {
+        Pages { chunks: BTreeMap::new(), frames, counts: Counts::default() }
+    }
+
+    /// A task has ended, which may put frames in order.
+    pub fn task_ended(&mut self) {
+        self.frames.task_ended();
+    }
+
     /// What is known of a page; `None` if it is not in memory.
     pub fn get(&self, page: u64) -> Option<Flags> {
         let flags = self.chunks.get(&(page / CHUNK))?.get(page % CHUNK);
@@ -155,6 +169,26 @@ impl Pages {
         None
     }
 
+    /// Cuts pages that are in memory where the next one is in another place there: runs that lie in
+    /// one piece.
+    pub fn pieces(&self, pages: Range<u64>) -> Vec<Range<u64>> {
+        let mut pieces: Vec<Range<u64>> = Vec::new();
+        let mut expected = None;
+        for (&number, chunk) in self.chunks.range(pages.start / CHUNK..pages.end.div_ceil(CHUNK)) {
+            let base = number * CHUNK;
+            for page in pages.start.max(base)..pages.end.min(base + CHUNK) {
+                let frame = chunk.frame(page - base);
+                let frame = frame.unwrap_or_else(|| panic!("page {page} is not in memory"));
+                match pieces.last_mut() {
+                    Some(piece) if expected == Some(frame) => piece.end += 1,
+                    _ => pieces.push(page..page + 1),
+                }
+                expected = Some(frame.next());
+            }
+        }
+        pieces
+    }
+
     /// How many there are.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -166,7 +200,7 @@ impl Pages {
             return Flags::NONE;
         }
         let chunk = self.chunks.entry(number).or_default();
-        let before = chunk.replace(page % CHUNK, flags);
+        let before = chunk.replace(page % CHUNK, flags, &mut self.frames);
         if chunk.is_empty() {
             self.chunks.remove(&number);
         }
@@ -206,12 +240,25 @@ impl Counts {
 /// The pages of 2 MiB of a file.
 #[derive(Clone, Debug)]
 enum Chunk {
-    /// Ascending; index in the chunk above the flags.
-    Few(Vec<u16>),
-    Many {
-        flags: Box<[u8; CHUNK as usize]>,
-        present: u16,
-    },
+    /// In ascending order.
+    Few(Vec<Entry>),
+    Many(Box<Array>),
+}
+
+/// A page of a chunk.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Its index in the chunk above its flags.
+    page: u16,
+    frame: Frame,
+}
+
+/// All pages of a chunk.
+#[derive(Clone, Debug)]
+struct Array {
+    flags: [u8; CHUNK as usize],
+    frames: [Frame; CHUNK as usize],
+    present: u16,
 }
 
 impl Default for Chunk {
@@ -223,35 +270,42 @@ impl Default for Chunk {
 impl Chunk {
     fn get(&self, index: u64) -> Flags {
         match self {
-            Chunk::Few(list) => find(list, index).map_or(Flags::NONE, |at| flags_of(list[at])),
-            Chunk::Many { flags, .. } => Flags(flags[index as usize]),
+            Chunk::Few(list) => find(list, index).map_or(Flags::NONE, |at| list[at].flags()),
+            Chunk::Many(array) => Flags(array.flags[index as usize]),
         }
     }
 
-    /// Replaces what is known of a page, and answers with what was before.
-    fn replace(&mut self, index: u64, new: Flags) -> Flags {
+    /// Where a page is in memory, if it is there.
+    fn frame(&self, index: u64) -> Option<Frame> {
+        match self {
+            Chunk::Few(list) => find(list, index).ok().map(|at| list[at].frame),
+            Chunk::Many(array) => {
+                let is_there = Flags(array.flags[index as usize]).has(Flags::PRESENT);
+                is_there.then_some(array.frames[index as usize])
+            }
+        }
+    }
+
+    /// Replaces what is known of a page, and answers with what was before. One that comes takes a
+    /// frame, one that goes gives it back.
+    fn replace(&mut self, index: u64, new: Flags, memory: &mut Frames) -> Flags {
         match self {
             Chunk::Few(list) => {
-                let entry = (index as u16) << FLAG_BITS | u16::from(new.0);
+                let page = (index as u16) << FLAG_BITS | u16::from(new.0);
                 let found = find(list, index);
-                let before = found.map_or(Flags::NONE, |at| flags_of(list[at]));
+                let before = found.map_or(Flags::NONE, |at| list[at].flags());
                 match (found, new == Flags::NONE) {
-                    (Ok(at), true) => drop(list.remove(at)),
-                    (Ok(at), false) => list[at] = entry,
+                    (Ok(at), true) => memory.give(list.remove(at).frame),
+                    (Ok(at), false) => list[at].page = page,
                     (Err(_), true) => {}
-                    (Err(at), false) => list.insert(at, entry),
+                    (Err(at), false) => list.insert(at, Entry { page, frame: memory.take() }),
                 }
                 if list.len() > FEW {
-                    *self = Chunk::dense(list);
+                    *self = Chunk::Many(Array::of(list));
                 }
                 before
             }
-            Chunk::Many { flags, present } => {
-                let before = Flags(std::mem::replace(&mut flags[index as usize], new.0));
-                *present += u16::from(new.has(Flags::PRESENT));
-                *present -= u16::from(before.has(Flags::PRESENT));
-                before
-            }
+            Chunk::Many(array) => array.replace(index as usize, new, memory),
         }
     }
 
@@ -260,11 +314,11 @@ impl Chunk {
         match self {
             Chunk::Few(list) => {
                 let at = find(list, from).unwrap_or_else(|at| at);
-                let entry = list[at..].iter().find(|&&entry| flags_of(entry).has(wanted))?;
-                Some(u64::from(entry >> FLAG_BITS))
+                let entry = list[at..].iter().find(|entry| entry.flags().has(wanted))?;
+                Some(u64::from(entry.page >> FLAG_BITS))
             }
-            Chunk::Many { flags, .. } => {
-                let rest = flags.get(from as usize..)?;
+            Chunk::Many(array) => {
+                let rest = array.flags.get(from as usize..)?;
                 rest.iter().position(|&it| Flags(it).has(wanted)).map(|at| from + at as u64)
             }
         }
@@ -273,24 +327,49 @@ impl Chunk {
     fn is_empty(&self) -> bool {
         match self {
             Chunk::Few(list) => list.is_empty(),
-            Chunk::Many { present, .. } => *present == 0,
+            Chunk::Many(array) => array.present == 0,
         }
     }
+}
 
-    fn dense(list: &[u16]) -> Chunk {
-        let mut flags = Box::new([0; CHUNK as usize]);
+impl Entry {
+    fn flags(self) -> Flags {
+        Flags((self.page & ((1 << FLAG_BITS) - 1)) as u8)
+    }
+}
+
+impl Array {
+    fn of(list: &[Entry]) -> Box<Array> {
+        let mut array = Box::new(Array {
+            flags: [0; CHUNK as usize],
+            frames: [Frame::default(); CHUNK as usize],
+            present: list.len() as u16,
+        });
         for &entry in list {
-            flags[usize::from(entry >> FLAG_BITS)] = flags_of(entry).0;
+            let index = usize::from(entry.page >> FLAG_BITS);
+            (array.flags[index], array.frames[index]) = (entry.flags().0, entry.frame);
         }
-        Chunk::Many { flags, present: list.len() as u16 }
+        array
+    }
+
+    fn replace(&mut self, index: usize, new: Flags, memory: &mut Frames) -> Flags {
+        let before = Flags(std::mem::replace(&mut self.flags[index], new.0));
+        match (before.has(Flags::PRESENT), new.has(Flags::PRESENT)) {
+            (false, true) => {
+                self.frames[index] = memory.take();
+                self.present += 1;
+            }
+            (true, false) => {
+                memory.give(self.frames[index]);
+                self.present -= 1;
+            }
+            _ => {}
+        }
+        before
     }
 }
 
 /// Where a page is in an ascending list, or where it would be.
-fn find(list: &[u16], index: u64) -> Result<usize, usize> {
-    list.binary_search_by_key(&index, |&entry| u64::from(entry >> FLAG_BITS))
-}
-
-fn flags_of(entry: u16) -> Flags {
-    Flags((entry & ((1 << FLAG_BITS) - 1)) as u8)
+fn find(list: &[Entry], index: u64) -> Result<usize, usize> {
+    list.binary_search_by_key(&index, |entry| u64::from(entry.page >> FLAG_BITS))
 }

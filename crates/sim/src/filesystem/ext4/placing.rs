@@ -53,7 +53,7 @@ impl Task {
                 self.order(file, piece.pages.clone());
             }
             let write = self.begin_write(file, piece.pages.clone(), converts);
-            let mut bios = self.cut(vec![piece]);
+            let mut bios = self.cut(file, vec![piece]);
             let last = bios.pop();
             for bio in bios {
                 self.submit_piece(file, write, bio, flags).await;

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses what it needs")]
 
+pub mod calls;
+
 use base::{Bytes, Duration, Instant, Sectors};
 use block::{Action, Attach, Command, Event, Facts, Flags, Kernel, Op, Tag, Transport};
 use device::Device;

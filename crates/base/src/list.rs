@@ -191,7 +191,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_deque(ops in prop::collection::vec((0u8..5, any::<prop::sample::Index>()), 0..200)) {
+        fn behaves_like_a_deque(
+            ops in prop::collection::vec((0u8..5, any::<prop::sample::Index>()), 0..200),
+        ) {
             let mut arena = Arena::new();
             let (mut list, mut links) = (List::new(), Links::new());
             let mut twin: VecDeque<Id<u32>> = VecDeque::new();

@@ -142,7 +142,8 @@ background = true
 fn an_expectation_is_checked_against_the_mean() {
     let text = |bound: &str| {
         format!(
-            "model = \"null\"\nschedulers = [\"none\", \"noop\"]\nseeds = 2\n[[job]]\nname = \"dd\"\n\
+            "model = \"null\"\nschedulers = [\"none\", \"noop\"]\nseeds = 2\n\
+             [[job]]\nname = \"dd\"\n\
              run = \"dd if=/dev/zero of=/dev/sda bs=4k count=10 oflag=direct\"\n\
              [expect]\n\"none\" = {{ write_p99 = \"{bound}\" }}\n"
         )

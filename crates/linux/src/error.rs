@@ -64,7 +64,8 @@ pub enum BuildError {
     },
     /// Debian's source is not installed.
     #[error(
-        "{} is not there: install it (apt-get install linux-source-{series}) or name a source tree (--source)",
+        "{} is not there: install it (apt-get install linux-source-{series}) or name a source tree \
+         (--source)",
         tarball.display()
     )]
     NoSource {

@@ -149,8 +149,8 @@ impl Fair {
         }
     }
 
-    /// The running task is to be stopped for a moment, by work that takes no time; who is first then
-    /// goes on.
+    /// The running task is to be stopped for a moment, by work that takes no time; who is first
+    /// then goes on.
     pub fn disturb(&mut self) {
         self.must_switch = true;
     }

@@ -5,98 +5,13 @@
 mod common;
 
 use base::{Duration, Instant};
-use block::{Action, Bio, ContextId, Event, Input, Op, Syscall};
+use block::{Bio, Input, Op};
+use common::calls::{Call, Seen, observe};
 use common::{command, setup};
 use sim::machine::Exit;
-use sim::{Checker, Host, Observer, Outcome, Setup, Who};
-use std::collections::BTreeMap;
+use sim::{Host, Outcome, Setup};
 
 const MIB: u64 = 1 << 20;
-
-/// One system call, from its entry to its end.
-#[derive(Clone, Debug)]
-struct Call {
-    task: String,
-    call: Syscall,
-    op: Op,
-    /// In bytes.
-    offset: u64,
-    length: u64,
-    entered: Instant,
-    ended: Instant,
-}
-
-/// Keeps all system calls.
-#[derive(Default)]
-struct Seen {
-    whos: BTreeMap<ContextId, Who>,
-    calls: Vec<Call>,
-    in_flight: usize,
-    most_in_flight: usize,
-}
-
-impl Observer for Seen {
-    fn meet(&mut self, who: &Who) {
-        self.whos.insert(who.context, who.clone());
-    }
-
-    fn see(&mut self, event: &Event) {
-        match event.action {
-            Action::SyscallEnter(_) => {
-                self.in_flight += 1;
-                self.most_in_flight = self.most_in_flight.max(self.in_flight);
-            }
-            Action::SyscallExit { call, entered, .. } => {
-                self.in_flight -= 1;
-                self.calls.push(Call {
-                    task: self.whos[&event.context].name.clone(),
-                    call,
-                    op: event.op,
-                    offset: event.sector.bytes().0,
-                    length: event.sectors.bytes().0,
-                    entered,
-                    ended: event.at,
-                });
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Seen {
-    fn of<'a>(&'a self, task: &'a str) -> impl Iterator<Item = &'a Call> {
-        self.calls.iter().filter(move |call| call.task == task)
-    }
-
-    fn count(&self, op: Op) -> u64 {
-        self.moving(op).count() as u64
-    }
-
-    fn bytes(&self, op: Op) -> u64 {
-        self.moving(op).map(|call| call.length).sum()
-    }
-
-    fn moving(&self, op: Op) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(move |call| call.op == op && call.call != Syscall::Sync)
-    }
-
-    fn flushes(&self) -> usize {
-        self.calls.iter().filter(|call| call.call == Syscall::Sync).count()
-    }
-
-    fn offsets(&self) -> Vec<u64> {
-        let mut calls: Vec<&Call> = self.calls.iter().collect();
-        calls.sort_by_key(|call| call.entered);
-        calls.iter().map(|call| call.offset).collect()
-    }
-
-    /// From the first entry to the last end.
-    fn span(&self, task: &str) -> (Instant, Instant) {
-        let first = self.of(task).map(|call| call.entered).min();
-        let last = self.of(task).map(|call| call.ended).max();
-        (first.expect("it made a call"), last.expect("it made a call"))
-    }
-}
 
 const COMMON: &str = "fio --filename=/dev/sda --direct=1 --bs=4k";
 
@@ -106,19 +21,6 @@ fn prepared(line: &str) -> Setup {
     setup.messages = false;
     setup.paranoid = false;
     setup
-}
-
-/// Runs a setup under a checker of conservation.
-fn observe(setup: Setup) -> (Outcome, Seen) {
-    let mut checker = Checker::new(setup.device.facts(), setup.attach.shape);
-    let mut seen = Seen::default();
-    let is_cut = setup.until.is_some();
-    let mut several = sim::Several(vec![&mut checker, &mut seen]);
-    let outcome = sim::run(setup, &mut several).expect("a setup that runs");
-    if !is_cut {
-        checker.finish();
-    }
-    (outcome, seen)
 }
 
 /// Runs fio with options; it must succeed.

@@ -15,16 +15,18 @@ mod complete;
 mod context;
 mod elevator;
 mod guard;
+mod log;
 mod multi;
+mod output;
 mod pace;
 mod replica;
 mod settings;
 mod single;
 mod submit;
 
-use crate::bio::{Bio, BioId, BioRecord, CgroupId, ContextId, Flags, IoContextId, Op};
-use crate::command::{Command, Facts, Tag};
-use crate::event::{Action, Event, EventLog};
+use crate::bio::{Bio, BioRecord, CgroupId, ContextId, IoContextId};
+use crate::command::{Facts, Tag};
+use crate::event::EventLog;
 use crate::input::{Input, Recorder};
 use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
@@ -36,10 +38,11 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
-use base::{Arena, Duration, Instant, Sector, Sectors};
+use base::{Arena, Duration, Instant};
 use context::{Context, Frame};
 use guard::Guard;
 use multi::Multi;
+pub use output::{Output, Step, Work};
 pub use replica::{Chosen, MergeDifferences, Replica};
 use single::Single;
 
@@ -61,74 +64,6 @@ impl Attach {
     pub fn none() -> Attach {
         Attach { shape: Shape::Multi, scheduler: None }
     }
-}
-
-/// The kind of an atomic piece of work, for whoever charges processor time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Work {
-    /// A bio enters: it is split, and merged if it can be. A step that turns out to need a request
-    /// of its own was [`Work::Allocate`].
-    Bio,
-    /// A request is allocated and built, for a bio that enters or after a sleep.
-    Allocate,
-    /// A request is given to the scheduler (or to a software queue).
-    Insert,
-    /// The scheduler is asked for requests.
-    Dispatch,
-    /// The driver gives a command to the device.
-    Issue,
-    /// A command has finished.
-    Complete,
-    /// Submitters are told.
-    Deliver,
-    /// Book-keeping that costs nothing worth charging.
-    Housekeeping,
-}
-
-impl Work {
-    /// Whether the piece runs under the scheduler's lock (the queue lock of the single queue).
-    pub const fn takes_lock(self) -> bool {
-        matches!(self, Work::Bio | Work::Insert | Work::Dispatch | Work::Complete)
-    }
-}
-
-/// What a step did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A piece of work; there may be more.
-    Did(Work),
-    /// Nothing: the context sleeps until [`Output::Wake`] names it.
-    Asleep,
-    /// Nothing: the context has nothing left to do.
-    Idle,
-}
-
-/// What the queue wants done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Give this command to the device.
-    Issue(Command),
-    /// Tell the submitter that its bio is done.
-    BioDone {
-        /// Its mark.
-        token: u64,
-        /// Who submitted it.
-        context: ContextId,
-    },
-    /// A NOWAIT bio was not accepted, because its submitter would have had to sleep.
-    WouldBlock {
-        /// Its mark.
-        token: u64,
-        /// Who submitted it.
-        context: ContextId,
-    },
-    /// This context need not sleep any more.
-    Wake(ContextId),
-    /// Let a kernel worker call [`RequestQueue::run`] after this time.
-    RunWorker {
-        /// Zero: as soon as a core is free.
-        after: Duration,
-    },
 }
 
 /// Why a plug is flushed.
@@ -631,97 +566,5 @@ impl Core {
             self.outputs.push_back(Output::Wake(context));
         }
         self.woken.clear();
-    }
-
-    /// Writes an event about a request, if events are wanted.
-    #[inline]
-    fn log_request(&mut self, at: Instant, context: ContextId, action: Action, rq: RequestId) {
-        if self.log.is_on() {
-            self.write_request_event(at, context, action, rq);
-        }
-    }
-
-    #[inline(never)]
-    fn write_request_event(
-        &mut self,
-        at: Instant,
-        context: ContextId,
-        action: Action,
-        rq: RequestId,
-    ) {
-        let cpu = self.cpu_of(context);
-        let &Request { op, flags, sector, sectors, .. } = &self.requests[rq];
-        let (bio, request, token) = (None, Some(rq), 0);
-        self.log.push(|| Event {
-            at,
-            action,
-            context,
-            cpu,
-            op,
-            flags,
-            sector,
-            sectors,
-            bio,
-            request,
-            token,
-        });
-    }
-
-    /// Writes an event about a bio, and perhaps the request it went into, if events are wanted.
-    #[inline]
-    fn log_bio(&mut self, at: Instant, action: Action, id: BioId, request: Option<RequestId>) {
-        if self.log.is_on() {
-            self.write_bio_event(at, action, id, request);
-        }
-    }
-
-    #[inline(never)]
-    fn write_bio_event(
-        &mut self,
-        at: Instant,
-        action: Action,
-        id: BioId,
-        request: Option<RequestId>,
-    ) {
-        let &Bio { op, flags, sector, sectors, origin, token, .. } = &self.bios[id].bio;
-        let (context, cpu, bio) = (origin.context, origin.cpu, Some(id));
-        self.log.push(|| Event {
-            at,
-            action,
-            context,
-            cpu,
-            op,
-            flags,
-            sector,
-            sectors,
-            bio,
-            request,
-            token,
-        });
-    }
-
-    /// Writes an event that concerns no particular request.
-    #[inline]
-    fn log_note(&mut self, at: Instant, context: ContextId, action: Action) {
-        let cpu = self.cpu_of(context);
-        self.log.push(|| Event { at, context, cpu, ..Event::note(action) });
-    }
-
-    /// A request as the device will see it.
-    fn command(&self, rq: RequestId) -> Command {
-        use crate::command::CommandOp;
-        let request = &self.requests[rq];
-        let tag = request.driver_tag.expect("an issued request has a tag");
-        if request.is_flush_command {
-            let (sector, sectors) = (Sector(0), Sectors(0));
-            return Command { tag, op: CommandOp::Flush, sector, sectors, fua: false };
-        }
-        let op = match request.op {
-            Op::Read => CommandOp::Read,
-            Op::Write => CommandOp::Write,
-            Op::Discard => CommandOp::Discard,
-        };
-        let fua = request.flags.intersects(Flags::FUA);
-        Command { tag, op, sector: request.sector, sectors: request.sectors, fua }
     }
 }

@@ -1,8 +1,8 @@
 //! Where a recording lies, its records of one device, and what stands in files beside them.
 //!
 //! * `manifest.txt`: see [`super::manifest`].
-//! * `priorities.txt`: the I/O priority of each insertion (I), a line each, as the kernel encodes it,
-//!   in the order of the insertions.
+//! * `priorities.txt`: the I/O priority of each insertion (I), a line each, as the kernel encodes
+//!   it, in the order of the insertions.
 //! * `result.txt`: see [`super::tasks`].
 //! * `cgroups.txt`: lines of `EVENT CGROUP`, from which event on events belong to which control
 //!   group; `blkparse` up to 1.2 does not read records that carry it.

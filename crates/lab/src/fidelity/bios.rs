@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn lines_of_the_kernel_are_understood() {
         let text = "# tracer: nop\n   jbd2/vda-8-38   [000] .....  7: block_bio_queue: 254,0 FWFSM \
-                    42205248 + 8 [jbd2/vda-8]\n dd-5 [000] ..... 9: block_bio_queue: 254,16 R 0 + 8 \
-                    [dd]\n sync-60 [000] ..... 9: block_bio_queue: 254,0 FWS 0 + 0 [sync]\n";
+                    42205248 + 8 [jbd2/vda-8]\n dd-5 [000] ..... 9: block_bio_queue: 254,16 R 0 + \
+                    8 [dd]\n sync-60 [000] ..... 9: block_bio_queue: 254,0 FWS 0 + 0 [sync]\n";
         let task = Asker::Kernel("jbd2/vda-8".to_string());
         let commit = Asked { flags: "FWFSM".to_string(), sector: 42_205_248, sectors: 8, task };
         let flush = Asked { flags: "FWS".to_string(), sector: 0, sectors: 0, task: Asker::Program };

@@ -36,8 +36,8 @@ const WITHOUT_CLASSES: Rules = Rules {
     announced_depth: None,
 };
 
-/// 6.12 lies between the kernels that were read, 6.8 and 6.13. What both have in common holds but for
-/// requests inserted at the head, which wait in one list for all classes as in 6.18.3 (addendum
+/// 6.12 lies between the kernels that were read, 6.8 and 6.13. What both have in common holds but
+/// for requests inserted at the head, which wait in one list for all classes as in 6.18.3 (addendum
 /// B.4): debugfs of 6.12.117 has a single file `dispatch`. 6.18 has nothing else (measured in the
 /// linux world).
 const WITH_CLASSES: Rules = Rules {

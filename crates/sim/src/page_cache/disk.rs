@@ -1,19 +1,22 @@
 //! The disk's own pages in memory: what is being read into them, and who waits for which.
 //!
 //! Whoever reads asks for windows ([`DiskCache::missed`], [`DiskCache::touched`]), has them taken
-//! in ([`DiskCache::admit`]), submits what comes out, and waits for his page.
+//! in ([`DiskCache::admit_of`]), submits what comes out, and waits for his page.
 //!
 // Divergence: marks are found page by page; kernels with folios look at up to 31 of them at once.
 // Pages go when more come, at once, while a kernel thread makes room.
+
+mod open_files;
 
 use super::frames::Frames;
 use super::lru::{FileNumber, Lru, Verdict};
 use super::memory::Memory;
 use super::pages::{CachedPages, Counts, Flags, Pages};
-use super::readahead::{Advice, Allowance, Readahead, Reader, Rules, Window};
+use super::readahead::{Rules, Window};
 use super::writeback::{Tested, Writeback};
 use base::{Hz, Sectors};
 use block::{ContextId, Pieces, Version};
+use open_files::Opened;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -56,36 +59,6 @@ pub(crate) struct DiskCache {
     waiting: BTreeMap<u64, Vec<ContextId>>,
 }
 
-/// A file that was opened.
-struct Opened {
-    readahead: Readahead,
-    /// The number of its first page.
-    base: u64,
-    /// The page that its last call used last.
-    last: Option<u64>,
-    /// Whose it is; nobody's when it is closed.
-    owner: Option<ContextId>,
-    /// The pages of the disk that it stands for as a file of a file system; otherwise the disk.
-    extent: Option<Range<u64>>,
-    /// It was opened for writing.
-    writes: bool,
-}
-
-impl Opened {
-    /// The number of its first page.
-    fn origin(&self) -> u64 {
-        self.extent.as_ref().map_or(self.base, |extent| extent.start)
-    }
-
-    /// A window counted from its first page, among all pages.
-    fn place(&self, window: Window) -> Option<Window> {
-        match &self.extent {
-            Some(extent) => window.within(extent),
-            None => Some(window.shifted(self.base)),
-        }
-    }
-}
-
 /// The disk is one file.
 const DISK: FileNumber = FileNumber(0);
 
@@ -126,96 +99,6 @@ impl DiskCache {
             batch: if version >= Version::V6_12 { 31 } else { 15 },
             waiting: BTreeMap::new(),
         }
-    }
-
-    /// A task opens the disk, or the file whose pages have the numbers from `base` on; the answer
-    /// is the number of the open file.
-    pub fn open(&mut self, owner: ContextId, device: Allowance, base: u64, writes: bool) -> usize {
-        let readahead = Readahead::open(device);
-        let owner = Some(owner);
-        self.files.push(Opened { readahead, base, last: None, owner, extent: None, writes });
-        self.files.len() - 1
-    }
-
-    /// An open file shall stand for a file that lies in these pages of the disk: it is read ahead
-    /// from its own beginning to its own end, and many pages are a bio (addendum A.6 rule 3).
-    pub fn confine(&mut self, file: usize, extent: Range<u64>) {
-        self.files[file].extent = Some(extent);
-    }
-
-    /// A file is opened once more, under the same number.
-    pub fn reopen(&mut self, file: usize, owner: ContextId, device: Allowance) {
-        let readahead = Readahead::open(device);
-        let opened = &mut self.files[file];
-        (opened.readahead, opened.last, opened.owner) = (readahead, None, Some(owner));
-        opened.extent = None;
-    }
-
-    /// Whether a file is the only one through which the disk is open.
-    pub fn is_last(&self, file: usize) -> bool {
-        let others = self.files.iter().enumerate().filter(|it| it.0 != file && it.1.base == 0);
-        self.files[file].owner.is_some() && others.into_iter().all(|(_, it)| it.owner.is_none())
-    }
-
-    /// A file is closed. With the last one of the disk everything goes that is clean (filesystems
-    /// 2.9 rule 7). Answers with the number of the file's first page and whether it was written, if
-    /// it was open.
-    pub fn close(&mut self, file: usize) -> Option<(u64, bool)> {
-        let is_last = self.files[file].base == 0 && self.is_last(file);
-        let was_open = self.files[file].owner.take().is_some();
-        if is_last {
-            self.drop_range(0..FILE_PAGES);
-        }
-        was_open.then(|| (self.files[file].base, self.files[file].writes))
-    }
-
-    /// The files that a task has open.
-    pub fn files_of(&self, task: ContextId) -> Vec<usize> {
-        (0..self.files.len()).filter(|&it| self.files[it].owner == Some(task)).collect()
-    }
-
-    /// A program says how it will read.
-    pub fn advise(&mut self, file: usize, advice: Advice, device: Allowance) {
-        self.files[file].readahead.advise(advice, device);
-    }
-
-    /// What is to be read because a page is missing; nothing if it is there.
-    pub fn missed(&mut self, file: usize, device: Allowance, reader: Reader) -> Vec<Window> {
-        if self.pages.holds(reader.page) {
-            return Vec::new();
-        }
-        let opened = &mut self.files[file];
-        let base = opened.origin();
-        let (pages, reader) = (OfFile { pages: &self.pages, base }, reader.from(base));
-        let windows = opened.readahead.missed(&self.rules, device, reader, &pages);
-        windows.into_iter().filter_map(|window| opened.place(window)).collect()
-    }
-
-    /// A reader touches a page: what is read on ahead if it carries the mark.
-    pub fn touched(&mut self, file: usize, device: Allowance, reader: Reader) -> Vec<Window> {
-        if !self.pages.get(reader.page).is_some_and(|flags| flags.has(Flags::MARKED)) {
-            return Vec::new();
-        }
-        self.pages.change(reader.page, Flags::NONE, Flags::MARKED);
-        let opened = &mut self.files[file];
-        let base = opened.origin();
-        let (pages, reader) = (OfFile { pages: &self.pages, base }, reader.from(base));
-        let window = opened.readahead.touched_mark(&self.rules, device, reader, 0, &pages);
-        window.and_then(|window| opened.place(window)).into_iter().collect()
-    }
-
-    /// A page is read: to use it again makes it stay longer, unless it is the last one used.
-    pub fn used(&mut self, file: usize, page: u64) {
-        if self.files[file].last.replace(page) != Some(page) && self.pages.holds(page) {
-            self.pages.touch(page);
-        }
-    }
-
-    /// A call has ended before a byte.
-    pub fn call_ended(&mut self, file: usize, end: u64) {
-        let opened = &mut self.files[file];
-        let start = opened.origin() * PAGE;
-        opened.readahead.call_ended(&self.rules, end - start);
     }
 
     /// Takes in the pages of a window of an open file that are absent, up to the end of the disk.
@@ -570,18 +453,6 @@ impl DiskCache {
     }
 }
 
-/// The pages of one file, counted from its first.
-struct OfFile<'a> {
-    pages: &'a Pages,
-    base: u64,
-}
-
-impl CachedPages for OfFile<'_> {
-    fn holds(&self, page: u64) -> bool {
-        self.pages.holds(self.base + page)
-    }
-}
-
 /// Pages of the folio at a page: the largest up to an order that is aligned and fits.
 fn folio(page: u64, end: u64, order: u32) -> u64 {
     let fits = |order: &u32| page.is_multiple_of(1 << order) && page + (1 << order) <= end;
@@ -591,6 +462,7 @@ fn folio(page: u64, end: u64, order: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page_cache::readahead::{Allowance, Reader};
 
     /// Each run as the first page and the end of its bios.
     fn spans(runs: &[Vec<PageBio>]) -> Vec<Vec<(u64, u64)>> {

@@ -69,8 +69,8 @@ impl Settings {
         }
     }
 
-    /// Takes over a setting by its name below /proc/sys/vm; false if that is none. A number of bytes
-    /// takes the place of a ratio, and the other way round.
+    /// Takes over a setting by its name below /proc/sys/vm; false if that is none. A number of
+    /// bytes takes the place of a ratio, and the other way round.
     pub fn set(&mut self, name: &str, value: i64) -> bool {
         let value = u64::try_from(value).unwrap_or(0);
         match name {

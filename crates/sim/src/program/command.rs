@@ -257,12 +257,13 @@ mod tests {
     fn what_is_not_understood_is_refused_by_name() {
         assert_eq!(
             refusal("openssl -a x y"),
-            "openssl: this program is not modelled; there are cp, dd, dump, fio, sleep, sync, sysbench"
+            "openssl: this program is not modelled; there are cp, dd, dump, fio, sleep, sync, \
+             sysbench"
         );
         assert_eq!(
             refusal("d if=x"),
-            "d: this program is not modelled; nearest: \"dd\"; there are cp, dd, dump, fio, sleep, sync, \
-             sysbench"
+            "d: this program is not modelled; nearest: \"dd\"; there are cp, dd, dump, fio, sleep, \
+             sync, sysbench"
         );
         assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
         assert!(refusal("ionice -n 8 dd").starts_with("ionice: level 8"));
@@ -274,7 +275,8 @@ mod tests {
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
         assert_eq!(
             refusal(""),
-            "no program: this program is not modelled; there are cp, dd, dump, fio, sleep, sync, sysbench"
+            "no program: this program is not modelled; there are cp, dd, dump, fio, sleep, sync, \
+             sysbench"
         );
     }
 

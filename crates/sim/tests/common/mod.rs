@@ -1,12 +1,15 @@
-//! What the tests of this crate share: a disk of constant latency and a setup around it.
+//! What the tests of this crate share: a disk of constant latency, a setup around it, and the bios
+//! that come of files.
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses what it needs")]
 
+pub mod calls;
+
 use base::{Bytes, Duration, Instant, Sectors};
-use block::{Attach, Command, Facts, Kernel, Tag, Transport};
+use block::{Action, Attach, Command, Event, Facts, Flags, Kernel, Op, Tag, Transport};
 use device::Device;
-use sim::{Checker, Host, Job, Outcome, Program, Setup};
-use std::collections::VecDeque;
+use sim::{Checker, Host, Job, Mount, Observer, Outcome, Program, Setup, Who};
+use std::collections::{BTreeMap, VecDeque};
 
 /// A disk that takes the same time for everything and serves all commands at once.
 pub struct Steady {
@@ -110,4 +113,42 @@ pub fn checked(setup: Setup) -> (Outcome, sim::check::Counts) {
     let outcome = sim::run(setup, &mut checker).expect("a setup that runs");
     let counts = checker.finish();
     (outcome, counts)
+}
+
+/// A bio as it was submitted.
+pub struct Submitted {
+    /// The name of the task.
+    pub task: String,
+    pub op: Op,
+    pub sectors: u32,
+    pub flags: Flags,
+}
+
+/// Keeps all bios.
+#[derive(Default)]
+struct Bios {
+    names: BTreeMap<u32, String>,
+    bios: Vec<Submitted>,
+}
+
+impl Observer for Bios {
+    fn meet(&mut self, who: &Who) {
+        self.names.insert(who.context.0, who.name.clone());
+    }
+
+    fn see(&mut self, event: &Event) {
+        if event.action == Action::Queue {
+            let task = self.names[&event.context.0].clone();
+            let (op, sectors, flags) = (event.op, event.sectors.0, event.flags);
+            self.bios.push(Submitted { task, op, sectors, flags });
+        }
+    }
+}
+
+/// The bios that jobs on a file system submit, and its own tasks for them.
+pub fn submitted(kernel: &str, scheduler: &str, jobs: Vec<Job>, mount: Mount) -> Vec<Submitted> {
+    let mut bios = Bios::default();
+    let setup = Setup { jobs, mount: Some(mount), ..setup(kernel, scheduler) };
+    sim::run(setup, &mut bios).expect("a setup that runs");
+    bios.bios
 }

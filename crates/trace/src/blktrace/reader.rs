@@ -278,7 +278,8 @@ mod tests {
             let read: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
             prop_assert_eq!(&read[..], &records[..whole]);
             let end = file(layout, &records[..whole]).len();
-            prop_assert_eq!(reader.torn().map(|torn| torn.offset), (end < cut).then_some(end as u64));
+            let torn = reader.torn().map(|torn| torn.offset);
+            prop_assert_eq!(torn, (end < cut).then_some(end as u64));
         }
 
         #[test]

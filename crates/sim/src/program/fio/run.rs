@@ -246,7 +246,8 @@ fn takes_time(task: &Task) -> bool {
 }
 
 /// What fio does before its processes: it sleeps a little between looks at its clock and makes the
-/// files. The answer is its helper, where that takes time. // measured in the world linux, as all that follows
+/// files. The answer is its helper, where that takes time.
+// measured in the world linux, as all that follows
 async fn launch(task: &Task, jobs: &[Job], files: &[Files]) -> Result<Option<ContextId>, String> {
     if !takes_time(task) {
         return files::make_all(task, jobs, files).await.map(|()| None);

@@ -1,0 +1,94 @@
+//! What comes out of a queue: what a step did, and what is to be done about it.
+
+use super::Core;
+use crate::bio::{ContextId, Flags, Op};
+use crate::command::{Command, CommandOp};
+use crate::request::RequestId;
+use base::{Duration, Sector, Sectors};
+
+/// The kind of an atomic piece of work, for whoever charges processor time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Work {
+    /// A bio enters: it is split, and merged if it can be. A step that turns out to need a request
+    /// of its own was [`Work::Allocate`].
+    Bio,
+    /// A request is allocated and built, for a bio that enters or after a sleep.
+    Allocate,
+    /// A request is given to the scheduler (or to a software queue).
+    Insert,
+    /// The scheduler is asked for requests.
+    Dispatch,
+    /// The driver gives a command to the device.
+    Issue,
+    /// A command has finished.
+    Complete,
+    /// Submitters are told.
+    Deliver,
+    /// Book-keeping that costs nothing worth charging.
+    Housekeeping,
+}
+
+impl Work {
+    /// Whether the piece runs under the scheduler's lock (the queue lock of the single queue).
+    pub const fn takes_lock(self) -> bool {
+        matches!(self, Work::Bio | Work::Insert | Work::Dispatch | Work::Complete)
+    }
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A piece of work; there may be more.
+    Did(Work),
+    /// Nothing: the context sleeps until [`Output::Wake`] names it.
+    Asleep,
+    /// Nothing: the context has nothing left to do.
+    Idle,
+}
+
+/// What the queue wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Give this command to the device.
+    Issue(Command),
+    /// Tell the submitter that its bio is done.
+    BioDone {
+        /// Its mark.
+        token: u64,
+        /// Who submitted it.
+        context: ContextId,
+    },
+    /// A NOWAIT bio was not accepted, because its submitter would have had to sleep.
+    WouldBlock {
+        /// Its mark.
+        token: u64,
+        /// Who submitted it.
+        context: ContextId,
+    },
+    /// This context need not sleep any more.
+    Wake(ContextId),
+    /// Let a kernel worker call [`run`](super::RequestQueue::run) after this time.
+    RunWorker {
+        /// Zero: as soon as a core is free.
+        after: Duration,
+    },
+}
+
+impl Core {
+    /// A request as the device will see it.
+    pub(super) fn command(&self, rq: RequestId) -> Command {
+        let request = &self.requests[rq];
+        let tag = request.driver_tag.expect("an issued request has a tag");
+        if request.is_flush_command {
+            let (sector, sectors) = (Sector(0), Sectors(0));
+            return Command { tag, op: CommandOp::Flush, sector, sectors, fua: false };
+        }
+        let op = match request.op {
+            Op::Read => CommandOp::Read,
+            Op::Write => CommandOp::Write,
+            Op::Discard => CommandOp::Discard,
+        };
+        let fua = request.flags.intersects(Flags::FUA);
+        Command { tag, op, sector: request.sector, sectors: request.sectors, fua }
+    }
+}

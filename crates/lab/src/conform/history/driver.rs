@@ -1,0 +1,110 @@
+//! What became of requests at the driver: issued, given back, completed.
+//!
+//! A request that is larger when it is issued than when it was inserted was joined with others in
+//! between, on kernels that trace no joins.
+
+use super::{Historian, Life, State, Step, Traced, What, is_same, op_of, sectors_of};
+use base::Sectors;
+use trace::blktrace::Record;
+
+impl Historian<'_> {
+    pub(super) fn issued(&mut self, record: &Record) {
+        if record.bytes == 0 {
+            return;
+        }
+        let ranked = [State::Requeued, State::Inserted, State::Offered, State::Allocated];
+        let exact = ranked.iter().find_map(|state| {
+            self.find_oldest(|life| life.state == *state && is_same(life, record))
+        });
+        let found = match exact {
+            None if !self.era.joins_are_traced => self.issued_after_joins(record),
+            exact => exact,
+        };
+        let Some(rq) = found else {
+            self.think_again(record);
+            self.unmatched();
+            return;
+        };
+        if self.history.requests[rq].state == State::Allocated {
+            self.offer(record, rq, 1);
+        }
+        let life = &mut self.history.requests[rq];
+        if life.state == State::Allocated {
+            life.bypasses = true;
+        }
+        life.state = State::Issued;
+        life.done = 0;
+        self.last_merge = self.last_merge.filter(|last| *last != rq);
+        self.step(record, rq, What::Issue);
+    }
+
+    /// An issued request that is larger than any that was inserted: several were joined.
+    fn issued_after_joins(&mut self, record: &Record) -> Option<Traced> {
+        let (op, sectors) = (op_of(record), sectors_of(record));
+        let candidate = |life: &Life| {
+            matches!(life.state, State::Inserted | State::Allocated) && life.bio.op == op
+        };
+        let first = self.find_oldest(|life| {
+            candidate(life) && life.sector == record.sector && life.sectors < sectors
+        })?;
+        let mut parts = Vec::new();
+        let mut end = self.history.requests[first].sector + self.history.requests[first].sectors;
+        let wanted = record.sector + sectors;
+        while end < wanted {
+            let next = self.find_oldest(|life| {
+                candidate(life) && life.sector == end && life.sector + life.sectors <= wanted
+            })?;
+            end = end + self.history.requests[next].sectors;
+            parts.push(next);
+        }
+        for part in parts {
+            let life = &self.history.requests[part];
+            if let (State::Allocated, Some((at, before))) = (life.state, life.flushed) {
+                let what = What::Insert { joins: true, runs: true };
+                let task = life.bio.origin.context;
+                self.late.push((before, Step { at, task, rq: part, what }));
+            }
+            self.join(first, part);
+        }
+        Some(first)
+    }
+
+    pub(super) fn requeued(&mut self, record: &Record) {
+        let found = self.find(|life| life.state == State::Issued && is_same(life, record));
+        let Some(rq) = found else {
+            self.unmatched();
+            return;
+        };
+        self.history.requests[rq].state = State::Requeued;
+        self.step(record, rq, What::Requeue);
+    }
+
+    /// A completion; of a large request it may come in parts, and an empty one ends a flush
+    /// sequence.
+    pub(super) fn completed(&mut self, record: &Record) {
+        if record.bytes == 0 {
+            return;
+        }
+        let op = op_of(record);
+        let found = self.find_oldest(|life| {
+            life.state == State::Issued
+                && life.bio.op == op
+                && life.sector + Sectors(life.done) == record.sector
+        });
+        let Some(rq) = found else {
+            self.unmatched();
+            return;
+        };
+        let life = &mut self.history.requests[rq];
+        life.done += sectors_of(record).0;
+        if life.done >= life.sectors.0 {
+            life.state = State::Gone;
+            self.completed = Some(rq);
+            self.live.remove(&rq);
+            self.step(record, rq, What::Complete);
+            if self.live.is_empty() {
+                self.first_quiet.get_or_insert(record.time);
+            }
+        }
+    }
+}

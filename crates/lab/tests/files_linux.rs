@@ -1,0 +1,76 @@
+//! Loads on every file system in both worlds: the disk gets the same commands in the same order.
+//! Needs a kernel in the cache, mkfs.ext4 and mkfs.xfs.
+
+mod common;
+
+/// Runs an experiment on each file system in both worlds; every row must agree in every command.
+fn assert_same_on_each(text: &str) {
+    for fs in ["ext4", "xfs"] {
+        common::assert_same(&format!("fs = \"{fs}\"\n{text}"));
+    }
+}
+
+#[test]
+fn dd_makes_appended_data_durable_as_on_the_kernel() {
+    assert_same_on_each(
+        r#"
+        model = "vm-ssd-m4"
+        schedulers = ["none", "mq-deadline"]
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/zero of=/mnt/f bs={bs} count=40 {how}"
+        [axes]
+        bs = ["512", "4k", "6k", "100k"]
+        how = ["oflag=dsync", "oflag=sync", "conv=fsync", "conv=fdatasync"]
+        "#,
+    );
+}
+
+#[test]
+fn overwriting_truncating_and_direct_io_agree_with_the_kernel() {
+    assert_same_on_each(
+        r#"
+        model = "vm-ssd-m4"
+        schedulers = ["none"]
+        [[job]]
+        name = "fresh"
+        run = "dd if=/dev/zero of=/mnt/f bs=1M count=1 conv=fsync"
+        [[job]]
+        name = "overwritten and fdatasynced"
+        run = "dd if=/dev/zero of=/mnt/f bs=4k count=4 conv=notrunc oflag=dsync"
+        start = "1s"
+        [[job]]
+        name = "overwritten and fsynced"
+        run = "dd if=/dev/zero of=/mnt/f bs=4k count=4 conv=notrunc oflag=sync"
+        start = "2s"
+        [[job]]
+        name = "appended directly"
+        run = "dd if=/dev/zero of=/mnt/g bs=4k count=3 oflag=direct"
+        start = "3s"
+        [[job]]
+        name = "overwritten directly"
+        run = "dd if=/dev/zero of=/mnt/g bs=4k count=3 oflag=direct conv=notrunc"
+        start = "4s"
+        [[job]]
+        name = "overwritten directly and durably"
+        run = "dd if=/dev/zero of=/mnt/g bs=4k count=3 oflag=direct,dsync conv=notrunc"
+        start = "4.5s"
+        [[job]]
+        name = "appended directly and durably"
+        run = "dd if=/dev/zero of=/mnt/g bs=4k count=2 seek=3 oflag=direct,dsync conv=notrunc"
+        start = "5s"
+        [[job]]
+        name = "read directly"
+        run = "dd if=/mnt/g of=/dev/null bs=8k iflag=direct"
+        start = "5.3s"
+        [[job]]
+        name = "read"
+        run = "dd if=/mnt/g of=/dev/null bs=4k"
+        start = "5.4s"
+        [[job]]
+        name = "truncated and written"
+        run = "dd if=/dev/zero of=/mnt/g bs=6k count=4 oflag=dsync"
+        start = "5.7s"
+        "#,
+    );
+}

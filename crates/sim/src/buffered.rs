@@ -10,6 +10,7 @@ mod writing;
 
 use crate::file::{Errno, File, Transfer};
 use crate::page_cache::disk::{DiskCache, PageBio};
+use crate::page_cache::pages::Counts;
 use crate::page_cache::readahead::{Advice, Allowance, Reader, Window};
 use crate::task::Task;
 use crate::world::{Wait, World};
@@ -25,6 +26,11 @@ pub(crate) const PAGE: u64 = 4096;
 pub(crate) const PAGE_SECTORS: u64 = PAGE / 512;
 
 impl Task {
+    /// How many pages are in memory, and how many of them must be written (`/proc/meminfo`).
+    pub fn page_cache(&self) -> Counts {
+        self.world().cache.counts()
+    }
+
     /// Says how a file will be read.
     pub fn advise(&self, file: &File, advice: Advice) {
         if file.is_cached() {

@@ -29,6 +29,8 @@ const PAGE_SECTORS: u32 = 8;
 const PAGE: u64 = 4096;
 /// Segments of one bio of a file of old kernels (addendum A.6 rule 3).
 const OLD_FILE_PIECES: u32 = 128;
+/// Runs of pages that leave together at most; to remember more would take more room than they did.
+const TOGETHER: usize = 1 << 18;
 /// Every file has so many numbers for its pages, one file behind the other; the disk is the first.
 pub(crate) const FILE_PAGES: u64 = 1 << 34;
 
@@ -363,16 +365,18 @@ impl DiskCache {
     /// Pages are written over without the cache: those that are there go.
     pub fn drop_range(&mut self, pages: Range<u64>) {
         let Range { start, end } = pages;
-        let lru = &mut self.lru;
-        let mut run = start..start;
-        self.pages.drop_clean(start, end, |page| {
-            if page != run.end {
-                lru.left(DISK, run.start, run.end - run.start);
-                run = page..page;
+        let mut gone: Vec<Range<u64>> = Vec::new();
+        self.pages.drop_clean(start, end, |page| match gone.last_mut() {
+            Some(run) if run.end == page => run.end += 1,
+            _ => {
+                if gone.len() == TOGETHER {
+                    self.lru.left(DISK, &gone);
+                    gone.clear();
+                }
+                gone.push(page..page + 1);
             }
-            run.end += 1;
         });
-        lru.left(DISK, run.start, run.end - run.start);
+        self.lru.left(DISK, &gone);
         self.writeback.forget(self.pages.counts().cached);
     }
 

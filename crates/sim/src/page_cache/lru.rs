@@ -2,11 +2,16 @@
 //!
 //! One queue over all files, of runs of pages in the order in which they came. A page that may not
 //! go now, or deserves a second chance, is queued again at the end. Every page in memory is in the
-//! queue exactly once; a run takes 24 bytes, however long it is.
+//! queue exactly once; a run takes 16 bytes, however long it is, and no room is kept for more than a
+//! few runs that are not there.
 //!
 // Divergence: one queue with a second chance stands for the lists of inactive and active pages.
 
 use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Runs that are kept together.
+const SEGMENT: usize = 1024;
 
 /// The number of a file in the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +29,8 @@ pub enum Verdict {
 /// The queue.
 #[derive(Clone, Debug, Default)]
 pub struct Lru {
-    runs: VecDeque<Run>,
+    /// None of them is empty.
+    segments: VecDeque<VecDeque<Run>>,
     pages: u64,
 }
 
@@ -32,45 +38,34 @@ pub struct Lru {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     file: FileNumber,
+    length: u32,
     start: u64,
-    length: u64,
 }
 
 impl Lru {
     /// Pages came into memory.
     pub fn came(&mut self, file: FileNumber, start: u64, length: u64) {
-        self.pages += length;
-        match self.runs.back_mut() {
-            Some(last) if last.file == file && last.start + last.length == start => {
-                last.length += length;
-            }
-            _ if length > 0 => self.runs.push_back(Run { file, start, length }),
-            _ => {}
+        if length > 0 {
+            self.pages += length;
+            let length = u32::try_from(length).expect("a run of less than 16 TiB");
+            self.queue(Run { file, length, start });
         }
     }
 
-    /// Pages have left memory by another way: some of them may not have been there.
-    pub fn left(&mut self, file: FileNumber, start: u64, length: u64) {
-        if length == 0 || self.runs.is_empty() {
+    /// Pages have left memory by another way: ascending ranges, of which some may not have been
+    /// there.
+    pub fn left(&mut self, file: FileNumber, gone: &[Range<u64>]) {
+        if gone.is_empty() || self.segments.is_empty() {
             return;
         }
-        let end = start + length;
-        let mut kept = VecDeque::with_capacity(self.runs.len());
-        for run in self.runs.drain(..) {
-            let run_end = run.start + run.length;
-            if run.file != file || run_end <= start || run.start >= end {
-                kept.push_back(run);
-                continue;
-            }
-            self.pages -= run_end.min(end) - run.start.max(start);
-            if run.start < start {
-                kept.push_back(Run { length: start - run.start, ..run });
-            }
-            if end < run_end {
-                kept.push_back(Run { start: end, length: run_end - end, ..run });
+        for segment in std::mem::take(&mut self.segments) {
+            for run in segment {
+                match run.file == file {
+                    true => self.queue_what_stays(run, gone),
+                    false => self.queue(run),
+                }
             }
         }
-        self.runs = kept;
     }
 
     /// Judges the oldest pages until so many have been evicted or every page was judged once.
@@ -95,16 +90,62 @@ impl Lru {
         self.pages
     }
 
+    fn queue(&mut self, run: Run) {
+        let last = self.segments.back_mut();
+        if let Some(before) = last.and_then(|segment| segment.back_mut())
+            && before.file == run.file
+            && before.end() == run.start
+            && let Some(length) = before.length.checked_add(run.length)
+        {
+            before.length = length;
+            return;
+        }
+        if self.segments.back().is_none_or(|segment| segment.len() == SEGMENT) {
+            self.segments.push_back(VecDeque::new());
+        }
+        self.segments.back_mut().expect("there is one now").push_back(run);
+    }
+
+    /// Queues what is left of a run without the pages that are gone.
+    fn queue_what_stays(&mut self, run: Run, gone: &[Range<u64>]) {
+        let mut from = run.start;
+        let first = gone.partition_point(|range| range.end <= run.start);
+        for range in gone[first..].iter().take_while(|range| range.start < run.end()) {
+            let (start, end) = (range.start.max(from), range.end.min(run.end()));
+            self.pages -= end - start;
+            self.queue_part(run, from..start);
+            from = end;
+        }
+        self.queue_part(run, from..run.end());
+    }
+
+    fn queue_part(&mut self, run: Run, part: Range<u64>) {
+        if !part.is_empty() {
+            let length = (part.end - part.start) as u32;
+            self.queue(Run { start: part.start, length, ..run });
+        }
+    }
+
     fn pop(&mut self) -> Option<(FileNumber, u64)> {
-        let run = self.runs.front_mut()?;
+        let segment = self.segments.front_mut()?;
+        let run = segment.front_mut().expect("no segment is empty");
         let oldest = (run.file, run.start);
         run.start += 1;
         run.length -= 1;
         if run.length == 0 {
-            self.runs.pop_front();
+            segment.pop_front();
+        }
+        if segment.is_empty() {
+            self.segments.pop_front();
         }
         self.pages -= 1;
         Some(oldest)
+    }
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.length)
     }
 }
 
@@ -163,7 +204,18 @@ mod tests {
     fn pages_that_are_read_in_order_are_one_run() {
         let mut lru = Lru::default();
         (0..1000).for_each(|window| lru.came(A, window * 32, 32));
-        assert_eq!(lru.runs.len(), 1);
+        assert_eq!(lru.segments, [[Run { file: A, length: 32_000, start: 0 }]]);
+    }
+
+    #[test]
+    fn many_runs_leave_in_one_pass_and_take_the_room_of_what_stays() {
+        let mut lru = Lru::default();
+        (0..5000).for_each(|page| lru.came(A, page * 2, 1));
+        assert_eq!((lru.segments.len(), size_of::<Run>()), (5, 16));
+        let gone: Vec<Range<u64>> = (0..4999).map(|page| page * 2..page * 2 + 1).collect();
+        lru.left(A, &gone);
+        assert_eq!(lru.segments.len(), 1);
+        assert_eq!(drained(lru), [(0, 9998)]);
     }
 
     proptest! {
@@ -176,9 +228,11 @@ mod tests {
             for (what, file, start, length) in steps {
                 match what {
                     0 => {
-                        lru.left(FileNumber(file), start, length);
-                        let gone = |it: &(u32, u64)| it.0 == file && it.1 >= start
-                            && it.1 < start + length;
+                        let middle = start + length / 3;
+                        let ranges = [start..middle, middle + length / 3..start + length];
+                        lru.left(FileNumber(file), &ranges);
+                        let gone = |it: &(u32, u64)| it.0 == file
+                            && ranges.iter().any(|range| range.contains(&it.1));
                         naive.retain(|it| !gone(it));
                     }
                     1 => {

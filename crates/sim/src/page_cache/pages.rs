@@ -5,6 +5,9 @@
 //! large run costs about five bytes a page, scattered pages some fifteen, and a page that is alone
 //! in its 2 MiB about ninety.
 //!
+//! Chunks with something dirty or under writeback are known: whoever looks for that, and most calls
+//! do, does not walk over what is merely cached.
+//!
 //! What pages contain is not kept: nobody looks.
 
 #[cfg(test)]
@@ -19,6 +22,8 @@ const CHUNK: u64 = 512;
 /// A chunk lists its pages up to so many; more take less room as an array.
 const FEW: usize = 128;
 const FLAG_BITS: u32 = 7;
+/// Bytes that are looked at together.
+const SCAN: usize = 32;
 
 /// What is known of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,13 +101,24 @@ pub struct Counts {
 pub struct Pages {
     chunks: BTreeMap<u64, Chunk>,
     frames: Frames,
+    dirty: Busy,
+    writeback: Busy,
     counts: Counts,
 }
+
+/// Chunks with pages that have a flag, and how many of them do.
+type Busy = BTreeMap<u64, u16>;
 
 impl Pages {
     /// None, in a memory with these frames.
     pub fn new(frames: Frames) -> Pages {
-        Pages { chunks: BTreeMap::new(), frames, counts: Counts::default() }
+        Pages {
+            chunks: BTreeMap::new(),
+            frames,
+            dirty: Busy::new(),
+            writeback: Busy::new(),
+            counts: Counts::default(),
+        }
     }
 
     /// A task has ended, which may put frames in order.
@@ -159,14 +175,20 @@ impl Pages {
     /// The first page of `from..end` that is in memory and has all of some flags.
     pub fn next(&self, from: u64, end: u64, flags: Flags) -> Option<u64> {
         let wanted = flags.with(Flags::PRESENT);
-        for (&number, chunk) in self.chunks.range(from / CHUNK..end.div_ceil(CHUNK)) {
+        let numbers = from / CHUNK..end.div_ceil(CHUNK);
+        let in_chunk = |(&number, chunk): (&u64, &Chunk)| {
             let base = number * CHUNK;
-            if let Some(index) = chunk.next(from.saturating_sub(base), wanted) {
-                let page = base + index;
-                return (page < end).then_some(page);
-            }
-        }
-        None
+            chunk.next(from.saturating_sub(base), wanted).map(|index| base + index)
+        };
+        let in_busy = |busy: &Busy| {
+            busy.range(numbers.clone()).find_map(|(at, _)| in_chunk((at, &self.chunks[at])))
+        };
+        let page = match flags {
+            _ if flags.has(Flags::DIRTY) => in_busy(&self.dirty),
+            _ if flags.has(Flags::WRITEBACK) => in_busy(&self.writeback),
+            _ => self.chunks.range(numbers.clone()).find_map(in_chunk),
+        };
+        page.filter(|page| *page < end)
     }
 
     /// Cuts pages that are in memory where the next one is in another place there: runs that lie in
@@ -206,7 +228,25 @@ impl Pages {
         }
         self.counts.subtract(before);
         self.counts.add(flags);
+        note(&mut self.dirty, number, before.has(Flags::DIRTY), flags.has(Flags::DIRTY));
+        let (was, is) = (before.has(Flags::WRITEBACK), flags.has(Flags::WRITEBACK));
+        note(&mut self.writeback, number, was, is);
         before
+    }
+}
+
+/// A page of a chunk had a flag or not, and has it now or not.
+fn note(busy: &mut Busy, chunk: u64, was: bool, is: bool) {
+    match (was, is) {
+        (false, true) => *busy.entry(chunk).or_default() += 1,
+        (true, false) => {
+            let count = busy.get_mut(&chunk).expect("it was counted when it got the flag");
+            *count -= 1;
+            if *count == 0 {
+                busy.remove(&chunk);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -319,7 +359,12 @@ impl Chunk {
             }
             Chunk::Many(array) => {
                 let rest = array.flags.get(from as usize..)?;
-                rest.iter().position(|&it| Flags(it).has(wanted)).map(|at| from + at as u64)
+                // Most have none of the flags: those are passed over many at a time.
+                let is_wanted = |&it: &u8| Flags(it).has(wanted);
+                let has_one = |some: &[u8]| some.iter().fold(false, |any, it| any | is_wanted(it));
+                let part = rest.chunks(SCAN).position(has_one)? * SCAN;
+                let at = part + rest[part..].iter().position(is_wanted)?;
+                Some(from + at as u64)
             }
         }
     }

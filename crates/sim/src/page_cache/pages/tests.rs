@@ -86,9 +86,11 @@ proptest! {
         }
         prop_assert_eq!(pages.first_absent(from, 700), naive.first_absent(from, 700));
         prop_assert_eq!(pages.run_before(from, 700), naive.run_before(from, 700));
-        let dirty = |(_, flags): &(&u64, &u8)| **flags & Flags::DIRTY.0 != 0;
-        let expected = naive.0.range(from..1850).find(dirty).map(|(&page, _)| page);
-        prop_assert_eq!(pages.next(from, 1850, Flags::DIRTY), expected);
+        for wanted in [Flags::DIRTY, Flags::WRITEBACK, Flags::UP_TO_DATE] {
+            let has = |(_, flags): &(&u64, &u8)| Flags(**flags).has(wanted);
+            let expected = naive.0.range(from..1850).find(has).map(|(&page, _)| page);
+            prop_assert_eq!(pages.next(from, 1850, wanted), expected);
+        }
     }
 }
 
@@ -122,4 +124,14 @@ fn a_file_whose_pages_have_all_gone_takes_no_room() {
     (0..2000).for_each(|page| pages.put(page, Flags::UP_TO_DATE));
     assert_eq!(pages.drop_clean(0, u64::MAX, |_| {}), 2000);
     assert_eq!(bytes(&pages), 0);
+}
+
+#[test]
+fn chunks_are_known_as_busy_only_while_they_are() {
+    let mut pages = Pages::new(Frames::new(1000));
+    (0..2000).for_each(|page| pages.put(page, Flags::UP_TO_DATE));
+    [3, 4, 1500].iter().for_each(|page| pages.change(*page, Flags::DIRTY, Flags::NONE));
+    assert_eq!(pages.dirty, BTreeMap::from([(0, 2), (2, 1)]));
+    (0..2000).for_each(|page| pages.change(page, Flags::NONE, Flags::DIRTY));
+    assert!(pages.dirty.is_empty());
 }

@@ -87,11 +87,24 @@ fn keep_worst(seed: u64, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
     };
     ran.sort_by(|one, other| worst_job(other).0.abs().total_cmp(&worst_job(one).0.abs()));
     std::fs::create_dir_all(FOLDER)?;
+    forget_others(seed)?;
     for one in ran.iter().take(KEPT) {
         let path = Path::new(FOLDER).join(format!("seed-{seed}-{}.toml", one.number));
         std::fs::write(&path, experiment(seed, one.number))?;
         let (percent, job) = worst_job(one);
         println!("{}: {job} {percent:+.2} %", path.display());
+    }
+    Ok(())
+}
+
+/// Removes what was kept of earlier runs with this seed.
+fn forget_others(seed: u64) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(FOLDER)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+        if name.starts_with(&format!("seed-{seed}-")) {
+            std::fs::remove_file(path)?;
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Decisions of our schedulers against the kernel in virtual time. Needs a kernel in the cache.
 
 use lab::conform::family::Member;
-use lab::conform::{Conformity, Options, conform, conform_recording};
+use lab::conform::{Conformity, Options, Recording, conform, conform_recording};
 use lab::linux_world::LinuxWorld;
 use lab::plan::Plan;
 use lab::{Error, Experiment, World, matrix};
@@ -59,7 +59,8 @@ fn none_issues_as_6_12() {
 fn a_recording_survives_its_files() {
     let Some((world, load)) = world() else { return };
     let folder = Folder::make().unwrap();
-    let member = Member::family("mq-deadline", 2, 600, 4).pop().expect("there are four");
+    // Its tasks are of all classes.
+    let member = Member::family("mq-deadline", 1, 600, 3).pop().expect("there are three");
     let recorded = world.record_member(&member, load).unwrap();
     recorded.write(folder.path()).unwrap();
     let at_hand = recorded.recording("at hand").unwrap();
@@ -67,6 +68,9 @@ fn a_recording_survives_its_files() {
         conform(folder.path(), &Options::default()).unwrap(),
         conform_recording(&at_hand, &Options::default()).unwrap(),
     );
+    let from_files = Recording::read(folder.path(), None).unwrap();
+    assert!(at_hand.tasks.ioprio.len() > 2, "{:?}", at_hand.tasks);
+    assert_eq!(at_hand.tasks.ioprio, from_files.tasks.ioprio);
     assert!(one.dispatches > 100, "{one:?}");
     assert_eq!((one.dispatches, one.contested), (other.dispatches, other.contested));
     assert_eq!((one.agreed, one.free_agreed), (other.agreed, other.free_agreed));

@@ -12,6 +12,7 @@ mod times;
 use super::{LinuxWorld, virtio};
 use crate::conform::manifest;
 use crate::conform::source::{CGROUPS, PRIORITIES, ROOT_CGROUP};
+use crate::conform::tasks::Tasks;
 use crate::conform::{Manifest, Recording};
 use crate::error::Error;
 use base::Bytes;
@@ -117,12 +118,13 @@ impl Recorded {
 
     /// For a comparison, without a detour through files.
     pub fn recording(&self, name: &str) -> Result<Recording, Error> {
+        let manifest = Manifest::parse(&self.manifest, name)?;
         Ok(Recording {
             name: name.to_string(),
             records: self.records.clone(),
-            manifest: Manifest::parse(&self.manifest, name)?,
+            tasks: Tasks::new(&manifest, "", &BTreeMap::new(), &self.records),
+            manifest,
             priorities: self.priorities.clone(),
-            remarks: Vec::new(),
             ..Recording::default()
         })
     }

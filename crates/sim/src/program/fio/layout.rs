@@ -40,8 +40,8 @@ pub struct FileSize {
 pub struct Ranges {
     /// The range of each of its files, in bytes of the device.
     pub files: Vec<Range>,
-    /// How far it is from the start of each range to the end of the file.
-    pub room: Vec<u64>,
+    /// The files themselves.
+    pub whole: Vec<Range>,
     /// How much it transfers in one round.
     pub amount: Bytes,
 }
@@ -176,7 +176,7 @@ impl Layout {
     pub fn ranges(&self, job: &Job) -> Result<Ranges, ParseError> {
         if job.cpu.is_some() {
             let files = vec![Range { start: 0, end: 0 }; job.files.list.len()];
-            return Ok(Ranges { room: vec![0; files.len()], files, amount: Bytes(0) });
+            return Ok(Ranges { whole: files.clone(), files, amount: Bytes(0) });
         }
         let whole = |index: usize| {
             let file = &job.files.list[index];
@@ -197,12 +197,12 @@ impl Layout {
                 }
             }
         };
-        let (mut files, mut room) = (Vec::new(), Vec::new());
+        let (mut files, mut all) = (Vec::new(), Vec::new());
         for index in 0..job.files.list.len() {
             let file = whole(index);
             let range = used(job, file)?;
             files.push(range);
-            room.push(file.end - range.start);
+            all.push(file);
         }
         let sum = files.iter().fold(0_u64, |sum, range| sum.saturating_add(range.size()));
         let amount = match (job.extent.io_size, job.extent.size, job.files.size) {
@@ -212,7 +212,7 @@ impl Layout {
             (None, Some(Share::Bytes(bytes)), Some(_)) => bytes.min(sum),
             _ => sum,
         };
-        Ok(Ranges { files, room, amount: Bytes(amount) })
+        Ok(Ranges { files, whole: all, amount: Bytes(amount) })
     }
 }
 

@@ -81,15 +81,15 @@ impl Walk {
             }
             _ => None,
         };
-        let walk = |(range, room): (&Range, &u64)| {
-            FileWalk::new(pattern, job.extent.zones, *range, *room, count == 1, seeds)
+        let walk = |(range, whole): (&Range, &Range)| {
+            FileWalk::new(pattern, job.extent.zones, *range, *whole, count == 1, seeds)
         };
         Walk {
             directions: pattern.directions,
             mixture: Mixture::new(pattern.directions, seeds),
             service: job.files.service.clone(),
             popularity,
-            files: ranges.files.iter().zip(&ranges.room).map(walk).collect(),
+            files: ranges.files.iter().zip(&ranges.whole).map(walk).collect(),
             file: ranges.files.len() - 1,
             left: 0,
             trimmed: None,

@@ -22,6 +22,8 @@ pub(super) struct FileWalk {
     range: Range,
     /// Bytes from the start of the range to the end of the file.
     room: u64,
+    /// Bytes of the whole file.
+    file_size: u64,
     /// Where the last request in each direction ended, counted from the start of the range, and
     /// where it began.
     position: PerDirection<u64>,
@@ -116,7 +118,7 @@ impl FileWalk {
         pattern: &Pattern,
         zones: Option<Zones>,
         range: Range,
-        room: u64,
+        whole: Range,
         is_alone: bool,
         seeds: &Seeds,
     ) -> Self {
@@ -146,7 +148,8 @@ impl FileWalk {
             done: false,
             pattern: pattern.clone(),
             range,
-            room,
+            room: whole.end - range.start,
+            file_size: whole.size(),
             position: [0; 3],
             last: [0; 3],
             is_fresh: true,
@@ -266,8 +269,10 @@ impl FileWalk {
         if let Modifier::Skip(skip) = self.pattern.modifier
             && position > start
         {
+            // It begins again behind as many bytes as the whole file has, so only from its start.
+            // observed: fio 3.33 with an offset
             position = match position.checked_add_signed(skip) {
-                Some(position) if position < self.room => position,
+                Some(position) if position < self.file_size => position,
                 _ if skip > 0 => 0,
                 // Backwards from the start, which is from the end then.
                 _ => size.checked_add_signed(skip)?,

@@ -14,6 +14,12 @@ fn walk(options: &str, len: u64) -> Walk {
 
 /// The same in files that go on to `room` bytes.
 fn walk_within(options: &str, len: u64, room: u64) -> Walk {
+    let whole = Range { start: MIB, end: MIB + room };
+    walk_of(options, Range { start: MIB, end: MIB + len }, whole)
+}
+
+/// The walk of a job over parts of files.
+fn walk_of(options: &str, part: Range, whole: Range) -> Walk {
     let context = Context {
         page_size: 4096,
         ncpus: 2,
@@ -24,8 +30,9 @@ fn walk_within(options: &str, len: u64, room: u64) -> Walk {
     };
     let text = format!("[job]\ndirect=1\n{options}\n");
     let job = parse_job_file("job.fio", &text, &context).unwrap().remove(0);
-    let files = vec![Range { start: MIB, end: MIB + len }; job.files.list.len()];
-    let ranges = Ranges { room: vec![room; files.len()], files, amount: Bytes(len) };
+    let count = job.files.list.len();
+    let amount = Bytes(part.size());
+    let ranges = Ranges { files: vec![part; count], whole: vec![whole; count], amount };
     Walk::new(&job, &ranges, &Seeds::new(&job, 1))
 }
 
@@ -61,6 +68,10 @@ fn holes_go_forward_and_backward() {
     assert_eq!(offsets("rw=read:8k\nbs=4k", 28 << 10, 5), [0, 12, 24]);
     let places = take(&mut walk_within("rw=read:8k\nbs=4k", 32 << 10, MIB), 9);
     assert_eq!(places.len(), 3);
+    // Nor around the end of one that does not begin with its file.
+    let part = Range { start: MIB, end: MIB + (32 << 10) };
+    let whole = Range { start: MIB - (32 << 10), ..part };
+    assert_eq!(take(&mut walk_of("rw=read:8k\nbs=4k", part, whole), 9).len(), 3);
     assert_eq!(offsets("rw=read:-8k\nbs=4k", 32 << 10, 9), [0, 24, 20, 16, 12, 8, 4, 0, 24]);
 }
 

@@ -188,7 +188,38 @@ impl Task {
         bios
     }
 
+    /// Submits pages as one bio. Somebody else may have begun to write some of them while their
+    /// blocks were looked for: those are left out, and where they are dirty again, waited for.
     pub(super) async fn submit_piece(&self, file: usize, write: u64, piece: Piece, flags: Flags) {
+        let Piece { pages, start } = piece;
+        let mut from = pages.start;
+        while let Some(part) = self.next_writable(file, from..pages.end).await {
+            from = part.end;
+            let start = start + (part.start - pages.start);
+            self.submit_as_one(file, write, Piece { pages: part, start }, flags).await;
+        }
+    }
+
+    /// The next dirty pages of a range that nobody is writing.
+    async fn next_writable(&self, file: usize, pages: Range<u64>) -> Option<Range<u64>> {
+        let all = key(file, pages.start)..key(file, pages.end);
+        loop {
+            let first = self.world().cache.next_dirty(all.clone())?;
+            let may = {
+                let world = self.world();
+                let cache = &world.cache;
+                let may = |page: &u64| cache.is_dirty(*page) && !cache.is_written(*page);
+                (first..all.end).take_while(may).count() as u64
+            };
+            if may > 0 {
+                let start = first % FILE_PAGES;
+                return Some(start..start + may);
+            }
+            self.wait_until_written(first).await;
+        }
+    }
+
+    async fn submit_as_one(&self, file: usize, write: u64, piece: Piece, flags: Flags) {
         {
             let mut world = self.world();
             let now = world.tick();

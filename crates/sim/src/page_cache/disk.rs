@@ -321,6 +321,7 @@ impl DiskCache {
             self.writeback.begins(now);
         }
         for page in pages.clone() {
+            debug_assert!(self.is_dirty(page) && !self.is_written(page), "{page} of {pages:?}");
             self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
         }
         self.next_token += 1;

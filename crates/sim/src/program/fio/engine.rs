@@ -36,15 +36,6 @@ impl Engine {
     }
 }
 
-/// What is known about an ioengine that is not modelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unavailable {
-    /// It means something for files only; the reason.
-    NeedsFileSystem(&'static str),
-    /// It does not go through the block layer of this machine; the reason.
-    Elsewhere(&'static str),
-}
-
 const MODELLED: &[(&str, Engine)] = &[
     ("sync", Engine::Sync),
     ("psync", Engine::Sync),
@@ -59,18 +50,16 @@ const MODELLED: &[(&str, Engine)] = &[
     ("cpuio", Engine::CpuIo),
 ];
 
-const CACHE: Unavailable = Unavailable::NeedsFileSystem("it works through the page cache");
-const METADATA: Unavailable = Unavailable::NeedsFileSystem("it works on the metadata of files");
-const NETWORK: Unavailable = Unavailable::Elsewhere("it goes over a network");
-const PERSISTENT: Unavailable = Unavailable::Elsewhere("it addresses persistent memory directly");
-const ZONED: Unavailable =
-    Unavailable::Elsewhere("it sends zone commands, and the simulated devices are conventional");
-const PASSTHROUGH: Unavailable =
-    Unavailable::Elsewhere("its commands go past the I/O scheduler to the NVMe driver");
+const METADATA: &str = "it works on the metadata of files";
+const NETWORK: &str = "it goes over a network";
+const PERSISTENT: &str = "it addresses persistent memory directly";
+const ZONED: &str = "it sends zone commands, and the simulated devices are conventional";
+const PASSTHROUGH: &str = "its commands go past the I/O scheduler to the NVMe driver";
 
-const UNAVAILABLE: &[(&str, Unavailable)] = &[
-    ("mmap", CACHE),
-    ("splice", CACHE),
+/// Those that are not modelled, and why.
+const UNAVAILABLE: &[(&str, &str)] = &[
+    ("mmap", "it maps files into memory, and page faults are not modelled"),
+    ("splice", "it moves pages through a pipe, which is not modelled"),
     ("falloc", METADATA),
     ("ftruncate", METADATA),
     ("filecreate", METADATA),
@@ -103,11 +92,11 @@ const UNAVAILABLE: &[(&str, Unavailable)] = &[
     ("libzbc", ZONED),
     ("io_uring_cmd", PASSTHROUGH),
     ("xnvme", PASSTHROUGH),
-    ("mtd", Unavailable::Elsewhere("it addresses raw flash, which has no block layer")),
-    ("libcufile", Unavailable::Elsewhere("it needs a graphics processor")),
-    ("exec", Unavailable::Elsewhere("it runs a program, and the simulated machine has no shell")),
-    ("external", Unavailable::Elsewhere("it loads foreign code")),
-    ("cpp_null", Unavailable::Elsewhere("it is an example of foreign code that does nothing")),
+    ("mtd", "it addresses raw flash, which has no block layer"),
+    ("libcufile", "it needs a graphics processor"),
+    ("exec", "it runs a program, and the simulated machine has no shell"),
+    ("external", "it loads foreign code"),
+    ("cpp_null", "it is an example of foreign code that does nothing"),
 ];
 
 /// The engine called `name`; an error says why there is none, what is accepted, and what is near.
@@ -117,12 +106,7 @@ pub fn find(name: &str) -> Result<Engine, (String, Option<&'static str>)> {
         return Ok(*engine);
     }
     match UNAVAILABLE.iter().find(|(known, _)| *known == name) {
-        Some((_, Unavailable::NeedsFileSystem(reason))) => {
-            Err((format!("ioengine {name} needs a file system: {reason}"), None))
-        }
-        Some((_, Unavailable::Elsewhere(reason))) => {
-            Err((format!("ioengine {name} is not modelled: {reason}"), None))
-        }
+        Some((_, reason)) => Err((format!("ioengine {name} is not modelled: {reason}"), None)),
         None => {
             let known = MODELLED.iter().map(|(known, _)| *known);
             Err((format!("'{name}' is no ioengine of fio 3.33"), error::nearest(name, known)))
@@ -143,7 +127,7 @@ mod tests {
     fn engines_are_found_or_refused_with_a_reason() {
         assert_eq!(find("libaio"), Ok(Engine::Libaio));
         assert_eq!(find("sync:x"), Ok(Engine::Sync));
-        assert!(find("mmap").unwrap_err().0.contains("needs a file system"));
+        assert!(find("mmap").unwrap_err().0.contains("page faults"));
         assert!(find("nbd").unwrap_err().0.contains("over a network"));
         assert_eq!(find("libio").unwrap_err().1, Some("libaio"));
     }

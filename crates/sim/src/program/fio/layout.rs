@@ -107,11 +107,7 @@ impl Layout {
                 };
                 let wanted = if appends { before + own } else { own };
                 if wanted.max(before) == 0 {
-                    let name = &file.name;
-                    let message = format!(
-                        "the file '{name}' does not exist, and no job says how large it is"
-                    );
-                    return Err(job.error(message).accepts("size or filesize"));
+                    return Err(unknown_size(&file.name, job, jobs));
                 }
                 let after = if job.extent.fill_device { before } else { wanted.max(before) };
                 sizes.insert(&file.name, after);
@@ -240,6 +236,23 @@ fn needed_of_file(job: &Job, before: u64, rng: &mut Rng) -> u64 {
         Some(Share::Bytes(size)) => (size / count).saturating_add(offset(job, size / count)),
         _ => before,
     }
+}
+
+/// Why it is not known how large a file is.
+// Divergence: with create_serialize=0 fio looks when the process starts, which may be when another
+// one has filled the file.
+fn unknown_size(name: &str, job: &Job, jobs: &[Job]) -> ParseError {
+    let fills =
+        |it: &&Job| it.extent.fill_device && it.files.list.iter().any(|file| file.name == name);
+    let message = match jobs.iter().find(fills) {
+        Some(other) => format!(
+            "the file '{name}' does not exist yet; how much of a file system job '{}' fills is \
+             not modelled",
+            other.name
+        ),
+        None => format!("the file '{name}' does not exist, and no job says how large it is"),
+    };
+    job.error(message).accepts("size or filesize")
 }
 
 /// The range that the job uses of `file`.

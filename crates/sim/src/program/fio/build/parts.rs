@@ -2,7 +2,7 @@
 
 use base::Bytes;
 
-use super::super::engine::Engine;
+use super::super::engine::{self, Engine};
 use super::super::error::ParseError;
 use super::super::job::{
     CommandPriority, Direction, Directions, File, FileKind, Files, Modifier, Pattern,
@@ -71,7 +71,9 @@ impl Builder<'_, '_> {
     fn file(&self, folder: Option<&str>, name: &str) -> Result<File, ParseError> {
         let found = file(folder, name);
         let Some(mount) = self.context.mount else { return Ok(found) };
-        if found.kind != FileKind::LaidOut {
+        // What moves no data opens nothing.
+        let is_idle = engine::find(self.settings.engine()).is_ok_and(|it| !it.does_block_io());
+        if found.kind != FileKind::LaidOut || is_idle {
             return Ok(found);
         }
         let full = match found.name.strip_prefix("./").unwrap_or(&found.name) {

@@ -8,9 +8,9 @@ use block::{Action, Attach, Event, Kernel, Syscall};
 use device::{Device, Model};
 
 use super::super::{Fio, Job};
-use super::{examples, parse_example};
+use super::{examples, parse_example, parse_on_ext4};
 use crate::machine::Exit;
-use crate::{Checker, Host, Observer, Outcome, Program, Setup, Several};
+use crate::{Checker, Host, Mount, Observer, Outcome, Program, Setup, Several};
 
 /// Counts the ends of system calls by kind.
 #[derive(Default)]
@@ -29,8 +29,15 @@ impl Observer for Counts {
     }
 }
 
-/// Runs jobs for so many milliseconds at most, under a checker of conservation.
-fn run(jobs: &[Job], device: Box<dyn Device>, host: &str, millis: u64) -> (Outcome, Counts) {
+/// Runs jobs for so many milliseconds at most, under a checker of conservation; on ext4 if there is
+/// a folder where it is mounted.
+fn run(
+    jobs: &[Job],
+    point: Option<&str>,
+    device: Box<dyn Device>,
+    host: &str,
+    millis: u64,
+) -> (Outcome, Counts) {
     let kernel = Kernel::named("6.18").expect("a kernel");
     let scheduler = sched::build("mq-deadline", kernel).expect("a scheduler of it");
     let setup = Setup {
@@ -40,7 +47,7 @@ fn run(jobs: &[Job], device: Box<dyn Device>, host: &str, millis: u64) -> (Outco
         device,
         host: Host::named(host).expect("a host"),
         memory: crate::DEFAULT_MEMORY,
-        mount: None,
+        mount: point.map(|it| Mount { point: it.to_owned(), ..Mount::default() }),
         cgroups: Vec::new(),
         jobs: vec![crate::Job::new("fio", Program::Fio(Fio::new(jobs.to_vec())))],
         seed: 1,
@@ -60,14 +67,16 @@ fn run(jobs: &[Job], device: Box<dyn Device>, host: &str, millis: u64) -> (Outco
     (outcome, counts)
 }
 
-/// What jobs do in their first 100 ms on a disk that takes 100 us for everything.
-pub(super) fn at_first(jobs: &[Job]) -> String {
+/// What jobs do in their first 100 ms on a disk that takes 100 us for everything, or in the first
+/// two seconds on ext4 there, as most of them make their files before.
+pub(super) fn at_first(jobs: &[Job], point: Option<&str>) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/null.toml");
     let text = std::fs::read_to_string(folder).expect("the model of a disk that takes no time");
     let text = text.replace("value = 0, unit = \"ns\"", "value = 100000, unit = \"ns\"");
     let text = text.replace("discard         = { value = false", "discard = { value = true");
     let disk = Model::from_text("steady", &text).expect("a model");
-    let (outcome, counts) = run(jobs, disk.build(1), "free", 100);
+    let (host, millis) = if point.is_some() { ("host-2009", 2_000) } else { ("free", 100) };
+    let (outcome, counts) = run(jobs, point, disk.build(1), host, millis);
     let counts: Vec<String> = counts.0.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
     let counts = if counts.is_empty() { "no calls".to_owned() } else { counts.join(", ") };
     let job = &outcome.jobs[0];
@@ -85,7 +94,7 @@ fn every_example_that_can_be_run_runs_on_a_hard_disk() {
     for (name, text) in &examples {
         let Ok(jobs) = parse_example(name, text) else { continue };
         let disk = Model::builtin("hdd-7200-sata").expect("a built-in model").build(1);
-        let (outcome, _) = run(&jobs, disk, "host-2009", 1_000);
+        let (outcome, _) = run(&jobs, None, disk, "host-2009", 1_000);
         let job = &outcome.jobs[0];
         if !matches!(job.exit, Exit::Status(status) if status != 0) {
             ran += 1;
@@ -98,4 +107,30 @@ fn every_example_that_can_be_run_runs_on_a_hard_disk() {
         assert!(is_expected, "{name}: {:?}", job.messages);
     }
     assert!(ran >= 39, "only {ran} of {}", examples.len());
+}
+
+#[test]
+fn every_example_with_files_runs_on_ext4_or_says_why_not() {
+    let Some(examples) = examples() else { return };
+    let mut ran = 0;
+    for (name, text) in &examples {
+        let (point, jobs) = parse_on_ext4(name, text);
+        let Ok(jobs) = jobs else { continue };
+        if !jobs.iter().any(Job::has_files) {
+            continue;
+        }
+        let disk = Model::builtin("nvme-980pro").expect("a built-in model").build(1);
+        let (outcome, counts) = run(&jobs, Some(&point), disk, "host-2009", 2_000);
+        let job = &outcome.jobs[0];
+        if !matches!(job.exit, Exit::Status(status) if status != 0) {
+            assert!(!counts.0.is_empty(), "{name}: no calls");
+            ran += 1;
+            continue;
+        }
+        // As with fio: two want a file that exists, one trims a file, and one reads what was filled.
+        let expected = ["does not exist", "Inappropriate ioctl", "No such file"];
+        let is_expected = expected.iter().any(|known| job.messages[0].contains(known));
+        assert!(is_expected, "{name}: {:?}", job.messages);
+    }
+    assert!(ran >= 18, "only {ran} of {}", examples.len());
 }

@@ -263,12 +263,14 @@ async fn launch(task: &Task, jobs: &[Job], files: &[Files]) -> Result<Option<Con
 }
 
 /// What fio does before it lets its processes go: it looks at the disk for each of them, for one
-/// that writes once more whether it is mounted, and at its clock while it creates them.
+/// that writes once more whether it is mounted, and at its clock while it creates them. With files
+/// it looks once.
 async fn get_ready(task: &Task, jobs: &[Job]) {
-    let writes = |job: &&Job| job.pattern.directions.include(Direction::Write);
-    let (processes, writers) = (jobs.len() as u32, jobs.iter().filter(writes).count() as u32);
-    task.look_for_files(processes + writers).await;
-    task.look_at_clock(4 * processes + 3).await;
+    let looks = |job: &Job| 1 + u32::from(job.pattern.directions.include(Direction::Write));
+    let of_disks: u32 = jobs.iter().filter(|job| !job.has_files()).map(looks).sum();
+    let of_files = u32::from(jobs.iter().any(Job::has_files));
+    task.look_for_files(of_disks + of_files).await;
+    task.look_at_clock(4 * jobs.len() as u32 + 3).await;
     task.look_for_files(1).await;
     task.sleep(LOOK).await;
 }
@@ -277,9 +279,13 @@ async fn get_ready(task: &Task, jobs: &[Job]) {
 /// folder.
 async fn begin(task: &Task, jobs: &[Job]) {
     task.compute(task.costs().launch).await;
-    for file in jobs.iter().flat_map(|job| &job.files.list) {
-        if file.kind == FileKind::File {
+    for job in jobs {
+        let files = job.files.list.iter().filter(|file| file.kind == FileKind::File);
+        for file in files.clone() {
             task.look_for(&file.name).await;
+        }
+        if job.has_files() {
+            task.look_for_files(1 + files.count() as u32).await;
         }
     }
 }

@@ -272,10 +272,12 @@ fn refuse_what_is_not_there(document: &Document<'_>, root: &DeTable<'_>) -> Resu
     }
     for value in document.list(root, "setup")? {
         let Text { text, place } = document.as_text("setup", value)?;
-        // Without a page cache there is nothing that either could change.
+        // Nothing is cached and nothing dirty when jobs begin.
         if !matches!(text.as_str(), "drop_caches" | "sync") {
-            let what = format!("setup \"{text}\" (there are no files to prepare)");
-            return Err(Error::not_yet(place, what, "drop_caches, sync"));
+            let what = format!("a program in setup (\"{text}\")");
+            let accepted =
+                "drop_caches, sync; or a job that makes the files and a later start of the others";
+            return Err(Error::not_yet(place, what, accepted));
         }
     }
     Ok(())

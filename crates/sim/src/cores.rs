@@ -5,15 +5,17 @@
 //! served, and take the first core that their affinity allows; a task that has computed for a whole
 //! time slice while others wait goes to the end of that queue. The worker that runs the queue of
 //! the disk is urgent, as the kernel's is: it goes before others that wait, and before one that was
-//! woken by the same interrupt and has not begun. Interrupts run on a core ahead of its task, whose
-//! work is suspended meanwhile; they wait while the task holds the scheduler's lock or spins for
-//! it, because it does so with interrupts disabled.
+//! woken by the same interrupt and has not begun. Interrupts run on a core ahead of its task
+//! (`interrupts`), whose work is suspended meanwhile; they wait while the task holds the scheduler's
+//! lock or spins for it, because it does so with interrupts disabled.
 //!
 //! The scheduler's lock is handed over first come, first served; who waits for it spins, and so
 //! occupies its core. An interrupt may spin too: its holder is then on another core.
 //!
 // Divergence: where tasks take turns, a woken task never preempts one that runs, nice values do not
 // weigh computing time, and there is one queue of runnable tasks instead of one for each core.
+
+mod interrupts;
 
 use crate::fair::Fair;
 use crate::host::Costs;
@@ -256,18 +258,6 @@ impl World {
         self.place(context);
     }
 
-    /// Interrupts a core.
-    pub fn interrupt(&mut self, core: usize, cause: Cause) {
-        let end = self.end_of_look(core, &cause);
-        self.cores[core].pending.push_back(cause);
-        match end {
-            Some(end) => {
-                self.agenda.schedule(end, crate::world::Happening::Unmasked(core));
-            }
-            None => self.enter_interrupt(core),
-        }
-    }
-
     /// The time a core was busy for is over.
     pub fn charged(&mut self, core: usize) {
         let (_, charge) = self.cores[core].charge.take().expect("a core was busy until now");
@@ -341,17 +331,6 @@ impl World {
             return false;
         }
         true
-    }
-
-    /// Whether the context cannot do anything at the moment because its core is interrupted.
-    pub fn is_suspended(&mut self, context: ContextId) -> bool {
-        let core = usize::from(self.strand(context).core);
-        self.cores[core].in_interrupt && !self.is_interrupt(context)
-    }
-
-    /// Whether the context is that of a core's interrupts.
-    pub fn is_interrupt(&self, context: ContextId) -> bool {
-        context.0 < self.cores.len() as u32
     }
 
     /// Takes the lock, or waits for it.
@@ -553,51 +532,6 @@ impl World {
         }
     }
 
-    /// Lets an interrupt begin, unless one runs or interrupts are disabled.
-    fn enter_interrupt(&mut self, core: usize) {
-        let owner = self.cores[core].owner;
-        let masked = owner.is_some_and(|task| {
-            self.lock.holder == Some(task) || self.strands[task.0 as usize].spins
-        });
-        if self.cores[core].in_interrupt || masked {
-            return;
-        }
-        self.cores[core].suspended = self.stop_charge(core);
-        self.cores[core].in_interrupt = true;
-        let entry = self.prices.costs.interrupt;
-        self.owe(ContextId(core as u32), entry);
-    }
-
-    /// When the look at the clock ends that a core is in the middle of; the interrupt comes after
-    /// it. What the disk does at the end of a look is noticed in the next one.
-    fn end_of_look(&self, core: usize, cause: &Cause) -> Option<Instant> {
-        let (_, charge) = self.cores[core].charge.as_ref()?;
-        let is_next = matches!(cause, Cause::Completion(_));
-        let end = self.timer.end_of_look(charge.until - charge.length, self.now, is_next)?;
-        let end = end.min(charge.until);
-        (end > self.now).then_some(end)
-    }
-
-    /// Whether a look at the clock ends now; what the disk does at this instant comes later.
-    pub fn has_looked(&self) -> bool {
-        let charge = self.cores[0].charge.as_ref();
-        self.timer.is_coarse() && charge.is_some_and(|(_, it)| it.until == self.now)
-    }
-
-    /// A tick comes.
-    pub fn tick_comes(&mut self, core: usize) {
-        if self.cores[core].charge.is_some() && self.timer.is_new_tick(self.now) {
-            self.interrupt(core, Cause::Tick);
-        }
-    }
-
-    /// Interrupts that had to wait begin.
-    pub fn unmasked(&mut self, core: usize) {
-        if !self.cores[core].pending.is_empty() {
-            self.enter_interrupt(core);
-        }
-    }
-
     /// Stops what a core is busy with; the answer is what is left of it.
     fn stop_charge(&mut self, core: usize) -> Option<Charge> {
         let (ticket, charge) = self.cores[core].charge.take()?;
@@ -608,64 +542,5 @@ impl World {
             self.strand(task).debt -= charge.length - left;
         }
         Some(Charge { length: left, ..charge })
-    }
-
-    fn advance_interrupt(&mut self, core: usize) {
-        let context = ContextId(core as u32);
-        if !self.cores[core].in_interrupt || self.cores[core].charge.is_some() {
-            return;
-        }
-        loop {
-            let debt = self.strand(context).debt;
-            if !debt.is_zero() {
-                return self.charge(core, Pays::Debt, debt);
-            }
-            match self.drive(context) {
-                Progress::Busy => return,
-                Progress::Asleep => panic!("an interrupt on core {core} went to sleep"),
-                Progress::Idle => {}
-            }
-            self.deliver_held_wakes();
-            match self.cores[core].pending.pop_front() {
-                Some(cause) => self.handle(core, cause),
-                None => return self.leave_interrupt(core),
-            }
-        }
-    }
-
-    fn handle(&mut self, core: usize, cause: Cause) {
-        let (context, cpu) = (ContextId(core as u32), core as u16);
-        match cause {
-            Cause::Completion(tag) => self.queue.complete(self.now, context, cpu, tag),
-            Cause::Timer => {
-                self.timer_raised = false;
-                self.queue.timer(self.now, context, cpu);
-            }
-            Cause::Tick => {
-                let ticked = self.timer.ticked(self.now);
-                if let RunQueue::Fair(queue) = &mut self.run_queue {
-                    queue.account(ticked);
-                }
-                self.timer.fired(self.now);
-                // The time has been set meanwhile: whoever looked at the clock looks again.
-                let look = self.prices.costs.kernel_clock;
-                self.owe(context, look);
-            }
-            Cause::Alarm(sleeper) => {
-                self.timer.fired(self.now);
-                self.wake_sleeper(sleeper);
-            }
-        }
-    }
-
-    fn leave_interrupt(&mut self, core: usize) {
-        self.cores[core].in_interrupt = false;
-        let leaves = self.cores[core].owner.is_some_and(|owner| self.is_to_leave(owner));
-        if let Some(charge) = self.cores[core].suspended.take().filter(|_| !leaves) {
-            return self.charge(core, charge.pays, charge.length);
-        }
-        if let Some(task) = self.cores[core].owner {
-            self.make_ready(task);
-        }
     }
 }

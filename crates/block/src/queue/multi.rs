@@ -1,56 +1,29 @@
 //! blk-mq: hardware queues with driver tags, scheduler tags, software queues and a residual list
-//! (spec 1.2, 9.7).
+//! (spec 1.2, 9.7); `runs` has what a run of one does.
 //!
 //! A run of a hardware queue first takes the residual list, then collects requests from the
 //! scheduler (in bursts, on recent kernels) or from the software queues, and gives them to the
 //! driver. A request that got no driver tag is parked in the residual list, where no scheduler sees
 //! it any more.
 
+mod runs;
+
+pub(super) use runs::RunMulti;
+
 use super::allocate::Allowance;
 use super::context::{Context, Frame};
-use super::{Core, Output, PlugFlush, RequestQueue, ShapeState, Work};
+use super::{Core, PlugFlush, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, ContextId};
 use crate::command::{Tag, Transport};
 use crate::event::Action;
 use crate::flush::FlushMachine;
-use crate::kernel::{AfterHold, Dequeue, Kick, MultiQueue};
+use crate::kernel::{Kick, MultiQueue};
 use crate::limits::Limits;
 use crate::request::{Request, RequestId, RequestState};
-use crate::scheduler::{Dispatched, HctxId};
 use crate::tags::TagMap;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use base::{Arena, Duration, Instant};
-
-/// A run of one hardware queue, as far as it has come.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RunMulti {
-    hctx: u16,
-    phase: Phase,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Look at the residual list.
-    Start,
-    /// The residual list is being issued.
-    Residual,
-    /// Requests are being collected.
-    Collect,
-    /// What was collected is being issued.
-    Issue,
-}
-
-impl RunMulti {
-    fn new(hctx: u16) -> RunMulti {
-        RunMulti { hctx, phase: Phase::Start }
-    }
-
-    /// Whether collected requests go to the driver now.
-    pub fn is_issuing(self) -> bool {
-        matches!(self.phase, Phase::Residual | Phase::Issue)
-    }
-}
+use base::{Arena, Instant};
 
 /// One hardware queue.
 struct Hctx {
@@ -431,254 +404,5 @@ impl RequestQueue {
         request.state = RequestState::Dispatched;
         let cpu = usize::from(request.origin.cpu);
         self.multi().software[cpu].push_back(rq);
-    }
-
-    /// Runs the hardware queue of a core in this context.
-    pub(super) fn push_hctx_run(&mut self, context: ContextId, cpu: u16) {
-        let frame = match &self.shape {
-            ShapeState::Single(_) => Frame::RunSingle,
-            ShapeState::Multi(multi) => Frame::RunMulti(RunMulti::new(multi.hctx_of(cpu))),
-        };
-        self.core.push_frame(context, cpu, frame);
-    }
-
-    pub(super) fn run_multi_step(
-        &mut self,
-        now: Instant,
-        context: ContextId,
-        run: RunMulti,
-    ) -> Work {
-        match run.phase {
-            Phase::Start => self.start_run(now, context, run),
-            Phase::Residual | Phase::Issue => self.issue_step(now, context, run),
-            Phase::Collect => self.collect_step(now, context, run),
-        }
-    }
-
-    /// The residual list goes first; only when it was emptied is the scheduler asked.
-    fn start_run(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
-        let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        if multi.cannot_issue_residual(&self.core.requests, run.hctx) {
-            multi.hctxs[usize::from(run.hctx)].restart = true;
-            multi.note_busy(run.hctx, true);
-            return Work::Housekeeping;
-        }
-        let residual = &mut multi.hctxs[usize::from(run.hctx)].residual;
-        multi.budget += residual.len() as u32;
-        let state = self.core.context(context);
-        while let Some(rq) = residual.pop_front() {
-            state.collected.push_back(rq);
-        }
-        if state.collected.is_empty() {
-            return self.collect_step(now, context, RunMulti { phase: Phase::Collect, ..run });
-        }
-        state.stack.push(Frame::RunMulti(RunMulti { phase: Phase::Residual, ..run }));
-        Work::Housekeeping
-    }
-
-    /// Takes one request from the scheduler, or what there is from the software queues.
-    fn collect_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
-        let goes_on = if self.scheduler.is_some() {
-            self.collect_from_scheduler(now, context, run)
-        } else {
-            self.collect_from_software(context, run);
-            false
-        };
-        let state = self.core.context(context);
-        let phase = match (goes_on, state.collected.is_empty()) {
-            (true, _) => Phase::Collect,
-            (false, false) => Phase::Issue,
-            (false, true) => return Work::Dispatch,
-        };
-        state.stack.push(Frame::RunMulti(RunMulti { phase, ..run }));
-        Work::Dispatch
-    }
-
-    /// One request with budget and driver tag; false when collecting ends here (spec 9.7 rule 4).
-    fn collect_from_scheduler(&mut self, now: Instant, context: ContextId, run: RunMulti) -> bool {
-        let hctx = HctxId(run.hctx);
-        let work = self.scheduler.as_ref().is_some_and(|scheduler| scheduler.has_work(hctx));
-        if !work || !self.multi().get_budget(run.hctx) {
-            return false;
-        }
-        let dispatched =
-            self.with_scheduler(now, context, |scheduler, cx| scheduler.dispatch(cx, hctx, false));
-        match dispatched.expect("there is a scheduler") {
-            Dispatched::Some(count) => {
-                assert_eq!(count, 1, "a scheduler of blk-mq lets one request go at a time");
-                assert_eq!(self.core.wishes.issued.len(), 1, "miscounted dispatch");
-            }
-            Dispatched::Hold(reason) => {
-                assert!(self.queued() > 0, "withheld although nothing is queued");
-                self.multi().budget -= 1;
-                self.run_after_hold(now, run.hctx);
-                let idle = self.core.in_flight == 0;
-                if idle && self.core.context(context).collected.is_empty() {
-                    self.core.log_note(now, context, Action::Hold(reason));
-                }
-                self.settle(now, context);
-                return false;
-            }
-            Dispatched::Empty => {
-                self.multi().budget -= 1;
-                self.settle(now, context);
-                return false;
-            }
-        }
-        self.settle_collected(now, context, run)
-    }
-
-    /// The scheduler withheld: the hardware queue is run again at some time.
-    fn run_after_hold(&mut self, now: Instant, hctx: u16) {
-        let tick = self.core.kernel.hz.tick().as_nanos();
-        let multi = self.multi();
-        let after_hold = multi.rules.after_hold;
-        let hctx = &mut multi.hctxs[usize::from(hctx)];
-        match after_hold {
-            AfterHold::AtCompletion => hctx.restart = true,
-            AfterHold::AfterMillis(_) if hctx.wanted || hctx.rerun.is_some() => {}
-            AfterHold::AfterMillis(millis) => {
-                let ticks = Duration::from_millis(millis).as_nanos().div_ceil(tick) + 1;
-                let due = Instant::from_nanos((now.as_nanos() / tick + ticks) * tick);
-                hctx.rerun = Some(due);
-                self.core.outputs.push_back(Output::RunWorker { after: due.since(now) });
-            }
-        }
-    }
-
-    /// Gives what was just collected its driver tag; false when collecting ends here.
-    fn settle_collected(&mut self, now: Instant, context: ContextId, run: RunMulti) -> bool {
-        self.settle(now, context);
-        let state = self.core.context(context);
-        let rq = *state.collected.back().expect("a request was collected");
-        let count = state.collected.len() as u32;
-        let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        if !multi.get_driver_tag(&mut self.core, rq) {
-            return false;
-        }
-        let busy = multi.hctxs[usize::from(run.hctx)].dispatch_busy > 0;
-        let most = match multi.rules.dequeue {
-            Dequeue::One => 1,
-            Dequeue::Burst if busy => 1,
-            Dequeue::Burst => self.core.limits.nr_requests,
-        };
-        count < most
-    }
-
-    fn collect_from_software(&mut self, context: ContextId, run: RunMulti) {
-        let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        let state = &mut self.core.contexts[context.0 as usize];
-        multi.take_from_software(run.hctx, state);
-        multi.budget += state.collected.len() as u32;
-    }
-
-    /// Gives the next collected request to the driver. One without a tag, and all behind it, go
-    /// back to the residual list (spec 9.7 rule 5).
-    fn issue_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
-        let Some(&rq) = self.core.context(context).collected.front() else {
-            return self.end_of_list(now, context, run);
-        };
-        let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        if !multi.can_issue(&mut self.core, rq) {
-            multi.hctxs[usize::from(run.hctx)].restart = true;
-            self.park(context, run);
-            return Work::Issue;
-        }
-        let state = self.core.context(context);
-        state.collected.pop_front();
-        let is_last = state.collected.is_empty();
-        state.stack.push(Frame::RunMulti(run));
-        self.issue(now, context, rq);
-        if is_last || !self.multi().rings_once {
-            self.kick(context);
-        }
-        Work::Issue
-    }
-
-    /// Whether the next collected request of a run goes to the driver. It gets its tag now if one
-    /// is free: the clock is read after that. // observed on 6.12
-    pub(super) fn can_issue_next(&mut self, context: ContextId) -> bool {
-        let ShapeState::Multi(multi) = &mut self.shape else { return true };
-        let state = &self.core.contexts[context.0 as usize];
-        let next = state.collected.front().copied();
-        let runs = matches!(state.stack.last(), Some(Frame::RunMulti(_)));
-        next.filter(|_| runs).is_none_or(|rq| multi.can_issue(&mut self.core, rq))
-    }
-
-    /// A list was issued as a whole: look again, unless nothing was found last time.
-    fn end_of_list(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
-        self.multi().note_busy(run.hctx, false);
-        self.collect_step(now, context, RunMulti { phase: Phase::Collect, ..run })
-    }
-
-    /// What could not be issued waits in front of the residual list, in order.
-    fn park(&mut self, context: ContextId, run: RunMulti) {
-        self.kick(context);
-        let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        let residual = &mut multi.hctxs[usize::from(run.hctx)].residual;
-        let state = self.core.context(context);
-        multi.budget -= state.collected.len() as u32;
-        while let Some(rq) = state.collected.pop_back() {
-            residual.push_front(rq);
-        }
-        multi.note_busy(run.hctx, true);
-    }
-
-    /// The driver is given the request; the device hears of it with the next kick.
-    fn issue(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        let request = &mut self.core.requests[rq];
-        request.state = RequestState::Issued;
-        request.started = true;
-        request.issued_at = now;
-        let (hctx, tag) = (request.hctx, request.driver_tag.expect("an issued request has a tag"));
-        let multi = self.multi();
-        multi.with_device += 1;
-        let slot = (tag.0 - u32::from(hctx) * multi.depth) as usize;
-        let occupant = multi.hctxs[usize::from(hctx)].in_driver[slot].replace(rq);
-        assert!(occupant.is_none(), "tag {} is with the device already", tag.0);
-        self.core.in_flight += 1;
-        self.core.log_request(now, context, Action::Issue, rq);
-        let command = self.core.command(rq);
-        self.core.context(context).unkicked.push(command);
-    }
-
-    /// The driver tells the device what it was given.
-    fn kick(&mut self, context: ContextId) {
-        let commands = self.core.contexts[context.0 as usize].unkicked.drain(..);
-        self.core.outputs.extend(commands.map(Output::Issue));
-    }
-
-    /// Frees the driver's tag of a finished command (with a scheduler; without one it goes with the
-    /// request, and a flush command that is given back keeps the one it borrowed) and says which
-    /// request it was.
-    pub(super) fn take_from_multi(&mut self, tag: Tag) -> RequestId {
-        let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        let (index, slot) = (tag.0 / multi.depth, tag.0 % multi.depth);
-        let hctx = &mut multi.hctxs[index as usize];
-        let rq = hctx.in_driver[slot as usize].take();
-        let rq = rq.unwrap_or_else(|| panic!("tag {} is not with the device", tag.0));
-        multi.budget -= 1;
-        multi.with_device -= 1;
-        if hctx.scheduler_tags.is_some() {
-            hctx.driver_tags.give(slot, &mut self.core.woken);
-            self.core.requests[rq].driver_tag = None;
-            self.core.wake_all();
-        }
-        rq
-    }
-
-    /// After a completion: hardware queues that wait for one are run by a worker.
-    pub(super) fn restart_hardware_queues(&mut self) {
-        let ShapeState::Multi(multi) = &mut self.shape else { return };
-        let mut any = false;
-        for hctx in &mut multi.hctxs {
-            if core::mem::take(&mut hctx.restart) {
-                hctx.wanted = true;
-                any = true;
-            }
-        }
-        if any {
-            self.core.outputs.push_back(Output::RunWorker { after: Duration::ZERO });
-        }
     }
 }

@@ -8,7 +8,7 @@
 
 mod open_files;
 
-use super::frames::Frames;
+use super::frames::{Frames, Places};
 use super::lru::{FileNumber, Lru, Verdict};
 use super::memory::Memory;
 use super::pages::{CachedPages, Counts, Flags, Pages};
@@ -84,13 +84,19 @@ impl DiskCache {
         // `high` in /proc/zoneinfo, when as many are wanted as there may be.
         // observed on 6.1.192 and 6.12.117
         let at_hand = if version >= Version::V6_12 { memory.managed / 8 } else { memory.low };
+        let segment_pages = u64::from((segment.0 / PAGE_SECTORS).max(1));
+        let pages = match segment_pages {
+            2.. if !is_old => Pages::placed(Places::new(Frames::new(at_hand))),
+            // Each page is a piece of memory of its own.
+            _ => Pages::default(),
+        };
         DiskCache {
             rules: Rules::of(version),
             bio_pieces: if is_old { 1 } else { BIO_PIECES },
-            segment_pages: u64::from((segment.0 / PAGE_SECTORS).max(1)),
+            segment_pages,
             says_ahead: !is_old,
             releases_backwards: is_old,
-            pages: Pages::new(Frames::new(at_hand)),
+            pages,
             writeback: Writeback::new(version, hz, uptime),
             memory,
             lru: Lru::default(),
@@ -420,10 +426,8 @@ impl DiskCache {
 
     /// In which pieces of memory pages lie; nothing if each is as good as alone.
     pub fn memory_of(&self, pages: Range<u64>) -> Pieces {
-        if self.segment_pages == 1 {
-            return Pieces::default();
-        }
-        let lengths = self.pages.pieces(pages).into_iter().map(|it| (it.end - it.start) as u32);
+        let Some(pieces) = self.pages.pieces(pages) else { return Pieces::default() };
+        let lengths = pieces.into_iter().map(|it| (it.end - it.start) as u32);
         Pieces::new(lengths.map(|pages| Sectors(pages * PAGE_SECTORS)).collect())
     }
 
@@ -443,16 +447,15 @@ impl DiskCache {
                 }
             }
         };
-        if self.segment_pages == 1 {
-            let mut page = run.start;
-            while page < run.end {
-                let next = page + folio(page, run.end, order);
-                add(page, next, next - page);
-                page = next;
-            }
-        } else {
-            let pieces = self.pages.pieces(run.clone());
+        if let Some(pieces) = self.pages.pieces(run.clone()) {
             pieces.into_iter().for_each(|it| add(it.start, it.end, self.segment_pages));
+            return bios;
+        }
+        let mut page = run.start;
+        while page < run.end {
+            let next = page + folio(page, run.end, order);
+            add(page, next, next - page);
+            page = next;
         }
         bios
     }

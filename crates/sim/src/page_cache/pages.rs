@@ -1,9 +1,8 @@
 //! The pages of one file that are in memory, and what is known of each.
 //!
-//! Pages are kept in chunks of 512 (2 MiB). A chunk with few pages lists them in eight bytes each,
-//! four of which say which frame a page is in; one with many has five bytes for every page. So a
-//! large run costs about five bytes a page, scattered pages some fifteen, and a page that is alone
-//! in its 2 MiB about ninety.
+//! Pages are kept in chunks of 512 (2 MiB). A chunk with few pages lists them in two bytes each,
+//! one with many has a byte for every page; so a large run costs about one byte a page, scattered
+//! pages some ten, and a page that is alone in its 2 MiB about ninety.
 //!
 //! Chunks with something dirty or under writeback are known: whoever looks for that, and most calls
 //! do, does not walk over what is merely cached.
@@ -13,7 +12,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::frames::{Frame, Frames};
+use super::frames::Places;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -97,10 +96,11 @@ pub struct Counts {
 }
 
 /// The pages of one file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Pages {
     chunks: BTreeMap<u64, Chunk>,
-    frames: Frames,
+    /// Where in memory each is, if anybody wants to know.
+    places: Option<Places>,
     dirty: Busy,
     writeback: Busy,
     counts: Counts,
@@ -110,20 +110,22 @@ pub struct Pages {
 type Busy = BTreeMap<u64, u16>;
 
 impl Pages {
-    /// None, in a memory with these frames.
-    pub fn new(frames: Frames) -> Pages {
-        Pages {
-            chunks: BTreeMap::new(),
-            frames,
-            dirty: Busy::new(),
-            writeback: Busy::new(),
-            counts: Counts::default(),
-        }
+    /// None; where in memory they will be is kept.
+    pub fn placed(places: Places) -> Pages {
+        Pages { places: Some(places), ..Pages::default() }
     }
 
     /// A task has ended, which may put frames in order.
     pub fn task_ended(&mut self) {
-        self.frames.task_ended();
+        if let Some(places) = &mut self.places {
+            places.task_ended();
+        }
+    }
+
+    /// Cuts pages that are in memory where the next one is in another place there: runs that lie in
+    /// one piece. `None` if nobody keeps that.
+    pub fn pieces(&self, pages: Range<u64>) -> Option<Vec<Range<u64>>> {
+        self.places.as_ref().map(|places| places.pieces(pages))
     }
 
     /// What is known of a page; `None` if it is not in memory.
@@ -191,26 +193,6 @@ impl Pages {
         page.filter(|page| *page < end)
     }
 
-    /// Cuts pages that are in memory where the next one is in another place there: runs that lie in
-    /// one piece.
-    pub fn pieces(&self, pages: Range<u64>) -> Vec<Range<u64>> {
-        let mut pieces: Vec<Range<u64>> = Vec::new();
-        let mut expected = None;
-        for (&number, chunk) in self.chunks.range(pages.start / CHUNK..pages.end.div_ceil(CHUNK)) {
-            let base = number * CHUNK;
-            for page in pages.start.max(base)..pages.end.min(base + CHUNK) {
-                let frame = chunk.frame(page - base);
-                let frame = frame.unwrap_or_else(|| panic!("page {page} is not in memory"));
-                match pieces.last_mut() {
-                    Some(piece) if expected == Some(frame) => piece.end += 1,
-                    _ => pieces.push(page..page + 1),
-                }
-                expected = Some(frame.next());
-            }
-        }
-        pieces
-    }
-
     /// How many there are.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -222,9 +204,16 @@ impl Pages {
             return Flags::NONE;
         }
         let chunk = self.chunks.entry(number).or_default();
-        let before = chunk.replace(page % CHUNK, flags, &mut self.frames);
+        let before = chunk.replace(page % CHUNK, flags);
         if chunk.is_empty() {
             self.chunks.remove(&number);
+        }
+        if let Some(places) = &mut self.places {
+            match (before.has(Flags::PRESENT), flags.has(Flags::PRESENT)) {
+                (false, true) => places.came(page),
+                (true, false) => places.left(page),
+                _ => {}
+            }
         }
         self.counts.subtract(before);
         self.counts.add(flags);
@@ -280,25 +269,12 @@ impl Counts {
 /// The pages of 2 MiB of a file.
 #[derive(Clone, Debug)]
 enum Chunk {
-    /// In ascending order.
-    Few(Vec<Entry>),
-    Many(Box<Array>),
-}
-
-/// A page of a chunk.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Its index in the chunk above its flags.
-    page: u16,
-    frame: Frame,
-}
-
-/// All pages of a chunk.
-#[derive(Clone, Debug)]
-struct Array {
-    flags: [u8; CHUNK as usize],
-    frames: [Frame; CHUNK as usize],
-    present: u16,
+    /// Ascending; index in the chunk above the flags.
+    Few(Vec<u16>),
+    Many {
+        flags: Box<[u8; CHUNK as usize]>,
+        present: u16,
+    },
 }
 
 impl Default for Chunk {
@@ -310,42 +286,35 @@ impl Default for Chunk {
 impl Chunk {
     fn get(&self, index: u64) -> Flags {
         match self {
-            Chunk::Few(list) => find(list, index).map_or(Flags::NONE, |at| list[at].flags()),
-            Chunk::Many(array) => Flags(array.flags[index as usize]),
+            Chunk::Few(list) => find(list, index).map_or(Flags::NONE, |at| flags_of(list[at])),
+            Chunk::Many { flags, .. } => Flags(flags[index as usize]),
         }
     }
 
-    /// Where a page is in memory, if it is there.
-    fn frame(&self, index: u64) -> Option<Frame> {
-        match self {
-            Chunk::Few(list) => find(list, index).ok().map(|at| list[at].frame),
-            Chunk::Many(array) => {
-                let is_there = Flags(array.flags[index as usize]).has(Flags::PRESENT);
-                is_there.then_some(array.frames[index as usize])
-            }
-        }
-    }
-
-    /// Replaces what is known of a page, and answers with what was before. One that comes takes a
-    /// frame, one that goes gives it back.
-    fn replace(&mut self, index: u64, new: Flags, memory: &mut Frames) -> Flags {
+    /// Replaces what is known of a page, and answers with what was before.
+    fn replace(&mut self, index: u64, new: Flags) -> Flags {
         match self {
             Chunk::Few(list) => {
-                let page = (index as u16) << FLAG_BITS | u16::from(new.0);
+                let entry = (index as u16) << FLAG_BITS | u16::from(new.0);
                 let found = find(list, index);
-                let before = found.map_or(Flags::NONE, |at| list[at].flags());
+                let before = found.map_or(Flags::NONE, |at| flags_of(list[at]));
                 match (found, new == Flags::NONE) {
-                    (Ok(at), true) => memory.give(list.remove(at).frame),
-                    (Ok(at), false) => list[at].page = page,
+                    (Ok(at), true) => drop(list.remove(at)),
+                    (Ok(at), false) => list[at] = entry,
                     (Err(_), true) => {}
-                    (Err(at), false) => list.insert(at, Entry { page, frame: memory.take() }),
+                    (Err(at), false) => list.insert(at, entry),
                 }
                 if list.len() > FEW {
-                    *self = Chunk::Many(Array::of(list));
+                    *self = Chunk::dense(list);
                 }
                 before
             }
-            Chunk::Many(array) => array.replace(index as usize, new, memory),
+            Chunk::Many { flags, present } => {
+                let before = Flags(std::mem::replace(&mut flags[index as usize], new.0));
+                *present += u16::from(new.has(Flags::PRESENT));
+                *present -= u16::from(before.has(Flags::PRESENT));
+                before
+            }
         }
     }
 
@@ -354,11 +323,11 @@ impl Chunk {
         match self {
             Chunk::Few(list) => {
                 let at = find(list, from).unwrap_or_else(|at| at);
-                let entry = list[at..].iter().find(|entry| entry.flags().has(wanted))?;
-                Some(u64::from(entry.page >> FLAG_BITS))
+                let entry = list[at..].iter().find(|&&entry| flags_of(entry).has(wanted))?;
+                Some(u64::from(entry >> FLAG_BITS))
             }
-            Chunk::Many(array) => {
-                let rest = array.flags.get(from as usize..)?;
+            Chunk::Many { flags, .. } => {
+                let rest = flags.get(from as usize..)?;
                 // Most have none of the flags: those are passed over many at a time.
                 let is_wanted = |&it: &u8| Flags(it).has(wanted);
                 let has_one = |some: &[u8]| some.iter().fold(false, |any, it| any | is_wanted(it));
@@ -372,49 +341,24 @@ impl Chunk {
     fn is_empty(&self) -> bool {
         match self {
             Chunk::Few(list) => list.is_empty(),
-            Chunk::Many(array) => array.present == 0,
+            Chunk::Many { present, .. } => *present == 0,
         }
     }
-}
 
-impl Entry {
-    fn flags(self) -> Flags {
-        Flags((self.page & ((1 << FLAG_BITS) - 1)) as u8)
-    }
-}
-
-impl Array {
-    fn of(list: &[Entry]) -> Box<Array> {
-        let mut array = Box::new(Array {
-            flags: [0; CHUNK as usize],
-            frames: [Frame::default(); CHUNK as usize],
-            present: list.len() as u16,
-        });
+    fn dense(list: &[u16]) -> Chunk {
+        let mut flags = Box::new([0; CHUNK as usize]);
         for &entry in list {
-            let index = usize::from(entry.page >> FLAG_BITS);
-            (array.flags[index], array.frames[index]) = (entry.flags().0, entry.frame);
+            flags[usize::from(entry >> FLAG_BITS)] = flags_of(entry).0;
         }
-        array
-    }
-
-    fn replace(&mut self, index: usize, new: Flags, memory: &mut Frames) -> Flags {
-        let before = Flags(std::mem::replace(&mut self.flags[index], new.0));
-        match (before.has(Flags::PRESENT), new.has(Flags::PRESENT)) {
-            (false, true) => {
-                self.frames[index] = memory.take();
-                self.present += 1;
-            }
-            (true, false) => {
-                memory.give(self.frames[index]);
-                self.present -= 1;
-            }
-            _ => {}
-        }
-        before
+        Chunk::Many { flags, present: list.len() as u16 }
     }
 }
 
 /// Where a page is in an ascending list, or where it would be.
-fn find(list: &[Entry], index: u64) -> Result<usize, usize> {
-    list.binary_search_by_key(&index, |entry| u64::from(entry.page >> FLAG_BITS))
+fn find(list: &[u16], index: u64) -> Result<usize, usize> {
+    list.binary_search_by_key(&index, |&entry| u64::from(entry >> FLAG_BITS))
+}
+
+fn flags_of(entry: u16) -> Flags {
+    Flags((entry & ((1 << FLAG_BITS) - 1)) as u8)
 }

@@ -76,7 +76,7 @@ fn apply(step: &Step, pages: &mut Pages, naive: &mut Naive) {
 proptest! {
     #[test]
     fn pages_are_what_a_plain_map_of_them_would_be(steps in steps(), from in 0..1800u64) {
-        let (mut pages, mut naive) = (Pages::new(Frames::new(1000)), Naive::default());
+        let (mut pages, mut naive) = (Pages::default(), Naive::default());
         for step in &steps {
             apply(step, &mut pages, &mut naive);
             prop_assert_eq!(pages.counts(), naive.counts());
@@ -98,29 +98,29 @@ proptest! {
 fn bytes(pages: &Pages) -> usize {
     let node = 2 * (size_of::<u64>() + size_of::<Chunk>());
     let of_chunk = |chunk: &Chunk| match chunk {
-        Chunk::Few(list) => list.capacity() * size_of::<Entry>() + 16,
-        Chunk::Many(_) => size_of::<Array>() + 16,
+        Chunk::Few(list) => list.capacity() * 2 + 16,
+        Chunk::Many { .. } => CHUNK as usize + 16,
     };
     pages.chunks.values().map(|chunk| node + of_chunk(chunk)).sum()
 }
 
 #[test]
-fn a_large_run_costs_little_more_than_five_bytes_a_page() {
-    let mut pages = Pages::new(Frames::new(1000));
+fn a_large_run_costs_little_more_than_a_byte_a_page() {
+    let mut pages = Pages::default();
     (1000..101_000).for_each(|page| pages.put(page, Flags::UP_TO_DATE));
-    assert!(bytes(&pages) < 525_000, "{}", bytes(&pages));
+    assert!(bytes(&pages) < 125_000, "{}", bytes(&pages));
 }
 
 #[test]
 fn pages_with_four_of_them_in_two_mebibytes_leave_room_for_the_order_of_eviction() {
-    let mut pages = Pages::new(Frames::new(1000));
+    let mut pages = Pages::default();
     (0..10_000).for_each(|number| pages.put(number * 128, Flags::UP_TO_DATE));
     assert!(bytes(&pages) <= (32 - 4) * 10_000, "{}", bytes(&pages));
 }
 
 #[test]
 fn a_file_whose_pages_have_all_gone_takes_no_room() {
-    let mut pages = Pages::new(Frames::new(1000));
+    let mut pages = Pages::default();
     (0..2000).for_each(|page| pages.put(page, Flags::UP_TO_DATE));
     assert_eq!(pages.drop_clean(0, u64::MAX, |_| {}), 2000);
     assert_eq!(bytes(&pages), 0);
@@ -128,7 +128,7 @@ fn a_file_whose_pages_have_all_gone_takes_no_room() {
 
 #[test]
 fn chunks_are_known_as_busy_only_while_they_are() {
-    let mut pages = Pages::new(Frames::new(1000));
+    let mut pages = Pages::default();
     (0..2000).for_each(|page| pages.put(page, Flags::UP_TO_DATE));
     [3, 4, 1500].iter().for_each(|page| pages.change(*page, Flags::DIRTY, Flags::NONE));
     assert_eq!(pages.dirty, BTreeMap::from([(0, 2), (2, 1)]));

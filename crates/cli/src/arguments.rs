@@ -179,6 +179,9 @@ pub struct LinuxMachine {
     /// Requests that the disk is given at once [default: as many as it takes, up to 256]
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
+    /// Memory of the machine, such as "4 GiB" [default: 512 MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
     /// A program, file or folder that must be there; may be repeated
     #[arg(long, value_name = "NAME|PATH")]
     pub bring: Vec<String>,

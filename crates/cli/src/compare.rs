@@ -4,7 +4,7 @@
 use crate::arguments::CompareOptions;
 use crate::output::{print, write_file};
 use crate::progress;
-use base::nearest;
+use base::{Bytes, nearest};
 use lab::experiment::Setting;
 use lab::filesystem;
 use lab::input::{self, TraceOptions};
@@ -90,9 +90,7 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
         experiment.worlds = World::parse_list(worlds, "--world")?;
     }
     if let Some(memory) = &options.memory {
-        let size = quantity::size(memory);
-        let refuse = || Error::bad("--memory", format!("\"{memory}\""), ACCEPTED_SIZE);
-        experiment.memory = Some(size.ok_or_else(refuse)?);
+        experiment.memory = Some(memory_size(memory)?);
     }
     if let Some(text) = &options.duration {
         let refuse = || Error::bad("--duration", format!("\"{text}\""), ACCEPTED_DURATION);
@@ -217,6 +215,12 @@ fn split_schedulers(text: &str) -> Vec<String> {
         }
     }
     all
+}
+
+/// The value of `--memory`.
+pub fn memory_size(text: &str) -> Result<Bytes, Error> {
+    let refuse = || Error::bad("--memory", format!("\"{text}\""), ACCEPTED_SIZE);
+    quantity::size(text).ok_or_else(refuse)
 }
 
 /// A word as it has to be written so that a shell reads it as one.

@@ -2,7 +2,7 @@
 //! looking around in it.
 
 use crate::arguments::{LinuxMachine, LinuxVerb, LinuxVersion};
-use crate::compare::quoted;
+use crate::compare::{memory_size, quoted};
 use crate::output::print;
 use base::Hz;
 use device::Model;
@@ -102,6 +102,7 @@ fn visit(machine: &LinuxMachine, trace: Trace) -> Result<Visit, Error> {
     for text in &machine.set {
         settings.extend(assignments("--set", text)?);
     }
+    let memory = machine.memory.as_deref().map(memory_size).transpose()?;
     let cache = Cache::of_user().map_err(not_built)?;
     let kernel = cache.require(&machine.version.kernel, hz).map_err(not_built)?;
     Ok(Visit {
@@ -111,6 +112,7 @@ fn visit(machine: &LinuxMachine, trace: Trace) -> Result<Visit, Error> {
         settings,
         bring: machine.bring.clone(),
         trace,
+        memory: memory.unwrap_or(linux::visit::MEMORY),
         seed: machine.seed,
     })
 }

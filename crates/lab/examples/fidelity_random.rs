@@ -1,9 +1,10 @@
 //! Runs experiments made up at random in both worlds and keeps the worst.
 //!
-//! `fidelity_random [COUNT [SEED [FIRST]]]`: so many groups of jobs. What came of them is printed,
-//! and the ten worst are written to `fidelity/worst/`.
+//! `fidelity_random [COUNT [SEED [FIRST]]]`: so many groups of jobs on the raw disk, past the page
+//! cache. `fidelity_random --files [COUNT [SEED [FIRST]]]`: so many experiments with files and the
+//! page cache. What came of them is printed, and the ten worst are written to `fidelity/worst/`.
 
-use lab::fidelity::random::{GROUPS, experiment};
+use lab::fidelity::random::{self, GROUPS};
 use lab::fidelity::{Agreed, Figure, JobError, Overview, agreed, errors};
 use lab::plan::Plan;
 use lab::{Experiment, World, matrix};
@@ -16,6 +17,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const KEPT: usize = 10;
 const FOLDER: &str = "fidelity/worst";
 
+/// What is made up.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Jobs past the page cache.
+    Raw,
+    /// Files, and the disk through the page cache.
+    Files,
+}
+
+/// Where an experiment comes from.
+#[derive(Clone, Copy)]
+struct Source {
+    kind: Kind,
+    seed: u64,
+}
+
 /// An experiment that ran.
 struct Ran {
     number: u64,
@@ -24,11 +41,17 @@ struct Ran {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Result<Vec<u64>, _> = std::env::args().skip(1).map(|it| it.parse()).collect();
-    let arguments = arguments?;
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut kind = Kind::Raw;
+    if arguments.first().is_some_and(|it| it == "--files") {
+        kind = Kind::Files;
+        arguments.remove(0);
+    }
+    let arguments: Vec<u64> = arguments.iter().map(|it| it.parse()).collect::<Result<_, _>>()?;
     let of = |place: usize, otherwise| arguments.get(place).copied().unwrap_or(otherwise);
     let (count, seed, first) = (of(0, 1000), of(1, 1), of(2, 0));
-    let end = first + count.div_ceil(GROUPS as u64);
+    let source = Source { kind, seed };
+    let end = first + count.div_ceil(source.parts());
     let (next, ran) = (AtomicU64::new(first), Mutex::new(Vec::new()));
     let work = || {
         loop {
@@ -36,9 +59,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             if number >= end {
                 return;
             }
-            match run(seed, number) {
-                Ok(one) => ran.lock().expect("nobody panicked with it").push(one),
-                Err(error) => eprintln!("\nexperiment {number}: {error}"),
+            // One that panics has found a mistake; the others have something to say all the same.
+            match std::panic::catch_unwind(|| source.run(number).map_err(|it| it.to_string())) {
+                Ok(Ok(one)) => ran.lock().expect("nobody panicked with it").push(one),
+                Ok(Err(error)) => eprintln!("\nexperiment {number}: {error}"),
+                Err(_) => eprintln!("\nexperiment {number} panicked"),
             }
             eprint!("\r{number} of {end} ");
         }
@@ -51,14 +76,40 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut ran = ran.into_inner().expect("nobody panicked with it");
     ran.sort_by_key(|one| one.number);
     show(&ran);
-    keep_worst(seed, ran)
+    keep_worst(source, ran)
 }
 
-fn run(seed: u64, number: u64) -> Result<Ran, Box<dyn Error>> {
-    let mut parsed = Experiment::parse("random", &experiment(seed, number))?;
-    parsed.worlds = vec![World::Sim, World::Linux];
-    let report = matrix::run(Plan::new(parsed)?, None, 1, &|_| ())?;
-    Ok(Ran { number, errors: errors(&report), agreed: agreed(&report) })
+impl Source {
+    /// Of so many things made up one experiment consists.
+    fn parts(self) -> u64 {
+        match self.kind {
+            Kind::Raw => GROUPS as u64,
+            Kind::Files => 1,
+        }
+    }
+
+    fn experiment(self, number: u64) -> String {
+        match self.kind {
+            Kind::Raw => random::experiment(self.seed, number),
+            Kind::Files => random::files::experiment(self.seed, number),
+        }
+    }
+
+    /// What files of the worst are called.
+    fn prefix(self) -> String {
+        match self.kind {
+            Kind::Raw => format!("seed-{}-", self.seed),
+            Kind::Files => format!("files-seed-{}-", self.seed),
+        }
+    }
+
+    fn run(self, number: u64) -> Result<Ran, Box<dyn Error>> {
+        let mut parsed = Experiment::parse("random", &self.experiment(number))?;
+        parsed.worlds = vec![World::Sim, World::Linux];
+        parsed.watches_bios = matches!(self.kind, Kind::Files);
+        let report = matrix::run(Plan::new(parsed)?, None, 1, &|_| ())?;
+        Ok(Ran { number, errors: errors(&report), agreed: agreed(&report) })
+    }
 }
 
 fn show(ran: &[Ran]) {
@@ -76,33 +127,56 @@ fn show(ran: &[Ran]) {
          first difference",
         all.runs, all.same_requests, all.same_commands, all.commands_before, all.commands
     );
+    for ((name, (same, count)), least) in
+        ["commands", "bios, with flags and task,"].iter().zip(all.alike).zip(all.least)
+    {
+        if count > 0 {
+            let (share, least) = (100.0 * same as f64 / count as f64, 100.0 * least);
+            println!(
+                "{name} the same in the same order: {same} of {count} ({share:.2} %), {least:.1} % \
+                 in the worst run"
+            );
+        }
+    }
+    let (median, p90, worst) = (all.seeks.median, all.seeks.p90, all.seeks.worst);
+    println!(
+        "distributions of seek distances {median:.2} % apart in the median run, {p90:.2} % in nine \
+         of ten, {worst:.1} % in the worst"
+    );
 }
 
-/// Writes the experiments with the largest errors of throughput, and says what they are.
-fn keep_worst(seed: u64, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
+/// Writes the experiments that differ most, and says what they are: past the page cache those with
+/// the largest error of throughput, of files those with the smallest share of commands in common.
+fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
     let worst_job = |one: &Ran| {
         let percent = |it: &JobError| Some((it.bandwidth?.percent(), it.job.clone()));
         let jobs = one.errors.iter().filter_map(percent);
         jobs.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())).unwrap_or_default()
     };
-    ran.sort_by(|one, other| worst_job(other).0.abs().total_cmp(&worst_job(one).0.abs()));
+    let common = |one: &Ran| one.agreed.iter().map(|it| it.share(0)).fold(1.0, f64::min);
+    let badness = |one: &Ran| match source.kind {
+        Kind::Raw => worst_job(one).0.abs(),
+        Kind::Files => 1.0 - common(one),
+    };
+    ran.sort_by(|one, other| badness(other).total_cmp(&badness(one)));
     std::fs::create_dir_all(FOLDER)?;
-    forget_others(seed)?;
+    forget_others(source)?;
     for one in ran.iter().take(KEPT) {
-        let path = Path::new(FOLDER).join(format!("seed-{seed}-{}.toml", one.number));
-        std::fs::write(&path, experiment(seed, one.number))?;
+        let path = Path::new(FOLDER).join(format!("{}{}.toml", source.prefix(), one.number));
+        std::fs::write(&path, source.experiment(one.number))?;
         let (percent, job) = worst_job(one);
-        println!("{}: {job} {percent:+.2} %", path.display());
+        let same = 100.0 * common(one);
+        println!("{}: {same:.1} % the same, {job} {percent:+.2} %", path.display());
     }
     Ok(())
 }
 
-/// Removes what was kept of earlier runs with this seed.
-fn forget_others(seed: u64) -> std::io::Result<()> {
+/// Removes what was kept of earlier runs like this one.
+fn forget_others(source: Source) -> std::io::Result<()> {
     for entry in std::fs::read_dir(FOLDER)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
-        if name.starts_with(&format!("seed-{seed}-")) {
+        if name.starts_with(&source.prefix()) {
             std::fs::remove_file(path)?;
         }
     }

@@ -26,13 +26,14 @@ pub const DEFAULT_HOST: &str = "host-2020";
 /// How many seeds when nobody says so.
 pub const DEFAULT_SEEDS: u64 = 5;
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "title",
     "story",
     "model",
     "fs",
     "mount_options",
     "write_cache",
+    "cgroup_writeback",
     "memory",
     "host",
     "kernel",
@@ -80,6 +81,8 @@ pub struct Experiment {
     /// What the kernel is told of the disk's write cache, if that is not what the model says:
     /// whether it loses what it holds.
     pub write_cache: Option<bool>,
+    /// Whether control groups have writeback of their own, if that is not as the kernel has it.
+    pub cgroup_writeback: Option<String>,
     /// The memory of the machine.
     pub memory: Option<Bytes>,
     /// Schedulers as they are asked for, each with its place; none: the default list.
@@ -88,6 +91,8 @@ pub struct Experiment {
     pub settings: Vec<Setting>,
     /// Control groups with weights.
     pub cgroups: Vec<CgroupSpec>,
+    /// What is done before the jobs begin, one line after the other.
+    pub setup: Vec<JobSpec>,
     /// What is run.
     pub jobs: Vec<JobSpec>,
     /// What is varied.
@@ -149,10 +154,12 @@ impl Experiment {
             queue_depth: None,
             mount: None,
             write_cache: None,
+            cgroup_writeback: None,
             memory: None,
             schedulers: Vec::new(),
             settings: Vec::new(),
             cgroups: Vec::new(),
+            setup: Vec::new(),
             jobs,
             axes: Vec::new(),
             seeds: (1..=DEFAULT_SEEDS).collect(),
@@ -210,6 +217,10 @@ impl Experiment {
         if let Some(Text { text, place }) = document.text(&root, "write_cache")? {
             experiment.write_cache = Some(filesystem::parse_write_cache(&text, &place)?);
         }
+        if root.get("cgroup_writeback").is_some() {
+            let is_on = document.flag(&root, "cgroup_writeback")?;
+            experiment.cgroup_writeback = Some(is_on.to_string());
+        }
         if let Some((depth, place)) = document.whole(&root, "queue_depth")? {
             experiment.queue_depth = Some(parse_queue_depth(&depth.to_string(), &place)?);
             experiment.virtio = true;
@@ -220,6 +231,7 @@ impl Experiment {
         }
         experiment.settings = read_settings(&document, &root)?;
         experiment.cgroups = read_cgroups(&document, &root)?;
+        experiment.setup = read_setup(&document, &root)?;
         experiment.axes = read_axes(&document, &root)?;
         if root.get("seeds").is_some() {
             experiment.seeds = read_seeds(&document, &root)?;
@@ -270,17 +282,16 @@ fn refuse_what_is_not_there(document: &Document<'_>, root: &DeTable<'_>) -> Resu
             }
         }
     }
-    for value in document.list(root, "setup")? {
-        let Text { text, place } = document.as_text("setup", value)?;
-        // Nothing is cached and nothing dirty when jobs begin.
-        if !matches!(text.as_str(), "drop_caches" | "sync") {
-            let what = format!("a program in setup (\"{text}\")");
-            let accepted =
-                "drop_caches, sync; or a job that makes the files and a later start of the others";
-            return Err(Error::not_yet(place, what, accepted));
-        }
-    }
     Ok(())
+}
+
+fn read_setup(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<JobSpec>, Error> {
+    let lines = document.list(root, "setup")?;
+    let line = |value| {
+        let Text { text, place } = document.as_text("setup", value)?;
+        Ok(JobSpec::new("setup", Work::Command(text), place))
+    };
+    lines.iter().map(line).collect()
 }
 
 fn read_jobs(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<JobSpec>, Error> {

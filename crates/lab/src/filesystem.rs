@@ -1,6 +1,7 @@
 //! What an experiment says of the file system on its disk.
 
 use crate::error::Error;
+use block::{Kernel, Version};
 use sim::Mount;
 use sim::filesystem::Format;
 
@@ -98,6 +99,34 @@ pub fn parse_write_cache(text: &str, place: &str) -> Result<bool, Error> {
     }
 }
 
+/// Whether control groups have writeback of their own, which is as the kernel has it unless that is
+/// said. Kernels before 6.12 had two hierarchies of groups, and those who reported of them used the
+/// one that has none.
+pub fn cgroup_writeback(
+    asked: Option<&str>,
+    kernel: &Kernel,
+    mount: Option<&Mount>,
+    place: &str,
+) -> Result<bool, Error> {
+    let is_recent = kernel.version >= Version::V6_12;
+    let is_xfs = mount.is_some_and(|it| it.format == Format::Xfs);
+    // filesystems 2.10 rule 1; observed on 6.12 with both
+    let is_there = is_recent || kernel.version >= Version::V4_10 && !is_xfs;
+    match asked {
+        None => Ok(is_recent),
+        Some("false") => Ok(false),
+        Some("true") if is_there => Ok(true),
+        Some("true") => {
+            let problem = format!("cgroup_writeback with kernel {}", kernel.version);
+            let accepted = "false; true from 4.10 on with ext4, from 6.12 on with XFS";
+            Err(Error::bad(place, problem, accepted))
+        }
+        Some(other) => {
+            Err(Error::bad(place, format!("cgroup_writeback \"{other}\""), "true, false"))
+        }
+    }
+}
+
 /// The options as `mount -o` takes them.
 pub fn options(mount: &Mount) -> String {
     if mount.format == Format::Xfs {
@@ -111,6 +140,21 @@ pub fn options(mount: &Mount) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_have_writeback_where_the_kernel_has_it_for_them() {
+        let of = |asked, version, fs| {
+            let mount = parse(fs, "x").unwrap();
+            cgroup_writeback(asked, Kernel::of(version), mount.as_ref(), "x")
+        };
+        assert!(of(None, Version::V6_12, "xfs").unwrap());
+        assert!(!of(None, Version::V4_19, "ext4").unwrap());
+        assert!(of(Some("true"), Version::V4_19, "ext4").unwrap());
+        assert!(!of(Some("false"), Version::V6_18, "ext4").unwrap());
+        let refused = of(Some("true"), Version::V4_19, "xfs").unwrap_err().to_string();
+        assert!(refused.contains("from 6.12 on with XFS"), "{refused}");
+        assert!(of(Some("on"), Version::V6_12, "ext4").is_err());
+    }
 
     #[test]
     fn options_are_understood_and_written_again() {

@@ -202,22 +202,19 @@ fn run_one(
     seed: u64,
     record_to: Option<&Path>,
 ) -> Result<RunResult, Error> {
+    let jobs = row.jobs.iter().map(|job| job.job.clone()).collect();
     let setup = sim::Setup {
-        kernel: row.spec.kernel,
-        attach: row.attach(),
         settings: row.settings.clone(),
-        device: row.device(seed),
-        host: row.host.clone(),
         memory: row.memory,
         mount: row.mount.clone(),
         cgroups: row.cgroups.clone(),
-        jobs: row.jobs.iter().map(|job| job.job.clone()).collect(),
+        cgroup_writeback: row.cgroup_writeback,
+        preparation: row.preparation.iter().map(PlannedJob::as_line).collect(),
         seed,
-        until: None,
         events: true,
         messages: record_to.is_some(),
-        record_inputs: false,
         paranoid: plan.experiment.paranoid,
+        ..sim::Setup::new(row.spec.kernel, row.attach(), row.device(seed), row.host.clone(), jobs)
     };
     let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
     let mut collector = (plan.experiment.worlds.len() > 1).then(Collector::default);

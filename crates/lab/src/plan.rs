@@ -4,30 +4,41 @@
 //! each seed. Whatever is wrong with an experiment is found here, so nothing is ever written for
 //! bad input.
 
+mod jobs;
+mod preparation;
+
+pub use preparation::DROP_CACHES;
+
 use crate::error::Error;
 use crate::experiment::{Axis, Experiment, Setting, parse_queue_depth};
 use crate::filesystem;
-use crate::job::{JobSpec, Recording, Work};
+use crate::job::{JobSpec, Work};
 use crate::linux_world::{self, World, virtio};
-use crate::metrics::{Naming, Section};
+use crate::metrics::Naming;
 use crate::scheduler_spec::{SchedulerSpec, parse_kernel};
 use base::nearest;
 use base::{Bytes, Instant};
 use block::command::Facts;
 use block::scheduler::TunableError;
-use block::{Attach, EventLog, Ioprio, Kernel, QUEUE_SETTINGS, RequestQueue};
+use block::{Attach, EventLog, Kernel, QUEUE_SETTINGS, RequestQueue};
 use device::{Device, Model};
-use sim::filesystem::Format;
-use sim::program::fio::Fio;
-use sim::program::replay::{Pace, Replay};
+use sim::program::replay::Pace;
 use sim::{Host, MACHINE_SETTINGS, Mount, Program};
 use std::path::{Path, PathBuf};
 
 /// Settings that belong to writeback.
 const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
 /// Axes that are not used in jobs.
-const SPECIAL_AXES: [&str; 7] =
-    ["model", "host", "kernel", "queue_depth", "fs", "mount_options", "write_cache"];
+const SPECIAL_AXES: [&str; 8] = [
+    "model",
+    "host",
+    "kernel",
+    "queue_depth",
+    "fs",
+    "mount_options",
+    "write_cache",
+    "cgroup_writeback",
+];
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -53,6 +64,8 @@ pub struct Row {
     pub virtio: Option<Facts>,
     /// The file system on the disk, if it carries one.
     pub mount: Option<Mount>,
+    /// Control groups have writeback of their own.
+    pub cgroup_writeback: bool,
     /// Cores and costs.
     pub host: Host,
     /// The memory of the machine.
@@ -63,6 +76,8 @@ pub struct Row {
     pub tunables: Vec<(&'static str, i64)>,
     /// Control groups with weights.
     pub cgroups: Vec<(String, Option<u32>)>,
+    /// What is done before.
+    pub preparation: Vec<PlannedJob>,
     /// What is run.
     pub jobs: Vec<PlannedJob>,
 }
@@ -189,7 +204,7 @@ fn points(axes: &[Axis]) -> Vec<Point> {
 /// Every axis must change something.
 fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
     for Axis { name, place, .. } in &experiment.axes {
-        let in_jobs = experiment.jobs.iter().any(|job| is_used(job, name));
+        let in_jobs = is_used(experiment, name);
         let special = SPECIAL_AXES.contains(&name.as_str());
         let set = rows.iter().any(|row| row.settings.iter().any(|it| it.0 == *name));
         if !(in_jobs || special || set) {
@@ -207,8 +222,11 @@ fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
     Ok(())
 }
 
-fn is_used(job: &JobSpec, axis: &str) -> bool {
-    matches!(&job.work, Work::Command(line) if line.contains(&format!("{{{axis}}}")))
+/// Whether jobs, or what is done before them, say `{axis}`.
+fn is_used(experiment: &Experiment, axis: &str) -> bool {
+    let word = format!("{{{axis}}}");
+    let says = |it: &JobSpec| matches!(&it.work, Work::Command(line) if line.contains(&word));
+    experiment.jobs.iter().chain(&experiment.setup).any(says)
 }
 
 /// Plans the rows at one point of the axes.
@@ -227,6 +245,7 @@ impl Planner<'_> {
         let specs = SchedulerSpec::parse_list(&self.experiment.schedulers, kernel)?;
         self.check_kernels(&specs)?;
         let given = self.settings(&specs)?;
+        let preparation = self.preparation(&host)?;
         let jobs = self.jobs(&host)?;
         let cgroups = self.cgroups(&jobs);
         let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
@@ -245,6 +264,7 @@ impl Planner<'_> {
             let tunables = probe(&spec, model.name(), facts.clone(), &settings)?;
             let settings: Vec<(String, i64)> =
                 settings.into_iter().map(|it| (it.name, it.value)).collect();
+            let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
             rows.extend(self.experiment.worlds.iter().map(|world| Row {
                 world: *world,
                 settings: settings.clone(),
@@ -254,9 +274,11 @@ impl Planner<'_> {
                 model: model.clone(),
                 virtio: virtio.clone(),
                 mount: mount.clone(),
+                cgroup_writeback,
                 host: host.clone(),
                 memory: self.memory(),
                 cgroups: cgroups.clone(),
+                preparation: preparation.clone(),
                 jobs: jobs.clone(),
             }));
         }
@@ -304,12 +326,21 @@ impl Planner<'_> {
         Ok(mount)
     }
 
+    /// Whether control groups have writeback of their own.
+    fn cgroup_writeback(&self, spec: &SchedulerSpec, mount: Option<&Mount>) -> Result<bool, Error> {
+        let (asked, place) = match self.value("cgroup_writeback") {
+            Some((axis, value)) => (Some(value), axis.place.as_str()),
+            None => (self.experiment.cgroup_writeback.as_deref(), "cgroup_writeback"),
+        };
+        filesystem::cgroup_writeback(asked, spec.kernel, mount, place)
+    }
+
     /// Files need a file system.
     fn check_files(&self, files: &[&str], place: &str) -> Result<(), Error> {
         let mount = self.mount()?;
         let is_file = |path: &str| {
             let below = mount.as_ref().and_then(|it| path.strip_prefix(it.point.as_str()));
-            below.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let other = files.iter().find(|it| !it.starts_with("/dev/") && !is_file(it));
         let Some(other) = other else { return Ok(()) };
@@ -359,7 +390,7 @@ impl Planner<'_> {
     fn settings(&self, specs: &[SchedulerSpec]) -> Result<Vec<Setting>, Error> {
         let mut settings = self.experiment.settings.clone();
         for (Axis { name, place, .. }, value) in &self.point {
-            let in_jobs = self.experiment.jobs.iter().any(|job| is_used(job, name));
+            let in_jobs = is_used(self.experiment, name);
             let known = specs.iter().any(|spec| is_known(spec, name));
             let later = LATER_SETTINGS.contains(&name.as_str());
             if in_jobs || SPECIAL_AXES.contains(&name.as_str()) || !(known || later) {
@@ -383,38 +414,6 @@ impl Planner<'_> {
             knows.try_for_each(|spec| spec.check(name, *value, place))?;
         }
         Ok(settings)
-    }
-
-    fn jobs(&self, host: &Host) -> Result<Vec<PlannedJob>, Error> {
-        let jobs = &self.experiment.jobs;
-        if let Some(first) = jobs.first().filter(|_| jobs.iter().all(|job| job.background)) {
-            let accepted = "at least one job without background = true";
-            return Err(Error::bad(&first.place, "all jobs are in the background", accepted));
-        }
-        self.experiment.jobs.iter().map(|job| self.job(job, host)).collect()
-    }
-
-    fn job(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
-        let mut planned = match &spec.work {
-            Work::Command(line) => {
-                self.command(&self.substituted(line, &spec.place)?, spec, host)?
-            }
-            Work::JobFile(path) => self.job_file(path, spec, host)?,
-            Work::Trace(recording) => replay(recording, spec),
-        };
-        let job = &mut planned.job;
-        if let Some(cgroup) = &spec.cgroup {
-            job.cgroup = cgroup.clone();
-        }
-        if let Some(ioprio) = spec.ioprio {
-            job.ioprio = ioprio;
-        }
-        job.cgroup = absolute(&job.cgroup);
-        job.start = Instant::ZERO + spec.start;
-        job.duration = spec.duration;
-        job.background = spec.background;
-        planned.weight = spec.weight.or(planned.weight);
-        Ok(planned)
     }
 
     fn cgroups(&self, jobs: &[PlannedJob]) -> Vec<(String, Option<u32>)> {
@@ -465,96 +464,6 @@ impl Planner<'_> {
         out.push_str(rest);
         Ok(out)
     }
-
-    /// Understands a command.
-    fn command(&self, line: &str, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
-        let refuse = |cause: sim::program::CommandError| match &spec.work {
-            Work::JobFile(_) => Error::JobFile(cause.to_string()),
-            _ => Error::Command { place: spec.place.clone(), cause: cause.to_string() },
-        };
-        let read_file = |path: &Path| {
-            let beside = self.experiment.folder.join(path);
-            std::fs::read_to_string(if path.exists() { path } else { &beside })
-        };
-        let mount = self.mount()?;
-        let context = sim::program::fio::Context {
-            page_size: 4096,
-            ncpus: host.cores.into(),
-            mb_memory: self.memory().0 >> 20,
-            mount: mount.as_ref().map(|it| it.point.as_str()),
-            environment: &|name| std::env::var(name).ok(),
-            read_file: &read_file,
-        };
-        let command = sim::program::parse_in(line, &context).map_err(refuse)?;
-        let mut job = sim::Job::new(&spec.name, command.program);
-        job.ioprio = command.ioprio.unwrap_or(Ioprio::NONE);
-        job.nice = command.nice.unwrap_or(0);
-        job.affinity = command.affinity;
-        if let Some(cgroup) = command.cgroup {
-            job.cgroup = cgroup;
-        }
-        self.check_files(&job.program.files(), &spec.place)?;
-        let is_xfs = mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
-        if is_xfs && job.program.copies_files() {
-            let problem = "cp shares the blocks of the source on xfs, which is not modelled";
-            return Err(Error::bad(&spec.place, problem.to_string(), "dd, or fs = \"ext4\""));
-        }
-        let (naming, notes) = match &job.program {
-            Program::Fio(fio) => (sections(fio), notes(fio)),
-            _ => (Naming::Whole, Vec::new()),
-        };
-        let weight = command.weight;
-        let line = Some(line.to_string());
-        Ok(PlannedJob { line, job, weight, naming, named_by_task: false, notes })
-    }
-
-    /// Understands a fio job file.
-    fn job_file(&self, path: &Path, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
-        let quoted = path.display().to_string().replace('\'', "'\\''");
-        let planned = self.command(&format!("fio '{quoted}'"), spec, host)?;
-        Ok(PlannedJob { named_by_task: true, ..planned })
-    }
-}
-
-/// How the results of a fio command are told apart.
-fn sections(fio: &Fio) -> Naming {
-    let mut sections: Vec<Section> = Vec::new();
-    for job in fio.jobs() {
-        if sections.iter().all(|section| section.name != job.name) {
-            sections.push(Section { name: job.name.clone(), ramp: job.timing.ramp });
-        }
-    }
-    Naming::Sections(sections)
-}
-
-/// What the user should know about a fio command: how it was understood, and what was ignored.
-fn notes(fio: &Fio) -> Vec<String> {
-    let mut notes = fio.notes();
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for ignored in fio.jobs().iter().flat_map(|job| &job.ignored) {
-        let known = reasons.iter().position(|(reason, _)| *reason == ignored.reason);
-        let at = known.unwrap_or_else(|| {
-            reasons.push((ignored.reason, Vec::new()));
-            reasons.len() - 1
-        });
-        if !reasons[at].1.contains(&ignored.option) {
-            reasons[at].1.push(ignored.option);
-        }
-    }
-    notes.extend(
-        reasons
-            .iter()
-            .map(|(reason, options)| format!("Ignored: {}: {reason}", options.join(", "))),
-    );
-    notes
-}
-
-fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
-    let (arrivals, pace) = (recording.arrivals.clone(), recording.pace);
-    let job = sim::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
-    let remarks = recording.remarks.iter();
-    let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
-    PlannedJob { line: None, job, weight: None, naming: Naming::Whole, named_by_task: false, notes }
 }
 
 fn absolute(path: &str) -> String {
@@ -568,7 +477,7 @@ fn is_known(spec: &SchedulerSpec, name: &str) -> bool {
 
 fn attach(spec: &SchedulerSpec) -> Attach {
     let built = sched::build(spec.name, spec.kernel).expect("checked when it was parsed");
-    built.map_or_else(Attach::none, Attach::scheduler)
+    Attach::of(built)
 }
 
 /// Writes the settings to a queue of the model's device, as a run will, and reads all of them.

@@ -27,6 +27,46 @@ fn dd_makes_appended_data_durable_as_on_the_kernel() {
 }
 
 #[test]
+fn mapped_files_are_read_and_written_as_on_the_kernel() {
+    let text = r#"
+        model = "vm-ssd-m4"
+        schedulers = ["none"]
+        [[job]]
+        name = "load"
+        run = "fio --name=x --filename={file} --ioengine=mmap --rw={rw} --bs=8k --size=1M --{habit}"
+        [axes]
+        rw = ["read", "randwrite"]
+        habit = ["fsync=0", "fadvise_hint=0 --fsync=16"]
+        "#;
+    assert_same_on_each(&text.replace("{file}", "/mnt/x"));
+    common::assert_same(&text.replace("{file}", "/dev/sda"));
+}
+
+#[test]
+fn each_control_group_has_a_flusher_that_knows_its_files_only() {
+    assert_same_on_each(
+        r#"
+        model = "vm-ssd-m4"
+        schedulers = ["none"]
+        [[job]]
+        name = "a"
+        run = "dd if=/dev/zero of=/mnt/a bs=64k count=64"
+        cgroup = "a"
+        [[job]]
+        name = "b"
+        run = "dd if=/dev/zero of=/mnt/b bs=64k count=100"
+        cgroup = "b"
+        start = "7s"
+        [[job]]
+        name = "wait"
+        run = "sleep 50"
+        [axes]
+        cgroup_writeback = ["true", "false"]
+        "#,
+    );
+}
+
+#[test]
 fn overwriting_truncating_and_direct_io_agree_with_the_kernel() {
     assert_same_on_each(
         r#"

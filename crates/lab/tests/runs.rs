@@ -3,6 +3,7 @@
 use base::Duration;
 use lab::matrix::{Report, run};
 use lab::metrics::CallKind;
+use lab::metrics::figure::Figure;
 use lab::plan::Plan;
 use lab::summary::Summary;
 use lab::{Error, Experiment};
@@ -173,4 +174,25 @@ fn what_is_wrong_is_found_before_anything_runs() {
     let shared = refusal(&format!("fs = \"xfs\"\n{copy}"));
     assert!(shared.starts_with("x.toml:4: cp shares the blocks of the source on xfs"), "{shared}");
     assert!(plan(&format!("fs = \"ext4\"\n{copy}")).is_ok());
+}
+
+#[test]
+fn a_job_that_reads_and_writes_nothing_has_no_share_of_what_others_do() {
+    let text = r#"
+        schedulers = ["none"]
+        seeds = 1
+        [[job]]
+        name = "idle"
+        run = "sleep 1"
+        [[job]]
+        name = "reader"
+        run = "dd if=/dev/sda of=/dev/null bs=4k count=100 iflag=direct"
+    "#;
+    let report = report(text, 1);
+    let summary = Summary::of(&report);
+    let jobs: Vec<String> = summary.jobs.iter().map(|job| job.name.clone()).collect();
+    let value = |name: &str| Figure::parse(name, &jobs, "x:1").unwrap().value(&report.results[0]);
+    assert_eq!(value("idle.bw"), None);
+    assert!(value("reader.bw").is_some() && value("idle.held").is_some());
+    assert_eq!(summary.lines[0].shares, [0.0, 100.0]);
 }

@@ -69,6 +69,9 @@ pub struct Guest<'a> {
 pub struct Finished {
     /// The guest's clock when the jobs began: a whole second.
     pub begun: Instant,
+    /// When that was by the clock of a recording without times, and of the other lists of events:
+    /// what is earlier there was left over by the preparation. Zero where that clock is a counter.
+    pub begun_freely: u64,
     /// The guest's clock when it ended.
     pub ended: Instant,
     /// What each job said, in the order of the script.
@@ -350,6 +353,7 @@ fn collect(folder: &Path, script: &Script, ended: Ended) -> Result<Finished, Run
     let begun: u64 = optional(left::BEGUN).trim().parse().unwrap_or_default();
     Ok(Finished {
         begun: Instant::ZERO + Duration::from_secs(begun),
+        begun_freely: if script.preparation.is_empty() { 0 } else { begun * UPTIME_UNITS },
         ended: ended.at,
         jobs: jobs.collect::<Result<_, RunError>>()?,
         trace: trace(&guest)?,
@@ -363,6 +367,9 @@ fn collect(folder: &Path, script: &Script, ended: Ended) -> Result<Finished, Run
         console,
     })
 }
+
+/// What the kernel's clock `uptime` counts in a second. // observed on 6.12
+const UPTIME_UNITS: u64 = 100;
 
 /// The records in the recording, without the text before them (section 6 of the findings).
 fn trace(guest: &Path) -> Result<Vec<u8>, RunError> {

@@ -1,8 +1,9 @@
 //! What a guest does between its boot and its end, as a value and as the shell script made of it.
 //!
-//! The order is: settings, cgroups, set-up commands, recording on, jobs, recording off, tear-down
-//! commands. Jobs begin at a whole second of the guest's clock, at least one second after all
-//! that. What they print stays in memory until they are done, so that only they use the disks.
+//! The order is: settings, cgroups, set-up commands, preparation, recording on, jobs, recording
+//! off, tear-down commands. Jobs begin at a whole second of the guest's clock, at least one second
+//! after all that. What they print stays in memory until they are done, so that only they use the
+//! disks.
 
 use std::fmt::Write;
 
@@ -24,6 +25,9 @@ pub struct Script {
     pub cgroups: Vec<Cgroup>,
     /// Shell commands before the recording, one after the other; one that fails ends the run.
     pub setup: Vec<String>,
+    /// Shell commands after that, the first of which begins at a whole second, exactly; one that
+    /// fails ends the run.
+    pub preparation: Vec<String>,
     /// What is looked at: these run at the same time.
     pub jobs: Vec<Job>,
     /// Shell commands after the recording, such as unmounting a disk whose data are wanted.
@@ -175,6 +179,7 @@ impl Script {
         for command in &self.setup {
             line(&mut text, format_args!("setup {}", quoted(command)));
         }
+        self.prepare(&mut text);
         line(&mut text, format_args!("mkdir /run/out"));
         for disk in 0..disks {
             let name = disk_name(disk);
@@ -187,6 +192,7 @@ impl Script {
         self.start_watching(&mut text);
         self.start_recording(&mut text, disks);
         self.run_jobs(&mut text);
+        line(&mut text, format_args!("settle"));
         self.stop_recording(&mut text);
         if self.watch.is_some() {
             line(&mut text, format_args!("cat {WATCH}/trace >/guest/{}", left::BIOS));
@@ -212,13 +218,34 @@ impl Script {
         }
     }
 
+    fn prepare(&self, text: &mut String) {
+        if self.preparation.is_empty() {
+            return;
+        }
+        line(text, format_args!("read up rest </proc/uptime"));
+        line(text, format_args!("gate first $((${{up%.*}} + 2)) 0"));
+        let mut lines = String::from(PREPARING);
+        for command in &self.preparation {
+            line(&mut lines, format_args!("prepare {}", quoted(command)));
+        }
+        line(text, format_args!("echo {} >/run/preparation", quoted(lines.trim_end())));
+        line(text, format_args!("setsid /run/gate.first /bin/sh /run/preparation </dev/null ||"));
+        line(text, format_args!("    end \"$(cat /run/failed)\""));
+    }
+
+    /// What keeps the times of events where they are wanted at no cost: the order, or, where the
+    /// preparation has left something to do that is no part of the run, ticks.
+    fn free_clock(&self) -> &'static str {
+        if self.preparation.is_empty() { "counter" } else { "uptime" }
+    }
+
     fn start_watching(&self, text: &mut String) {
         let Some(room) = self.watch else { return };
         line(text, format_args!("mkdir {WATCH}"));
         let mut write = |file: &str, value: &str| {
             write_setting(text, &format!("{WATCH}/"), &Setting::new(file, value));
         };
-        write("trace_clock", "counter");
+        write("trace_clock", self.free_clock());
         write("buffer_size_kb", &room.0.div_ceil(1024).to_string());
         write("events/block/block_bio_queue/enable", "1");
     }
@@ -227,7 +254,7 @@ impl Script {
         let (clock, recording) = match self.trace {
             Trace::Off => return,
             Trace::Perturbing(recording) => ("mono", recording),
-            Trace::Free(recording) => ("counter", recording),
+            Trace::Free(recording) => (self.free_clock(), recording),
         };
         let mut write = |file: &str, value: &str| {
             write_setting(text, &format!("{TRACING}/"), &Setting::new(file, value));
@@ -247,7 +274,7 @@ impl Script {
                 let folder = format!("{TRACING}/instances/priorities/");
                 write_setting(text, &folder, &Setting::new(file, value));
             };
-            write("trace_clock", "counter");
+            write("trace_clock", self.free_clock());
             write("buffer_size_kb", &recording.buffer.0.div_ceil(4096).to_string());
             // It begins with the options of the first.
             write("options/bin", "0");
@@ -310,9 +337,24 @@ impl Script {
     }
 }
 
-/// What the generated lines call.
+/// What the lines of a preparation call: all are done by one shell, as those of a job.
+const PREPARING: &str = r#"prepare() {
+    eval "$1" >/run/output 2>&1 || {
+        echo "$1: $(tail -n 20 /run/output)" >/run/failed
+        exit 1
+    }
+}
+"#;
+
+/// What the generated lines call. A kernel that is turned off with commands under way waits for them
+/// for ever, so they are waited for before.
 const FUNCTIONS: &str = r#"
-end() { echo "$1" >/guest/failed; umount /guest; poweroff -n -f; }
+settle() {
+    for file in /sys/block/vd*/inflight; do
+        while read -r reads writes <$file; test $((reads + writes)) != 0; do sleep 0.01; done
+    done
+}
+end() { echo "$1" >/guest/failed; settle; umount /guest; poweroff -n -f; }
 set_to() {
     { echo "$2" >"$1"; } 2>/run/error && return
     if test ! -e "$1"; then
@@ -414,8 +456,14 @@ mod tests {
             ..Script::default()
         };
         let text = script.text(1);
-        let parts =
-            ["queue/scheduler' 'bfq'", "group 'db'", "setup 'true'", "'blk'", "exec setsid"];
+        let parts = [
+            "queue/scheduler' 'bfq'",
+            "group 'db'",
+            "setup 'true'",
+            "'blk'",
+            "exec setsid",
+            "\nsettle\n",
+        ];
         let places: Vec<_> = parts.map(|part| text.find(part).expect(part)).into();
         assert!(places.is_sorted(), "{places:?}\n{text}");
     }

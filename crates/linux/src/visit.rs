@@ -24,8 +24,8 @@ use crate::watch::Watchdog;
 const PROGRAMS: [&str; 5] = ["dd", "fio", "blkdiscard", "mkfs.ext4", "mkfs.xfs"];
 /// What may be written to the disk. // assumed: ample for a file system and a try
 const DATA: Bytes = Bytes(1 << 30);
-/// The guest's memory. // assumed: ample for the usual programs
-const MEMORY: Bytes = Bytes(512 << 20);
+/// The guest's memory when nothing is said of it. // assumed: ample for the usual programs
+pub const MEMORY: Bytes = Bytes(512 << 20);
 /// A file of the current folder that is larger is not taken along unasked.
 const SMALL: Bytes = Bytes(16 << 20);
 
@@ -43,6 +43,8 @@ pub struct Visit {
     pub bring: Vec<String>,
     /// How the block layer's events are recorded.
     pub trace: Trace,
+    /// The guest's memory.
+    pub memory: Bytes,
     /// Another seed is another stream of random numbers, of the disk and the kernel.
     pub seed: u64,
 }
@@ -110,7 +112,7 @@ impl Visit {
         Guest {
             kernel: &self.kernel,
             root,
-            memory: MEMORY,
+            memory: self.memory,
             disks: vec![Disk {
                 name: self.model.name().to_string(),
                 device: self.model.build(self.seed),

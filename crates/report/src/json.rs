@@ -56,6 +56,7 @@ fn experiment(experiment: &Experiment) -> Value {
         "schedulers": schedulers,
         "settings": Value::Object(settings.collect()),
         "cgroups": cgroups,
+        "setup": experiment.setup.iter().map(|it| it.work.to_string()).collect::<Vec<_>>(),
         "jobs": experiment.jobs.iter().map(job_spec).collect::<Vec<_>>(),
         "axes": Value::Object(axes.collect()),
         "seeds": experiment.seeds,

@@ -7,14 +7,16 @@
 //! LOAD is one of `sequential`, `readers`, `files`, `random`. Memory is that of the whole process,
 //! so each load is measured in a process of its own.
 
+mod common;
+
 use base::Bytes;
-use block::Attach;
+use common::processor_time;
 use device::Model;
 use sim::filesystem::Creation;
 use sim::page_cache::readahead::Advice;
 use sim::program::fio::Context;
 use sim::task::{OpenFlags, Task};
-use sim::{Exit, Host, Job, Mount, Nobody, Program, Setup};
+use sim::{Exit, Job, Mount, Nobody, Program, Setup};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -26,28 +28,9 @@ const PAGE: u64 = 4096;
 const WRITES_A_SYNC: u64 = 100;
 
 fn setup(scheduler: &str, host: &str, memory: u64, jobs: Vec<Job>) -> Setup {
-    let kernel = sched::default_kernel(scheduler).expect("a scheduler");
-    let attach = match sched::build(scheduler, kernel).expect("a scheduler of its kernel") {
-        Some(scheduler) => Attach::scheduler(scheduler),
-        None => Attach::none(),
-    };
-    Setup {
-        kernel,
-        attach,
-        settings: Vec::new(),
-        device: Model::builtin("nvme-980pro").expect("a model").build(1),
-        host: Host::named(host).expect("a host"),
-        memory: Bytes(memory),
-        mount: Some(Mount::default()),
-        cgroups: Vec::new(),
-        jobs,
-        seed: 1,
-        until: None,
-        events: false,
-        messages: false,
-        record_inputs: false,
-        paranoid: false,
-    }
+    let device = Model::builtin("nvme-980pro").expect("a model").build(1);
+    let setup = common::setup(scheduler, host, device, jobs);
+    Setup { memory: Bytes(memory), mount: Some(Mount::default()), ..setup }
 }
 
 /// fio where there is a file system.
@@ -60,12 +43,6 @@ fn in_files() -> Context<'static> {
         environment: &|_| None,
         read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
     }
-}
-
-/// Nanoseconds that this thread has run: other load on the machine does not count.
-fn processor_time() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("a number")
 }
 
 /// Memory of this process now and at most so far, in bytes.

@@ -3,10 +3,13 @@
 //!
 //! `cargo run --release -p paternoster-sim --example fio_speed [SCHEDULER [HOST [OPTIONS…]]]`
 
+mod common;
+
 use base::{Bytes, Duration, Instant, Sectors};
-use block::{Attach, Command, Facts, Tag, Transport};
+use block::{Command, Facts, Tag, Transport};
+use common::processor_time;
 use device::Device;
-use sim::{Host, Job, Nobody, Setup};
+use sim::{Job, Nobody, Setup};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,34 +88,8 @@ fn steady() -> Steady {
 }
 
 fn setup(scheduler: &str, host: &str, line: &str) -> Setup {
-    let kernel = sched::default_kernel(scheduler).expect("a scheduler");
-    let attach = match sched::build(scheduler, kernel).expect("a scheduler of its kernel") {
-        Some(scheduler) => Attach::scheduler(scheduler),
-        None => Attach::none(),
-    };
-    Setup {
-        kernel,
-        attach,
-        settings: Vec::new(),
-        device: Box::new(steady()),
-        host: Host::named(host).expect("a host"),
-        memory: sim::DEFAULT_MEMORY,
-        mount: None,
-        cgroups: Vec::new(),
-        jobs: vec![Job::new("fio", sim::program::parse(line).expect("a command").program)],
-        seed: 1,
-        until: None,
-        events: false,
-        messages: false,
-        record_inputs: false,
-        paranoid: false,
-    }
-}
-
-/// Nanoseconds that this thread has run: other load on the machine does not count.
-fn processor_time() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("a number")
+    let job = Job::new("fio", sim::program::parse(line).expect("a command").program);
+    common::setup(scheduler, host, Box::new(steady()), vec![job])
 }
 
 fn measure(name: &str, scheduler: &str, host: &str, requests: u64, options: &str) {

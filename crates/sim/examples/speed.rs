@@ -3,11 +3,14 @@
 //!
 //! `cargo run --release -p paternoster-sim --example speed [SCHEDULER [HOST [REQUESTS]]]`
 
+mod common;
+
 use base::{Bytes, Duration, Instant, Sectors};
-use block::{Attach, Command, Facts, Kernel, Tag, Transport};
+use block::{Command, Facts, Tag, Transport};
+use common::processor_time;
 use device::Device;
 use sim::task::{AsyncOp, Interface, OpenFlags, Task};
-use sim::{Host, Job, Nobody, Program, Setup};
+use sim::{Job, Nobody, Program, Setup};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,34 +119,7 @@ async fn synchronous(task: Task, requests: u64) -> i32 {
 }
 
 fn setup(scheduler: &str, host: &str, jobs: Vec<Job>) -> Setup {
-    let kernel = sched::default_kernel(scheduler).expect("a scheduler");
-    let attach = match sched::build(scheduler, kernel).expect("a scheduler of its kernel") {
-        Some(scheduler) => Attach::scheduler(scheduler),
-        None => Attach::none(),
-    };
-    Setup {
-        kernel: Kernel::of(kernel.version),
-        attach,
-        settings: Vec::new(),
-        device: Box::new(steady()),
-        host: Host::named(host).expect("a host"),
-        memory: sim::DEFAULT_MEMORY,
-        mount: None,
-        cgroups: Vec::new(),
-        jobs,
-        seed: 1,
-        until: None,
-        events: false,
-        messages: false,
-        record_inputs: false,
-        paranoid: false,
-    }
-}
-
-/// Nanoseconds that this thread has run: other load on the machine does not count.
-fn processor_time() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("a number")
+    common::setup(scheduler, host, Box::new(steady()), jobs)
 }
 
 fn measure(name: &str, requests: u64, make: impl Fn(u64) -> Setup) {

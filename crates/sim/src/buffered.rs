@@ -6,6 +6,7 @@
 //! what drops clean pages, and closing.
 
 mod flusher;
+mod mapped;
 mod writing;
 
 use crate::file::{Errno, File, Transfer};
@@ -17,6 +18,7 @@ use crate::world::{Wait, World};
 use base::Sector;
 use block::{Bio, ContextId, Flags, Op, PlugFlush};
 pub(crate) use flusher::wake as wake_flusher;
+pub use mapped::Mapping;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
@@ -45,7 +47,7 @@ impl Task {
         if file.is_disk() {
             self.enter_kernel().await;
             self.write_and_wait(ALL).await;
-            self.world().cache.drop_range(ALL);
+            self.world().cache.forget_range(ALL);
             self.leave_kernel();
         }
     }
@@ -237,8 +239,8 @@ impl World {
         }
     }
 
-    /// A bio that read pages is done.
-    pub fn pages_read(&mut self, token: u64, by: ContextId) {
+    /// A bio that read or wrote pages is done.
+    pub fn pages_done(&mut self, token: u64, by: ContextId) {
         debug_assert!(DiskCache::owns(token), "token {token:#x}");
         for (page, task) in self.cache.done(token) {
             self.wake_page_waiter(by, task, page);

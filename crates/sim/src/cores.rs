@@ -20,7 +20,7 @@ mod interrupts;
 use crate::fair::Fair;
 use crate::host::Costs;
 use crate::machine::Setup;
-use crate::world::{Progress, World};
+use crate::world::{Happening, Progress, World};
 use base::{Duration, Instant, Ticket};
 use block::{ContextId, Tag, Version, Work};
 use std::collections::VecDeque;
@@ -356,9 +356,9 @@ impl World {
     fn charge(&mut self, core: usize, pays: Pays, length: Duration) {
         let until = self.now + length;
         if let Some(tick) = self.timer.tick_within(self.now, until) {
-            self.agenda.schedule(tick, crate::world::Happening::Tick(core));
+            self.agenda.schedule(tick, Happening::Tick(core));
         }
-        let ticket = self.agenda.schedule(until, crate::world::Happening::Charged(core));
+        let ticket = self.agenda.schedule(until, Happening::Charged(core));
         let previous = self.cores[core].charge.replace((ticket, Charge { pays, length, until }));
         assert!(previous.is_none(), "core {core} is busy with two things");
     }

@@ -97,6 +97,18 @@ pub enum Errno {
     /// There is no such file.
     #[error("No such file or directory")]
     Enoent,
+    /// There is something of this name already.
+    #[error("File exists")]
+    Eexist,
+    /// It is a folder.
+    #[error("Is a directory")]
+    Eisdir,
+    /// It is no folder.
+    #[error("Not a directory")]
+    Enotdir,
+    /// Something is in the folder.
+    #[error("Directory not empty")]
+    Enotempty,
     /// A file is no disk.
     #[error("Inappropriate ioctl for device")]
     Enotty,

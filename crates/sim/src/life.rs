@@ -118,6 +118,7 @@ impl World {
         if let Some((alarm, _)) = alarm {
             self.agenda.cancel(alarm);
         }
+        self.cache.end_mappings(context);
         for file in self.cache.files_of(context) {
             self.close_file(file);
         }
@@ -138,6 +139,7 @@ impl World {
             self.jobs[job].ended = Some((self.now, status));
             self.mark.exit(self.now, job, status);
             self.kill_job(job);
+            self.is_prepared(job);
             self.stop_background();
         }
     }

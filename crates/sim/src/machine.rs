@@ -9,11 +9,12 @@ use crate::cores::{CoreSet, CoreUse};
 use crate::filesystem::Mount;
 use crate::host::Host;
 use crate::observe::{Observer, Who};
+use crate::preparation::Line;
 use crate::program::Program;
 use crate::task::{Body, Running, Task, worker};
 use crate::world::World;
 use base::{Bytes, Duration, Fingerprint, Instant};
-use block::{Attach, ContextId, Input, Ioprio, Kernel, TunableError};
+use block::{Attach, ContextId, Input, Ioprio, Kernel, TunableError, Version};
 use device::Device;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -40,6 +41,10 @@ pub struct Setup {
     pub mount: Option<Mount>,
     /// Paths and weights of control groups; those that jobs name are made if they are not here.
     pub cgroups: Vec<(String, Option<u32>)>,
+    /// Control groups have writeback of their own, on a file system.
+    pub cgroup_writeback: bool,
+    /// What is done before, one line after the other: unseen, but for the state it leaves.
+    pub preparation: Vec<Line>,
     /// What is run.
     pub jobs: Vec<Job>,
     /// What all randomness derives from.
@@ -54,6 +59,37 @@ pub struct Setup {
     pub record_inputs: bool,
     /// Whether the scheduler checks itself after every step.
     pub paranoid: bool,
+}
+
+impl Setup {
+    /// Jobs on a disk that carries no file system, until they are done; nothing is watched.
+    pub fn new(
+        kernel: &'static Kernel,
+        attach: Attach,
+        device: Box<dyn Device>,
+        host: Host,
+        jobs: Vec<Job>,
+    ) -> Setup {
+        Setup {
+            kernel,
+            attach,
+            settings: Vec::new(),
+            device,
+            host,
+            memory: DEFAULT_MEMORY,
+            mount: None,
+            cgroups: Vec::new(),
+            cgroup_writeback: kernel.version >= Version::V6_12,
+            preparation: Vec::new(),
+            jobs,
+            seed: 1,
+            until: None,
+            events: false,
+            messages: false,
+            record_inputs: false,
+            paranoid: false,
+        }
+    }
 }
 
 /// A program and how it is run.
@@ -144,6 +180,14 @@ pub enum SetupError {
         host: String,
         /// Its cores.
         cores: u16,
+    },
+    /// A line of the preparation failed.
+    #[error("setup \"{line}\": {why}")]
+    Preparation {
+        /// As it was written.
+        line: String,
+        /// What it said.
+        why: String,
     },
     /// A program goes on for ever while time stands still.
     #[error(
@@ -247,15 +291,18 @@ impl Machine {
     /// Hands everything that has happened to the observer.
     fn tell(&mut self, observer: &mut dyn Observer) {
         let mut world = self.world.borrow_mut();
-        let World { queue, mark, whos, .. } = &mut *world;
-        for who in &whos[self.met..] {
+        let World { queue, mark, whos, preparation, .. } = &mut *world;
+        for who in whos[self.met..].iter().filter(|who| !preparation.is_it(who.job)) {
             observer.meet(who);
         }
         self.met = whos.len();
         let log = queue.log();
         for event in log.events() {
             mark.event(event);
-            observer.see(event);
+            match preparation.is_nothing() {
+                true => observer.see(event),
+                false => preparation.seen(event).iter().for_each(|event| observer.see(event)),
+            }
         }
         log.clear();
     }
@@ -272,10 +319,12 @@ impl Machine {
         if let Some(job) = world.endless {
             return Err(SetupError::Endless { job: world.jobs[job].name.clone() });
         }
+        let mut jobs = std::mem::take(&mut world.jobs);
+        world.preparation.finish(&mut jobs)?;
         let now = world.now;
-        let jobs: Vec<JobOutcome> = world
-            .jobs
-            .drain(..)
+        let counted = |at: Instant| world.preparation.counted(at);
+        let jobs: Vec<JobOutcome> = jobs
+            .into_iter()
             .map(|job| JobOutcome {
                 name: job.name,
                 exit: match job.ended {
@@ -283,15 +332,15 @@ impl Machine {
                     Some((_, status)) => Exit::Status(status),
                     None => Exit::CutOff,
                 },
-                started: job.started,
-                ended: job.ended.map_or(now, |(at, _)| at),
+                started: job.started.map(counted),
+                ended: counted(job.ended.map_or(now, |(at, _)| at)),
                 messages: job.messages,
             })
             .collect();
         if jobs.iter().all(|job| job.exit != Exit::CutOff) {
             world.queue.assert_drained();
         }
-        let last = jobs.iter().map(|job| job.ended).max().unwrap_or(now);
+        let last = jobs.iter().map(|job| job.ended).max().unwrap_or(counted(now));
         Ok(Outcome {
             jobs,
             elapsed: last.since(Instant::ZERO),

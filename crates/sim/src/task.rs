@@ -27,6 +27,7 @@
 //!   [`Task::set_affinity`].
 //! * Saying something: [`Task::print`].
 
+pub use crate::buffered::Mapping;
 pub use crate::cores::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};
 pub use crate::page_cache::readahead::Advice;
@@ -36,6 +37,7 @@ use crate::cores::State;
 use crate::host::Costs;
 use crate::life::Birth;
 use crate::program::Program;
+use crate::timer::SLACK;
 use crate::world::{Happening, Progress, Wait, World};
 use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
@@ -119,6 +121,13 @@ impl Task {
     pub async fn sleep(&self, time: Duration) {
         let until = self.clock().saturating_add(time);
         self.sleep_until(until).await;
+    }
+
+    /// Sleeps for a time and, where timers are waited for together, for as much longer as they may
+    /// be late. // measured in the world linux: `sleep 1` takes 50 us more
+    pub(crate) async fn sleep_with_slack(&self, time: Duration) {
+        let slack = if self.world().timer.is_coarse() { SLACK } else { Duration::ZERO };
+        self.sleep(time + slack).await;
     }
 
     /// Sleeps until a point in time; not at all if it is past.

@@ -13,7 +13,7 @@ use base::{Duration, Instant};
 
 /// By how much sleeps are longer than asked, so that timers may fire together.
 // prctl(2), the default
-const SLACK: Duration = Duration::from_micros(50);
+pub(crate) const SLACK: Duration = Duration::from_micros(50);
 
 /// What a core's timer is set to.
 pub(crate) struct Timer {

@@ -20,6 +20,7 @@ use crate::observe::{Mark, Who};
 use crate::operations::Operation;
 use crate::page_cache::disk::DiskCache;
 use crate::page_cache::memory::Memory;
+use crate::preparation::Preparation;
 use crate::prices::Prices;
 use crate::ring::Ring;
 use crate::task::Body;
@@ -27,9 +28,10 @@ use crate::timer::Timer;
 use base::{Agenda, Duration, Instant, Rng};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
-    Bio, ContextId, Event, EventLog, Output, Pieces, RequestQueue, Shape, Step, Tag, Work,
+    Bio, CgroupId, ContextId, Event, EventLog, Output, Pieces, RequestQueue, Shape, Step, Tag, Work,
 };
 use device::Device;
+use std::collections::BTreeMap;
 use std::collections::VecDeque;
 
 /// System calls that may be made while time stands still; beyond, a program is taken to be endless.
@@ -64,7 +66,11 @@ pub(crate) struct World {
     pub run_queue: RunQueue,
     pub rings: Vec<Ring>,
     pub cgroups: Vec<Cgroup>,
+    /// Jobs, and behind them their preparation.
     pub jobs: Vec<JobState>,
+    pub preparation: Preparation,
+    /// How long a program takes to start.
+    pub start_delay: Duration,
     /// Tasks that were created but whose programs have not been taken over.
     pub newborn: Vec<(ContextId, Body)>,
     pub whos: Vec<Who>,
@@ -72,7 +78,8 @@ pub(crate) struct World {
     /// The block layer's timer has come and waits for its interrupt.
     pub timer_raised: bool,
     pub io_contexts: Vec<IoContext>,
-    until: Option<Instant>,
+    /// When the run ends at the latest.
+    pub until: Option<Instant>,
     worker: ContextId,
     completed: Vec<Tag>,
     /// On which core a command was issued, by tag.
@@ -80,8 +87,8 @@ pub(crate) struct World {
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
     calls_at_this_instant: u32,
-    /// The kernel's task that writes what is dirty, once there was anything.
-    pub flusher: Option<ContextId>,
+    /// The kernel's tasks that write what is dirty, by group, once it had anything.
+    pub flushers: BTreeMap<CgroupId, ContextId>,
     /// The file system on the disk, if it carries one.
     pub fs: Option<FileSystem>,
     /// Tasks of the file system that do not run yet.
@@ -148,8 +155,8 @@ impl World {
     /// A machine with its jobs scheduled.
     pub fn new(mut setup: Setup) -> Result<World, SetupError> {
         check_jobs(&setup.jobs, &setup.host)?;
-        let start_delay = setup.host.start_delay;
         let jobs = std::mem::take(&mut setup.jobs);
+        let lines = std::mem::take(&mut setup.preparation);
         let cgroups = std::mem::take(&mut setup.cgroups);
         let mut world = World::idle(setup)?;
         for (path, weight) in &cgroups {
@@ -159,10 +166,7 @@ impl World {
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
         world.strand(world.worker).is_urgent = true;
         world.fs_tasks = world.bear_file_system_tasks();
-        for (number, job) in jobs.into_iter().enumerate() {
-            world.agenda.schedule(job.start + start_delay, Happening::Start(number));
-            world.jobs.push(JobState::new(job));
-        }
+        world.prepare(jobs, lines);
         Ok(world)
     }
 
@@ -183,8 +187,12 @@ impl World {
             Memory::new(setup.memory),
             if setup.mount.is_some() { UPTIME_MOUNTED } else { UPTIME },
         );
-        let is_xfs = setup.mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
-        cache.writeback.describes = !is_xfs;
+        match setup.mount.as_ref().map(|it| it.format) {
+            Some(Format::Ext4) => cache.at_hand.note_ext4(),
+            Some(Format::Xfs) => cache.at_hand.describes = false,
+            None => {}
+        }
+        cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
         let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, facts.capacity.0));
         let log = match (setup.events, setup.messages) {
             (false, _) => EventLog::off(),
@@ -224,6 +232,8 @@ impl World {
             rings: Vec::new(),
             cgroups: vec![Cgroup { path: "/".to_string(), ..Cgroup::default() }],
             jobs: Vec::new(),
+            preparation: Preparation::default(),
+            start_delay: setup.host.start_delay,
             newborn: Vec::new(),
             whos: Vec::new(),
             mark: Mark::default(),
@@ -235,7 +245,7 @@ impl World {
             issued_on: Vec::new(),
             held_wakes: Vec::new(),
             calls_at_this_instant: 0,
-            flusher: None,
+            flushers: BTreeMap::new(),
             fs,
             fs_tasks: Vec::new(),
             endless: None,
@@ -274,8 +284,9 @@ impl World {
         let timer = self.queue.next_timer().filter(|_| !self.timer_raised);
         let sources = [self.device.next_event(), timer, self.agenda.next_at()];
         let Some(next) = sources.into_iter().flatten().min() else { return self.stuck() };
-        if self.until.is_some_and(|until| next > until) {
-            self.now = self.until.unwrap_or(next);
+        if let Some(until) = self.until.filter(|until| self.preparation.is_done() && next > *until)
+        {
+            self.now = until;
             return false;
         }
         if next > self.now {
@@ -404,13 +415,14 @@ impl World {
         let no_more_start = self.only_background_is_left();
         let is_done = |job: &JobState| job.ended.is_some() || (no_more_start && job.main.is_none());
         let done = self.jobs.iter().all(is_done);
-        self.endless.is_some() || (done && self.queue.allocated() == 0)
+        let must_end = self.endless.is_some() || self.preparation.has_failed();
+        must_end || (done && self.queue.is_drained())
     }
 
     /// Nothing will ever happen again although a job is not done: a bug of a program or of us,
     /// unless the run is cut off anyway.
     fn stuck(&mut self) -> bool {
-        if let Some(until) = self.until {
+        if let Some(until) = self.until.filter(|_| self.preparation.is_done()) {
             self.now = until;
             return false;
         }
@@ -526,7 +538,7 @@ impl World {
             let is_write = self.fs.as_ref().is_some_and(|fs| fs.files().is_writing(token));
             return match is_write {
                 true => self.file_pages_written(token, by),
-                false => self.pages_read(token, by),
+                false => self.pages_done(token, by),
             };
         }
         let now = self.now;

@@ -204,3 +204,38 @@ fn who_writes_faster_than_the_disk_is_made_to_pause() {
     // writer pauses a few ticks at a time nevertheless.
     assert!(outcome.elapsed > Duration::from_millis(12), "{:?}", outcome.elapsed);
 }
+
+#[test]
+fn a_file_in_the_memory_of_a_program_is_read_around_what_it_touches() {
+    let fio = |rest: &str| {
+        let line = format!("fio --name=x --filename=/dev/sda --ioengine=mmap --bs=4k {rest}");
+        windows("6.12", "none", &line)
+    };
+    // As on 6.12 in the world linux, without its first window's mark being touched twice.
+    let in_order = fio("--rw=read --size=512k --fadvise_hint=0");
+    assert_eq!(in_order, [(0, 32), (32, 32), (64, 32), (96, 32), (128, 32)]);
+    assert_eq!(fio("--rw=read --size=512k")[..2], [(0, 64), (64, 64)]);
+}
+
+#[test]
+fn pages_written_through_memory_are_read_first_and_written_when_they_are_synced() {
+    let line = "fio --name=x --filename=/dev/sda --ioengine=mmap --bs=4k --size=64k --rw=write \
+                --fsync=16 --loops=2";
+    let (events, _) = queued("6.12", "none", &[line]);
+    let is_read = |it: &&Event| it.op == Op::Read;
+    assert_eq!(events.iter().filter(is_read).count(), 1);
+    let pages = events.iter().filter(|it| it.op == Op::Write && it.sectors.0 > 0);
+    let pages: Vec<u64> = pages.map(|it| it.sector.0 / 8).collect();
+    // What was written is clean, and so written again when it was touched again.
+    assert_eq!(pages, (0..16).chain(0..16).collect::<Vec<u64>>());
+}
+
+#[test]
+fn threads_of_sysbench_that_map_their_files_sync_them_as_a_whole() {
+    let line = "sysbench fileio --file-num=2 --file-total-size=2M --file-io-mode=mmap \
+                --file-test-mode=rndwr --events=40 --file-fsync-freq=10 run";
+    let (events, _) = queued("6.12", "none", &[line]);
+    let flushes = events.iter().filter(|it| it.sectors.0 == 0).count();
+    assert!((4..=8).contains(&flushes), "{flushes}");
+    assert!(events.iter().any(|it| it.op == Op::Write && it.flags.intersects(Flags::SYNC)));
+}

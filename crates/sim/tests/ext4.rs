@@ -2,9 +2,10 @@
 
 mod common;
 
+use base::Bytes;
 use block::{Flags, Op};
-use common::{Submitted, command, native, submitted};
-use sim::Mount;
+use common::{Submitted, checked, command, native, setup, submitted};
+use sim::{Exit, Host, Mount, Setup};
 
 const APPEND: &str = "dd if=/dev/zero of=/mnt/f bs=512 count=20 oflag=dsync";
 
@@ -61,4 +62,15 @@ fn data_that_nobody_syncs_are_written_by_the_flusher_and_committed_after_seconds
     let data = writes.iter().filter(is_data);
     assert_eq!(data.map(|it| it.sectors).sum::<u32>(), 4 * 128);
     assert!(writes.iter().any(|it| it.task == "jbd2/vda-8"));
+}
+
+#[test]
+fn a_run_ends_when_what_the_flusher_has_begun_is_done() {
+    // More than may be dirty, and nobody waits for it.
+    let job = command("dd if=/dev/zero of=/mnt/f bs=64k count=1500");
+    let host = Host::named("guest").expect("a host");
+    let (mount, memory) = (Some(Mount::default()), Bytes(192 << 20));
+    let setup = Setup { jobs: vec![job], mount, memory, host, ..setup("6.12", "none") };
+    let (outcome, _) = checked(setup);
+    assert!(outcome.jobs.iter().all(|job| job.exit == Exit::Status(0)));
 }

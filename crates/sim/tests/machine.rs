@@ -7,7 +7,7 @@ use block::{Attach, Ioprio, Kernel};
 use common::{Steady, checked, command, native, setup};
 use sim::machine::Exit;
 use sim::task::{AsyncOp, CoreSet, Interface, IoContextOf, OpenFlags, Task};
-use sim::{Host, Job, Nobody, Setup};
+use sim::{Host, Job, Nobody, Program, Setup};
 
 const KERNELS: [(&str, &str); 7] = [
     ("2.6.28", "noop"),
@@ -169,10 +169,7 @@ fn recorded_inputs_replay_to_the_same_events() {
         let mut keep = Keep::default();
         let outcome = sim::run(setup, &mut keep).unwrap();
         let kernel = Kernel::named(kernel).unwrap();
-        let attach = |name: &str| match sched::build(name, kernel).unwrap() {
-            Some(scheduler) => Attach::scheduler(scheduler),
-            None => Attach::none(),
-        };
+        let attach = |name: &str| Attach::of(sched::build(name, kernel).unwrap());
         let log = block::EventLog::with_messages();
         let mut queue = block::RequestQueue::new(kernel, facts, attach(scheduler), cores, log);
         block::input::replay(&mut queue, &outcome.inputs, &mut |name| attach(name));
@@ -360,6 +357,46 @@ fn a_sleeper_wakes_at_its_time_and_children_are_waited_for() {
     assert_eq!(names, ["kworker/kblockd", "parent", "child", "messenger"]);
     assert_eq!(outcome.tasks[2].io_context, outcome.tasks[1].io_context);
     assert_ne!(outcome.tasks[3].io_context, outcome.tasks[1].io_context);
+}
+
+#[test]
+fn what_prepares_a_machine_is_unseen_and_jobs_begin_at_a_whole_second_after_it() {
+    let reads = |times: u64| {
+        let program = Program::native("reads", move |task| async move {
+            let disk = task.open("/dev/sda", OpenFlags::direct()).unwrap();
+            for n in 0..times {
+                task.pread(&disk, 4096 * n, 4096).await.unwrap();
+            }
+            task.sleep(Duration::from_millis(700)).await;
+            0
+        });
+        sim::Line { text: "reads".to_string(), program }
+    };
+    let job = native("job", |task| async move {
+        assert_eq!(task.now(), Instant::from_nanos(3_000_000_000));
+        let disk = task.open("/dev/sda", OpenFlags::direct()).unwrap();
+        task.pread(&disk, 0, 4096).await.unwrap();
+        0
+    });
+    let preparation = vec![reads(5), reads(3)];
+    let setup = Setup { preparation, jobs: vec![job], ..setup("6.18", "none") };
+    let (outcome, counts) = checked(setup);
+    assert_eq!((outcome.jobs.len(), counts.bios), (1, 1));
+    assert_eq!(outcome.jobs[0].started, Some(Instant::ZERO));
+    assert_eq!(outcome.elapsed, Duration::from_micros(100));
+}
+
+#[test]
+fn a_line_of_the_preparation_that_fails_ends_the_run_with_what_it_said() {
+    let fails = Program::native("fails", |task| async move {
+        task.print("no luck");
+        3
+    });
+    let line = sim::Line { text: "try this".to_string(), program: fails };
+    let job = native("job", |_| async { panic!("it never starts") });
+    let setup = Setup { preparation: vec![line], jobs: vec![job], ..setup("6.18", "none") };
+    let error = sim::run(setup, &mut Nobody).unwrap_err();
+    assert_eq!(error.to_string(), "setup \"try this\": no luck");
 }
 
 #[test]

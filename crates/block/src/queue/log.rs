@@ -31,20 +31,9 @@ impl Core {
     ) {
         let cpu = self.cpu_of(context);
         let &Request { op, flags, sector, sectors, .. } = &self.requests[rq];
-        let (bio, request, token) = (None, Some(rq), 0);
-        self.log.push(|| Event {
-            at,
-            action,
-            context,
-            cpu,
-            op,
-            flags,
-            sector,
-            sectors,
-            bio,
-            request,
-            token,
-        });
+        let request = Some(rq);
+        let note = Event::note(action);
+        self.log.push(|| Event { at, context, cpu, op, flags, sector, sectors, request, ..note });
     }
 
     /// Writes an event about a bio, and perhaps the request it went into, if events are wanted.

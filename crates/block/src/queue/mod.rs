@@ -60,6 +60,11 @@ impl Attach {
         Attach { shape: scheduler.about().shape, scheduler: Some(scheduler) }
     }
 
+    /// What a name stands for: a scheduler in its shape, or blk-mq without one.
+    pub fn of(scheduler: Option<Box<dyn Scheduler>>) -> Attach {
+        scheduler.map_or_else(Attach::none, Attach::scheduler)
+    }
+
     /// blk-mq without a scheduler.
     pub fn none() -> Attach {
         Attach { shape: Shape::Multi, scheduler: None }
@@ -336,6 +341,11 @@ impl RequestQueue {
     /// Requests that are alive, wherever they are.
     pub fn allocated(&self) -> usize {
         self.core.requests.len()
+    }
+
+    /// Nothing is under way: no request is alive, and no bio waits to become a part of one.
+    pub fn is_drained(&self) -> bool {
+        self.core.requests.is_empty() && self.core.bios.is_empty()
     }
 
     /// Commands with the device.

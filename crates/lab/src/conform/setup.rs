@@ -105,10 +105,7 @@ impl Setup {
     /// A queue of its own for the recording.
     pub fn queue(&self, history: &History, log: EventLog) -> RequestQueue {
         let scheduler = sched::build(self.spec.name, self.kernel).expect("the kernel has it");
-        let attach = match scheduler {
-            Some(scheduler) => Attach::scheduler(scheduler),
-            None => Attach::none(),
-        };
+        let attach = Attach::of(scheduler);
         let cpus = history.requests.iter().map(|it| it.bio.origin.cpu).max().unwrap_or(0) + 1;
         let mut queue = RequestQueue::new(self.kernel, self.facts.clone(), attach, cpus, log);
         for (name, value) in &self.spec.tunables {

@@ -48,11 +48,15 @@ impl Asker {
 }
 
 /// The lines of the kernel's event `block_bio_queue` of a disk, such as
-/// ` dd-54 [000] ..... 12: block_bio_queue: 254,0 WS 272408 + 8 [dd]`.
-pub fn of_lines(text: &str, disk: &str) -> Vec<Asked> {
+/// ` dd-54 [000] ..... 12: block_bio_queue: 254,0 WS 272408 + 8 [dd]`, since a time of their clock.
+pub fn of_lines(text: &str, disk: &str, since: u64) -> Vec<Asked> {
     let parse = |line: &str| {
         let (task, event) = line.split_once(" block_bio_queue: ")?;
-        let (task, _) = task.split_once(" [")?;
+        let (task, time) = task.split_once(" [")?;
+        let time = time.trim_end_matches(':').rsplit(' ').next()?;
+        if time.parse::<u64>().ok()? < since {
+            return None;
+        }
         let (name, _) = task.trim().rsplit_once('-')?;
         let rest = event.strip_prefix(disk)?.strip_prefix(' ')?;
         let mut words = rest.split_whitespace();
@@ -184,7 +188,8 @@ mod tests {
         let task = Asker::Kernel("jbd2/vda-8".to_string());
         let commit = Asked { flags: "FWFSM".to_string(), sector: 42_205_248, sectors: 8, task };
         let flush = Asked { flags: "FWS".to_string(), sector: 0, sectors: 0, task: Asker::Program };
-        assert_eq!(of_lines(text, "254,0"), [commit, flush]);
+        assert_eq!(of_lines(text, "254,0", 0), [commit, flush.clone()]);
+        assert_eq!(of_lines(text, "254,0", 8), [flush]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Figure;
 use super::bios::common;
+use super::seeks;
 use super::sequence::{Agreement, Step};
 use crate::linux_world::World;
 use crate::matrix::{JobResult, Report, RunResult};
@@ -53,6 +54,8 @@ pub struct Agreed {
     /// Commands, and bios with flags and task, that are the same in the same order, and how many
     /// there are in the world that has more.
     pub alike: [(usize, usize); 2],
+    /// How far the distributions of seek distances are apart, from 0 to 1.
+    pub seeks_apart: f64,
 }
 
 impl Agreed {
@@ -141,7 +144,10 @@ pub fn agreed(report: &Report) -> Vec<Agreed> {
                 (common(&ours, &theirs), ours.len().max(theirs.len())),
                 (common(&sim.bios, &linux.bios), sim.bios.len().max(linux.bios.len())),
             ];
-            all.push(Agreed { row, seed: sim.seed, agreement, same_sizes, alike });
+            let (here, there) = (&sim.commands, &linux.commands);
+            let seeks_apart = seeks::apart(&seeks::distances(here), &seeks::distances(there));
+            let seed = sim.seed;
+            all.push(Agreed { row, seed, agreement, same_sizes, alike, seeks_apart });
         }
     }
     all
@@ -185,7 +191,10 @@ fn is_synchronous(row: &Row, name: &str) -> bool {
     row.jobs.iter().any(|planned| match &planned.job.program {
         Program::Fio(fio) => {
             let is_it = |job: &&Job| job.name == section || planned.job.name == section;
-            fio.jobs().iter().find(is_it).is_some_and(|job| job.engine == Engine::Sync)
+            fio.jobs()
+                .iter()
+                .find(is_it)
+                .is_some_and(|job| matches!(job.engine, Engine::Sync | Engine::Mmap))
         }
         _ => false,
     })

@@ -2,13 +2,14 @@
 //!
 //! * [`errors()`] puts every job of a report beside itself in the other world.
 //! * [`sequence`]: what the disk was asked for in both worlds, command by command; [`bios`]: what
-//!   tasks asked the block layer for, with flags.
+//!   tasks asked the block layer for, with flags; [`seeks`]: how far the arm has to go.
 //! * [`Overview`] sums up: medians, the worst, and what part agrees command by command.
 //! * [`random`] makes experiments up, always the same ones from a seed.
 
 pub mod bios;
 pub mod errors;
 pub mod random;
+pub mod seeks;
 pub mod sequence;
 
 pub use errors::{Agreed, JobError, Pair, agreed, errors};
@@ -70,6 +71,8 @@ pub struct Overview {
     pub alike: [(usize, usize); 2],
     /// The smallest share of a run.
     pub least: [f64; 2],
+    /// How far the distributions of seek distances are apart, in percent.
+    pub seeks: Spread,
 }
 
 impl Overview {
@@ -97,6 +100,7 @@ impl Overview {
                 let shares = agreed.iter().map(|it| it.share(kind));
                 shares.fold(1.0, f64::min)
             }),
+            seeks: Spread::of(agreed.iter().map(|it| 100.0 * it.seeks_apart).collect()),
         }
     }
 }

@@ -5,7 +5,10 @@
 //! process of fio (`stonewall`), because starting one takes a guest as long as thousands of
 //! requests.
 //!
-//! Leaves out what cannot agree by construction: rates and pauses, during which fio spins.
+//! Leaves out what cannot agree by construction: rates and pauses, during which fio spins. What
+//! goes through the page cache is in [`files`].
+
+pub mod files;
 
 use base::Rng;
 use std::fmt::Write;

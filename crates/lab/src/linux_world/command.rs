@@ -7,7 +7,7 @@
 //! that fio reads go along.
 
 use crate::error::Error;
-use crate::plan::PlannedJob;
+use crate::plan::{DROP_CACHES, PlannedJob};
 use sim::{Mount, Program};
 use std::path::Path;
 
@@ -19,6 +19,19 @@ const GROUPING: &str = "group_reporting";
 /// Devices that are no disks.
 const OTHER_DEVICES: [&str; 10] =
     ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
+
+/// The command of a line that is done before the jobs.
+pub fn of_line(
+    planned: &PlannedJob,
+    mount: Option<&Mount>,
+    seed: u64,
+    setup: &mut Vec<String>,
+) -> Result<String, Error> {
+    match planned.line.as_deref() {
+        Some(DROP_CACHES) => Ok("echo 3 >/proc/sys/vm/drop_caches".to_string()),
+        _ => of_job(planned, mount, seed, setup),
+    }
+}
 
 /// The command of a job; what must be done before is added to `setup`.
 pub fn of_job(

@@ -84,12 +84,14 @@ impl Recorded {
         }
         let reader = blktrace::Reader::new(&finished.trace[..], "the guest's recording");
         let mut records = reader.collect::<Result<Vec<Record>, _>>().map_err(Error::Recording)?;
+        let since = finished.begun_freely;
+        records.retain(|record| record.time.as_nanos() >= since);
         records.retain(|record| record.action.is_note() || record.device == DISK);
         for record in &mut records {
             record.cgroup = record.cgroup.filter(|cgroup| *cgroup != ROOT_CGROUP);
         }
         let insertions = finished.priorities.lines().filter_map(Insertion::parse);
-        let insertions: Vec<Insertion> = insertions.collect();
+        let insertions: Vec<Insertion> = insertions.filter(|it| it.time >= since).collect();
         let inserted = records.iter().filter(|it| it.action == Action::Insert).count();
         if inserted != insertions.len() {
             let (one, other) = (inserted, insertions.len());
@@ -215,6 +217,8 @@ const DISK_TITLE: &str = "# accepted completed disk operation sector+sectors slo
 
 /// A line of the kernel's event `block_rq_insert`.
 struct Insertion {
+    /// By the clock of the list.
+    time: u64,
     pid: u32,
     name: String,
     ioprio: Ioprio,
@@ -225,7 +229,8 @@ impl Insertion {
     /// CLASS,HINT,LEVEL [NAME]`; other lines are none, and so are those of other disks.
     fn parse(line: &str) -> Option<Insertion> {
         let (task, event) = line.split_once(" block_rq_insert: ")?;
-        let (task, _) = task.split_once(" [")?;
+        let (task, time) = task.split_once(" [")?;
+        let time = time.trim_end_matches(':').rsplit(' ').next()?.parse().ok()?;
         let (name, pid) = task.trim().rsplit_once('-')?;
         let (rest, _) = event.strip_prefix(&format!("{DISK} "))?.rsplit_once(" [")?;
         let (_, ioprio) = rest.rsplit_once(' ')?;
@@ -239,7 +244,7 @@ impl Insertion {
             _ => return None,
         };
         let ioprio = Ioprio::new(class, level.parse().ok()?)?;
-        Some(Insertion { pid: pid.parse().ok()?, name: name.trim().to_string(), ioprio })
+        Some(Insertion { time, pid: pid.parse().ok()?, name: name.trim().to_string(), ioprio })
     }
 }
 

@@ -95,7 +95,12 @@ impl Figure {
     pub fn value(&self, run: &RunResult) -> Option<f64> {
         let Some(name) = &self.job else { return self.what.of_run(run) };
         let job = run.jobs.iter().find(|job| job.name == *name)?;
-        self.what.of_job(job).or_else(|| self.what.of_run(run))
+        match self.what {
+            What::Held | What::Busy => self.what.of_run(run),
+            // What is known of the run only is that of its one job.
+            what if run.jobs.len() == 1 => what.of_job(job).or_else(|| what.of_run(run)),
+            what => what.of_job(job),
+        }
     }
 }
 

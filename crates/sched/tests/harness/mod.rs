@@ -112,7 +112,8 @@ impl Harness {
         scheduler: Option<Box<dyn Scheduler>>,
     ) -> Harness {
         let log = EventLog::on();
-        let queue = RequestQueue::new(kernel, table.facts(), attach(scheduler), table.cpus, log);
+        let queue =
+            RequestQueue::new(kernel, table.facts(), Attach::of(scheduler), table.cpus, log);
         let mut harness = Harness {
             queue,
             now: Instant::ZERO,
@@ -194,7 +195,7 @@ impl Harness {
     }
 
     pub fn switch(&mut self, scheduler: Option<Box<dyn Scheduler>>) {
-        self.queue.switch(self.now, KERNEL, attach(scheduler));
+        self.queue.switch(self.now, KERNEL, Attach::of(scheduler));
         self.settle(KERNEL);
     }
 
@@ -269,12 +270,5 @@ impl Harness {
             self.asleep.push(context);
             self.slept.push((context, true));
         }
-    }
-}
-
-fn attach(scheduler: Option<Box<dyn Scheduler>>) -> Attach {
-    match scheduler {
-        Some(scheduler) => Attach::scheduler(scheduler),
-        None => Attach::none(),
     }
 }

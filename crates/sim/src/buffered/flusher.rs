@@ -2,28 +2,30 @@
 //!
 //! It is born when something is dirtied for the first time. It wakes every five seconds while
 //! anything is dirty, and writes what has been for half a minute; or when a writer finds that much
-//! is dirty, and writes until little is. It goes around the disk, in visits of some size each.
+//! is dirty, and writes until little is. It goes around the disk, in visits of some size each. Each
+//! control group that has writeback of its own has a flusher for it.
 
 use crate::life::Birth;
 use crate::task::{Body, Task};
-use block::{ContextId, Flags, PlugFlush};
+use block::{CgroupId, ContextId, Flags, PlugFlush};
 
-/// As `comm` says. // observed on 6.12
-const NAME: &str = "kworker/u4:1";
+/// As `comm` says, with a number. // observed on 6.12
+const NAME: &str = "kworker/u4:";
 
-/// Tells the flusher that it is wanted, now or some day.
-pub(crate) fn wake(task: &Task) {
-    let known = task.world().flusher;
-    let flusher = known.unwrap_or_else(|| bear(task));
+/// Tells the flusher of a group that it is wanted, now or some day.
+pub(crate) fn wake(task: &Task, group: CgroupId) {
+    let known = task.world().flushers.get(&group).copied();
+    let flusher = known.unwrap_or_else(|| bear(task, group));
     task.tell(flusher);
 }
 
-fn bear(task: &Task) -> ContextId {
+fn bear(task: &Task, group: CgroupId) -> ContextId {
     let mut world = task.world();
-    let flusher = world.bear(Birth::kernel_task(NAME));
-    world.flusher = Some(flusher);
+    let number = world.flushers.len() + 1;
+    let flusher = world.bear(Birth::kernel_task(&format!("{NAME}{number}")));
+    world.flushers.insert(group, flusher);
     drop(world);
-    let body = Box::pin(run(task.other(flusher)));
+    let body = Box::pin(run(task.other(flusher), group));
     task.world().newborn.push((flusher, Body::Running(body)));
     flusher
 }
@@ -37,12 +39,12 @@ enum Work {
     Much,
 }
 
-async fn run(task: Task) -> i32 {
+async fn run(task: Task, group: CgroupId) -> i32 {
     loop {
-        let wakes = task.world().cache.writeback.wakes;
-        let (asked, now) = {
-            let world = task.world();
-            (world.cache.writeback.is_asked, world.tick())
+        let (wakes, asked, now) = {
+            let mut world = task.world();
+            let writeback = world.cache.writeback_of(group);
+            (writeback.wakes, writeback.is_asked, world.tick())
         };
         if !asked && wakes.is_none_or(|wakes| wakes > now) {
             match wakes {
@@ -54,16 +56,16 @@ async fn run(task: Task) -> i32 {
             }
             continue;
         }
-        task.world().cache.writeback.wakes = None;
+        task.world().cache.writeback_of(group).wakes = None;
         let has_files = task.world().fs.is_some();
         match has_files {
-            true => crate::filesystem::flush(&task).await,
+            true => crate::filesystem::flush(&task, group).await,
             false => work(&task).await,
         }
     }
 }
 
-/// What it does when it is awake.
+/// What it does when it is awake, on a disk without files, where there is only the root's.
 async fn work(task: &Task) {
     let looks = {
         let mut world = task.world();
@@ -73,12 +75,18 @@ async fn work(task: &Task) {
     if looks {
         write(task, Work::Old).await;
     }
-    if task.world().cache.is_too_much() {
+    if is_too_much(task) {
         write(task, Work::Much).await;
     }
     let mut world = task.world();
     let now = world.tick();
     world.cache.writeback.sleeps(now);
+}
+
+fn is_too_much(task: &Task) -> bool {
+    let world = task.world();
+    let now = world.tick();
+    world.cache.is_too_much(CgroupId::ROOT, now)
 }
 
 /// Visits, under one plug.
@@ -88,8 +96,8 @@ async fn write(task: &Task, work: Work) {
         Work::Much => u64::MAX,
     };
     task.world().queue.start_plug(task.id());
-    while left > 0 && (work == Work::Old || task.world().cache.is_too_much()) {
-        let most = task.world().cache.visit(left);
+    while left > 0 && (work == Work::Old || is_too_much(task)) {
+        let most = task.world().cache.visit(CgroupId::ROOT, left);
         let written = visit(task, most).await;
         left = left.saturating_sub(written);
         let mut world = task.world();
@@ -97,7 +105,7 @@ async fn write(task: &Task, work: Work) {
         let is_dirty = world.cache.counts().dirty > 0;
         // What was left over because the visit was long is gone on with at once.
         world.cache.writeback.visited(now, is_dirty, written >= most);
-        world.cache.estimate(now);
+        world.cache.estimate(CgroupId::ROOT, now);
         if written == 0 || !is_dirty {
             break;
         }

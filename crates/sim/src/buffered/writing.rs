@@ -12,7 +12,7 @@ use crate::page_cache::writeback::Tested;
 use crate::task::Task;
 use crate::world::World;
 use base::{Hz, Instant};
-use block::{Flags, Op, PlugFlush, Syscall};
+use block::{CgroupId, Flags, Op, PlugFlush, Syscall};
 use std::ops::Range;
 
 use super::{PAGE, PAGE_SECTORS, flusher, pages_of};
@@ -59,10 +59,10 @@ impl Task {
                 let now = world.tick();
                 world.cache.used(file.number, page);
                 let is_first = world.cache.dirty(self.id(), page, now);
-                (world.cache.test_writer(self.id(), now), is_first)
+                (world.cache.test_writer(self.id(), page, now), is_first)
             };
             if is_first {
-                flusher::wake(self);
+                flusher::wake(self, CgroupId::ROOT);
             }
             self.heed(tested).await;
         }
@@ -164,7 +164,7 @@ impl Task {
     pub(crate) async fn heed(&self, mut tested: Tested) {
         loop {
             if tested.starts {
-                flusher::wake(self);
+                flusher::wake(self, tested.group);
             }
             let Some((ticks, again)) = tested.pause else { return };
             let until = self.world().at_tick(ticks);
@@ -174,7 +174,7 @@ impl Task {
                 return;
             }
             let now = world.tick();
-            tested = world.cache.test_again(self.id(), now);
+            tested = world.cache.test_again(self.id(), tested.group, now);
         }
     }
 

@@ -2,7 +2,7 @@
 //! disabled. On a core whose clock counts in steps they come when a look at the clock ends.
 
 use super::{Cause, Pays, RunQueue};
-use crate::world::{Progress, World};
+use crate::world::{Happening, Progress, World};
 use base::Instant;
 use block::ContextId;
 
@@ -13,7 +13,7 @@ impl World {
         self.cores[core].pending.push_back(cause);
         match end {
             Some(end) => {
-                self.agenda.schedule(end, crate::world::Happening::Unmasked(core));
+                self.agenda.schedule(end, Happening::Unmasked(core));
             }
             None => self.enter_interrupt(core),
         }

@@ -1,6 +1,4 @@
 //! Files by name: open, create, truncate, set room aside, remove.
-//!
-// Divergence: one folder; a name with slashes is a file in it, and folders need not be made.
 
 use super::{Format, key};
 use crate::file::{Errno, File, Kind, OpenFlags};
@@ -79,9 +77,8 @@ impl Task {
         self.enter_kernel().await;
         self.compute(self.costs().system_call).await;
         self.lock_folder().await;
-        if self.format() == Format::Ext4 {
-            self.read_folder().await;
-        }
+        let name = self.world().fs.as_ref()?.files().name(path)?.to_string();
+        self.read_folder_of(&name).await;
         self.unlock_folder();
         self.leave_kernel();
         self.stat(path)
@@ -117,32 +114,50 @@ impl Task {
         self.compute(self.costs().system_call).await;
         let found = {
             let mut world = self.world();
-            let fs = world.fs.as_mut().ok_or(Errno::Enoent)?.files_mut();
-            let name = fs.name(path).ok_or(Errno::Enoent)?.to_string();
-            fs.names.remove(&name)
-        };
-        let result = match found {
-            Some(file) => {
-                match self.format() {
-                    Format::Ext4 => self.remove(file).await,
-                    Format::Xfs => self.remove_xfs(file).await,
+            let files = world.fs.as_mut().ok_or(Errno::Enoent)?.files_mut();
+            let name = files.name(path).ok_or(Errno::Enoent)?;
+            match files.names.get(name).copied() {
+                Some(file) if files.is_folder(file) => Err(Errno::Eisdir),
+                Some(file) => {
+                    files.names.remove(name);
+                    Ok((file, files.folder_of(name)))
                 }
-                Ok(())
+                None => Err(Errno::Enoent),
             }
-            None => Err(Errno::Enoent),
         };
+        if let Ok((file, folder)) = found {
+            self.lock_folder().await;
+            self.remove(file, folder).await;
+        }
         self.leave_kernel();
-        result
+        found.map(drop)
+    }
+
+    /// A file or folder loses its name, in a folder that is locked, which others may use then, and
+    /// what it has.
+    pub(super) async fn remove(&self, file: usize, folder: usize) {
+        match self.format() {
+            Format::Ext4 => {
+                self.remove_name(file, folder).await;
+                self.unlock_folder();
+                self.give_inode_up(file).await;
+            }
+            Format::Xfs => {
+                self.remove_name_of_xfs(file, folder).await;
+                self.unlock_folder();
+            }
+        }
     }
 
     async fn look_up(&self, name: &str, creation: Creation) -> Result<usize, Errno> {
         let format = self.format();
         self.lock_folder().await;
-        if format == Format::Ext4 {
-            self.read_folder().await;
-        }
+        self.read_folder_of(name).await;
         let known = self.world().files().names.get(name).copied();
         let found = match known {
+            Some(file) if creation.writes && self.world().files().is_folder(file) => {
+                Err(Errno::Eisdir)
+            }
             Some(file) => Ok(file),
             None if creation.creates => Ok(match format {
                 Format::Ext4 => self.create(name).await,

@@ -3,12 +3,13 @@
 //! What has been dirty for half a minute is written when the flusher wakes; everything is while too
 //! much is dirty, and as long as nothing has been written to the disk. Each round is done under one
 //! plug. ext4's data carry no flag, those of XFS that they are background work; metadata of ext4
-//! that were committed are written to their places, while XFS has a task for that.
+//! that were committed are written to their places, while XFS has a task for that. Each control
+//! group that has writeback of its own has a flusher, which looks at the group's files.
 
 use super::{Format, all_pages, key};
 use crate::task::Task;
 use crate::world::World;
-use block::{ContextId, Flags, PlugFlush};
+use block::{CgroupId, ContextId, Flags, PlugFlush};
 
 /// Buffers of the disk carry these. // observed on 6.12
 const METADATA: Flags = Flags::META.with(Flags::PRIO);
@@ -21,64 +22,57 @@ enum Why {
     Much,
 }
 
-/// What the flusher does when it is awake.
-pub(crate) async fn work(task: &Task) {
-    let syncs = std::mem::take(&mut task.world().files().syncs);
+/// What the flusher of a group does when it is awake.
+pub(crate) async fn work(task: &Task, group: CgroupId) {
+    let syncs = task.world().syncs_of(group);
     if !syncs.is_empty() {
-        for sync in write_all(task, syncs).await {
+        write_all(task, group).await;
+        for sync in syncs {
+            task.world().files().syncs.retain(|it| *it != (group, sync));
             task.tell(sync);
         }
     }
     let (now, looks) = {
         let mut world = task.world();
         let now = world.tick();
-        (now, world.cache.writeback.looks_for_old(now))
+        (now, world.cache.writeback_of(group).looks_for_old(now))
     };
     if let Some(before) = looks {
-        let old: Vec<usize> = {
-            let mut world = task.world();
-            let dirty = world.files().dirty.iter();
-            dirty.filter(|(_, since)| *since <= before).map(|(file, _)| *file).collect()
-        };
-        write(task, old, Why::Old).await;
+        let old = task.world().dirty_files(group, before);
+        write(task, group, old, Why::Old).await;
     }
-    let all =
-        || -> Vec<usize> { task.world().files().dirty.iter().map(|(file, _)| *file).collect() };
-    while task.world().is_too_much() {
-        if write(task, all(), Why::Much).await == 0 {
+    while task.world().is_too_much(group) {
+        let all = task.world().dirty_files(group, u64::MAX);
+        if write(task, group, all, Why::Much).await == 0 {
             break;
         }
     }
     let mut world = task.world();
-    if world.files().dirty.is_empty() {
-        world.cache.writeback.visited(now, false, false);
+    if world.dirty_files(group, u64::MAX).is_empty() {
+        world.cache.writeback_of(group).visited(now, false, false);
     }
-    world.cache.writeback.sleeps(now);
+    world.cache.writeback_of(group).sleeps(now);
 }
 
-/// Everything that is dirty, for sync, oldest first; the answer is who waits for it. What becomes
-/// dirty meanwhile of files carries SYNC.
-async fn write_all(task: &Task, syncs: Vec<ContextId>) -> Vec<ContextId> {
-    let mut files: Vec<usize> = {
-        let mut world = task.world();
-        world.files().dirty.iter().map(|(file, _)| *file).collect()
-    };
-    write_once(task, &files).await;
+/// Everything that is dirty, for sync, oldest first. What becomes dirty meanwhile of files carries
+/// SYNC.
+async fn write_all(task: &Task, group: CgroupId) {
+    let mut files = task.world().dirty_files(group, u64::MAX);
+    write_once(task, group, &files).await;
     files.retain(|file| *file != DISK);
     task.world().queue.start_plug(task.id());
     for file in files {
         let pages = 0..all_pages(file).end - key(file, 0);
         task.write_file_pages(file, pages, Flags::SYNC, u64::MAX).await;
-        task.world().forget_if_clean(file);
+        task.world().end_visit(file);
     }
     task.finish_plug(PlugFlush::Explicit).await;
-    syncs
 }
 
 /// What sync asks for first: visits of every file in turn, until they are clean. The flusher comes
 /// to that before what sync waits for. Observed on 6.12: the lengths of visits; metadata that were
 /// committed before are among it, and nothing carries SYNC.
-async fn write_once(task: &Task, files: &[usize]) {
+async fn write_once(task: &Task, group: CgroupId, files: &[usize]) {
     let mut left = files.to_vec();
     task.world().queue.start_plug(task.id());
     while !left.is_empty() {
@@ -89,11 +83,11 @@ async fn write_once(task: &Task, files: &[usize]) {
                 task.world().forget_if_clean(file);
                 continue;
             }
-            let most = task.world().cache.visit(u64::MAX);
+            let most = task.world().cache.visit(group, u64::MAX);
             let written = visit(task, file, most, Flags::NONE).await;
             let mut world = task.world();
             let now = world.tick();
-            world.cache.estimate(now);
+            world.cache.estimate(group, now);
             if written >= most {
                 left.push(file);
             }
@@ -103,7 +97,7 @@ async fn write_once(task: &Task, files: &[usize]) {
 }
 
 /// Visits files under one plug; the answer is how many pages were written.
-async fn write(task: &Task, files: Vec<usize>, why: Why) -> u64 {
+async fn write(task: &Task, group: CgroupId, files: Vec<usize>, why: Why) -> u64 {
     if files.is_empty() {
         return 0;
     }
@@ -111,10 +105,10 @@ async fn write(task: &Task, files: Vec<usize>, why: Why) -> u64 {
     task.world().queue.start_plug(task.id());
     for file in files {
         loop {
-            if why == Why::Much && !task.world().is_too_much() {
+            if why == Why::Much && !task.world().is_too_much(group) {
                 break;
             }
-            let most = task.world().cache.visit(u64::MAX);
+            let most = task.world().cache.visit(group, u64::MAX);
             let background = match task.format() {
                 Format::Ext4 => Flags::NONE,
                 Format::Xfs => Flags::BACKGROUND,
@@ -123,8 +117,8 @@ async fn write(task: &Task, files: Vec<usize>, why: Why) -> u64 {
             all += written;
             let mut world = task.world();
             let now = world.tick();
-            world.forget_if_clean(file);
-            world.cache.estimate(now);
+            world.end_visit(file);
+            world.cache.estimate(group, now);
             // What is left of a file waits until the others have had their turn.
             if written < most || why == Why::Much {
                 break;
@@ -158,23 +152,46 @@ async fn visit(task: &Task, file: usize, most: u64, flags: Flags) -> u64 {
 }
 
 impl World {
-    /// Whether so much is dirty that the flusher goes on; anything is while the disk is unknown.
-    fn is_too_much(&self) -> bool {
-        let is_unknown = self.cache.writeback.is_unknown();
-        self.cache.is_too_much() || is_unknown && self.cache.counts().dirty > 0
+    /// Whether so much is dirty that the flusher goes on; anything is while the disk is unknown, at
+    /// first or because it was not written for a while.
+    fn is_too_much(&mut self, group: CgroupId) -> bool {
+        let now = self.tick();
+        let is_unknown = self.cache.is_unknown(group, now);
+        let dirty = self.cache.groups.counts(group, self.cache.counts()).dirty;
+        self.cache.is_too_much(group, now) || is_unknown && dirty > 0
+    }
+
+    /// The files of a group that have something dirty since a tick or longer, oldest first.
+    fn dirty_files(&mut self, group: CgroupId, before: u64) -> Vec<usize> {
+        let old = self.files().dirty.iter().filter(|(_, since)| *since <= before);
+        let mut files: Vec<usize> = old.map(|(file, _)| *file).collect();
+        files.retain(|file| self.cache.groups.owner(*file as u64) == group);
+        files
+    }
+
+    /// Who waits for the flusher of a group to write everything.
+    fn syncs_of(&mut self, group: CgroupId) -> Vec<ContextId> {
+        let syncs = self.files().syncs.iter().filter(|(of, _)| *of == group);
+        syncs.map(|(_, task)| *task).collect()
     }
 
     /// A file with nothing dirty is not looked at by the flusher.
     pub(super) fn forget_if_clean(&mut self, file: usize) {
         let is_clean = self.cache.next_dirty(all_pages(file)).is_none();
         if is_clean {
-            let fs = self.files();
-            fs.dirty.retain(|(it, _)| *it != file);
-            if fs.dirty.is_empty() {
+            self.files().dirty.retain(|(it, _)| *it != file);
+            let group = self.cache.groups.owner(file as u64);
+            if self.dirty_files(group, u64::MAX).is_empty() {
                 let now = self.tick();
-                self.cache.writeback.visited(now, false, false);
+                self.cache.writeback_of(group).visited(now, false, false);
             }
         }
+    }
+
+    /// So much as was to be written of a file has been submitted.
+    pub(super) fn end_visit(&mut self, file: usize) {
+        self.forget_if_clean(file);
+        self.cache.end_round(file as u64);
     }
 
     /// Blocks of metadata that may go to their places.

@@ -44,6 +44,10 @@ pub struct Inode {
     pub changed_in: u64,
     /// The transaction that changed last what fdatasync must keep.
     pub data_changed_in: u64,
+    /// XFS: fdatasync must keep it, for something else than times was changed since it was synced
+    /// by itself or written to its place, even if it came into the log in another way.
+    /// // observed on 6.12
+    pub is_unsynced: bool,
     /// The ticks of its times of modification and access.
     pub modified: Option<u64>,
     pub accessed: Option<u64>,
@@ -85,6 +89,11 @@ pub enum Leaf {
 }
 
 impl Inode {
+    /// The root folder, which nobody has looked into for long.
+    pub fn of_root(number: u64) -> Inode {
+        Inode { number, ..Inode::default() }
+    }
+
     /// An empty file that was created in a transaction and a tick.
     pub fn new(number: u64, transaction: u64, tick: u64) -> Inode {
         Inode {

@@ -4,7 +4,8 @@
 //! What each does in its own way, such as where blocks are and how changes of metadata reach the
 //! disk, is in `ext4` and `xfs`; where a call needs that, it asks which one is mounted.
 //!
-//! * `inode`: a file and its extents. `files`: open, truncate, set room aside, remove.
+//! * `inode`: a file and its extents. `files`: open, truncate, set room aside, remove. `folders`:
+//!   make, list, rename, remove.
 //! * `reading`, `writing`, `direct`: what calls do. `sync`: sync(2).
 //! * `ranges`: parts of files that are written back or dropped on demand.
 //! * `writeback`: pages on their way to the disk; `flush`: the flusher.
@@ -17,6 +18,7 @@ mod direct;
 mod ext4;
 mod files;
 mod flush;
+mod folders;
 mod inode;
 mod metadata;
 mod ranges;
@@ -28,6 +30,7 @@ mod xfs;
 
 pub use files::Creation;
 pub(crate) use flush::work as flush;
+pub use folders::Status;
 pub use ranges::RangeSync;
 pub(crate) use writeback::Written;
 pub(crate) use writing::intended;
@@ -35,10 +38,10 @@ pub(crate) use writing::intended;
 use crate::page_cache::disk::FILE_PAGES;
 use crate::task::{Running, Task};
 use crate::world::{Wait, World};
-use block::{ContextId, Flags, Kernel, Version};
+use block::{CgroupId, ContextId, Flags, Kernel, Version};
 use ext4::Ext4;
 use inode::Inode;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use writeback::Write;
 use xfs::Xfs;
@@ -99,9 +102,11 @@ pub(crate) enum FileSystem {
 pub(crate) struct Files {
     pub mount: Mount,
     rules: Rules,
-    /// Files by number; number zero stands for the disk.
+    /// Files by number; number zero stands for the disk, and here for the root folder.
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
+    /// Which of them are folders.
+    folders: BTreeSet<usize>,
     /// Somebody looks into the folder, and who else wants to.
     folder_lock: Option<Vec<ContextId>>,
     /// Files with something dirty, oldest first, and the tick since when.
@@ -112,8 +117,8 @@ pub(crate) struct Files {
     writes: BTreeMap<u64, Write>,
     write_of: BTreeMap<u64, u64>,
     next_write: u64,
-    /// A sync waits for the flusher.
-    pub syncs: Vec<ContextId>,
+    /// A sync waits for the flusher of a group.
+    pub syncs: Vec<(CgroupId, ContextId)>,
 }
 
 /// What changed over the years.
@@ -151,12 +156,13 @@ impl FileSystem {
 }
 
 impl Files {
-    fn new(mount: Mount, version: Version) -> Files {
+    fn new(mount: Mount, version: Version, root: u64) -> Files {
         Files {
             mount,
             rules: Rules::of(version),
-            inodes: vec![Inode::default()],
+            inodes: vec![Inode::of_root(root)],
             names: BTreeMap::new(),
+            folders: BTreeSet::new(),
             folder_lock: None,
             dirty: Vec::new(),
             cursors: BTreeMap::new(),
@@ -179,7 +185,7 @@ impl Files {
     }
 
     /// A file has something dirty since a tick.
-    fn note_dirty(&mut self, file: usize, now: u64) {
+    pub(crate) fn note_dirty(&mut self, file: usize, now: u64) {
         if self.dirty.iter().all(|(it, _)| *it != file) {
             self.dirty.push((file, now));
         }

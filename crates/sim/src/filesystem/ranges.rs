@@ -33,7 +33,7 @@ impl Task {
         // A page that is forgotten in part stays.
         let whole = bytes.start.div_ceil(crate::buffered::PAGE)..pages.end;
         if !whole.is_empty() {
-            self.world().cache.drop_range(key(index, whole.start)..key(index, whole.end));
+            self.world().cache.forget_range(key(index, whole.start)..key(index, whole.end));
         }
         self.leave_kernel();
     }

@@ -37,7 +37,7 @@ impl Task {
     }
 
     /// The time of access follows that of modification (mount option `relatime`).
-    pub(super) async fn note_read(&self, index: usize) {
+    pub(crate) async fn note_read(&self, index: usize) {
         let now = self.world().tick();
         let is_old = {
             let mut world = self.world();

@@ -12,7 +12,7 @@ use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use crate::world::World;
 use base::{Sector, Sectors};
-use block::{Bio, ContextId, Flags, Op};
+use block::{Bio, ContextId, Flags, Op, Origin};
 use std::ops::Range;
 
 /// A bio to be: pages of a file and the first block on the disk.
@@ -238,7 +238,7 @@ impl Task {
                 sector: Sector(piece.start * PAGE_SECTORS),
                 sectors: Sectors(sectors as u32),
                 ioprio: world.io_context(self.id()).ioprio,
-                origin: self.origin(&mut world),
+                origin: self.origin_for(&mut world, file),
                 token,
             };
             world.submit_scattered(bio, memory);
@@ -247,9 +247,27 @@ impl Task {
     }
 }
 
+impl Task {
+    /// As whom bios of a file are submitted: where control groups have writeback of their own, for
+    /// the group that the file belongs to.
+    fn origin_for(&self, world: &mut World, file: usize) -> Origin {
+        let own = self.origin(world);
+        match world.cache.groups.is_on() {
+            true => Origin { cgroup: world.cache.owner(key(file, 0)), ..own },
+            false => own,
+        }
+    }
+}
+
 impl World {
+    /// A task is about to dirty a page, which may make the file its group's.
+    pub(crate) fn claim_page(&mut self, task: ContextId, page: u64) {
+        let group = self.strand(task).cgroup;
+        self.cache.claim(page, group);
+    }
+
     /// Which file system is mounted.
-    pub(super) fn format(&mut self) -> Format {
+    pub(crate) fn format(&mut self) -> Format {
         self.files().mount.format
     }
 
@@ -277,7 +295,7 @@ impl World {
             self.have_contents(by, Written { file, blocks, size });
         }
         for token in write.tokens {
-            self.pages_read(token, by);
+            self.pages_done(token, by);
         }
     }
 

@@ -68,7 +68,7 @@ impl Task {
     ) {
         self.write_for_sync(index, pages.clone()).await;
         self.wait_for_written(key(index, pages.start)..key(index, pages.end)).await;
-        self.world().forget_if_clean(index);
+        self.world().end_visit(index);
         match self.format() {
             Format::Ext4 => self.commit_file(number, index, only_data).await,
             Format::Xfs => self.force_file(number, index, only_data).await,
@@ -93,7 +93,7 @@ impl Task {
     }
 
     /// The time of modification changes once in a tick.
-    pub(super) async fn note_modified(&self, index: usize) {
+    pub(crate) async fn note_modified(&self, index: usize) {
         let now = self.world().tick();
         if self.world().files().inode(index).modified == Some(now) {
             return;
@@ -118,19 +118,21 @@ impl Task {
             let was_clean = {
                 let mut world = self.world();
                 let now = world.tick();
+                world.claim_page(self.id(), at);
                 world.cache.used(file.number, at);
                 let is_first = world.cache.dirty(self.id(), at, now);
                 world.files().note_dirty(index, now);
                 is_first
             };
             if was_clean {
-                wake_flusher(self);
+                let owner = self.world().cache.owner(at);
+                wake_flusher(self, owner);
             }
             self.grow(index, page, end.min((page + 1) * PAGE)).await;
             let tested = {
                 let mut world = self.world();
                 let now = world.tick();
-                world.cache.test_writer(self.id(), now)
+                world.cache.test_writer(self.id(), at, now)
             };
             self.heed(tested).await;
         }

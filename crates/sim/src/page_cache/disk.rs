@@ -6,16 +6,23 @@
 // Divergence: marks are found page by page; kernels with folios look at up to 31 of them at once.
 // Pages go when more come, at once, while a kernel thread makes room.
 
+mod faults;
 mod open_files;
+mod room;
+mod shares;
 
+use super::at_hand::AtHand;
 use super::frames::{Frames, Places};
-use super::lru::{FileNumber, Lru, Verdict};
+use super::groups::Groups;
+use super::lru::{FileNumber, Lru};
+use super::mapped::Mapped;
 use super::memory::Memory;
 use super::pages::{CachedPages, Counts, Flags, Pages};
 use super::readahead::{Rules, Window};
-use super::writeback::{Tested, Writeback};
+use super::writeback::Writeback;
 use base::{Hz, Sectors};
 use block::{ContextId, Pieces, Version};
+pub(crate) use faults::Faulted;
 use open_files::Opened;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -46,19 +53,33 @@ pub(crate) struct DiskCache {
     /// The pages of a bio are let go of from the last to the first.
     releases_backwards: bool,
     pages: Pages,
+    /// That of the root group, which has everything where groups have none of their own.
     pub writeback: Writeback,
+    pub groups: Groups,
     pub memory: Memory,
+    pub at_hand: AtHand,
     lru: Lru,
+    mapped: Mapped,
     /// Files of the disk that were opened.
     files: Vec<Opened>,
     /// What bios under way read, by token.
     under_way: BTreeMap<u64, Range<u64>>,
     next_token: u64,
+    /// What the writeback of another group begins with.
+    fresh: Fresh,
     /// Pages whose bio is being submitted, and who wants to look at them.
     locked: BTreeMap<u64, Vec<ContextId>>,
     /// Pages that are looked up together.
     pub batch: usize,
     waiting: BTreeMap<u64, Vec<ContextId>>,
+}
+
+/// What a new group's writeback is made from.
+#[derive(Clone, Copy)]
+struct Fresh {
+    version: Version,
+    hz: Hz,
+    uptime: u64,
 }
 
 /// The disk is one file.
@@ -97,9 +118,13 @@ impl DiskCache {
             says_ahead: !is_old,
             releases_backwards: is_old,
             pages,
-            writeback: Writeback::new(version, hz, uptime),
+            writeback: Writeback::new(version, hz, uptime, memory.dirtyable_at_boot()),
+            groups: Groups::default(),
+            fresh: Fresh { version, hz, uptime },
             memory,
+            at_hand: AtHand::new(version, memory.managed),
             lru: Lru::default(),
+            mapped: Mapped::default(),
             files: Vec::new(),
             under_way: BTreeMap::new(),
             next_token: OF_PAGES,
@@ -161,8 +186,8 @@ impl DiskCache {
         let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));
         for page in pages.clone() {
             let flags = self.pages.get(page).expect("what is read or written stays");
-            self.writeback.note_written(u64::from(flags.has(Flags::WRITEBACK)));
             self.pages.change(page, Flags::UP_TO_DATE, Flags::WRITEBACK);
+            self.note_done(page, flags.has(Flags::WRITEBACK));
         }
         let mut woken = Vec::new();
         while let Some((&page, _)) = self.waiting.range(pages.clone()).next() {
@@ -173,31 +198,6 @@ impl DiskCache {
             woken.sort_by_key(|(page, _)| Reverse(*page));
         }
         woken
-    }
-
-    /// Whether a writer must pause, and the flusher start.
-    pub fn test_writer(&mut self, task: ContextId, now: u64) -> Tested {
-        self.writeback.test(task, now, &self.memory, self.pages.counts())
-    }
-
-    /// The same for a writer who has paused.
-    pub fn test_again(&mut self, task: ContextId, now: u64) -> Tested {
-        self.writeback.balance(task, now, &self.memory, self.pages.counts())
-    }
-
-    /// Whether the flusher goes on.
-    pub fn is_too_much(&self) -> bool {
-        self.writeback.is_too_much(&self.memory, self.pages.counts())
-    }
-
-    /// How much one visit of the flusher writes at most.
-    pub fn visit(&self, left: u64) -> u64 {
-        self.writeback.visit(&self.memory, left)
-    }
-
-    /// Makes a new estimate of the bandwidth, if it is time.
-    pub fn estimate(&mut self, now: u64) {
-        self.writeback.estimate(now, &self.memory, self.pages.counts());
     }
 
     /// What is dirty of a range, as runs of pages.
@@ -247,7 +247,10 @@ impl DiskCache {
             return false;
         }
         self.pages.change(page, Flags::DIRTY, Flags::MARKED);
-        self.writeback.note_dirtied(task, now, flags.is_none())
+        if flags.is_none() {
+            self.at_hand.describe();
+        }
+        self.note_dirtied(task, page, now)
     }
 
     /// The next page of a range that is dirty.
@@ -311,9 +314,7 @@ impl DiskCache {
 
     /// Begins to write a page that is dirty, and locks it until it has been submitted.
     pub fn write(&mut self, page: u64, now: u64) -> PageBio {
-        if self.pages.counts().writeback == 0 {
-            self.writeback.begins(now);
-        }
+        self.note_writing(page..page + 1, now);
         self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
         self.locked.insert(page, Vec::new());
         self.next_token += 1;
@@ -323,9 +324,7 @@ impl DiskCache {
 
     /// Begins to write pages that are next to each other as one bio; the answer is its token.
     pub fn write_run(&mut self, pages: Range<u64>, now: u64) -> u64 {
-        if self.pages.counts().writeback == 0 {
-            self.writeback.begins(now);
-        }
+        self.note_writing(pages.clone(), now);
         for page in pages.clone() {
             debug_assert!(self.is_dirty(page) && !self.is_written(page), "{page} of {pages:?}");
             self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
@@ -344,68 +343,6 @@ impl DiskCache {
             PageBio { token: self.next_token - 1, pages }
         });
         bios.collect()
-    }
-
-    /// A page that is dirty need not be written, at least not now.
-    pub fn undirty(&mut self, page: u64) {
-        if self.is_dirty(page) {
-            self.pages.change(page, Flags::NONE, Flags::DIRTY);
-        }
-    }
-
-    /// Pages whose file has become shorter go, dirty or not; those that are being written or read
-    /// stay until that is done.
-    pub fn discard(&mut self, pages: Range<u64>) {
-        let mut from = pages.start;
-        while let Some(page) = self.next_dirty(from..pages.end) {
-            self.undirty(page);
-            from = page + 1;
-        }
-        self.drop_range(pages);
-    }
-
-    /// A task has ended.
-    pub fn task_ended(&mut self) {
-        self.pages.task_ended();
-    }
-
-    /// Pages are written over without the cache: those that are there go.
-    pub fn drop_range(&mut self, pages: Range<u64>) {
-        let Range { start, end } = pages;
-        let mut gone: Vec<Range<u64>> = Vec::new();
-        self.pages.drop_clean(start, end, |page| match gone.last_mut() {
-            Some(run) if run.end == page => run.end += 1,
-            _ => {
-                if gone.len() == TOGETHER {
-                    self.lru.left(DISK, &gone);
-                    gone.clear();
-                }
-                gone.push(page..page + 1);
-            }
-        });
-        self.lru.left(DISK, &gone);
-        self.writeback.forget(self.pages.counts().cached);
-    }
-
-    /// Lets old pages go so that more can come.
-    fn make_room(&mut self, more: u64) {
-        let excess = self.memory.excess(self.pages.counts().cached, more);
-        if excess == 0 {
-            return;
-        }
-        let pages = &mut self.pages;
-        self.lru.evict(excess, |_, page| {
-            let flags = pages.get(page).expect("what is queued is in memory");
-            if !flags.is_droppable() {
-                return Verdict::Keep;
-            }
-            if flags.has(Flags::ACTIVE) {
-                pages.change(page, Flags::NONE, Flags::ACTIVE.with(Flags::TOUCHED));
-                return Verdict::Keep;
-            }
-            pages.remove(page);
-            Verdict::Evict
-        });
     }
 
     /// The bios of a run of pages.
@@ -525,7 +462,7 @@ mod tests {
 
     #[test]
     fn old_pages_go_for_new_ones_unless_they_were_used_again() {
-        let mut cache = sparse(Version::V6_12);
+        let mut cache = sparse(Version::V4_19);
         let file = cache.open(ContextId(7), Allowance { readahead: 32, request: 320 }, 0, false);
         for start in (0..9_900).step_by(100) {
             for run in cache.admit(window(start, 100, 0), 1 << 20) {

@@ -8,10 +8,10 @@
 //! them when a task ends that let some go and used none since. Among the others, neighbours are in
 //! one piece again.
 //!
-//! // observed on 6.12.117: mm_page_alloc, mm_page_free_batched and mm_page_pcpu_drain while files
-//! // of 4, 16 and 100 MiB are truncated and written anew; /proc/zoneinfo
-//!
-//! Divergence: what programs and the kernel itself use of memory, and let go, is not among them.
+// observed on 6.12.117: mm_page_alloc, mm_page_free_batched and mm_page_pcpu_drain while files of
+// 4, 16 and 100 MiB are truncated and written anew; /proc/zoneinfo
+//
+// Divergence: what programs and the kernel itself use of memory, and let go, is not among them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -23,7 +23,7 @@ const DRAINED: usize = 25;
 const BATCH: u64 = 31;
 
 /// A page of memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame(pub u32);
 
 /// The frames that no page of a file is in.

@@ -102,8 +102,9 @@ pub struct Thresholds {
 impl Thresholds {
     /// The thresholds of an ordinary task, with so many pages that could be dirtied.
     pub fn new(settings: &Settings, dirtyable: u64) -> Thresholds {
+        // A ratio is known in parts of a page. // observed on 6.12: /proc/vmstat
         let of = |bytes: u64, ratio: u64| match bytes {
-            0 => dirtyable * ratio / 100,
+            0 => dirtyable * (ratio * PAGE / 100) / PAGE,
             bytes => bytes.div_ceil(PAGE),
         };
         let dirty = of(settings.dirty_bytes, settings.dirty_ratio);
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!((settings.dirty_ratio, settings.background_ratio), (0, 0));
         assert!(settings.set("dirty_ratio", 5) && !settings.set("swappiness", 5));
         assert_eq!((settings.dirty_ratio, settings.dirty_bytes), (5, 0));
-        assert_eq!(Thresholds::new(&settings, 10_000).dirty, 500);
+        assert_eq!(Thresholds::new(&settings, 10_000).dirty, 498);
     }
 
     const DEFAULTS: Settings = Settings {
@@ -230,10 +231,10 @@ mod tests {
     #[test]
     fn a_fifth_may_be_dirty_and_half_of_that_starts_the_flusher() {
         let thresholds = Thresholds::new(&DEFAULTS, 1_000_000);
-        assert_eq!(thresholds, Thresholds { dirty: 200_000, background: 100_000 });
-        assert_eq!(thresholds.freerun(), 150_000);
+        assert_eq!(thresholds, Thresholds { dirty: 199_951, background: 99_853 });
+        assert_eq!(thresholds.freerun(), 149_902);
         let old = Thresholds::new(&Settings::of(Version::V2_6_28), 1_000_000);
-        assert_eq!(old, Thresholds { dirty: 100_000, background: 50_000 });
+        assert_eq!(old, Thresholds { dirty: 99_853, background: 49_804 });
     }
 
     #[test]
@@ -246,7 +247,7 @@ mod tests {
     #[test]
     fn a_background_threshold_that_is_not_lower_becomes_half_of_the_other() {
         let settings = Settings { background_ratio: 20, ..DEFAULTS };
-        assert_eq!(Thresholds::new(&settings, 1000).background, 100);
+        assert_eq!(Thresholds::new(&settings, 1000).background, 99);
     }
 
     #[test]

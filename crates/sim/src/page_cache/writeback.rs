@@ -4,22 +4,19 @@
 //! Time is in ticks since the jobs began. Which pages are dirty is known to [`super::pages`]; here
 //! they are counted. The arithmetic is in [`super::limits`] and [`super::throttle`].
 //!
-// Divergence: one disk, and no control groups of their own. Kernels before 3.2 are held to the same
-// rules, although their writers write themselves.
+//! Each control group that has writeback of its own has one of these ([`super::groups`]).
+//!
+// Divergence: one disk. Kernels before 3.2 are held to the same rules, although their writers write
+// themselves. Of pages with descriptions a group knows its own.
 
 use super::limits::{self, HardLimit, Settings, Share, Thresholds};
-use super::memory::Memory;
 use super::pages::Counts;
 use super::throttle::estimate::Estimate;
 use super::throttle::position::Position;
 use super::throttle::{self, Dirtier, Verdict};
 use base::Hz;
-use block::{ContextId, Version};
+use block::{CgroupId, ContextId, Version};
 
-/// Buffers that are described in one page: what is written has one for each block. // measured
-const BUFFERS_PER_PAGE: u64 = 39;
-/// Pages whose places are kept in one page. // measured, with the descriptions above: /proc/vmstat
-const PLACES_PER_PAGE: u64 = 448;
 /// The counter of ticks begins so many seconds before it overflows. // observed on 6.12
 const BEFORE_OVERFLOW: u64 = 300;
 /// Where it overflows.
@@ -40,7 +37,7 @@ pub(crate) struct Writeback {
     origin: u64,
     has_floor: bool,
     pub settings: Settings,
-    limit: Option<HardLimit>,
+    limit: HardLimit,
     pub estimate: Estimate,
     /// Pages dirtied and written in all.
     dirtied: u64,
@@ -62,15 +59,21 @@ pub(crate) struct Writeback {
     pub is_asked: bool,
     /// Where it goes on.
     pub cursor: u64,
-    /// Dirty pages have descriptions of their blocks, but on XFS.
-    /// Observed on 6.12: /proc/slabinfo.
-    pub describes: bool,
-    /// Pages with a description of their block.
-    described: u64,
     is_exceeded: bool,
     dirtiers: Vec<Option<Dirtier>>,
     /// Pages that all tasks dirtied since one of them was tested.
     untested: u64,
+}
+
+/// What of the disk's pages is whose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    /// Of all groups together.
+    pub all: Counts,
+    /// Of the group that this is about.
+    pub own: Counts,
+    /// Pages that the group and all had written of late.
+    pub share: (u64, u64),
 }
 
 /// What comes of dirtying a page.
@@ -78,19 +81,22 @@ pub(crate) struct Writeback {
 pub(crate) struct Tested {
     /// The flusher is to start.
     pub starts: bool,
+    /// Whose flusher, and by whose limits the writer is held back.
+    pub group: CgroupId,
     /// The writer sleeps for so many ticks, and is perhaps tested again.
     pub pause: Option<(u64, bool)>,
 }
 
 impl Writeback {
-    /// `uptime` is for how many seconds the machine has been up when jobs begin.
-    pub fn new(version: Version, hz: Hz, uptime: u64) -> Writeback {
+    /// `uptime` is for how many seconds the machine has been up when jobs begin, `at_boot` how many
+    /// pages could have been dirtied then.
+    pub fn new(version: Version, hz: Hz, uptime: u64, at_boot: u64) -> Writeback {
         Writeback {
             origin: OVERFLOW + uptime * u64::from(hz.get()) - BEFORE_OVERFLOW * u64::from(hz.get()),
             hz,
             has_floor: Share::has_floor(version),
             settings: Settings::of(version),
-            limit: None,
+            limit: HardLimit::new(Thresholds::new(&Settings::of(version), at_boot).dirty),
             estimate: Estimate::START,
             dirtied: 0,
             written: 0,
@@ -102,8 +108,6 @@ impl Writeback {
             wakes: None,
             is_asked: false,
             cursor: 0,
-            describes: true,
-            described: 0,
             is_exceeded: false,
             dirtiers: Vec::new(),
             untested: 0,
@@ -116,10 +120,9 @@ impl Writeback {
     }
 
     /// A task dirtied a page that was clean; true if the flusher must be woken some day.
-    pub fn note_dirtied(&mut self, task: ContextId, now: u64, is_new: bool) -> bool {
+    pub fn note_dirtied(&mut self, task: ContextId, now: u64) -> bool {
         self.dirtied += 1;
         self.untested += 1;
-        self.described += u64::from(is_new && self.describes);
         self.dirtier(task, now).dirtied += 1;
         if self.since.is_some() {
             return false;
@@ -142,13 +145,6 @@ impl Writeback {
         if now > self.estimated.0 + u64::from(self.hz.get()) {
             self.estimated = (now, self.dirtied, self.written);
         }
-    }
-
-    /// Whether nothing has ever been written to the disk, so that it has no share in what may be
-    /// dirty. Observed on 6.12: the flusher's first look writes everything then.
-    // Divergence: the kernel forgets a disk that was not written for some 20 s as well, sometimes.
-    pub fn is_unknown(&self) -> bool {
-        self.written == 0
     }
 
     /// When a timer goes off that is set for so many seconds, rounded up to whole ones.
@@ -180,19 +176,14 @@ impl Writeback {
         now.checked_sub(self.ticks(self.settings.expire))
     }
 
-    /// Pages with descriptions left memory.
-    pub fn forget(&mut self, cached: u64) {
-        self.described = self.described.min(cached);
-    }
-
     /// Whether a writer is to be tested, and what comes of it (filesystems 2.3).
-    pub fn test(&mut self, task: ContextId, now: u64, memory: &Memory, counts: Counts) -> Tested {
+    pub fn test(&mut self, task: ContextId, now: u64, dirtyable: u64, counts: Counted) -> Tested {
         let exceeded = self.is_exceeded;
-        let all = throttle::core_test(self.thresholds(memory).dirty, 1);
+        let all = throttle::core_test(self.thresholds(dirtyable).dirty, 1);
         let is_due = self.dirtier(task, now).is_due(exceeded);
         if is_due || self.untested >= all {
             self.untested = 0;
-            return self.balance(task, now, memory, counts);
+            return self.balance(task, now, dirtyable, counts);
         }
         Tested::default()
     }
@@ -202,12 +193,12 @@ impl Writeback {
         &mut self,
         task: ContextId,
         now: u64,
-        memory: &Memory,
-        counts: Counts,
+        dirtyable: u64,
+        counts: Counted,
     ) -> Tested {
-        let position = self.position(memory, counts);
+        let position = self.position(dirtyable, counts);
         let mut tested = Tested::default();
-        if counts.dirty > position.background && !self.is_asked {
+        if counts.all.dirty > position.background && !self.is_asked {
             (self.is_asked, tested.starts) = (true, true);
         }
         if position.dirty <= position.freerun() {
@@ -226,24 +217,23 @@ impl Writeback {
     }
 
     /// Makes a new estimate if the last one is 200 ms old.
-    pub fn estimate(&mut self, now: u64, memory: &Memory, counts: Counts) {
-        let position = self.position(memory, counts);
+    pub fn estimate(&mut self, now: u64, dirtyable: u64, counts: Counted) {
+        let position = self.position(dirtyable, counts);
         self.reckon(now, &position, false);
     }
 
     /// Whether so much is dirty that the flusher goes on (filesystems 2.5 rule 2).
-    pub fn is_too_much(&self, memory: &Memory, counts: Counts) -> bool {
-        let thresholds = self.thresholds(memory);
-        let share = self.share().threshold(thresholds, counts.dirty, self.has_floor);
-        counts.dirty > thresholds.background
-            || counts.dirty > limits::background_share(share, thresholds)
+    pub fn is_too_much(&self, dirtyable: u64, counts: Counted) -> bool {
+        let thresholds = self.thresholds(dirtyable);
+        let share =
+            Writeback::share(counts).threshold(thresholds, counts.all.dirty, self.has_floor);
+        counts.all.dirty > thresholds.background
+            || counts.own.dirty > limits::background_share(share, thresholds)
     }
 
     /// How many pages one visit of the flusher writes at most.
-    pub fn visit(&self, memory: &Memory, left: u64) -> u64 {
-        let threshold = self.thresholds(memory).dirty;
-        let limit = self.limit.unwrap_or(HardLimit::new(threshold)).followed();
-        limits::visit(self.estimate.average, limit, left)
+    pub fn visit(&self, left: u64) -> u64 {
+        limits::visit(self.estimate.average, self.limit.followed(), left)
     }
 
     /// Whether the flusher, awake, is to write what has been dirty for long.
@@ -303,27 +293,26 @@ impl Writeback {
         self.dirtiers[index].get_or_insert_with(|| Dirtier::new(now))
     }
 
-    fn thresholds(&self, memory: &Memory) -> Thresholds {
-        let described = self.described / BUFFERS_PER_PAGE + self.described / PLACES_PER_PAGE;
-        Thresholds::new(&self.settings, memory.dirtyable().saturating_sub(described))
+    fn thresholds(&self, dirtyable: u64) -> Thresholds {
+        Thresholds::new(&self.settings, dirtyable)
     }
 
-    /// The disk is the only one, and so does all that is done.
-    fn share(&self) -> Share {
-        Share { completed: self.written.min(1), of: 1, at_least: 0, at_most: 100 }
+    /// The disk is the only one, and so does all that is done, for all groups together.
+    fn share(counts: Counted) -> Share {
+        let (completed, of) = counts.share;
+        Share { completed, of, at_least: 0, at_most: 100 }
     }
 
-    fn position(&mut self, memory: &Memory, counts: Counts) -> Position {
-        let thresholds = self.thresholds(memory);
-        let dirty = counts.dirty + counts.writeback;
-        let limit = self.limit.get_or_insert(HardLimit::new(thresholds.dirty));
+    fn position(&mut self, dirtyable: u64, counts: Counted) -> Position {
+        let thresholds = self.thresholds(dirtyable);
+        let dirty = counts.all.dirty + counts.all.writeback;
         Position {
             threshold: thresholds.dirty,
             background: thresholds.background,
-            hard_limit: limit.pages(thresholds.dirty),
+            hard_limit: self.limit.pages(thresholds.dirty),
             dirty,
-            device_threshold: self.share().threshold(thresholds, dirty, self.has_floor),
-            device_dirty: dirty,
+            device_threshold: Writeback::share(counts).threshold(thresholds, dirty, self.has_floor),
+            device_dirty: counts.own.dirty + counts.own.writeback,
             average_bandwidth: self.estimate.average,
         }
     }
@@ -338,9 +327,7 @@ impl Writeback {
         if with_rate {
             let is_below = position.dirty < position.setpoint();
             let pages = self.dirtied - dirtied;
-            if let Some(limit) = &mut self.limit {
-                limit.follow(position.threshold, position.dirty);
-            }
+            self.limit.follow(position.threshold, position.dirty);
             self.estimate.dirtied(pages, elapsed, self.hz, position.ratio(), is_below);
         }
         self.estimate.written(self.written - written, elapsed, self.hz);
@@ -355,7 +342,7 @@ mod tests {
     #[test]
     fn the_flusher_wakes_at_the_ticks_that_were_observed() {
         // Jobs begin 4 s after the boot: 9.184 s, 12.512 s and, dirtied at 24 s, 29.152 s.
-        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 4);
+        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 4, 10_000);
         let timer = |now| writeback.timer(now, 1250);
         assert_eq!(timer(0) + 1000, 9_184 / 4);
         assert_eq!(timer(825) + 1000, 12_512 / 4);
@@ -364,7 +351,7 @@ mod tests {
 
     #[test]
     fn the_worker_of_xfs_comes_at_the_ticks_that_were_observed() {
-        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 12);
+        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 12, 10_000);
         let first = writeback.timer_of_period(None, 2, 30);
         let second = writeback.timer_of_period(Some(first), 2, 30);
         let third = writeback.timer_of_period(Some(second), 2, 30);
@@ -374,7 +361,7 @@ mod tests {
     #[test]
     fn transactions_are_committed_at_the_ticks_that_were_observed() {
         // Milliseconds after the boot: the first handle, and the commit.
-        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 0);
+        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 0, 10_000);
         let seen = [
             (12_608, 17_888),
             (23_980, 29_920),

@@ -9,7 +9,7 @@ mod words;
 
 pub use words::split_sequence;
 
-use super::{LIST, Program, Step, cp, dd, dump, fio, sysbench};
+use super::{LIST, Program, Step, cp, dd, dump, fio, sysbench, tools};
 use crate::cores::CoreSet;
 use base::{Duration, nearest};
 use block::Ioprio;
@@ -155,7 +155,11 @@ fn parse_one(line: &str, context: &fio::Context<'_>) -> Result<Command, CommandE
                     sysbench::Sysbench::parse(arguments).map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Sysbench(program)));
             }
-            name => return Err(unknown(name)),
+            name => {
+                let tool = tools::Tool::parse(name, arguments).ok_or_else(|| unknown(name))?;
+                let tool = tool.map_err(CommandError::Refused)?;
+                return Ok(found.with(Program::Tool(tool)));
+            }
         };
     }
     Err(unknown(""))
@@ -255,15 +259,15 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
+        let all = "cp, dd, dump, fallocate, fio, ls, mkdir, mv, rm, rmdir, sleep, stat, sync, \
+                   sysbench, touch, truncate";
         assert_eq!(
             refusal("openssl -a x y"),
-            "openssl: this program is not modelled; there are cp, dd, dump, fio, sleep, sync, \
-             sysbench"
+            format!("openssl: this program is not modelled; there are {all}")
         );
         assert_eq!(
             refusal("d if=x"),
-            "d: this program is not modelled; nearest: \"dd\"; there are cp, dd, dump, fio, sleep, \
-             sync, sysbench"
+            format!("d: this program is not modelled; nearest: \"dd\"; there are {all}")
         );
         assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
         assert!(refusal("ionice -n 8 dd").starts_with("ionice: level 8"));
@@ -275,8 +279,7 @@ mod tests {
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
         assert_eq!(
             refusal(""),
-            "no program: this program is not modelled; there are cp, dd, dump, fio, sleep, sync, \
-             sysbench"
+            format!("no program: this program is not modelled; there are {all}")
         );
     }
 

@@ -9,9 +9,12 @@ pub mod dd;
 pub mod dump;
 pub mod fio;
 pub mod replay;
+mod shell;
 pub mod sysbench;
+pub mod tools;
 
 pub use command::{Command, CommandError, parse, parse_in, split_sequence};
+pub(crate) use shell::Shell;
 
 use crate::task::{Running, Task};
 use base::Duration;
@@ -21,14 +24,23 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// The programs that commands can name, each with what it does in a few words.
-pub const LIST: [(&str, &str); 7] = [
+pub const LIST: [(&str, &str); 16] = [
     ("cp", "copies a file of the file system"),
     ("dd", "copies blocks from or to the disk"),
     ("dump", "reads a described file system with several processes"),
+    ("fallocate", "sets room aside for a file"),
     ("fio", "the flexible I/O tester: job files and command lines"),
+    ("ls", "reads folders"),
+    ("mkdir", "makes folders"),
+    ("mv", "renames files and folders"),
+    ("rm", "removes files, and folders with -r"),
+    ("rmdir", "removes empty folders"),
     ("sleep", "does nothing for so many seconds"),
+    ("stat", "looks at files"),
     ("sync", "writes everything that is dirty to the disk"),
     ("sysbench", "fileio: threads that read and write a set of files"),
+    ("touch", "makes empty files, or files younger"),
+    ("truncate", "makes files shorter or longer"),
 ];
 
 /// A program, ready to run.
@@ -52,6 +64,8 @@ pub enum Program {
     Replay(replay::Replay),
     /// Runs the threads of sysbench fileio.
     Sysbench(sysbench::Sysbench),
+    /// Makes, renames or removes names, or looks at them.
+    Tool(tools::Tool),
     /// Whatever its author wrote in Rust.
     Native(Native),
 }
@@ -76,10 +90,10 @@ pub struct Native {
 }
 
 impl Program {
-    /// Whether it has the kernel copy files, which may then share their blocks.
+    /// Whether it copies files that may then share their blocks.
     pub fn copies_files(&self) -> bool {
         match self {
-            Program::Cp(_) => true,
+            Program::Cp(cp) => cp.may_share,
             Program::Sequence(steps) => steps.iter().any(|step| step.program.copies_files()),
             _ => false,
         }
@@ -99,6 +113,7 @@ impl Program {
         match self {
             Program::Dd(dd) => dd.files().to_vec(),
             Program::Cp(cp) => cp.files(),
+            Program::Tool(tool) => tool.files(),
             Program::Sequence(steps) => {
                 steps.iter().flat_map(|step| step.program.files()).collect()
             }
@@ -118,20 +133,15 @@ impl Program {
             }),
             Program::Cp(cp) => Box::pin(cp.run(task)),
             Program::Sleep(time) => Box::pin(async move {
-                task.sleep(time).await;
+                task.sleep_with_slack(time).await;
                 0
             }),
-            Program::Sequence(steps) => Box::pin(async move {
-                let mut status = 0;
-                for Step { needs_success, program } in steps {
-                    if status == 0 || !needs_success {
-                        status = program.run(task.clone()).await;
-                    }
-                }
-                status
-            }),
+            Program::Sequence(_) => {
+                Box::pin(async move { Shell::default().run(self, &task).await })
+            }
             Program::Replay(replay) => Box::pin(replay.run(task)),
             Program::Sysbench(sysbench) => Box::pin(sysbench.run(task)),
+            Program::Tool(tool) => Box::pin(tool.run(task)),
             Program::Native(native) => (native.start)(task),
         }
     }

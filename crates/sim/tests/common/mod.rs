@@ -71,27 +71,10 @@ impl Device for Steady {
 /// A setup on host `free` with a steady disk: 100 us, 32 commands at once.
 pub fn setup(kernel: &str, scheduler: &str) -> Setup {
     let kernel = Kernel::named(kernel).expect("a kernel");
-    let attach = match sched::build(scheduler, kernel).expect("a scheduler") {
-        Some(scheduler) => Attach::scheduler(scheduler),
-        None => Attach::none(),
-    };
-    Setup {
-        kernel,
-        attach,
-        settings: Vec::new(),
-        device: Box::new(Steady::new(Duration::from_micros(100), 32)),
-        host: Host::free(),
-        memory: sim::DEFAULT_MEMORY,
-        mount: None,
-        cgroups: Vec::new(),
-        jobs: Vec::new(),
-        seed: 1,
-        until: None,
-        events: true,
-        messages: true,
-        record_inputs: false,
-        paranoid: true,
-    }
+    let attach = Attach::of(sched::build(scheduler, kernel).expect("a scheduler"));
+    let device = Box::new(Steady::new(Duration::from_micros(100), 32));
+    let setup = Setup::new(kernel, attach, device, Host::free(), Vec::new());
+    Setup { events: true, messages: true, paranoid: true, ..setup }
 }
 
 /// A job that runs a command.

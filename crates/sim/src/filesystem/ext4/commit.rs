@@ -9,7 +9,7 @@ use crate::filesystem::{FileSystem, key};
 use crate::life::Birth;
 use crate::task::Task;
 use crate::world::{Happening, Wait, World};
-use block::{ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush};
+use block::{CgroupId, ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -106,7 +106,7 @@ impl Task {
         self.clean_log();
         self.world().wake_from_journal(self.id(), woken);
         if is_first {
-            crate::buffered::wake_flusher(self);
+            crate::buffered::wake_flusher(self, CgroupId::ROOT);
         }
     }
 

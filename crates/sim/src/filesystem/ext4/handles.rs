@@ -98,8 +98,10 @@ impl Task {
         let mut has_slept = false;
         poll_fn(|_| {
             let mut world = self.world();
-            // Who waited for new handles to be let in looks again by itself.
-            if has_slept || !world.fs().journal.must_wait(what) {
+            // Who waited for new handles to be let in looks again by itself; who waits for a commit
+            // is woken by every one.
+            let is_enough = has_slept && !matches!(what, JournalWait::Committed(_));
+            if is_enough || !world.fs().journal.must_wait(what) {
                 return Poll::Ready(());
             }
             if self.poll_before_sleep(&mut world).is_pending() {

@@ -27,6 +27,8 @@ const GROWTH: u64 = 1024;
 
 /// The first inode that a user's file gets, but for one: `lost+found`.
 pub const FIRST_INODE: u64 = 12;
+/// The root folder.
+pub const ROOT_INODE: u64 = 2;
 
 /// The places of a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +87,17 @@ impl Layout {
     /// The group of an inode.
     pub fn group_of_inode(&self, inode: u64) -> u64 {
         (inode - 1) / self.inodes_per_group
+    }
+
+    /// The first inode of a group that a user's file gets.
+    pub fn first_inode(&self, group: u64) -> u64 {
+        FIRST_INODE.max(group * self.inodes_per_group + 1)
+    }
+
+    /// Whether no inode of its group is used before this one, so that its bitmap is not read.
+    pub fn is_first_of_group(&self, inode: u64) -> bool {
+        let group = self.group_of_inode(inode);
+        group > 0 && inode == self.first_inode(group)
     }
 
     /// The block of the inode table that holds an inode.

@@ -14,6 +14,7 @@ mod calls;
 mod commit;
 mod direct;
 mod fallocate;
+mod folders;
 mod handles;
 pub(crate) mod journal;
 mod layout;
@@ -26,9 +27,9 @@ pub(super) use commit::{bear as bear_committer, run as committer};
 use super::{Files, Mount};
 use block::{ContextId, Flags, Kernel, Version};
 use journal::Journal;
-use layout::{FIRST_INODE, Layout};
+use layout::{Layout, ROOT_INODE};
 use space::Space;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
 /// What changed in ext4 over the years.
@@ -48,7 +49,8 @@ pub(crate) struct Ext4 {
     layout: Layout,
     space: Space,
     pub journal: Journal,
-    next_inode: u64,
+    /// The next free inode of groups that have some in use.
+    next_inodes: BTreeMap<u64, u64>,
     /// Metadata that were read.
     known: BTreeSet<u64>,
     /// The superblock says where it is mounted: the first open file sees to that.
@@ -87,12 +89,12 @@ impl Ext4 {
         // The third part is read in 6.18, and assumed for 6.12.
         let part = if kernel.version >= Version::V6_12 { 3 } else { 4 };
         Ext4 {
-            files: Files::new(mount, kernel.version),
+            files: Files::new(mount, kernel.version, ROOT_INODE),
             rules: Rules::of(kernel.version),
             journal: Journal::new(layout.journal.clone(), part),
             space: Space::new(layout.clone()),
             layout,
-            next_inode: FIRST_INODE,
+            next_inodes: BTreeMap::new(),
             known: BTreeSet::new(),
             notes_mount: true,
             committer: ContextId(0),

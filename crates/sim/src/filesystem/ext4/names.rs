@@ -1,6 +1,4 @@
-//! Files by name: create, truncate, remove.
-//!
-// Divergence: the index of a large folder is not modelled: it has one block.
+//! Files by name: create, truncate, give up their blocks.
 
 use super::handles::CHANGE;
 use super::layout::GROUP;
@@ -10,56 +8,33 @@ use crate::filesystem::{all_pages, key};
 use crate::task::Task;
 use crate::world::World;
 
-/// Blocks that creating, truncating and removing a file may change.
+/// Blocks that creating and truncating a file may change.
 /// Observed on 6.12: jbd2_handle_start.
-const CREATE: u64 = 40;
+pub(super) const CREATE: u64 = 40;
 const TRUNCATE: u64 = 33;
-const REMOVE: u64 = 25;
-
-/// The inode of the folder.
-const FOLDER: u64 = 2;
 
 impl Task {
-    /// The folder is looked into.
-    pub(in crate::filesystem) async fn read_folder(&self) {
-        let folder = self.world().fs().layout.root_directory();
-        self.read_metadata(folder).await;
-    }
-
     pub(in crate::filesystem) async fn create(&self, name: &str) -> usize {
-        let (folder, number, bitmap, descriptor, table) = {
+        let (folder, number, [bitmap, descriptor, table]) = {
             let mut world = self.world();
             let fs = world.fs();
-            let number = fs.next_inode;
-            fs.next_inode += 1;
-            let (layout, group) = (&fs.layout, fs.layout.group_of_inode(number));
-            let bitmap = layout.inode_bitmap(group);
-            (
-                layout.root_directory(),
-                number,
-                bitmap,
-                layout.descriptor(group),
-                layout.table_block(number),
-            )
+            let folder = fs.folder_of(name);
+            let number = fs.take_inode(fs.group_of_folder(folder));
+            (folder, number, fs.inode_blocks(number))
         };
         self.read_metadata(bitmap).await;
         let handle = self.begin_handle(CREATE).await;
-        // The folder is younger, which its own inode says.
-        let own = self.world().fs().layout.table_block(FOLDER);
-        for block in [bitmap, descriptor, table, folder, own] {
+        for block in [bitmap, descriptor, table] {
             self.change(block).await;
         }
+        self.change_folder(folder).await;
         let transaction = handle.transaction;
         self.end_handle(handle);
         // The inode notes when it was made. // measured
         self.compute(self.costs().kernel_clock).await;
         let mut world = self.world();
         let now = world.tick();
-        let fs = world.fs();
-        fs.inodes.push(Inode::new(number, transaction, now));
-        let file = fs.inodes.len() - 1;
-        fs.names.insert(name.to_string(), file);
-        file
+        world.fs().add(name, Inode::new(number, transaction, now))
     }
 
     /// The first file that is opened makes the superblock say where it is mounted.
@@ -108,7 +83,7 @@ impl Task {
     }
 
     /// Gives up the blocks of a file from one on, with the pages.
-    async fn free_from(&self, file: usize, block: u64) {
+    pub(super) async fn free_from(&self, file: usize, block: u64) {
         self.world().cache.discard(key(file, block)..all_pages(file).end);
         let handle = self.begin_handle(TRUNCATE).await;
         let (table, gone) = {
@@ -132,34 +107,6 @@ impl Task {
         }
         self.change(table).await;
         self.end_handle(handle);
-    }
-
-    pub(in crate::filesystem) async fn remove(&self, file: usize) {
-        let (folder, table, superblock, bitmap, descriptor) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            let group = fs.layout.group_of_inode(fs.inodes[file].number);
-            let (bitmap, descriptor) = (fs.layout.inode_bitmap(group), fs.layout.descriptor(group));
-            let (folder, superblock) = (fs.layout.root_directory(), fs.layout.superblock());
-            (folder, fs.table_block(file), superblock, bitmap, descriptor)
-        };
-        self.lock_folder().await;
-        let handle = self.begin_handle(REMOVE).await;
-        let own = self.world().fs().layout.table_block(FOLDER);
-        for block in [folder, own, table, superblock] {
-            self.change(block).await;
-        }
-        self.end_handle(handle);
-        self.unlock_folder();
-        self.free_from(file, 0).await;
-        let handle = self.begin_handle(CHANGE).await;
-        self.change(bitmap).await;
-        self.change(descriptor).await;
-        self.end_handle(handle);
-        let mut world = self.world();
-        let inode = world.fs().inode(file);
-        (inode.is_removed, inode.size, inode.disk_size) = (true, 0, 0);
-        world.fs().dirty.retain(|(it, _)| *it != file);
     }
 }
 

@@ -33,39 +33,42 @@ impl Task {
         while written < most {
             let limit = MOST_PAGES.min(most - written);
             let Some(run) = self.next_run(file, from..pages.end, limit) else { break };
-            from = run.end;
-            written += run.end - run.start;
-            self.place_and_write(file, run, flags).await;
+            let Some(placed) = self.place_and_write(file, run, flags).await else { break };
+            from = placed.end;
+            written += placed.end - placed.start;
         }
         written
     }
 
-    /// Gives pages their blocks and writes them.
-    async fn place_and_write(&self, file: usize, run: Range<u64>, flags: Flags) {
+    /// Gives the first of some pages their blocks, as far as these lie together, and writes them;
+    /// the answer is which, or none when the disk is full.
+    // Observed on 6.12: what is left of pages whose first ones took the last of what was kept for
+    // the file is looked for anew.
+    async fn place_and_write(
+        &self,
+        file: usize,
+        run: Range<u64>,
+        flags: Flags,
+    ) -> Option<Range<u64>> {
         let handle = self.begin_handle(ALLOCATE).await;
         let converts = self.world().fs().rules.unwritten_first;
-        let mut at = run.start;
-        while at < run.end {
-            let piece = self.place(file, at..run.end, handle.transaction, !converts).await;
-            let Some(piece) = piece else { break };
-            at = piece.pages.end;
-            if !converts {
-                self.order(file, piece.pages.clone());
-            }
-            let write = self.begin_write(file, piece.pages.clone(), converts);
-            let mut bios = self.cut(file, vec![piece]);
-            let last = bios.pop();
-            for bio in bios {
-                self.submit_piece(file, write, bio, flags).await;
-            }
-            if at >= run.end {
-                self.end_handle(handle);
-                self.submit_last(file, write, last, flags).await;
-                return;
-            }
-            self.submit_last(file, write, last, flags).await;
+        let Some(piece) = self.place(file, run, handle.transaction, !converts).await else {
+            self.end_handle(handle);
+            return None;
+        };
+        let pages = piece.pages.clone();
+        if !converts {
+            self.order(file, pages.clone());
+        }
+        let write = self.begin_write(file, pages.clone(), converts);
+        let mut bios = self.cut(file, vec![piece]);
+        let last = bios.pop();
+        for bio in bios {
+            self.submit_piece(file, write, bio, flags).await;
         }
         self.end_handle(handle);
+        self.submit_last(file, write, last, flags).await;
+        Some(pages)
     }
 
     /// Gives the first of some blocks of a file a place; the answer is how far, and where. The size

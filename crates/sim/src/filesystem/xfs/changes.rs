@@ -5,8 +5,8 @@
 // Divergence: who wants the same metadata meanwhile does not wait, but for finding room.
 
 use super::Xfs;
-use super::layout::{Part, ROOT};
-use super::log::{Item, bytes_of_buffer, bytes_of_inode};
+use super::layout::Part;
+use super::log::{Item, bytes_of_buffer, bytes_of_inode, bytes_of_parts};
 use crate::task::Task;
 use crate::world::{Wait, World};
 use block::{Flags, Op};
@@ -16,10 +16,8 @@ use std::task::Poll;
 
 /// How often the superblock is logged before a log that nothing happens to says that it is clean.
 const COVERS: u32 = 2;
-/// Bytes of an extent in an inode, of the head of the list of names in one, and beside each name.
+/// Bytes of an extent in an inode.
 const EXTENT: u64 = 16;
-const FOLDER: u64 = 6;
-const BESIDE_NAME: u64 = 8;
 
 /// What changes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,36 +85,41 @@ impl Xfs {
     /// A transaction changes a file. What else than the core was changed of an inode since it was
     /// written is logged with every change. // observed: xfs_logprint
     pub(super) fn change_inode(&mut self, index: usize, change: Change) {
-        let (number, extents) = {
-            let inode = self.files.inode(index);
-            (inode.number, inode.extents() as u64)
+        let number = self.files.inodes[index].number;
+        let fork = match self.files.is_folder(index) {
+            true => self.folder_fork(index),
+            false => self.files.inodes[index].extents() as u64 * EXTENT,
         };
-        if change == Change::Data && extents > 0 {
+        if change == Change::Data && fork > 0 {
             self.with_fork.insert(number);
         }
-        let fork = if self.with_fork.contains(&number) { extents * EXTENT } else { 0 };
+        let fork = if self.with_fork.contains(&number) { fork } else { 0 };
         let sequence = self.change(Item::Inode(number), bytes_of_inode(fork));
         let inode = self.files.inode(index);
         inode.changed_in = sequence;
-        if change == Change::Data {
-            inode.data_changed_in = sequence;
-        }
-    }
-
-    /// A transaction changes which names are in the folder.
-    // Divergence: the folder is always within its inode.
-    pub(super) fn change_folder(&mut self) {
-        let names = self.files.names.keys();
-        let fork = FOLDER + names.map(|it| it.len() as u64 + BESIDE_NAME).sum::<u64>();
-        self.change(Item::Inode(ROOT), bytes_of_inode(fork));
+        inode.is_unsynced |= change == Change::Data;
     }
 
     /// A transaction changes parts of a group.
     pub(super) fn change_parts(&mut self, group: u64, parts: &[Part]) {
         for part in parts {
             let sectors = self.layout.part(group, *part);
-            self.change_buffer(sectors);
+            if *part == Part::Inodes {
+                self.change_inodes_of_group(group, 0);
+            } else {
+                self.change_buffer(sectors);
+            }
         }
+    }
+
+    /// A transaction changes what a group says of its inodes, of which this is the part of 128 bytes
+    /// that changes. All that did since it was written is logged.
+    pub(super) fn change_inodes_of_group(&mut self, group: u64, part: u64) {
+        let sectors = self.layout.part(group, Part::Inodes);
+        let parts = self.inodes_parts.entry(sectors.start).or_default();
+        parts.insert(part);
+        let bytes = bytes_of_parts(parts);
+        self.change(Item::Buffer(sectors.start, sectors.end - sectors.start), bytes);
     }
 
     /// A transaction changes a buffer of metadata.
@@ -125,7 +128,7 @@ impl Xfs {
         self.change(item, bytes_of_buffer());
     }
 
-    fn change(&mut self, item: Item, bytes: u64) -> u64 {
+    pub(super) fn change(&mut self, item: Item, bytes: u64) -> u64 {
         self.covers_left = COVERS;
         self.log.change(item, bytes)
     }

@@ -27,9 +27,14 @@ impl Task {
         let sequence = {
             let mut world = self.world();
             let inode = world.files().inode(index);
-            if only_data { inode.data_changed_in } else { inode.changed_in }
+            let is_needed = std::mem::take(&mut inode.is_unsynced) || !only_data;
+            is_needed.then_some(inode.changed_in)
         };
-        if !self.force(sequence).await {
+        let has_forced = match sequence {
+            Some(sequence) => self.force(sequence).await,
+            None => false,
+        };
+        if !has_forced {
             self.flush(number).await;
         }
     }

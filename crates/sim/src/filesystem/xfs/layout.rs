@@ -86,7 +86,13 @@ impl Layout {
         }
     }
 
-    /// Sectors of the inodes that are read and written together with one of the first group.
+    /// The group of an inode, which has the number of its sector.
+    // Divergence: in the kernel numbers of other groups begin at a power of two.
+    pub fn group_of_inode(&self, inode: u64) -> u64 {
+        inode / (self.group_blocks * SECTORS)
+    }
+
+    /// Sectors of the inodes that are read and written together with one.
     pub fn cluster(&self, inode: u64) -> Range<u64> {
         let start = inode / CLUSTER * CLUSTER;
         start..start + CLUSTER

@@ -11,7 +11,7 @@
 // long; operations that continue in the next buffer have no header of their own.
 
 use block::ContextId;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// Bytes of a sector, and of the header of a log record.
@@ -36,6 +36,9 @@ pub enum Item {
     Buffer(u64, u64),
     /// An inode.
     Inode(u64),
+    /// A buffer of metadata that is not used any more, by its first sector: it does not go to its
+    /// place.
+    Cancelled(u64),
 }
 
 /// A log buffer on its way to the disk.
@@ -127,6 +130,14 @@ impl Log {
         self.sequence
     }
 
+    /// A transaction gives up a buffer, so that it need not go to its place any more.
+    pub fn cancel(&mut self, sector: u64, sectors: u64) {
+        let item = Item::Buffer(sector, sectors);
+        self.changed.remove(&item);
+        self.logged.remove(&item);
+        self.changed.insert(Item::Cancelled(sector), bytes_of_stale_buffer());
+    }
+
     /// Whether nothing was changed since the last checkpoint.
     pub fn is_unchanged(&self) -> bool {
         self.changed.is_empty()
@@ -199,7 +210,8 @@ impl Log {
         while self.writing.front().is_some_and(|it| it.1.is_done) {
             let Some((_, done)) = self.writing.pop_front() else { break };
             self.stable = self.stable.max(done.last);
-            self.logged.extend(done.items.into_iter().map(|item| (item, done.at)));
+            let placed = done.items.into_iter().filter(|it| !matches!(it, Item::Cancelled(_)));
+            self.logged.extend(placed.map(|item| (item, done.at)));
         }
         let (stable, writing) = (self.stable, &self.writing);
         let woken = self.waiting.extract_if(.., |(_, wait)| !must_wait(*wait, stable, writing));
@@ -276,6 +288,30 @@ pub fn bytes_of_inode(fork: u64) -> u64 {
     }
 }
 
+/// The same of which these parts of 128 bytes have changed.
+pub fn bytes_of_parts(parts: &BTreeSet<u64>) -> u64 {
+    let pieces = parts.iter().filter(|it| !parts.contains(&(**it + 1))).count() as u64;
+    bytes_of_stale_buffer() + pieces * OPERATION + parts.len() as u64 * 128
+}
+
+/// Bytes that a new chunk of inodes takes. // observed: xfs_logprint
+pub fn bytes_of_chunk() -> u64 {
+    OPERATION + 28
+}
+
+/// Bytes that a buffer takes that is not used any more.
+fn bytes_of_stale_buffer() -> u64 {
+    OPERATION + 24
+}
+
+/// Bytes that the block of a folder takes, with so many bytes of head and names, and so many names:
+/// parts of 128 bytes, one more behind the names, and where they are at the end of the block, eight
+/// bytes for each and for two more. // observed: xfs_logprint
+pub fn bytes_of_folder_block(bytes: u64, names: u64) -> u64 {
+    let parts = |bytes: u64| bytes.next_multiple_of(128);
+    bytes_of_stale_buffer() + OPERATION + parts(bytes) + 128 + OPERATION + parts(8 * (names + 3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,6 +345,8 @@ mod tests {
         assert_eq!(log.to_be_placed().len(), 8);
         let mut log = Log::new(0..1000, 256 << 10);
         assert_eq!(checkpoint(&mut log, &[file]), 9, "the header describes more");
+        assert_eq!(bytes_of_parts(&BTreeSet::from([0])), bytes_of_buffer());
+        assert_eq!(bytes_of_parts(&BTreeSet::from([0, 1])), bytes_of_buffer() + 128);
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //!
 //! * `layout`: where a fresh file system keeps what it knows of itself; `space`: what is free;
 //!   `log`: what was changed. All three are pure.
-//! * `changes`: transactions, and reading what they change. `names`: create, truncate, remove.
+//! * `changes`: transactions, and reading what they change. `names`: create, truncate; `folders`:
+//!   make, rename, remove.
 //! * `placing`: room that is set aside when a file is written, and given when its pages are.
 //!   `fallocate`: room that a program asks for.
 //! * `force`: writing the log, and waiting for it; `tasks`: those of the file system.
 
 mod changes;
 mod fallocate;
+mod folders;
 mod force;
 mod layout;
 mod log;
@@ -21,7 +23,7 @@ pub(super) use tasks::bear as bear_tasks;
 
 use super::{Files, Mount};
 use block::{ContextId, Flags, Kernel, Version};
-use layout::{FIRST_INODE, Layout};
+use layout::{CHUNK, FIRST_INODE, Layout, ROOT, SECTORS};
 use log::{Log, LogWait};
 use placing::Delayed;
 use space::Space;
@@ -49,7 +51,19 @@ pub(crate) struct Xfs {
     log: Log,
     /// Log buffers that are being written: by which task, its operation, and the buffer.
     log_writes: Vec<(ContextId, u64, u64)>,
-    next_inode: u64,
+    /// Inodes that are free, by group, and where the last chunk of each ends.
+    free_inodes: BTreeMap<u64, BTreeSet<u64>>,
+    last_chunk: BTreeMap<u64, u64>,
+    /// The group of the next folder.
+    next_folder_group: u64,
+    /// Blocks of folders whose names do not fit into their inodes.
+    folder_blocks: BTreeMap<usize, u64>,
+    /// By the sector of what a group says of its inodes: parts that changed since it was written.
+    inodes_parts: BTreeMap<u64, BTreeSet<u64>>,
+    /// Files without a name that still have blocks and an inode.
+    unlinked: Vec<usize>,
+    /// The worker that takes them away.
+    inactivator: ContextId,
     /// First sectors of metadata that were read.
     known: BTreeSet<u64>,
     /// Room that was set aside, by file.
@@ -101,12 +115,18 @@ impl Xfs {
         let layout = Layout::new(bytes);
         Xfs {
             log: Log::new(layout.log(), mount.log_buffer),
-            files: Files::new(mount, kernel.version),
+            files: Files::new(mount, kernel.version, ROOT),
             rules: Rules::of(kernel.version),
             space: Space::new(&layout),
             layout,
             log_writes: Vec::new(),
-            next_inode: FIRST_INODE,
+            free_inodes: BTreeMap::from([(0, (FIRST_INODE..ROOT + CHUNK).collect())]),
+            last_chunk: BTreeMap::from([(0, (ROOT + CHUNK) / SECTORS)]),
+            next_folder_group: 0,
+            folder_blocks: BTreeMap::new(),
+            inodes_parts: BTreeMap::new(),
+            unlinked: Vec::new(),
+            inactivator: ContextId(0),
             known: BTreeSet::new(),
             delayed: BTreeMap::new(),
             reserved: BTreeSet::new(),

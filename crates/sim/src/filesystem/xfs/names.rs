@@ -1,50 +1,88 @@
-//! Files by name: create, truncate, remove.
+//! Files by name: create, truncate; and inodes for them.
 
 use super::changes::Change;
-use super::layout::{CHUNK, Part, ROOT};
+use super::layout::{CHUNK, CLUSTER, Part, SECTORS};
+use super::log::{Item, bytes_of_chunk};
+use super::placing::FREE_SPACE;
 use crate::buffered::PAGE;
 use crate::filesystem::inode::Inode;
 use crate::filesystem::{all_pages, key};
 use crate::task::Task;
+use std::collections::BTreeSet;
+
+/// Blocks of a chunk.
+const CHUNK_BLOCKS: u64 = CHUNK / SECTORS;
 
 impl Task {
-    /// Makes a file of this name. Who makes the first one reads where free inodes are.
+    /// Makes a file of this name.
     pub(in crate::filesystem) async fn create_xfs(&self, name: &str) -> usize {
-        let (number, places) = {
+        let (folder, group) = {
             let mut world = self.world();
             let fs = world.xfs();
-            let number = fs.next_inode;
-            fs.next_inode += 1;
-            let parts = [Part::FreeChunks, Part::Chunks].map(|part| fs.layout.part(0, part));
-            (number, parts.into_iter().chain([fs.layout.cluster(ROOT)]))
+            let folder = fs.files.folder_of(name);
+            (folder, fs.layout.group_of_inode(fs.files.inodes[folder].number))
         };
-        for place in places {
-            self.read_xfs(place).await;
-        }
-        if number.is_multiple_of(CHUNK) {
-            self.make_chunk().await;
-        }
+        let number = self.take_inode_of_xfs(group).await;
+        self.make_room_for_name(name, folder).await;
         // The inode notes when it was made. // measured
         self.compute(self.costs().kernel_clock).await;
         let mut world = self.world();
         let now = world.tick();
         let fs = world.xfs();
-        fs.files.inodes.push(Inode::new(number, 0, now));
-        let file = fs.files.inodes.len() - 1;
-        fs.files.names.insert(name.to_string(), file);
-        fs.change_folder();
-        fs.change_parts(0, &[Part::Inodes, Part::FreeChunks, Part::Chunks]);
+        let file = fs.files.add(name, Inode::new(number, 0, now));
+        fs.change_folder(folder, now);
+        fs.change_parts(group, &[Part::Inodes, Part::FreeChunks, Part::Chunks]);
         fs.change_inode(file, Change::Data);
         file
     }
 
-    /// Makes room for more inodes.
-    // Divergence: they are where their numbers say, whatever is there.
-    async fn make_chunk(&self) {
-        self.lock_group(0, false).await;
-        self.read_free_space(0).await;
-        self.world().xfs().change_parts(0, &[Part::FreeSpace, Part::BySize, Part::ByPlace]);
-        self.unlock_group(0);
+    /// The first free inode of a group. Who takes its first one reads where free ones are.
+    pub(super) async fn take_inode_of_xfs(&self, group: u64) -> u64 {
+        let is_there = |it: &BTreeSet<u64>| !it.is_empty();
+        if !self.world().xfs().free_inodes.get(&group).is_some_and(is_there) {
+            self.make_chunk(group).await;
+        } else {
+            self.read_inode_trees(group, [Part::FreeChunks, Part::Chunks]).await;
+        }
+        let (number, cluster) = {
+            let mut world = self.world();
+            let fs = world.xfs();
+            let free = fs.free_inodes.entry(group).or_default();
+            let number = free.pop_first().expect("a chunk was made");
+            (number, fs.layout.cluster(number))
+        };
+        self.read_xfs(cluster).await;
+        number
+    }
+
+    async fn read_inode_trees(&self, group: u64, parts: [Part; 2]) {
+        for part in parts {
+            let place = self.world().xfs().layout.part(group, part);
+            self.read_xfs(place).await;
+        }
+    }
+
+    /// Makes room for more inodes: behind those there are, if that is free.
+    // Divergence: a group without room for them puts them where the file system ends.
+    async fn make_chunk(&self, group: u64) {
+        self.lock_group(group, false).await;
+        self.read_free_space(group).await;
+        self.read_inode_trees(group, [Part::Chunks, Part::FreeChunks]).await;
+        let mut world = self.world();
+        let fs = world.xfs();
+        let goal = fs.last_chunk.get(&group).copied().unwrap_or(group * fs.layout.group_blocks);
+        let found = fs.space.allocate_aligned(group, goal, CHUNK_BLOCKS);
+        let start = found.map_or(fs.layout.blocks, |it| it.start);
+        fs.last_chunk.insert(group, start + CHUNK_BLOCKS);
+        fs.change_parts(group, &FREE_SPACE);
+        let first = start * SECTORS;
+        for (cluster, bytes) in [(first, bytes_of_chunk()), (first + CLUSTER, 0)] {
+            fs.known.insert(cluster);
+            fs.change(Item::Buffer(cluster, CLUSTER), bytes);
+        }
+        fs.free_inodes.entry(group).or_default().extend(first..first + CHUNK);
+        drop(world);
+        self.unlock_group(group);
     }
 
     /// Makes a file shorter or longer.
@@ -63,24 +101,5 @@ impl Task {
         (inode.size, inode.disk_size, inode.modified) = (size, size, Some(now));
         fs.give_up(file, block);
         fs.change_inode(file, Change::Data);
-    }
-
-    /// Takes a file out of the folder, with its blocks.
-    pub(in crate::filesystem) async fn remove_xfs(&self, file: usize) {
-        self.lock_folder().await;
-        self.read_free_space(0).await;
-        self.world().cache.discard(all_pages(file));
-        {
-            let mut world = self.world();
-            let fs = world.xfs();
-            fs.give_up(file, 0);
-            fs.change_folder();
-            fs.change_parts(0, &[Part::Inodes, Part::FreeChunks, Part::Chunks]);
-            fs.change_inode(file, Change::Data);
-            let inode = fs.inode(file);
-            (inode.is_removed, inode.size, inode.disk_size) = (true, 0, 0);
-            fs.files.dirty.retain(|(it, _)| *it != file);
-        }
-        self.unlock_folder();
     }
 }

@@ -28,7 +28,7 @@ const MOST_PAGES: u64 = 4096;
 /// The most that is set aside beyond the end of a file: 8 GiB. // filesystems 4.1 rule 3
 const MOST_BEYOND: u64 = 1 << 21;
 /// What changes when blocks are taken or given back.
-const FREE_SPACE: [Part; 3] = [Part::FreeSpace, Part::BySize, Part::ByPlace];
+pub(super) const FREE_SPACE: [Part; 3] = [Part::FreeSpace, Part::BySize, Part::ByPlace];
 
 /// For what blocks get a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Delayed {
 
 impl Task {
     /// Sets room aside for bytes that are about to be written.
-    pub(in crate::filesystem) async fn reserve(&self, index: usize, offset: u64, end: u64) {
+    pub(crate) async fn reserve(&self, index: usize, offset: u64, end: u64) {
         self.world().xfs().set_aside(index, pages_of(offset, end));
     }
 
@@ -269,8 +269,10 @@ impl Xfs {
     /// The group in which room for a block is looked for first: where the file goes on, or that of
     /// its inode.
     fn group_for(&mut self, file: usize, block: u64) -> u64 {
-        let goal = self.files.inode(file).end_before(block);
-        goal.map_or(0, |goal| self.space.group_of(goal.saturating_sub(1)))
+        let inode = self.files.inode(file);
+        let (goal, number) = (inode.end_before(block), inode.number);
+        let own = self.layout.group_of_inode(number);
+        goal.map_or(own, |goal| self.space.group_of(goal.saturating_sub(1)))
     }
 
     /// Gives what was set aside around a block its place in a group, or as much of it as there is

@@ -85,6 +85,21 @@ impl Space {
         Some(found)
     }
 
+    /// Takes so many blocks in a group, from a multiple of their number on: from a place on, if that
+    /// is free.
+    pub fn allocate_aligned(&mut self, group: u64, goal: u64, length: u64) -> Option<Range<u64>> {
+        let first = group * self.group_blocks;
+        let group = &mut self.groups[group as usize];
+        let aligned = |start: u64| first + (start - first).next_multiple_of(length);
+        let fits = |start: u64, end: u64| (aligned(start) + length <= end).then(|| aligned(start));
+        let at_goal = group.free.range(..=goal).next_back();
+        let at_goal = at_goal.and_then(|(_, end)| fits(goal, *end));
+        let start =
+            at_goal.or_else(|| group.free.iter().find_map(|(start, end)| fits(*start, *end)))?;
+        group.take(start..start + length);
+        Some(start..start + length)
+    }
+
     /// Blocks are free when a sequence of the log is on the disk.
     pub fn free_after(&mut self, sequence: u64, blocks: Range<u64>) {
         self.busy.push((sequence, blocks));

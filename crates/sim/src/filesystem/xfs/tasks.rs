@@ -1,5 +1,6 @@
-//! The tasks of XFS: the worker that forces the log twice a minute, and the one that writes
-//! metadata to their places, `xfsaild/vda` (filesystems 4.5, 4.6).
+//! The tasks of XFS: the worker that forces the log twice a minute, the one that takes away what has
+//! no name any more, and the one that writes metadata to their places, `xfsaild/vda` (filesystems
+//! 4.5, 4.6).
 
 use super::Xfs;
 use super::layout::SECTORS;
@@ -14,6 +15,7 @@ use std::ops::Range;
 /// As `comm` says. // observed on 6.12
 const PLACER: &str = "xfsaild/vda";
 const WORKER: &str = "kworker/0:2";
+const INACTIVATOR: &str = "kworker/0:1";
 /// Seconds between two forces (xfssyncd_centisecs).
 const PERIOD: u64 = 30;
 /// Ticks from the boot to the mount, from when on they count. // observed on 6.12
@@ -30,7 +32,27 @@ pub(in crate::filesystem) fn bear(world: &mut World) -> Vec<(ContextId, TaskOfFi
     let at = world.start_of_tick(first);
     let alarm = world.agenda.schedule(at, Happening::Alarm(worker));
     world.strand(worker).alarm = Some((alarm, at));
-    vec![(placer, |task| Box::pin(place(task))), (worker, |task| Box::pin(work(task)))]
+    let inactivator = world.bear(Birth::kernel_task(INACTIVATOR));
+    world.xfs().inactivator = inactivator;
+    vec![
+        (placer, |task| Box::pin(place(task))),
+        (worker, |task| Box::pin(work(task))),
+        (inactivator, |task| Box::pin(take_away(task))),
+    ]
+}
+
+/// The worker that takes away what has no name any more, a tick after it has lost it.
+/// // observed on 6.12
+async fn take_away(task: Task) -> i32 {
+    loop {
+        task.listen().await;
+        let at = {
+            let world = task.world();
+            world.start_of_tick(world.tick() + 1)
+        };
+        task.sleep_until(at).await;
+        task.take_unlinked_away().await;
+    }
 }
 
 /// The worker. A log to which nothing happens any more gets a superblock, twice, so that it can say
@@ -90,8 +112,13 @@ async fn place(task: Task) -> i32 {
         let fs = world.xfs();
         for item in items {
             fs.log.placed(item);
+            if let Item::Buffer(sector, _) = item {
+                fs.inodes_parts.remove(&sector);
+            }
             if let Item::Inode(number) = item {
                 fs.with_fork.remove(&number);
+                let file = fs.files.inodes.iter_mut().find(|it| it.number == number);
+                file.into_iter().for_each(|it| it.is_unsynced = false);
             }
         }
     }
@@ -103,8 +130,10 @@ impl Xfs {
         let place = |item: &Item| match *item {
             Item::Buffer(start, sectors) => start..start + sectors,
             Item::Inode(number) => self.layout.cluster(number),
+            Item::Cancelled(sector) => sector..sector,
         };
-        let mut places: Vec<Range<u64>> = items.iter().map(place).collect();
+        let places = items.iter().map(place).filter(|it| !it.is_empty());
+        let mut places: Vec<Range<u64>> = places.collect();
         places.sort_by_key(|it| it.start);
         places.dedup();
         debug_assert!(places.iter().all(|it| it.end - it.start <= 4 * SECTORS));
@@ -113,6 +142,19 @@ impl Xfs {
 }
 
 impl World {
+    /// Something has lost its name.
+    pub(super) fn wake_inactivator(&mut self) {
+        let inactivator = self.xfs().inactivator;
+        self.tell(inactivator);
+    }
+
+    /// What is in memory is to go, and so what is logged has to go to its place.
+    // observed on 6.12: drop_caches
+    pub(in crate::filesystem) fn drop_inodes(&mut self) {
+        self.xfs().places_all = true;
+        self.wake_placer_if_wanted();
+    }
+
     /// Wakes the task that writes metadata to their places, if there is a reason.
     pub(super) fn wake_placer_if_wanted(&mut self) {
         let fs = self.xfs();

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A file that was opened.
 pub(super) struct Opened {
-    readahead: Readahead,
+    pub(super) readahead: Readahead,
     /// The number of its first page.
     base: u64,
     /// The page that its last call used last.
@@ -25,12 +25,12 @@ pub(super) struct Opened {
 
 impl Opened {
     /// The number of its first page.
-    fn origin(&self) -> u64 {
+    pub(super) fn origin(&self) -> u64 {
         self.extent.as_ref().map_or(self.base, |extent| extent.start)
     }
 
     /// A window counted from its first page, among all pages.
-    fn place(&self, window: Window) -> Option<Window> {
+    pub(super) fn place(&self, window: Window) -> Option<Window> {
         match &self.extent {
             Some(extent) => window.within(extent),
             None => Some(window.shifted(self.base)),
@@ -131,9 +131,9 @@ impl DiskCache {
 }
 
 /// The pages of one file, counted from its first.
-struct OfFile<'a> {
-    pages: &'a Pages,
-    base: u64,
+pub(super) struct OfFile<'a> {
+    pub pages: &'a Pages,
+    pub base: u64,
 }
 
 impl CachedPages for OfFile<'_> {

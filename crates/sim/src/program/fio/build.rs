@@ -108,11 +108,25 @@ impl Builder<'_, '_> {
         match engine {
             Engine::Null => self.note("ioengine null moves no data: the device stays idle"),
             Engine::CpuIo => self.note("ioengine cpuio only keeps cores busy"),
+            Engine::Mmap => self.check_offset()?,
             Engine::Sg => self
                 .note("SCSI commands run as direct I/O; on Linux they go past the I/O scheduler"),
             _ => {}
         }
         Ok(engine)
+    }
+
+    /// Observed: fio 3.33 maps the beginning of a file, whatever the offset, and maps it once more
+    /// for each request.
+    fn check_offset(&self) -> Result<(), ParseError> {
+        let has = |option: &&str| self.share(option).is_some_and(|it| it != Share::Bytes(0));
+        match ["offset", "offset_increment"].into_iter().find(has) {
+            Some(option) => {
+                let message = "fio 3.33 goes to the beginning of a file that it maps";
+                Err(self.error(option, message).accepts("0 with ioengine=mmap"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A raw device is read and written in whole sectors.

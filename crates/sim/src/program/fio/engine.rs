@@ -18,6 +18,8 @@ pub enum Engine {
     PosixAio,
     /// SCSI commands, one at a time.
     Sg,
+    /// A file in the memory of the process.
+    Mmap,
     /// Does nothing and completes at once.
     Null,
     /// Keeps a core busy.
@@ -46,6 +48,7 @@ const MODELLED: &[(&str, Engine)] = &[
     ("io_uring", Engine::IoUring),
     ("posixaio", Engine::PosixAio),
     ("sg", Engine::Sg),
+    ("mmap", Engine::Mmap),
     ("null", Engine::Null),
     ("cpuio", Engine::CpuIo),
 ];
@@ -58,7 +61,6 @@ const PASSTHROUGH: &str = "its commands go past the I/O scheduler to the NVMe dr
 
 /// Those that are not modelled, and why.
 const UNAVAILABLE: &[(&str, &str)] = &[
-    ("mmap", "it maps files into memory, and page faults are not modelled"),
     ("splice", "it moves pages through a pipe, which is not modelled"),
     ("falloc", METADATA),
     ("ftruncate", METADATA),
@@ -127,7 +129,7 @@ mod tests {
     fn engines_are_found_or_refused_with_a_reason() {
         assert_eq!(find("libaio"), Ok(Engine::Libaio));
         assert_eq!(find("sync:x"), Ok(Engine::Sync));
-        assert!(find("mmap").unwrap_err().0.contains("page faults"));
+        assert!(find("splice").unwrap_err().0.contains("through a pipe"));
         assert!(find("nbd").unwrap_err().0.contains("over a network"));
         assert_eq!(find("libio").unwrap_err().1, Some("libaio"));
     }

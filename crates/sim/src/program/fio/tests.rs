@@ -442,8 +442,12 @@ fn errors_name_file_line_and_option() {
     for (text, message) in [
         ("[a]\nbs=4k\nrw=raed\n", "job.fio:3: option 'rw': 'raed' is not a known value"),
         (
-            "[a]\nioengine=mmap\n",
-            "job.fio:2: option 'ioengine': ioengine mmap is not modelled: it maps files",
+            "[a]\nioengine=splice\n",
+            "job.fio:2: option 'ioengine': ioengine splice is not modelled: it moves pages",
+        ),
+        (
+            "[a]\nioengine=mmap\noffset=1m\n",
+            "job.fio:3: option 'offset': fio 3.33 goes to the beginning of a file that it maps",
         ),
         ("[global]\natomic=1\n[a]\n", "job.fio:2: option 'atomic': not available on a raw device"),
         ("[a]\nbs=513\n", "job.fio:2: option 'bs': a raw device is read and written in sectors"),

@@ -15,6 +15,8 @@ pub struct Sysbench {
     /// Of all files together.
     pub(super) total: u64,
     pub(super) flags: OpenFlags,
+    /// `--file-io-mode=mmap`.
+    pub(super) is_mapped: bool,
     /// Requests after which all files are synced; 0: never.
     pub(super) sync_frequency: u64,
     pub(super) syncs_each_write: bool,
@@ -113,6 +115,7 @@ impl Sysbench {
             block: 16_384,
             total: 2 * GIB,
             flags: OpenFlags::default(),
+            is_mapped: false,
             sync_frequency: 100,
             syncs_each_write: false,
             syncs_at_end: true,
@@ -209,8 +212,10 @@ impl Sysbench {
             "file-rw-ratio" => self.ratio_millis = ratio(value)?,
             "file-fsync-mode" if ["fsync", "fdatasync"].contains(&value) => {}
             "file-fsync-mode" => return Err(bad(&option, value, "fsync, fdatasync")),
-            "file-io-mode" if value == "sync" => {}
-            "file-io-mode" => return Err(bad(&option, value, "sync (others are not modelled)")),
+            "file-io-mode" if ["sync", "mmap"].contains(&value) => self.is_mapped = value == "mmap",
+            "file-io-mode" => {
+                return Err(bad(&option, value, "sync, mmap (async is not modelled)"));
+            }
             "file-merged-requests" if value == "0" => {}
             "file-merged-requests" => {
                 return Err(bad(&option, value, "0 (others are not modelled)"));
@@ -344,7 +349,7 @@ mod tests {
         assert!(seqrd("--file-total-size=1X").contains("accepted: a size such as"));
         assert!(seqrd("--file-total-size=100K").contains("accepted: files of whole blocks"));
         assert!(seqrd("--threads=0").contains("\"0\"; accepted: 1 to"));
-        assert!(seqrd("--file-io-mode=mmap").contains("accepted: sync"));
+        assert!(seqrd("--file-io-mode=async").contains("accepted: sync, mmap"));
         assert!(seqrd("--disk-start=100").contains("a multiple of 4096"));
         assert!(seqrd("--file-rw-ratio=x").contains("a number such as 1.5"));
     }

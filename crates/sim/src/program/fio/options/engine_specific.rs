@@ -59,6 +59,7 @@ pub(super) const ROWS: &[Row] = &[
     row("cpumode", Choice(&["noop", "qsort"]), "noop", Ignored("a busy core is a busy core"))
         .engines(&["cpuio"]),
     modelled("exit_on_io_done", Bool, "0").engines(&["cpuio"]),
+    row("thp", Bool, "0", Refused("large pages of files are not modelled")).engines(&["mmap"]),
 ];
 
 const NET: &[&str] = &["net", "netsplice"];
@@ -68,7 +69,6 @@ const LIBRPMA: &[&str] =
 /// Options of ioengines that are not modelled, so that a job file without its `ioengine` line is
 /// told what is missing. Some names mean different things to several engines.
 pub(super) const ELSEWHERE: &[(&[&str], &[&str])] = &[
-    (&["thp"], &["mmap"]),
     (&["hostname"], &["net", "netsplice", "rdma"]),
     (
         &["port"],

@@ -6,6 +6,7 @@
 //! durable. A process opens a file when the first request goes there, drops what is cached of it
 //! and says how it will read.
 
+use super::super::engine::Engine;
 use super::super::job::{Direction, FileKind, Job, Room, SyncMode};
 use super::super::layout::{FileSize, Layout};
 use crate::filesystem;
@@ -156,7 +157,8 @@ fn appends(job: &Job) -> bool {
 
 async fn make(task: &Task, job: &Job, slot: &Slot, there: Option<u64>) -> Result<(), Errno> {
     let reads = job.reads();
-    let writes_all = reads || job.creation.overwrite;
+    // What is mapped must be there.
+    let writes_all = reads || job.creation.overwrite || job.engine == Engine::Mmap;
     let trims = !reads && !job.pattern.directions.include(Direction::Write);
     if !appends(job) && !trims {
         // Most often there is nothing to be removed.

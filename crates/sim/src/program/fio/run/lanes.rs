@@ -5,14 +5,17 @@
 //! `BLKDISCARD` or, with libaio, an `fsync` of the process itself; POSIX AIO with one thread for
 //! each file.
 
+mod maps;
 mod threads;
 
 use base::{Duration, Instant};
 use block::Ioprio;
 
+use self::maps::Maps;
 use self::threads::Threads;
 use super::super::engine::Engine;
 use super::super::job::{Caching, Direction, Job, Scsi, ScsiWrite};
+use super::super::pattern::Range;
 use super::files::Files;
 use crate::filesystem::RangeSync;
 use crate::task::{AsyncOp, AsyncQueue, Errno, File, Interface, Reaped, Task};
@@ -95,6 +98,8 @@ enum Kind {
     Scsi(Scsi),
     /// Neighbours are collected into one call.
     Vectored(Vec<Request>),
+    /// Files in the memory of the process.
+    Mapped(Maps),
     /// An asynchronous queue.
     Queue(Queue),
     /// Threads that make system calls.
@@ -119,7 +124,7 @@ impl Lanes {
         label: &str,
         job: &Job,
         mut files: Vec<File>,
-        mut named: Files,
+        (ranges, mut named): (&[Range], Files),
     ) -> Result<Lanes, Errno> {
         let depth = job.queue.depth as usize;
         let moves_data =
@@ -148,6 +153,7 @@ impl Lanes {
             _ if !moves_data && is_free => Kind::Nothing(0),
             _ if job.queue.offload => Kind::Threads(Threads::new(task, label, &files, depth)),
             Engine::Sync => Kind::Calls,
+            Engine::Mmap => Kind::Mapped(Maps::new(job, ranges)),
             Engine::Sg => Kind::Scsi(job.scsi),
             Engine::SyncVectored => Kind::Vectored(Vec::with_capacity(depth)),
             Engine::Libaio => queue(Interface::Libaio),
@@ -162,11 +168,18 @@ impl Lanes {
     /// Closes the files after a round and opens them again, as fio does for the next; those of a
     /// file system when the next request goes there.
     pub async fn open_again(&mut self, job: &Job) {
+        let is_mapped = matches!(self.kind, Kind::Mapped(_));
         for (number, file) in self.files.iter().enumerate() {
             if !self.named.has(number) {
-                self.task.close(file).await;
+                // What is mapped stays open besides.
+                if !is_mapped {
+                    self.task.close(file).await;
+                }
                 self.task.reopen(file);
             }
+        }
+        if let Kind::Mapped(maps) = &mut self.kind {
+            maps.forget();
         }
         self.named.close(&self.task, &self.files, job.creation.unlinks_each_loop).await;
     }
@@ -241,7 +254,7 @@ impl Lanes {
             Kind::Queue(queue) => queue.slots.iter().flatten().any(overlaps),
             Kind::Vectored(requests) => requests.iter().any(overlaps),
             Kind::Threads(threads) => threads.any(overlaps),
-            Kind::Calls | Kind::Scsi(_) | Kind::Nothing(_) => false,
+            Kind::Calls | Kind::Mapped(_) | Kind::Scsi(_) | Kind::Nothing(_) => false,
         }
     }
 
@@ -261,6 +274,11 @@ impl Lanes {
             }
             Kind::Threads(threads) => threads.put(&self.task, request),
             Kind::Calls => self.call(request).await,
+            Kind::Mapped(maps) => {
+                let result = maps.perform(&self.task, &self.files, request).await;
+                self.finish(request, result);
+                self.task.look_at_clock(LOOKS_AFTER_CALL).await;
+            }
             Kind::Scsi(scsi) => {
                 let scsi = *scsi;
                 self.command(request, scsi).await;
@@ -317,8 +335,11 @@ impl Lanes {
     }
 
     /// Makes the data of a file durable, past any queue.
-    pub async fn sync_file(&self, file: usize) -> Result<(), Errno> {
-        self.task.fsync(&self.files[file]).await
+    pub async fn sync_file(&mut self, file: usize) -> Result<(), Errno> {
+        match &mut self.kind {
+            Kind::Mapped(maps) => maps.sync(&self.task, file).await,
+            _ => self.task.fsync(&self.files[file]).await,
+        }
     }
 
     async fn collect_neighbour(&mut self, request: Request) {

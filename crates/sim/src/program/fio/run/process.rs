@@ -80,7 +80,12 @@ fn looks_at_start(engine: Engine) -> u32 {
 }
 
 /// And after its last request, besides the look at the end of each. // measured in the world linux
-const LOOKS_AT_END: u32 = 4;
+fn looks_at_end(engine: Engine) -> u32 {
+    match engine {
+        Engine::Mmap => 3,
+        _ => 4,
+    }
+}
 
 /// Writes that have not been read back.
 struct Written {
@@ -116,7 +121,8 @@ impl<'a> Process<'a> {
         let errno = |errno: Errno| failed(format!("fio: {}: {errno}", job.name));
         named.read_before(&task, job).await.map_err(errno)?;
         let files = open(&task, job).map_err(failed)?;
-        let lanes = Lanes::new(&task, label, job, files, named).await.map_err(errno)?;
+        let lanes =
+            Lanes::new(&task, label, job, files, (&ranges.whole, named)).await.map_err(errno)?;
         let start = task.now();
         let walk = Walk::new(job, ranges, &super::seeds(&task, job));
         let directions = job.pattern.directions;
@@ -184,7 +190,7 @@ impl<'a> Process<'a> {
             self.lanes.open_again(self.job).await;
             self.lanes.prepare_cache(self.job.caching).await;
         }
-        self.task.look_at_clock(LOOKS_AT_END).await;
+        self.task.look_at_clock(looks_at_end(self.job.engine)).await;
         self.lanes.close().await;
         self.lanes.close_files(self.job).await;
         if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {

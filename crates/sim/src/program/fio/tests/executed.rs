@@ -40,23 +40,12 @@ fn run(
 ) -> (Outcome, Counts) {
     let kernel = Kernel::named("6.18").expect("a kernel");
     let scheduler = sched::build("mq-deadline", kernel).expect("a scheduler of it");
-    let setup = Setup {
-        kernel,
-        attach: Attach::scheduler(scheduler.expect("it is a scheduler")),
-        settings: Vec::new(),
-        device,
-        host: Host::named(host).expect("a host"),
-        memory: crate::DEFAULT_MEMORY,
-        mount: point.map(|it| Mount { point: it.to_owned(), ..Mount::default() }),
-        cgroups: Vec::new(),
-        jobs: vec![crate::Job::new("fio", Program::Fio(Fio::new(jobs.to_vec())))],
-        seed: 1,
-        until: Some(Instant::from_nanos(millis * 1_000_000)),
-        events: true,
-        messages: false,
-        record_inputs: false,
-        paranoid: false,
-    };
+    let mount = point.map(|it| Mount { point: it.to_owned(), ..Mount::default() });
+    let job = crate::Job::new("fio", Program::Fio(Fio::new(jobs.to_vec())));
+    let host = Host::named(host).expect("a host");
+    let setup = Setup::new(kernel, Attach::of(scheduler), device, host, vec![job]);
+    let until = Some(Instant::from_nanos(millis * 1_000_000));
+    let setup = Setup { mount, until, events: true, ..setup };
     let mut checker = Checker::new(setup.device.facts(), setup.attach.shape);
     let mut counts = Counts::default();
     let mut observers = Several(vec![&mut checker, &mut counts]);

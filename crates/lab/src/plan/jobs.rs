@@ -1,0 +1,143 @@
+//! The jobs of an experiment: from command lines, job files and recordings to programs.
+
+use super::{PlannedJob, Planner, absolute};
+use crate::error::Error;
+use crate::job::{JobSpec, Recording, Work};
+use crate::metrics::{Naming, Section};
+use base::Instant;
+use block::Ioprio;
+use sim::filesystem::Format;
+use sim::program::fio::Fio;
+use sim::program::replay::Replay;
+use sim::{Host, Program};
+use std::path::Path;
+
+impl Planner<'_> {
+    pub(super) fn jobs(&self, host: &Host) -> Result<Vec<PlannedJob>, Error> {
+        let jobs = &self.experiment.jobs;
+        if let Some(first) = jobs.first().filter(|_| jobs.iter().all(|job| job.background)) {
+            let accepted = "at least one job without background = true";
+            return Err(Error::bad(&first.place, "all jobs are in the background", accepted));
+        }
+        self.experiment.jobs.iter().map(|job| self.job(job, host)).collect()
+    }
+
+    pub(super) fn job(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
+        let mut planned = match &spec.work {
+            Work::Command(line) => {
+                self.command(&self.substituted(line, &spec.place)?, spec, host)?
+            }
+            Work::JobFile(path) => self.job_file(path, spec, host)?,
+            Work::Trace(recording) => replay(recording, spec),
+        };
+        let job = &mut planned.job;
+        if let Some(cgroup) = &spec.cgroup {
+            job.cgroup = cgroup.clone();
+        }
+        if let Some(ioprio) = spec.ioprio {
+            job.ioprio = ioprio;
+        }
+        job.cgroup = absolute(&job.cgroup);
+        job.start = Instant::ZERO + spec.start;
+        job.duration = spec.duration;
+        job.background = spec.background;
+        planned.weight = spec.weight.or(planned.weight);
+        Ok(planned)
+    }
+
+    /// Understands a command.
+    pub(super) fn command(
+        &self,
+        line: &str,
+        spec: &JobSpec,
+        host: &Host,
+    ) -> Result<PlannedJob, Error> {
+        let refuse = |cause: sim::program::CommandError| match &spec.work {
+            Work::JobFile(_) => Error::JobFile(cause.to_string()),
+            _ => Error::Command { place: spec.place.clone(), cause: cause.to_string() },
+        };
+        let read_file = |path: &Path| {
+            let beside = self.experiment.folder.join(path);
+            std::fs::read_to_string(if path.exists() { path } else { &beside })
+        };
+        let mount = self.mount()?;
+        let context = sim::program::fio::Context {
+            page_size: 4096,
+            ncpus: host.cores.into(),
+            mb_memory: self.memory().0 >> 20,
+            mount: mount.as_ref().map(|it| it.point.as_str()),
+            environment: &|name| std::env::var(name).ok(),
+            read_file: &read_file,
+        };
+        let command = sim::program::parse_in(line, &context).map_err(refuse)?;
+        let mut job = sim::Job::new(&spec.name, command.program);
+        job.ioprio = command.ioprio.unwrap_or(Ioprio::NONE);
+        job.nice = command.nice.unwrap_or(0);
+        job.affinity = command.affinity;
+        if let Some(cgroup) = command.cgroup {
+            job.cgroup = cgroup;
+        }
+        self.check_files(&job.program.files(), &spec.place)?;
+        let is_xfs = mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
+        if is_xfs && job.program.copies_files() {
+            let problem = "cp shares the blocks of the source on xfs, which is not modelled";
+            let accepted = "cp --reflink=never, dd, or fs = \"ext4\"";
+            return Err(Error::bad(&spec.place, problem.to_string(), accepted));
+        }
+        let (naming, notes) = match &job.program {
+            Program::Fio(fio) => (sections(fio), notes(fio)),
+            _ => (Naming::Whole, Vec::new()),
+        };
+        let weight = command.weight;
+        let line = Some(line.to_string());
+        Ok(PlannedJob { line, job, weight, naming, named_by_task: false, notes })
+    }
+
+    /// Understands a fio job file.
+    fn job_file(&self, path: &Path, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
+        let quoted = path.display().to_string().replace('\'', "'\\''");
+        let planned = self.command(&format!("fio '{quoted}'"), spec, host)?;
+        Ok(PlannedJob { named_by_task: true, ..planned })
+    }
+}
+
+/// How the results of a fio command are told apart.
+fn sections(fio: &Fio) -> Naming {
+    let mut sections: Vec<Section> = Vec::new();
+    for job in fio.jobs() {
+        if sections.iter().all(|section| section.name != job.name) {
+            sections.push(Section { name: job.name.clone(), ramp: job.timing.ramp });
+        }
+    }
+    Naming::Sections(sections)
+}
+
+/// What the user should know about a fio command: how it was understood, and what was ignored.
+fn notes(fio: &Fio) -> Vec<String> {
+    let mut notes = fio.notes();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for ignored in fio.jobs().iter().flat_map(|job| &job.ignored) {
+        let known = reasons.iter().position(|(reason, _)| *reason == ignored.reason);
+        let at = known.unwrap_or_else(|| {
+            reasons.push((ignored.reason, Vec::new()));
+            reasons.len() - 1
+        });
+        if !reasons[at].1.contains(&ignored.option) {
+            reasons[at].1.push(ignored.option);
+        }
+    }
+    notes.extend(
+        reasons
+            .iter()
+            .map(|(reason, options)| format!("Ignored: {}: {reason}", options.join(", "))),
+    );
+    notes
+}
+
+fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
+    let (arrivals, pace) = (recording.arrivals.clone(), recording.pace);
+    let job = sim::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
+    let remarks = recording.remarks.iter();
+    let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
+    PlannedJob { line: None, job, weight: None, naming: Naming::Whole, named_by_task: false, notes }
+}

@@ -1,0 +1,89 @@
+//! Which pages leave memory: on demand, with their file, or because more are to come.
+
+use super::{DISK, DiskCache, FILE_PAGES, TOGETHER};
+use crate::page_cache::lru::Verdict;
+use crate::page_cache::pages::Flags;
+use std::ops::Range;
+
+impl DiskCache {
+    /// A page that is dirty need not be written, at least not now.
+    pub fn undirty(&mut self, page: u64) {
+        if self.is_dirty(page) {
+            self.pages.change(page, Flags::NONE, Flags::DIRTY);
+            self.groups.changed(page / FILE_PAGES, -1, 0);
+        }
+    }
+
+    /// Pages whose file has become shorter go, dirty or not; those that are being written or read
+    /// stay until that is done.
+    pub fn discard(&mut self, pages: Range<u64>) {
+        let mut from = pages.start;
+        while let Some(page) = self.next_dirty(from..pages.end) {
+            self.undirty(page);
+            from = page + 1;
+        }
+        self.drop_range(pages);
+    }
+
+    /// A task has ended.
+    pub fn task_ended(&mut self) {
+        self.pages.task_ended();
+    }
+
+    /// Somebody would rather have the memory: clean pages of a range go that nobody has mapped.
+    pub fn forget_range(&mut self, pages: Range<u64>) {
+        for run in self.mapped.others(pages) {
+            self.drop_range(run);
+        }
+    }
+
+    /// Pages are written over without the cache: those that are there go.
+    pub fn drop_range(&mut self, pages: Range<u64>) {
+        let Range { start, end } = pages;
+        let mut gone: Vec<Range<u64>> = Vec::new();
+        self.pages.drop_clean(start, end, |page| {
+            self.mapped.remove(page);
+            match gone.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => {
+                    if gone.len() == TOGETHER {
+                        self.lru.left(DISK, &gone);
+                        gone.clear();
+                    }
+                    gone.push(page..page + 1);
+                }
+            }
+        });
+        self.lru.left(DISK, &gone);
+        self.at_hand.forget(self.pages.counts().cached);
+    }
+
+    /// Pages that could be dirty, of which limits are percentages.
+    pub(super) fn dirtyable(&self) -> u64 {
+        self.memory.dirtyable().saturating_sub(self.at_hand.pages())
+    }
+
+    /// Lets old pages go so that more can come.
+    pub(super) fn make_room(&mut self, more: u64) {
+        self.at_hand.came(more);
+        let taken = self.pages.counts().cached + self.at_hand.pages();
+        let excess = self.memory.excess(taken, more);
+        if excess == 0 {
+            return;
+        }
+        let (pages, mapped) = (&mut self.pages, &mut self.mapped);
+        self.lru.evict(excess, |_, page| {
+            let flags = pages.get(page).expect("what is queued is in memory");
+            if !flags.is_droppable() {
+                return Verdict::Keep;
+            }
+            if flags.has(Flags::ACTIVE) {
+                pages.change(page, Flags::NONE, Flags::ACTIVE.with(Flags::TOUCHED));
+                return Verdict::Keep;
+            }
+            pages.remove(page);
+            mapped.remove(page);
+            Verdict::Evict
+        });
+    }
+}

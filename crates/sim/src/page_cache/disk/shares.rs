@@ -1,0 +1,138 @@
+//! Whose flusher a page concerns: what is counted for which group, and what its limits say.
+
+use super::{DiskCache, FILE_PAGES};
+use crate::page_cache::writeback::{Counted, Tested, Writeback};
+use block::{CgroupId, ContextId};
+use std::ops::Range;
+
+impl DiskCache {
+    /// What is known of a group's writing back; that of the root where groups have none.
+    pub fn writeback_of(&mut self, group: CgroupId) -> &mut Writeback {
+        self.groups.writeback(group).unwrap_or(&mut self.writeback)
+    }
+
+    /// Whose a page is.
+    pub fn owner(&self, page: u64) -> CgroupId {
+        self.groups.owner(page / FILE_PAGES)
+    }
+
+    /// A group is about to dirty a page.
+    pub fn claim(&mut self, page: u64, group: CgroupId) {
+        if !self.groups.is_on() {
+            return;
+        }
+        let (file, fresh) = (page / FILE_PAGES, self.fresh_writeback());
+        self.groups.claim(file, group, fresh);
+        if !self.holds(page) {
+            self.groups.note_came(file, page, group);
+        }
+    }
+
+    /// A visit of a file, or a part of it that somebody wanted durable, has been submitted; the
+    /// file goes over to another group if that is due.
+    pub fn end_round(&mut self, file: u64) {
+        if !self.groups.has_history(file) {
+            return;
+        }
+        let owner = self.groups.owner(file);
+        let bandwidth = self.writeback_of(owner).estimate.average;
+        let all = file * FILE_PAGES..(file + 1) * FILE_PAGES;
+        let dirty = self.dirty_runs(all.clone()).iter().map(|run| run.end - run.start).sum();
+        let (mut under_way, mut from) = (0, all.start);
+        while let Some(page) = self.next_written(from..all.end) {
+            (under_way, from) = (under_way + 1, page + 1);
+        }
+        let fresh = self.fresh_writeback();
+        self.groups.end_round(file, bandwidth, (all, dirty, under_way), fresh);
+    }
+
+    /// Whether a writer of a page must pause, and the flusher start.
+    pub fn test_writer(&mut self, task: ContextId, page: u64, now: u64) -> Tested {
+        let group = self.owner(page);
+        let (counted, dirtyable) = (self.counted(group, now), self.dirtyable());
+        let writeback = self.groups.writeback(group).unwrap_or(&mut self.writeback);
+        Tested { group, ..writeback.test(task, now, dirtyable, counted) }
+    }
+
+    /// The same for a writer who has paused.
+    pub fn test_again(&mut self, task: ContextId, group: CgroupId, now: u64) -> Tested {
+        let (counted, dirtyable) = (self.counted(group, now), self.dirtyable());
+        let writeback = self.groups.writeback(group).unwrap_or(&mut self.writeback);
+        Tested { group, ..writeback.balance(task, now, dirtyable, counted) }
+    }
+
+    /// Whether so little of a group was written of late that it has no share in what may be dirty.
+    pub fn is_unknown(&self, group: CgroupId, now: u64) -> bool {
+        self.counted(group, now).share.0 == 0
+    }
+
+    /// Whether the flusher of a group goes on.
+    pub fn is_too_much(&self, group: CgroupId, now: u64) -> bool {
+        let counted = self.counted(group, now);
+        let writeback = self.groups.writeback_of(group).unwrap_or(&self.writeback);
+        writeback.is_too_much(self.dirtyable(), counted)
+    }
+
+    /// How much one visit of the flusher of a group writes at most.
+    pub fn visit(&self, group: CgroupId, left: u64) -> u64 {
+        let writeback = self.groups.writeback_of(group).unwrap_or(&self.writeback);
+        writeback.visit(left)
+    }
+
+    /// Makes a new estimate of the bandwidth a group has, if it is time.
+    pub fn estimate(&mut self, group: CgroupId, now: u64) {
+        let (counted, dirtyable) = (self.counted(group, now), self.dirtyable());
+        let writeback = self.groups.writeback(group).unwrap_or(&mut self.writeback);
+        writeback.estimate(now, dirtyable, counted);
+    }
+
+    /// A task has dirtied a page; the answer is whether its group had nothing dirty before.
+    pub(super) fn note_dirtied(&mut self, task: ContextId, page: u64, now: u64) -> bool {
+        let group = self.owner(page);
+        self.groups.changed(page / FILE_PAGES, 1, 0);
+        self.writeback_of(group).note_dirtied(task, now)
+    }
+
+    /// Dirty pages of a file are going to be written.
+    pub(super) fn note_writing(&mut self, pages: Range<u64>, now: u64) {
+        let (file, group) = (pages.start / FILE_PAGES, self.owner(pages.start));
+        if self.groups.counts(group, self.pages.counts()).writeback == 0 {
+            self.writeback_of(group).begins(now);
+        }
+        let (hz, count) = (self.ticks_per_second(), (pages.end - pages.start) as i64);
+        self.groups.note_started(now, hz);
+        self.groups.note_writing(file, pages);
+        self.groups.changed(file, -count, count);
+    }
+
+    /// A page has been read or written.
+    pub(super) fn note_done(&mut self, page: u64, was_written: bool) {
+        if was_written {
+            let group = self.owner(page);
+            self.groups.changed(page / FILE_PAGES, 0, -1);
+            self.groups.note_completed(group);
+            self.writeback_of(group).note_written(1);
+        }
+    }
+
+    fn counted(&self, group: CgroupId, now: u64) -> Counted {
+        let all = self.pages.counts();
+        let share = self.groups.share(group, now, self.ticks_per_second());
+        Counted { all, own: self.groups.counts(group, all), share }
+    }
+
+    fn ticks_per_second(&self) -> u64 {
+        u64::from(self.writeback.hz().get())
+    }
+
+    /// What a new group begins with.
+    fn fresh_writeback(&self) -> impl FnOnce() -> Writeback + use<> {
+        let fresh = self.fresh;
+        let (settings, at_boot) = (self.writeback.settings, self.memory.dirtyable_at_boot());
+        move || {
+            let mut new = Writeback::new(fresh.version, fresh.hz, fresh.uptime, at_boot);
+            new.settings = settings;
+            new
+        }
+    }
+}

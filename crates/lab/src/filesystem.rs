@@ -7,7 +7,7 @@ use sim::filesystem::Format;
 
 const KINDS: &str = "raw, ext4, xfs";
 const EXT4_OPTIONS: &str = "barrier, nobarrier, barrier=0, barrier=1, data=ordered, \
-                            data=writeback, commit=SECONDS";
+                            data=writeback, commit=SECONDS, auto_da_alloc, noauto_da_alloc";
 const XFS_OPTIONS: &str = "logbsize=16k, 32k, 64k, 128k or 256k";
 /// Sizes of a log buffer that XFS takes, in bytes. // xfs(5)
 const LOG_BUFFERS: [(&str, u64); 5] = [
@@ -63,6 +63,8 @@ fn set_ext4(mount: &mut Mount, option: &str, place: &str) -> Result<(), Error> {
         ("barrier", "0") | ("nobarrier", "") => mount.barrier = false,
         ("data", "ordered") => mount.is_ordered = true,
         ("data", "writeback") => mount.is_ordered = false,
+        ("auto_da_alloc", "" | "1") => mount.writes_replaced = true,
+        ("auto_da_alloc", "0") | ("noauto_da_alloc", "") => mount.writes_replaced = false,
         ("commit", seconds) => {
             let seconds = seconds.parse().ok().filter(|it| (1..=MOST_SECONDS).contains(it));
             let refuse = || Error::bad(place, option.to_string(), "commit=1 to commit=300");
@@ -134,7 +136,8 @@ pub fn options(mount: &Mount) -> String {
     }
     let barrier = u8::from(mount.barrier);
     let data = if mount.is_ordered { "ordered" } else { "writeback" };
-    format!("barrier={barrier},data={data},commit={}", mount.commit_seconds)
+    let replaced = if mount.writes_replaced { "" } else { ",noauto_da_alloc" };
+    format!("barrier={barrier},data={data},commit={}{replaced}", mount.commit_seconds)
 }
 
 #[cfg(test)]
@@ -160,7 +163,9 @@ mod tests {
     fn options_are_understood_and_written_again() {
         let mut mount = parse("ext4", "x").unwrap();
         set_options(&mut mount, "nobarrier,commit=30,data=writeback", "x").unwrap();
-        assert_eq!(options(&mount.unwrap()), "barrier=0,data=writeback,commit=30");
+        assert_eq!(options(mount.as_ref().unwrap()), "barrier=0,data=writeback,commit=30");
+        set_options(&mut mount, "noauto_da_alloc", "x").unwrap();
+        assert!(options(&mount.unwrap()).ends_with(",commit=30,noauto_da_alloc"));
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl Task {
             if is_last {
                 self.write_and_wait(ALL).await;
             }
+            self.write_rewritten(file).await;
             self.world().close_file(file.number);
             self.leave_kernel();
         }

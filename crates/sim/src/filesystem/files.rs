@@ -1,4 +1,4 @@
-//! Files by name: open, create, truncate, set room aside, remove.
+//! Files by name: open, create, truncate, remove.
 
 use super::{Format, key};
 use crate::file::{Errno, File, Kind, OpenFlags};
@@ -92,19 +92,6 @@ impl Task {
         self.set_size(index, size).await;
         self.leave_kernel();
         Ok(())
-    }
-
-    /// Sets room aside for the first bytes of a file; its size grows, unless that is to be kept.
-    pub async fn fallocate(&self, file: &File, length: u64, keeps_size: bool) -> Result<(), Errno> {
-        let Kind::File(index) = file.kind else { return Err(Errno::Eopnotsupp) };
-        self.enter_kernel().await;
-        self.compute(self.costs().system_call).await;
-        let result = match self.format() {
-            Format::Ext4 => self.set_aside(index, length, keeps_size).await,
-            Format::Xfs => self.set_aside_on_xfs(index, length, keeps_size).await,
-        };
-        self.leave_kernel();
-        result
     }
 
     /// Takes a file out of its folder. What is open stays until it is closed.

@@ -48,6 +48,9 @@ pub struct Inode {
     /// by itself or written to its place, even if it came into the log in another way.
     /// // observed on 6.12
     pub is_unsynced: bool,
+    /// It was made empty and is being written again: what is dirty is written when it is closed, so
+    /// that whoever replaces a file in this way does not lose both (filesystems 3.3 rule 6).
+    pub is_rewritten: bool,
     /// The ticks of its times of modification and access.
     pub modified: Option<u64>,
     pub accessed: Option<u64>,
@@ -227,6 +230,21 @@ impl Inode {
         self.touched.clear();
         let gone = self.extents.split_off(&block);
         gone.into_values().map(|it| it.start..it.start + it.length).collect()
+    }
+
+    /// Gives up some blocks; answers with where they were, in ascending order, and with what becomes
+    /// of the leaf.
+    pub fn punch(&mut self, blocks: Range<u64>) -> (Vec<Range<u64>>, Leaf) {
+        self.cut(blocks.start);
+        self.cut(blocks.end);
+        let behind = self.extents.split_off(&blocks.end);
+        let gone = self.extents.split_off(&blocks.start);
+        self.extents.extend(behind);
+        if !gone.is_empty() {
+            self.touched.insert(blocks.start);
+        }
+        let gone = gone.into_values().map(|it| it.start..it.start + it.length).collect();
+        (gone, self.look_at_leaf())
     }
 
     /// How many extents there are.

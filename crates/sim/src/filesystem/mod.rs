@@ -4,8 +4,8 @@
 //! What each does in its own way, such as where blocks are and how changes of metadata reach the
 //! disk, is in `ext4` and `xfs`; where a call needs that, it asks which one is mounted.
 //!
-//! * `inode`: a file and its extents. `files`: open, truncate, set room aside, remove. `folders`:
-//!   make, list, rename, remove.
+//! * `inode`: a file and its extents. `files`: open, truncate, remove. `room`: what is set
+//!   aside, and holes. `folders`: make, list, rename, remove.
 //! * `reading`, `writing`, `direct`: what calls do. `sync`: sync(2).
 //! * `ranges`: parts of files that are written back or dropped on demand.
 //! * `writeback`: pages on their way to the disk; `flush`: the flusher.
@@ -23,6 +23,7 @@ mod inode;
 mod metadata;
 mod ranges;
 mod reading;
+mod room;
 mod sync;
 mod writeback;
 mod writing;
@@ -75,6 +76,8 @@ pub struct Mount {
     /// Data are on the disk before the commit that makes them a part of a file (`data=ordered`);
     /// otherwise `data=writeback`.
     pub is_ordered: bool,
+    /// What replaces the contents of a file is written at once (mount option `auto_da_alloc`).
+    pub writes_replaced: bool,
     /// Bytes of one of the buffers in which XFS's log is written (mount option `logbsize`).
     pub log_buffer: u64,
 }
@@ -87,6 +90,7 @@ impl Default for Mount {
             barrier: true,
             commit_seconds: COMMIT_SECONDS,
             is_ordered: true,
+            writes_replaced: true,
             log_buffer: LOG_BUFFER,
         }
     }

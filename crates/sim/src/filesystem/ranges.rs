@@ -1,11 +1,12 @@
-//! Parts of files that somebody wants written or out of memory: `posix_fadvise` with DONTNEED and
-//! `sync_file_range`.
+//! Parts of files that somebody wants written or out of memory: `posix_fadvise` with DONTNEED,
+//! `sync_file_range`, and what replaces the contents of a file.
 //!
 //! Neither makes anything durable: no commit, no flush (filesystems 1.1 rule 5, 2.9, 6.6).
 
 use super::key;
 use crate::buffered::pages_of;
 use crate::file::{File, Kind};
+use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use block::{Flags, PlugFlush};
 use std::ops::Range;
@@ -59,7 +60,15 @@ impl Task {
         self.leave_kernel();
     }
 
-    async fn write_without_waiting(&self, index: usize, pages: Range<u64>, flags: Flags) {
+    /// What a file that was made empty has got since is written when it is closed.
+    pub(crate) async fn write_rewritten(&self, file: &File) {
+        let Kind::File(index) = file.kind else { return };
+        if std::mem::take(&mut self.world().files().inode(index).is_rewritten) {
+            self.write_without_waiting(index, 0..FILE_PAGES, Flags::NONE).await;
+        }
+    }
+
+    pub(super) async fn write_without_waiting(&self, index: usize, pages: Range<u64>, flags: Flags) {
         let keys = key(index, pages.start)..key(index, pages.end);
         if self.world().cache.next_dirty(keys).is_none() {
             return;

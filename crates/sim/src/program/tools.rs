@@ -120,7 +120,7 @@ impl Tool {
             Deed::Fallocate { length, keeps_size } => {
                 let file = open(task, path).await;
                 let file = file.map_err(|it| format!("cannot open {path}: {it}"))?;
-                let result = task.fallocate(&file, length, keeps_size).await;
+                let result = task.fallocate(&file, 0..length, keeps_size).await;
                 let synced = match result {
                     Ok(()) => task.fsync(&file).await,
                     failed => failed,

@@ -4,10 +4,12 @@
 //! 32,767 blocks are looked for as they are and in one piece; more get pieces of 8 MiB as a writer
 //! does. Each piece has a handle of its own.
 
+use super::names::TRUNCATE;
 use super::layout::GROUP;
 use crate::buffered::PAGE;
 use crate::file::Errno;
 use crate::filesystem::inode::LONGEST_UNWRITTEN;
+use crate::filesystem::key;
 use crate::task::Task;
 use std::ops::Range;
 
@@ -17,16 +19,16 @@ const SET_ASIDE: u64 = 33;
 const PIECE: u64 = 2048;
 
 impl Task {
-    /// Sets room aside for the first bytes of a file.
+    /// Sets room aside for a range of bytes.
     pub(in crate::filesystem) async fn set_aside(
         &self,
         index: usize,
-        length: u64,
+        bytes: Range<u64>,
         keeps_size: bool,
     ) -> Result<(), Errno> {
-        let end = length.div_ceil(PAGE);
-        let is_exact = end <= LONGEST_UNWRITTEN;
-        let mut at = 0;
+        let end = bytes.end.div_ceil(PAGE);
+        let mut at = bytes.start / PAGE;
+        let is_exact = end - at <= LONGEST_UNWRITTEN;
         while at < end {
             let known = self.world().fs().inode(index).find(at);
             let handle = self.begin_handle(SET_ASIDE).await;
@@ -50,7 +52,7 @@ impl Task {
                 inode.data_changed_in = handle.transaction;
                 inode.modified = Some(now);
                 if !keeps_size {
-                    let reached = length.min(next.unwrap_or(at) * PAGE);
+                    let reached = bytes.end.min(next.unwrap_or(at) * PAGE);
                     inode.size = inode.size.max(reached);
                     inode.disk_size = inode.disk_size.max(reached);
                 }
@@ -59,6 +61,31 @@ impl Task {
             at = next.ok_or(Errno::Enospc)?;
         }
         Ok(())
+    }
+
+    /// Gives up some blocks of a file, with the pages.
+    pub(in crate::filesystem) async fn make_hole(&self, index: usize, blocks: Range<u64>) {
+        self.world().cache.discard(key(index, blocks.start)..key(index, blocks.end));
+        let handle = self.begin_handle(TRUNCATE).await;
+        let (table, gone, leaf) = {
+            let mut world = self.world();
+            let now = world.tick();
+            let fs = world.fs();
+            let (gone, leaf) = fs.inode(index).punch(blocks);
+            for blocks in &gone {
+                fs.space.free_after(handle.transaction, blocks.clone());
+            }
+            let inode = fs.inode(index);
+            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
+            inode.modified = Some(now);
+            (fs.table_block(index), gone, leaf)
+        };
+        for blocks in gone {
+            self.change_maps(blocks.start / GROUP).await;
+        }
+        self.tend_leaf(index, handle.transaction, leaf).await;
+        self.change(table).await;
+        self.end_handle(handle);
     }
 
     /// Sets blocks aside; the answer is how far.

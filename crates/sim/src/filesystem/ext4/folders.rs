@@ -8,8 +8,10 @@ use super::layout::{GROUP, UNIT};
 use super::names::CREATE;
 use crate::filesystem::folders::{Move, ROOT};
 use crate::filesystem::inode::Inode;
+use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use base::Fingerprint;
+use block::Flags;
 
 /// Blocks that a new name of a file may change. // observed on 6.12: jbd2_handle_start
 const RENAME: u64 = 63;
@@ -69,8 +71,17 @@ impl Task {
         world.fs().add(name, inode)
     }
 
-    /// A file has another name; what had it before is gone.
+    /// A file has another name; what had it before is gone, so what is to take its place is written
+    /// first (filesystems 3.3 rule 6).
     pub(in crate::filesystem) async fn rename_on_ext4(&self, moved: Move) {
+        let writes_first = {
+            let mut world = self.world();
+            let files = world.files();
+            files.mount.writes_replaced && !files.is_folder(moved.file)
+        };
+        if moved.replaced.is_some() && writes_first {
+            self.write_without_waiting(moved.file, 0..FILE_PAGES, Flags::NONE).await;
+        }
         let handle = self.begin_handle(RENAME).await;
         let (table, superblock) = {
             let mut world = self.world();

@@ -11,7 +11,7 @@ use crate::world::World;
 /// Blocks that creating and truncating a file may change.
 /// Observed on 6.12: jbd2_handle_start.
 pub(super) const CREATE: u64 = 40;
-const TRUNCATE: u64 = 33;
+pub(super) const TRUNCATE: u64 = 33;
 
 impl Task {
     pub(in crate::filesystem) async fn create(&self, name: &str) -> usize {
@@ -56,6 +56,7 @@ impl Task {
             (fs.layout.superblock(), fs.table_block(file), fs.inode(file).size)
         };
         let now = self.world().tick();
+        let writes_replaced = self.world().files().mount.writes_replaced;
         if size == old {
             // Observed on 6.12: it looks for blocks behind the end first, and is on the list of
             // orphans meanwhile, which begins in the superblock.
@@ -73,6 +74,7 @@ impl Task {
             let mut world = self.world();
             let inode = world.fs().inode(file);
             (inode.size, inode.disk_size) = (size, size);
+            inode.is_rewritten |= size == 0 && writes_replaced;
             (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
             inode.modified = Some(now);
         }

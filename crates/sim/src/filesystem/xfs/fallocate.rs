@@ -6,18 +6,20 @@ use super::changes::Change;
 use super::placing::Purpose;
 use crate::buffered::PAGE;
 use crate::file::Errno;
+use crate::filesystem::key;
 use crate::task::Task;
+use std::ops::Range;
 
 impl Task {
-    /// Sets room aside for the first bytes of a file.
+    /// Sets room aside for a range of bytes.
     pub(in crate::filesystem) async fn set_aside_on_xfs(
         &self,
         index: usize,
-        length: u64,
+        bytes: Range<u64>,
         keeps_size: bool,
     ) -> Result<(), Errno> {
-        let end = length.div_ceil(PAGE);
-        let mut at = 0;
+        let end = bytes.end.div_ceil(PAGE);
+        let mut at = bytes.start / PAGE;
         while at < end {
             if self.world().xfs().demand(index, at..end) {
                 self.place_for(index, at, Purpose::Reserve).await;
@@ -32,10 +34,22 @@ impl Task {
         let inode = fs.inode(index);
         inode.modified = Some(now);
         if !keeps_size {
-            inode.size = inode.size.max(length);
-            inode.disk_size = inode.disk_size.max(length);
+            inode.size = inode.size.max(bytes.end);
+            inode.disk_size = inode.disk_size.max(bytes.end);
         }
         fs.change_inode(index, Change::Data);
         Ok(())
+    }
+
+    /// Gives up some blocks of a file, with the pages.
+    pub(in crate::filesystem) async fn make_hole_on_xfs(&self, index: usize, blocks: Range<u64>) {
+        self.read_free_space(0).await;
+        let mut world = self.world();
+        world.cache.discard(key(index, blocks.start)..key(index, blocks.end));
+        let now = world.tick();
+        let fs = world.xfs();
+        fs.punch(index, blocks);
+        fs.inode(index).modified = Some(now);
+        fs.change_inode(index, Change::Data);
     }
 }

@@ -99,6 +99,7 @@ impl Task {
         let fs = world.xfs();
         let inode = fs.inode(file);
         (inode.size, inode.disk_size, inode.modified) = (size, size, Some(now));
+        inode.is_rewritten |= size == 0;
         fs.give_up(file, block);
         fs.change_inode(file, Change::Data);
     }

@@ -71,6 +71,17 @@ impl Delayed {
             *end = (*end).min(block);
         }
     }
+
+    /// Nothing is set aside for some blocks.
+    fn punch(&mut self, blocks: Range<u64>) {
+        let behind = self.0.split_off(&blocks.end);
+        let last = self.0.range(..blocks.end).next_back().map(|(_, end)| *end);
+        self.cut(blocks.start);
+        self.0.extend(behind);
+        if let Some(end) = last.filter(|end| *end > blocks.end) {
+            self.0.insert(blocks.end, end);
+        }
+    }
 }
 
 impl Task {
@@ -323,6 +334,18 @@ impl Xfs {
             self.change_parts(self.space.group_of(blocks.start), &FREE_SPACE);
         }
         !gone.is_empty()
+    }
+
+    /// A file has a hole where it had blocks, or was to get them.
+    pub(super) fn punch(&mut self, file: usize, blocks: Range<u64>) {
+        if let Some(delayed) = self.delayed.get_mut(&file) {
+            delayed.punch(blocks.clone());
+        }
+        let (gone, _) = self.files.inode(file).punch(blocks);
+        for blocks in gone {
+            self.space.free_after(self.log.sequence, blocks.clone());
+            self.change_parts(self.space.group_of(blocks.start), &FREE_SPACE);
+        }
     }
 
     /// Data of a file are on the disk: its blocks have contents, and it is at least so long.

@@ -109,6 +109,10 @@ impl Builder<'_, '_> {
             Engine::Null => self.note("ioengine null moves no data: the device stays idle"),
             Engine::CpuIo => self.note("ioengine cpuio only keeps cores busy"),
             Engine::Mmap => self.check_offset()?,
+            _ if engine.needs_files() && self.context.mount.is_none() => {
+                let message = format!("ioengine {} needs a file system", self.settings.engine());
+                return Err(self.error("ioengine", message).accepts("fs = \"ext4\" or \"xfs\""));
+            }
             Engine::Sg => self
                 .note("SCSI commands run as direct I/O; on Linux they go past the I/O scheduler"),
             _ => {}

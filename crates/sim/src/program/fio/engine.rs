@@ -20,13 +20,36 @@ pub enum Engine {
     Sg,
     /// A file in the memory of the process.
     Mmap,
+    /// Makes, looks for or removes each file when its first request comes: filecreate, filestat,
+    /// filedelete.
+    Names(NameCall),
+    /// A write makes the file end where it would begin: ftruncate.
+    Ftruncate,
+    /// Sets room aside, and gives it back: falloc.
+    Falloc,
     /// Does nothing and completes at once.
     Null,
     /// Keeps a core busy.
     CpuIo,
 }
 
+/// What is done about the name of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameCall {
+    /// `open` with O_CREAT.
+    Create,
+    /// `stat`.
+    Stat,
+    /// `unlink`.
+    Delete,
+}
+
 impl Engine {
+    /// Whether it does what only a file can be asked for.
+    pub fn needs_files(self) -> bool {
+        matches!(self, Engine::Names(_) | Engine::Ftruncate | Engine::Falloc)
+    }
+
     /// Whether several requests can be in flight.
     pub fn is_asynchronous(self) -> bool {
         matches!(self, Engine::Libaio | Engine::IoUring | Engine::PosixAio | Engine::SyncVectored)
@@ -49,11 +72,15 @@ const MODELLED: &[(&str, Engine)] = &[
     ("posixaio", Engine::PosixAio),
     ("sg", Engine::Sg),
     ("mmap", Engine::Mmap),
+    ("filecreate", Engine::Names(NameCall::Create)),
+    ("filestat", Engine::Names(NameCall::Stat)),
+    ("filedelete", Engine::Names(NameCall::Delete)),
+    ("ftruncate", Engine::Ftruncate),
+    ("falloc", Engine::Falloc),
     ("null", Engine::Null),
     ("cpuio", Engine::CpuIo),
 ];
 
-const METADATA: &str = "it works on the metadata of files";
 const NETWORK: &str = "it goes over a network";
 const PERSISTENT: &str = "it addresses persistent memory directly";
 const ZONED: &str = "it sends zone commands, and the simulated devices are conventional";
@@ -62,12 +89,7 @@ const PASSTHROUGH: &str = "its commands go past the I/O scheduler to the NVMe dr
 /// Those that are not modelled, and why.
 const UNAVAILABLE: &[(&str, &str)] = &[
     ("splice", "it moves pages through a pipe, which is not modelled"),
-    ("falloc", METADATA),
-    ("ftruncate", METADATA),
-    ("filecreate", METADATA),
-    ("filestat", METADATA),
-    ("filedelete", METADATA),
-    ("e4defrag", METADATA),
+    ("e4defrag", "it exchanges blocks of two files of ext4"),
     ("net", NETWORK),
     ("netsplice", NETWORK),
     ("rdma", NETWORK),

@@ -6,7 +6,7 @@
 //! durable. A process opens a file when the first request goes there, drops what is cached of it
 //! and says how it will read.
 
-use super::super::engine::Engine;
+use super::super::engine::{Engine, NameCall};
 use super::super::job::{Direction, FileKind, Job, Room, SyncMode};
 use super::super::layout::{FileSize, Layout};
 use crate::filesystem;
@@ -33,6 +33,8 @@ struct Slot {
     /// The bytes that the job uses.
     range: std::ops::Range<u64>,
     is_open: bool,
+    /// What was to be done about its name was done.
+    is_named: bool,
 }
 
 impl Files {
@@ -41,7 +43,7 @@ impl Files {
         let slot = |(index, file): (usize, &super::super::job::File)| {
             let size = layout.file_size(job, index).filter(|_| file.kind == FileKind::File)?;
             let range = ranges[index].start..ranges[index].end;
-            Some(Slot { path: file.name.clone(), size, range, is_open: false })
+            Some(Slot { path: file.name.clone(), size, range, is_open: false, is_named: false })
         };
         Files { slots: job.files.list.iter().enumerate().map(slot).collect() }
     }
@@ -53,7 +55,8 @@ impl Files {
 
     /// Makes those that are missing or too short.
     pub async fn make(&self, task: &Task, job: &Job) -> Result<(), String> {
-        if job.creation.on_open || !job.engine.does_block_io() {
+        let creates = job.engine == Engine::Names(NameCall::Create);
+        if job.creation.on_open || creates || !job.engine.does_block_io() {
             return Ok(());
         }
         task.prepares(true);
@@ -98,6 +101,24 @@ impl Files {
         Ok(())
     }
 
+    /// Does about the name of a file what the job does once in a round.
+    async fn name(&mut self, task: &Task, file: usize, call: NameCall) -> Result<(), Errno> {
+        let Some(slot) = self.slots[file].as_mut().filter(|slot| !slot.is_named) else {
+            return Ok(());
+        };
+        slot.is_named = true;
+        match call {
+            NameCall::Create => {
+                let creation = filesystem::Creation::WRITE;
+                let opened = task.open_file(&slot.path, OpenFlags::default(), creation).await?;
+                task.close(&opened).await;
+                Ok(())
+            }
+            NameCall::Stat => task.status(&slot.path).await.map(drop),
+            NameCall::Delete => task.unlink(&slot.path).await,
+        }
+    }
+
     /// Opens a file that is not open; the answer is none where it is, or is no file.
     pub async fn open(
         &mut self,
@@ -105,6 +126,9 @@ impl Files {
         job: &Job,
         file: usize,
     ) -> Option<Result<File, Errno>> {
+        if let Engine::Names(call) = job.engine {
+            return self.name(task, file, call).await.err().map(Err);
+        }
         let slot = self.slots[file].as_mut().filter(|slot| !slot.is_open)?;
         let creation = filesystem::Creation {
             creates: job.writes() && job.creation.is_allowed,
@@ -130,6 +154,7 @@ impl Files {
     pub async fn close(&mut self, task: &Task, open: &[File], removes: bool) {
         for (slot, file) in self.slots.iter_mut().zip(open) {
             let Some(slot) = slot else { continue };
+            slot.is_named = false;
             if std::mem::take(&mut slot.is_open) {
                 task.close(file).await;
             }
@@ -173,8 +198,8 @@ async fn make(task: &Task, job: &Job, slot: &Slot, there: Option<u64>) -> Result
     let size = slot.size.wanted;
     match job.creation.room {
         Room::None => {}
-        Room::Reserve => task.fallocate(&file, size, false).await?,
-        Room::KeepSize => task.fallocate(&file, size, true).await?,
+        Room::Reserve => task.fallocate(&file, 0..size, false).await?,
+        Room::KeepSize => task.fallocate(&file, 0..size, true).await?,
         Room::Truncate => task.truncate(&file, size).await?,
     }
     if writes_all && !appends(job) {

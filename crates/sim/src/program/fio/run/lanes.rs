@@ -96,6 +96,10 @@ enum Kind {
     Calls,
     /// The same for SCSI commands.
     Scsi(Scsi),
+    /// A system call that changes how long a file is, or what room it has.
+    Room(Engine),
+    /// All there is to do is done when the file is opened.
+    Names,
     /// Neighbours are collected into one call.
     Vectored(Vec<Request>),
     /// Files in the memory of the process.
@@ -155,6 +159,8 @@ impl Lanes {
             Engine::Sync => Kind::Calls,
             Engine::Mmap => Kind::Mapped(Maps::new(job, ranges)),
             Engine::Sg => Kind::Scsi(job.scsi),
+            Engine::Names(_) => Kind::Names,
+            Engine::Ftruncate | Engine::Falloc => Kind::Room(job.engine),
             Engine::SyncVectored => Kind::Vectored(Vec::with_capacity(depth)),
             Engine::Libaio => queue(Interface::Libaio),
             Engine::IoUring => queue(Interface::IoUring),
@@ -254,7 +260,8 @@ impl Lanes {
             Kind::Queue(queue) => queue.slots.iter().flatten().any(overlaps),
             Kind::Vectored(requests) => requests.iter().any(overlaps),
             Kind::Threads(threads) => threads.any(overlaps),
-            Kind::Calls | Kind::Mapped(_) | Kind::Scsi(_) | Kind::Nothing(_) => false,
+            Kind::Calls | Kind::Room(_) | Kind::Mapped(_) => false,
+            Kind::Scsi(_) | Kind::Names | Kind::Nothing(_) => false,
         }
     }
 
@@ -282,6 +289,13 @@ impl Lanes {
             Kind::Scsi(scsi) => {
                 let scsi = *scsi;
                 self.command(request, scsi).await;
+            }
+            Kind::Names => self.finish(request, Ok(request.length)),
+            Kind::Room(engine) => {
+                let engine = *engine;
+                let result = change_room(&self.task, &self.files, request, engine).await;
+                self.finish(request, result);
+                self.task.look_at_clock(LOOKS_AFTER_CALL).await;
             }
             Kind::Vectored(requests) => {
                 if requests.last().is_some_and(|last| !last.continues(&request)) {
@@ -414,6 +428,26 @@ async fn perform(task: &Task, files: &[File], request: Request) -> Result<u64, E
             Ok(0)
         }
     }
+}
+
+/// The call of the engines `ftruncate` and `falloc`. // fio(1), and strace of fio 3.33
+async fn change_room(
+    task: &Task,
+    files: &[File],
+    request: Request,
+    engine: Engine,
+) -> Result<u64, Errno> {
+    let (file, bytes) = (&files[request.file], request.offset..request.offset + request.length);
+    let done = match (engine, request.what) {
+        (Engine::Ftruncate, What::Move(Direction::Write)) => {
+            task.truncate(file, bytes.start).await
+        }
+        (Engine::Falloc, What::Move(Direction::Read)) => task.fallocate(file, bytes, true).await,
+        (Engine::Falloc, What::Move(Direction::Write)) => task.fallocate(file, bytes, false).await,
+        (Engine::Falloc, What::Move(Direction::Trim)) => task.punch_hole(file, bytes).await,
+        _ => Err(Errno::Einval),
+    };
+    done.map(|()| request.length)
 }
 
 impl Request {

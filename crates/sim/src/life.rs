@@ -98,6 +98,7 @@ impl World {
         self.io_contexts[io_context.0 as usize].tasks += 1;
         self.define_io_context(context);
         if self.strand(context).job.is_some() {
+            self.cache.task_started();
             self.wake(context);
         } else {
             // The kernel's own tasks sleep until there is something for them to do.

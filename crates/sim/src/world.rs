@@ -13,7 +13,7 @@
 
 use crate::cores::{Cause, Core, Lock, RunQueue, State};
 use crate::file::DirectRules;
-use crate::filesystem::{FileSystem, Format, TaskOfFileSystem};
+use crate::filesystem::{FileSystem, TaskOfFileSystem};
 use crate::life::{Birth, JobState, Strand};
 use crate::machine::{Setup, SetupError, check_jobs};
 use crate::observe::{Mark, Who};
@@ -187,10 +187,8 @@ impl World {
             Memory::new(setup.memory),
             if setup.mount.is_some() { UPTIME_MOUNTED } else { UPTIME },
         );
-        match setup.mount.as_ref().map(|it| it.format) {
-            Some(Format::Ext4) => cache.at_hand.note_ext4(),
-            Some(Format::Xfs) => cache.at_hand.describes = false,
-            None => {}
+        if let Some(mount) = &setup.mount {
+            cache.note_mount(mount.format, facts.capacity.0);
         }
         cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
         let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, facts.capacity.0));

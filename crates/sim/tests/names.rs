@@ -69,7 +69,9 @@ fn what_cannot_be_done_is_said_as_coreutils_say_it() {
 #[test]
 fn fio_makes_looks_for_and_removes_names() {
     let fio = |engine: &str, rest: &str| {
-        format!("fio --name=j --directory=/mnt --filesize=4k --nrfiles=3 --ioengine={engine} {rest}")
+        format!(
+            "fio --name=j --directory=/mnt --filesize=4k --nrfiles=3 --ioengine={engine} {rest}"
+        )
     };
     let create = fio("filecreate", "--create_on_open=1 --fallocate=none");
     assert_says(&format!("{create} && stat /mnt/j.0.0 /mnt/j.0.2"), &[]);

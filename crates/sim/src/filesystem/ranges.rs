@@ -68,7 +68,12 @@ impl Task {
         }
     }
 
-    pub(super) async fn write_without_waiting(&self, index: usize, pages: Range<u64>, flags: Flags) {
+    pub(super) async fn write_without_waiting(
+        &self,
+        index: usize,
+        pages: Range<u64>,
+        flags: Flags,
+    ) {
         let keys = key(index, pages.start)..key(index, pages.end);
         if self.world().cache.next_dirty(keys).is_none() {
             return;

@@ -144,7 +144,7 @@ impl Task {
     /// Writes a piece, in as many bios as that takes. Does not wait for it.
     pub(super) async fn write_piece(&self, file: usize, it: Piece, converts: bool, flags: Flags) {
         let write = self.begin_write(file, it.pages.clone(), converts);
-        for bio in self.cut(file, vec![it]) {
+        for bio in self.cut(file, vec![it], u64::MAX) {
             self.submit_piece(file, write, bio, flags).await;
         }
         self.world().all_of_write(self.id(), write);
@@ -173,13 +173,13 @@ impl Task {
         fs.next_write
     }
 
-    /// Cuts pieces where a bio can hold no more.
-    pub(super) fn cut(&self, file: usize, pieces: Vec<Piece>) -> Vec<Piece> {
+    /// Cuts pieces where a bio can hold no more, or has so many pages.
+    pub(super) fn cut(&self, file: usize, pieces: Vec<Piece>, longest: u64) -> Vec<Piece> {
         let world = self.world();
         let mut bios = Vec::new();
         for Piece { pages, start } in pieces {
             let first = key(file, pages.start);
-            for bio in world.cache.bios_of(first..key(file, pages.end)) {
+            for bio in world.cache.bios_of(first..key(file, pages.end), longest) {
                 let (from, end) = (bio.start - first, bio.end - first);
                 let pages = pages.start + from..pages.start + end;
                 bios.push(Piece { pages, start: start + from });

@@ -348,7 +348,7 @@ impl DiskCache {
     /// The bios of a run of pages.
     fn cut(&mut self, run: Range<u64>, order: u32, most: u32) -> Vec<PageBio> {
         let mut bios = Vec::new();
-        for pages in self.bios(run, order, most) {
+        for pages in self.bios(run, order, most, u64::MAX) {
             self.under_way.insert(self.next_token, pages.clone());
             bios.push(PageBio { token: self.next_token, pages });
             self.next_token += 1;
@@ -356,9 +356,9 @@ impl DiskCache {
         bios
     }
 
-    /// Cuts pages that are written where a bio can hold no more.
-    pub fn bios_of(&self, run: Range<u64>) -> Vec<Range<u64>> {
-        self.bios(run, 0, self.bio_pieces)
+    /// Cuts pages that are written where a bio can hold no more, or has so many pages.
+    pub fn bios_of(&self, run: Range<u64>, longest: u64) -> Vec<Range<u64>> {
+        self.bios(run, 0, self.bio_pieces, longest)
     }
 
     /// In which pieces of memory pages lie; nothing if each is as good as alone.
@@ -368,17 +368,17 @@ impl DiskCache {
         Pieces::new(lengths.map(|pages| Sectors(pages * PAGE_SECTORS)).collect())
     }
 
-    /// Cuts pages where a bio holds so many pieces.
-    fn bios(&self, run: Range<u64>, order: u32, most: u32) -> Vec<Range<u64>> {
+    /// Cuts pages where a bio holds so many pieces, or pages.
+    fn bios(&self, run: Range<u64>, order: u32, most: u32, most_pages: u64) -> Vec<Range<u64>> {
         let most = u64::from(most);
         let (mut bios, mut start, mut held) = (Vec::new(), run.start, 0);
         let mut add = |mut page: u64, end: u64, longest: u64| {
             while page < end {
-                let room = (most - held).saturating_mul(longest);
+                let room = (most - held).saturating_mul(longest).min(most_pages - (page - start));
                 let next = page.saturating_add(room).min(end);
                 held += (next - page).div_ceil(longest);
                 page = next;
-                if held == most || page == run.end {
+                if held == most || page == run.end || page - start == most_pages {
                     bios.push(start..page);
                     (start, held) = (page, 0);
                 }

@@ -12,7 +12,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::frames::Places;
+use super::frames::{Frames, Places};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -115,11 +115,9 @@ impl Pages {
         Pages { places: Some(places), ..Pages::default() }
     }
 
-    /// A task has ended, which may put frames in order.
-    pub fn task_ended(&mut self) {
-        if let Some(places) = &mut self.places {
-            places.task_ended();
-        }
+    /// Where in memory they may be, if anybody wants to know.
+    pub fn frames(&mut self) -> Option<&mut Frames> {
+        self.places.as_mut().map(Places::frames)
     }
 
     /// Cuts pages that are in memory where the next one is in another place there: runs that lie in

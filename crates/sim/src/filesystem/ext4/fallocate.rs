@@ -4,8 +4,8 @@
 //! 32,767 blocks are looked for as they are and in one piece; more get pieces of 8 MiB as a writer
 //! does. Each piece has a handle of its own.
 
-use super::names::TRUNCATE;
 use super::layout::GROUP;
+use super::names::TRUNCATE;
 use crate::buffered::PAGE;
 use crate::file::Errno;
 use crate::filesystem::inode::LONGEST_UNWRITTEN;

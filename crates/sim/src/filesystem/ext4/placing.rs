@@ -61,7 +61,7 @@ impl Task {
             self.order(file, pages.clone());
         }
         let write = self.begin_write(file, pages.clone(), converts);
-        let mut bios = self.cut(file, vec![piece]);
+        let mut bios = self.cut(file, vec![piece], u64::MAX);
         let last = bios.pop();
         for bio in bios {
             self.submit_piece(file, write, bio, flags).await;

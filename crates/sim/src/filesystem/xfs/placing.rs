@@ -100,18 +100,19 @@ impl Task {
     ) -> u64 {
         let (mut from, mut written) = (pages.start, 0);
         while written < most {
-            let limit = MOST_PAGES.min(most - written);
             let Some(first) = self.first_to_write(file, from..pages.end, flags).await else {
                 break;
             };
-            let found = self.next_piece(file, first..pages.end, limit).await;
+            let found = self.next_piece(file, first..pages.end, most - written).await;
             let Some((piece, is_written)) = found else {
                 from = first + 1;
                 continue;
             };
             from = piece.pages.end;
             written += piece.pages.end - piece.pages.start;
-            self.write_piece(file, piece, !is_written, flags).await;
+            for bio in self.cut(file, vec![piece], MOST_PAGES) {
+                self.write_piece(file, bio, !is_written, flags).await;
+            }
         }
         written
     }

@@ -1,11 +1,35 @@
 //! Which pages leave memory: on demand, with their file, or because more are to come.
 
 use super::{DISK, DiskCache, FILE_PAGES, TOGETHER};
+use crate::filesystem::Format;
+use crate::page_cache::frames::{Frames, leaf_of, nodes_above};
 use crate::page_cache::lru::Verdict;
 use crate::page_cache::pages::Flags;
 use std::ops::Range;
 
+/// Pieces of nodes of a file that stay when it is let go: on ext4 of up to so many bytes, on a
+/// larger one, and on XFS.
+// measured on 6.12 in guests of 512 MiB: disks of 40 GiB, and of 100 GiB to 1.9 TB
+const SMALL: u64 = 64 << 30;
+const KEPT_ON_SMALL_EXT4: u64 = 1;
+const KEPT_ON_EXT4: u64 = 3;
+const KEPT_ON_XFS: u64 = 2;
+
 impl DiskCache {
+    /// A file system is mounted on a disk of so many bytes, which leaves memory as it does.
+    pub fn note_mount(&mut self, format: Format, capacity: u64) {
+        let kept = match format {
+            Format::Ext4 if capacity <= SMALL => KEPT_ON_SMALL_EXT4,
+            Format::Ext4 => KEPT_ON_EXT4,
+            Format::Xfs => KEPT_ON_XFS,
+        };
+        self.pages.frames().into_iter().for_each(|frames| frames.keep_pieces(kept));
+        match format {
+            Format::Ext4 => self.at_hand.note_ext4(),
+            Format::Xfs => self.at_hand.describes = false,
+        }
+    }
+
     /// A page that is dirty need not be written, at least not now.
     pub fn undirty(&mut self, page: u64) {
         if self.is_dirty(page) {
@@ -25,9 +49,14 @@ impl DiskCache {
         self.drop_range(pages);
     }
 
+    /// A task was started, which takes memory.
+    pub fn task_started(&mut self) {
+        self.pages.frames().into_iter().for_each(Frames::task_started);
+    }
+
     /// A task has ended.
     pub fn task_ended(&mut self) {
-        self.pages.task_ended();
+        self.pages.frames().into_iter().for_each(Frames::task_ended);
     }
 
     /// Somebody would rather have the memory: clean pages of a range go that nobody has mapped.
@@ -41,8 +70,10 @@ impl DiskCache {
     pub fn drop_range(&mut self, pages: Range<u64>) {
         let Range { start, end } = pages;
         let mut gone: Vec<Range<u64>> = Vec::new();
+        let (mut leaves, mut last) = (0, None);
         self.pages.drop_clean(start, end, |page| {
             self.mapped.remove(page);
+            leaves += u64::from(last.replace(leaf_of(page)) != Some(leaf_of(page)));
             match gone.last_mut() {
                 Some(run) if run.end == page => run.end += 1,
                 _ => {
@@ -55,6 +86,9 @@ impl DiskCache {
             }
         });
         self.lru.left(DISK, &gone);
+        if let Some(frames) = self.pages.frames() {
+            frames.nodes_left(nodes_above(leaves));
+        }
         self.at_hand.forget(self.pages.counts().cached);
     }
 

@@ -439,9 +439,7 @@ async fn change_room(
 ) -> Result<u64, Errno> {
     let (file, bytes) = (&files[request.file], request.offset..request.offset + request.length);
     let done = match (engine, request.what) {
-        (Engine::Ftruncate, What::Move(Direction::Write)) => {
-            task.truncate(file, bytes.start).await
-        }
+        (Engine::Ftruncate, What::Move(Direction::Write)) => task.truncate(file, bytes.start).await,
         (Engine::Falloc, What::Move(Direction::Read)) => task.fallocate(file, bytes, true).await,
         (Engine::Falloc, What::Move(Direction::Write)) => task.fallocate(file, bytes, false).await,
         (Engine::Falloc, What::Move(Direction::Trim)) => task.punch_hole(file, bytes).await,

@@ -152,6 +152,16 @@ impl TagMap {
         }
     }
 
+    /// A task has slept for a tag so many times, with nobody beside it, and gone on with it.
+    pub fn note_waits(&mut self, waits: u32) {
+        const ANYBODY: ContextId = ContextId(0);
+        for _ in 0..waits {
+            self.sleep(ANYBODY);
+            self.wake(&mut Vec::new());
+            self.tried_again(ANYBODY, true);
+        }
+    }
+
     fn pass_turn(&mut self) {
         self.join_at = (self.join_at + 1) % WAIT_QUEUES;
     }
@@ -292,6 +302,28 @@ mod tests {
         assert!(woken.is_empty());
         map.give(tags[1], &mut woken);
         assert_eq!(woken, [ContextId(0), ContextId(1)]);
+    }
+
+    #[test]
+    fn earlier_waits_leave_the_queues_in_another_turn() {
+        let mut map = TagMap::new(32, 1, ShallowDepth::WholeMap).waking_on(true);
+        map.note_waits(2);
+        assert_eq!((map.join_at, map.wake_at, map.sleepers), (4, 0, 0));
+        let tags: Vec<u32> = (0..32).map(|_| map.take(0, None).unwrap()).collect();
+        let mut woken = Vec::new();
+        // Three are woken by a batch of four, and sleep again behind a fourth.
+        (0..3).for_each(|task| map.sleep(ContextId(task)));
+        tags[..4].iter().for_each(|tag| map.give(*tag, &mut woken));
+        assert_eq!(woken, [0, 1, 2].map(ContextId));
+        let again: Vec<u32> = (0..4).map(|_| map.take(0, None).unwrap()).collect();
+        map.sleep(ContextId(3));
+        for task in woken.drain(..) {
+            map.tried_again(task, false);
+            map.sleep(task);
+        }
+        again.iter().for_each(|tag| map.give(*tag, &mut woken));
+        // Observed on 6.12: the one that came between is the last.
+        assert_eq!(woken, [0, 1, 2, 3].map(ContextId));
     }
 
     #[test]

@@ -197,8 +197,11 @@ impl World {
             (true, false) => EventLog::on(),
             (true, true) => EventLog::with_messages(),
         };
-        let mut queue = RequestQueue::new(setup.kernel, facts, setup.attach, cores, log);
+        let mut queue = RequestQueue::new(setup.kernel, facts.clone(), setup.attach, cores, log);
         queue.set_paranoid(setup.paranoid);
+        if let Some(mount) = &setup.mount {
+            queue.note_waits(mount.waits_for_tags(facts.capacity.0));
+        }
         if setup.record_inputs {
             queue.record_inputs();
         }

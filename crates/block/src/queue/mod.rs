@@ -343,6 +343,14 @@ impl RequestQueue {
         self.core.requests.len()
     }
 
+    /// The queue was in use before: tasks have slept for its tags so many times, each alone. That
+    /// decides whose turn it is when several do. Of a single queue it decides nothing.
+    pub fn note_waits(&mut self, waits: u32) {
+        if let ShapeState::Multi(multi) = &mut self.shape {
+            multi.note_waits(waits);
+        }
+    }
+
     /// Nothing is under way: no request is alive, and no bio waits to become a part of one.
     pub fn is_drained(&self) -> bool {
         self.core.requests.is_empty() && self.core.bios.is_empty()

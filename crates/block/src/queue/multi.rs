@@ -122,6 +122,13 @@ impl Multi {
         self.software.iter_mut().find_map(VecDeque::pop_front)
     }
 
+    /// Tasks have slept for tags before, so many times each alone.
+    pub fn note_waits(&mut self, waits: u32) {
+        for hctx in &mut self.hctxs {
+            hctx.scheduler_tags.as_mut().unwrap_or(&mut hctx.driver_tags).note_waits(waits);
+        }
+    }
+
     /// Takes out everybody who sleeps for a tag.
     pub fn take_waiters(&mut self, woken: &mut Vec<ContextId>) {
         for hctx in &mut self.hctxs {

@@ -4,6 +4,7 @@
 //! It is what a TOML file says ([`Experiment::parse`]), or what a caller puts together. Nothing is
 //! loaded or checked against the rest yet; that is done when it is planned ([`crate::plan`]).
 
+use crate::cgroup::{self, CgroupSpec};
 use crate::document::{Document, Text, Value};
 use crate::error::Error;
 use crate::expectation::{Bound, Expectation};
@@ -26,13 +27,14 @@ pub const DEFAULT_HOST: &str = "host-2020";
 /// How many seeds when nobody says so.
 pub const DEFAULT_SEEDS: u64 = 5;
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "title",
     "story",
     "model",
     "fs",
     "mount_options",
     "write_cache",
+    "blkio",
     "cgroup_writeback",
     "memory",
     "host",
@@ -48,8 +50,8 @@ const KEYS: [&str; 20] = [
     "seeds",
     "expect",
 ];
-const JOB_KEYS: [&str; 8] =
-    ["name", "run", "cgroup", "weight", "ioprio", "start", "duration", "background"];
+const JOB_KEYS: [&str; 9] =
+    ["name", "run", "cgroup", "weight", "move", "ioprio", "start", "duration", "background"];
 const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
 const EXAMPLE_JOB: &str = "[[job]] with name = \"…\" and run = \"…\"";
 
@@ -81,6 +83,8 @@ pub struct Experiment {
     /// What the kernel is told of the disk's write cache, if that is not what the model says:
     /// whether it loses what it holds.
     pub write_cache: Option<bool>,
+    /// Whether there is a controller of block I/O; without it all tasks are in one group for schedulers.
+    pub blkio: bool,
     /// Whether control groups have writeback of their own, if that is not as the kernel has it.
     pub cgroup_writeback: Option<String>,
     /// The memory of the machine.
@@ -118,15 +122,6 @@ pub struct Setting {
     pub place: String,
 }
 
-/// A control group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CgroupSpec {
-    /// Its path.
-    pub path: String,
-    /// Its weight.
-    pub weight: Option<u32>,
-}
-
 /// Something that is varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
@@ -154,6 +149,7 @@ impl Experiment {
             queue_depth: None,
             mount: None,
             write_cache: None,
+            blkio: true,
             cgroup_writeback: None,
             memory: None,
             schedulers: Vec::new(),
@@ -217,6 +213,9 @@ impl Experiment {
         if let Some(Text { text, place }) = document.text(&root, "write_cache")? {
             experiment.write_cache = Some(filesystem::parse_write_cache(&text, &place)?);
         }
+        if root.get("blkio").is_some() {
+            experiment.blkio = document.flag(&root, "blkio")?;
+        }
         if root.get("cgroup_writeback").is_some() {
             let is_on = document.flag(&root, "cgroup_writeback")?;
             experiment.cgroup_writeback = Some(is_on.to_string());
@@ -230,7 +229,7 @@ impl Experiment {
             experiment.schedulers.push((text, place));
         }
         experiment.settings = read_settings(&document, &root)?;
-        experiment.cgroups = read_cgroups(&document, &root)?;
+        experiment.cgroups = cgroup::read(&document, &root)?;
         experiment.setup = read_setup(&document, &root)?;
         experiment.axes = read_axes(&document, &root)?;
         if root.get("seeds").is_some() {
@@ -332,6 +331,7 @@ fn read_job(document: &Document<'_>, value: &Value<'_>) -> Result<JobSpec, Error
     }
     job.start = read_duration(document, table, "start")?.unwrap_or(Duration::ZERO);
     job.duration = read_duration(document, table, "duration")?;
+    job.moves = cgroup::read_moves(document, table, job.start)?;
     Ok(job)
 }
 
@@ -354,26 +354,6 @@ fn read_settings(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<Sett
         settings.push(Setting { name: name.to_string(), value, place });
     }
     Ok(settings)
-}
-
-fn read_cgroups(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<CgroupSpec>, Error> {
-    let mut cgroups = Vec::new();
-    for value in document.list(root, "cgroup")? {
-        let accepted = "[[cgroup]] with path = \"…\" and perhaps weight = 100";
-        let Some(table) = value.get_ref().as_table() else {
-            return Err(document.wrong("cgroup", value, accepted));
-        };
-        document.check_keys(table, "a control group", &["path", "weight"])?;
-        let Some(path) = document.text(table, "path")? else {
-            return Err(document.bad(&value.span(), "a control group without path", accepted));
-        };
-        let weight = match document.whole(table, "weight")? {
-            Some((weight, place)) => Some(parse_weight(&weight.to_string(), &place)?),
-            None => None,
-        };
-        cgroups.push(CgroupSpec { path: path.text, weight });
-    }
-    Ok(cgroups)
 }
 
 fn read_axes(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<Axis>, Error> {
@@ -527,7 +507,7 @@ mod tests {
         assert_eq!(
             refusal(&text),
             "x.toml:4: a job has no key \"runn\"; nearest: \"run\"; accepted: name, run, cgroup, \
-             weight, ioprio, start, duration, background"
+             weight, move, ioprio, start, duration, background"
         );
         assert!(refusal(&format!("modle = \"x\"\n{MINIMAL}")).contains("nearest: \"model\""));
     }

@@ -1,5 +1,6 @@
 //! A job of an experiment: what runs, as whom, when.
 
+use crate::cgroup::MoveSpec;
 use crate::error::Error;
 use base::Duration;
 use block::{Ioprio, IoprioClass};
@@ -19,6 +20,8 @@ pub struct JobSpec {
     pub cgroup: Option<String>,
     /// The weight of that group.
     pub weight: Option<u32>,
+    /// When its tasks go to other control groups.
+    pub moves: Vec<MoveSpec>,
     /// Its I/O priority.
     pub ioprio: Option<Ioprio>,
     /// When it starts.
@@ -65,6 +68,7 @@ impl JobSpec {
             work,
             cgroup: None,
             weight: None,
+            moves: Vec::new(),
             ioprio: None,
             start: Duration::ZERO,
             duration: None,

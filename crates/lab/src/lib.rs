@@ -12,6 +12,7 @@
 //! here and formatted elsewhere.
 
 pub mod catalogue;
+pub mod cgroup;
 pub mod conform;
 mod document;
 pub mod error;

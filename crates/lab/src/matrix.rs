@@ -3,6 +3,7 @@
 //! A run is one thread and depends on nothing but its row and its seed, so the results and their
 //! order are the same whatever the number of threads.
 
+use crate::cgroup::CgroupSpec;
 use crate::error::Error;
 use crate::fidelity::bios::{Asked, BioCollector};
 use crate::fidelity::sequence::{Collector, Step};
@@ -207,7 +208,8 @@ fn run_one(
         settings: row.settings.clone(),
         memory: row.memory,
         mount: row.mount.clone(),
-        cgroups: row.cgroups.clone(),
+        cgroups: row.cgroups.iter().map(CgroupSpec::on_the_disk).collect(),
+        blkio: row.blkio,
         cgroup_writeback: row.cgroup_writeback,
         preparation: row.preparation.iter().map(PlannedJob::as_line).collect(),
         seed,

@@ -4,11 +4,13 @@
 //! each seed. Whatever is wrong with an experiment is found here, so nothing is ever written for
 //! bad input.
 
+mod groups;
 mod jobs;
 mod preparation;
 
 pub use preparation::DROP_CACHES;
 
+use crate::cgroup::{self, CgroupSpec};
 use crate::error::Error;
 use crate::experiment::{Axis, Experiment, Setting, parse_queue_depth};
 use crate::filesystem;
@@ -29,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// Settings that belong to writeback.
 const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
 /// Axes that are not used in jobs.
-const SPECIAL_AXES: [&str; 8] = [
+const SPECIAL_AXES: [&str; 9] = [
     "model",
     "host",
     "kernel",
@@ -37,6 +39,7 @@ const SPECIAL_AXES: [&str; 8] = [
     "fs",
     "mount_options",
     "write_cache",
+    "blkio",
     "cgroup_writeback",
 ];
 
@@ -64,6 +67,8 @@ pub struct Row {
     pub virtio: Option<Facts>,
     /// The file system on the disk, if it carries one.
     pub mount: Option<Mount>,
+    /// There is a controller of block I/O.
+    pub blkio: bool,
     /// Control groups have writeback of their own.
     pub cgroup_writeback: bool,
     /// Cores and costs.
@@ -75,7 +80,7 @@ pub struct Row {
     /// All tunables and settings with the values they have then.
     pub tunables: Vec<(&'static str, i64)>,
     /// Control groups with weights.
-    pub cgroups: Vec<(String, Option<u32>)>,
+    pub cgroups: Vec<CgroupSpec>,
     /// What is done before.
     pub preparation: Vec<PlannedJob>,
     /// What is run.
@@ -247,7 +252,9 @@ impl Planner<'_> {
         let given = self.settings(&specs)?;
         let preparation = self.preparation(&host)?;
         let jobs = self.jobs(&host)?;
-        let cgroups = self.cgroups(&jobs);
+        let cgroups = self.cgroups(&jobs)?;
+        let blkio = self.blkio()?;
+        self.check_groups(&cgroups, &jobs)?;
         let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
         let axes: Vec<(String, String)> = axes.collect();
         let mut rows = Vec::new();
@@ -265,6 +272,7 @@ impl Planner<'_> {
             let settings: Vec<(String, i64)> =
                 settings.into_iter().map(|it| (it.name, it.value)).collect();
             let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
+            cgroup::check(&cgroups, &spec, cgroup_writeback)?;
             rows.extend(self.experiment.worlds.iter().map(|world| Row {
                 world: *world,
                 settings: settings.clone(),
@@ -274,6 +282,7 @@ impl Planner<'_> {
                 model: model.clone(),
                 virtio: virtio.clone(),
                 mount: mount.clone(),
+                blkio,
                 cgroup_writeback,
                 host: host.clone(),
                 memory: self.memory(),
@@ -416,13 +425,6 @@ impl Planner<'_> {
         Ok(settings)
     }
 
-    fn cgroups(&self, jobs: &[PlannedJob]) -> Vec<(String, Option<u32>)> {
-        let described =
-            self.experiment.cgroups.iter().map(|group| (absolute(&group.path), group.weight));
-        let named = jobs.iter().map(|job| (job.job.cgroup.clone(), job.weight));
-        described.chain(named).filter(|(_, weight)| weight.is_some()).collect()
-    }
-
     /// The value of a special axis.
     fn value(&self, name: &str) -> Option<(&Axis, &str)> {
         let found = self.point.iter().find(|(axis, _)| axis.name == name);
@@ -464,10 +466,6 @@ impl Planner<'_> {
         out.push_str(rest);
         Ok(out)
     }
-}
-
-fn absolute(path: &str) -> String {
-    format!("/{}", path.trim_matches('/'))
 }
 
 fn is_known(spec: &SchedulerSpec, name: &str) -> bool {

@@ -413,15 +413,22 @@ impl Findings<'_> {
         findings
     }
 
-    /// None of the schedulers there are so far honours weights.
+    /// Which schedulers take no notice of weights.
     fn weights(&self) -> Option<String> {
-        let jobs = &self.report.plan.rows.first()?.jobs;
-        let weights: Vec<String> =
-            jobs.iter().filter_map(|job| job.weight).map(|it| it.to_string()).collect();
-        let mut names: Vec<&str> = self.report.plan.rows.iter().map(|row| row.spec.name).collect();
+        let rows = &self.report.plan.rows;
+        let weights: Vec<String> = rows
+            .first()?
+            .cgroups
+            .iter()
+            .filter_map(|it| it.weight)
+            .map(|it| it.to_string())
+            .collect();
+        let ignores =
+            |row: &&Row| !(row.blkio && sched::honours_weights(row.spec.name, row.spec.kernel));
+        let mut names: Vec<&str> = rows.iter().filter(ignores).map(|row| row.spec.name).collect();
         names.dedup();
         let names = names.join(", ");
-        (!weights.is_empty())
+        (!weights.is_empty() && !names.is_empty())
             .then(|| format!("Weights: {names} do not honour {}.", weights.join(":")))
     }
 

@@ -42,7 +42,15 @@ fn experiment(experiment: &Experiment) -> Value {
     let cgroups: Vec<Value> = experiment
         .cgroups
         .iter()
-        .map(|it| json!({ "path": it.path, "weight": it.weight }))
+        .map(|it| {
+            json!({
+                "path": it.path,
+                "weight": it.weight,
+                "leaf_weight": it.leaf_weight,
+                "weight_device": it.weight_device,
+                "leaf_weight_device": it.leaf_weight_device,
+            })
+        })
         .collect();
     json!({
         "title": experiment.title,
@@ -55,6 +63,7 @@ fn experiment(experiment: &Experiment) -> Value {
         "memory": experiment.memory.map(|it| it.0),
         "schedulers": schedulers,
         "settings": Value::Object(settings.collect()),
+        "blkio": experiment.blkio,
         "cgroups": cgroups,
         "setup": experiment.setup.iter().map(|it| it.work.to_string()).collect::<Vec<_>>(),
         "jobs": experiment.jobs.iter().map(job_spec).collect::<Vec<_>>(),
@@ -70,11 +79,14 @@ fn job_spec(job: &JobSpec) -> Value {
         IoprioClass::Idle => "idle".to_string(),
         IoprioClass::None => "none".to_string(),
     });
+    let moves = job.moves.iter();
+    let moves = moves.map(|it| json!({ "at_ns": it.at.as_nanos(), "to": it.to }));
     json!({
         "name": job.name,
         "run": job.work.to_string(),
         "cgroup": job.cgroup,
         "weight": job.weight,
+        "move": moves.collect::<Vec<_>>(),
         "ioprio": ioprio,
         "start_ns": job.start.as_nanos(),
         "duration_ns": job.duration.map(Duration::as_nanos),

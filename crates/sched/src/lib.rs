@@ -34,6 +34,8 @@ struct Entry {
     until: Option<Version>,
     /// The kernel it runs on when nobody says otherwise: the last of its kind.
     default_kernel: Version,
+    /// The first kernel on which it honours weights of control groups.
+    honours_weights: Option<Version>,
     /// Makes one; `None` for the absence of a scheduler.
     build: fn(&Kernel) -> Option<Box<dyn Scheduler>>,
 }
@@ -46,6 +48,7 @@ static LIST: [Entry; 6] = [
         since: Version::V2_6_28,
         until: None,
         default_kernel: Version::V4_19,
+        honours_weights: None,
         build: |_| Some(Box::new(noop::Noop::default())),
     },
     Entry {
@@ -54,6 +57,7 @@ static LIST: [Entry; 6] = [
         since: Version::V2_6_28,
         until: None,
         default_kernel: Version::V4_19,
+        honours_weights: None,
         build: |kernel| Some(Box::new(deadline::Deadline::new(kernel))),
     },
     Entry {
@@ -62,6 +66,7 @@ static LIST: [Entry; 6] = [
         since: Version::V2_6_28,
         until: Some(Version::V2_6_32),
         default_kernel: Version::V2_6_32,
+        honours_weights: None,
         build: |kernel| Some(Box::new(anticipatory::Anticipatory::new(kernel))),
     },
     Entry {
@@ -70,6 +75,7 @@ static LIST: [Entry; 6] = [
         since: Version::V2_6_28,
         until: None,
         default_kernel: Version::V4_19,
+        honours_weights: Some(Version::V4_10),
         build: |kernel| Some(cfq::build(kernel)),
     },
     Entry {
@@ -78,6 +84,7 @@ static LIST: [Entry; 6] = [
         since: Version::V4_19,
         until: None,
         default_kernel: Version::V6_18,
+        honours_weights: None,
         build: |_| None,
     },
     Entry {
@@ -86,6 +93,7 @@ static LIST: [Entry; 6] = [
         since: Version::V4_19,
         until: None,
         default_kernel: Version::V6_18,
+        honours_weights: None,
         build: |kernel| Some(Box::new(mq_deadline::MqDeadline::new(kernel))),
     },
 ];
@@ -121,6 +129,12 @@ pub fn kernels(name: &str) -> impl Iterator<Item = &'static Kernel> {
 /// The kernel a scheduler runs on when nobody says otherwise.
 pub fn default_kernel(name: &str) -> Option<&'static Kernel> {
     find(name).map(|entry| Kernel::of(entry.default_kernel))
+}
+
+/// Whether a scheduler honours weights of control groups on a kernel.
+pub fn honours_weights(name: &str, kernel: &Kernel) -> bool {
+    let since = find(name).and_then(|entry| entry.honours_weights);
+    since.is_some_and(|since| kernel.version >= since)
 }
 
 /// Makes a scheduler with default settings; `None` for the absence of one ("none").

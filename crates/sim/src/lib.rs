@@ -30,7 +30,9 @@ pub use check::Checker;
 pub use cores::{CoreSet, CoreUse};
 pub use filesystem::Mount;
 pub use host::{Host, HostError};
-pub use machine::{DEFAULT_MEMORY, Exit, Job, JobOutcome, Outcome, Setup, SetupError, run};
+pub use machine::{
+    ControlGroup, DEFAULT_MEMORY, Exit, Job, JobOutcome, Move, Outcome, Setup, SetupError, run,
+};
 pub use observe::{Nobody, Observer, Several, Who};
 pub use page_cache::limits::MACHINE_SETTINGS;
 pub use preparation::Line;

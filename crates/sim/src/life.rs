@@ -2,7 +2,7 @@
 //! have, and how they end.
 
 use crate::cores::{CoreSet, Paid, State};
-use crate::machine::Job;
+use crate::machine::{ControlGroup, Job, Move};
 use crate::observe::Who;
 use crate::operations::Operations;
 use crate::task::Body;
@@ -10,6 +10,9 @@ use crate::world::{Happening, Wait, World};
 use base::{Duration, Instant, Ticket};
 use block::scheduler::{Cgroup, IoContext};
 use block::{CgroupId, ContextId, IoContextId, Ioprio};
+
+/// What a group weighs in version 2 of control groups that nobody gave a weight; the root twice that.
+const DEFAULT_WEIGHT: u32 = 100; // spec 4.1
 
 /// A context: a task, or the interrupts of a core.
 pub(crate) struct Strand {
@@ -56,6 +59,7 @@ pub(crate) struct JobState {
     pub started: Option<Instant>,
     pub ended: Option<(Instant, i32)>,
     pub was_stopped: bool,
+    pub moves: Vec<Move>,
     pub background: bool,
     pub messages: Vec<String>,
 }
@@ -180,8 +184,32 @@ impl World {
         self.queue.define_io_context(strand.io_context, *value);
     }
 
-    /// The control group of a path, which is made, with those above it, if need be.
+    /// In version 2 of control groups weights are others, which kernels tell schedulers.
+    pub fn define_root(&mut self, has_version_2: bool) {
+        if has_version_2 && self.blkio {
+            self.default_weight = Some(DEFAULT_WEIGHT);
+            let root = &mut self.cgroups[0];
+            root.leaf_weight = Some(2 * DEFAULT_WEIGHT);
+            self.queue.define_cgroup(CgroupId::ROOT, root.clone());
+        }
+    }
+
+    /// A control group, made if need be, gets the weights that are said.
+    pub fn weigh_cgroup(&mut self, group: &ControlGroup) {
+        let id = self.define_cgroup(&group.path, group.weight);
+        let value = &mut self.cgroups[id.0 as usize];
+        if self.blkio && group.leaf_weight.is_some() {
+            value.leaf_weight = group.leaf_weight;
+            self.queue.define_cgroup(id, value.clone());
+        }
+    }
+
+    /// The control group of a path, which is made, with those above it, if need be. Without a
+    /// controller of block I/O that is the root.
     pub fn define_cgroup(&mut self, path: &str, weight: Option<u32>) -> CgroupId {
+        if !self.blkio {
+            return CgroupId::ROOT;
+        }
         let names = path.split('/').filter(|name| !name.is_empty());
         let mut group = CgroupId::ROOT;
         let mut path = String::new();
@@ -202,7 +230,12 @@ impl World {
             return CgroupId(known as u32);
         }
         let group = CgroupId(self.cgroups.len() as u32);
-        let value = Cgroup { path: path.to_string(), parent: Some(parent), ..Cgroup::default() };
+        let value = Cgroup {
+            path: path.to_string(),
+            parent: Some(parent),
+            weight: self.default_weight,
+            leaf_weight: self.default_weight,
+        };
         self.queue.define_cgroup(group, value.clone());
         self.cgroups.push(value);
         group
@@ -227,6 +260,11 @@ impl World {
         if let Some(duration) = job.duration {
             self.agenda.schedule(self.now + duration, Happening::Stop(number));
         }
+        for (index, to) in job.moves.iter().enumerate() {
+            let after = to.at.saturating_since(job.start);
+            self.agenda.schedule(self.now + after, Happening::Move(number, index));
+        }
+        self.jobs[number].moves = job.moves;
         let cgroup = self.define_cgroup(&job.cgroup, None);
         let main = self.bear(Birth {
             name: job.name.clone(),
@@ -241,6 +279,15 @@ impl World {
         self.jobs[number].main = Some(main);
         self.jobs[number].started = Some(self.now);
         self.newborn.push((main, Body::Program(job.program)));
+    }
+
+    /// All tasks of a job go to another control group; what they have submitted stays where it is.
+    pub fn move_job(&mut self, job: usize, number: usize) {
+        let path = self.jobs[job].moves[number].cgroup.clone();
+        let group = self.define_cgroup(&path, None);
+        for strand in self.strands.iter_mut().filter(|strand| strand.job == Some(job)) {
+            strand.cgroup = group;
+        }
     }
 
     /// All tasks of a job exit as soon as they can.
@@ -325,6 +372,7 @@ impl JobState {
     pub fn new(job: Job) -> JobState {
         JobState {
             name: job.name.clone(),
+            moves: Vec::new(),
             background: job.background,
             job: Some(job),
             main: None,

@@ -39,8 +39,10 @@ pub struct Setup {
     pub memory: Bytes,
     /// The file system on the disk, fresh and mounted, if it carries one.
     pub mount: Option<Mount>,
-    /// Paths and weights of control groups; those that jobs name are made if they are not here.
-    pub cgroups: Vec<(String, Option<u32>)>,
+    /// Control groups with weights; those that jobs name are made if they are not here.
+    pub cgroups: Vec<ControlGroup>,
+    /// There is a controller of block I/O; without it schedulers see all tasks in the root group.
+    pub blkio: bool,
     /// Control groups have writeback of their own, on a file system.
     pub cgroup_writeback: bool,
     /// What is done before, one line after the other: unseen, but for the state it leaves.
@@ -79,6 +81,7 @@ impl Setup {
             memory: DEFAULT_MEMORY,
             mount: None,
             cgroups: Vec::new(),
+            blkio: true,
             cgroup_writeback: kernel.version >= Version::V6_12,
             preparation: Vec::new(),
             jobs,
@@ -101,6 +104,8 @@ pub struct Job {
     pub program: Program,
     /// The path of its control group.
     pub cgroup: String,
+    /// When its tasks go to other control groups.
+    pub moves: Vec<Move>,
     /// Its explicit I/O priority.
     pub ioprio: Ioprio,
     /// Its nice value.
@@ -113,6 +118,27 @@ pub struct Job {
     pub duration: Option<Duration>,
     /// It is stopped when all jobs that are not in the background have ended.
     pub background: bool,
+}
+
+/// A control group and what it weighs, where that is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlGroup {
+    /// Its path from the root.
+    pub path: String,
+    /// Against its siblings.
+    pub weight: Option<u32>,
+    /// Its own tasks against its children.
+    pub leaf_weight: Option<u32>,
+}
+
+/// All tasks of a job that there are at a time go to another control group, as when somebody writes
+/// their numbers to its `cgroup.procs`. Tasks that they start later begin there too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// When, as starts of jobs are counted.
+    pub at: Instant,
+    /// The path of the group.
+    pub cgroup: String,
 }
 
 /// What came of a run.
@@ -392,6 +418,7 @@ impl Job {
             name: name.to_string(),
             program,
             cgroup: "/".to_string(),
+            moves: Vec::new(),
             ioprio: Ioprio::NONE,
             nice: 0,
             affinity: None,

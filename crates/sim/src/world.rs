@@ -66,6 +66,10 @@ pub(crate) struct World {
     pub run_queue: RunQueue,
     pub rings: Vec<Ring>,
     pub cgroups: Vec<Cgroup>,
+    /// Schedulers see control groups.
+    pub blkio: bool,
+    /// What groups weigh that nobody gave a weight, if the scheduler does not know.
+    pub default_weight: Option<u32>,
     /// Jobs, and behind them their preparation.
     pub jobs: Vec<JobState>,
     pub preparation: Preparation,
@@ -103,6 +107,8 @@ pub(crate) enum Happening {
     Start(usize),
     /// A job has run for as long as it may.
     Stop(usize),
+    /// The tasks of a job go to another control group: which of its moves that is.
+    Move(usize, usize),
     /// A core is done with what it was busy with.
     Charged(usize),
     /// A tick comes while a core is busy.
@@ -158,9 +164,11 @@ impl World {
         let jobs = std::mem::take(&mut setup.jobs);
         let lines = std::mem::take(&mut setup.preparation);
         let cgroups = std::mem::take(&mut setup.cgroups);
+        let has_version_2 = setup.cgroup_writeback;
         let mut world = World::idle(setup)?;
-        for (path, weight) in &cgroups {
-            world.define_cgroup(path, *weight);
+        world.define_root(has_version_2);
+        for group in &cgroups {
+            world.weigh_cgroup(group);
         }
         world.worker = world.bear(Birth::kernel_task("kworker/kblockd"));
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
@@ -232,6 +240,8 @@ impl World {
             run_queue,
             rings: Vec::new(),
             cgroups: vec![Cgroup { path: "/".to_string(), ..Cgroup::default() }],
+            blkio: setup.blkio,
+            default_weight: None,
             jobs: Vec::new(),
             preparation: Preparation::default(),
             start_delay: setup.host.start_delay,
@@ -441,6 +451,7 @@ impl World {
         match happening {
             Happening::Start(job) => self.start_job(job),
             Happening::Stop(job) => self.stop_job(job),
+            Happening::Move(job, number) => self.move_job(job, number),
             Happening::Charged(core) => self.charged(core),
             Happening::Tick(core) => self.tick_comes(core),
             Happening::Unmasked(core) => self.unmasked(core),

@@ -2,6 +2,7 @@
 
 mod common;
 
+use block::scheduler::Cgroup as Group;
 use block::{Bio, CgroupId, Input, Op};
 use common::{command, setup};
 use sim::{Job, Mount, Observer, Who};
@@ -124,4 +125,86 @@ fn a_file_that_another_group_goes_on_writing_goes_over_to_it() {
         bytes.iter().filter(of).map(|(_, bytes)| bytes).sum()
     };
     assert!(sum("/a") > 0 && sum("/b") > sum("/a"), "{bytes:?}");
+}
+
+/// Writes of the disk itself by 4.19 and CFQ, as bytes by group, and what groups weigh there.
+fn under_cfq(change: impl FnOnce(&mut sim::Setup)) -> (BTreeMap<String, u64>, Vec<Group>) {
+    let mut setup = setup("4.19", "cfq");
+    setup.record_inputs = true;
+    change(&mut setup);
+    let outcome = sim::run(setup, &mut Names::default()).expect("a setup that runs");
+    let mut groups = vec![Group { path: "/".to_string(), ..Group::default() }];
+    let mut bytes = BTreeMap::new();
+    for input in &outcome.inputs {
+        match input {
+            Input::Cgroup(id, group) => {
+                groups.resize(groups.len().max(id.0 as usize + 1), Group::default());
+                groups[id.0 as usize] = group.clone();
+            }
+            Input::Submit(_, Bio { op: Op::Write, sectors, origin, .. }, _) => {
+                let path = groups[origin.cgroup.0 as usize].path.clone();
+                *bytes.entry(path).or_default() += u64::from(sectors.0) * 512;
+            }
+            _ => {}
+        }
+    }
+    (bytes, groups)
+}
+
+const WRITER: &str = "dd if=/dev/zero of=/dev/sda bs=64k count=200 oflag=direct";
+
+#[test]
+fn the_tasks_of_a_job_move_at_their_time() {
+    let to = |at: u64, path: &str| sim::Move {
+        at: base::Instant::from_nanos(at * 1_000_000),
+        cgroup: path.to_string(),
+    };
+    let (bytes, _) = under_cfq(|setup| {
+        let mut job = in_group(WRITER, "a");
+        job.moves = vec![to(2, "/b/c"), to(4, "/")];
+        setup.jobs = vec![job];
+    });
+    assert_eq!(bytes.keys().collect::<Vec<_>>(), ["/", "/a", "/b/c"]);
+    assert_eq!(bytes.values().sum::<u64>(), 200 * 65_536);
+}
+
+#[test]
+fn without_a_controller_all_tasks_are_in_the_root() {
+    let (bytes, groups) = under_cfq(|setup| {
+        setup.blkio = false;
+        setup.jobs = vec![in_group(WRITER, "a"), in_group(WRITER, "b")];
+        setup.cgroups = vec![sim::ControlGroup { path: "/a".to_string(), ..Default::default() }];
+    });
+    assert_eq!(bytes, BTreeMap::from([("/".to_string(), 2 * 200 * 65_536)]));
+    assert_eq!(groups.len(), 1);
+}
+
+#[test]
+fn what_groups_weigh_is_told_to_the_scheduler() {
+    let group = |path: &str, weight, leaf_weight| sim::ControlGroup {
+        path: path.to_string(),
+        weight,
+        leaf_weight,
+    };
+    let weights = |version_2: bool| {
+        let (_, groups) = under_cfq(|setup| {
+            setup.jobs = vec![in_group(WRITER, "a/b")];
+            setup.cgroups = vec![group("/a", Some(200), None), group("/", None, Some(700))];
+            setup.cgroup_writeback = version_2;
+        });
+        groups.iter().map(|it| (it.path.clone(), it.weight, it.leaf_weight)).collect::<Vec<_>>()
+    };
+    let named = |path: &str, weight, leaf| (path.to_string(), weight, leaf);
+    assert_eq!(
+        weights(false),
+        [named("/", None, Some(700)), named("/a", Some(200), None), named("/a/b", None, None)]
+    );
+    assert_eq!(
+        weights(true),
+        [
+            named("/", None, Some(700)),
+            named("/a", Some(200), Some(100)),
+            named("/a/b", Some(100), Some(100))
+        ]
+    );
 }

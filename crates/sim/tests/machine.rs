@@ -7,7 +7,7 @@ use block::{Attach, Ioprio, Kernel};
 use common::{Steady, checked, command, native, setup};
 use sim::machine::Exit;
 use sim::task::{AsyncOp, CoreSet, Interface, IoContextOf, OpenFlags, Task};
-use sim::{Host, Job, Nobody, Program, Setup};
+use sim::{ControlGroup, Host, Job, Nobody, Program, Setup};
 
 const KERNELS: [(&str, &str); 7] = [
     ("2.6.28", "noop"),
@@ -67,7 +67,10 @@ fn mixture(kernel: &str, scheduler: &str, host: &str, seed: u64) -> Setup {
     let mut setup = setup(kernel, scheduler);
     setup.host = Host::named(host).unwrap();
     setup.seed = seed;
-    setup.cgroups = vec![("/a".to_string(), Some(200)), ("/b/c".to_string(), None)];
+    setup.cgroups = ["/a", "/b/c"]
+        .map(|path| ControlGroup { path: path.to_string(), ..ControlGroup::default() })
+        .into();
+    setup.cgroups[0].weight = Some(200);
     let mut jobs: Vec<Job> = vec![
         native("libaio", |task| random_io(task, Interface::Libaio, 70, 150)),
         native("io_uring", |task| random_io(task, Interface::IoUring, 90, 150)),

@@ -179,11 +179,12 @@ impl LinuxWorld {
         for planned in &row.jobs {
             let command = command::of_job(planned, row.mount.as_ref(), seed, &mut script.setup)?;
             let group = planned.job.cgroup.trim_matches('/');
+            let has_group = row.blkio && !group.is_empty();
             script.jobs.push(Job {
                 name: planned.job.name.clone(),
                 command,
                 start: planned.job.start.saturating_since(Instant::ZERO),
-                cgroup: (!group.is_empty()).then(|| group.to_string()),
+                cgroup: has_group.then(|| group.to_string()),
                 ioprio: Some(planned.job.ioprio).filter(|it| *it != block::Ioprio::NONE),
                 background: planned.job.background,
             });
@@ -272,8 +273,9 @@ fn script(row: &Row) -> Script {
         settings.push(Setting::queue(0, &file, value.to_string()));
     }
     let mut cgroups: Vec<Cgroup> = Vec::new();
-    let weighted = row.cgroups.iter().map(|(path, _)| path);
-    for path in weighted.chain(row.jobs.iter().map(|job| &job.job.cgroup)) {
+    let described = row.cgroups.iter().map(|group| &group.path);
+    let named = row.jobs.iter().map(|job| &job.job.cgroup);
+    for path in described.chain(named).filter(|_| row.blkio) {
         let path = path.trim_matches('/');
         if !path.is_empty() && cgroups.iter().all(|it| it.path != path) {
             cgroups.push(Cgroup { path: path.to_string(), settings: Vec::new() });

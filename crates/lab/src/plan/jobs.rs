@@ -1,6 +1,7 @@
 //! The jobs of an experiment: from command lines, job files and recordings to programs.
 
-use super::{PlannedJob, Planner, absolute};
+use super::{PlannedJob, Planner};
+use crate::cgroup::{MoveSpec, absolute};
 use crate::error::Error;
 use crate::job::{JobSpec, Recording, Work};
 use crate::metrics::{Naming, Section};
@@ -40,6 +41,7 @@ impl Planner<'_> {
         job.cgroup = absolute(&job.cgroup);
         job.start = Instant::ZERO + spec.start;
         job.duration = spec.duration;
+        job.moves = spec.moves.iter().map(MoveSpec::planned).collect();
         job.background = spec.background;
         planned.weight = spec.weight.or(planned.weight);
         Ok(planned)

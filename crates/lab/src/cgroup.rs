@@ -272,6 +272,28 @@ mod tests {
     }
 
     #[test]
+    fn clones_have_files_and_groups_of_their_own() {
+        let job = |clones: &str| {
+            format!(
+                "[[job]]\nname = \"b\"\ncgroup = \"of{{n}}/{{clone}}\"\nclones = {clones}\n\
+                 run = \"dd if=/dev/sda of=/dev/null skip={{clone}} iflag=direct count=1\"\n\
+                 [axes]\nn = [1, 3]\n"
+            )
+        };
+        let file = |clones: &str| {
+            let text = format!("schedulers = [\"cfq\"]\nseeds = 1\n{}", job(clones));
+            Experiment::parse("x.toml", &text).and_then(Plan::new)
+        };
+        let plan = file("\"{n}\"").unwrap();
+        let groups = |row: usize| -> Vec<&str> {
+            plan.rows[row].programs().map(|(_, job)| job.cgroup.as_str()).collect()
+        };
+        assert_eq!(groups(0), ["/of1/1"]);
+        assert_eq!(groups(1), ["/of3/1", "/of3/2", "/of3/3"]);
+        assert!(file("0").unwrap_err().to_string().contains("1 to 1000"));
+    }
+
+    #[test]
     fn the_world_linux_says_what_it_cannot() {
         let linux = |text: &str| {
             let mut experiment = parse(text).unwrap();

@@ -50,8 +50,18 @@ const KEYS: [&str; 21] = [
     "seeds",
     "expect",
 ];
-const JOB_KEYS: [&str; 9] =
-    ["name", "run", "cgroup", "weight", "move", "ioprio", "start", "duration", "background"];
+const JOB_KEYS: [&str; 10] = [
+    "name",
+    "run",
+    "clones",
+    "cgroup",
+    "weight",
+    "move",
+    "ioprio",
+    "start",
+    "duration",
+    "background",
+];
 const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
 const EXAMPLE_JOB: &str = "[[job]] with name = \"…\" and run = \"…\"";
 
@@ -322,6 +332,9 @@ fn read_job(document: &Document<'_>, value: &Value<'_>) -> Result<JobSpec, Error
     let run = must("run")?;
     let mut job = JobSpec::new(name.text, Work::Command(run.text), run.place);
     job.cgroup = document.text(table, "cgroup")?.map(|text| text.text);
+    if let Some(clones) = table.get("clones") {
+        job.clones = Some(document.as_word("clones", clones)?);
+    }
     job.background = document.flag(table, "background")?;
     if let Some((weight, place)) = document.whole(table, "weight")? {
         job.weight = Some(parse_weight(&weight.to_string(), &place)?);
@@ -506,8 +519,8 @@ mod tests {
         let text = format!("{MINIMAL}runn = \"dd\"\n");
         assert_eq!(
             refusal(&text),
-            "x.toml:4: a job has no key \"runn\"; nearest: \"run\"; accepted: name, run, cgroup, \
-             weight, move, ioprio, start, duration, background"
+            "x.toml:4: a job has no key \"runn\"; nearest: \"run\"; accepted: name, run, clones, \
+             cgroup, weight, move, ioprio, start, duration, background"
         );
         assert!(refusal(&format!("modle = \"x\"\n{MINIMAL}")).contains("nearest: \"model\""));
     }

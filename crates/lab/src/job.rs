@@ -16,6 +16,8 @@ pub struct JobSpec {
     pub name: String,
     /// What it does.
     pub work: Work,
+    /// How many of it run at once, as it was written; one if not given.
+    pub clones: Option<String>,
     /// The path of its control group.
     pub cgroup: Option<String>,
     /// The weight of that group.
@@ -66,6 +68,7 @@ impl JobSpec {
         JobSpec {
             name: name.into(),
             work,
+            clones: None,
             cgroup: None,
             weight: None,
             moves: Vec::new(),

@@ -203,7 +203,7 @@ fn run_one(
     seed: u64,
     record_to: Option<&Path>,
 ) -> Result<RunResult, Error> {
-    let jobs = row.jobs.iter().map(|job| job.job.clone()).collect();
+    let jobs = row.programs().map(|(_, job)| job.clone()).collect();
     let setup = sim::Setup {
         settings: row.settings.clone(),
         memory: row.memory,
@@ -219,6 +219,7 @@ fn run_one(
         ..sim::Setup::new(row.spec.kernel, row.attach(), row.device(seed), row.host.clone(), jobs)
     };
     let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
+    meter.count_for(row.programs().map(|(number, _)| number).collect());
     let mut collector = (plan.experiment.worlds.len() > 1).then(Collector::default);
     let mut bios = plan.experiment.watches_bios.then(BioCollector::default);
     let mut recorder = match record_to {

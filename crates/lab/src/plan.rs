@@ -4,6 +4,7 @@
 //! each seed. Whatever is wrong with an experiment is found here, so nothing is ever written for
 //! bad input.
 
+mod clones;
 mod groups;
 mod jobs;
 mod preparation;
@@ -94,6 +95,8 @@ pub struct PlannedJob {
     pub line: Option<String>,
     /// As the machine takes it.
     pub job: sim::Job,
+    /// The others that are started with it, if there are several.
+    pub clones: Vec<sim::Job>,
     /// The weight of its group.
     pub weight: Option<u32>,
     /// How the tasks of the job are told apart in results.
@@ -166,6 +169,14 @@ impl PlannedJob {
 }
 
 impl Row {
+    /// All programs that are started, each with the number of its job.
+    pub fn programs(&self) -> impl Iterator<Item = (usize, &sim::Job)> {
+        self.jobs.iter().enumerate().flat_map(|(number, planned)| {
+            let all = std::iter::once(&planned.job).chain(&planned.clones);
+            all.map(move |job| (number, job))
+        })
+    }
+
     /// The scheduler, in the shape of the block layer it lives in.
     pub fn attach(&self) -> Attach {
         attach(&self.spec)
@@ -230,7 +241,11 @@ fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
 /// Whether jobs, or what is done before them, say `{axis}`.
 fn is_used(experiment: &Experiment, axis: &str) -> bool {
     let word = format!("{{{axis}}}");
-    let says = |it: &JobSpec| matches!(&it.work, Work::Command(line) if line.contains(&word));
+    let in_group = |it: &JobSpec| it.cgroup.as_ref().is_some_and(|path| path.contains(&word));
+    let says = |it: &JobSpec| {
+        let in_line = matches!(&it.work, Work::Command(line) if line.contains(&word));
+        in_line || in_group(it) || it.clones.as_ref() == Some(&word)
+    };
     experiment.jobs.iter().chain(&experiment.setup).any(says)
 }
 

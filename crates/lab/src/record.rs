@@ -100,7 +100,7 @@ impl Recorder {
             cores,
             records_joins: row.spec.kernel.version >= Version::V6_12,
             manifest: Manifest::text_of(row),
-            ioprio: row.jobs.iter().map(|job| job.job.ioprio).collect(),
+            ioprio: row.programs().map(|(_, job)| job.ioprio).collect(),
             unfinished,
             folder: folder.to_path_buf(),
         })

@@ -84,6 +84,7 @@ fn job_spec(job: &JobSpec) -> Value {
     json!({
         "name": job.name,
         "run": job.work.to_string(),
+        "clones": job.clones,
         "cgroup": job.cgroup,
         "weight": job.weight,
         "move": moves.collect::<Vec<_>>(),

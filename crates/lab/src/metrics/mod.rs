@@ -23,6 +23,8 @@ use sim::{Observer, Who};
 #[derive(Default)]
 pub struct Meter {
     naming: Vec<Naming>,
+    /// The job that each program of the machine counts for, if that is not the one of its number.
+    jobs: Vec<usize>,
     sections: Vec<Actor>,
     processes: Vec<Actor>,
     /// Whose results the events of each context count for, by its number.
@@ -86,6 +88,11 @@ impl Meter {
         Meter { naming, ..Meter::default() }
     }
 
+    /// Says which job each program of the machine counts for.
+    pub fn count_for(&mut self, jobs: Vec<usize>) {
+        self.jobs = jobs;
+    }
+
     /// The figures, when the run has taken so long.
     pub fn finish(self, elapsed: Duration) -> Measured {
         let end = Instant::ZERO + elapsed;
@@ -100,12 +107,13 @@ impl Observer for Meter {
         if number >= self.of_context.len() {
             self.of_context.resize(number + 1, None);
         }
-        let naming = who.job.and_then(|job| self.naming.get(job));
+        let job = who.job.map(|number| self.jobs.get(number).copied().unwrap_or(number));
+        let naming = job.and_then(|job| self.naming.get(job));
         let section = naming.map_or(who.name.as_str(), |naming| naming.section_of(&who.name));
         let is_clone = section != who.name && naming != Some(&Naming::Whole);
         let ramp = naming.map_or(Duration::ZERO, |naming| naming.ramp_of(section));
-        let section = index_of(&mut self.sections, who.job, section, ramp);
-        let process = is_clone.then(|| index_of(&mut self.processes, who.job, &who.name, ramp));
+        let section = index_of(&mut self.sections, job, section, ramp);
+        let process = is_clone.then(|| index_of(&mut self.processes, job, &who.name, ramp));
         self.sections[section].tasks += 1;
         if let Some(process) = process {
             self.processes[process].tasks += 1;

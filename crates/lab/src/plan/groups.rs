@@ -47,6 +47,11 @@ impl Planner<'_> {
             let accepted = format!("weight with kernel {}, or --world sim", linux_world::KERNEL);
             return Err(Error::bad(&group.place, problem, accepted));
         }
+        let several = jobs.iter().zip(&self.experiment.jobs);
+        if let Some((_, spec)) = several.into_iter().find(|(planned, _)| !planned.clones.is_empty())
+        {
+            return Err(Error::bad(&spec.place, "clones in the world linux", "--world sim"));
+        }
         let moving = jobs.iter().zip(&self.experiment.jobs);
         match moving.into_iter().find(|(planned, _)| !planned.job.moves.is_empty()) {
             Some((_, spec)) => {

@@ -20,7 +20,7 @@ impl Planner<'_> {
             let accepted = "at least one job without background = true";
             return Err(Error::bad(&first.place, "all jobs are in the background", accepted));
         }
-        self.experiment.jobs.iter().map(|job| self.job(job, host)).collect()
+        self.experiment.jobs.iter().map(|job| self.with_clones(job, host)).collect()
     }
 
     pub(super) fn job(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
@@ -33,7 +33,7 @@ impl Planner<'_> {
         };
         let job = &mut planned.job;
         if let Some(cgroup) = &spec.cgroup {
-            job.cgroup = cgroup.clone();
+            job.cgroup = self.substituted(cgroup, &spec.place)?;
         }
         if let Some(ioprio) = spec.ioprio {
             job.ioprio = ioprio;
@@ -92,7 +92,8 @@ impl Planner<'_> {
         };
         let weight = command.weight;
         let line = Some(line.to_string());
-        Ok(PlannedJob { line, job, weight, naming, named_by_task: false, notes })
+        let clones = Vec::new();
+        Ok(PlannedJob { line, job, clones, weight, naming, named_by_task: false, notes })
     }
 
     /// Understands a fio job file.
@@ -141,5 +142,14 @@ fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
     let job = sim::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
     let remarks = recording.remarks.iter();
     let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
-    PlannedJob { line: None, job, weight: None, naming: Naming::Whole, named_by_task: false, notes }
+    let clones = Vec::new();
+    PlannedJob {
+        line: None,
+        job,
+        clones,
+        weight: None,
+        naming: Naming::Whole,
+        named_by_task: false,
+        notes,
+    }
 }

@@ -54,6 +54,7 @@ fn drops_caches() -> PlannedJob {
     PlannedJob {
         line: Some(DROP_CACHES.to_string()),
         job: sim::Job::new(DROP_CACHES, program),
+        clones: Vec::new(),
         weight: None,
         naming: Naming::Whole,
         named_by_task: false,

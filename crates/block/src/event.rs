@@ -51,7 +51,12 @@ pub enum Action {
     /// The scheduler chose a request.
     Dispatch(DispatchReason),
     /// The scheduler withheld its requests.
-    Hold(HoldReason),
+    Hold {
+        /// Why.
+        reason: HoldReason,
+        /// Whose turn it is, or who is waited for, if it is anybody in particular.
+        waits_for: Option<ContextId>,
+    },
     /// D: the driver gave a request to the device.
     Issue,
     /// R: the driver gave a request back.

@@ -117,6 +117,12 @@ pub trait Scheduler {
     /// [`Scheduler::bind`] that was not undone by [`Scheduler::requeued`].
     fn finished(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
+    /// The task for which requests were withheld just now, after [`Dispatched::Hold`]: whose turn it
+    /// is, or who is waited for.
+    fn waits_for(&self) -> Option<ContextId> {
+        None
+    }
+
     /// When [`Scheduler::timer`] wants to be called; the only way to ask for the future. Read anew
     /// after every hook; a scheduler that counts in jiffies rounds to ticks itself.
     fn next_timer(&self) -> Option<Instant> {

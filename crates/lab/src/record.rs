@@ -215,7 +215,7 @@ fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, 
         Action::Complete { .. } => plain(To::Complete),
         Action::Message { .. } => plain(To::NoteMessage),
         Action::Dispatch(_)
-        | Action::Hold(_)
+        | Action::Hold { .. }
         | Action::BioDone { .. }
         | Action::SyscallEnter(_)
         | Action::SyscallExit { .. }

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 /// Two means nearer than this part of each other are called alike: two bins of a histogram, which
 /// are 1/64 of their value wide.
 const ALIKE: f64 = 0.032;
+/// Who waits for whom is told of so many.
+const MOST_PAIRS: usize = 3;
 /// A disk held for less of the time is not worth a word. // assumed
 const HELD_WORTH_A_WORD: f64 = 1.0;
 
@@ -56,6 +58,8 @@ pub struct Line {
     pub figures: Vec<(Figure, Estimate)>,
     /// The part of the time in which the disk was held, in percent, by reason; the largest first.
     pub held_by_reason: Vec<(&'static str, f64)>,
+    /// The same by who waited and for whom, as far as it was a scheduler's decision.
+    pub held_for: Vec<(String, f64)>,
     /// The part of the throughput of all jobs that each of them has, in percent.
     pub shares: Vec<f64>,
 }
@@ -152,17 +156,26 @@ impl Line {
             Some((figure, estimate))
         });
         let mut held: BTreeMap<&'static str, f64> = BTreeMap::new();
+        let mut pairs: BTreeMap<String, f64> = BTreeMap::new();
         for result in results {
             let elapsed = result.elapsed.as_nanos().max(1) as f64 * results.len() as f64;
             for (reason, time) in &result.disk.held_by_reason {
                 *held.entry(reason).or_default() += 100.0 * time.as_nanos() as f64 / elapsed;
             }
+            for it in &result.disk.held_for {
+                let Some(waited_for) = &it.waited_for else { continue };
+                let pair = format!("{} waits for {waited_for}", it.waiting);
+                *pairs.entry(pair).or_default() += 100.0 * it.time.as_nanos() as f64 / elapsed;
+            }
         }
         let mut held_by_reason: Vec<_> = held.into_iter().collect();
         held_by_reason.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut held_for: Vec<_> = pairs.into_iter().collect();
+        held_for.sort_by(|a, b| b.1.total_cmp(&a.1));
         let figures = estimated.collect();
         let axes = row.axes.clone();
-        let mut line = Line { row: index, axes, figures, held_by_reason, shares: Vec::new() };
+        let mut line =
+            Line { row: index, axes, figures, held_by_reason, held_for, shares: Vec::new() };
         line.shares = line.shares_of(jobs);
         line
     }
@@ -404,9 +417,10 @@ impl Findings<'_> {
             if is_decision && total >= HELD_WORTH_A_WORD {
                 findings.push(format!(
                     "Under {} the disk stands idle with work queued {} of the time, mostly \
-                     because of: {reason}.",
+                     because of: {reason}{}.",
                     self.name(line),
-                    human(total, Kind::Percent)
+                    human(total, Kind::Percent),
+                    who_waits(line)
                 ));
             }
         }
@@ -446,6 +460,16 @@ impl Findings<'_> {
     fn name(&self, line: &Line) -> String {
         self.report.plan.row_name(line.row)
     }
+}
+
+/// Who waits for whom, the most important ones.
+fn who_waits(line: &Line) -> String {
+    let pairs = line.held_for.iter().filter(|(_, share)| *share >= HELD_WORTH_A_WORD);
+    let pairs: Vec<String> = pairs
+        .take(MOST_PAIRS)
+        .map(|(pair, share)| format!("{pair}: {}", human(*share, Kind::Percent)))
+        .collect();
+    if pairs.is_empty() { String::new() } else { format!(" ({})", pairs.join(", ")) }
 }
 
 /// `db read p99`.

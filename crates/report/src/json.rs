@@ -154,11 +154,21 @@ fn layers(layers: &Layers) -> Value {
 fn disk(disk: &Disk) -> Value {
     let held = disk.held_by_reason.iter();
     let held = held.map(|(reason, time)| (reason.to_string(), time.as_nanos().into()));
+    let pairs = disk.held_for.iter().map(|it| {
+        json!({
+            "reason": it.reason,
+            "waited_for": it.waited_for,
+            "waiting": it.waiting,
+            "held_ns": it.time.as_nanos(),
+            "times": it.times,
+        })
+    });
     json!({
         "busy_ns": disk.busy.as_nanos(),
         "idle_ns": disk.idle.as_nanos(),
         "held_ns": disk.held.as_nanos(),
         "held_by_reason": Value::Object(held.collect()),
+        "held_for": pairs.collect::<Vec<_>>(),
         "read_bytes": disk.read_bytes.0,
         "write_bytes": disk.write_bytes.0,
         "reads": disk.reads,

@@ -117,7 +117,7 @@ fn action_words(action: &Action) -> (u64, u64) {
         Action::Insert => (9, 0),
         Action::Join { into } => (10, into.to_bits()),
         Action::Dispatch(reason) => (11, *reason as u64),
-        Action::Hold(reason) => (12, *reason as u64),
+        Action::Hold { reason, .. } => (12, *reason as u64),
         Action::Issue => (13, 0),
         Action::Requeue => (14, 0),
         Action::Complete { issued } => (15, issued.as_nanos()),

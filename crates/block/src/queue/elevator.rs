@@ -6,6 +6,7 @@ use crate::bio::{Bio, ContextId};
 use crate::event::Action;
 use crate::kernel::Shape;
 use crate::merge::may_join;
+use crate::reason::HoldReason;
 use crate::request::{RequestId, RequestState};
 use crate::scheduler::{InsertAt, Merge};
 use base::Instant;
@@ -235,6 +236,12 @@ impl RequestQueue {
             }
         }
         self.core.wishes.issued.clear();
+    }
+
+    /// The scheduler withheld what it has, and says for whom.
+    pub(super) fn note_hold(&mut self, now: Instant, context: ContextId, reason: HoldReason) {
+        let waits_for = self.scheduler.as_ref().and_then(|scheduler| scheduler.waits_for());
+        self.core.log_note(now, context, Action::Hold { reason, waits_for });
     }
 
     /// A request is gone: the scheduler forgets it, and what it occupied is given back.

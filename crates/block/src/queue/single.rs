@@ -405,7 +405,7 @@ impl RequestQueue {
                 assert!(!force, "a scheduler that is drained may not withhold");
                 assert!(self.queued() > 0, "withheld although nothing is queued");
                 if self.core.in_flight == 0 {
-                    self.core.log_note(now, context, Action::Hold(reason));
+                    self.note_hold(now, context, reason);
                 }
                 false
             }

@@ -5,9 +5,10 @@
 //! own if it said one since the last command; `plugged` while requests wait in a plug and nowhere
 //! else; `host` otherwise: no processor has got round to it.
 
+use super::held::{HeldFor, Hold, Pauses};
 use base::{Bytes, Duration, Instant, Sector, Side};
 use block::request::Request;
-use block::{Action, Event, Op, RequestId};
+use block::{Action, ContextId, Event, Op, RequestId};
 use std::collections::BTreeMap;
 
 /// Nobody has given the requests to the device yet.
@@ -26,6 +27,8 @@ pub struct Disk {
     pub held: Duration,
     /// The same by reason.
     pub held_by_reason: BTreeMap<&'static str, Duration>,
+    /// What the scheduler withheld, by reason, by who was waited for and by who waited.
+    pub held_for: Vec<HeldFor>,
     /// What was read.
     pub read_bytes: Bytes,
     /// What was written.
@@ -70,7 +73,8 @@ pub struct DiskMeter {
     in_device: u32,
     plugs_open: u32,
     /// The scheduler's reason, since the last command.
-    hold: Option<&'static str>,
+    hold: Option<Hold>,
+    pauses: Pauses,
     since: Instant,
     /// Commands x nanoseconds.
     depth_time: u128,
@@ -93,9 +97,9 @@ impl DiskMeter {
                 self.leave(event);
             }
             Action::BackMerge | Action::FrontMerge => self.totals.merges += 1,
-            Action::Hold(reason) => {
+            Action::Hold { reason, waits_for } => {
                 self.pass(event.at);
-                self.hold = Some(reason.name());
+                self.hold = Some(Hold { reason: *reason, waits_for: *waits_for });
             }
             Action::Plug => {
                 self.pass(event.at);
@@ -110,9 +114,10 @@ impl DiskMeter {
     }
 
     /// The totals, at the end of the run.
-    pub fn finish(mut self, end: Instant) -> Disk {
+    pub fn finish(mut self, end: Instant, name: impl Fn(ContextId) -> String) -> Disk {
         self.pass(end.max(self.since));
         let mut totals = self.totals;
+        totals.held_for = self.pauses.finish(name);
         totals.held = totals.held_by_reason.values().copied().sum();
         totals.seek_sectors_mean = (self.seek_sum / u128::from(self.seeks.max(1))) as u64;
         let busy = u128::from(totals.busy.as_nanos().max(1));
@@ -137,7 +142,10 @@ impl DiskMeter {
             return;
         }
         let reason = match self.hold {
-            Some(reason) => reason,
+            Some(hold) => {
+                self.pauses.pass(hold, passed);
+                hold.reason.name()
+            }
             None if self.plugs_open > 0 && self.inserted == 0 => PLUGGED,
             None => HOST,
         };
@@ -149,9 +157,15 @@ impl DiskMeter {
         let Some(rq) = event.request else { return };
         self.forget(rq);
         match stage {
-            Stage::Allocated => self.allocated += 1,
+            Stage::Allocated => {
+                self.allocated += 1;
+                self.pauses.begins(rq, event.context);
+            }
             Stage::Inserted => self.inserted += 1,
-            Stage::Issued => self.in_device += 1,
+            Stage::Issued => {
+                self.in_device += 1;
+                self.pauses.ends(rq);
+            }
         }
         self.stages.set(rq, stage);
     }
@@ -159,6 +173,7 @@ impl DiskMeter {
     fn leave(&mut self, event: &Event) {
         self.pass(event.at);
         if let Some(rq) = event.request {
+            self.pauses.ends(rq);
             self.forget(rq);
         }
     }
@@ -177,6 +192,7 @@ impl DiskMeter {
     fn issue(&mut self, event: &Event) {
         self.enter(event, Stage::Issued);
         self.hold = None;
+        self.pauses.next();
         if event.sectors.is_zero() {
             return;
         }
@@ -189,6 +205,9 @@ impl DiskMeter {
 
     fn complete(&mut self, event: &Event, issued: Instant) {
         self.pass(event.at);
+        if let Some(rq) = event.request {
+            self.pauses.ends(rq);
+        }
         let stage = event.request.and_then(|rq| self.forget(rq));
         // A pure flush is completed by the command that served it, and is none itself.
         if stage != Some(Stage::Issued) {
@@ -236,10 +255,11 @@ mod tests {
     fn measure(events: &[Event], end: u64) -> Disk {
         let mut meter = DiskMeter::default();
         events.iter().for_each(|event| meter.see(event));
-        meter.finish(Instant::from_nanos(end * 1000))
+        meter.finish(Instant::from_nanos(end * 1000), |it| it.0.to_string())
     }
 
-    const HOLD: Action = Action::Hold(HoldReason::HigherClassInFlight);
+    const HOLD: Action =
+        Action::Hold { reason: HoldReason::HigherClassInFlight, waits_for: Some(ContextId(5)) };
 
     #[test]
     fn a_disk_is_busy_while_it_has_a_command_and_held_while_one_waits() {
@@ -263,6 +283,9 @@ mod tests {
         let micros = Duration::from_micros;
         assert_eq!(held, [("higher_class_in_flight", micros(4)), (HOST, micros(1))]);
         assert_eq!((disk.held, disk.reads, disk.seek_sectors_mean), (micros(5), 2, 92));
+        let [held] = &disk.held_for[..] else { panic!("one waits for one") };
+        assert_eq!((held.waited_for.as_deref(), held.waiting.as_str()), (Some("5"), "0"));
+        assert_eq!((held.time, held.times), (micros(4), 1));
     }
 
     #[test]

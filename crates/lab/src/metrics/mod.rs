@@ -7,6 +7,7 @@
 pub mod calls;
 pub mod disk;
 pub mod figure;
+pub mod held;
 pub mod latency;
 pub mod samples;
 
@@ -15,7 +16,7 @@ pub use disk::Disk;
 pub use latency::Latency;
 
 use base::{Duration, Histogram, Instant};
-use block::Event;
+use block::{ContextId, Event};
 use disk::DiskMeter;
 use sim::{Observer, Who};
 
@@ -30,6 +31,8 @@ pub struct Meter {
     /// Whose results the events of each context count for, by its number.
     of_context: Vec<Option<Owner>>,
     disk: DiskMeter,
+    /// What each context is called where it waits or is waited for.
+    names: Vec<String>,
     last: Instant,
 }
 
@@ -96,7 +99,11 @@ impl Meter {
     /// The figures, when the run has taken so long.
     pub fn finish(self, elapsed: Duration) -> Measured {
         let end = Instant::ZERO + elapsed;
-        let disk = self.disk.finish(end.max(self.last));
+        let name = |context: ContextId| {
+            let known = self.names.get(context.0 as usize).filter(|name| !name.is_empty());
+            known.map_or_else(|| format!("task {}", context.0), String::clone)
+        };
+        let disk = self.disk.finish(end.max(self.last), name);
         Measured { sections: self.sections, processes: self.processes, disk, elapsed }
     }
 }
@@ -110,6 +117,8 @@ impl Observer for Meter {
         let job = who.job.map(|number| self.jobs.get(number).copied().unwrap_or(number));
         let naming = job.and_then(|job| self.naming.get(job));
         let section = naming.map_or(who.name.as_str(), |naming| naming.section_of(&who.name));
+        self.names.resize(self.of_context.len(), String::new());
+        self.names[number] = if section.is_empty() { &who.name } else { section }.to_string();
         let is_clone = section != who.name && naming != Some(&Naming::Whole);
         let ramp = naming.map_or(Duration::ZERO, |naming| naming.ramp_of(section));
         let section = index_of(&mut self.sections, job, section, ramp);

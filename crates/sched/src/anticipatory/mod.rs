@@ -23,7 +23,8 @@ use base::{Instant, Jiffies, Sector, Side};
 use batch::Batch;
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge, Placement};
 use block::{
-    About, Bio, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId, Scheduler, Shape,
+    About, Bio, ContextId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId, Scheduler,
+    Shape,
 };
 use choose::choose;
 use process::{Newcomers, Process};
@@ -136,6 +137,7 @@ impl Anticipatory {
             Kind::Sync => Some(owner),
             Kind::Async => None,
         };
+        self.wait.task = Some(cx.request(rq).origin.context);
         if kind == Kind::Async {
             self.batch.count_write();
         }
@@ -310,6 +312,10 @@ impl Scheduler for Anticipatory {
             process.requests -= 1;
         }
         self.forget_if_gone(owner);
+    }
+
+    fn waits_for(&self) -> Option<ContextId> {
+        self.wait.task.filter(|_| self.wait.is_on())
     }
 
     fn next_timer(&self) -> Option<Instant> {

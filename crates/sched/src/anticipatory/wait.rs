@@ -4,7 +4,7 @@
 use super::{Anticipatory, Kind, now};
 use base::{Instant, Jiffies};
 use block::scheduler::RunQueue;
-use block::{Cx, HoldReason, IoContextId, RequestId};
+use block::{ContextId, Cx, HoldReason, IoContextId, RequestId};
 
 /// How close is close at once, in sectors.
 const CLOSE: i64 = 8_192;
@@ -32,6 +32,8 @@ pub(super) struct Wait {
     pub status: Status,
     /// Whose synchronous request left last.
     pub awaited: Option<IoContextId>,
+    /// The task whose request left last.
+    pub task: Option<ContextId>,
     /// That request is done.
     pub finished: bool,
     /// Since when.

@@ -36,8 +36,8 @@ use base::{Arena, Instant, Links, Sector, Side};
 use binding::{Bound, Cic};
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
 use block::{
-    About, Bio, CgroupId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId, Scheduler,
-    Shape, Version,
+    About, Bio, CgroupId, ContextId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId,
+    Scheduler, Shape, Version,
 };
 use core::fmt;
 use depth::DepthProbe;
@@ -298,6 +298,10 @@ impl Scheduler for Cfq {
 
     fn finished(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         self.release(cx, rq);
+    }
+
+    fn waits_for(&self) -> Option<ContextId> {
+        self.active.map(|id| self.queues[id].pid)
     }
 
     fn next_timer(&self) -> Option<Instant> {

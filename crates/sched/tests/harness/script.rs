@@ -405,7 +405,7 @@ impl<'p> Runner<'p> {
                 Action::Issue if event.sectors.is_zero() => String::from("issue flush"),
                 Action::Issue => format!("issue {range}"),
                 Action::Requeue => format!("requeue {range}"),
-                Action::Hold(reason) => format!("hold ({reason})"),
+                Action::Hold { reason, .. } => format!("hold ({reason})"),
                 _ => continue,
             };
             self.chosen = None;

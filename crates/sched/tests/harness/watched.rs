@@ -4,7 +4,9 @@
 use super::twin::{Choice, Seen, Twin, twin_of};
 use base::{Instant, Jiffies};
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
-use block::{About, Bio, CgroupId, Cx, Direction, IoContextId, Kernel, Op, RequestId, Scheduler};
+use block::{
+    About, Bio, CgroupId, ContextId, Cx, Direction, IoContextId, Kernel, Op, RequestId, Scheduler,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -274,6 +276,10 @@ impl Scheduler for Watched {
         let has_work = self.real.has_work(hctx);
         assert_eq!(has_work, !self.held.is_empty(), "has work");
         has_work
+    }
+
+    fn waits_for(&self) -> Option<ContextId> {
+        self.real.waits_for()
     }
 
     fn queued(&self) -> u32 {

@@ -123,7 +123,7 @@ impl RequestQueue {
                 self.run_after_hold(now, run.hctx);
                 let idle = self.core.in_flight == 0;
                 if idle && self.core.context(context).collected.is_empty() {
-                    self.core.log_note(now, context, Action::Hold(reason));
+                    self.note_hold(now, context, reason);
                 }
                 self.settle(now, context);
                 return false;

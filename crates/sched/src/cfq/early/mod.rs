@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use base::{Arena, Instant, Links, Sector, Side};
 use binding::{Bound, Cic};
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
-use block::{About, Bio, Cx, IoContextId, Kernel, Request, RequestId, Scheduler};
+use block::{About, Bio, ContextId, Cx, IoContextId, Kernel, Request, RequestId, Scheduler};
 use core::fmt;
 use depth::Depth;
 use queue::{Queue, QueueId};
@@ -200,6 +200,10 @@ impl Scheduler for EarlyCfq {
 
     fn finished(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         self.release(cx, rq);
+    }
+
+    fn waits_for(&self) -> Option<ContextId> {
+        self.active.map(|id| self.queues[id].pid)
     }
 
     fn next_timer(&self) -> Option<Instant> {

@@ -357,20 +357,30 @@ impl Cx<'_> {
         *run = (*run).max(Some(when));
     }
 
+    /// Whether anybody reads messages; who has to look something up for one asks first.
+    #[inline]
+    pub fn wants_messages(&self) -> bool {
+        self.core.log.wants_messages()
+    }
+
     /// Writes a message into the trace, as the kernel's schedulers do; formatted only when wanted.
+    #[inline]
     pub fn message(&mut self, text: fmt::Arguments<'_>) {
-        self.write_message(None, text);
+        if self.wants_messages() {
+            self.write_message(None, text);
+        }
     }
 
     /// Writes a message about a control group; from 4.14 on the record carries the group's id.
+    #[inline]
     pub fn group_message(&mut self, cgroup: CgroupId, text: fmt::Arguments<'_>) {
-        self.write_message(Some(cgroup), text);
+        if self.wants_messages() {
+            self.write_message(Some(cgroup), text);
+        }
     }
 
+    #[cold]
     fn write_message(&mut self, cgroup: Option<CgroupId>, text: fmt::Arguments<'_>) {
-        if !self.core.log.wants_messages() {
-            return;
-        }
         let (at, context, cpu) = (self.now, self.context, self.cpu());
         let text = alloc::fmt::format(text);
         if let Some(then) = self.core.pace.said(at, &text) {

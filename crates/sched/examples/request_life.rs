@@ -5,9 +5,13 @@
 //! on; events are off unless the third argument asks for them. A completion is followed by the
 //! submission of one new random 4 KiB read or write, as a closed loop of programs does it.
 //!
+//! Where it matters whose requests they are, they are of 16 tasks with as many outstanding each; whose
+//! request is done submits the next one.
+//!
 //!     cargo run --release -p paternoster-sched --example request_life [TURNS [SCHEDULER [events]]]
 
 use base::{Bytes, Duration, Instant, Rng, Sector, Sectors};
+use block::scheduler::IoContext;
 use block::{
     Attach, Bio, Command, ContextId, EventLog, Facts, Flags, IoContextId, Ioprio, Kernel, Op,
     Origin, Output, RequestQueue, Tag, Transport,
@@ -36,27 +40,34 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What is measured, with the number of requests outstanding.
-const SCHEDULERS: [(&str, u64); 4] =
-    [("mq-deadline", 128), ("none", 32), ("deadline", 128), ("noop", 128)];
+/// What is measured, with the number of tasks and of requests that each has outstanding.
+const SCHEDULERS: [(&str, u32, u32); 6] = [
+    ("mq-deadline", 1, 128),
+    ("none", 1, 32),
+    ("deadline", 1, 128),
+    ("noop", 1, 128),
+    ("cfq", 16, 8),
+    ("anticipatory", 16, 8),
+];
 const TAGS: u32 = 32;
 /// The best of so many short measurements counts: what else the machine does disturbs the others.
 const WINDOWS: u64 = 100;
-const TASK: ContextId = ContextId(1);
-const INTERRUPT: ContextId = ContextId(2);
-const WORKER: ContextId = ContextId(3);
+const INTERRUPT: ContextId = ContextId(0);
+const WORKER: ContextId = ContextId(1);
+const FIRST_TASK: u32 = 2;
 
 struct Load {
     queue: RequestQueue,
     rng: Rng,
     now: Instant,
     device: VecDeque<Command>,
-    completed: u64,
+    /// The task whose request was done last.
+    done_by: u32,
     worker_wanted: bool,
 }
 
 impl Load {
-    fn new(scheduler: &str, log: EventLog) -> Load {
+    fn new(scheduler: &str, tasks: u32, log: EventLog) -> Load {
         let facts = Facts {
             transport: Transport::Virtio,
             capacity: Bytes(1 << 40),
@@ -78,17 +89,22 @@ impl Load {
         let requests = if attach.scheduler.is_some() { 256 } else { TAGS };
         let mut queue = RequestQueue::new(kernel, facts, attach, 1, log);
         queue.set(Instant::ZERO, "nr_requests", i64::from(requests)).expect("in range");
+        for task in 0..tasks {
+            let value = IoContext { tasks: 1, ..IoContext::default() };
+            queue.define_io_context(IoContextId(task), value);
+        }
         Load {
             queue,
             rng: Rng::stream(1, "load"),
             now: Instant::ZERO,
             device: VecDeque::new(),
-            completed: 0,
+            done_by: 0,
             worker_wanted: false,
         }
     }
 
-    fn submit(&mut self) {
+    fn submit(&mut self, task: u32) {
+        let context = ContextId(FIRST_TASK + task);
         let op = if self.rng.below(2) == 0 { Op::Read } else { Op::Write };
         let flags = if op == Op::Write { Flags::SYNC } else { Flags::NONE };
         let bio = Bio {
@@ -97,11 +113,11 @@ impl Load {
             sector: Sector(self.rng.below(1 << 28) * 8),
             sectors: Sectors(8),
             ioprio: Ioprio::NONE,
-            origin: Origin { context: TASK, io_context: IoContextId(0), ..Origin::default() },
-            token: 0,
+            origin: Origin { context, io_context: IoContextId(task), ..Origin::default() },
+            token: u64::from(task),
         };
         self.queue.submit(self.now, bio);
-        assert!(self.queue.finish(self.now, TASK), "enough requests for everybody");
+        assert!(self.queue.finish(self.now, context), "enough requests for everybody");
         self.outputs();
     }
 
@@ -110,7 +126,7 @@ impl Load {
             while let Some(output) = self.queue.pop_output() {
                 match output {
                     Output::Issue(command) => self.device.push_back(command),
-                    Output::BioDone { .. } => self.completed += 1,
+                    Output::BioDone { token, .. } => self.done_by = token as u32,
                     Output::RunWorker { .. } => self.worker_wanted = true,
                     Output::Wake(_) | Output::WouldBlock { .. } => unreachable!("nobody sleeps"),
                 }
@@ -129,7 +145,7 @@ impl Load {
         self.queue.complete(self.now, INTERRUPT, 0, command);
         self.queue.finish(self.now, INTERRUPT);
         self.outputs();
-        self.submit();
+        self.submit(self.done_by);
         if self.queue.log().is_on() {
             self.queue.log().clear();
         }
@@ -150,14 +166,14 @@ fn main() {
     let only = std::env::args().nth(2);
     let events = std::env::args().nth(3).is_some_and(|arg| arg == "events");
     println!("scheduler      ns/request  allocations/request");
-    for (scheduler, outstanding) in SCHEDULERS {
+    for (scheduler, tasks, outstanding) in SCHEDULERS {
         if only.as_ref().is_some_and(|only| only != scheduler) {
             continue;
         }
         let log = if events { EventLog::on() } else { EventLog::off() };
-        let mut load = Load::new(scheduler, log);
-        for _ in 0..outstanding {
-            load.submit();
+        let mut load = Load::new(scheduler, tasks, log);
+        for task in 0..outstanding * tasks {
+            load.submit(task % tasks);
         }
         for _ in 0..turns / 10 {
             load.turn();

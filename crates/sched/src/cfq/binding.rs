@@ -3,6 +3,7 @@
 use super::queue::{Class, Queue, QueueId, class_of};
 use super::think::ThinkTime;
 use super::{Cfq, GroupId, Kind};
+use alloc::vec::Vec;
 use block::scheduler::MayQueue;
 use block::{Bio, CgroupId, ContextId, Cx, Flags, IoContextId, Ioprio, RequestId};
 
@@ -13,6 +14,32 @@ pub(super) struct Cic {
     pub think: ThinkTime,
     ioprio: Ioprio,
     cgroup: Option<CgroupId>,
+}
+
+/// All io_contexts on this device, by number: those are small, and each request asks several times.
+#[derive(Default)]
+pub(super) struct Contexts(Vec<Option<Cic>>);
+
+impl Contexts {
+    pub fn get(&self, id: IoContextId) -> Option<&Cic> {
+        self.0.get(id.0 as usize)?.as_ref()
+    }
+
+    pub fn get_mut(&mut self, id: IoContextId) -> Option<&mut Cic> {
+        self.0.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    fn insert(&mut self, id: IoContextId, cic: Cic) {
+        let place = id.0 as usize;
+        if self.0.len() <= place {
+            self.0.resize_with(place + 1, || None);
+        }
+        self.0[place] = Some(cic);
+    }
+
+    fn remove(&mut self, id: IoContextId) {
+        self.0[id.0 as usize] = None;
+    }
 }
 
 /// A request that was bound.
@@ -27,7 +54,7 @@ pub(super) struct Bound {
 impl Cfq {
     /// The queue that requests of the bio's kind by its submitter go to now.
     pub(super) fn queue_of_bio(&self, bio: &Bio) -> Option<QueueId> {
-        let cic = self.contexts.get(&bio.origin.io_context)?;
+        let cic = self.contexts.get(bio.origin.io_context)?;
         cic.queues[usize::from(bio.is_sync())]
     }
 
@@ -68,7 +95,7 @@ impl Cfq {
         let request = cx.request(rq);
         let (origin, sync) = (request.origin, request.is_sync());
         let owner = origin.io_context;
-        if !self.contexts.contains_key(&owner) {
+        if self.contexts.get(owner).is_none() {
             let ioprio = cx.io_context(owner).ioprio;
             let think = ThinkTime::since(self.now(cx));
             let cic = Cic { queues: [None; 2], think, ioprio, cgroup: None };
@@ -87,7 +114,7 @@ impl Cfq {
     /// Rule 1.
     fn note_priority(&mut self, cx: &mut Cx<'_>, owner: IoContextId) {
         let ioprio = cx.io_context(owner).ioprio;
-        let cic = self.contexts.get_mut(&owner).expect("just made");
+        let cic = self.contexts.get_mut(owner).expect("just made");
         if cic.ioprio == ioprio {
             return;
         }
@@ -103,7 +130,7 @@ impl Cfq {
 
     /// Rule 2.
     fn note_cgroup(&mut self, cx: &mut Cx<'_>, owner: IoContextId, cgroup: CgroupId) {
-        let cic = self.contexts.get_mut(&owner).expect("just made");
+        let cic = self.contexts.get_mut(owner).expect("just made");
         if cic.cgroup.replace(cgroup).is_none_or(|before| before == cgroup) {
             return;
         }
@@ -124,7 +151,7 @@ impl Cfq {
         pid: ContextId,
     ) -> QueueId {
         let side = usize::from(sync);
-        if let Some(id) = self.contexts[&owner].queues[side] {
+        if let Some(id) = self.context(owner).queues[side] {
             if !self.queues[id].coop || !self.queues[id].split_coop {
                 return self.follow_merge(cx, owner, id);
             }
@@ -251,7 +278,7 @@ impl Cfq {
 
     /// 4.15: the last task of an io_context is gone.
     pub(super) fn exit_context(&mut self, cx: &mut Cx<'_>, owner: IoContextId) {
-        let Some(cic) = self.contexts.get_mut(&owner) else { return };
+        let Some(cic) = self.contexts.get_mut(owner) else { return };
         let queues = core::mem::take(&mut cic.queues);
         for id in queues.into_iter().flatten() {
             if self.active == Some(id) {
@@ -262,7 +289,7 @@ impl Cfq {
             self.put_queue(cx, id);
         }
         // What it still has in flight looks for it at completion, and finds nobody.
-        self.contexts.remove(&owner);
+        self.contexts.remove(owner);
     }
 
     /// 4.15: its control group disappears; what is queued is served where it is.
@@ -276,7 +303,7 @@ impl Cfq {
     }
 
     fn context(&mut self, owner: IoContextId) -> &mut Cic {
-        self.contexts.get_mut(&owner).expect("a context that was seen")
+        self.contexts.get_mut(owner).expect("a context that was seen")
     }
 
     /// The tree a queue belongs to now.

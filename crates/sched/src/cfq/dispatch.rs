@@ -166,7 +166,7 @@ impl Cfq {
         let (class, kind) = queue.place.map_or(self.tree_of(id), |(_, class, kind)| (class, kind));
         let group = queue.group;
         if request.is_sync() {
-            if let Some(cic) = self.contexts.get_mut(&bound.io_context) {
+            if let Some(cic) = self.contexts.get_mut(bound.io_context) {
                 cic.think.last_end = now;
             }
             self.group_mut(group).tree_mut(class, kind).think.last_end = now;

@@ -62,7 +62,7 @@ impl Cfq {
         if queue.dispatched > 0 || cx.io_context(owner).tasks == 0 {
             return;
         }
-        let think = self.contexts.get(&owner).and_then(|cic| cic.think.mean());
+        let think = self.contexts.get(owner).and_then(|cic| cic.think.mean());
         // The kernel compares without sign.
         let left = (queue.slice_end - self.now(cx)) as u64;
         if let Some(mean) = think.filter(|mean| left < *mean as u64) {
@@ -94,7 +94,7 @@ impl Cfq {
             return true;
         }
         let left = queue.slice_end - self.now(cx);
-        let think = self.active_context.and_then(|owner| self.contexts.get(&owner));
+        let think = self.active_context.and_then(|owner| self.contexts.get(owner));
         let thinks_longer = think.and_then(|cic| cic.think.mean()).is_some_and(|mean| left < mean);
         thinks_longer || left <= self.jiffy(cx)
     }
@@ -138,7 +138,7 @@ impl Cfq {
         let (group, place, sync) = (queue.group, queue.place, queue.sync);
         let (idle, group_idle) = (self.settings.slice_idle, self.settings.group_idle);
         if sync {
-            if let Some(cic) = self.contexts.get_mut(&bound.io_context) {
+            if let Some(cic) = self.contexts.get_mut(bound.io_context) {
                 cic.think.update(now, idle);
             }
             let (_, class, kind) = place.expect("a queue with a request is busy");
@@ -172,7 +172,7 @@ impl Cfq {
         let (before, scattered) = (queue.idle_window, !queue.deep && queue.is_seeky());
         let next_is_noidle = queue.next.is_some_and(|next| is_noidle(cx, next));
         let tasks = cx.io_context(bound.io_context).tasks;
-        let think = self.contexts.get(&bound.io_context).and_then(|cic| cic.think.mean());
+        let think = self.contexts.get(bound.io_context).and_then(|cic| cic.think.mean());
         let after = if next_is_noidle || tasks == 0 || idle == 0 || scattered {
             false
         } else {

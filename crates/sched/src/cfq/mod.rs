@@ -28,12 +28,11 @@ mod think;
 mod tree;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base::{Arena, Instant, Links, Sector, Side};
-use binding::{Bound, Cic};
+use binding::{Bound, Contexts};
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
 use block::{
     About, Bio, CgroupId, ContextId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId,
@@ -124,7 +123,7 @@ pub struct Cfq {
     group_tree: GroupTree,
     /// By level.
     prio_trees: [SectorTree<QueueId>; 8],
-    contexts: BTreeMap<IoContextId, Cic>,
+    contexts: Contexts,
     bound: Side<Request, Bound>,
     links: Links<Request>,
     serving_group: Option<GroupId>,
@@ -163,7 +162,7 @@ impl Cfq {
             groups: Vec::new(),
             group_tree: GroupTree::default(),
             prio_trees: Default::default(),
-            contexts: BTreeMap::new(),
+            contexts: Contexts::default(),
             bound: Side::new(),
             links: Links::new(),
             serving_group: None,
@@ -196,7 +195,15 @@ impl Cfq {
     }
 
     /// A message about a queue (spec 10.2).
+    #[inline]
     fn say(&self, cx: &mut Cx<'_>, id: QueueId, text: fmt::Arguments<'_>) {
+        if cx.wants_messages() {
+            self.write(cx, id, text);
+        }
+    }
+
+    #[cold]
+    fn write(&self, cx: &mut Cx<'_>, id: QueueId, text: fmt::Arguments<'_>) {
         let queue = &self.queues[id];
         let cgroup = CgroupId(queue.group.0);
         if self.rules.names_paths {

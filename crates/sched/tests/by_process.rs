@@ -10,9 +10,10 @@ mod harness;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::{Cgroup, CpuPolicy, IoContext};
 use block::{
-    Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, IoprioClass, Kernel, Op, Origin,
-    PlugFlush,
+    Action, Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, IoprioClass, Kernel, Op, Origin,
+    PlugFlush, Version,
 };
+use harness::shadow::{Chosen, Shadowed};
 use harness::{Harness, Table, cases};
 use proptest::prelude::*;
 
@@ -80,6 +81,25 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(cases())]
+
+    /// Processes are apart from each other: the twin knows nothing of cooperators.
+    #[test]
+    fn cfq_decides_as_its_naive_twin(
+        is_late in any::<bool>(),
+        depth in 1u32..8,
+        events in events(),
+    ) {
+        let kernel = Kernel::of(if is_late { Version::V4_19 } else { Version::V4_10 });
+        let mut run = Run::with_twin(kernel, depth);
+        for event in &events {
+            run.happen(event);
+        }
+        run.end();
+    }
+}
+
 /// The schedulers that know processes, on every kernel that has them.
 fn everywhere() -> Vec<(&'static str, &'static Kernel)> {
     let names = ["anticipatory", "cfq"];
@@ -93,6 +113,8 @@ struct Task {
     io_context: u32,
     group: u32,
     plugged: bool,
+    /// Its part of the disk, where processes are kept apart.
+    region: u64,
 }
 
 struct Run {
@@ -103,12 +125,33 @@ struct Run {
     io_contexts: Vec<IoContext>,
     attached: &'static str,
     submitted: u64,
+    /// What the twin let go, if there is one.
+    chosen: Option<Chosen>,
+    /// Parts of the disk that were given to somebody.
+    regions: u64,
 }
 
 impl Run {
     fn new(name: &'static str, kernel: &'static Kernel, depth: u32) -> Run {
+        Run::around(name, kernel, depth, None)
+    }
+
+    fn with_twin(kernel: &'static Kernel, depth: u32) -> Run {
+        Run::around("cfq", kernel, depth, Some(Chosen::default()))
+    }
+
+    fn around(
+        name: &'static str,
+        kernel: &'static Kernel,
+        depth: u32,
+        chosen: Option<Chosen>,
+    ) -> Run {
         let table = Table { depth, ..Table::default() };
-        let mut harness = Harness::new(kernel, table, build(name, kernel));
+        let scheduler = match &chosen {
+            Some(chosen) => Some(Shadowed::around(kernel, chosen)),
+            None => build(name, kernel),
+        };
+        let mut harness = Harness::new(kernel, table, scheduler);
         harness.set("nr_requests", 32).expect("within its range");
         let mut run = Run {
             harness,
@@ -118,6 +161,8 @@ impl Run {
             io_contexts: Vec::new(),
             attached: name,
             submitted: 0,
+            chosen,
+            regions: 0,
         };
         for group in 1..GROUPS {
             run.define_group(group, 500);
@@ -125,9 +170,10 @@ impl Run {
         for task in 0..TASKS {
             // The first two share one, as after a clone with CLONE_IO.
             let io_context = if task == 1 { run.tasks[0].io_context } else { run.new_io_context() };
-            let group = u32::from(task % GROUPS);
-            run.tasks.push(Task { io_context, group, plugged: false });
+            let group = u32::from(if task == 1 { 0 } else { task % GROUPS });
+            run.tasks.push(Task { io_context, group, plugged: false, region: 0 });
         }
+        (0..u32::from(TASKS)).for_each(|task| run.keep_apart(task));
         run
     }
 
@@ -163,6 +209,9 @@ impl Run {
                 let index = at.index(self.harness.in_flight.len());
                 self.harness.complete(index);
             }
+            // A command that was given back moves the disk to where another process is, which is then
+            // a cooperator of the one whose turn it is.
+            Event::Requeue(_) if self.chosen.is_some() => {}
             Event::Requeue(at) if !self.harness.in_flight.is_empty() => {
                 let index = at.index(self.harness.in_flight.len());
                 self.harness.requeue(index);
@@ -172,13 +221,49 @@ impl Run {
             Event::Tune(at, value) if self.attached == self.name => self.tune(at, *value),
             Event::Tune(..) => {}
             Event::Priority { task, class, level } => self.set_priority(*task, *class, *level),
-            Event::Move { task, group } => self.task(*task).group = u32::from(*group),
+            Event::Move { task, group } => self.move_to(*task, *group),
             Event::Weigh { group, weight } => self.define_group(*group, *weight),
             Event::Exit(task) => self.exit(*task),
             Event::Switch => self.switch(),
         }
         self.check_nothing_stalls();
-        self.harness.take_events();
+        self.compare();
+    }
+
+    /// What left is what the twin let go.
+    fn compare(&mut self) {
+        let events = self.harness.take_events();
+        let Some(chosen) = &self.chosen else { return };
+        for event in events {
+            if matches!(event.action, Action::Dispatch(_)) && self.attached == self.name {
+                assert_eq!(chosen.lock().unwrap().pop_front(), event.request, "who leaves");
+            }
+        }
+    }
+
+    /// A process that has a new queue goes on elsewhere on the disk, so that nobody is close to
+    /// what it asked for before.
+    fn keep_apart(&mut self, io_context: u32) {
+        if self.chosen.is_none() {
+            return;
+        }
+        self.regions += 1;
+        let region = self.regions << 21;
+        let owned = self.tasks.iter_mut().filter(|task| task.io_context == io_context);
+        owned.for_each(|task| task.region = region);
+    }
+
+    /// Those that share an io_context go together, where processes are kept apart: if they were in
+    /// two groups, each request would have a new queue close to an old one.
+    fn move_to(&mut self, task: u8, group: u8) {
+        let Task { io_context, .. } = *self.task(task);
+        let together = self.chosen.is_some();
+        for (number, other) in self.tasks.iter_mut().enumerate() {
+            if number == usize::from(task) || together && other.io_context == io_context {
+                other.group = u32::from(group);
+            }
+        }
+        self.keep_apart(io_context);
     }
 
     fn task(&mut self, task: u8) -> &mut Task {
@@ -205,7 +290,7 @@ impl Run {
         self.harness.submit(Bio {
             op,
             flags: carried,
-            sector: Sector(far + u64::from(slot) * 8),
+            sector: Sector(owner.region + far + u64::from(slot) * 8),
             sectors: Sectors(u32::from(length) * 8),
             ioprio: Ioprio::NONE,
             origin: Origin {
@@ -272,13 +357,21 @@ impl Run {
         self.harness.settle(context(task));
         let fresh = self.new_io_context();
         self.tasks.iter_mut().filter(|it| it.io_context == id).for_each(|it| it.io_context = fresh);
+        self.keep_apart(fresh);
     }
 
     /// To deadline, or back.
     fn switch(&mut self) {
         self.drain();
+        self.compare();
         self.attached = if self.attached == self.name { "deadline" } else { self.name };
-        self.harness.switch(build(self.attached, self.kernel));
+        let scheduler = match &self.chosen {
+            Some(chosen) if self.attached == self.name => {
+                Some(Shadowed::around(self.kernel, chosen))
+            }
+            _ => build(self.attached, self.kernel),
+        };
+        self.harness.switch(scheduler);
     }
 
     /// If requests are withheld and nothing is in flight, a timer will end that.
@@ -306,6 +399,7 @@ impl Run {
 
     fn end(&mut self) {
         self.drain();
+        self.compare();
         self.harness.queue.assert_drained();
         for token in 1..=self.submitted {
             let times = self.harness.done.get(&token).map(|done| done.0);

@@ -6,7 +6,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod naive_cfq;
 pub mod script;
+pub mod shadow;
 pub mod twin;
 pub mod watched;
 

@@ -7,10 +7,12 @@
 //! set fifo_batch 2
 //! at 5ms A read 100+8 sync prio=rt:0 cpu=0    "at" may be left out: the same time
 //! A read 100+8 times=64 step=100              that often, each so much further on the disk
-//! A read 100+8 group=200                       in a control group of this weight
+//! A read 100+8 group=200                       in a control group of this weight, or name
+//! group a weight=200 leaf=100 in=b             a control group by name, below another
 //! A plug | A unplug | A blocks                 the task blocks, or ends its plug
 //! A exit                                       the last task of its io_context
 //! complete 100 | complete | complete all      by first sector; the oldest; until nothing is left
+//! complete times=12                            the oldest, that often
 //! requeue 100                                  the driver gives a command back
 //! switch noop                                  another scheduler
 //! expect issue 100+8 (batch_starts) · merge 108+8 into 100
@@ -83,8 +85,8 @@ struct Runner<'p> {
     ranges: BTreeMap<RequestId, String>,
     /// Priorities of tasks.
     ioprio: BTreeMap<ContextId, Ioprio>,
-    /// Weights of control groups.
-    groups: Vec<u32>,
+    /// Names of control groups; a number is also the weight.
+    groups: Vec<String>,
 }
 
 impl<'p> Runner<'p> {
@@ -187,16 +189,25 @@ impl<'p> Runner<'p> {
                     self.happened.push(format!("refuse {error:?}"));
                 }
             }
+            ["complete"] if self.harness().in_flight.is_empty() => {
+                self.bad("complete (nothing is with the device)")
+            }
             ["complete"] => self.harness().complete(0),
             ["complete", "all"] => {
                 while !self.harness().in_flight.is_empty() {
                     self.harness().complete(0);
                 }
             }
+            ["complete", word] if word.starts_with("times=") => {
+                for _ in 0..self.number(&word["times=".len()..]) {
+                    self.action(&["complete"]);
+                }
+            }
             ["complete", sector] => {
                 let index = self.in_flight(sector);
                 self.harness().complete(index);
             }
+            ["group", name, settings @ ..] => self.define_group(name, settings),
             ["requeue", sector] => {
                 let index = self.in_flight(sector);
                 self.harness().requeue(index);
@@ -295,20 +306,38 @@ impl<'p> Runner<'p> {
         self.harness().queue.define_io_context(IoContextId(context.0), value);
     }
 
-    /// `WEIGHT` of a control group below the root: those of one weight are one.
-    fn group(&mut self, value: &str) -> CgroupId {
-        let weight = self.number(value) as u32;
-        let place = self.groups.iter().position(|known| *known == weight);
-        let place = place.unwrap_or_else(|| {
-            self.groups.push(weight);
-            self.groups.len() - 1
-        });
-        let id = CgroupId(place as u32 + 1);
-        let parent = Some(CgroupId::ROOT);
-        let path = format!("/{weight}");
-        let value = Cgroup { path, parent, weight: Some(weight), leaf_weight: None };
-        self.harness().queue.define_cgroup(id, value);
-        id
+    /// A control group by name. One that was not described lies below the root, and its name is
+    /// its weight.
+    fn group(&mut self, name: &str) -> CgroupId {
+        if !self.groups.iter().any(|known| known == name) {
+            self.define_group(name, &[&format!("weight={name}")]);
+        }
+        self.group_number(name)
+    }
+
+    fn group_number(&self, name: &str) -> CgroupId {
+        match self.groups.iter().position(|known| known == name) {
+            Some(place) => CgroupId(place as u32 + 1),
+            None => self.bad(name),
+        }
+    }
+
+    fn define_group(&mut self, name: &str, settings: &[&str]) {
+        let path = format!("/{name}");
+        let mut group = Cgroup { path, parent: Some(CgroupId::ROOT), ..Cgroup::default() };
+        for setting in settings {
+            match setting.split_once('=') {
+                Some(("weight", value)) => group.weight = Some(self.number(value) as u32),
+                Some(("leaf", value)) => group.leaf_weight = Some(self.number(value) as u32),
+                Some(("in", above)) => group.parent = Some(self.group_number(above)),
+                _ => self.bad(setting),
+            }
+        }
+        if !self.groups.iter().any(|known| known == name) {
+            self.groups.push(name.to_owned());
+        }
+        let id = self.group_number(name);
+        self.harness().queue.define_cgroup(id, group);
     }
 
     fn flag(&self, word: &str) -> Flags {

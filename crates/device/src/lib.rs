@@ -12,6 +12,7 @@ mod model;
 mod null;
 mod parameters;
 mod rotational;
+mod single_server;
 mod table;
 mod token_bucket;
 mod virtual_disk;

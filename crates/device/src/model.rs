@@ -13,7 +13,8 @@ use crate::error::ModelError;
 use crate::parameters::Accept::{Choice, Flag, Size, Whole};
 use crate::parameters::{Document, Parameter, Section, Table, spec};
 use crate::table::{FindTable, TableText};
-use crate::{Device, builtin, flash, null, rotational, token_bucket, virtual_disk};
+use crate::{Device, builtin, flash, null, rotational, single_server};
+use crate::{token_bucket, virtual_disk};
 use base::nearest;
 
 /// A device model: what a model file says, checked and turned into tables.
@@ -33,11 +34,13 @@ enum Kind {
     Flash(Arc<flash::Parameters>),
     Null(null::Parameters),
     Rotational(Arc<rotational::Parameters>),
+    SingleServer(Arc<single_server::Parameters>),
     TokenBucket(token_bucket::Parameters),
     VirtualDisk(virtual_disk::Parameters, Box<Model>),
 }
 
-const KINDS: [&str; 5] = ["flash", "null", "rotational", "token-bucket", "virtual-disk"];
+const KINDS: [&str; 6] =
+    ["flash", "null", "rotational", "single-server", "token-bucket", "virtual-disk"];
 
 const DISK: Section = Section {
     name: "disk",
@@ -160,6 +163,9 @@ impl Model {
             Kind::Rotational(parameters) => {
                 Box::new(rotational::Drive::new(facts, parameters.clone(), seed))
             }
+            Kind::SingleServer(parameters) => {
+                Box::new(single_server::Server::new(facts, parameters.clone(), seed))
+            }
             Kind::TokenBucket(parameters) => {
                 Box::new(token_bucket::Volume::new(facts, parameters.clone(), seed))
             }
@@ -190,6 +196,17 @@ impl Model {
         }
     }
 
+    /// A disk that does one thing at a time as its own type, for tests that look inside.
+    #[cfg(test)]
+    pub(crate) fn build_single_server(&self) -> single_server::Server {
+        match &self.kind_parameters {
+            Kind::SingleServer(parameters) => {
+                single_server::Server::new(self.facts.clone(), parameters.clone(), 0)
+            }
+            _ => panic!("{} does several things at once", self.name),
+        }
+    }
+
     fn parse(name: &str, file: &str, text: &str, beside: &Beside<'_>) -> Result<Model, ModelError> {
         let document = Document::parse(file, text)?;
         let Some(kind) = KINDS.into_iter().find(|kind| *kind == document.kind) else {
@@ -202,6 +219,7 @@ impl Model {
         match kind {
             "flash" => schema.extend(flash::SCHEMA),
             "null" => schema.push(&null::SCHEMA),
+            "single-server" => schema.extend(single_server::SCHEMA),
             "token-bucket" => schema.extend(token_bucket::SCHEMA),
             "virtual-disk" => schema.extend(virtual_disk::SCHEMA),
             _ => schema.extend(rotational::SCHEMA),
@@ -211,6 +229,9 @@ impl Model {
         let kind_parameters = match kind {
             "flash" => Kind::Flash(Arc::new(flash::Parameters::load(&table)?)),
             "null" => Kind::Null(null::Parameters::load(&table)),
+            "single-server" => {
+                Kind::SingleServer(Arc::new(single_server::Parameters::load(&table, &facts)?))
+            }
             "token-bucket" => Kind::TokenBucket(token_bucket::Parameters::load(&table)?),
             "virtual-disk" => {
                 let backing = load_backing(&table, &facts, beside)?;

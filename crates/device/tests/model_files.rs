@@ -26,6 +26,8 @@ fn every_parameter_of_every_built_in_model_has_a_source() {
         "nvme-plp",
         "cloud-gp3",
         "null",
+        "recorded-fast",
+        "recorded-hddra",
     ];
     for name in wanted {
         assert!(names.contains(&name), "{name} is missing");
@@ -132,13 +134,14 @@ fn complaints_name_place_cause_and_what_is_accepted() {
             COMPLAINTS[15],
         ),
         (complaint("vm-disk", "[[0.001, 2000, 10000]]", "[[0.001, 2000]]"), COMPLAINTS[16]),
+        (complaint("recorded-fast", "\"fifo\"", "\"positioning\""), COMPLAINTS[17]),
     ];
     for (seen, expected) in cases {
         assert_eq!(seen, expected);
     }
 }
 
-const COMPLAINTS: [&str; 17] = [
+const COMPLAINTS: [&str; 18] = [
     "FILE:26: unknown parameter \"mechanics.rmp\"; nearest: \"rpm\"; [mechanics] has rpm, \
      head_switch, write_settle, write_settle_track, zero_latency_read, zero_latency_write",
     "FILE:25: missing parameter \"mechanics.rpm\"; add rpm = { value = …, unit = …, \
@@ -150,8 +153,8 @@ const COMPLAINTS: [&str; 17] = [
     "FILE:25: unknown section [mechanic]; nearest: \"mechanics\"; sections of kind \
      \"rotational\": disk, geometry, serpentine, slips, mechanics, seek_table, \
      seek_formula, overhead, link, read_cache, look_ahead, write_cache, queue",
-    "FILE:1: unknown kind \"rotary\"; kinds: flash, null, rotational, token-bucket, \
-     virtual-disk",
+    "FILE:1: unknown kind \"rotary\"; kinds: flash, null, rotational, single-server, \
+     token-bucket, virtual-disk",
     "FILE:7: disk.rotational: no source; sources: datasheet, measured, derived, fitted, \
      assumed",
     "FILE:57: look_ahead.until: value \"next-trak\"; nearest: \"next-track\"; one of \
@@ -173,4 +176,5 @@ const COMPLAINTS: [&str; 17] = [
     "FILE:21: commands.peak: peak 30 below baseline 3000; a peak of at least the baseline",
     "FILE:39: jitter.tail: a row has 2 numbers; a list of rows of 3 numbers, unit \
      \"share, us, us\"",
+    "FILE:23: service.order: by positioning, without an arm; \"fifo\", or a section [arm]",
 ];

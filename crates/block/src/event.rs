@@ -170,6 +170,10 @@ impl Event {
 pub struct EventLog {
     enabled: bool,
     messages: bool,
+    /// Messages are counted, kept or not.
+    counts: bool,
+    /// How many schedulers have written since somebody asked.
+    written: u64,
     events: Vec<Event>,
 }
 
@@ -181,12 +185,12 @@ impl EventLog {
 
     /// A log that keeps everything but messages.
     pub fn on() -> EventLog {
-        EventLog { enabled: true, messages: false, events: Vec::new() }
+        EventLog { enabled: true, ..EventLog::default() }
     }
 
     /// A log that keeps everything, messages of schedulers included.
     pub fn with_messages() -> EventLog {
-        EventLog { enabled: true, messages: true, events: Vec::new() }
+        EventLog { enabled: true, messages: true, ..EventLog::default() }
     }
 
     /// Whether events are kept.
@@ -194,9 +198,26 @@ impl EventLog {
         self.enabled
     }
 
-    /// Whether messages are kept; a scheduler formats them only then.
+    /// Whether messages are kept or counted; a scheduler looks for what they say only then.
     pub fn wants_messages(&self) -> bool {
+        self.messages || self.counts
+    }
+
+    /// From now on messages are counted.
+    pub fn count_messages(&mut self) {
+        self.counts = true;
+    }
+
+    /// A scheduler writes a message; false when nobody keeps it.
+    pub(crate) fn writes_message(&mut self) -> bool {
+        self.written += 1;
         self.messages
+    }
+
+    /// How many messages schedulers have written since this was last asked, where they are kept or
+    /// counted.
+    pub fn take_written(&mut self) -> u64 {
+        core::mem::take(&mut self.written)
     }
 
     /// Keeps an event, if the log is on.

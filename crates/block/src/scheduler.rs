@@ -366,7 +366,7 @@ impl Cx<'_> {
     /// Writes a message into the trace, as the kernel's schedulers do; formatted only when wanted.
     #[inline]
     pub fn message(&mut self, text: fmt::Arguments<'_>) {
-        if self.wants_messages() {
+        if self.wants_messages() && self.core.log.writes_message() {
             self.write_message(None, text);
         }
     }
@@ -374,7 +374,7 @@ impl Cx<'_> {
     /// Writes a message about a control group; from 4.14 on the record carries the group's id.
     #[inline]
     pub fn group_message(&mut self, cgroup: CgroupId, text: fmt::Arguments<'_>) {
-        if self.wants_messages() {
+        if self.wants_messages() && self.core.log.writes_message() {
             self.write_message(Some(cgroup), text);
         }
     }

@@ -16,6 +16,7 @@
 // weigh computing time, and there is one queue of runnable tasks instead of one for each core.
 
 mod interrupts;
+mod sharing;
 
 use crate::fair::Fair;
 use crate::host::Costs;
@@ -76,10 +77,14 @@ pub(crate) struct Core {
     pub slice_start: Instant,
     /// It has done something since.
     pub has_begun: bool,
+    /// It is to leave it to somebody who has had less.
+    yields: bool,
     /// What it is busy with until when.
     charge: Option<(Ticket, Charge)>,
     /// Whether interrupt code runs.
     pub in_interrupt: bool,
+    /// A driver moves the data of a command, with interrupts disabled.
+    pub moves_data: bool,
     /// What its task was busy with when the interrupt came, and how much of it is left.
     suspended: Option<Charge>,
     /// Why it is interrupted, or will be.
@@ -263,6 +268,7 @@ impl World {
         let (_, charge) = self.cores[core].charge.take().expect("a core was busy until now");
         self.cores[core].used.computing += charge.length;
         let context = self.running_on(core);
+        self.note_served(context, charge.length);
         let strand = self.strand(context);
         match charge.pays {
             Pays::Debt => strand.debt -= charge.length,
@@ -431,12 +437,15 @@ impl World {
         let elapsed = self.now.saturating_since(self.cores[core].slice_start);
         let in_the_middle = self.strand(context).paid != Paid::Nothing
             || self.lock.holder == Some(context)
+            || self.cores[core].moves_data
             || self.strand(context).spins;
-        if elapsed < self.time_slice || in_the_middle {
+        let is_over = elapsed >= self.time_slice || self.cores[core].yields;
+        if !is_over || in_the_middle {
             return false;
         }
         let RunQueue::InTurn(queue) = &self.run_queue else { return false };
         if !queue.iter().any(|other| self.allows(*other, core)) {
+            self.cores[core].yields = false;
             self.cores[core].slice_start = self.now;
             return false;
         }
@@ -449,7 +458,10 @@ impl World {
     fn leave_core(&mut self, core: usize) {
         self.cores[core].owner = None;
         let RunQueue::InTurn(queue) = &self.run_queue else { return };
-        let next = (0..queue.len()).find(|n| self.allows(queue[*n], core));
+        let next = match self.shares_fairly() {
+            true => self.least_served(queue),
+            false => (0..queue.len()).find(|n| self.allows(queue[*n], core)),
+        };
         if let Some(next) = next.and_then(|n| self.in_turn().remove(n)) {
             self.assign(next, core);
         }
@@ -462,6 +474,7 @@ impl World {
             queue.wake(self.timer.ticked(self.now), context, nice);
             return self.suspend_for_others();
         }
+        self.forgive(context);
         let last = usize::from(self.strand(context).core);
         let idle = |world: &World, core: usize| {
             world.cores[core].owner.is_none() && world.allows(context, core)
@@ -472,7 +485,10 @@ impl World {
         match (0..self.cores.len()).find(|core| idle(self, *core)) {
             Some(core) => self.assign(context, core),
             None if self.strand(context).is_urgent => self.displace(context, last),
-            None => self.in_turn().push_back(context),
+            None => {
+                self.in_turn().push_back(context);
+                self.cores[last].yields |= self.goes_before_owner(context, last);
+            }
         }
     }
 
@@ -516,6 +532,7 @@ impl World {
         self.cores[core].owner = Some(context);
         self.cores[core].slice_start = self.now;
         self.cores[core].has_begun = false;
+        self.cores[core].yields = false;
         let switch = self.price_of_switch();
         let strand = self.strand(context);
         strand.core = core as u16;
@@ -538,8 +555,11 @@ impl World {
         self.agenda.cancel(ticket);
         let left = charge.until.since(self.now);
         self.cores[core].used.computing += charge.length - left;
-        if let (Pays::Debt, Some(task)) = (charge.pays, self.cores[core].owner) {
-            self.strand(task).debt -= charge.length - left;
+        if let Some(task) = self.cores[core].owner {
+            self.note_served(task, charge.length - left);
+            if charge.pays == Pays::Debt {
+                self.strand(task).debt -= charge.length - left;
+            }
         }
         Some(Charge { length: left, ..charge })
     }

@@ -14,18 +14,19 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The hosts that are built in.
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 7] = [
     ("free", include_str!("../../../hosts/free.toml")),
     ("guest", include_str!("../../../hosts/guest.toml")),
     ("host-2009", include_str!("../../../hosts/host-2009.toml")),
     ("host-2011", include_str!("../../../hosts/host-2011.toml")),
     ("host-2020", include_str!("../../../hosts/host-2020.toml")),
+    ("icount", include_str!("../../../hosts/icount.toml")),
     ("vm-2019", include_str!("../../../hosts/vm-2019.toml")),
 ];
 
 /// What a host file contains, section by section.
 const SCHEMA: [(&str, &[&str]); 3] = [
-    ("machine", &["cores", "time_slice", "accounting", "start_delay", "clock_step"]),
+    ("machine", &["cores", "time_slice", "accounting", "start_delay", "clock_step", "timer_slack"]),
     (
         "cost",
         &[
@@ -39,10 +40,12 @@ const SCHEMA: [(&str, &[&str]); 3] = [
             "bio",
             "request",
             "driver",
+            "transfer",
             "interrupt",
             "completion",
             "switch",
             "switch_spread",
+            "message",
         ],
     ),
     ("scheduler", &["none", "noop", "deadline", "mq-deadline", "cfq", "bfq", "kyber", "other"]),
@@ -72,6 +75,8 @@ pub struct Host {
     /// In which steps the clock counts; zero: as finely as time. An interrupt waits for the end of
     /// a look where it does.
     pub clock_step: Duration,
+    /// By how much sleeps are longer than asked, so that timers may fire together.
+    pub timer_slack: Duration,
     /// How much later than its time a job begins.
     pub start_delay: Duration,
     /// What pieces of work cost.
@@ -104,6 +109,8 @@ pub struct Costs {
     pub request: Duration,
     /// Handing a command to the device.
     pub driver: Duration,
+    /// Moving 4 KiB between memory and the device, where a driver does so with the processor.
+    pub transfer: Duration,
     /// Being interrupted.
     pub interrupt: Duration,
     /// Finishing one command.
@@ -112,6 +119,8 @@ pub struct Costs {
     pub switch: Duration,
     /// How much more that may take, every amount being as likely: caches, and cores that sleep.
     pub switch_spread: Duration,
+    /// A message of the scheduler, where somebody traces.
+    pub message: Duration,
 }
 
 /// One parameter as the file states it.
@@ -297,10 +306,12 @@ impl Reader<'_> {
             bio: time("cost.bio"),
             request: time("cost.request"),
             driver: time("cost.driver"),
+            transfer: time("cost.transfer"),
             interrupt: time("cost.interrupt"),
             completion: time("cost.completion"),
             switch: time("cost.switch"),
             switch_spread: time("cost.switch_spread"),
+            message: time("cost.message"),
         };
         let schedulers = SCHEMA[2].1.iter();
         let schedulers =
@@ -310,6 +321,7 @@ impl Reader<'_> {
         let accounting = time("machine.accounting");
         let start_delay = time("machine.start_delay");
         let clock_step = time("machine.clock_step");
+        let timer_slack = time("machine.timer_slack");
         entries.sort_by_key(|entry| entry.position);
         let parameters = entries.into_iter().map(|entry| entry.parameter).collect();
         let name = self.file.to_string();
@@ -321,6 +333,7 @@ impl Reader<'_> {
             accounting,
             start_delay,
             clock_step,
+            timer_slack,
             costs,
             schedulers,
             parameters,
@@ -448,7 +461,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 27, "{name}");
+            assert_eq!(host.parameters().len(), 30, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -463,7 +476,7 @@ mod tests {
         assert_eq!(
             error,
             "unknown host \"vm-2018\"; nearest: \"vm-2019\"; built-in hosts: free, guest, \
-             host-2009, host-2011, host-2020, vm-2019"
+             host-2009, host-2011, host-2020, icount, vm-2019"
         );
     }
 
@@ -471,9 +484,9 @@ mod tests {
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
-            "x.toml:23: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
+            "x.toml:24: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
              system_call, clock, kernel_clock, exec, path, launch, copy, bio, request, driver, \
-             interrupt, completion, switch, switch_spread"
+             transfer, interrupt, completion, switch, switch_spread, message"
         );
         assert_eq!(
             free_with("value = 1, unit = \"\"", "value = 0, unit = \"\""),
@@ -481,7 +494,7 @@ mod tests {
         );
         assert_eq!(
             free_with("unit = \"us\"", "unit = \"h\""),
-            "x.toml:14: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
+            "x.toml:15: cost.system_call: 0 h; accepted: a time from 0 to 1 s, unit ns, us, ms or s"
         );
         let both = BUILT_IN.iter().find(|(name, _)| *name == "guest").unwrap().1;
         let both = both.replacen("cores       = { value = 1", "cores       = { value = 2", 1);
@@ -489,7 +502,7 @@ mod tests {
             Host::parse("x.toml", &both).unwrap_err().to_string(),
             "x.toml:8: machine.accounting with several cores; accepted: 0 ns, or machine.cores = 1"
         );
-        assert!(free_with("[cost]", "[const]").starts_with("x.toml:13: unknown section [const]"));
+        assert!(free_with("[cost]", "[const]").starts_with("x.toml:14: unknown section [const]"));
         assert!(free_with("title", "titel").starts_with("x.toml:1: no title"));
         assert!(free_with("title =", "title").starts_with("x.toml:4: not TOML"));
     }

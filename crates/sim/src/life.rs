@@ -21,6 +21,8 @@ pub(crate) struct Strand {
     pub wait: Wait,
     /// Computing that is not done.
     pub debt: Duration,
+    /// How much it has had of its core, for who goes first.
+    pub served: Duration,
     /// How much of the next piece of block-layer work is paid for.
     pub paid: Paid,
     pub spins: bool,
@@ -321,6 +323,7 @@ impl Strand {
             state: State::Blocked,
             wait: Wait::Nothing,
             debt: Duration::ZERO,
+            served: Duration::ZERO,
             paid: Paid::Nothing,
             spins: false,
             is_ready: false,

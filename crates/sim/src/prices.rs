@@ -4,8 +4,8 @@
 //! `cores.rs`.
 
 use crate::host::{Costs, Host};
-use base::Duration;
-use block::{Shape, Work};
+use base::{Duration, Sectors};
+use block::{Facts, Shape, Work};
 
 /// What pieces of work cost under the scheduler that is attached.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,11 @@ impl Prices {
             Work::Dispatch if queued > 0 => self.scheduler,
             _ => Duration::ZERO,
         }
+    }
+
+    /// What moving the data of a command costs.
+    pub fn transfer(&self, sectors: Sectors) -> Duration {
+        self.costs.transfer * u64::from(sectors.0) / u64::from(Facts::PAGE.0)
     }
 
     pub fn is_locked(&self, work: Work) -> bool {

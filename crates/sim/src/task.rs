@@ -37,7 +37,6 @@ use crate::cores::State;
 use crate::host::Costs;
 use crate::life::Birth;
 use crate::program::Program;
-use crate::timer::SLACK;
 use crate::world::{Happening, Progress, Wait, World};
 use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
@@ -124,9 +123,9 @@ impl Task {
     }
 
     /// Sleeps for a time and, where timers are waited for together, for as much longer as they may
-    /// be late. // measured in the world linux: `sleep 1` takes 50 us more
+    /// be late.
     pub(crate) async fn sleep_with_slack(&self, time: Duration) {
-        let slack = if self.world().timer.is_coarse() { SLACK } else { Duration::ZERO };
+        let slack = self.world().timer_slack;
         self.sleep(time + slack).await;
     }
 

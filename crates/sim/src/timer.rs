@@ -12,8 +12,8 @@
 use base::{Duration, Instant};
 
 /// By how much sleeps are longer than asked, so that timers may fire together.
-// prctl(2), the default
-pub(crate) const SLACK: Duration = Duration::from_micros(50);
+// prctl(2), the default; as machine.timer_slack of the host `guest`
+const SLACK: Duration = Duration::from_micros(50);
 
 /// What a core's timer is set to.
 pub(crate) struct Timer {

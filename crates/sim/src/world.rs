@@ -26,6 +26,7 @@ use crate::ring::Ring;
 use crate::task::Body;
 use crate::timer::Timer;
 use base::{Agenda, Duration, Instant, Rng};
+use block::command::Command;
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Bio, CgroupId, ContextId, Event, EventLog, Output, Pieces, RequestQueue, Shape, Step, Tag, Work,
@@ -64,6 +65,8 @@ pub(crate) struct World {
     /// Contexts that have something to do.
     pub ready: VecDeque<ContextId>,
     pub run_queue: RunQueue,
+    /// What the task that has had least of the core has had.
+    pub least_served: Duration,
     pub rings: Vec<Ring>,
     pub cgroups: Vec<Cgroup>,
     /// Schedulers see control groups.
@@ -75,6 +78,8 @@ pub(crate) struct World {
     pub preparation: Preparation,
     /// How long a program takes to start.
     pub start_delay: Duration,
+    /// By how much sleeps are longer than asked.
+    pub timer_slack: Duration,
     /// Tasks that were created but whose programs have not been taken over.
     pub newborn: Vec<(ContextId, Body)>,
     pub whos: Vec<Who>,
@@ -121,6 +126,8 @@ pub(crate) enum Happening {
     Fires(ContextId),
     /// A kernel worker is to run the queue.
     Worker,
+    /// A core has moved the data of a command, which the device takes now.
+    Moved(usize, Command),
 }
 
 /// What a sleeping task waits for.
@@ -165,6 +172,7 @@ impl World {
         let lines = std::mem::take(&mut setup.preparation);
         let cgroups = std::mem::take(&mut setup.cgroups);
         let has_version_2 = setup.cgroup_writeback;
+        let journal_cgroup = setup.mount.as_ref().map(|it| it.journal_cgroup.clone());
         let mut world = World::idle(setup)?;
         world.define_root(has_version_2);
         for group in &cgroups {
@@ -174,6 +182,7 @@ impl World {
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
         world.strand(world.worker).is_urgent = true;
         world.fs_tasks = world.bear_file_system_tasks();
+        world.move_file_system_tasks(journal_cgroup.as_deref());
         world.prepare(jobs, lines);
         Ok(world)
     }
@@ -206,6 +215,9 @@ impl World {
             (true, true) => EventLog::with_messages(),
         };
         let mut queue = RequestQueue::new(setup.kernel, facts.clone(), setup.attach, cores, log);
+        if !setup.host.costs.message.is_zero() {
+            queue.log().count_messages();
+        }
         queue.set_paranoid(setup.paranoid);
         if let Some(mount) = &setup.mount {
             queue.note_waits(mount.waits_for_tags(facts.capacity.0));
@@ -238,6 +250,7 @@ impl World {
             strands: (0..cores).map(Strand::interrupts).collect(),
             ready: VecDeque::new(),
             run_queue,
+            least_served: Duration::ZERO,
             rings: Vec::new(),
             cgroups: vec![Cgroup { path: "/".to_string(), ..Cgroup::default() }],
             blkio: setup.blkio,
@@ -245,6 +258,7 @@ impl World {
             jobs: Vec::new(),
             preparation: Preparation::default(),
             start_delay: setup.host.start_delay,
+            timer_slack: setup.host.timer_slack,
             newborn: Vec::new(),
             whos: Vec::new(),
             mark: Mark::default(),
@@ -345,11 +359,21 @@ impl World {
                             return Progress::Busy;
                         }
                     }
-                    if !goes_on {
+                    self.owe_messages(context);
+                    if !goes_on || !self.strand(context).debt.is_zero() {
                         return Progress::Busy;
                     }
                 }
             }
+        }
+    }
+
+    /// Charges for what the scheduler has written into the trace.
+    fn owe_messages(&mut self, context: ContextId) {
+        let messages = self.queue.log().take_written();
+        let cost = self.prices.costs.message * messages;
+        if !cost.is_zero() {
+            self.owe(context, cost);
         }
     }
 
@@ -461,6 +485,11 @@ impl World {
                 self.interrupt(0, Cause::Alarm(context));
             }
             Happening::Worker => self.tell(self.worker),
+            Happening::Moved(core, command) => {
+                self.cores[core].moves_data = false;
+                self.device.accept(self.now, command);
+                self.unmasked(core);
+            }
         }
     }
 
@@ -526,7 +555,7 @@ impl World {
                     }
                     self.issued_on[tag] = self.strand(by).core;
                     self.mark.command(self.now, &command);
-                    self.device.accept(self.now, command);
+                    self.hand_over(by, command);
                 }
                 Output::BioDone { token, context } => {
                     let owner = self.strand(context).acts_for.unwrap_or(context);
@@ -542,6 +571,18 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Gives a command to the device, after its data have been moved where the driver does that.
+    fn hand_over(&mut self, by: ContextId, command: Command) {
+        let cost = self.prices.transfer(command.sectors);
+        if cost.is_zero() {
+            return self.device.accept(self.now, command);
+        }
+        let core = usize::from(self.strand(by).core);
+        self.cores[core].moves_data = true;
+        self.agenda.schedule(self.now + cost, Happening::Moved(core, command));
+        self.owe(by, cost);
     }
 
     /// A bio of an operation is done. (A task that was killed has no operations any more.)

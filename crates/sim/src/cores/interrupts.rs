@@ -36,7 +36,7 @@ impl World {
         let masked = owner.is_some_and(|task| {
             self.lock.holder == Some(task) || self.strands[task.0 as usize].spins
         });
-        if self.cores[core].in_interrupt || masked {
+        if self.cores[core].in_interrupt || masked || self.cores[core].moves_data {
             return;
         }
         self.cores[core].suspended = self.stop_charge(core);

@@ -80,6 +80,8 @@ pub struct Mount {
     pub writes_replaced: bool,
     /// Bytes of one of the buffers in which XFS's log is written (mount option `logbsize`).
     pub log_buffer: u64,
+    /// The control group to which its tasks were moved.
+    pub journal_cgroup: String,
 }
 
 /// Disks from this size on make mounting ext4 wait for tags: half a TiB.
@@ -105,6 +107,7 @@ impl Default for Mount {
             is_ordered: true,
             writes_replaced: true,
             log_buffer: LOG_BUFFER,
+            journal_cgroup: String::new(),
         }
     }
 }
@@ -259,6 +262,16 @@ impl World {
                 vec![(ext4::bear_committer(self), |task| Box::pin(ext4::committer(task)))]
             }
             Some(FileSystem::Xfs(_)) => xfs::bear_tasks(self),
+        }
+    }
+
+    /// Moves the tasks of the file system to a control group, as somebody may do.
+    pub fn move_file_system_tasks(&mut self, cgroup: Option<&str>) {
+        let Some(path) = cgroup.filter(|path| !path.is_empty()) else { return };
+        let cgroup = self.define_cgroup(path, None);
+        for number in 0..self.fs_tasks.len() {
+            let (task, _) = self.fs_tasks[number];
+            self.strand(task).cgroup = cgroup;
         }
     }
 }

@@ -9,7 +9,7 @@ mod words;
 
 pub use words::split_sequence;
 
-use super::{LIST, Program, Step, cp, dd, dump, fio, sysbench, tools};
+use super::{LIST, Program, Step, cp, dd, dump, fio, lg, sysbench, tools};
 use crate::cores::CoreSet;
 use base::{Duration, nearest};
 use block::Ioprio;
@@ -146,6 +146,10 @@ fn parse_one(line: &str, context: &fio::Context<'_>) -> Result<Command, CommandE
                 let program = fio::Fio::parse(arguments, context).map_err(refused)?;
                 return Ok(found.with(Program::Fio(program)));
             }
+            "lg" => {
+                let program = lg::Lg::parse(arguments).map_err(CommandError::Refused)?;
+                return Ok(found.with(Program::Lg(program)));
+            }
             "dump" => {
                 let program = dump::Dump::parse(arguments).map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Dump(program)));
@@ -259,8 +263,8 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
-        let all = "cp, dd, dump, fallocate, fio, ls, mkdir, mv, rm, rmdir, sleep, stat, sync, \
-                   sysbench, touch, truncate";
+        let all = "cp, dd, dump, fallocate, fio, lg, ls, mkdir, mv, rm, rmdir, sleep, stat, \
+                   sync, sysbench, touch, truncate";
         assert_eq!(
             refusal("openssl -a x y"),
             format!("openssl: this program is not modelled; there are {all}")

@@ -8,6 +8,7 @@ pub mod cp;
 pub mod dd;
 pub mod dump;
 pub mod fio;
+pub mod lg;
 pub mod replay;
 mod shell;
 pub mod sysbench;
@@ -24,12 +25,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// The programs that commands can name, each with what it does in a few words.
-pub const LIST: [(&str, &str); 16] = [
+pub const LIST: [(&str, &str); 17] = [
     ("cp", "copies a file of the file system"),
     ("dd", "copies blocks from or to the disk"),
     ("dump", "reads a described file system with several processes"),
     ("fallocate", "sets room aside for a file"),
     ("fio", "the flexible I/O tester: job files and command lines"),
+    ("lg", "the load generator of the recordings of a real 4.19"),
     ("ls", "reads folders"),
     ("mkdir", "makes folders"),
     ("mv", "renames files and folders"),
@@ -52,6 +54,8 @@ pub enum Program {
     Dump(dump::Dump),
     /// Runs fio's jobs.
     Fio(fio::Fio),
+    /// Runs the processes of lg.
+    Lg(lg::Lg),
     /// Writes everything that is dirty.
     Sync,
     /// Copies a file.
@@ -127,6 +131,7 @@ impl Program {
             Program::Dd(dd) => Box::pin(dd.run(task)),
             Program::Dump(dump) => Box::pin(dump.run(task)),
             Program::Fio(fio) => Box::pin(fio.run(task)),
+            Program::Lg(lg) => Box::pin(lg.run(task)),
             Program::Sync => Box::pin(async move {
                 task.sync().await;
                 0

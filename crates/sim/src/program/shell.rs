@@ -79,6 +79,7 @@ impl Program {
             Program::Dd(_) => "dd",
             Program::Dump(_) => "dump",
             Program::Fio(_) => "fio",
+            Program::Lg(_) => "lg",
             Program::Sync => "sync",
             Program::Cp(_) => "cp",
             Program::Sleep(_) => "sleep",

@@ -6,6 +6,7 @@
 //! * [`statistics`], [`summary`]: mean and spread over seeds; what differs, in words.
 //! * [`linux_world`]: the same experiment on a real kernel in virtual time.
 //! * [`fidelity`]: how far the simulator is from that kernel.
+//! * [`recordings`]: recordings of a real 4.19, to be held against runs.
 //! * [`record`]: an observer that writes the stream as blktrace files.
 //!
 //! This crate knows nothing of tables, JSON or terminals; everything that is printed is computed
@@ -28,6 +29,7 @@ pub mod metrics;
 pub mod plan;
 pub mod quantity;
 pub mod record;
+pub mod recordings;
 pub mod scheduler_spec;
 pub mod statistics;
 pub mod summary;

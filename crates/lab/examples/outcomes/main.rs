@@ -1,0 +1,58 @@
+//! Holds runs of the simulator against recordings of a real 4.19.
+//!
+//! `outcomes FOLDER [--only NAME] [--seeds N] [--record DIR]`: what each recording below the folder
+//! ran is run on the model of its disk and on the host `icount`, with the scheduler, tunables and
+//! control groups of its manifest, and what each job saw is put beside what the recording says. The
+//! table is `docs/fidelity-4.19.md`. With `--record` the first seed of each is written as text, an
+//! event a line.
+
+mod run;
+mod table;
+mod trace;
+
+use lab::recordings::Recording;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+/// What was asked for.
+struct Options {
+    folder: PathBuf,
+    only: String,
+    seeds: u64,
+    record: Option<PathBuf>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = options(std::env::args().skip(1))?;
+    let mut compared = Vec::new();
+    for recording in Recording::below(&options.folder)? {
+        if !recording.name.starts_with(&options.only) {
+            continue;
+        }
+        match run::all(&recording, options.seeds, options.record.as_deref()) {
+            Ok(runs) => compared.push(table::Compared::new(&recording, &runs)),
+            Err(left_out) => eprintln!("{}: {left_out}", recording.name),
+        }
+    }
+    print!("{}", table::text(&compared));
+    Ok(())
+}
+
+fn options(words: impl Iterator<Item = String>) -> Result<Options, String> {
+    const USAGE: &str = "usage: outcomes FOLDER [--only NAME] [--seeds N] [--record DIR]";
+    let mut found = Options { folder: PathBuf::new(), only: String::new(), seeds: 3, record: None };
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or(USAGE);
+        match word.as_str() {
+            "--only" => found.only = value()?,
+            "--seeds" => found.seeds = value()?.parse().map_err(|_| USAGE)?,
+            "--record" => found.record = Some(PathBuf::from(value()?)),
+            folder => found.folder = PathBuf::from(folder),
+        }
+    }
+    match found.folder == Path::new("") || found.seeds == 0 {
+        true => Err(USAGE.to_string()),
+        false => Ok(found),
+    }
+}

@@ -2,11 +2,11 @@
 
 use base::{Duration, Instant};
 use block::command::{Command, Facts, Tag};
-use block::{Action, Attach, ContextId, Event, Ioprio};
+use block::{Action, Attach, ContextId, Event};
 use device::{Device, Model};
 use lab::recordings::{Figure, Recording};
 use lab::scheduler_spec::parse_kernel;
-use sim::{Host, Job, Line, Mount, Observer, Program, Setup, Who};
+use sim::{ControlGroup, Host, Job, Line, Mount, Observer, Program, Setup, Who};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -70,8 +70,12 @@ fn setup(
     let on_files = recording.command.contains("/mnt/");
     let mut setup = Setup::new(kernel, attach, device, Host::named("icount")?, jobs);
     setup.settings = recording.settings.clone();
-    setup.cgroups =
-        recording.cgroups.iter().map(|(path, weight)| (path.clone(), Some(*weight))).collect();
+    let group = |(path, weight): &(String, u32)| ControlGroup {
+        path: path.clone(),
+        weight: Some(*weight),
+        leaf_weight: None,
+    };
+    setup.cgroups = recording.cgroups.iter().map(group).collect();
     let journal_cgroup = if recording.note.starts_with("jbd2 in the same") { "c1" } else { "" };
     let mount = Mount { journal_cgroup: journal_cgroup.to_string(), ..Mount::default() };
     setup.mount = on_files.then_some(mount);
@@ -112,17 +116,7 @@ fn jobs(command: &str, order: &[usize]) -> Result<Vec<Job>, Box<dyn Error>> {
 }
 
 fn job(name: &str, program: Program, cgroup: &str) -> Job {
-    Job {
-        name: name.to_string(),
-        program,
-        cgroup: cgroup.to_string(),
-        ioprio: Ioprio::NONE,
-        nice: 0,
-        affinity: None,
-        start: Instant::ZERO,
-        duration: None,
-        background: false,
-    }
+    Job { cgroup: cgroup.to_string(), ..Job::new(name, program) }
 }
 
 /// Whether it is of the series of buffered writers, for which less may be dirty: 16 MiB before the

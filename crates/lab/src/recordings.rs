@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn what_dd_and_fio_said_is_read() {
         let dd = figures("1000+0 records out\n512000 bytes (1 kB) copied, 7.5 s, 67.5 kB/s\n");
-        assert_eq!((dd[0].calls, dd[0].latency), (1000, 7500.0));
+        assert_eq!((dd[0].calls, dd[0].latency.round()), (1000, 7500.0));
         let fio = "t0: (groupid=0, jobs=1): err= 0: pid=1\n  read: IOPS=2487, BW=38.9MiB/s\n    \
                    clat (usec): min=171, max=57407, avg=400.32\n     lat (usec): min=171, \
                    max=57408, avg=400.52, stdev=7\n";

@@ -129,7 +129,7 @@ impl Task {
             }
             from = page + 1;
         };
-        let limit = (first + most).min(pages.end);
+        let limit = first.saturating_add(most).min(pages.end);
         let mut end = first + 1;
         while end < limit
             && world.cache.is_dirty(key(file, end))

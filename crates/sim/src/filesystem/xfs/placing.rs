@@ -187,7 +187,7 @@ impl Task {
         let find = |page| self.world().files().inode(file).find(page);
         self.place_xfs(file, pages.start).await;
         let first = find(pages.start)?;
-        let limit = (pages.start + most).min(pages.end);
+        let limit = pages.start.saturating_add(most).min(pages.end);
         let mut end = pages.start + 1;
         while end < limit && self.is_to_write(key(file, end)) {
             self.place_xfs(file, end).await;

@@ -237,13 +237,13 @@ impl Inode {
     pub fn punch(&mut self, blocks: Range<u64>) -> (Vec<Range<u64>>, Leaf) {
         self.cut(blocks.start);
         self.cut(blocks.end);
-        let behind = self.extents.split_off(&blocks.end);
-        let gone = self.extents.split_off(&blocks.start);
-        self.extents.extend(behind);
-        if !gone.is_empty() {
+        let firsts: Vec<u64> =
+            self.extents.range(blocks.clone()).map(|(first, _)| *first).collect();
+        if !firsts.is_empty() {
             self.touched.insert(blocks.start);
         }
-        let gone = gone.into_values().map(|it| it.start..it.start + it.length).collect();
+        let gone = firsts.iter().filter_map(|first| self.extents.remove(first));
+        let gone = gone.map(|it| it.start..it.start + it.length).collect();
         (gone, self.look_at_leaf())
     }
 

@@ -105,7 +105,9 @@ fn every_example_with_files_runs_on_ext4_or_says_why_not() {
     for (name, text) in &examples {
         let (point, jobs) = parse_on_ext4(name, text);
         let Ok(jobs) = jobs else { continue };
-        if !jobs.iter().any(Job::has_files) {
+        // Those that change names and room, which are no calls, are run for the table.
+        let changes_names = jobs.iter().any(|job| job.engine.needs_files());
+        if !jobs.iter().any(Job::has_files) || changes_names {
             continue;
         }
         let disk = Model::builtin("nvme-980pro").expect("a built-in model").build(1);

@@ -65,32 +65,3 @@ fn what_cannot_be_done_is_said_as_coreutils_say_it() {
         &["dd: failed to open '/mnt/d': Is a directory"],
     );
 }
-
-#[test]
-fn fio_makes_looks_for_and_removes_names() {
-    let fio = |engine: &str, rest: &str| {
-        format!(
-            "fio --name=j --directory=/mnt --filesize=4k --nrfiles=3 --ioengine={engine} {rest}"
-        )
-    };
-    let create = fio("filecreate", "--create_on_open=1 --fallocate=none");
-    assert_says(&format!("{create} && stat /mnt/j.0.0 /mnt/j.0.2"), &[]);
-    assert_says(&fio("filestat", ""), &[]);
-    let gone = "stat: cannot statx '/mnt/j.0.1': No such file or directory";
-    assert_says(&format!("{} ; stat /mnt/j.0.1", fio("filedelete", "--unlink=0")), &[gone]);
-}
-
-#[test]
-fn fio_changes_the_size_and_the_room_of_files() {
-    let fio = |rw: &str, engine: &str| {
-        format!("fio --name=j --filename=/mnt/a --size=64k --bs=4k --ioengine={engine} --rw={rw}")
-    };
-    for line in ["write", "randwrite"].map(|rw| fio(rw, "ftruncate")) {
-        assert_says(&line, &[]);
-    }
-    for line in ["write", "randtrim", "read", "randrw"].map(|rw| fio(rw, "falloc")) {
-        assert_says(&line, &[]);
-    }
-    let failed = "fio: j: io_u error on file /mnt/a: Invalid argument: read offset=0, buflen=4096";
-    assert_says(&fio("read", "ftruncate"), &[failed]);
-}

@@ -420,8 +420,12 @@ impl World {
         self.held_wakes.clear();
     }
 
-    /// Writes that an operation did not come to its end.
+    /// Writes that an operation did not come to its end. What the kernel's own tasks have under way
+    /// is no call that anybody entered.
     pub fn log_unfinished(&mut self, context: ContextId, operation: &Operation) {
+        if self.strand(context).job.is_none() {
+            return;
+        }
         let action = block::Action::SyscallUnfinished {
             call: operation.call,
             entered: operation.entered,

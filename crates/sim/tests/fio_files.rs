@@ -27,16 +27,20 @@ impl Observer for Seen {
 
 const FORMATS: [Format; 2] = [Format::Ext4, Format::Xfs];
 
-/// Runs fio with these options on a fresh file system; the exit, what it said, and what was seen.
-fn fio(format: Format, options: &str) -> (Exit, Vec<String>, Seen) {
-    let context = Context {
+fn context() -> Context<'static> {
+    Context {
         page_size: 4096,
         ncpus: 1,
         mb_memory: 1024,
         mount: Some("/mnt"),
         environment: &|_| None,
         read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
-    };
+    }
+}
+
+/// Runs fio with these options on a fresh file system; the exit, what it said, and what was seen.
+fn fio(format: Format, options: &str) -> (Exit, Vec<String>, Seen) {
+    let context = context();
     let line = format!("fio --name=x --directory=/mnt --size=256k --bs=64k {options}");
     let job = Job::new("fio", sim::program::parse_in(&line, &context).unwrap().program);
     let mut seen = Seen::default();
@@ -104,5 +108,50 @@ fn what_a_file_cannot_do_fails_with_a_message() {
         let (exit, said, _) = fio(format, "--rw=write --allow_file_create=0");
         assert_eq!(exit, Exit::Status(1));
         assert!(said[0].contains("No such file"), "{said:?}");
+    }
+}
+
+/// Runs fio with these options in a run of so many milliseconds, under a checker.
+fn fio_cut_off(options: &str, millis: u64) {
+    let context = context();
+    let line = format!("fio --name=x --directory=/mnt {options}");
+    let job = Job::new("fio", sim::program::parse_in(&line, &context).unwrap().program);
+    let until = Some(base::Instant::from_nanos(millis * 1_000_000));
+    let host = sim::Host::named("host-2009").unwrap();
+    let mount = Some(Mount::default());
+    let setup = sim::Setup { jobs: vec![job], mount, until, host, ..setup("6.18", "none") };
+    common::checked_to_the_cut(setup);
+}
+
+#[test]
+fn what_the_journal_has_under_way_at_the_cut_is_no_call() {
+    for millis in [5, 10, 20, 30, 40, 50] {
+        fio_cut_off("--ioengine=filedelete --filesize=4k --nrfiles=200 --unlink=0", millis);
+    }
+}
+
+#[test]
+fn names_are_made_looked_for_and_removed() {
+    for format in FORMATS {
+        for engine in ["filecreate --create_on_open=1 --fallocate=none", "filestat", "filedelete"] {
+            let options =
+                format!("--bs=4k --filesize=4k --nrfiles=3 --unlink=0 --ioengine={engine}");
+            let (exit, said, seen) = fio(format, &options);
+            assert_eq!((exit, seen.calls), (Exit::Status(0), 0), "{engine}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn room_and_size_change_by_the_engines_for_that() {
+    for format in FORMATS {
+        let engines = ["ftruncate --rw=write", "ftruncate --rw=randwrite", "falloc --rw=write"];
+        for engine in engines.into_iter().chain(["falloc --rw=randtrim", "falloc --rw=randrw"]) {
+            let (exit, said, _) = fio(format, &format!("--bs=4k --ioengine={engine}"));
+            assert_eq!(exit, Exit::Status(0), "{engine}: {said:?}");
+        }
+        let (exit, said, _) = fio(format, "--bs=4k --ioengine=ftruncate --rw=read");
+        assert_eq!(exit, Exit::Status(1));
+        assert!(said[0].contains("Invalid argument: read offset=0"), "{said:?}");
     }
 }

@@ -98,6 +98,12 @@ pub fn checked(setup: Setup) -> (Outcome, sim::check::Counts) {
     (outcome, counts)
 }
 
+/// Runs a setup that is cut off under a checker.
+pub fn checked_to_the_cut(setup: Setup) -> Outcome {
+    let mut checker = Checker::new(setup.device.facts(), setup.attach.shape);
+    sim::run(setup, &mut checker).expect("a setup that runs")
+}
+
 /// A bio as it was submitted.
 pub struct Submitted {
     /// The name of the task.

@@ -8,6 +8,7 @@
 
 mod buffered;
 pub mod check;
+mod completion;
 pub mod cores;
 mod fair;
 pub mod file;

@@ -29,7 +29,7 @@ use base::{Agenda, Duration, Instant, Rng};
 use block::command::Command;
 use block::scheduler::{Cgroup, IoContext};
 use block::{
-    Bio, CgroupId, ContextId, Event, EventLog, Output, Pieces, RequestQueue, Shape, Step, Tag, Work,
+    Bio, CgroupId, ContextId, Event, EventLog, Pieces, RequestQueue, Shape, Step, Tag, Work,
 };
 use device::Device;
 use std::collections::BTreeMap;
@@ -90,9 +90,9 @@ pub(crate) struct World {
     /// When the run ends at the latest.
     pub until: Option<Instant>,
     worker: ContextId,
-    completed: Vec<Tag>,
+    pub completed: Vec<Tag>,
     /// On which core a command was issued, by tag.
-    issued_on: Vec<u16>,
+    pub issued_on: Vec<u16>,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
     calls_at_this_instant: u32,
@@ -151,6 +151,8 @@ pub(crate) enum Wait {
     Journal,
     /// Nobody else is changing a folder.
     Folder,
+    /// Nobody else is changing where blocks of a file are.
+    Map,
 }
 
 /// What came of driving a context.
@@ -532,100 +534,6 @@ impl World {
         self.strand(context).has_word = true;
         if self.strand(context).wait == Wait::Word {
             self.wake_from(context);
-        }
-    }
-
-    fn complete_commands(&mut self) {
-        let mut completed = std::mem::take(&mut self.completed);
-        self.device.advance(self.now, &mut completed);
-        for tag in completed.drain(..) {
-            self.mark.completion(self.now, tag.0);
-            // One interrupt for each hardware queue: with several, commands complete where they
-            // were issued; a single one is served by the first core.
-            let several = self.queue.limits().facts.hardware_queues > 1;
-            let core = if several { self.issued_on[tag.0 as usize] } else { 0 };
-            self.interrupt(usize::from(core), Cause::Completion(tag));
-        }
-        self.completed = completed;
-    }
-
-    pub(super) fn take_outputs(&mut self, by: ContextId) {
-        while let Some(output) = self.queue.pop_output() {
-            match output {
-                Output::Issue(command) => {
-                    let tag = command.tag.0 as usize;
-                    if tag >= self.issued_on.len() {
-                        self.issued_on.resize(tag + 1, 0);
-                    }
-                    self.issued_on[tag] = self.strand(by).core;
-                    self.mark.command(self.now, &command);
-                    self.hand_over(by, command);
-                }
-                Output::BioDone { token, context } => {
-                    let owner = self.strand(context).acts_for.unwrap_or(context);
-                    self.bio_done(owner, token, by);
-                }
-                Output::WouldBlock { token, context } => {
-                    self.strand(context).refused = Some(token);
-                }
-                Output::Wake(context) => self.wake_by(by, context),
-                Output::RunWorker { after } if after.is_zero() => self.tell(self.worker),
-                Output::RunWorker { after } => {
-                    self.agenda.schedule(self.now + after, Happening::Worker);
-                }
-            }
-        }
-    }
-
-    /// Gives a command to the device, after its data have been moved where the driver does that.
-    fn hand_over(&mut self, by: ContextId, command: Command) {
-        let cost = self.prices.transfer(command.sectors);
-        if cost.is_zero() {
-            return self.device.accept(self.now, command);
-        }
-        let core = usize::from(self.strand(by).core);
-        self.cores[core].moves_data = true;
-        self.agenda.schedule(self.now + cost, Happening::Moved(core, command));
-        self.owe(by, cost);
-    }
-
-    /// A bio of an operation is done. (A task that was killed has no operations any more.)
-    fn bio_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
-        if DiskCache::owns(token) {
-            let is_write = self.fs.as_ref().is_some_and(|fs| fs.files().is_writing(token));
-            return match is_write {
-                true => self.file_pages_written(token, by),
-                false => self.pages_done(token, by),
-            };
-        }
-        let now = self.now;
-        let strand = &mut self.strands[owner.0 as usize];
-        let Some(operation) = strand.operations.find(token) else { return };
-        operation.bios_left -= 1;
-        if operation.bios_left > 0 {
-            return;
-        }
-        let converts = operation.converts.take();
-        if self.fs.is_some() {
-            self.log_written(owner, by);
-            self.log_of_xfs_written(owner, token, by);
-        }
-        if let Some(written) = converts {
-            self.have_contents(by, written);
-        }
-        let strand = &mut self.strands[owner.0 as usize];
-        let Some(operation) = strand.operations.find(token) else { return };
-        let is_awaited = match (strand.wait, operation.ring) {
-            (wait, None) => wait == Wait::Operation(token),
-            (wait, Some((ring, _))) => {
-                let done = &mut self.rings[ring].done;
-                done.push_back((token, now));
-                matches!(wait, Wait::Ring { ring: it, least } if it == ring && done.len() >= least)
-            }
-        };
-        if is_awaited {
-            strand.wait = Wait::Nothing;
-            self.wake_by(by, owner);
         }
     }
 

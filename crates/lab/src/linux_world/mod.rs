@@ -25,6 +25,8 @@ pub mod virtio;
 mod warming;
 
 use crate::error::Error;
+use crate::fidelity::bios::Asked;
+use crate::fidelity::sequence::Step;
 use crate::matrix::{JobResult, RunResult};
 use crate::metrics::Layers;
 use crate::plan::{Plan, Row};
@@ -45,6 +47,8 @@ pub const MEMORY: Bytes = Bytes(512 << 20);
 /// What watching the block layer takes besides the room for its lines.
 /// // measured: nr_free_pages of a guest of 192 MiB with and without, 62 pages
 const WATCHING: Bytes = Bytes(248 << 10);
+/// How often it is watched at most.
+const WATCHES: u64 = 3;
 /// The programs that experiments run.
 const PROGRAMS: [&str; 14] = [
     "cp",
@@ -148,19 +152,25 @@ impl LinuxWorld {
         watches_bios: bool,
         record_to: Option<&Path>,
     ) -> Result<RunResult, Error> {
-        let mut guest = self.guest(row, seed)?;
+        let mut result = self.run_as_it_is(row, seed, record_to)?;
         if watches_bios {
-            let more = watch_memory(row.memory);
-            guest.script.watch = Some(Bytes(more.0 - WATCHING.0));
-            guest.memory = Bytes(guest.memory.0 + more.0);
+            result.bios = self.bios(row, seed, &result.commands)?;
         }
+        Ok(result)
+    }
+
+    fn run_as_it_is(
+        &self,
+        row: &Row,
+        seed: u64,
+        record_to: Option<&Path>,
+    ) -> Result<RunResult, Error> {
+        let mut guest = self.guest(row, seed)?;
         if record_to.is_some() {
             let has_groups = !guest.script.cgroups.is_empty();
             guest.script.trace = Times::Disk.trace(recording::ROOM, has_groups);
         }
-        let finished = guest.run().map_err(|cause| {
-            Error::linux(format!("{}, seed {seed}, world linux: {cause}", row.spec.label()))
-        })?;
+        let finished = finish(guest, row, seed)?;
         if let Some(folder) = record_to {
             let (kernel, model) = (&self.kernel, row.model.name());
             let queue_depth = row.facts().queue_depth;
@@ -168,6 +178,25 @@ impl LinuxWorld {
             Recorded::of(machine, &finished)?.write(folder)?;
         }
         result(row, seed, &finished)
+    }
+
+    /// What tasks give to the block layer, watched in a run of its own, in a guest that has more
+    /// memory for that. Where some pages more make the kernel do something else, it gets a MiB more
+    /// until it gives the disk the same commands; if it never does, the first run counts.
+    fn bios(&self, row: &Row, seed: u64, commands: &[Step]) -> Result<Vec<Asked>, Error> {
+        let mut first = None;
+        for more in 0..WATCHES {
+            let room = Bytes(watch_memory(row.memory).0 + (more << 20));
+            let mut guest = self.guest(row, seed)?;
+            guest.script.watch = Some(Bytes(room.0 - WATCHING.0));
+            guest.memory = Bytes(guest.memory.0 + room.0);
+            let watched = result(row, seed, &finish(guest, row, seed)?)?;
+            if asks_for_the_same(&watched.commands, commands) {
+                return Ok(watched.bios);
+            }
+            first.get_or_insert(watched.bios);
+        }
+        Ok(first.expect("it is watched at least once"))
     }
 
     fn guest(&self, row: &Row, seed: u64) -> Result<Guest<'_>, Error> {
@@ -223,6 +252,19 @@ impl LinuxWorld {
             contents,
         })
     }
+}
+
+/// Runs a guest to its end.
+fn finish(guest: Guest<'_>, row: &Row, seed: u64) -> Result<Finished, Error> {
+    guest.run().map_err(|cause| {
+        Error::linux(format!("{}, seed {seed}, world linux: {cause}", row.spec.label()))
+    })
+}
+
+/// Whether a disk was asked for the same in the same order.
+fn asks_for_the_same(one: &[Step], other: &[Step]) -> bool {
+    let what = |it: &Step| (it.op, it.sector, it.sectors);
+    one.iter().map(what).eq(other.iter().map(what))
 }
 
 impl Drop for LinuxWorld {

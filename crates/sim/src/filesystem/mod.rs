@@ -8,12 +8,14 @@
 //!   aside, and holes. `folders`: make, list, rename, remove.
 //! * `reading`, `writing`, `direct`: what calls do. `sync`: sync(2).
 //! * `ranges`: parts of files that are written back or dropped on demand.
-//! * `writeback`: pages on their way to the disk; `flush`: the flusher.
+//! * `writeback`: pages on their way to the disk; `flush`: the flusher; `converting`: the worker
+//!   that says of blocks that they have their contents.
 //! * `metadata`: metadata and the log on their way between memory and the disk.
 //!
 //! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
 //! The whole list of what is and is not modelled is in `docs/filesystems.md`.
 
+mod converting;
 mod direct;
 mod ext4;
 mod files;
@@ -40,9 +42,10 @@ use crate::page_cache::disk::FILE_PAGES;
 use crate::task::{Running, Task};
 use crate::world::{Wait, World};
 use block::{CgroupId, ContextId, Flags, Kernel, Version};
+use converting::Ended;
 use ext4::Ext4;
 use inode::Inode;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use writeback::Write;
 use xfs::Xfs;
@@ -137,6 +140,9 @@ pub(crate) struct Files {
     writes: BTreeMap<u64, Write>,
     write_of: BTreeMap<u64, u64>,
     next_write: u64,
+    /// What is on the disk and a part of no file yet, and the worker that sees to it.
+    ended: VecDeque<Ended>,
+    converter: ContextId,
     /// A sync waits for the flusher of a group.
     pub syncs: Vec<(CgroupId, ContextId)>,
 }
@@ -189,6 +195,8 @@ impl Files {
             writes: BTreeMap::new(),
             write_of: BTreeMap::new(),
             next_write: 0,
+            ended: VecDeque::new(),
+            converter: ContextId(0),
             syncs: Vec::new(),
         }
     }
@@ -256,13 +264,15 @@ impl World {
 
     /// Creates the tasks that a file system has of its own; what they do comes with them.
     pub fn bear_file_system_tasks(&mut self) -> Vec<(ContextId, TaskOfFileSystem)> {
-        match &self.fs {
-            None => Vec::new(),
+        let mut tasks: Vec<(ContextId, TaskOfFileSystem)> = match &self.fs {
+            None => return Vec::new(),
             Some(FileSystem::Ext4(_)) => {
                 vec![(ext4::bear_committer(self), |task| Box::pin(ext4::committer(task)))]
             }
             Some(FileSystem::Xfs(_)) => xfs::bear_tasks(self),
-        }
+        };
+        tasks.push(converting::bear(self));
+        tasks
     }
 
     /// Moves the tasks of the file system to a control group, as somebody may do.

@@ -2,10 +2,9 @@
 //!
 //! Pages are given blocks as late as they are written, in the way of each file system. Where the
 //! kernel makes new blocks unwritten, a worker converts them when the data are on the disk, and
-//! only then have the pages been written.
-//!
-// Divergence: the worker that converts takes no time and waits for nothing.
+//! only then have the pages been written ([`super::converting`]).
 
+use super::converting::{Ended, Then};
 use super::{Format, key};
 use crate::buffered::{PAGE, PAGE_SECTORS};
 use crate::page_cache::disk::FILE_PAGES;
@@ -290,20 +289,18 @@ impl World {
             return;
         }
         let write = self.files().writes.remove(&number).expect("it was there a line above");
-        let Write { file, blocks, size, .. } = write;
-        if write.converts || self.format() == Format::Xfs {
-            self.have_contents(by, Written { file, blocks, size });
+        let Write { file, blocks, size, converts, tokens, .. } = write;
+        if converts || self.grows_on_disk(file, size) {
+            let written = Written { file, blocks, size };
+            return self.leave_to_converter(Ended { written, then: Then::Pages(tokens) }, by);
         }
-        for token in write.tokens {
+        for token in tokens {
             self.pages_done(token, by);
         }
     }
 
-    /// Blocks of a file have their contents.
-    pub fn have_contents(&mut self, by: ContextId, written: Written) {
-        match self.format() {
-            Format::Ext4 => self.convert(by, written.file, written.blocks),
-            Format::Xfs => self.convert_xfs(&written),
-        }
+    /// Whether XFS is to learn that a file is so long; ext4 knows when it gives blocks their places.
+    fn grows_on_disk(&mut self, file: usize, size: u64) -> bool {
+        self.format() == Format::Xfs && size > self.files().inode(file).disk_size
     }
 }

@@ -94,7 +94,7 @@ impl Task {
             let now = world.tick();
             let (transaction, woken) = world.fs().journal.sealed(record);
             let mut is_first = false;
-            for &block in &transaction.blocks {
+            for &block in transaction.blocks.keys() {
                 if !world.fs().journal.is_held(block) {
                     is_first |= world.cache.dirty(self.id(), block, now);
                     world.fs().note_dirty(0, now);

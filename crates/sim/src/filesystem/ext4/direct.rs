@@ -64,12 +64,14 @@ impl Task {
     /// Blocks that were set aside become an extent of their own.
     async fn single_out(&self, index: usize, blocks: Range<u64>) {
         let handle = self.begin_handle(ALLOCATE).await;
+        self.hold_map(index).await;
         let (leaf, table) = {
             let mut world = self.world();
             let fs = world.fs();
             (fs.inode(index).single_out(blocks), fs.table_block(index))
         };
         self.tend_leaf(index, handle.transaction, leaf).await;
+        self.release_map(index);
         self.change(table).await;
         self.note_changed_data(index, handle.transaction);
         self.end_handle(handle);
@@ -78,6 +80,7 @@ impl Task {
     /// Blocks that were set aside have their contents.
     pub(in crate::filesystem) async fn convert_directly(&self, index: usize, pages: Range<u64>) {
         let handle = self.begin_handle(ALLOCATE).await;
+        self.hold_map(index).await;
         let (leaf, table) = {
             let mut world = self.world();
             let fs = world.fs();
@@ -85,12 +88,13 @@ impl Task {
             (leaf, fs.table_block(index))
         };
         self.tend_leaf(index, handle.transaction, leaf).await;
+        self.release_map(index);
         self.change(table).await;
         self.note_changed_data(index, handle.transaction);
         self.end_handle(handle);
     }
 
-    fn note_changed_data(&self, index: usize, transaction: u64) {
+    pub(super) fn note_changed_data(&self, index: usize, transaction: u64) {
         let mut world = self.world();
         let inode = world.fs().inode(index);
         (inode.changed_in, inode.data_changed_in) = (transaction, transaction);

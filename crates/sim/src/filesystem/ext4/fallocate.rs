@@ -96,20 +96,27 @@ impl Task {
         transaction: u64,
         is_exact: bool,
     ) -> Option<u64> {
-        let (found, leaf) = {
+        self.hold_map(index).await;
+        let found = {
             let mut world = self.world();
             let fs = world.fs();
             let length = blocks.end - blocks.start;
-            let found = match is_exact {
-                true => fs.space.allocate_exactly(fs.data_group(index), length)?,
-                false => fs.find_room(index, &(blocks.start..blocks.start + length.min(PIECE)))?,
-            };
-            let length = found.end - found.start;
-            let leaf = fs.inode(index).set_aside(blocks.start, found.start, length);
-            (found, leaf)
+            match is_exact {
+                true => fs.space.allocate_exactly(fs.data_group(index), length),
+                false => fs.find_room(index, &(blocks.start..blocks.start + length.min(PIECE))),
+            }
         };
-        self.change_maps(found.start / GROUP).await;
-        self.tend_leaf(index, transaction, leaf).await;
+        if let Some(found) = &found {
+            let leaf = {
+                let mut world = self.world();
+                let length = found.end - found.start;
+                world.fs().inode(index).set_aside(blocks.start, found.start, length)
+            };
+            self.change_maps(found.start / GROUP).await;
+            self.tend_leaf(index, transaction, leaf).await;
+        }
+        self.release_map(index);
+        let found = found?;
         Some(blocks.start + (found.end - found.start))
     }
 }

@@ -54,7 +54,7 @@ impl Task {
             if self.world().cache.is_written(block) {
                 self.wait_until_written(block).await;
             } else if self.world().fs().journal.is_shadowed(block) {
-                self.wait_for_journal(JournalWait::Logged).await;
+                self.wait_for_journal(JournalWait::Logged(block)).await;
             } else {
                 break;
             }
@@ -118,8 +118,17 @@ impl Task {
     }
 
     /// What the extents of a file need after they changed: the leaf is changed, made or given up.
+    /// Extents without a leaf are in the inode.
     pub(super) async fn tend_leaf(&self, file: usize, transaction: u64, leaf: Leaf) {
-        let changes = self.world().fs().tend_leaf(file, transaction, leaf);
+        let changes = {
+            let mut world = self.world();
+            let fs = world.fs();
+            let mut changes = fs.tend_leaf(file, transaction, leaf);
+            if !fs.inode(file).has_leaves() {
+                changes.push(fs.table_block(file));
+            }
+            changes
+        };
         for block in changes {
             self.change(block).await;
         }

@@ -24,8 +24,9 @@ pub enum JournalWait {
     Open,
     /// No handle is open in the transaction that is to be committed.
     Quiet,
-    /// The metadata of a transaction have been written to the log, so they may change again.
-    Logged,
+    /// A block of the transaction that is being committed has been written to the log, so it may
+    /// change again.
+    Logged(u64),
     /// Nobody makes room in the log.
     Room,
 }
@@ -52,8 +53,9 @@ pub struct Transaction {
     pub is_locked: bool,
     /// Blocks that open handles may still change.
     credits: u64,
-    /// Blocks that it changed.
-    pub blocks: BTreeSet<u64>,
+    /// Blocks that it changed, and which change was the first of each.
+    pub blocks: BTreeMap<u64, u64>,
+    changes: u64,
     /// Blocks that must not be played back from older transactions.
     pub revoked: BTreeSet<u64>,
     /// Files whose data must be on the disk before, by number, each with pages.
@@ -195,7 +197,8 @@ impl Journal {
     /// A handle has changed a block.
     pub fn change(&mut self, block: u64) {
         let running = self.running.as_mut().expect("a handle is open");
-        running.blocks.insert(block);
+        running.changes += 1;
+        running.blocks.entry(block).or_insert(running.changes);
         running.revoked.remove(&block);
     }
 
@@ -221,7 +224,7 @@ impl Journal {
     /// Whether a block is being written to the log, so that nobody may change it.
     pub fn is_shadowed(&self, block: u64) -> bool {
         let shadowed =
-            |it: &(Transaction, Phase)| it.1 == Phase::Logging && it.0.blocks.contains(&block);
+            |it: &(Transaction, Phase)| it.1 == Phase::Logging && it.0.blocks.contains_key(&block);
         self.committing.as_ref().is_some_and(shadowed)
     }
 
@@ -281,11 +284,18 @@ impl Journal {
         Record { blocks, seal: self.next_block() }
     }
 
-    /// The metadata of the committing transaction are in the log. Answers with who waited for that.
+    /// The metadata of the committing transaction are in the log. Answers with who waited for that, in
+    /// the order in which the blocks were changed first. // observed on 6.12
     pub fn logged(&mut self) -> Vec<ContextId> {
         let (_, phase) = self.committing.as_mut().expect("it is being committed");
         *phase = Phase::Logged;
-        self.wake(|wait| wait == JournalWait::Logged)
+        let mut waits = self.take_waits(|wait| matches!(wait, JournalWait::Logged(_)));
+        let blocks = &self.committing.as_ref().expect("as above").0.blocks;
+        waits.sort_by_key(|(_, wait)| match wait {
+            JournalWait::Logged(block) => blocks.get(block).copied(),
+            _ => None,
+        });
+        waits.into_iter().map(|(task, _)| task).collect()
     }
 
     /// The commit block is being written.
@@ -301,9 +311,9 @@ impl Journal {
         self.committed = transaction.id;
         let log_blocks = record.blocks.len() as u64 + 1;
         for older in &mut self.logged {
-            older.blocks.retain(|block| !transaction.blocks.contains(block));
+            older.blocks.retain(|block| !transaction.blocks.contains_key(block));
         }
-        let blocks = transaction.blocks.clone();
+        let blocks = transaction.blocks.keys().copied().collect();
         self.logged.push(Logged { id: transaction.id, blocks, log_blocks });
         let woken = self.wake(|wait| matches!(wait, JournalWait::Committed(_)));
         (transaction, woken)
@@ -312,8 +322,8 @@ impl Journal {
     /// Whether a block is to be written to its place only after a transaction that has not been
     /// committed.
     pub fn is_held(&self, block: u64) -> bool {
-        let running = self.running.as_ref().is_some_and(|it| it.blocks.contains(&block));
-        running || self.committing.as_ref().is_some_and(|it| it.0.blocks.contains(&block))
+        let running = self.running.as_ref().is_some_and(|it| it.blocks.contains_key(&block));
+        running || self.committing.as_ref().is_some_and(|it| it.0.blocks.contains_key(&block))
     }
 
     /// Transactions whose blocks are all in their places leave the log, oldest first. `is_clean`
@@ -321,7 +331,7 @@ impl Journal {
     pub fn clean(&mut self, is_clean: impl Fn(u64) -> bool) {
         let Journal { running, committing, logged, .. } = self;
         let transactions = || running.iter().chain(committing.iter().map(|it| &it.0));
-        let is_held = |block: u64| transactions().any(|it| it.blocks.contains(&block));
+        let is_held = |block: u64| transactions().any(|it| it.blocks.contains_key(&block));
         for logged in logged {
             logged.blocks.retain(|block| is_held(*block) || !is_clean(*block));
         }
@@ -345,7 +355,7 @@ impl Journal {
                 .is_some_and(|it| it.is_locked || self.requested >= it.id && it.size() > 0),
             JournalWait::Room => self.is_checkpointing,
             JournalWait::Quiet => self.running.as_ref().is_some_and(|it| it.handles > 0),
-            JournalWait::Logged => {
+            JournalWait::Logged(_) => {
                 self.committing.as_ref().is_some_and(|it| it.1 == Phase::Logging)
             }
         }
@@ -359,10 +369,14 @@ impl Journal {
     /// Who waits for something of a kind, last come first. Observed on 6.12: of two that wait for a
     /// commit the second goes on first.
     fn wake(&mut self, is_it: impl Fn(JournalWait) -> bool) -> Vec<ContextId> {
-        let woken = self.waiting.extract_if(.., |(_, wait)| is_it(*wait));
-        let mut woken: Vec<ContextId> = woken.map(|(task, _)| task).collect();
-        woken.reverse();
-        woken
+        self.take_waits(is_it).into_iter().map(|(task, _)| task).collect()
+    }
+
+    fn take_waits(&mut self, is_it: impl Fn(JournalWait) -> bool) -> Vec<(ContextId, JournalWait)> {
+        let waits = self.waiting.extract_if(.., |(_, wait)| is_it(*wait));
+        let mut waits: Vec<_> = waits.collect();
+        waits.reverse();
+        waits
     }
 
     fn next_block(&mut self) -> u64 {

@@ -2,7 +2,8 @@
 //!
 //! * `layout`: where a fresh file system keeps what it knows of itself; `space`: what is free.
 //! * `journal`: transactions. All three are pure.
-//! * `handles`: changes of metadata, and who waits for whom.
+//! * `handles`: changes of metadata, and who waits for whom. `map`: one after the other for which
+//!   blocks of a file are where.
 //! * `commit`: the task `jbd2/vda-8`, and room in the log.
 //! * `names`: create, truncate, remove. `placing`: giving pages their blocks.
 //! * `fallocate`, `direct` and `calls`: what it does for calls that all file systems know.
@@ -18,6 +19,7 @@ mod folders;
 mod handles;
 pub(crate) mod journal;
 mod layout;
+mod map;
 mod names;
 mod placing;
 mod space;
@@ -28,6 +30,7 @@ use super::{Files, Mount};
 use block::{ContextId, Flags, Kernel, Version};
 use journal::Journal;
 use layout::{Layout, ROOT_INODE};
+use map::HeldMap;
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -53,6 +56,8 @@ pub(crate) struct Ext4 {
     next_inodes: BTreeMap<u64, u64>,
     /// Metadata that were read.
     known: BTreeSet<u64>,
+    /// Maps of files that are being changed.
+    held_maps: BTreeMap<usize, HeldMap>,
     /// The superblock says where it is mounted: the first open file sees to that.
     notes_mount: bool,
     /// The task that commits.
@@ -96,6 +101,7 @@ impl Ext4 {
             layout,
             next_inodes: BTreeMap::new(),
             known: BTreeSet::new(),
+            held_maps: BTreeMap::new(),
             notes_mount: true,
             committer: ContextId(0),
         }

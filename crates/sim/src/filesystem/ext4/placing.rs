@@ -9,8 +9,7 @@ use super::space::Wanted;
 use crate::buffered::PAGE;
 use crate::filesystem::writeback::Piece;
 use crate::task::Task;
-use crate::world::World;
-use block::{ContextId, Flags};
+use block::Flags;
 use std::ops::Range;
 
 /// Blocks that giving an extent its place may change. // observed: jbd2_handle_start
@@ -84,8 +83,10 @@ impl Task {
         let (pages, start) = match mapped {
             Some(extent) => {
                 let end = blocks.end.min(blocks.start + extent.length);
+                self.hold_map(file).await;
                 let leaf = self.world().fs().inode(file).single_out(blocks.start..end);
                 self.tend_leaf(file, transaction, leaf).await;
+                self.release_map(file);
                 (blocks.start..end, extent.start)
             }
             None => self.allocate(file, blocks, transaction, is_written).await?,
@@ -112,17 +113,45 @@ impl Task {
         transaction: u64,
         is_written: bool,
     ) -> Option<(Range<u64>, u64)> {
-        let (found, leaf) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            let found = fs.find_room(file, &blocks)?;
+        self.hold_map(file).await;
+        let found = self.world().fs().find_room(file, &blocks);
+        if let Some(found) = &found {
             let length = found.end - found.start;
-            let leaf = fs.inode(file).map(blocks.start, found.start, length, is_written);
-            (found, leaf)
-        };
-        self.change_maps(found.start / GROUP).await;
-        self.tend_leaf(file, transaction, leaf).await;
+            let mapped = {
+                let mut world = self.world();
+                world.fs().inode(file).map(blocks.start, found.start, length, is_written)
+            };
+            self.change_maps(found.start / GROUP).await;
+            self.tend_leaf(file, transaction, mapped).await;
+        }
+        self.release_map(file);
+        let found = found?;
         Some((blocks.start..blocks.start + (found.end - found.start), found.start))
+    }
+
+    /// New blocks have their contents: their extents say so from the running transaction on. The
+    /// handle was reserved when their data were submitted.
+    pub(in crate::filesystem) async fn convert(&self, file: usize, blocks: Range<u64>) {
+        let transaction = {
+            let mut world = self.world();
+            let expires = world.commit_deadline();
+            let transaction = world.fs().journal.join(ALLOCATE, expires);
+            world.arm_committer();
+            transaction
+        };
+        self.hold_map(file).await;
+        let (changed, leaf) = self.world().fs().inode(file).convert(blocks);
+        let is_there = changed && !self.world().fs().inode(file).is_removed;
+        if is_there {
+            self.note_changed_data(file, transaction);
+            self.tend_leaf(file, transaction, leaf).await;
+        }
+        self.release_map(file);
+        if is_there {
+            let table = self.world().fs().table_block(file);
+            self.change(table).await;
+        }
+        self.world().end_handle(self.id(), ALLOCATE);
     }
 
     /// The data of these blocks must be on the disk before the running transaction.
@@ -167,31 +196,5 @@ impl Ext4 {
             self.space.free_now(rest);
         }
         Some(grant.blocks)
-    }
-}
-
-impl World {
-    /// New blocks have their contents: their extents say so from the running transaction on.
-    pub(in crate::filesystem) fn convert(
-        &mut self,
-        by: ContextId,
-        file: usize,
-        blocks: Range<u64>,
-    ) {
-        let expires = self.commit_deadline();
-        let fs = self.fs();
-        let transaction = fs.journal.join(ALLOCATE, expires);
-        self.arm_committer();
-        let fs = self.fs();
-        let inode = &mut fs.files.inodes[file];
-        let (changed, leaf) = inode.convert(blocks);
-        if changed && !inode.is_removed {
-            (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
-            let table = fs.table_block(file);
-            self.changed(table);
-            let changes = self.fs().tend_leaf(file, transaction, leaf);
-            changes.into_iter().for_each(|block| self.changed(block));
-        }
-        self.end_handle(by, ALLOCATE);
     }
 }

@@ -288,6 +288,10 @@ async fn get_ready(task: &Task, jobs: &[Job]) {
     task.sleep(LOOK).await;
 }
 
+/// Looks at the clock after fio has asked for its files, before it sleeps for the first time.
+// measured in the world linux: what the first request of a file comes earlier than that of a disk
+const LOOKS_AT_BEGIN: u32 = 3;
+
 /// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the
 /// folder.
 async fn begin(task: &Task, jobs: &[Job]) {
@@ -300,6 +304,9 @@ async fn begin(task: &Task, jobs: &[Job]) {
         if job.has_files() {
             task.look_for_files(1 + files.count() as u32).await;
         }
+    }
+    if takes_time(task) {
+        task.look_at_clock(LOOKS_AT_BEGIN).await;
     }
 }
 

@@ -1,0 +1,94 @@
+//! The worker that says of blocks of files that they have their contents.
+//!
+//! Blocks that were made unwritten, or lie beyond what the disk says is the end of their file, become
+//! a part of it when their data are on the disk: a worker changes the file, and only then have its
+//! pages been written, or is its direct write done. So whoever waits for them goes on behind who was
+//! waiting for a tag (observed on 6.12).
+//!
+// Divergence: direct I/O has a worker of its own.
+
+use super::writeback::Written;
+use super::{Format, TaskOfFileSystem};
+use crate::life::Birth;
+use crate::task::Task;
+use crate::world::{Wait, World};
+use block::ContextId;
+
+/// As `comm` says. // observed on 6.12
+const NAME: &str = "kworker/u4:1";
+
+/// A write whose data are on the disk.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub written: Written,
+    pub then: Then,
+}
+
+/// What has come about when its blocks say so.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// The pages of these bios have been written.
+    Pages(Vec<u64>),
+    /// An operation of a task is done.
+    Operation(ContextId, u64),
+}
+
+/// Creates the worker.
+pub(super) fn bear(world: &mut World) -> (ContextId, TaskOfFileSystem) {
+    let converter = world.bear(Birth::kernel_task(NAME));
+    world.files().converter = converter;
+    (converter, |task| Box::pin(run(task)))
+}
+
+async fn run(task: Task) -> i32 {
+    loop {
+        task.listen().await;
+        while let Some(Ended { written, then }) = task.next_ended() {
+            match task.format() {
+                Format::Ext4 => task.convert(written.file, written.blocks).await,
+                Format::Xfs => task.world().convert_xfs(&written),
+            }
+            task.world().come_about(then, task.id());
+        }
+    }
+}
+
+impl Task {
+    fn next_ended(&self) -> Option<Ended> {
+        self.world().files().ended.pop_front()
+    }
+}
+
+impl World {
+    /// Data are on the disk, of which the file does not know yet.
+    pub(super) fn leave_to_converter(&mut self, ended: Ended, by: ContextId) {
+        let files = self.files();
+        files.ended.push_back(ended);
+        let converter = files.converter;
+        let strand = self.strand(converter);
+        strand.has_word = true;
+        if strand.wait == Wait::Word {
+            strand.wait = Wait::Nothing;
+            self.wake_by(by, converter);
+        }
+    }
+
+    /// An operation whose bios are done has written blocks.
+    pub fn operation_has_contents(
+        &mut self,
+        owner: ContextId,
+        number: u64,
+        written: Written,
+        by: ContextId,
+    ) {
+        let then = Then::Operation(owner, number);
+        self.leave_to_converter(Ended { written, then }, by);
+    }
+
+    fn come_about(&mut self, then: Then, by: ContextId) {
+        match then {
+            Then::Pages(tokens) => tokens.into_iter().for_each(|it| self.pages_done(it, by)),
+            Then::Operation(owner, number) => self.operation_done(owner, number, by),
+        }
+    }
+}

@@ -2,10 +2,10 @@
 
 mod common;
 
-use base::Bytes;
+use base::{Bytes, Duration, Instant};
 use block::{Flags, Op};
-use common::{Submitted, checked, command, native, setup, submitted};
-use sim::{Exit, Host, Mount, Setup};
+use common::{Steady, Submitted, checked, command, native, setup, submitted};
+use sim::{Exit, Host, Job, Mount, Setup};
 
 const APPEND: &str = "dd if=/dev/zero of=/mnt/f bs=512 count=20 oflag=dsync";
 
@@ -51,7 +51,7 @@ fn without_barriers_nothing_is_flushed() {
 #[test]
 fn data_that_nobody_syncs_are_written_by_the_flusher_and_committed_after_seconds() {
     let waits = native("waits", |task| async move {
-        task.sleep(base::Duration::from_secs(20)).await;
+        task.sleep(Duration::from_secs(20)).await;
         0
     });
     let jobs = vec![command("dd if=/dev/zero of=/mnt/f bs=64k count=4"), waits];
@@ -73,4 +73,30 @@ fn a_run_ends_when_what_the_flusher_has_begun_is_done() {
     let setup = Setup { jobs: vec![job], mount, memory, host, ..setup("6.12", "none") };
     let (outcome, _) = checked(setup);
     assert!(outcome.jobs.iter().all(|job| job.exit == Exit::Status(0)));
+}
+
+/// When `sync` has ended that began so long after a writer with much to write. The disk takes a
+/// tenth of a second for all of it, two commands at a time.
+fn sync_besides_the_flusher(begins: Duration) -> Duration {
+    let job = |line: &str, start| Job { start, ..command(line) };
+    let writer = "dd if=/dev/zero of=/mnt/f bs=1M count=32";
+    let start = Instant::ZERO + begins;
+    let jobs = vec![job(writer, Instant::ZERO), job("sync", start)];
+    let device = Box::new(Steady::new(Duration::from_millis(3), 1));
+    let mount = Some(Mount::default());
+    let mut setup = Setup { jobs, mount, device, ..setup("4.19", "noop") };
+    setup.settings =
+        [("nr_requests", 4), ("dirty_background_bytes", 4096), ("dirty_bytes", 1 << 30)]
+            .map(|(name, value)| (name.to_string(), value))
+            .to_vec();
+    let (outcome, _) = checked(setup);
+    outcome.jobs[1].ended.since(start)
+}
+
+#[test]
+fn a_sync_that_comes_while_the_flusher_works_does_not_wait_for_its_next_round() {
+    for begins in [1, 20, 50, 80, 100, 120].map(Duration::from_millis) {
+        let took = sync_besides_the_flusher(begins);
+        assert!(took < Duration::from_secs(1), "began after {begins}, took {took}");
+    }
 }

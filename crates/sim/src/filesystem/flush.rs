@@ -5,6 +5,9 @@
 //! plug. ext4's data carry no flag, those of XFS that they are background work; metadata of ext4
 //! that were committed are written to their places, while XFS has a task for that. Each control
 //! group that has writeback of its own has a flusher, which looks at the group's files.
+//!
+// Divergence: a sync waits until what is written in the background is done, instead of ending it
+// (filesystems 2.5 rule 2).
 
 use super::{Format, all_pages, key};
 use crate::task::Task;
@@ -52,6 +55,9 @@ pub(crate) async fn work(task: &Task, group: CgroupId) {
         world.cache.writeback_of(group).visited(now, false, false);
     }
     world.cache.writeback_of(group).sleeps(now);
+    // A sync that came while it worked was asked for while it was awake: it goes on with that.
+    let is_asked = !world.syncs_of(group).is_empty();
+    world.cache.writeback_of(group).is_asked = is_asked;
 }
 
 /// Everything that is dirty, for sync, oldest first. What becomes dirty meanwhile of files carries

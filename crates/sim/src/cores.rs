@@ -484,7 +484,9 @@ impl World {
         }
         match (0..self.cores.len()).find(|core| idle(self, *core)) {
             Some(core) => self.assign(context, core),
-            None if self.strand(context).is_urgent => self.displace(context, last),
+            None if self.strand(context).is_urgent || self.goes_before_new_owner(context, last) => {
+                self.displace(context, last)
+            }
             None => {
                 self.in_turn().push_back(context);
                 self.cores[last].yields |= self.goes_before_owner(context, last);

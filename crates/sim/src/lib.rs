@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alarms;
 mod buffered;
 pub mod check;
 mod completion;

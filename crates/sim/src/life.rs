@@ -33,6 +33,8 @@ pub(crate) struct Strand {
     pub is_urgent: bool,
     /// What wakes it, and when at the latest.
     pub alarm: Option<(Ticket, Instant)>,
+    /// From when on the timer may end its sleep, if it fires then for somebody else.
+    pub may_wake: Instant,
     /// A word that came before it was waited for.
     pub has_word: bool,
     /// What it does now is no part of the load: its calls are not told.
@@ -330,6 +332,7 @@ impl Strand {
             affinity: birth.affinity,
             is_urgent: false,
             alarm: None,
+            may_wake: Instant::FAR_FUTURE,
             has_word: false,
             is_preparing: false,
             is_killed: false,

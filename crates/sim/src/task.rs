@@ -126,7 +126,12 @@ impl Task {
     /// be late.
     pub(crate) async fn sleep_with_slack(&self, time: Duration) {
         let slack = self.world().timer_slack;
+        if !slack.is_zero() {
+            let from = self.clock().saturating_add(time);
+            self.world().strand(self.id).may_wake = from;
+        }
         self.sleep(time + slack).await;
+        self.world().strand(self.id).may_wake = Instant::FAR_FUTURE;
     }
 
     /// Sleeps until a point in time; not at all if it is past.

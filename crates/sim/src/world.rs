@@ -486,10 +486,7 @@ impl World {
             Happening::Tick(core) => self.tick_comes(core),
             Happening::Unmasked(core) => self.unmasked(core),
             Happening::Alarm(context) => self.alarm(context),
-            Happening::Fires(context) => {
-                self.strand(context).alarm = None;
-                self.interrupt(0, Cause::Alarm(context));
-            }
+            Happening::Fires(context) => self.alarm_fires(context),
             Happening::Worker => self.tell(self.worker),
             Happening::Moved(core, command) => {
                 self.cores[core].moves_data = false;
@@ -497,36 +494,6 @@ impl World {
                 self.unmasked(core);
             }
         }
-    }
-
-    /// The time of an alarm has come, or that of a tick shortly before.
-    fn alarm(&mut self, context: ContextId) {
-        let Some((_, until)) = self.strand(context).alarm else { return };
-        if !self.timer.is_coarse() {
-            self.strand(context).alarm = None;
-            return self.wake_sleeper(context);
-        }
-        let is_early = self.now < until;
-        let ticket = if is_early && !self.timer.ticks(self.now) {
-            self.agenda.schedule(until, Happening::Alarm(context))
-        } else {
-            let fires = self.timer.fires(self.now);
-            self.agenda.schedule(fires, Happening::Fires(context))
-        };
-        self.strand(context).alarm = Some((ticket, until));
-    }
-
-    /// A task has slept for as long as it wanted to at most.
-    pub fn wake_sleeper(&mut self, context: ContextId) {
-        if !matches!(self.strand(context).wait, Wait::Nothing) {
-            self.wake_from(context);
-        }
-    }
-
-    /// When the first alarm is due.
-    pub fn next_alarm(&self) -> Instant {
-        let alarms = self.strands.iter().filter_map(|it| Some(it.alarm?.1));
-        alarms.min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// A task is given a word: it wakes from waiting for one, or does not fall asleep next time.

@@ -56,6 +56,17 @@ impl World {
         self.shares_fairly() && owner.is_some_and(late)
     }
 
+    /// Whether a task goes before one that was given the idle core but has not begun: both were
+    /// woken before anybody was chosen, and that is who has had less.
+    pub(super) fn goes_before_new_owner(&self, context: ContextId, core: usize) -> bool {
+        let strand = |task: ContextId| &self.strands[task.0 as usize];
+        let owner = self.cores[core].owner.filter(|_| !self.cores[core].has_begun);
+        let has_had_more = |owner: ContextId| {
+            !strand(owner).is_urgent && strand(owner).served > strand(context).served
+        };
+        self.shares_fairly() && owner.is_some_and(has_had_more)
+    }
+
     /// The place in the queue of the task that has had least.
     pub(super) fn least_served(&self, queue: &VecDeque<ContextId>) -> Option<usize> {
         let key = |n: &usize| {

@@ -130,6 +130,8 @@ impl Task {
                 world.cache.admit_of(file.number, window, end)
             };
             for run in runs {
+                let pages: u64 = run.iter().map(|it| it.pages.end - it.pages.start).sum();
+                self.compute(self.costs().page * pages).await;
                 self.submit_run(run).await;
             }
         }

@@ -46,6 +46,11 @@ const SCHEMA: [(&str, &[&str]); 3] = [
             "switch",
             "switch_spread",
             "message",
+            "page",
+            "dirty",
+            "writeback",
+            "commit",
+            "seal",
         ],
     ),
     ("scheduler", &["none", "noop", "deadline", "mq-deadline", "cfq", "bfq", "kyber", "other"]),
@@ -121,6 +126,16 @@ pub struct Costs {
     pub switch_spread: Duration,
     /// A message of the scheduler, where somebody traces.
     pub message: Duration,
+    /// Taking a page that is read into the cache, where that is no part of copying.
+    pub page: Duration,
+    /// Making a page dirty, beside copying it.
+    pub dirty: Duration,
+    /// Preparing a page of a file that is written to the disk.
+    pub writeback: Duration,
+    /// Preparing a commit of the journal of ext4, until its first block is submitted.
+    pub commit: Duration,
+    /// Preparing the block that makes the commit valid, when the others are on the disk.
+    pub seal: Duration,
 }
 
 /// One parameter as the file states it.
@@ -312,6 +327,11 @@ impl Reader<'_> {
             switch: time("cost.switch"),
             switch_spread: time("cost.switch_spread"),
             message: time("cost.message"),
+            page: time("cost.page"),
+            dirty: time("cost.dirty"),
+            writeback: time("cost.writeback"),
+            commit: time("cost.commit"),
+            seal: time("cost.seal"),
         };
         let schedulers = SCHEMA[2].1.iter();
         let schedulers =
@@ -461,7 +481,7 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 30, "{name}");
+            assert_eq!(host.parameters().len(), 35, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.cores, 10);
@@ -486,7 +506,8 @@ mod tests {
             free_with("driver ", "drivre "),
             "x.toml:24: unknown parameter \"cost.drivre\"; nearest: \"driver\"; accepted: \
              system_call, clock, kernel_clock, exec, path, launch, copy, bio, request, driver, \
-             transfer, interrupt, completion, switch, switch_spread, message"
+             transfer, interrupt, completion, switch, switch_spread, message, page, dirty, \
+             writeback, commit, seal"
         );
         assert_eq!(
             free_with("value = 1, unit = \"\"", "value = 0, unit = \"\""),

@@ -53,7 +53,7 @@ impl Task {
             if !self.world().cache.is_ready(page) {
                 self.wait_for_page(page).await;
             }
-            self.compute(self.costs().copy).await;
+            self.compute(self.costs().copy + self.costs().dirty).await;
             let (tested, is_first) = {
                 let mut world = self.world();
                 let now = world.tick();

@@ -219,7 +219,8 @@ impl Task {
     }
 
     async fn submit_as_one(&self, file: usize, write: u64, piece: Piece, flags: Flags) {
-        {
+        let length = piece.pages.end - piece.pages.start;
+        let (token, memory) = {
             let mut world = self.world();
             let now = world.tick();
             let pages = key(file, piece.pages.start)..key(file, piece.pages.end);
@@ -230,12 +231,16 @@ impl Task {
             let under_way = fs.writes.get_mut(&write).expect("it has begun");
             under_way.bios_left += 1;
             under_way.tokens.push(token);
-            let sectors = (piece.pages.end - piece.pages.start) * PAGE_SECTORS;
+            (token, memory)
+        };
+        self.compute(self.costs().writeback * length).await;
+        {
+            let mut world = self.world();
             let bio = Bio {
                 op: Op::Write,
                 flags,
                 sector: Sector(piece.start * PAGE_SECTORS),
-                sectors: Sectors(sectors as u32),
+                sectors: Sectors((length * PAGE_SECTORS) as u32),
                 ioprio: world.io_context(self.id()).ioprio,
                 origin: self.origin_for(&mut world, file),
                 token,

@@ -114,7 +114,7 @@ impl Task {
             if !self.world().cache.is_ready(at) {
                 self.wait_for_page(at).await;
             }
-            self.compute(self.costs().copy).await;
+            self.compute(self.costs().copy + self.costs().dirty).await;
             let was_clean = {
                 let mut world = self.world();
                 let now = world.tick();

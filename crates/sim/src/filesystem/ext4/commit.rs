@@ -69,6 +69,7 @@ impl Task {
         self.clean_log();
         let woken = self.world().fs().journal.switch();
         self.world().wake_from_journal(self.id(), woken);
+        self.compute(self.costs().commit).await;
         self.submit_ordered().await;
         let (record, flags) = {
             let mut world = self.world();
@@ -78,6 +79,7 @@ impl Task {
         self.write_blocks(&record.blocks, flags).await;
         self.wait_for_ordered().await;
         self.world().fs().journal.seals();
+        self.compute(self.costs().seal).await;
         let barrier = match self.world().fs().mount.barrier {
             true => Flags::PREFLUSH.with(Flags::FUA),
             false => Flags::NONE,

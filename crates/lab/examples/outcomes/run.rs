@@ -6,7 +6,7 @@ use block::{Action, Attach, ContextId, Event};
 use device::{Device, Model};
 use lab::recordings::{Figure, Recording};
 use lab::scheduler_spec::parse_kernel;
-use sim::{ControlGroup, Host, Job, Line, Mount, Observer, Program, Setup, Who};
+use sim::{ControlGroup, Host, Job, Line, Mount, Observer, Program, Setup, Task, Who};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -146,9 +146,8 @@ fn preparation(recording: &Recording) -> Result<Vec<Line>, Box<dyn Error>> {
     lines.into_iter().map(line).collect()
 }
 
-/// The program that fetches what is traced. When the first buffer of 512 KiB is full, which is after
-/// 10,922 records, it computes for some milliseconds, and can be seen in the traces; what it does
-/// with later ones cannot.
+/// The program that fetches what is traced. Whenever a buffer of 512 KiB is full it computes, so
+/// that nobody else does. It does more the first time.
 #[derive(Clone, Default)]
 struct Tracer {
     /// Bytes that were traced.
@@ -160,25 +159,47 @@ impl Tracer {
     const BUFFER: u64 = 512 << 10;
     /// h-fast-deadline-seq4: gaps of 1.5 and 3.2 ms at records 10,921 and 10,936; 5.1 ms at record
     /// 10,921 of b-fast-deadline-n3-direct.
-    const FETCHING: Duration = Duration::from_micros(4_900);
-    /// How soon it sees that a buffer is full, at most. // assumed: a tick
-    const SOON: Duration = Duration::from_millis(4);
+    const FIRST: Duration = Duration::from_micros(4_900);
+    /// From its first to its last record at the second and third buffer: 500 and 501 us in
+    /// f-fast-cfq-slice_idle0-seeky8-qd1, 503 and 502 in f-fast-cfq-seeky8-qd1.
+    const FURTHER: Duration = Duration::from_micros(500);
+    /// How soon it sees that a buffer is full, at most: it is there 14 to 1,500 bytes behind the end
+    /// of a buffer, in recordings of five to ten bytes a microsecond.
+    const SOON: Duration = Duration::from_micros(100);
+    /// How long it looks away where little is traced. // assumed: ours; it costs two switches
+    const AWAY: Duration = Duration::from_millis(20);
 
     fn job(&self) -> Job {
-        let written = self.written.clone();
+        let tracer = self.clone();
         let program = Program::native("blktrace", move |task| {
-            let written = written.clone();
+            let tracer = tracer.clone();
             async move {
-                let mut rng = task.rng("blktrace");
-                while written.load(Ordering::Relaxed) < Tracer::BUFFER {
-                    let pause = rng.below(Tracer::SOON.as_nanos());
-                    task.sleep(Duration::from_nanos(1 + pause)).await;
+                let begun = task.now();
+                for buffer in 1.. {
+                    tracer.wait_for(buffer, begun, &task).await;
+                    task.compute(if buffer == 1 { Tracer::FIRST } else { Tracer::FURTHER }).await;
                 }
-                task.compute(Tracer::FETCHING).await;
                 0
             }
         });
         Job { background: true, ..job("blktrace", program, "") }
+    }
+
+    /// Sleeps until so many buffers are full: looks when half of what is missing may be there.
+    async fn wait_for(&self, buffers: u64, begun: Instant, task: &Task) {
+        let mut rng = task.rng(&format!("blktrace/{buffers}"));
+        loop {
+            let written = self.written.load(Ordering::Relaxed);
+            let Some(left) = (buffers * Tracer::BUFFER).checked_sub(written).filter(|it| *it > 0)
+            else {
+                return;
+            };
+            let elapsed = task.now().since(begun).as_nanos();
+            let half = u128::from(elapsed) * u128::from(left) / u128::from(2 * written.max(1));
+            let half = half.min(u128::from(Tracer::AWAY.as_nanos())) as u64;
+            let soon = 1 + rng.below(Tracer::SOON.as_nanos());
+            task.sleep(Duration::from_nanos(half.max(soon))).await;
+        }
     }
 }
 

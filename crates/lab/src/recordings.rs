@@ -29,6 +29,8 @@ pub struct Recording {
     pub command: String,
     /// What was noted about it.
     pub note: String,
+    /// Sectors that had been written to the disk before.
+    pub written: u64,
     /// What its processes saw.
     pub figures: Vec<Figure>,
 }
@@ -87,6 +89,7 @@ impl Recording {
             cgroups: manifest.lines().filter_map(cgroup).collect(),
             command: of("command:"),
             note: of("note:"),
+            written: written(&manifest),
             figures: figures(&result),
             folder: folder.to_path_buf(),
             name,
@@ -124,6 +127,13 @@ fn model(device: &str, depth: &str) -> Option<&'static str> {
         "hdd" => "recorded-hdd",
         _ => return None,
     })
+}
+
+/// Sectors that `/proc/diskstats` counted as written.
+fn written(manifest: &str) -> u64 {
+    let mut lines = manifest.lines().skip_while(|line| !line.starts_with("--- diskstats before"));
+    let field = lines.nth(1).and_then(|line| line.split_whitespace().nth(9)?.parse().ok());
+    field.unwrap_or(0)
 }
 
 /// What was set: tunables in microseconds are there a second time in milliseconds.
@@ -255,5 +265,12 @@ mod tests {
         assert_eq!(model("hdd: scsi_debug om_model=2 om_ncq=0", "32 q"), Some("recorded-hdd-fifo"));
         assert_eq!(model("hdd: scsi_debug om_model=2", "1 queue_type"), Some("recorded-hdd-qd1"));
         assert_eq!(model("QEMU AHCI disk", "32"), None);
+    }
+
+    #[test]
+    fn what_was_written_before_is_that_of_the_disk_statistics() {
+        let line = "   8       0 sda 364149 6 4388754 631366 1789 159 1888840 67791 0 46788 696784 0 0 0 0";
+        assert_eq!(written(&format!("x\n--- diskstats before\n{line}\n--- result\n")), 1_888_840);
+        assert_eq!(written("command: lg"), 0);
     }
 }

@@ -57,14 +57,15 @@ impl World {
     }
 
     /// Whether a task goes before one that was given the idle core but has not begun: both were
-    /// woken before anybody was chosen, and that is who has had less.
+    /// woken before anybody was chosen, and that is who has had less. Where nothing costs anything
+    /// there is nothing to share.
     pub(super) fn goes_before_new_owner(&self, context: ContextId, core: usize) -> bool {
         let strand = |task: ContextId| &self.strands[task.0 as usize];
         let owner = self.cores[core].owner.filter(|_| !self.cores[core].has_begun);
         let has_had_more = |owner: ContextId| {
             !strand(owner).is_urgent && strand(owner).served > strand(context).served
         };
-        self.shares_fairly() && owner.is_some_and(has_had_more)
+        self.shares_fairly() && !self.prices.free && owner.is_some_and(has_had_more)
     }
 
     /// The place in the queue of the task that has had least.

@@ -22,6 +22,8 @@ pub enum Input {
     Exit(Instant, ContextId, IoContextId),
     /// [`RequestQueue::define_cgroup`].
     Cgroup(CgroupId, Cgroup),
+    /// [`RequestQueue::remove_cgroup`].
+    RemoveCgroup(Instant, ContextId, CgroupId),
     /// [`RequestQueue::set`] that was accepted.
     Set(Instant, String, i64),
     /// [`RequestQueue::switch`], with the name of the scheduler (empty: none).
@@ -58,6 +60,7 @@ fn apply(queue: &mut RequestQueue, input: &Input, build: &mut dyn FnMut(&str) ->
         Input::IoContext(id, value) => queue.define_io_context(*id, *value),
         Input::Exit(now, context, id) => queue.exit_io_context(*now, *context, *id),
         Input::Cgroup(id, value) => queue.define_cgroup(*id, value.clone()),
+        Input::RemoveCgroup(now, context, id) => queue.remove_cgroup(*now, *context, *id),
         Input::Set(now, name, value) => {
             queue.set(*now, name, *value).expect("a recorded setting was accepted once");
         }

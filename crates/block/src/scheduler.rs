@@ -138,7 +138,8 @@ pub trait Scheduler {
     /// A control group's weight changed.
     fn cgroup_changed(&mut self, _cx: &mut Cx<'_>, _cgroup: CgroupId) {}
 
-    /// A control group disappears; what it still has queued goes to the root.
+    /// A control group disappears: no task and no group is in it any more. What it still has queued or
+    /// on its way is served all the same; where, the scheduler decides.
     fn cgroup_removed(&mut self, _cx: &mut Cx<'_>, _cgroup: CgroupId) {}
 
     /// The scheduler was attached to a device, once, before anything else;

@@ -14,7 +14,7 @@ use block::{
     PlugFlush, Version,
 };
 use harness::shadow::{Chosen, Shadowed};
-use harness::{Harness, Table, cases};
+use harness::{Harness, KERNEL, Table, cases};
 use proptest::prelude::*;
 
 /// Tasks that submit; context 0 is the kernel's.
@@ -27,23 +27,26 @@ enum Event {
     Submit { task: u8, op: u8, slot: u8, length: u8, flags: u8 },
     Plug(u8),
     Unplug(u8),
-    Complete(prop::sample::Index),
-    Requeue(prop::sample::Index),
+    Complete(u8),
+    Requeue(u8),
     Advance(u32),
-    Tune(prop::sample::Index, i64),
+    Tune(u8, i64),
     Priority { task: u8, class: u8, level: u8 },
     Move { task: u8, group: u8 },
     Weigh { group: u8, weight: u32 },
+    Remove(u8),
     Exit(u8),
     Switch,
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let task = || 0..TASKS;
-    let submit = (task(), 0u8..16, 0u8..200, 1u8..5, any::<u8>()).prop_map(
+    // 64 sectors are no small request on flash.
+    let length = prop_oneof![9 => 1u8..5, 1 => 6u8..12];
+    let submit = (task(), 0u8..16, 0u8..200, length, any::<u8>()).prop_map(
         |(task, op, slot, length, flags)| Event::Submit { task, op, slot, length, flags },
     );
-    let index = any::<prop::sample::Index>;
+    let index = any::<u8>;
     let advance = prop_oneof![8 => 1u32..3_000, 2 => 1u32..30_000, 1 => 1u32..700_000];
     let priority = (task(), 0u8..4, 0u8..8);
     let event = prop_oneof![
@@ -57,6 +60,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => priority.prop_map(|(task, class, level)| Event::Priority { task, class, level }),
         1 => (task(), 0..GROUPS).prop_map(|(task, group)| Event::Move { task, group }),
         1 => (0..GROUPS, 10u32..1_000).prop_map(|(group, weight)| Event::Weigh { group, weight }),
+        1 => (1..GROUPS).prop_map(Event::Remove),
         1 => task().prop_map(Event::Exit),
         1 => Just(Event::Switch),
     ];
@@ -69,35 +73,57 @@ proptest! {
     #[test]
     fn whoever_waits_for_processes_keeps_the_contract(
         place in any::<prop::sample::Index>(),
-        depth in 1u32..8,
+        disk in disks(),
         events in events(),
     ) {
         let (name, kernel) = *place.get(&everywhere());
-        let mut run = Run::new(name, kernel, depth);
-        for event in &events {
-            run.happen(event);
-        }
-        run.end();
+        Run::new(name, kernel, disk).all(&events);
     }
 }
 
 proptest! {
     #![proptest_config(cases())]
 
-    /// Processes are apart from each other: the twin knows nothing of cooperators.
     #[test]
     fn cfq_decides_as_its_naive_twin(
         is_late in any::<bool>(),
-        depth in 1u32..8,
+        disk in disks(),
         events in events(),
     ) {
         let kernel = Kernel::of(if is_late { Version::V4_19 } else { Version::V4_10 });
-        let mut run = Run::with_twin(kernel, depth);
-        for event in &events {
-            run.happen(event);
-        }
-        run.end();
+        Run::with_twin("cfq", kernel, disk).all(&events);
     }
+
+    #[test]
+    fn early_cfq_decides_as_its_naive_twin(
+        is_first in any::<bool>(),
+        disk in disks(),
+        events in events(),
+    ) {
+        let kernel = Kernel::of(if is_first { Version::V2_6_28 } else { Version::V2_6_32 });
+        Run::with_twin("cfq", kernel, disk).all(&events);
+    }
+
+    #[test]
+    fn anticipatory_decides_as_its_naive_twin(
+        is_first in any::<bool>(),
+        disk in disks(),
+        events in events(),
+    ) {
+        let kernel = Kernel::of(if is_first { Version::V2_6_28 } else { Version::V2_6_32 });
+        Run::with_twin("anticipatory", kernel, disk).all(&events);
+    }
+}
+
+/// The disk: commands at once, and whether it rotates.
+#[derive(Clone, Copy, Debug)]
+struct Disk {
+    depth: u32,
+    rotates: bool,
+}
+
+fn disks() -> impl Strategy<Value = Disk> {
+    (1u32..8, prop::bool::weighted(0.7)).prop_map(|(depth, rotates)| Disk { depth, rotates })
 }
 
 /// The schedulers that know processes, on every kernel that has them.
@@ -123,32 +149,44 @@ struct Run {
     kernel: &'static Kernel,
     tasks: Vec<Task>,
     io_contexts: Vec<IoContext>,
+    /// Numbers of the control groups that there are, and how many there have been.
+    groups: [u32; GROUPS as usize],
+    groups_ever: u32,
     attached: &'static str,
     submitted: u64,
+    /// First sectors of bios, by token.
+    starts: Vec<(u64, Sector)>,
     /// What the twin let go, if there is one.
     chosen: Option<Chosen>,
+    /// Processes are kept apart on the disk: the twin knows nothing of cooperators.
+    apart: bool,
     /// Parts of the disk that were given to somebody.
     regions: u64,
 }
 
 impl Run {
-    fn new(name: &'static str, kernel: &'static Kernel, depth: u32) -> Run {
-        Run::around(name, kernel, depth, None)
+    fn new(name: &'static str, kernel: &'static Kernel, disk: Disk) -> Run {
+        Run::around(name, kernel, disk, None)
     }
 
-    fn with_twin(kernel: &'static Kernel, depth: u32) -> Run {
-        Run::around("cfq", kernel, depth, Some(Chosen::default()))
+    fn with_twin(name: &'static str, kernel: &'static Kernel, disk: Disk) -> Run {
+        Run::around(name, kernel, disk, Some(Chosen::default()))
+    }
+
+    fn all(mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.happen(event));
+        self.end();
     }
 
     fn around(
         name: &'static str,
         kernel: &'static Kernel,
-        depth: u32,
+        disk: Disk,
         chosen: Option<Chosen>,
     ) -> Run {
-        let table = Table { depth, ..Table::default() };
+        let table = Table { depth: disk.depth, rotational: disk.rotates, ..Table::default() };
         let scheduler = match &chosen {
-            Some(chosen) => Some(Shadowed::around(kernel, chosen)),
+            Some(chosen) => Some(Shadowed::around(name, kernel, chosen)),
             None => build(name, kernel),
         };
         let mut harness = Harness::new(kernel, table, scheduler);
@@ -159,8 +197,12 @@ impl Run {
             kernel,
             tasks: Vec::new(),
             io_contexts: Vec::new(),
+            groups: std::array::from_fn(|group| group as u32),
+            groups_ever: u32::from(GROUPS),
             attached: name,
             submitted: 0,
+            starts: Vec::new(),
+            apart: chosen.is_some() && name == "cfq" && kernel.version > Version::V2_6_28,
             chosen,
             regions: 0,
         };
@@ -191,11 +233,35 @@ impl Run {
 
     /// Group 3 lies in group 2.
     fn define_group(&mut self, group: u8, weight: u32) {
-        let parent = if group == 3 { CgroupId(2) } else { CgroupId::ROOT };
+        let parent = if group == 3 { CgroupId(self.groups[2]) } else { CgroupId::ROOT };
         let parent = (group > 0).then_some(parent);
-        let path = format!("/{group}");
+        let id = self.groups[usize::from(group)];
+        let path = format!("/{id}");
         let value = Cgroup { path, parent, weight: Some(weight), leaf_weight: Some(weight / 2) };
-        self.harness.queue.define_cgroup(CgroupId(group.into()), value);
+        self.harness.queue.define_cgroup(CgroupId(id), value);
+    }
+
+    /// As rmdir: whoever is in the group goes to the root before, and what lies in it is removed
+    /// first. Another one takes its place.
+    fn remove_group(&mut self, group: u8) {
+        if group == 2 {
+            self.remove_group(3);
+        }
+        for task in 0..TASKS {
+            if self.task(task).group == u32::from(group) {
+                self.move_to(task, 0);
+            }
+        }
+        let (now, id) = (self.harness.now, CgroupId(self.groups[usize::from(group)]));
+        self.harness.queue.remove_cgroup(now, KERNEL, id);
+        self.harness.settle(KERNEL);
+        self.groups[usize::from(group)] = self.groups_ever;
+        self.groups_ever += 1;
+        self.define_group(group, 500);
+        if group == 2 {
+            // It lies in the new one now; nobody has seen it yet.
+            self.define_group(3, 500);
+        }
     }
 
     fn happen(&mut self, event: &Event) {
@@ -206,23 +272,24 @@ impl Run {
             Event::Plug(task) => self.plug(*task),
             Event::Unplug(task) => self.unplug(*task),
             Event::Complete(at) if !self.harness.in_flight.is_empty() => {
-                let index = at.index(self.harness.in_flight.len());
+                let index = usize::from(*at) % self.harness.in_flight.len();
                 self.harness.complete(index);
             }
             // A command that was given back moves the disk to where another process is, which is then
             // a cooperator of the one whose turn it is.
-            Event::Requeue(_) if self.chosen.is_some() => {}
+            Event::Requeue(_) if self.apart => {}
             Event::Requeue(at) if !self.harness.in_flight.is_empty() => {
-                let index = at.index(self.harness.in_flight.len());
+                let index = usize::from(*at) % self.harness.in_flight.len();
                 self.harness.requeue(index);
             }
             Event::Complete(_) | Event::Requeue(_) => {}
             Event::Advance(micros) => self.advance(Duration::from_micros(u64::from(*micros))),
-            Event::Tune(at, value) if self.attached == self.name => self.tune(at, *value),
+            Event::Tune(at, value) if self.attached == self.name => self.tune(*at, *value),
             Event::Tune(..) => {}
             Event::Priority { task, class, level } => self.set_priority(*task, *class, *level),
             Event::Move { task, group } => self.move_to(*task, *group),
             Event::Weigh { group, weight } => self.define_group(*group, *weight),
+            Event::Remove(group) => self.remove_group(*group),
             Event::Exit(task) => self.exit(*task),
             Event::Switch => self.switch(),
         }
@@ -244,7 +311,7 @@ impl Run {
     /// A process that has a new queue goes on elsewhere on the disk, so that nobody is close to
     /// what it asked for before.
     fn keep_apart(&mut self, io_context: u32) {
-        if self.chosen.is_none() {
+        if !self.apart {
             return;
         }
         self.regions += 1;
@@ -257,7 +324,7 @@ impl Run {
     /// two groups, each request would have a new queue close to an old one.
     fn move_to(&mut self, task: u8, group: u8) {
         let Task { io_context, .. } = *self.task(task);
-        let together = self.chosen.is_some();
+        let together = self.apart;
         for (number, other) in self.tasks.iter_mut().enumerate() {
             if number == usize::from(task) || together && other.io_context == io_context {
                 other.group = u32::from(group);
@@ -286,21 +353,38 @@ impl Run {
         // Some far away, some next to each other.
         let far = if flags < 128 { 0 } else { u64::from(flags) << 12 };
         let owner = self.tasks[usize::from(task)];
+        let sector = Sector(owner.region + far + u64::from(slot) * 8);
+        if self.would_let_go(sector) {
+            return;
+        }
         self.submitted += 1;
+        self.starts.push((self.submitted, sector));
         self.harness.submit(Bio {
             op,
             flags: carried,
-            sector: Sector(owner.region + far + u64::from(slot) * 8),
+            sector,
             sectors: Sectors(u32::from(length) * 8),
             ioprio: Ioprio::NONE,
             origin: Origin {
                 context,
                 io_context: IoContextId(owner.io_context),
-                cgroup: CgroupId(owner.group),
+                cgroup: CgroupId(self.groups[owner.group as usize]),
                 cpu: 0,
             },
             token: self.submitted,
         });
+    }
+
+    /// Two requests with one first sector: the older leaves at once, out of its turn, and moves the
+    /// disk to where whoever has the turn may find a cooperator. 2.6.28 has that rule too, and no
+    /// cooperators.
+    fn would_let_go(&self, sector: Sector) -> bool {
+        let is_under_way = |(token, start): &(u64, Sector)| {
+            *start == sector && !self.harness.done.contains_key(token)
+        };
+        self.apart
+            && self.kernel.version == Version::V2_6_32
+            && self.starts.iter().any(is_under_way)
     }
 
     fn plug(&mut self, task: u8) {
@@ -322,9 +406,9 @@ impl Run {
         self.harness.advance_to(then);
     }
 
-    fn tune(&mut self, at: &prop::sample::Index, value: i64) {
+    fn tune(&mut self, at: u8, value: i64) {
         let about = sched::about_on(self.name, self.kernel).expect("it has it");
-        let tunable = at.get(about.tunables);
+        let tunable = &about.tunables[usize::from(at) % about.tunables.len()];
         let accepted = self.harness.set(tunable.name, value).is_ok();
         assert_eq!(accepted, (tunable.min..=tunable.max).contains(&value), "{}", tunable.name);
     }
@@ -367,7 +451,7 @@ impl Run {
         self.attached = if self.attached == self.name { "deadline" } else { self.name };
         let scheduler = match &self.chosen {
             Some(chosen) if self.attached == self.name => {
-                Some(Shadowed::around(self.kernel, chosen))
+                Some(Shadowed::around(self.name, self.kernel, chosen))
             }
             _ => build(self.attached, self.kernel),
         };

@@ -77,6 +77,7 @@ fn settings() -> impl Strategy<Value = Setting> {
             cache,
             fua,
             max_sectors: [24, 64, 2560][limit as usize],
+            ..Table::default()
         });
     (prop::sample::select(all), table).prop_map(|((name, kernel), table)| Setting {
         name,

@@ -192,6 +192,14 @@ impl RequestQueue {
         self.core.cgroups[index] = value;
     }
 
+    /// A control group disappears, in `context`: no task is in it any more, and no group. Bios that
+    /// were submitted for it may still be on their way; its number is not given to another one.
+    pub fn remove_cgroup(&mut self, now: Instant, context: ContextId, id: CgroupId) {
+        self.core.recorder.push(|| Input::RemoveCgroup(now, context, id));
+        self.with_scheduler(now, context, |scheduler, cx| scheduler.cgroup_removed(cx, id));
+        self.settle(now, context);
+    }
+
     /// Whether tasks hold requests back (and not the device).
     pub fn plugs_tasks(&self) -> bool {
         self.task_plug().is_some()

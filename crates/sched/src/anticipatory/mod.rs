@@ -133,10 +133,11 @@ impl Anticipatory {
         self.stop_waiting(cx);
         self.wait.status = Status::Off;
         self.last_sector[kind as usize] = cx.request(rq).end();
-        self.wait.awaited = match kind {
-            Kind::Sync => Some(owner),
-            Kind::Async => None,
-        };
+        let awaited = (kind == Kind::Sync).then_some(owner);
+        let before = core::mem::replace(&mut self.wait.awaited, awaited);
+        if let Some(before) = before {
+            self.forget_if_gone(before);
+        }
         self.wait.task = Some(cx.request(rq).origin.context);
         if kind == Kind::Async {
             self.batch.count_write();

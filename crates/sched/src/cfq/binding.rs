@@ -104,6 +104,7 @@ impl Cfq {
         self.note_priority(cx, owner);
         self.note_cgroup(cx, owner, origin.cgroup);
         let group = self.group_of(cx, origin.cgroup);
+        let group = self.living(group);
         let id = self.queue_for(cx, owner, sync, group, origin.context);
         let queue = &mut self.queues[id];
         queue.allocated += 1;
@@ -292,9 +293,13 @@ impl Cfq {
         self.contexts.remove(owner);
     }
 
-    /// 4.15: its control group disappears; what is queued is served where it is.
+    /// Its control group disappears: what is queued is served where it is, and nobody shares its
+    /// asynchronous queues any more.
+    // assumed: the specification says nothing of groups that are removed.
     pub(super) fn drop_group(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
-        let Some(Some(group)) = self.groups.get_mut(cgroup.0 as usize) else { return };
+        let id = self.group_of(cx, cgroup);
+        let group = self.group_mut(id);
+        group.is_gone = true;
         let shared = core::mem::take(&mut group.async_queues);
         let idle = group.async_idle.take();
         for id in shared.into_iter().flatten().flatten().chain(idle) {

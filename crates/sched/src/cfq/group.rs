@@ -22,6 +22,8 @@ const NEW_GROUP_OFFSET: u64 = 200_000_000;
 /// A control group on this device.
 pub(super) struct Group {
     parent: Option<GroupId>,
+    /// Its control group was removed.
+    pub is_gone: bool,
     vdisktime: u64,
     in_tree: bool,
     /// Busy children, its own tasks included.
@@ -52,6 +54,7 @@ impl Group {
     fn new(parent: Option<GroupId>) -> Group {
         Group {
             parent,
+            is_gone: false,
             vdisktime: 0,
             in_tree: false,
             nr_active: 0,
@@ -151,6 +154,17 @@ impl Cfq {
 
     pub(super) fn group_mut(&mut self, id: GroupId) -> &mut Group {
         self.groups[id.0 as usize].as_mut().expect("a group that was seen")
+    }
+
+    /// The group itself, or the next one above it that was not removed: what was on its way to one
+    /// that is gone goes there.
+    // assumed: the specification says nothing of groups that are removed.
+    pub(super) fn living(&self, id: GroupId) -> GroupId {
+        let mut at = id;
+        while let Some(above) = self.group(at).parent.filter(|_| self.group(at).is_gone) {
+            at = above;
+        }
+        at
     }
 
     /// Whether `above` is `group` or stands over it.

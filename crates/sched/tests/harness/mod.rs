@@ -6,7 +6,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod naive_anticipatory;
 pub mod naive_cfq;
+pub mod naive_early_cfq;
 pub mod script;
 pub mod shadow;
 pub mod twin;
@@ -51,6 +53,10 @@ pub struct Table {
     pub fua: bool,
     /// Largest request in sectors.
     pub max_sectors: u32,
+    /// A disk, and no flash.
+    pub rotational: bool,
+    /// How late a kernel worker comes.
+    pub worker: Duration,
 }
 
 impl Default for Table {
@@ -63,6 +69,8 @@ impl Default for Table {
             cache: false,
             fua: false,
             max_sectors: 2560,
+            rotational: true,
+            worker: Duration::ZERO,
         }
     }
 }
@@ -72,7 +80,7 @@ impl Table {
         Facts {
             transport: self.transport,
             capacity: Bytes(1 << 40),
-            rotational: true,
+            rotational: self.rotational,
             volatile_cache: self.cache,
             fua: self.fua,
             queue_depth: self.depth,
@@ -253,11 +261,13 @@ impl Harness {
                     self.slept.push((woken, false));
                     self.finish(woken);
                 }
-                Output::RunWorker { after } if after.is_zero() => {
+                Output::RunWorker { after } if (after + self.table.worker).is_zero() => {
                     self.queue.run(self.now, KERNEL, 0);
                     self.finish(KERNEL);
                 }
-                Output::RunWorker { after } => self.runs.push_back(self.now + after),
+                Output::RunWorker { after } => {
+                    self.runs.push_back(self.now + after + self.table.worker);
+                }
             }
         }
     }

@@ -3,13 +3,14 @@
 //! ```text
 //! # Comments explain which rule is meant.
 //! scheduler deadline@4.19 deadline@2.6.32     one or more; all must do the same
-//! device depth=1 transport=scsi cache=0 fua=0 hctxs=1 cpus=1 max_sectors=2560
+//! device depth=1 transport=scsi cache=0 fua=0 hctxs=1 cpus=1 max_sectors=2560 rotational=1 worker_ms=0
 //! set fifo_batch 2
 //! at 5ms A read 100+8 sync prio=rt:0 cpu=0    "at" may be left out: the same time
 //! A read 100+8 times=64 step=100              that often, each so much further on the disk
 //! A read 100+8 group=200                       in a control group of this weight, or name
 //! group a weight=200 leaf=100 in=b             a control group by name, below another
 //! A plug | A unplug | A blocks                 the task blocks, or ends its plug
+//! remove a                                     a control group that nobody is in any more
 //! A exit                                       the last task of its io_context
 //! complete 100 | complete | complete all      by first sector; the oldest; until nothing is left
 //! complete times=12                            the oldest, that often
@@ -23,7 +24,7 @@
 //! as "choose" and "issue"; "held N" says that N requests are queued although the device has room.
 
 use super::{Harness, KERNEL, Table};
-use base::{Instant, Sector, Sectors};
+use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Action, Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, IoprioClass, Kernel, Op, Origin,
@@ -156,6 +157,8 @@ impl<'p> Runner<'p> {
             "cpus" => self.table.cpus = number() as u16,
             "max_sectors" => self.table.max_sectors = number(),
             "cache" => self.table.cache = number() != 0,
+            "worker_ms" => self.table.worker = Duration::from_millis(number().into()),
+            "rotational" => self.table.rotational = number() != 0,
             "fua" => self.table.fua = number() != 0,
             "transport" => {
                 self.table.transport = match value {
@@ -208,6 +211,11 @@ impl<'p> Runner<'p> {
                 self.harness().complete(index);
             }
             ["group", name, settings @ ..] => self.define_group(name, settings),
+            ["remove", name] => {
+                let (now, id) = (self.harness().now, self.group_number(name));
+                self.harness().queue.remove_cgroup(now, KERNEL, id);
+                self.harness().settle(KERNEL);
+            }
             ["requeue", sector] => {
                 let index = self.in_flight(sector);
                 self.harness().requeue(index);
@@ -349,6 +357,7 @@ impl<'p> Runner<'p> {
             "nowait" => Flags::NOWAIT,
             "idle" => Flags::IDLE,
             "prio" => Flags::PRIO,
+            "meta" => Flags::META,
             _ => self.bad(word),
         }
     }

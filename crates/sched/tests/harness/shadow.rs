@@ -1,35 +1,98 @@
-//! CFQ and its naive twin side by side: every answer is compared as it is given.
+//! A scheduler that knows processes and its naive twin side by side: every answer is compared as it
+//! is given.
 
-use super::naive_cfq::{Answer, NaiveCfq};
+use super::naive_anticipatory::NaiveAnticipatory;
+use super::naive_cfq::NaiveCfq;
+use super::naive_early_cfq::NaiveEarlyCfq;
 use base::Instant;
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
-use block::{About, Bio, CgroupId, ContextId, Cx, IoContextId, Kernel, RequestId, Scheduler};
+use block::{
+    About, Bio, CgroupId, ContextId, Cx, IoContextId, Kernel, RequestId, Scheduler, Version,
+};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 /// What the twin let go; the queue's events must say the same.
 pub type Chosen = Arc<Mutex<VecDeque<RequestId>>>;
 
-/// CFQ, watched by its twin.
+/// A scheduler written down once more, after the text of the specification and as slow as that is
+/// written. What leaves is given in the order in which it leaves.
+pub trait Naive {
+    fn attached(&mut self, _cx: &Cx<'_>) {}
+    fn detached(&mut self, cx: &Cx<'_>);
+    fn set(&mut self, name: &str, value: i64);
+    /// Whether a bio is allocated a request beyond the limit.
+    fn may_queue(&mut self, cx: &Cx<'_>, bio: &Bio) -> bool;
+    fn bind(&mut self, cx: &Cx<'_>, rq: RequestId);
+    /// Requests that a bio may be put in front of, by the elevator's own search.
+    fn fronts(&self, cx: &Cx<'_>, bio: &Bio) -> Vec<RequestId>;
+    fn allows(&self, _cx: &Cx<'_>, _rq: RequestId, _bio: &Bio) -> bool {
+        true
+    }
+    fn allows_join(&self, _rq: RequestId, _next: RequestId) -> bool {
+        true
+    }
+    fn moved(&mut self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId>;
+    fn joined(&mut self, cx: &Cx<'_>, rq: RequestId, next: RequestId);
+    /// The requests by sector among which a queued one has its neighbours.
+    fn sorted(&self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId>;
+    fn insert(&mut self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId>;
+    fn dispatch(&mut self, cx: &Cx<'_>) -> Vec<RequestId>;
+    fn drain(&mut self, cx: &Cx<'_>) -> Vec<RequestId>;
+    fn activated(&mut self, cx: &Cx<'_>, rq: RequestId);
+    fn deactivated(&mut self, rq: RequestId);
+    fn completed(&mut self, cx: &Cx<'_>, rq: RequestId);
+    fn finished(&mut self, cx: &Cx<'_>, rq: RequestId);
+    /// When the timer is due, in nanoseconds.
+    fn timer(&self) -> Option<i64>;
+    fn timer_fires(&mut self, cx: &Cx<'_>);
+    fn exit(&mut self, cx: &Cx<'_>, io_context: u32);
+    fn group_removed(&mut self, _cx: &Cx<'_>, _group: u32) {}
+    fn queued(&self) -> usize;
+    fn has_work(&self) -> bool;
+}
+
+/// The twin of a scheduler on a kernel.
+fn twin_of(name: &str, kernel: &Kernel) -> Box<dyn Naive> {
+    match name {
+        "anticipatory" => Box::new(NaiveAnticipatory::new(kernel)),
+        "cfq" if kernel.version <= Version::V2_6_32 => Box::new(NaiveEarlyCfq::new(kernel)),
+        "cfq" => Box::new(NaiveCfq::new(kernel)),
+        _ => panic!("{name} has no such twin"),
+    }
+}
+
+/// A scheduler, watched by its twin.
 pub struct Shadowed {
     real: Box<dyn Scheduler>,
-    twin: NaiveCfq,
+    twin: Box<dyn Naive>,
     chosen: Chosen,
 }
 
 impl Shadowed {
-    /// A new CFQ with its twin.
-    pub fn around(kernel: &'static Kernel, chosen: &Chosen) -> Box<dyn Scheduler> {
-        let real = sched::build("cfq", kernel).expect("on its kernel").expect("not none");
-        let (twin, chosen) = (NaiveCfq::new(kernel), Arc::clone(chosen));
+    /// A new scheduler with its twin.
+    pub fn around(name: &str, kernel: &'static Kernel, chosen: &Chosen) -> Box<dyn Scheduler> {
+        let real = sched::build(name, kernel).expect("on its kernel").expect("not none");
+        let (twin, chosen) = (twin_of(name, kernel), Arc::clone(chosen));
         Box::new(Shadowed { real, twin, chosen })
     }
 
     fn compare(&self) {
         let timer = self.real.next_timer().map(|due| due.as_nanos() as i64);
-        assert_eq!(timer, self.twin.timer, "the timer");
+        assert_eq!(timer, self.twin.timer(), "the timer");
         assert_eq!(self.real.queued() as usize, self.twin.queued(), "requests in queues");
-        assert_eq!(self.real.has_work(HctxId(0)), self.twin.busy() > 0, "somebody is busy");
+        assert_eq!(self.real.has_work(HctxId(0)), self.twin.has_work(), "somebody is busy");
+    }
+
+    fn note(&self, left: Vec<RequestId>) {
+        self.chosen.lock().unwrap().extend(left);
+    }
+
+    /// The neighbour of a queued request `step` further by sector.
+    fn neighbour(&self, cx: &Cx<'_>, rq: RequestId, step: isize) -> Option<RequestId> {
+        let sorted = self.twin.sorted(cx, rq);
+        let at = sorted.iter().position(|it| *it == rq)?;
+        sorted.get(at.checked_add_signed(step)?).copied()
     }
 }
 
@@ -61,8 +124,9 @@ impl Scheduler for Shadowed {
     }
 
     fn front_merge(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<RequestId> {
-        let found = self.real.front_merge(cx, bio);
-        assert!(found.is_none_or(|rq| cx.request(rq).sector == bio.end()), "it starts there");
+        let (found, expected) = (self.real.front_merge(cx, bio), self.twin.fronts(cx, bio));
+        assert_eq!(found.is_some(), !expected.is_empty(), "front merge of {bio:?}");
+        assert!(found.is_none_or(|rq| expected.contains(&rq)), "front merge of {bio:?}");
         found
     }
 
@@ -74,15 +138,17 @@ impl Scheduler for Shadowed {
 
     fn allow_request_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) -> bool {
         let allowed = self.real.allow_request_merge(cx, rq, next);
-        assert_eq!(allowed, self.twin.same_queue(rq, next), "merging requests");
+        assert_eq!(allowed, self.twin.allows_join(rq, next), "merging requests");
         allowed
     }
 
     fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio, merge: Merge) {
         if merge == Merge::Front {
-            self.twin.moved(cx, rq);
+            let left = self.twin.moved(cx, rq);
+            self.note(left);
         }
         self.real.bio_merged(cx, rq, bio, merge);
+        self.compare();
     }
 
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
@@ -92,34 +158,33 @@ impl Scheduler for Shadowed {
     }
 
     fn former(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
-        self.real.former(cx, rq)
+        let former = self.real.former(cx, rq);
+        assert_eq!(former, self.neighbour(cx, rq, -1), "the request before {rq:?}");
+        former
     }
 
     fn latter(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
-        self.real.latter(cx, rq)
+        let latter = self.real.latter(cx, rq);
+        assert_eq!(latter, self.neighbour(cx, rq, 1), "the request behind {rq:?}");
+        latter
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
-        self.twin.insert(cx, rq);
+        let left = self.twin.insert(cx, rq);
+        self.note(left);
         self.real.insert(cx, rq, at);
         self.compare();
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>, hctx: HctxId, force: bool) -> Dispatched {
-        let expected: Vec<RequestId> = match force {
-            true => self.twin.drain(cx),
-            false => match self.twin.dispatch(cx) {
-                Answer::Issue(rq) => vec![rq],
-                Answer::Nothing => Vec::new(),
-            },
-        };
+        let expected = if force { self.twin.drain(cx) } else { self.twin.dispatch(cx) };
         let answer = self.real.dispatch(cx, hctx, force);
         let left = match answer {
             Dispatched::Some(left) => left as usize,
             Dispatched::Hold(_) | Dispatched::Empty => 0,
         };
         assert_eq!(left, expected.len(), "{answer:?}, {}", self.real.describe(cx));
-        self.chosen.lock().unwrap().extend(expected);
+        self.note(expected);
         self.compare();
         answer
     }
@@ -130,7 +195,7 @@ impl Scheduler for Shadowed {
     }
 
     fn deactivated(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        self.twin.deactivated();
+        self.twin.deactivated(rq);
         self.real.deactivated(cx, rq);
     }
 
@@ -167,7 +232,9 @@ impl Scheduler for Shadowed {
     }
 
     fn cgroup_removed(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
+        self.twin.group_removed(cx, cgroup.0);
         self.real.cgroup_removed(cx, cgroup);
+        self.compare();
     }
 
     fn attached(&mut self, cx: &mut Cx<'_>) {

@@ -40,11 +40,10 @@ impl EarlyCfq {
     pub(super) fn add_sorted(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let id = self.bound[rq].queue;
         let sector = cx.request(rq).sector;
-        let alias = self.queues[id].sorted.find(sector);
-        self.queues[id].sorted.insert(sector, rq);
-        if let Some(alias) = alias {
+        if let Some(alias) = self.queues[id].sorted.find(sector) {
             self.let_go(cx, alias, DispatchReason::SameSector);
         }
+        self.queues[id].sorted.insert(sector, rq);
         self.join_tree(cx, id);
         let next = self.nearer(cx, self.queues[id].next, Some(rq));
         if core::mem::replace(&mut self.queues[id].next, next) != next {

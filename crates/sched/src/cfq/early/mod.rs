@@ -218,6 +218,11 @@ impl Scheduler for EarlyCfq {
         self.exit_context(cx, io_context);
     }
 
+    /// Nothing synchronous was done for a second: asynchronous requests are not held back (spec 4.2).
+    fn attached(&mut self, cx: &mut Cx<'_>) {
+        self.last_end_sync = now(cx) - i64::from(self.settings.hz.get());
+    }
+
     fn detached(&mut self, cx: &mut Cx<'_>) {
         self.timer = None;
         if let Some(active) = self.active {

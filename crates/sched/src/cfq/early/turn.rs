@@ -76,6 +76,12 @@ impl EarlyCfq {
             let offset = (busy - 1) * (longest - self.settings.turn(queue.sync, queue.level));
             now + offset + if self.rules.adds_residual { resid } else { -resid }
         };
+        self.move_to(id, key);
+    }
+
+    /// A.1.4 rule 3: who stands there already keeps its place among equals.
+    fn move_to(&mut self, id: QueueId, key: i64) {
+        let queue = &self.queues[id];
         if queue.place == Some((rank(queue.class), key)) {
             return;
         }
@@ -91,8 +97,7 @@ impl EarlyCfq {
             let first = self.tree.first().map_or(now, |entry| entry.1);
             first - i64::from(self.settings.hz.get())
         };
-        self.take_out(id);
-        self.put_in(id, key);
+        self.move_to(id, key);
     }
 
     /// A.1.10 rule 4.

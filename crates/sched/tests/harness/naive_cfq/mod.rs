@@ -3,19 +3,21 @@
 //! code with the scheduler.
 //!
 //! Not here are cooperators (4.13): which of two close queues is found depends on the shape of a tree. So
-//! whoever compares keeps processes apart. The disk rotates.
+//! whoever compares keeps processes apart.
 
 mod groups;
 mod queues;
+mod seam;
 mod turns;
 
+use base::Sector;
 use block::scheduler::{CpuPolicy, IoContext};
 use block::{Bio, Cx, Flags, Ioprio, IoprioClass, Kernel, Op, RequestId, Version};
 use std::collections::BTreeMap;
 
-const BE: usize = 0;
-const RT: usize = 1;
-const IDLE: usize = 2;
+pub(super) const BE: usize = 0;
+pub(super) const RT: usize = 1;
+pub(super) const IDLE: usize = 2;
 const ASYNC: usize = 0;
 const SYNC_NOIDLE: usize = 1;
 const SYNC: usize = 2;
@@ -57,6 +59,7 @@ struct Process {
 #[derive(Default)]
 pub(super) struct Group {
     parent: Option<u32>,
+    gone: bool,
     vdisktime: u64,
     /// Place among equal times; none: not in the tree.
     place: Option<u64>,
@@ -112,20 +115,14 @@ struct Rq {
     queue: usize,
     process: u32,
     expires: i64,
-    /// Place among requests of the queue with the same sector.
-    order: u64,
-}
-
-/// What the twin would do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    Issue(RequestId),
-    Nothing,
+    /// Where it stands: its first sector when it was sorted in, and the order of that.
+    at: (Sector, u64),
 }
 
 /// CFQ written down twice.
 pub struct NaiveCfq {
     late: bool,
+    rotational: bool,
     hz: i64,
     quantum: i64,
     fifo_expire: [i64; 2],
@@ -148,7 +145,7 @@ pub struct NaiveCfq {
     workload_expires: i64,
     active: Option<usize>,
     active_process: Option<u32>,
-    pub timer: Option<i64>,
+    timer: Option<i64>,
     in_driver: i64,
     in_flight: [i64; 2],
     hw_tag: Option<bool>,
@@ -163,7 +160,7 @@ fn now(cx: &Cx<'_>) -> i64 {
 }
 
 /// 4.7 rule 6.
-fn class_of(context: &IoContext) -> (usize, i64) {
+pub(super) fn class_of(context: &IoContext) -> (usize, i64) {
     let derived = i64::from((i32::from(context.nice) + 20) / 5);
     let level = i64::from(context.ioprio.level);
     match context.ioprio.class {
@@ -189,6 +186,7 @@ impl NaiveCfq {
     pub fn new(kernel: &Kernel) -> NaiveCfq {
         NaiveCfq {
             late: kernel.version >= Version::V4_19,
+            rotational: true,
             hz: i64::from(kernel.hz.get()),
             quantum: 8,
             fifo_expire: [250 * MS, 125 * MS],
@@ -222,39 +220,6 @@ impl NaiveCfq {
         }
     }
 
-    pub fn attached(&mut self, cx: &Cx<'_>) {
-        self.last_delayed_sync = now(cx) - 1_000 * MS;
-    }
-
-    pub fn detached(&mut self, cx: &Cx<'_>) {
-        self.timer = None;
-        if let Some(active) = self.active {
-            self.expire(cx, active, false);
-        }
-    }
-
-    pub fn set(&mut self, name: &str, value: i64) {
-        let (base, unit) = match name.strip_suffix("_us") {
-            Some(base) => (base, 1_000),
-            None => (name, MS),
-        };
-        match base {
-            "quantum" => self.quantum = value,
-            "fifo_expire_sync" => self.fifo_expire[1] = value * unit,
-            "fifo_expire_async" => self.fifo_expire[0] = value * unit,
-            "back_seek_max" => self.back_max = value,
-            "back_seek_penalty" => self.penalty = value,
-            "slice_sync" => self.slice[1] = value * unit,
-            "slice_async" => self.slice[0] = value * unit,
-            "slice_async_rq" => self.async_rq = value,
-            "slice_idle" => self.slice_idle = value * unit,
-            "group_idle" => self.group_idle = value * unit,
-            "low_latency" => self.low_latency = value != 0,
-            "target_latency" => self.target = value * unit,
-            _ => panic!("no tunable {name}"),
-        }
-    }
-
     pub(super) fn order(&mut self) -> u64 {
         self.orders += 1;
         self.orders
@@ -264,11 +229,7 @@ impl NaiveCfq {
         1_000_000_000 / self.hz
     }
 
-    pub fn queued(&self) -> usize {
-        self.queues.iter().map(|queue| queue.fifo.len()).sum()
-    }
-
-    pub fn busy(&self) -> usize {
+    pub(super) fn busy(&self) -> usize {
         self.queues.iter().filter(|queue| queue.on_rr).count()
     }
 
@@ -322,12 +283,23 @@ impl NaiveCfq {
         }
     }
 
+    /// Where bios of a group go: up to the first that is there.
+    fn living(&self, mut id: u32) -> u32 {
+        while self.groups[&id].gone {
+            id = self.groups[&id].parent.expect("the root is there");
+        }
+        id
+    }
+
     // 4.7
 
-    pub fn may_queue(&mut self, cx: &Cx<'_>, bio: &Bio) -> bool {
+    pub(super) fn queue_of_bio(&self, bio: &Bio) -> Option<usize> {
+        self.processes.get(&bio.origin.io_context.0)?.queues[usize::from(bio.is_sync())]
+    }
+
+    pub(super) fn must_queue(&mut self, cx: &Cx<'_>, bio: &Bio) -> bool {
         let id = bio.origin.io_context.0;
-        let queue = self.processes.get(&id).and_then(|it| it.queues[usize::from(bio.is_sync())]);
-        let Some(q) = queue else { return false };
+        let Some(q) = self.queue_of_bio(bio) else { return false };
         self.init_prio(cx, q, id);
         let queue = &mut self.queues[q];
         (queue.class, queue.level) = queue.own;
@@ -351,7 +323,7 @@ impl NaiveCfq {
         }
     }
 
-    pub fn bind(&mut self, cx: &Cx<'_>, rq: RequestId) {
+    pub(super) fn bind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
         let (id, group) = (request.origin.io_context.0, request.origin.cgroup.0);
         let sync = request.is_sync();
@@ -379,6 +351,7 @@ impl NaiveCfq {
             self.put(cx, q);
         }
         self.find_group(cx, group);
+        let group = self.living(group);
         let q = match self.processes[&id].queues[usize::from(sync)] {
             Some(q) => q,
             None => {
@@ -389,7 +362,7 @@ impl NaiveCfq {
             }
         };
         self.queues[q].refs += 1;
-        let rq_state = Rq { queue: q, process: id, expires: 0, order: 0 };
+        let rq_state = Rq { queue: q, process: id, expires: 0, at: (Sector(0), 0) };
         self.requests.insert(rq, rq_state);
     }
 
@@ -438,37 +411,10 @@ impl NaiveCfq {
         q
     }
 
-    pub fn finished(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let queue = self.requests.remove(&rq).expect("it was bound").queue;
-        self.put(cx, queue);
-    }
-
     pub(super) fn put(&mut self, cx: &Cx<'_>, q: usize) {
         self.queues[q].refs -= 1;
         if self.queues[q].refs == 0 && self.active == Some(q) {
             self.expire(cx, q, false);
         }
-    }
-
-    pub fn exit(&mut self, cx: &Cx<'_>, process: u32) {
-        let Some(mut gone) = self.processes.remove(&process) else { return };
-        for q in gone.queues.iter_mut().filter_map(Option::take) {
-            if self.active == Some(q) {
-                self.expire(cx, q, false);
-            }
-            self.put(cx, q);
-        }
-    }
-
-    /// Whether a bio may be merged into a request.
-    pub fn allows(&self, cx: &Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
-        let process = self.processes.get(&bio.origin.io_context.0);
-        let queue = process.and_then(|it| it.queues[usize::from(bio.is_sync())]);
-        let fits = !bio.is_sync() || cx.request(rq).is_sync();
-        fits && queue == Some(self.requests[&rq].queue)
-    }
-
-    pub fn same_queue(&self, rq: RequestId, next: RequestId) -> bool {
-        self.requests[&rq].queue == self.requests[&next].queue
     }
 }

@@ -1,7 +1,6 @@
 //! What is in a queue, and what an arrival does (4.6, 4.8, 4.12).
 
 use super::*;
-use base::Sector;
 
 impl NaiveCfq {
     pub(super) fn choose(
@@ -36,10 +35,15 @@ impl NaiveCfq {
         Some(if first { one } else { two })
     }
 
+    pub(super) fn by_sector(&self, q: usize) -> Vec<RequestId> {
+        let mut sorted = self.queues[q].fifo.clone();
+        sorted.sort_by_key(|it| self.requests[it].at);
+        sorted
+    }
+
     /// What goes next when `rq` leaves.
     pub(super) fn successor(&self, cx: &Cx<'_>, q: usize, rq: RequestId) -> Option<RequestId> {
-        let mut sorted = self.queues[q].fifo.clone();
-        sorted.sort_by_key(|it| (cx.request(*it).sector, self.requests[it].order));
+        let sorted = self.by_sector(q);
         let at = sorted.iter().position(|it| *it == rq).expect("it is queued");
         let after = sorted.get(at + 1).copied();
         let next = after.or_else(|| sorted.first().copied().filter(|it| *it != rq));
@@ -49,7 +53,7 @@ impl NaiveCfq {
 
     // 4.8
 
-    pub fn insert(&mut self, cx: &Cx<'_>, rq: RequestId) {
+    pub(super) fn insert_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (q, process) = (self.requests[&rq].queue, self.requests[&rq].process);
         self.init_prio(cx, q, process);
         let request = cx.request(rq);
@@ -66,7 +70,10 @@ impl NaiveCfq {
         }
         self.group(id).think.update(now(cx), group_wait);
         let queue = &mut self.queues[q];
-        let far = queue.last_end != 0 && request.sector.0.abs_diff(queue.last_end) > 800;
+        let far = match self.rotational {
+            true => queue.last_end != 0 && request.sector.0.abs_diff(queue.last_end) > 800,
+            false => request.sectors.0 < 64,
+        };
         queue.history = queue.history << 1 | u32::from(far);
         self.update_idle_window(cx, q, process);
         self.queues[q].last_end = request.end().0;
@@ -86,7 +93,7 @@ impl NaiveCfq {
 
     pub(super) fn add(&mut self, cx: &Cx<'_>, q: usize, rq: RequestId) {
         let order = self.order();
-        self.requests.get_mut(&rq).expect("it is bound").order = order;
+        self.requests.get_mut(&rq).expect("it is bound").at = (cx.request(rq).sector, order);
         if !self.queues[q].on_rr {
             self.queues[q].on_rr = true;
             self.position(cx, q, false);
@@ -118,12 +125,7 @@ impl NaiveCfq {
         self.queues[q].idle_window = enable;
     }
 
-    pub fn moved(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let q = self.requests[&rq].queue;
-        self.add(cx, q, rq);
-    }
-
-    pub fn joined(&mut self, cx: &Cx<'_>, rq: RequestId, next: RequestId) {
+    pub(super) fn join(&mut self, cx: &Cx<'_>, rq: RequestId, next: RequestId) {
         let (q, other) = (self.requests[&rq].queue, self.requests[&next].queue);
         if !self.queues[other].fifo.contains(&next) {
             return;

@@ -1,14 +1,20 @@
 //! Whose turn it is, what leaves, and what a completion does (4.9 to 4.11, 4.14).
 
+use super::super::shadow::Naive;
 use super::*;
 
 impl NaiveCfq {
+    /// Nothing rotates, and several commands are taken at once.
+    fn fast(&self) -> bool {
+        !self.rotational && self.hw_tag != Some(false)
+    }
+
     pub(super) fn should_idle(&self, q: usize) -> bool {
         let queue = &self.queues[q];
         if self.slice_idle == 0 || queue.class == IDLE {
             return false;
         }
-        if queue.idle_window {
+        if queue.idle_window && !self.fast() {
             return true;
         }
         let (class, kind) = match queue.place {
@@ -21,11 +27,11 @@ impl NaiveCfq {
         tree == 1 && queue.sync && !think.big(self.slice_idle)
     }
 
-    pub fn dispatch(&mut self, cx: &Cx<'_>) -> Answer {
+    pub(super) fn dispatch_one(&mut self, cx: &Cx<'_>) -> Option<RequestId> {
         if self.busy() == 0 {
-            return Answer::Nothing;
+            return None;
         }
-        let Some(q) = self.select(cx) else { return Answer::Nothing };
+        let q = self.select(cx)?;
         let mut late = None;
         if !self.queues[q].fifo_checked {
             self.queues[q].fifo_checked = true;
@@ -34,7 +40,7 @@ impl NaiveCfq {
             self.queues[q].must_dispatch |= late.is_some();
         }
         if !self.may_dispatch(cx, q) {
-            return Answer::Nothing;
+            return None;
         }
         let rq = late.or(self.queues[q].next).expect("the queue has requests");
         self.let_go(cx, q, rq);
@@ -47,7 +53,7 @@ impl NaiveCfq {
             self.queues[q].slice_end = now(cx) + 1;
             self.expire(cx, q, false);
         }
-        Answer::Issue(rq)
+        Some(rq)
     }
 
     pub(super) fn let_go(&mut self, cx: &Cx<'_>, q: usize, rq: RequestId) {
@@ -95,16 +101,7 @@ impl NaiveCfq {
         queue.dispatched < max
     }
 
-    pub fn activated(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        self.in_driver += 1;
-        self.last_position = cx.request(rq).end().0;
-    }
-
-    pub fn deactivated(&mut self) {
-        self.in_driver -= 1;
-    }
-
-    pub fn completed(&mut self, cx: &Cx<'_>, rq: RequestId) {
+    pub(super) fn complete(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (q, process) = (self.requests[&rq].queue, self.requests[&rq].process);
         self.estimate_depth();
         self.in_driver -= 1;
@@ -176,6 +173,9 @@ impl NaiveCfq {
     }
 
     pub(super) fn arm(&mut self, cx: &Cx<'_>, q: usize) {
+        if self.fast() && (self.group_idle == 0 || !self.late) {
+            return;
+        }
         let by_group = !self.should_idle(q);
         if by_group && self.group_idle == 0 {
             return;
@@ -199,7 +199,7 @@ impl NaiveCfq {
         self.timer = Some(now(cx) + if by_group { group_idle } else { self.slice_idle });
     }
 
-    pub fn timer_fires(&mut self, cx: &Cx<'_>) {
+    pub(super) fn timer_fired(&mut self, cx: &Cx<'_>) {
         self.timer = None;
         let Some(q) = self.active else { return };
         if self.queues[q].must_dispatch {
@@ -215,7 +215,7 @@ impl NaiveCfq {
     }
 
     /// 4.9 rule 9.
-    pub fn drain(&mut self, cx: &Cx<'_>) -> Vec<RequestId> {
+    pub(super) fn drain_all(&mut self, cx: &Cx<'_>) -> Vec<RequestId> {
         if let Some(active) = self.active {
             self.expire(cx, active, false);
         }

@@ -220,6 +220,7 @@ mod tests {
         assert_eq!(after(1_251, 0, false), 8, "much too long");
         assert_eq!(after(1_251, 0, true), 16, "it idled: no wonder");
         assert_eq!(after(999, 0, false), 17, "short, and all were used");
+        assert_eq!(after(940, 0, false), 17, "more than a third");
         assert_eq!(after(910, 0, false), 32, "very short");
         assert_eq!(after(910, 3, false), 16, "they were not used");
     }

@@ -146,8 +146,12 @@ mod tests {
         assert_eq!(newcomers.no_successor, 60);
         newcomers.note_succession(true);
         assert_eq!(newcomers.no_successor, 52);
-        newcomers.note_exit();
+        let exits: [u64; 6] = core::array::from_fn(|_| {
+            newcomers.note_exit();
+            newcomers.exit_probability
+        });
+        assert_eq!(exits, [32, 60, 84, 105, 123, 139]);
         newcomers.note_think(3);
-        assert_eq!(newcomers.exit_probability, 28);
+        assert_eq!(newcomers.exit_probability, 121);
     }
 }

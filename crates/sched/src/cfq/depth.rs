@@ -50,6 +50,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_light_load_never_decides() {
+        let mut probe = DepthProbe::default();
+        (0..200).for_each(|_| probe.completed(Load { in_driver: 1, queued: 5, active: None }));
+        let few = Load { in_driver: 4, queued: 9, active: Some(4) };
+        (0..200).for_each(|_| probe.completed(few));
+        assert!(probe.known.is_none());
+        (0..51).for_each(|_| probe.completed(Load { active: Some(5), ..few }));
+        assert_eq!(probe.known, Some(false));
+    }
+
+    #[test]
     fn a_disk_that_never_had_five_does_not_queue() {
         let mut probe = DepthProbe::default();
         let load = Load { in_driver: 1, queued: 9, active: None };

@@ -482,9 +482,9 @@ impl Naive for NaiveAnticipatory {
         if let Some(process) = self.processes.get_mut(&owner) {
             process.queued += 1;
         }
+        let fifo_time = now + self.fifo_expire[kind];
         let alias = self.starting_at(kind, request.sector);
         alias.iter().for_each(|it| self.let_go(cx, *it));
-        let fifo_time = now + self.fifo_expire[kind];
         self.requests.insert(rq, Rq { process: owner, fifo_time, at: request.sector });
         self.fifo[kind].push(rq);
         self.next[kind] = self.choose(cx, Some(rq), self.next[kind], kind);
@@ -591,5 +591,9 @@ impl Naive for NaiveAnticipatory {
 
     fn has_work(&self) -> bool {
         self.queued() > 0
+    }
+
+    fn describes(&self) -> Option<String> {
+        Some(format!("_probability: {}, no_successor: {},", self.exit_prob, self.exit_no_coop))
     }
 }

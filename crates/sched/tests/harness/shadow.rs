@@ -50,6 +50,10 @@ pub trait Naive {
     fn group_removed(&mut self, _cx: &Cx<'_>, _group: u32) {}
     fn queued(&self) -> usize;
     fn has_work(&self) -> bool;
+    /// Part of what the scheduler says of its state.
+    fn describes(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The twin of a scheduler on a kernel.
@@ -77,11 +81,15 @@ impl Shadowed {
         Box::new(Shadowed { real, twin, chosen })
     }
 
-    fn compare(&self) {
+    fn compare(&self, cx: &Cx<'_>) {
         let timer = self.real.next_timer().map(|due| due.as_nanos() as i64);
         assert_eq!(timer, self.twin.timer(), "the timer");
         assert_eq!(self.real.queued() as usize, self.twin.queued(), "requests in queues");
         assert_eq!(self.real.has_work(HctxId(0)), self.twin.has_work(), "somebody is busy");
+        if let Some(said) = self.twin.describes() {
+            let state = self.real.describe(cx);
+            assert!(state.contains(&said), "{said} is not in {state}");
+        }
     }
 
     fn note(&self, left: Vec<RequestId>) {
@@ -120,7 +128,7 @@ impl Scheduler for Shadowed {
     fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         self.twin.bind(cx, rq);
         self.real.bind(cx, rq);
-        self.compare();
+        self.compare(cx);
     }
 
     fn front_merge(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<RequestId> {
@@ -148,13 +156,13 @@ impl Scheduler for Shadowed {
             self.note(left);
         }
         self.real.bio_merged(cx, rq, bio, merge);
-        self.compare();
+        self.compare(cx);
     }
 
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
         self.twin.joined(cx, rq, next);
         self.real.requests_merged(cx, rq, next);
-        self.compare();
+        self.compare(cx);
     }
 
     fn former(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
@@ -173,7 +181,7 @@ impl Scheduler for Shadowed {
         let left = self.twin.insert(cx, rq);
         self.note(left);
         self.real.insert(cx, rq, at);
-        self.compare();
+        self.compare(cx);
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>, hctx: HctxId, force: bool) -> Dispatched {
@@ -185,7 +193,7 @@ impl Scheduler for Shadowed {
         };
         assert_eq!(left, expected.len(), "{answer:?}, {}", self.real.describe(cx));
         self.note(expected);
-        self.compare();
+        self.compare(cx);
         answer
     }
 
@@ -202,13 +210,13 @@ impl Scheduler for Shadowed {
     fn completed(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         self.twin.completed(cx, rq);
         self.real.completed(cx, rq);
-        self.compare();
+        self.compare(cx);
     }
 
     fn finished(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         self.twin.finished(cx, rq);
         self.real.finished(cx, rq);
-        self.compare();
+        self.compare(cx);
     }
 
     fn next_timer(&self) -> Option<Instant> {
@@ -218,13 +226,13 @@ impl Scheduler for Shadowed {
     fn timer(&mut self, cx: &mut Cx<'_>) {
         self.twin.timer_fires(cx);
         self.real.timer(cx);
-        self.compare();
+        self.compare(cx);
     }
 
     fn io_context_exited(&mut self, cx: &mut Cx<'_>, io_context: IoContextId) {
         self.twin.exit(cx, io_context.0);
         self.real.io_context_exited(cx, io_context);
-        self.compare();
+        self.compare(cx);
     }
 
     fn cgroup_changed(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
@@ -234,7 +242,7 @@ impl Scheduler for Shadowed {
     fn cgroup_removed(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
         self.twin.group_removed(cx, cgroup.0);
         self.real.cgroup_removed(cx, cgroup);
-        self.compare();
+        self.compare(cx);
     }
 
     fn attached(&mut self, cx: &mut Cx<'_>) {

@@ -1,0 +1,30 @@
+//! The tunables of the schedulers that know processes, on every kernel that has them: what sysfs shows
+//! is what was written, within its range.
+
+mod harness;
+
+use base::Instant;
+use harness::{Harness, Table};
+
+#[test]
+fn tunables_show_what_was_written() {
+    let on = |name| sched::kernels(name).map(move |kernel| (name, kernel));
+    for (name, kernel) in ["anticipatory", "cfq"].into_iter().flat_map(on) {
+        let scheduler = sched::build(name, kernel).expect("on its kernel");
+        let mut harness = Harness::new(kernel, Table::default(), scheduler);
+        for tunable in sched::about_on(name, kernel).expect("it has it").tunables {
+            // On a disk that rotates.
+            let default = tunable.default.unwrap_or(if tunable.unit == "us" { 8_000 } else { 8 });
+            assert_eq!(harness.queue.get(tunable.name), Some(default), "{}", tunable.name);
+            for value in [tunable.min, 7, tunable.max] {
+                let accepted = harness.set(tunable.name, value).is_ok();
+                assert_eq!(accepted, (tunable.min..=tunable.max).contains(&value));
+                if accepted {
+                    assert_eq!(harness.queue.get(tunable.name), Some(value), "{}", tunable.name);
+                }
+            }
+            harness.set(tunable.name, default).expect("within its range");
+        }
+        assert!(harness.now == Instant::ZERO);
+    }
+}

@@ -18,8 +18,8 @@ const PUBLISHED: [(u32, f64); 5] = [(1, 77.8), (3, 32.4), (5, 43.3), (7, 55.8), 
 const HZ: [u16; 2] = [250, 1000];
 /// Sectors that the drive reads ahead.
 const LOOK_AHEAD: [u32; 4] = [128, 256, 512, 1024];
-/// Copying a page of 4 KiB, in microseconds: from a cache, and from memory while others use it.
-const COPY: [f64; 2] = [0.75, 5.0];
+/// Copying a page of 4 KiB, in microseconds: from a cache, from memory, and while others use that.
+const COPY: [f64; 3] = [0.75, 1.5, 5.0];
 /// How much longer than at best waking a task takes, in microseconds.
 const SPREAD: [u32; 3] = [5, 26, 100];
 
@@ -35,18 +35,22 @@ struct Machine {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let seeds: u64 = std::env::args().nth(1).map_or(Ok(5), |it| it.parse())?;
-    let machines = machines()?;
+    let mut all = Vec::new();
+    for machine in machines()? {
+        let mut rates = Vec::new();
+        for (threads, _) in PUBLISHED {
+            rates.push(bandwidth(threads, 1, Some(&machine))?);
+        }
+        all.push(rates);
+    }
     println!("| threads | published | here | lowest | median | highest | inside |");
     println!("|---|---|---|---|---|---|---|");
-    for (threads, published) in PUBLISHED {
+    for (index, (threads, published)) in PUBLISHED.into_iter().enumerate() {
         let here = bandwidth(threads, seeds, None)?;
-        let mut all = Vec::new();
-        for machine in &machines {
-            all.push(bandwidth(threads, 1, Some(machine))?);
-        }
-        all.sort_by(f64::total_cmp);
-        let (lowest, highest) = (all[0], all[all.len() - 1]);
-        let median = (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0;
+        let mut rates: Vec<f64> = all.iter().map(|it| it[index]).collect();
+        rates.sort_by(f64::total_cmp);
+        let (lowest, highest) = (rates[0], rates[rates.len() - 1]);
+        let median = (rates[(rates.len() - 1) / 2] + rates[rates.len() / 2]) / 2.0;
         let inside = match (lowest..=highest).contains(&published) {
             true => "yes".to_string(),
             false if published < lowest => format!("no, {:.1} % below", off(published, lowest)),
@@ -56,7 +60,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             "| {threads} | {published} | {here:.1} | {lowest:.1} | {median:.1} | {highest:.1} | {inside} |"
         );
     }
-    println!("\n{} machines.", machines.len());
+    let is_slowest = |it: &&Vec<f64>| it.iter().all(|rate| *rate >= it[1]);
+    let recovers = |it: &&Vec<f64>| it[1..].windows(2).all(|pair| pair[0] <= pair[1]);
+    println!(
+        "\n{} machines; three threads are slowest on {}, and from there on more are faster on {}.",
+        all.len(),
+        all.iter().filter(is_slowest).count(),
+        all.iter().filter(recovers).count()
+    );
     Ok(())
 }
 

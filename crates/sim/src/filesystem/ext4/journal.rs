@@ -434,6 +434,20 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_the_log_goes_on_in_the_order_in_which_blocks_were_changed_first() {
+        let mut journal = journal();
+        change(&mut journal, &[30, 10, 20]);
+        change(&mut journal, &[10, 30]);
+        journal.lock();
+        journal.switch();
+        journal.record();
+        for (task, block) in [(1, 10), (2, 20), (3, 30), (4, 10)] {
+            journal.wait(ContextId(task), JournalWait::Logged(block));
+        }
+        assert_eq!(journal.logged(), [3, 4, 1, 2].map(ContextId));
+    }
+
+    #[test]
     fn while_a_transaction_is_locked_no_handle_starts_but_a_reserved_one() {
         let mut journal = journal();
         change(&mut journal, &[7]);

@@ -178,8 +178,8 @@ fn figures(result: &str) -> Vec<Figure> {
 
 fn of_dd(name: String, calls: u64, seconds: &str) -> Figure {
     let seconds: f64 = seconds.parse().unwrap_or(f64::NAN);
-    let rate = calls as f64 / seconds;
-    Figure { name, rate, calls, latency: 1e6 / rate, ..Figure::default() }
+    let (rate, latency) = (calls as f64 / seconds, 1e6 * seconds / calls as f64);
+    Figure { name, rate, calls, latency, ..Figure::default() }
 }
 
 /// `t0: (groupid=0, …`, `read: IOPS=2487, …`, `lat (usec): min=171, max=57408, avg=400.52, …`.
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn what_dd_and_fio_said_is_read() {
         let dd = figures("1000+0 records out\n512000 bytes (1 kB) copied, 7.5 s, 67.5 kB/s\n");
-        assert_eq!((dd[0].calls, dd[0].latency.round()), (1000, 7500.0));
+        assert_eq!((dd[0].calls, dd[0].latency), (1000, 7500.0));
         let fio = "t0: (groupid=0, jobs=1): err= 0: pid=1\n  read: IOPS=2487, BW=38.9MiB/s\n    \
                    clat (usec): min=171, max=57407, avg=400.32\n     lat (usec): min=171, \
                    max=57408, avg=400.52, stdev=7\n";

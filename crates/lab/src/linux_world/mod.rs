@@ -26,7 +26,7 @@ mod warming;
 
 use crate::error::Error;
 use crate::fidelity::bios::Asked;
-use crate::fidelity::sequence::Step;
+use crate::fidelity::sequence::{Agreement, Step};
 use crate::matrix::{JobResult, RunResult};
 use crate::metrics::Layers;
 use crate::plan::{Plan, Row};
@@ -191,7 +191,7 @@ impl LinuxWorld {
             guest.script.watch = Some(Bytes(room.0 - WATCHING.0));
             guest.memory = Bytes(guest.memory.0 + room.0);
             let watched = result(row, seed, &finish(guest, row, seed)?)?;
-            if asks_for_the_same(&watched.commands, commands) {
+            if Agreement::of(&watched.commands, commands).same_commands() {
                 return Ok(watched.bios);
             }
             first.get_or_insert(watched.bios);
@@ -259,12 +259,6 @@ fn finish(guest: Guest<'_>, row: &Row, seed: u64) -> Result<Finished, Error> {
     guest.run().map_err(|cause| {
         Error::linux(format!("{}, seed {seed}, world linux: {cause}", row.spec.label()))
     })
-}
-
-/// Whether a disk was asked for the same in the same order.
-fn asks_for_the_same(one: &[Step], other: &[Step]) -> bool {
-    let what = |it: &Step| (it.op, it.sector, it.sectors);
-    one.iter().map(what).eq(other.iter().map(what))
 }
 
 impl Drop for LinuxWorld {

@@ -67,6 +67,7 @@ impl Task {
     pub(in crate::filesystem) async fn make_hole(&self, index: usize, blocks: Range<u64>) {
         self.world().cache.discard(key(index, blocks.start)..key(index, blocks.end));
         let handle = self.begin_handle(TRUNCATE).await;
+        self.hold_map(index).await;
         let (table, gone, leaf) = {
             let mut world = self.world();
             let now = world.tick();
@@ -84,6 +85,7 @@ impl Task {
             self.change_maps(blocks.start / GROUP).await;
         }
         self.tend_leaf(index, handle.transaction, leaf).await;
+        self.release_map(index);
         self.change(table).await;
         self.end_handle(handle);
     }

@@ -88,6 +88,7 @@ impl Task {
     pub(super) async fn free_from(&self, file: usize, block: u64) {
         self.world().cache.discard(key(file, block)..all_pages(file).end);
         let handle = self.begin_handle(TRUNCATE).await;
+        self.hold_map(file).await;
         let (table, gone) = {
             let mut world = self.world();
             let fs = world.fs();
@@ -107,6 +108,7 @@ impl Task {
         if leaf && self.world().fs().inode(file).extents() == 0 {
             self.tend_leaf(file, handle.transaction, Leaf::Spare).await;
         }
+        self.release_map(file);
         self.change(table).await;
         self.end_handle(handle);
     }

@@ -5,6 +5,7 @@
 //! go on.
 
 use crate::cores::Cause;
+use crate::filesystem::Then;
 use crate::page_cache::disk::DiskCache;
 use crate::world::{Happening, Wait, World};
 use block::command::Command;
@@ -86,7 +87,9 @@ impl World {
             self.log_of_xfs_written(owner, token, by);
         }
         match converts {
-            Some(written) => self.operation_has_contents(owner, token, written, by),
+            Some(written) => {
+                self.leave_to_converter(written, Then::Operation(owner, token), by);
+            }
             None => self.operation_done(owner, token, by),
         }
     }

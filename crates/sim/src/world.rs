@@ -498,10 +498,27 @@ impl World {
 
     /// A task is given a word: it wakes from waiting for one, or does not fall asleep next time.
     pub fn tell(&mut self, context: ContextId) {
-        self.strand(context).has_word = true;
-        if self.strand(context).wait == Wait::Word {
-            self.wake_from(context);
+        if self.has_waited_for_word(context) {
+            self.wake(context);
         }
+    }
+
+    /// The same on behalf of a context that still has something to do.
+    pub fn tell_by(&mut self, by: ContextId, context: ContextId) {
+        if self.has_waited_for_word(context) {
+            self.wake_by(by, context);
+        }
+    }
+
+    /// Gives a task a word; whether it slept until one came.
+    fn has_waited_for_word(&mut self, context: ContextId) -> bool {
+        let strand = self.strand(context);
+        strand.has_word = true;
+        let has_waited = strand.wait == Wait::Word;
+        if has_waited {
+            strand.wait = Wait::Nothing;
+        }
+        has_waited
     }
 
     /// Wakes a task on behalf of a context that still has something to do.

@@ -5,13 +5,13 @@
 //! pages been written, or is its direct write done. So whoever waits for them goes on behind who was
 //! waiting for a tag (observed on 6.12).
 //!
-// Divergence: direct I/O has a worker of its own.
+// Divergence: in the kernel direct I/O has a worker of its own.
 
 use super::writeback::Written;
 use super::{Format, TaskOfFileSystem};
 use crate::life::Birth;
 use crate::task::Task;
-use crate::world::{Wait, World};
+use crate::world::World;
 use block::ContextId;
 
 /// As `comm` says. // observed on 6.12
@@ -20,13 +20,13 @@ const NAME: &str = "kworker/u4:1";
 /// A write whose data are on the disk.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub written: Written,
-    pub then: Then,
+    written: Written,
+    then: Then,
 }
 
 /// What has come about when its blocks say so.
 #[derive(Debug)]
-pub(super) enum Then {
+pub(crate) enum Then {
     /// The pages of these bios have been written.
     Pages(Vec<u64>),
     /// An operation of a task is done.
@@ -61,28 +61,11 @@ impl Task {
 
 impl World {
     /// Data are on the disk, of which the file does not know yet.
-    pub(super) fn leave_to_converter(&mut self, ended: Ended, by: ContextId) {
+    pub(crate) fn leave_to_converter(&mut self, written: Written, then: Then, by: ContextId) {
         let files = self.files();
-        files.ended.push_back(ended);
+        files.ended.push_back(Ended { written, then });
         let converter = files.converter;
-        let strand = self.strand(converter);
-        strand.has_word = true;
-        if strand.wait == Wait::Word {
-            strand.wait = Wait::Nothing;
-            self.wake_by(by, converter);
-        }
-    }
-
-    /// An operation whose bios are done has written blocks.
-    pub fn operation_has_contents(
-        &mut self,
-        owner: ContextId,
-        number: u64,
-        written: Written,
-        by: ContextId,
-    ) {
-        let then = Then::Operation(owner, number);
-        self.leave_to_converter(Ended { written, then }, by);
+        self.tell_by(by, converter);
     }
 
     fn come_about(&mut self, then: Then, by: ContextId) {

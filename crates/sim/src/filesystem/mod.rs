@@ -31,6 +31,7 @@ mod writeback;
 mod writing;
 mod xfs;
 
+pub(crate) use converting::Then;
 pub use files::Creation;
 pub(crate) use flush::work as flush;
 pub use folders::Status;

@@ -28,6 +28,10 @@ pub struct Script {
     /// Shell commands after that, the first of which begins at a whole second, exactly; one that
     /// fails ends the run.
     pub preparation: Vec<String>,
+    /// A shell command while jobs wait for their beginning, [`LEAD`] before it. It is the last thing
+    /// that happens before, so jobs begin with the guest's timers in the state in which it leaves
+    /// them, whatever was done earlier.
+    pub lead: Option<String>,
     /// What is looked at: these run at the same time.
     pub jobs: Vec<Job>,
     /// Shell commands after the recording, such as unmounting a disk whose data are wanted.
@@ -158,6 +162,9 @@ const TRACING: &str = "/sys/kernel/tracing";
 /// A buffer of its own, with a clock that costs nothing.
 const WATCH: &str = "/sys/kernel/tracing/instances/bios";
 const GROUPS: &str = "/sys/fs/cgroup";
+
+/// How long before the beginning of jobs the command of [`Script::lead`] is done.
+pub const LEAD: Duration = Duration::from_millis(250);
 
 /// The file with a job's command.
 pub(crate) fn job_file(job: usize) -> String {
@@ -325,6 +332,11 @@ impl Script {
                 format_args!(") </dev/null >/run/out/{number}.out 2>/run/out/{number}.err &"),
             );
             line(text, format_args!("job{number}=$!"));
+        }
+        if let Some(command) = &self.lead {
+            let nanos = 1_000_000_000 - LEAD.as_nanos();
+            line(text, format_args!("gate lead $((begin - 1)) {nanos}"));
+            line(text, format_args!("/run/gate.lead /bin/sh -c {} </dev/null", quoted(command)));
         }
         let numbered = || self.jobs.iter().enumerate();
         for (number, _) in numbered().filter(|(_, job)| !job.background) {

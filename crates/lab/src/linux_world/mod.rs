@@ -325,7 +325,8 @@ fn script(row: &Row) -> Script {
     cgroups.sort_by(|one, other| one.path.cmp(&other.path));
     // Without the controllers of memory and I/O in one hierarchy there is none.
     let hierarchy = if row.cgroup_writeback { Hierarchy::V2 } else { Hierarchy::V1 };
-    Script { settings, hierarchy, cgroups, setup, trace: Trace::Off, ..Script::default() }
+    let lead = Some(warming::WARM_UP.to_string());
+    Script { settings, hierarchy, cgroups, setup, lead, trace: Trace::Off, ..Script::default() }
 }
 
 /// What a guest left, as a result.

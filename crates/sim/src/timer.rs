@@ -86,6 +86,13 @@ impl Timer {
         at + Duration::from_nanos(self.late)
     }
 
+    /// It has fired so much late for a job that waited for its beginning: the tick of that instant,
+    /// if there was one, has come with it.
+    pub fn lets_begin(&mut self, now: Instant, delay: Duration) {
+        self.late = delay.as_nanos();
+        self.fired(now);
+    }
+
     /// It has fired, for a tick or something else, and is set to what comes next.
     pub fn fired(&mut self, now: Instant) {
         self.ticks = self.ticks.max(self.ticked(now).as_nanos() / self.tick);
@@ -206,6 +213,18 @@ mod tests {
         timer.work(at(TICK + 300), at(TICK + 1000));
         // The one tick that came at rest set it once more.
         assert_eq!(timer.fires(at(TICK + 1000)), at(TICK + 1000 + late + 1));
+    }
+
+    #[test]
+    fn who_begins_at_a_tick_does_not_meet_it_again() {
+        let mut timer = timer();
+        timer.fired(at(200));
+        timer.rest(at(300));
+        timer.lets_begin(at(2 * TICK + 4), Duration::from_nanos(4));
+        timer.work(at(2 * TICK + 4), Instant::FAR_FUTURE);
+        assert_eq!(timer.tick_within(at(2 * TICK + 4), at(3 * TICK)), None);
+        let tick = timer.tick_within(at(2 * TICK + 4), at(4 * TICK));
+        assert_eq!(tick, Some(at(3 * TICK + 5)));
     }
 
     #[test]

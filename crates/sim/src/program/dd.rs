@@ -45,6 +45,8 @@ pub(super) struct Counts {
 impl Dd {
     /// Runs; the answer is the exit status.
     pub(crate) async fn run(self, task: Task) -> i32 {
+        // It looks when it begins and, if it is to say how fast it was, at the end.
+        task.look_at_clock(1).await;
         let started = task.now();
         let opened = match open(&task, &self.input, self.input_flags, Creation::READ).await {
             Ok(input) => self.open_output(&task).await.map(|output| (input, output)),
@@ -183,13 +185,17 @@ impl Copy {
         if let Some(complaint) = complaint {
             self.task.print(complaint);
         }
+        let says_how_fast = matches!(self.dd.status, Status::Full | Status::Progress);
+        if says_how_fast {
+            self.task.look_at_clock(1).await;
+        }
         let elapsed = self.task.now().since(self.started);
         if self.dd.status != Status::None {
             let counts = &self.counts;
             self.task.print(format!("{}+{} records in", counts.full_in, counts.partial_in));
             self.task.print(format!("{}+{} records out", counts.full_out, counts.partial_out));
         }
-        if matches!(self.dd.status, Status::Full | Status::Progress) {
+        if says_how_fast {
             self.task.print(report::closing_line(self.counts.bytes_out, elapsed));
         }
         status

@@ -120,8 +120,8 @@ impl Fio {
                 return FAILED;
             }
         };
-        let helper = match launch(task, &self.jobs, &files).await {
-            Ok(helper) => helper,
+        let (helper, have_files) = match launch(task, &self.jobs, &files).await {
+            Ok(launched) => launched,
             Err(message) => {
                 task.print(message);
                 return FAILED;
@@ -140,7 +140,7 @@ impl Fio {
                 task.sleep_until(next_look(started, task.now()) + wait).await;
                 (due, next) = self.due(&crew, &delays, task.now());
             }
-            self.start_all(task, &crew, due, (&plan, &files)).await;
+            self.start_all(task, &crew, due, (&plan, &files, have_files)).await;
             if crew.all_ended() {
                 break;
             }
@@ -173,7 +173,7 @@ impl Fio {
         task: &Task,
         crew: &Rc<Crew>,
         due: Vec<usize>,
-        (plan, files): (&[Ranges], &[Files]),
+        (plan, files, have_files): (&[Ranges], &[Files], usize),
     ) {
         let takes_time = takes_time(task) && !due.is_empty();
         let mut children = Vec::new();
@@ -186,7 +186,7 @@ impl Fio {
             }
         }
         if takes_time {
-            get_ready(task, &self.jobs).await;
+            get_ready(task, &self.jobs, have_files).await;
         }
         for child in children {
             task.tell(child);
@@ -259,11 +259,15 @@ fn takes_time(task: &Task) -> bool {
 }
 
 /// What fio does before its processes: it sleeps a little between looks at its clock and makes the
-/// files. The answer is its helper, where that takes time.
+/// files. The answer is its helper, where that takes time, and how many jobs had their files.
 // measured in the world linux, as all that follows
-async fn launch(task: &Task, jobs: &[Job], files: &[Files]) -> Result<Option<ContextId>, String> {
+async fn launch(
+    task: &Task,
+    jobs: &[Job],
+    files: &[Files],
+) -> Result<(Option<ContextId>, usize), String> {
     if !takes_time(task) {
-        return files::make_all(task, jobs, files).await.map(|()| None);
+        return files::make_all(task, jobs, files).await.map(|have_files| (None, have_files));
     }
     for _ in 0..NAPS {
         task.sleep(NAP).await;
@@ -271,26 +275,28 @@ async fn launch(task: &Task, jobs: &[Job], files: &[Files]) -> Result<Option<Con
     }
     task.look_at_clock(4).await;
     let helper = helper::start(task).await;
-    files::make_all(task, jobs, files).await?;
-    Ok(Some(helper))
+    let have_files = files::make_all(task, jobs, files).await?;
+    Ok((Some(helper), have_files))
 }
 
 /// What fio does before it lets its processes go: it looks at the disk for each of them, for one
-/// that writes once more whether it is mounted, and at its clock while it creates them. With files
-/// it looks once.
-async fn get_ready(task: &Task, jobs: &[Job]) {
+/// that writes once more whether it is mounted, and at its clock while it creates those that do
+/// not find their files there. With files it looks once.
+async fn get_ready(task: &Task, jobs: &[Job], have_files: usize) {
     let looks = |job: &Job| 1 + u32::from(job.pattern.directions.include(Direction::Write));
     let of_disks: u32 = jobs.iter().filter(|job| !job.has_files()).map(looks).sum();
     let of_files = u32::from(jobs.iter().any(Job::has_files));
     task.look_for_files(of_disks + of_files).await;
-    task.look_at_clock(4 * jobs.len() as u32 + 3).await;
+    task.look_at_clock(4 * (jobs.len() - have_files) as u32 + 3).await;
     task.look_for_files(1).await;
     task.sleep(LOOK).await;
 }
 
-/// Looks at the clock after fio has asked for its files, before it sleeps for the first time.
-// measured in the world linux: what the first request of a file comes earlier than that of a disk
+/// Looks at the clock after fio has asked for its files, before it sleeps for the first time, and
+/// how many more there are with disks alone.
+// measured in the world linux: when the first request comes
 const LOOKS_AT_BEGIN: u32 = 3;
+const LOOKS_WITHOUT_FILES: u32 = 6;
 
 /// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the
 /// folder.
@@ -298,15 +304,18 @@ async fn begin(task: &Task, jobs: &[Job]) {
     task.compute(task.costs().launch).await;
     for job in jobs {
         let files = job.files.list.iter().filter(|file| file.kind == FileKind::File);
+        let mut missing = 0;
         for file in files.clone() {
-            task.look_for(&file.name).await;
+            missing += u32::from(task.look_for(&file.name).await.is_none());
         }
-        if job.has_files() {
-            task.look_for_files(1 + files.count() as u32).await;
+        if missing > 0 {
+            task.look_for_files(1 + missing).await;
         }
     }
     if takes_time(task) {
-        task.look_at_clock(LOOKS_AT_BEGIN).await;
+        let is_without_files = !jobs.iter().any(Job::has_files);
+        let more = if is_without_files { LOOKS_WITHOUT_FILES } else { 0 };
+        task.look_at_clock(LOOKS_AT_BEGIN + more).await;
     }
 }
 

@@ -53,11 +53,11 @@ impl Files {
         self.slots[file].is_some()
     }
 
-    /// Makes those that are missing or too short.
-    pub async fn make(&self, task: &Task, job: &Job) -> Result<(), String> {
+    /// Makes those that are missing or too short; the answer is whether there was one.
+    pub async fn make(&self, task: &Task, job: &Job) -> Result<bool, String> {
         let creates = job.engine == Engine::Names(NameCall::Create);
         if job.creation.on_open || creates || !job.engine.does_block_io() {
-            return Ok(());
+            return Ok(false);
         }
         task.prepares(true);
         let made = self.make_each(task, job).await;
@@ -65,16 +65,18 @@ impl Files {
         made
     }
 
-    async fn make_each(&self, task: &Task, job: &Job) -> Result<(), String> {
+    async fn make_each(&self, task: &Task, job: &Job) -> Result<bool, String> {
+        let mut makes = false;
         for slot in self.slots.iter().flatten() {
-            task.look_at_clock(LOOKS_PER_FILE).await;
             let failed = |errno: Errno| format!("fio: {}: {errno}", slot.path);
             let there = task.look_for(&slot.path).await;
             if slot.size.wanted > there.unwrap_or(0) || appends(job) {
+                task.look_at_clock(LOOKS_PER_FILE).await;
                 make(task, job, slot, there).await.map_err(failed)?;
+                makes = true;
             }
         }
-        Ok(())
+        Ok(makes)
     }
 
     /// Reads all of them, as `pre_read` does.
@@ -224,12 +226,14 @@ fn largest_block(job: &Job, direction: Direction) -> u64 {
     job.pattern.sizes[direction as usize].most().0.max(1)
 }
 
-/// Makes the files of all jobs whose processes do not do so themselves.
-pub(super) async fn make_all(task: &Task, jobs: &[Job], files: &[Files]) -> Result<(), String> {
+/// Makes the files of all jobs whose processes do not do so themselves; the answer is how many of
+/// them had theirs already.
+pub(super) async fn make_all(task: &Task, jobs: &[Job], files: &[Files]) -> Result<usize, String> {
     let serial = jobs.iter().zip(files).filter(|(job, _)| job.creation.is_serial);
+    let mut there = 0;
     for (job, files) in serial.filter(|(job, _)| job.has_files()) {
         task.look_for_files(PATHS_PER_JOB).await;
-        files.make(task, job).await?;
+        there += usize::from(!files.make(task, job).await?);
     }
-    Ok(())
+    Ok(there)
 }

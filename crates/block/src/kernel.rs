@@ -390,6 +390,26 @@ pub const KERNELS: [Kernel; 8] = [
     },
 ];
 
+/// Every kernel with each tick that Linux can be configured with: rows as in [`KERNELS`], columns as
+/// in [`Hz::CHOICES`].
+static CONFIGURED: [[Kernel; Hz::CHOICES.len()]; KERNELS.len()] = {
+    let mut all = [[KERNEL_2_6_28; Hz::CHOICES.len()]; KERNELS.len()];
+    let mut row = 0;
+    while row < KERNELS.len() {
+        let mut column = 0;
+        while column < Hz::CHOICES.len() {
+            all[row][column] = KERNELS[row];
+            all[row][column].hz = match Hz::new(Hz::CHOICES[column]) {
+                Some(hz) => hz,
+                None => unreachable!(),
+            };
+            column += 1;
+        }
+        row += 1;
+    }
+    all
+};
+
 impl Kernel {
     /// The kernel of a version as it is written (`4.19`).
     pub fn named(name: &str) -> Option<&'static Kernel> {
@@ -401,6 +421,13 @@ impl Kernel {
     pub fn of(version: Version) -> &'static Kernel {
         let found = KERNELS.iter().find(|kernel| kernel.version == version);
         found.expect("every version is in the table")
+    }
+
+    /// The kernel of this version, configured with another tick.
+    pub fn with_hz(&self, hz: Hz) -> &'static Kernel {
+        let mut all = CONFIGURED.iter().flatten();
+        let found = all.find(|kernel| kernel.version == self.version && kernel.hz == hz);
+        found.expect("every version is in the table with every tick")
     }
 
     /// Whether this kernel has the given shape.
@@ -429,6 +456,16 @@ mod tests {
             assert_eq!(Kernel::of(kernel.version), kernel);
         }
         assert!(KERNELS.windows(2).all(|pair| pair[0].version < pair[1].version));
+    }
+
+    #[test]
+    fn every_kernel_can_be_configured_with_every_tick() {
+        for kernel in &KERNELS {
+            assert_eq!(kernel.with_hz(kernel.hz), kernel);
+            for hz in Hz::CHOICES.map(|hz| Hz::new(hz).unwrap()) {
+                assert_eq!(*kernel.with_hz(hz), Kernel { hz, ..*kernel });
+            }
+        }
     }
 
     #[test]

@@ -255,6 +255,9 @@ pub struct CompareOptions {
     /// Kernel of schedulers that do not name one
     #[arg(long, value_name = "VERSION", help_heading = "Machine")]
     pub kernel: Option<String>,
+    /// Ticks of the kernel's clock in a second: 100, 250, 300 or 1000 [default: as was usual]
+    #[arg(long, value_name = "HZ", help_heading = "Machine")]
+    pub hz: Option<String>,
     /// Cores and what computing costs: a built-in name or a TOML file [default: host-2020]
     #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
     pub host: Option<String>,
@@ -298,7 +301,7 @@ pub struct CompareOptions {
     #[arg(long, value_name = "SETTINGS", help_heading = "Comparison")]
     pub set: Vec<String>,
     /// Something to vary: KEY=a,b,c with a word used as {KEY} in jobs, a tunable, a setting,
-    /// model, host or kernel; may be repeated
+    /// model, host, kernel or hz; may be repeated
     #[arg(long, value_name = "KEY=VALUES", help_heading = "Comparison")]
     pub vary: Vec<String>,
     /// First seed [default: 1]

@@ -11,7 +11,7 @@ use lab::input::{self, TraceOptions};
 use lab::matrix::Report;
 use lab::plan::Plan;
 use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
-use lab::scheduler_spec::{parse_assignment, parse_kernel};
+use lab::scheduler_spec::{parse_assignment, parse_hz, parse_kernel};
 use lab::summary::Summary;
 use lab::{Axis, Error, Experiment, JobSpec, Pace, Work, World, matrix, record};
 use std::path::Path;
@@ -85,6 +85,9 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
     }
     if let Some(kernel) = &options.kernel {
         experiment.kernel = Some(parse_kernel(kernel, "--kernel")?);
+    }
+    if let Some(hz) = &options.hz {
+        experiment.hz = Some(parse_hz(hz, "--hz")?);
     }
     if let Some(worlds) = &options.world {
         experiment.worlds = World::parse_list(worlds, "--world")?;

@@ -8,13 +8,11 @@ use base::Hz;
 use device::Model;
 use lab::Error;
 use lab::linux_world::recording::{Machine, ROOM, Recorded, Times};
-use linux::build::{Progress, Recipe, Source, build};
+use linux::build::{Progress, Recipe, Source, TICKS, build};
 use linux::{BuildError, Cache, Finished, Trace, Visit, VisitError};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-/// The ticks that a kernel can be built with.
-const TICKS: [u16; 3] = [100, 250, 1000];
 /// How much a build gives way to others. // assumed: it takes minutes, so somebody else works
 const NICENESS: u8 = 10;
 /// A build that nobody watches on a terminal says this often how far it is, in percent.

@@ -101,7 +101,7 @@ fn machines() -> Result<Vec<Machine>, Box<dyn Error>> {
     let mut machines = Vec::new();
     for hz in HZ {
         let hz = Hz::new(hz).ok_or("HZ is not zero")?;
-        let kernel: &'static Kernel = Box::leak(Box::new(Kernel { hz, ..*known }));
+        let kernel = known.with_hz(hz);
         for sectors in LOOK_AHEAD {
             let text = with(MODEL, "maximum", &sectors.to_string())?;
             let model = Model::from_text("hdd-sas-2009", &text)?;

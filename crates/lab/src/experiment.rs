@@ -13,8 +13,8 @@ use crate::job::{JobSpec, Work, parse_ioprio, parse_weight};
 use crate::linux_world::{World, virtio};
 use crate::metrics::figure::Figure;
 use crate::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
-use crate::scheduler_spec::parse_kernel;
-use base::{Bytes, Duration};
+use crate::scheduler_spec::{parse_hz, parse_kernel};
+use base::{Bytes, Duration, Hz};
 use block::Kernel;
 use sim::Mount;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub const DEFAULT_HOST: &str = "host-2020";
 /// How many seeds when nobody says so.
 pub const DEFAULT_SEEDS: u64 = 5;
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "title",
     "story",
     "model",
@@ -39,6 +39,7 @@ const KEYS: [&str; 21] = [
     "memory",
     "host",
     "kernel",
+    "hz",
     "transport",
     "queue_depth",
     "schedulers",
@@ -82,6 +83,8 @@ pub struct Experiment {
     pub host: String,
     /// The kernel of schedulers that do not name one.
     pub kernel: Option<&'static Kernel>,
+    /// The tick of all kernels, if it is not the usual one of their time.
+    pub hz: Option<Hz>,
     /// Where it runs.
     pub worlds: Vec<World>,
     /// Whether the disk is behind virtio, as it always is in the world `linux`.
@@ -135,7 +138,7 @@ pub struct Setting {
 /// Something that is varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Its name: used as `{name}` in jobs, or `model`, `host`, `kernel`, a tunable or a setting.
+    /// Its name: used as `{name}` in jobs, or `model`, `host`, `kernel`, `hz`, a tunable or a setting.
     pub name: String,
     /// Its values as they were written.
     pub values: Vec<String>,
@@ -154,6 +157,7 @@ impl Experiment {
             model: DEFAULT_MODEL.to_string(),
             host: DEFAULT_HOST.to_string(),
             kernel: None,
+            hz: None,
             worlds: vec![World::Sim],
             virtio: false,
             queue_depth: None,
@@ -205,6 +209,9 @@ impl Experiment {
         }
         if let Some(Text { text, place }) = text("kernel")? {
             experiment.kernel = Some(parse_kernel(&text, &place)?);
+        }
+        if let Some((hz, place)) = document.whole(&root, "hz")? {
+            experiment.hz = Some(parse_hz(&hz.to_string(), &place)?);
         }
         if let Some(Text { text, place }) = text("memory")? {
             let size = quantity::size(&text);

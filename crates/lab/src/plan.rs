@@ -18,9 +18,9 @@ use crate::filesystem;
 use crate::job::{JobSpec, Work};
 use crate::linux_world::{self, World, virtio};
 use crate::metrics::Naming;
-use crate::scheduler_spec::{SchedulerSpec, parse_kernel};
+use crate::scheduler_spec::{SchedulerSpec, parse_hz, parse_kernel};
 use base::nearest;
-use base::{Bytes, Instant};
+use base::{Bytes, Hz, Instant};
 use block::command::Facts;
 use block::scheduler::TunableError;
 use block::{Attach, EventLog, Kernel, QUEUE_SETTINGS, RequestQueue};
@@ -32,10 +32,11 @@ use std::path::{Path, PathBuf};
 /// Settings that belong to writeback.
 const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
 /// Axes that are not used in jobs.
-const SPECIAL_AXES: [&str; 9] = [
+const SPECIAL_AXES: [&str; 10] = [
     "model",
     "host",
     "kernel",
+    "hz",
     "queue_depth",
     "fs",
     "mount_options",
@@ -140,7 +141,7 @@ impl Plan {
     /// The scheduler of a row; with its kernel where rows differ in that.
     pub fn row_name(&self, row: usize) -> String {
         let spec = &self.rows[row].spec;
-        let same = self.rows.iter().all(|it| it.spec.kernel == spec.kernel);
+        let same = self.rows.iter().all(|it| it.spec.kernel.version == spec.kernel.version);
         let name = if same { spec.short() } else { spec.label() };
         let world = self.rows[row].world;
         let same = self.rows.iter().all(|it| it.world == world);
@@ -262,8 +263,12 @@ impl Planner<'_> {
         let mount = self.mount()?;
         let host = self.host()?;
         let kernel = self.kernel()?;
-        let specs = SchedulerSpec::parse_list(&self.experiment.schedulers, kernel)?;
+        let mut specs = SchedulerSpec::parse_list(&self.experiment.schedulers, kernel)?;
         self.check_kernels(&specs)?;
+        if let Some((hz, place)) = self.hz()? {
+            self.check_tick(hz, &place)?;
+            specs = specs.iter().map(|spec| spec.with_hz(hz)).collect();
+        }
         let given = self.settings(&specs)?;
         let preparation = self.preparation(&host)?;
         let jobs = self.jobs(&host)?;
@@ -408,6 +413,24 @@ impl Planner<'_> {
             }
             None => Ok(self.experiment.kernel),
         }
+    }
+
+    /// The tick of the kernel and where it is given, if somebody says so.
+    fn hz(&self) -> Result<Option<(Hz, String)>, Error> {
+        match self.value("hz") {
+            Some((axis, value)) => Ok(Some((parse_hz(value, &axis.place)?, axis.place.clone()))),
+            None => Ok(self.experiment.hz.map(|hz| (hz, "hz".to_string()))),
+        }
+    }
+
+    /// In the world `linux` a kernel has a tick that it can be built with.
+    fn check_tick(&self, hz: Hz, place: &str) -> Result<(), Error> {
+        if self.is_judged() && !linux::build::TICKS.contains(&hz.get()) {
+            let problem = format!("hz {} in the world linux", hz.get());
+            let accepted = linux::build::TICKS.map(|it| it.to_string()).join(", ");
+            return Err(Error::bad(place, problem, accepted));
+        }
+        Ok(())
     }
 
     /// Settings for all schedulers: each must be known to one of them at least.

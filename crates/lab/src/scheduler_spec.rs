@@ -4,7 +4,7 @@
 //! the tables of both; limits that depend on the device are checked when a run is planned.
 
 use crate::error::Error;
-use base::nearest;
+use base::{Hz, nearest};
 use block::{KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 use sim::MACHINE_SETTINGS;
 
@@ -83,6 +83,11 @@ impl SchedulerSpec {
         Ok(specs)
     }
 
+    /// The same on the same kernel with another tick.
+    pub fn with_hz(&self, hz: Hz) -> SchedulerSpec {
+        SchedulerSpec { kernel: self.kernel.with_hz(hz), ..self.clone() }
+    }
+
     /// The scheduler's own tunable of this name.
     pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
         let about = sched::about_on(self.name, self.kernel).expect("checked when it was parsed");
@@ -143,6 +148,13 @@ pub fn parse_kernel(version: &str, place: &str) -> Result<&'static Kernel, Error
         let hint = nearest(version, known.iter().map(String::as_str));
         Error::bad(place, format!("unknown kernel \"{version}\"{hint}"), known.join(", "))
     })
+}
+
+/// A tick that kernels can be configured with.
+pub fn parse_hz(text: &str, place: &str) -> Result<Hz, Error> {
+    let choices = || Hz::CHOICES.map(|it| it.to_string()).join(", ");
+    let refuse = || Error::bad(place, format!("hz: \"{text}\""), choices());
+    text.parse().ok().and_then(Hz::new).ok_or_else(refuse)
 }
 
 /// `NAME=VALUE` of a whole number.

@@ -246,7 +246,7 @@ fn check(report: &Report, lines: &[Line]) -> Vec<Checked> {
         for line in lines {
             let row = &report.plan.rows[line.row];
             let at_point = expectation.axes.iter().all(|it| line.axes.contains(it));
-            if row.spec != spec || !at_point {
+            if row.spec != spec.with_hz(row.spec.kernel.hz) || !at_point {
                 continue;
             }
             let seen = estimate(&expectation.figure, report.results_of(line.row));

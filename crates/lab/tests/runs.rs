@@ -57,6 +57,47 @@ fn rows_are_points_of_the_axes_with_schedulers_within() {
 }
 
 #[test]
+fn the_tick_of_the_kernel_is_a_setting_and_an_axis() {
+    let job = "[[job]]\nname = \"a\"\nrun = \"dd if=/dev/sda of=/dev/null count=1\"\n";
+    let schedulers = "schedulers = [\"cfq@2.6.28\", \"noop@4.19\"]\n";
+    let rows = |text: &str| {
+        let rows = plan(text).unwrap().rows;
+        let tick = |row: &lab::plan::Row| (row.spec.kernel.version, row.spec.kernel.hz.get());
+        let idle = rows
+            .iter()
+            .filter(|row| row.spec.name == "cfq")
+            .map(|row| row.tunables.iter().find(|it| it.0 == "slice_idle").expect("CFQ waits").1);
+        (rows.iter().map(|row| tick(row).1).collect::<Vec<_>>(), idle.collect::<Vec<i64>>())
+    };
+    // Each kernel has the tick of its time; what CFQ waits is whole ticks.
+    assert_eq!(rows(&format!("{schedulers}{job}")), (vec![1000, 250], vec![8]));
+    assert_eq!(rows(&format!("hz = 300\n{schedulers}{job}")), (vec![300, 300], vec![6]));
+    let axis = format!("{schedulers}{job}[axes]\nhz = [100, 1000]\n");
+    assert_eq!(rows(&axis), (vec![100, 100, 1000, 1000], vec![10, 8]));
+    let refusal = |text: &str| plan(text).unwrap_err().to_string();
+    let wrong = refusal(&format!("hz = 60\n{job}"));
+    assert_eq!(wrong, "x.toml:1: hz: \"60\"; accepted: 100, 250, 300, 1000");
+    let wrong = refusal(&format!("{job}[axes]\nhz = [\"fast\"]\n"));
+    assert_eq!(wrong, "x.toml:5: hz: \"fast\"; accepted: 100, 250, 300, 1000");
+    // The world linux has kernels of three ticks, and the simulator follows.
+    let mut experiment = Experiment::parse("x.toml", &format!("hz = 300\n{job}")).unwrap();
+    experiment.worlds = vec![lab::World::Sim, lab::World::Linux];
+    let wrong = Plan::new(experiment).unwrap_err().to_string();
+    assert_eq!(wrong, "hz: hz 300 in the world linux; accepted: 100, 250, 1000");
+}
+
+#[test]
+fn an_expectation_holds_for_every_tick() {
+    let report = report(
+        "schedulers = [\"noop@4.19\"]\nseeds = 1\n[[job]]\nname = \"a\"\n\
+         run = \"dd if=/dev/sda of=/dev/null count=8 iflag=direct\"\n[axes]\nhz = [100, 250]\n\
+         [expect]\n\"noop@4.19\" = { \"a.read_bw\" = \"> 1 kB/s\" }\n",
+        1,
+    );
+    assert_eq!(Summary::of(&report).expected.len(), 2);
+}
+
+#[test]
 fn what_jobs_and_disk_did_adds_up() {
     for result in report(RANDOM, 2).results {
         let disk = &result.disk;

@@ -60,6 +60,7 @@ fn experiment(experiment: &Experiment) -> Value {
         "fs": filesystem::name(experiment.mount.as_ref()),
         "host": experiment.host,
         "kernel": experiment.kernel.map(|it| it.version.to_string()),
+        "hz": experiment.hz.map(|it| it.get()),
         "memory": experiment.memory.map(|it| it.0),
         "schedulers": schedulers,
         "settings": Value::Object(settings.collect()),

@@ -88,8 +88,13 @@ fn header(report: &Report, took: Duration) -> String {
         format!("{word} {}", all.join(", "))
     };
     // A kernel that was built has one tick of several.
-    let built = rows.iter().find(|row| row.world == World::Linux);
-    let tick = built.map_or(String::new(), |row| format!(" HZ={}", row.spec.kernel.hz.get()));
+    let built = rows.iter().any(|row| row.world == World::Linux);
+    let experiment = &report.plan.experiment;
+    let says_tick = experiment.hz.is_some() || experiment.axes.iter().any(|it| it.name == "hz");
+    let tick = match built || says_tick {
+        true => each(" HZ", " HZ", &|row| rows[row].spec.kernel.hz.get().to_string()),
+        false => String::new(),
+    };
     let seeds = &report.plan.experiment.seeds;
     let seeds = match seeds.as_slice() {
         [only] => format!("seed {only}"),

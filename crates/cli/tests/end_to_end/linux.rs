@@ -38,6 +38,14 @@ fn without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on() {
              --world sim"
         );
     }
+    let other = [&compare[..], &["linux", "--vary", "hz=1000"], &dd].concat();
+    let output = folder.run_with(&EMPTY_CACHE, &other);
+    assert_eq!(output.status.code(), Some(2));
+    if cfg!(target_arch = "x86_64") {
+        let message = message(&output);
+        assert!(message.contains("there is no kernel 6.12 with HZ=1000"), "{message}");
+        assert!(message.contains("`paternoster linux build --hz 1000`"), "{message}");
+    }
     let output = folder.run_with(&EMPTY_CACHE, &[&compare[..], &["sim"], &dd].concat());
     assert!(output.status.success(), "{}", message(&output));
     let run = ["linux", "run", "--hz", "100", "--kernel", "6.1", "--", "true"];

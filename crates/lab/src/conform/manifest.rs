@@ -18,7 +18,7 @@
 
 use crate::error::Error;
 use crate::plan::Row;
-use crate::scheduler_spec::parse_kernel;
+use crate::scheduler_spec::{parse_hz, parse_kernel};
 use base::{Bytes, Hz, Sectors};
 use block::{Facts, Ioprio, KERNELS, Kernel, Transport};
 use std::collections::BTreeMap;
@@ -88,12 +88,7 @@ impl Manifest {
     fn take(&mut self, name: &str, value: &str, place: &str) -> Result<(), Error> {
         match name {
             "kernel" => self.kernel = value.split_whitespace().next().map(String::from),
-            "hz" => {
-                let hz = value.parse().ok().and_then(Hz::new);
-                let choices = Hz::CHOICES.map(|it| it.to_string()).join(", ");
-                let bad = || Error::bad(place, format!("hz: \"{value}\""), choices);
-                self.hz = Some(hz.ok_or_else(bad)?);
-            }
+            "hz" => self.hz = Some(parse_hz(value, place)?),
             "queue/scheduler" => self.scheduler = bracketed(value).map(String::from),
             "queue_depth" | "hardware_queues" => {
                 let first = value.split_whitespace().next().unwrap_or_default();

@@ -64,11 +64,7 @@ impl Setup {
                 }
             }
         }
-        let mut kernel = spec.kernel;
-        if let Some(hz) = manifest.hz.filter(|hz| *hz != kernel.hz) {
-            // A kernel is a value that lives as long as the program; there are few.
-            kernel = Box::leak(Box::new(Kernel { hz, ..*kernel }));
-        }
+        let kernel = spec.kernel.with_hz(manifest.hz.unwrap_or(spec.kernel.hz));
         let groups = manifest.cgroups.clone();
         Ok(Setup { spec, kernel, facts, groups })
     }

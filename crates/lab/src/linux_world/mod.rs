@@ -30,7 +30,7 @@ use crate::fidelity::sequence::{Agreement, Step};
 use crate::matrix::{JobResult, RunResult};
 use crate::metrics::Layers;
 use crate::plan::{Plan, Row};
-use base::{Bytes, Duration, Instant};
+use base::{Bytes, Duration, Hz, Instant};
 use block::Version;
 use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
@@ -109,10 +109,11 @@ impl fmt::Display for World {
     }
 }
 
-/// A kernel and a root folder that runs share.
+/// Kernels and a root folder that runs share.
 #[derive(Debug)]
 pub struct LinuxWorld {
-    kernel: Kernel,
+    /// One for each tick that is asked for.
+    kernels: Vec<Kernel>,
     root: Root,
     /// Removed in the end.
     folder: PathBuf,
@@ -121,14 +122,21 @@ pub struct LinuxWorld {
 impl LinuxWorld {
     /// What the rows of a plan need, if any of them is in this world.
     pub fn for_plan(plan: &Plan) -> Result<Option<LinuxWorld>, Error> {
-        let wanted = plan.rows.iter().any(|row| row.world == World::Linux);
-        if wanted { LinuxWorld::open(&PROGRAMS).map(Some) } else { Ok(None) }
+        let rows = plan.rows.iter().filter(|row| row.world == World::Linux);
+        let mut ticks: Vec<Hz> = rows.map(|row| row.spec.kernel.hz).collect();
+        ticks.sort_unstable();
+        ticks.dedup();
+        if ticks.is_empty() { Ok(None) } else { LinuxWorld::with(&PROGRAMS, &ticks).map(Some) }
     }
 
-    /// A root folder with these programs, and the kernel from the cache.
+    /// A root folder with these programs, and the kernel with the usual tick from the cache.
     pub fn open(programs: &[&str]) -> Result<LinuxWorld, Error> {
+        LinuxWorld::with(programs, &[default_hz()])
+    }
+
+    fn with(programs: &[&str], ticks: &[Hz]) -> Result<LinuxWorld, Error> {
         static OPENED: AtomicU32 = AtomicU32::new(0);
-        let kernel = find_kernel()?;
+        let kernels = ticks.iter().map(|hz| find_kernel(*hz)).collect::<Result<_, _>>()?;
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let name = format!("paternoster-root-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -140,7 +148,7 @@ impl LinuxWorld {
                 return Err(absent(cause));
             }
         };
-        Ok(LinuxWorld { kernel, root, folder })
+        Ok(LinuxWorld { kernels, root, folder })
     }
 
     /// Runs one row with one seed; what it does is recorded into a folder, if one is asked for,
@@ -172,7 +180,7 @@ impl LinuxWorld {
         }
         let finished = finish(guest, row, seed)?;
         if let Some(folder) = record_to {
-            let (kernel, model) = (&self.kernel, row.model.name());
+            let (kernel, model) = (self.kernel(row.spec.kernel.hz), row.model.name());
             let queue_depth = row.facts().queue_depth;
             let machine = Machine { kernel, model, queue_depth, times: Times::Disk };
             Recorded::of(machine, &finished)?.write(folder)?;
@@ -223,7 +231,7 @@ impl LinuxWorld {
 
     fn guest_with(&self, row: &Row, seed: u64, script: Script) -> Result<Guest<'_>, Error> {
         Ok(Guest {
-            kernel: &self.kernel,
+            kernel: self.kernel(row.spec.kernel.hz),
             root: &self.root,
             memory: row.memory,
             disks: vec![LinuxWorld::disk_of(row, seed)?, warming::disk(row.facts().queue_depth)],
@@ -234,6 +242,11 @@ impl LinuxWorld {
             watchdog: Watchdog::default(),
             core: None,
         })
+    }
+
+    /// The kernel with a tick that was asked for.
+    fn kernel(&self, hz: Hz) -> &Kernel {
+        self.kernels.iter().find(|it| it.hz == hz).expect("there is one for each tick of a row")
     }
 
     /// The disk of a row.
@@ -275,8 +288,8 @@ fn watch_memory(memory: Bytes) -> Bytes {
     Bytes((memory.0 >> 27).clamp(1, 4) << 20)
 }
 
-fn find_kernel() -> Result<Kernel, Error> {
-    let found = Cache::of_user().and_then(|cache| cache.require(DEFAULT_SERIES, default_hz()));
+fn find_kernel(hz: Hz) -> Result<Kernel, Error> {
+    let found = Cache::of_user().and_then(|cache| cache.require(DEFAULT_SERIES, hz));
     found.map_err(absent)
 }
 

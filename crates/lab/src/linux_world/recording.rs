@@ -18,6 +18,7 @@ use crate::error::Error;
 use base::Bytes;
 use block::{Ioprio, IoprioClass};
 use device::Model;
+use linux::build::default_hz;
 use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Served, Trace, Watchdog};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -188,7 +189,7 @@ impl LinuxWorld {
     ) -> Result<(Finished, Recorded), Error> {
         let facts = virtio::facts(model.facts(), Some(queue_depth));
         let guest = Guest {
-            kernel: &self.kernel,
+            kernel: self.kernel(default_hz()),
             root: &self.root,
             memory: super::MEMORY,
             disks: vec![Disk {
@@ -204,7 +205,7 @@ impl LinuxWorld {
             core: None,
         };
         let finished = guest.run().map_err(Error::linux)?;
-        let (kernel, model) = (&self.kernel, model.name());
+        let (kernel, model) = (self.kernel(default_hz()), model.name());
         let machine = Machine { kernel, model, queue_depth, times: Times::Guest };
         let recorded = Recorded::of(machine, &finished)?;
         Ok((finished, recorded))

@@ -3,11 +3,13 @@
 //! Prefixes such as `ionice` and `cgexec` have been understood already and are left out, as the
 //! guest does what they ask for by itself; fio is told to answer in JSON and to read the clock in
 //! a way that a guest can follow, and draws other random numbers with each seed, the same as in
-//! the simulator; disks get the names that the command uses; files
+//! the simulator; so does sysbench, which draws others than the simulator; disks get the names that the command uses; files
 //! that fio reads go along.
 
 use crate::error::Error;
 use crate::plan::{DROP_CACHES, PlannedJob};
+use sim::program::dump::Dump;
+use sim::program::sysbench::Sysbench;
 use sim::{Mount, Program};
 use std::path::Path;
 
@@ -15,6 +17,8 @@ use std::path::Path;
 /// (its counter is that of the machine outside).
 const FIO_OPTIONS: &str = "--output-format=json+ --clocksource=clock_gettime \
                            --lat_percentiles=1 --slat_percentiles=1 --clat_percentiles=1";
+/// Where dump notes what it has done; `/var/lib` is not there.
+const DUMP_DATES: &str = "/tmp/dumpdates";
 const GROUPING: &str = "group_reporting";
 /// Devices that are no disks.
 const OTHER_DEVICES: [&str; 10] =
@@ -29,7 +33,8 @@ pub fn of_line(
 ) -> Result<String, Error> {
     match planned.line.as_deref() {
         Some(DROP_CACHES) => Ok("echo 3 >/proc/sys/vm/drop_caches".to_string()),
-        _ => of_job(planned, mount, seed, setup),
+        // One shell does all lines, so it must not become one of them.
+        _ => of_planned(planned, mount, seed, setup, false),
     }
 }
 
@@ -39,6 +44,17 @@ pub fn of_job(
     mount: Option<&Mount>,
     seed: u64,
     setup: &mut Vec<String>,
+) -> Result<String, Error> {
+    let is_shell = matches!(planned.job.program, Program::Sequence(_));
+    of_planned(planned, mount, seed, setup, !is_shell)
+}
+
+fn of_planned(
+    planned: &PlannedJob,
+    mount: Option<&Mount>,
+    seed: u64,
+    setup: &mut Vec<String>,
+    replaces_shell: bool,
 ) -> Result<String, Error> {
     let name = &planned.job.name;
     let Some(line) = &planned.line else {
@@ -71,13 +87,20 @@ pub fn of_job(
         let (seconds, rest) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
         command = format!("timeout {seconds}.{rest:09} {command}");
     }
-    if let (Some(mount), Program::Fio(fio)) = (mount, &planned.job.program)
-        && fio.jobs().iter().any(|job| job.has_files())
-    {
-        // Relative names are files there.
-        command = format!("cd {} && exec {command}", mount.point);
+    if let Some(mount) = mount.filter(|_| names_files(&planned.job.program)) {
+        let exec = if replaces_shell { "exec " } else { "" };
+        command = format!("cd {} && {exec}{command}", mount.point);
     }
     Ok(command)
+}
+
+/// Whether relative names are files of the file system.
+fn names_files(program: &Program) -> bool {
+    program.parts().into_iter().any(|part| match part {
+        Program::Fio(fio) => fio.jobs().iter().any(|job| job.has_files()),
+        Program::Sysbench(sysbench) => sysbench.has_files(),
+        _ => false,
+    })
 }
 
 /// The command of one program.
@@ -89,19 +112,49 @@ fn of_program(
 ) -> Result<String, Error> {
     let command = without_prefixes(line);
     name_disks(&command, setup);
-    if !matches!(program, Program::Fio(_)) {
-        return Ok(command);
+    match program {
+        Program::Fio(_) => {}
+        Program::Sysbench(sysbench) => return of_sysbench(sysbench, &command, seed),
+        Program::Dump(dump) => return of_dump(dump, &command),
+        _ => return Ok(command),
     }
     let command = with_files(&without_grouping(&command), setup)?;
     let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
     Ok(format!("{program} {FIO_OPTIONS} --randrepeat=0 --randseed={seed} {rest}"))
 }
 
+/// sysbench draws other numbers with each seed.
+fn of_sysbench(sysbench: &Sysbench, command: &str, seed: u64) -> Result<String, Error> {
+    if !sysbench.is_current() {
+        let problem = "the command line of sysbench 0.4 in the world linux, which has 1.0";
+        return Err(Error::bad("--world", problem, "sysbench fileio …, or --world sim"));
+    }
+    if !sysbench.has_files() {
+        let problem = "sysbench on a raw disk in the world linux";
+        return Err(Error::bad("--world", problem, "fs = \"ext4\" or \"xfs\", or --world sim"));
+    }
+    match command.contains("--rand-seed") {
+        true => Ok(command.to_string()),
+        false => Ok(format!("{command} --rand-seed={seed}")),
+    }
+}
+
+/// dump reads the file system that is there, and keeps its dates where files can be made.
+fn of_dump(dump: &Dump, command: &str) -> Result<String, Error> {
+    if dump.is_described() {
+        let problem = "dump of a file system that is only described in the world linux";
+        let accepted = "fs = \"ext4\" with files made in setup and no --population, or --world sim";
+        return Err(Error::bad("--world", problem, accepted));
+    }
+    let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    Ok(format!("{program} -D {DUMP_DATES} {rest}"))
+}
+
 /// The command from the program on.
 fn without_prefixes(line: &str) -> String {
     let is_program = |word: &str| {
         let name = word.rsplit('/').next().unwrap_or_default();
-        super::PROGRAMS.contains(&name)
+        super::PROGRAMS.contains(&name) || super::RARE.contains(&name)
     };
     let start = line.split_whitespace().find(|word| is_program(word));
     // Words are parts of the line, so their addresses tell where they are.
@@ -173,6 +226,40 @@ mod tests {
             "/usr/bin/dd if=/dev/sda"
         });
         assert_eq!(without_prefixes("fio --name=dd"), "fio --name=dd");
+    }
+
+    fn of(line: &str, mount: Option<&str>) -> Result<String, Error> {
+        let context = sim::program::fio::Context {
+            page_size: 4096,
+            ncpus: 1,
+            mb_memory: 512,
+            mount,
+            environment: &|_| None,
+            read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+        };
+        let program = sim::program::parse_in(line, &context).unwrap().program;
+        of_program(&program, line, 3, &mut Vec::new())
+    }
+
+    #[test]
+    fn sysbench_is_the_current_one_on_files_with_the_seed_of_the_run() {
+        let run = |old: &str| format!("sysbench {old} --file-test-mode=rndrd run");
+        let there = of(&run("fileio"), Some("/mnt")).unwrap();
+        assert_eq!(there, "sysbench fileio --file-test-mode=rndrd run --rand-seed=3");
+        let typed = run("fileio --rand-seed=7");
+        assert_eq!(of(&typed, Some("/mnt")).unwrap(), typed);
+        let refusal = |line: &str, mount| of(line, mount).unwrap_err().to_string();
+        assert!(refusal(&run("--test=fileio"), Some("/mnt")).contains("which has 1.0"));
+        assert!(refusal(&run("fileio"), None).contains("raw disk in the world linux"));
+    }
+
+    #[test]
+    fn dump_reads_the_file_system_that_is_there() {
+        let line = "dump -0uf /dev/null /dev/sda";
+        let there = of(line, Some("/mnt")).unwrap();
+        assert_eq!(there, "dump -D /tmp/dumpdates -0uf /dev/null /dev/sda");
+        let described = of(&format!("{line} --population=3x1M"), Some("/mnt")).unwrap_err();
+        assert!(described.to_string().contains("only described"));
     }
 
     #[test]

@@ -36,6 +36,7 @@ use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
 use recording::{Machine, Recorded, Times};
+use sim::Program;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,6 +50,8 @@ pub const MEMORY: Bytes = Bytes(512 << 20);
 const WATCHING: Bytes = Bytes(248 << 10);
 /// How often it is watched at most.
 const WATCHES: u64 = 3;
+/// Programs that are only needed where an experiment runs them.
+const RARE: [&str; 2] = ["dump", "sysbench"];
 /// The programs that experiments run.
 const PROGRAMS: [&str; 14] = [
     "cp",
@@ -122,11 +125,16 @@ pub struct LinuxWorld {
 impl LinuxWorld {
     /// What the rows of a plan need, if any of them is in this world.
     pub fn for_plan(plan: &Plan) -> Result<Option<LinuxWorld>, Error> {
-        let rows = plan.rows.iter().filter(|row| row.world == World::Linux);
-        let mut ticks: Vec<Hz> = rows.map(|row| row.spec.kernel.hz).collect();
+        let rows = || plan.rows.iter().filter(|row| row.world == World::Linux);
+        let mut ticks: Vec<Hz> = rows().map(|row| row.spec.kernel.hz).collect();
         ticks.sort_unstable();
         ticks.dedup();
-        if ticks.is_empty() { Ok(None) } else { LinuxWorld::with(&PROGRAMS, &ticks).map(Some) }
+        let planned = rows().flat_map(|row| row.preparation.iter().chain(&row.jobs));
+        let parts = planned.flat_map(|it| it.job.program.parts());
+        let wanted: Vec<&str> = parts.map(Program::name).collect();
+        let rare = RARE.into_iter().filter(|name| wanted.contains(name));
+        let programs: Vec<&str> = PROGRAMS.into_iter().chain(rare).collect();
+        if ticks.is_empty() { Ok(None) } else { LinuxWorld::with(&programs, &ticks).map(Some) }
     }
 
     /// A root folder with these programs, and the kernel with the usual tick from the cache.

@@ -1,4 +1,7 @@
-//! What programs in the guest print, as figures: fio's JSON with its bins, dd's last line.
+//! What programs in the guest print, as figures: fio's JSON with its bins, dd's last line, sysbench's
+//! closing lines.
+
+mod sysbench;
 
 use crate::error::Error;
 use crate::matrix::{CallResult, DECADES, JobResult, ProgramExit};
@@ -40,6 +43,10 @@ pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
         Program::Fio(_) if !failed => of_fio(planned, outcome)?,
         Program::Dd(_) => {
             let result = of_dd(planned, &messages);
+            (vec![result.clone()], vec![result])
+        }
+        Program::Sysbench(_) if !failed => {
+            let result = sysbench::result(planned, &String::from_utf8_lossy(&outcome.output));
             (vec![result.clone()], vec![result])
         }
         _ => (Vec::new(), Vec::new()),

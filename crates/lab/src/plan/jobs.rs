@@ -4,6 +4,7 @@ use super::{PlannedJob, Planner};
 use crate::cgroup::{MoveSpec, absolute};
 use crate::error::Error;
 use crate::job::{JobSpec, Recording, Work};
+use crate::linux_world::World;
 use crate::metrics::{Naming, Section};
 use base::Instant;
 use block::Ioprio;
@@ -80,6 +81,13 @@ impl Planner<'_> {
             job.cgroup = cgroup;
         }
         self.check_files(&job.program.files(), &spec.place)?;
+        let is_there = |it: &&Program| matches!(it, Program::Dump(dump) if !dump.is_described());
+        let dumps = job.program.parts().iter().any(is_there);
+        if dumps && self.experiment.worlds.contains(&World::Sim) {
+            let problem = "dump of the file system itself is not modelled";
+            let accepted = "--population=COUNTxSIZE without fs, or --world linux alone";
+            return Err(Error::bad(&spec.place, problem, accepted));
+        }
         let is_xfs = mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
         if is_xfs && job.program.copies_files() {
             let problem = "cp shares the blocks of the source on xfs, which is not modelled";

@@ -151,12 +151,13 @@ fn parse_one(line: &str, context: &fio::Context<'_>) -> Result<Command, CommandE
                 return Ok(found.with(Program::Lg(program)));
             }
             "dump" => {
-                let program = dump::Dump::parse(arguments).map_err(CommandError::Refused)?;
+                let program = dump::Dump::parse(arguments, context.mount.is_some());
+                let program = program.map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Dump(program)));
             }
             "sysbench" => {
-                let program =
-                    sysbench::Sysbench::parse(arguments).map_err(CommandError::Refused)?;
+                let program = sysbench::Sysbench::parse(arguments, context.mount);
+                let program = program.map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Sysbench(program)));
             }
             name => {

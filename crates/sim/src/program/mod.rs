@@ -112,6 +112,16 @@ impl Program {
         Program::Native(Native { name: name.to_string(), start })
     }
 
+    /// The programs that run, one after the other: those of a sequence, or itself.
+    pub fn parts(&self) -> Vec<&Program> {
+        match self {
+            Program::Sequence(steps) => {
+                steps.iter().flat_map(|step| step.program.parts()).collect()
+            }
+            program => vec![program],
+        }
+    }
+
     /// The files that it names.
     pub fn files(&self) -> Vec<&str> {
         match self {

@@ -74,7 +74,8 @@ impl Program {
         }
     }
 
-    fn name(&self) -> &'static str {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
         match self {
             Program::Dd(_) => "dd",
             Program::Dump(_) => "dump",

@@ -165,7 +165,7 @@ mod tests {
 
     fn layout(line: &str) -> Layout {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        Layout::new(&Dump::parse(&words).unwrap(), &mut Rng::stream(1, "layout"))
+        Layout::new(&Dump::parse(&words, false).unwrap(), &mut Rng::stream(1, "layout"))
     }
 
     #[test]

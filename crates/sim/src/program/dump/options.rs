@@ -37,7 +37,9 @@ const MOST_BYTES: u64 = 1 << 44;
 
 impl Dump {
     /// Understands the words behind `dump`, or says what is wrong with which, and what would do.
-    pub fn parse(words: &[String]) -> Result<Dump, String> {
+    ///
+    /// Without a description it is the file system of the disk, if there is one.
+    pub fn parse(words: &[String], has_files: bool) -> Result<Dump, String> {
         let mut dump = Dump {
             disk: String::new(),
             record_kib: 10,
@@ -68,12 +70,17 @@ impl Dump {
             let output = output.unwrap_or_else(|| "/dev/tape".to_string());
             return Err(bad("-f", &output, "/dev/null (tapes are not modelled)"));
         }
-        if dump.population.is_empty() {
+        if dump.population.is_empty() && !has_files {
             return Err(format!(
                 "dump: no --population, and there is no file system; accepted: {POPULATION}"
             ));
         }
         Ok(dump)
+    }
+
+    /// Whether the file system is described, rather than there.
+    pub fn is_described(&self) -> bool {
+        !self.population.is_empty()
     }
 
     /// `-0uf FILE`, `-b10`.
@@ -197,7 +204,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<Dump, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        Dump::parse(&words)
+        Dump::parse(&words, false)
     }
 
     #[test]
@@ -249,7 +256,7 @@ mod tests {
             ),
         ) {
             let words: Vec<String> = words.into_iter().map(str::to_string).collect();
-            let _ = Dump::parse(&words);
+            let _ = Dump::parse(&words, words.len() % 2 == 0);
         }
     }
 }

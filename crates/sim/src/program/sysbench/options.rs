@@ -20,14 +20,24 @@ pub struct Sysbench {
     /// Requests after which all files are synced; 0: never.
     pub(super) sync_frequency: u64,
     pub(super) syncs_each_write: bool,
+    /// `--file-fsync-mode=fdatasync`.
+    pub(super) syncs_data_only: bool,
     pub(super) syncs_at_end: bool,
     /// Reads for a thousand writes.
     pub(super) ratio_millis: u64,
     pub(super) most_requests: Option<u64>,
     pub(super) most_time: Option<Duration>,
-    /// The disk, and where on it the files begin.
-    pub(super) disk: String,
-    pub(super) start: u64,
+    /// Where the files lie.
+    pub(super) place: Place,
+}
+
+/// Where the files lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// One after the other on a disk, from here on.
+    Disk { path: String, start: u64 },
+    /// In a folder of a file system.
+    Folder(String),
 }
 
 /// Whose command line it is.
@@ -118,18 +128,18 @@ impl Sysbench {
             is_mapped: false,
             sync_frequency: 100,
             syncs_each_write: false,
+            syncs_data_only: false,
             syncs_at_end: true,
             ratio_millis: 1_500,
             most_requests: is_old.then_some(10_000),
             most_time: (!is_old).then_some(Duration::from_secs(10)),
-            disk: "/dev/sda".to_string(),
-            start: 0,
+            place: Place::Disk { path: "/dev/sda".to_string(), start: 0 },
         }
     }
 
     /// Understands the words behind `sysbench`, or says what is wrong with which, and what would
-    /// do.
-    pub fn parse(words: &[String]) -> Result<Sysbench, String> {
+    /// do. The files lie in the folder, if there is one and no disk is named.
+    pub fn parse(words: &[String], folder: Option<&str>) -> Result<Sysbench, String> {
         let is_old = words.iter().any(|word| word.starts_with("--test"));
         let generation = if is_old { Generation::V0_4 } else { Generation::V1_0 };
         let mut typed = Sysbench::of(generation);
@@ -150,6 +160,10 @@ impl Sysbench {
                 (None, "cleanup") => action = Some(Action::Cleanup),
                 (None, other) => return Err(bad("command", other, "prepare, run, cleanup")),
             }
+        }
+        let names_disk = words.iter().any(|word| word.starts_with("--disk"));
+        if let Some(folder) = folder.filter(|_| !names_disk) {
+            typed.place = Place::Folder(folder.to_string());
         }
         if !has_test {
             return Err("sysbench: no test; accepted: fileio (1.0), --test=fileio (0.4)".into());
@@ -173,11 +187,20 @@ impl Sysbench {
             let accepted = format!("files of whole blocks of {} bytes", self.block);
             return Err(bad("--file-total-size", &value, &accepted));
         }
-        if !self.start.is_multiple_of(4096) {
-            let value = self.start.to_string();
-            return Err(bad("--disk-start", &value, "a multiple of 4096"));
+        if let Place::Disk { start, .. } = &self.place
+            && !start.is_multiple_of(4096)
+        {
+            return Err(bad("--disk-start", &start.to_string(), "a multiple of 4096"));
         }
         Ok(self)
+    }
+
+    /// Path and start on the disk, which it is on until all options are read.
+    fn disk(&mut self) -> (&mut String, &mut u64) {
+        match &mut self.place {
+            Place::Disk { path, start } => (path, start),
+            Place::Folder(_) => unreachable!("options are read before the folder is known"),
+        }
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
@@ -197,7 +220,7 @@ impl Sysbench {
             "file-num" => self.files = count(1)?,
             "file-block-size" => self.block = size(&option, value)?,
             "file-total-size" => self.total = size(&option, value)?,
-            "disk-start" => self.start = size(&option, value)?,
+            "disk-start" => *self.disk().1 = size(&option, value)?,
             "file-fsync-freq" => self.sync_frequency = count(0)?,
             "max-requests" | "events" => {
                 self.most_requests = Some(count(0)?).filter(|count| *count > 0);
@@ -210,7 +233,9 @@ impl Sysbench {
             "file-fsync-end" => self.syncs_at_end = switch(&option, value)?,
             "file-extra-flags" => self.flags = flags(value)?,
             "file-rw-ratio" => self.ratio_millis = ratio(value)?,
-            "file-fsync-mode" if ["fsync", "fdatasync"].contains(&value) => {}
+            "file-fsync-mode" if ["fsync", "fdatasync"].contains(&value) => {
+                self.syncs_data_only = value == "fdatasync";
+            }
             "file-fsync-mode" => return Err(bad(&option, value, "fsync, fdatasync")),
             "file-io-mode" if ["sync", "mmap"].contains(&value) => self.is_mapped = value == "mmap",
             "file-io-mode" => {
@@ -220,7 +245,7 @@ impl Sysbench {
             "file-merged-requests" => {
                 return Err(bad(&option, value, "0 (others are not modelled)"));
             }
-            "disk" if value.starts_with("/dev/") => self.disk = value.to_string(),
+            "disk" if value.starts_with("/dev/") => *self.disk().0 = value.to_string(),
             "disk" => return Err(bad(&option, value, "a path below /dev")),
             // Seeds are the experiment's, and everything is said.
             _ => {}
@@ -304,7 +329,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<Sysbench, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        Sysbench::parse(&words)
+        Sysbench::parse(&words, None)
     }
 
     #[test]
@@ -329,7 +354,12 @@ mod tests {
         assert_eq!((typed.total, typed.files, typed.block), (64 << 20, 4, 4096));
         assert!(typed.flags.direct && typed.flags.dsync && !typed.flags.sync);
         assert!(typed.syncs_each_write && !typed.syncs_at_end);
-        assert_eq!((typed.sync_frequency, typed.ratio_millis, typed.start), (0, 250, 1 << 30));
+        assert_eq!((typed.sync_frequency, typed.ratio_millis), (0, 250));
+        let place = Place::Disk { path: "/dev/sda".to_string(), start: 1 << 30 };
+        assert_eq!(typed.place, place);
+        let words = ["fileio".to_string(), "prepare".to_string()];
+        let in_folder = Sysbench::parse(&words, Some("/mnt")).unwrap();
+        assert_eq!(in_folder.place, Place::Folder("/mnt".to_string()));
     }
 
     #[test]
@@ -368,7 +398,7 @@ mod tests {
             ),
         ) {
             let words: Vec<String> = words.into_iter().map(str::to_string).collect();
-            let _ = Sysbench::parse(&words);
+            let _ = Sysbench::parse(&words, None);
         }
     }
 }

@@ -114,3 +114,22 @@ fn overwriting_truncating_and_direct_io_agree_with_the_kernel() {
         "#,
     );
 }
+
+#[test]
+fn blocks_of_two_files_change_places_as_on_the_kernel() {
+    common::assert_same(
+        r#"
+        fs = "ext4"
+        model = "vm-ssd-m4"
+        schedulers = ["none", "mq-deadline"]
+        setup = ["dd if=/dev/zero of=/mnt/written bs=64k count=16 conv=fsync", "sync"]
+        [[job]]
+        name = "load"
+        run = """fio --directory=/mnt --ioengine=e4defrag --donorname=donor --filesize=1M --size=1M \
+                 --name=x --filename={file} --rw={rw}; sync"""
+        [axes]
+        file = ["written", "fresh"]
+        rw = ["write --bs=32k --inplace=0", "randwrite --bs=4k --inplace=1"]
+        "#,
+    );
+}

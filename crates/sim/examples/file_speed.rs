@@ -34,12 +34,12 @@ fn setup(scheduler: &str, host: &str, memory: u64, jobs: Vec<Job>) -> Setup {
 }
 
 /// fio where there is a file system.
-fn in_files() -> Context<'static> {
+fn in_files(mount: &Mount) -> Context<'_> {
     Context {
         page_size: PAGE,
         ncpus: 1,
         mb_memory: 1024,
-        mount: Some("/mnt"),
+        mount: Some(mount),
         environment: &|_| None,
         read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
     }
@@ -68,8 +68,10 @@ fn calls(scheduler: &str, host: &str) {
              --io_size={} --fsync={WRITES_A_SYNC} {options}",
             writes * PAGE
         );
-        let job =
-            Job::new("fio", sim::program::parse_in(&line, &in_files()).expect("a command").program);
+        let job = Job::new(
+            "fio",
+            sim::program::parse_in(&line, &in_files(&Mount::default())).expect("a command").program,
+        );
         let start = processor_time();
         let outcome =
             sim::run(setup(scheduler, host, 8 * GIB, vec![job]), &mut Nobody).expect("it runs");

@@ -109,6 +109,12 @@ pub enum Errno {
     /// Something is in the folder.
     #[error("Directory not empty")]
     Enotempty,
+    /// Something is in use that would have to change.
+    #[error("Device or resource busy")]
+    Ebusy,
+    /// There is nothing where the call wants something.
+    #[error("No data available")]
+    Enodata,
     /// A file is no disk.
     #[error("Inappropriate ioctl for device")]
     Enotty,

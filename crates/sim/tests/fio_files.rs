@@ -27,12 +27,12 @@ impl Observer for Seen {
 
 const FORMATS: [Format; 2] = [Format::Ext4, Format::Xfs];
 
-fn context() -> Context<'static> {
+fn context(mount: &Mount) -> Context<'_> {
     Context {
         page_size: 4096,
         ncpus: 1,
         mb_memory: 1024,
-        mount: Some("/mnt"),
+        mount: Some(mount),
         environment: &|_| None,
         read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
     }
@@ -40,11 +40,12 @@ fn context() -> Context<'static> {
 
 /// Runs fio with these options on a fresh file system; the exit, what it said, and what was seen.
 fn fio(format: Format, options: &str) -> (Exit, Vec<String>, Seen) {
-    let context = context();
+    let mount = Mount { format, ..Mount::default() };
+    let context = context(&mount);
     let line = format!("fio --name=x --directory=/mnt --size=256k --bs=64k {options}");
     let job = Job::new("fio", sim::program::parse_in(&line, &context).unwrap().program);
     let mut seen = Seen::default();
-    let mount = Some(Mount { format, ..Mount::default() });
+    let mount = Some(mount.clone());
     let outcome =
         run(sim::Setup { jobs: vec![job], mount, ..setup("6.12", "none") }, &mut seen).unwrap();
     let job = &outcome.jobs[0];
@@ -111,9 +112,50 @@ fn what_a_file_cannot_do_fails_with_a_message() {
     }
 }
 
+const DEFRAG: &str = "--ioengine=e4defrag --donorname=donor --filesize=256k";
+
+#[test]
+fn blocks_without_contents_change_places_and_nothing_is_read_or_written() {
+    for inplace in 0..2 {
+        let (exit, said, seen) =
+            fio(Format::Ext4, &format!("{DEFRAG} --rw=write --inplace={inplace}"));
+        assert_eq!(exit, Exit::Status(0), "{said:?}");
+        assert_eq!((sectors(&seen, Op::Write), sectors(&seen, Op::Read)), (0, 0));
+    }
+}
+
+#[test]
+fn the_engine_with_a_donor_writes_and_does_nothing_else() {
+    for (options, error) in [
+        ("--rw=read --inplace=1", "Invalid argument: read offset=0"),
+        ("--rw=write --inplace=1 --fsync=1", "Invalid argument: sync"),
+        ("--rw=write --inplace=1 --fallocate=none", "Invalid argument: write offset=0"),
+    ] {
+        let (exit, said, _) = fio(Format::Ext4, &format!("{DEFRAG} {options}"));
+        assert_eq!(exit, Exit::Status(1), "{options}");
+        assert!(said[0].contains(error), "{said:?}");
+    }
+}
+
+#[test]
+fn a_donor_is_refused_where_fio_would_fail() {
+    let refused = |format, options: &str| {
+        let mount = Mount { format, ..Mount::default() };
+        let line = format!("fio --name=x --rw=write --ioengine=e4defrag {options}");
+        sim::program::parse_in(&line, &context(&mount)).unwrap_err().to_string()
+    };
+    assert!(refused(Format::Xfs, "--donorname=d --inplace=1").contains("only ext4"));
+    assert!(refused(Format::Ext4, "--inplace=1").contains("needs a donorname"));
+    assert!(refused(Format::Ext4, "--donorname=d --size=1m").contains("filesize"));
+    assert!(
+        refused(Format::Ext4, "--donorname=/x/d --inplace=1").contains("no place for the file")
+    );
+}
+
 /// Runs fio with these options in a run of so many milliseconds, under a checker.
 fn fio_cut_off(options: &str, millis: u64) {
-    let context = context();
+    let mount = Mount::default();
+    let context = context(&mount);
     let line = format!("fio --name=x --directory=/mnt {options}");
     let job = Job::new("fio", sim::program::parse_in(&line, &context).unwrap().program);
     let until = Some(base::Instant::from_nanos(millis * 1_000_000));

@@ -68,7 +68,7 @@ impl Planner<'_> {
             page_size: 4096,
             ncpus: host.cores.into(),
             mb_memory: self.memory().0 >> 20,
-            mount: mount.as_ref().map(|it| it.point.as_str()),
+            mount: mount.as_ref(),
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,
         };

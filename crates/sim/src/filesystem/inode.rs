@@ -247,6 +247,35 @@ impl Inode {
         (gone, self.look_at_leaf())
     }
 
+    /// A block becomes an extent of its own; the answer is what becomes of the leaf.
+    pub fn isolate(&mut self, block: u64) -> Leaf {
+        self.cut(block + 1);
+        self.cut(block);
+        self.look_at_leaf()
+    }
+
+    /// A block that has an extent of its own has another place from now on; the answer is where it
+    /// was.
+    pub fn replace(&mut self, block: u64, start: u64) -> Option<u64> {
+        let extent = self.extents.get_mut(&block)?;
+        self.touched.insert(block);
+        Some(std::mem::replace(&mut extent.start, start))
+    }
+
+    /// A block that has an extent of its own has no contents any more.
+    pub fn lose_contents(&mut self, block: u64) {
+        if let Some(extent) = self.extents.get_mut(&block) {
+            extent.is_written = false;
+        }
+    }
+
+    /// The extent at a block joins its neighbours, where both are written or neither is; the answer is
+    /// what becomes of the leaf.
+    pub fn join_alike(&mut self, block: u64) -> Leaf {
+        self.join_where(block, |one, other| one.is_written == other.is_written);
+        self.look_at_leaf()
+    }
+
     /// How many extents there are.
     pub fn extents(&self) -> usize {
         self.extents.len()
@@ -342,22 +371,26 @@ impl Inode {
     /// pieces of a file that follow each other on the disk need a leaf while they are being
     /// written.
     fn join(&mut self, block: u64) {
+        self.join_where(block, |one, other| one.is_written && other.is_written);
+    }
+
+    fn join_where(&mut self, block: u64, are_alike: fn(&Extent, &Extent) -> bool) {
         if let Some((&before, _)) = self.extents.range(..block).next_back() {
-            self.join_pair(before, block);
+            self.join_pair(before, block, are_alike);
         }
         let at = *self.extents.range(..=block).next_back().expect("an extent is there").0;
         if let Some((&after, _)) = self.extents.range(at + 1..).next() {
-            self.join_pair(at, after);
+            self.join_pair(at, after, are_alike);
         }
     }
 
-    fn join_pair(&mut self, one: u64, other: u64) {
+    fn join_pair(&mut self, one: u64, other: u64, are_alike: fn(&Extent, &Extent) -> bool) {
         let (first, second) = (self.extents[&one], self.extents[&other]);
+        let longest = if first.is_written { LONGEST } else { LONGEST_UNWRITTEN };
         let fits = one + first.length == other
             && first.start + first.length == second.start
-            && first.is_written
-            && second.is_written
-            && first.length + second.length <= LONGEST;
+            && are_alike(&first, &second)
+            && first.length + second.length <= longest;
         if fits {
             self.extents.remove(&other);
             self.extents.get_mut(&one).expect("it is there").length += second.length;
@@ -405,6 +438,41 @@ mod tests {
         assert_eq!(inode.convert(0..16), (true, Leaf::Stays));
         assert_eq!(inode.extents(), 1);
         assert_eq!((inode.hole(20), inode.goal(20)), (16..u64::MAX, Some(120)));
+    }
+
+    #[test]
+    fn blocks_that_change_places_one_by_one_are_one_extent_in_the_end() {
+        let (mut file, mut donor) = (Inode::default(), Inode::default());
+        file.map(0, 100, 4, true);
+        donor.set_aside(0, 200, 4);
+        for block in 0..4 {
+            assert_eq!((file.isolate(block), donor.isolate(block)), (Leaf::Stays, Leaf::Stays));
+            assert_eq!(file.replace(block, 200 + block), Some(100 + block));
+            assert_eq!(donor.replace(block, 100 + block), Some(200 + block));
+            assert_eq!(
+                (file.join_alike(block), donor.join_alike(block)),
+                (Leaf::Stays, Leaf::Stays)
+            );
+            assert_eq!(file.extents(), if block == 3 { 1 } else { 2 });
+        }
+        assert_eq!(file.find(0), Some(Extent { start: 200, length: 4, is_written: true }));
+        assert_eq!(donor.find(0), Some(Extent { start: 100, length: 4, is_written: false }));
+        donor.lose_contents(0);
+        assert_eq!(file.replace(9, 300), None);
+    }
+
+    #[test]
+    fn a_block_by_itself_may_need_a_leaf_for_a_moment() {
+        let mut file = Inode::default();
+        file.map(0, 100, 1, true);
+        file.map(1, 200, 8, true);
+        file.map(20, 300, 1, true);
+        file.map(30, 400, 1, true);
+        assert_eq!(file.isolate(1), Leaf::Needed);
+        file.give_places(&[9]);
+        assert_eq!(file.replace(1, 101), Some(200));
+        assert_eq!(file.join_alike(1), Leaf::Spare);
+        assert_eq!(file.take_leaves(), [9]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! * `commit`: the task `jbd2/vda-8`, and room in the log.
 //! * `names`: create, truncate, remove. `placing`: giving pages their blocks.
 //! * `fallocate`, `direct` and `calls`: what it does for calls that all file systems know.
+//!   `exchange`: one that only ext4 knows.
 //!
 //! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
 //! The whole list of what is and is not modelled is in `docs/filesystems.md`.
@@ -14,6 +15,7 @@
 mod calls;
 mod commit;
 mod direct;
+mod exchange;
 mod fallocate;
 mod folders;
 mod handles;

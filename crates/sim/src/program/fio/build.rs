@@ -3,6 +3,7 @@
 //! The rules are those of the manual. Where fio changes a setting without a word (a queue depth
 //! that a synchronous engine cannot keep), the job is changed the same way and carries a note.
 
+mod donor;
 mod pace;
 mod parts;
 
@@ -67,6 +68,7 @@ pub fn build(
         creation: builder.creation(),
         verify: builder.verify(),
         process: builder.process(engine)?,
+        donor: builder.donor(engine)?,
         scsi: builder.scsi(),
         cpu: builder.cpu(engine)?,
         exit: builder.exit(),
@@ -111,7 +113,11 @@ impl Builder<'_, '_> {
             Engine::Mmap => self.check_offset()?,
             _ if engine.needs_files() && self.context.mount.is_none() => {
                 let message = format!("ioengine {} needs a file system", self.settings.engine());
-                return Err(self.error("ioengine", message).accepts("fs = \"ext4\" or \"xfs\""));
+                let accepted = match engine {
+                    Engine::Exchange => "fs = \"ext4\"",
+                    _ => "fs = \"ext4\" or \"xfs\"",
+                };
+                return Err(self.error("ioengine", message).accepts(accepted));
             }
             Engine::Sg => self
                 .note("SCSI commands run as direct I/O; on Linux they go past the I/O scheduler"),

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use crate::filesystem::Mount;
+
 /// The surroundings of a job: the simulated host for the keywords, and the user's own surroundings
 /// for `${VARIABLES}` and files. The parser reaches for nothing else.
 pub struct Context<'a> {
@@ -12,8 +14,8 @@ pub struct Context<'a> {
     pub ncpus: u32,
     /// `$mb_memory`: memory of the host in MiB.
     pub mb_memory: u64,
-    /// Where a file system is mounted, if one is: names that are not below `/dev` are files there.
-    pub mount: Option<&'a str>,
+    /// The file system that is mounted, if one is: names that are not below `/dev` are files there.
+    pub mount: Option<&'a Mount>,
     /// Looks up an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a job file or an included file.

@@ -1,5 +1,7 @@
 //! The ioengines of fio: which of them read and write blocks here, and how.
 
+use base::Bytes;
+
 use super::error;
 
 /// How a job hands its reads and writes to the machine.
@@ -27,6 +29,8 @@ pub enum Engine {
     Ftruncate,
     /// Sets room aside, and gives it back: falloc.
     Falloc,
+    /// Blocks of the file change places with those of a donor: e4defrag.
+    Exchange,
     /// Does nothing and completes at once.
     Null,
     /// Keeps a core busy.
@@ -44,10 +48,28 @@ pub enum NameCall {
     Delete,
 }
 
+/// The file with whose blocks those of a job's files change places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Donor {
+    /// Its full name.
+    pub name: String,
+    /// When it gets the blocks that it gives.
+    pub room: DonorRoom,
+}
+
+/// When a donor gets its blocks (`inplace`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DonorRoom {
+    /// So many bytes when the process begins.
+    Whole(Bytes),
+    /// For each request, after which they are given up.
+    EachRequest,
+}
+
 impl Engine {
     /// Whether it does what only a file can be asked for.
     pub fn needs_files(self) -> bool {
-        matches!(self, Engine::Names(_) | Engine::Ftruncate | Engine::Falloc)
+        matches!(self, Engine::Names(_) | Engine::Ftruncate | Engine::Falloc | Engine::Exchange)
     }
 
     /// Whether several requests can be in flight.
@@ -77,6 +99,7 @@ const MODELLED: &[(&str, Engine)] = &[
     ("filedelete", Engine::Names(NameCall::Delete)),
     ("ftruncate", Engine::Ftruncate),
     ("falloc", Engine::Falloc),
+    ("e4defrag", Engine::Exchange),
     ("null", Engine::Null),
     ("cpuio", Engine::CpuIo),
 ];
@@ -89,7 +112,6 @@ const PASSTHROUGH: &str = "its commands go past the I/O scheduler to the NVMe dr
 /// Those that are not modelled, and why.
 const UNAVAILABLE: &[(&str, &str)] = &[
     ("splice", "it moves pages through a pipe, which is not modelled"),
-    ("e4defrag", "it exchanges blocks of two files of ext4"),
     ("net", NETWORK),
     ("netsplice", NETWORK),
     ("rdma", NETWORK),

@@ -7,6 +7,7 @@
 use base::{Bytes, Duration};
 
 use super::engine::Engine;
+pub use super::engine::{Donor, DonorRoom};
 use super::error::{ParseError, Place};
 use super::mix::{BlockSizes, Distribution, PrioritySplit};
 use super::random::Repeated;
@@ -59,6 +60,8 @@ pub struct Job {
     pub verify: Option<Verify>,
     /// Its priorities and where it runs.
     pub process: Process,
+    /// With whose blocks those of its files change places (ioengine `e4defrag`).
+    pub donor: Option<Donor>,
     /// What it asks of SCSI commands (ioengine `sg`).
     pub scsi: Scsi,
     /// How busy it keeps its core (ioengine `cpuio`).

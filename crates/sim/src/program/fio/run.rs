@@ -5,6 +5,7 @@
 //! What a process does is in `run/process.rs`, how it hands requests over in `run/lanes.rs`.
 
 mod crew;
+mod donor;
 mod files;
 mod goal;
 mod helper;
@@ -232,17 +233,23 @@ impl Fio {
         let (main, takes_time) = (task.id(), takes_time(task));
         let child = spawn_confined(task, &self.jobs[number], || {
             let (jobs, crew) = (self.jobs.clone(), crew.clone());
-            let (name, ranges, files) = (label.clone(), ranges.clone(), files.clone());
+            let (name, ranges, mut files) = (label.clone(), ranges.clone(), files.clone());
             task.spawn(&label, IoContextOf::Itself, |task| async move {
+                let job = &jobs[number];
                 if takes_time {
                     task.tell(main);
+                }
+                // Observed: the engine is ready before the process starts.
+                let is_ready = files.open_donor(&task, job).await;
+                if takes_time {
                     task.listen().await;
                 }
-                let job = &jobs[number];
-                let process = Process::new(task.clone(), &name, job, &crew, (&ranges, files));
-                let status = match process.await {
-                    Ok(mut process) => process.run().await,
-                    Err(status) => status,
+                let status = match is_ready {
+                    Ok(()) => run_process(&task, &name, job, &crew, (&ranges, files)).await,
+                    Err(message) => {
+                        task.print(message);
+                        FAILED
+                    }
                 };
                 crew.end(&task, &jobs, number, status);
                 status
@@ -250,6 +257,20 @@ impl Fio {
         });
         crew.start(number, child);
         child
+    }
+}
+
+/// What a process does once it may go; the answer is its exit status.
+async fn run_process(
+    task: &Task,
+    name: &str,
+    job: &Job,
+    crew: &Crew,
+    (ranges, files): (&Ranges, Files),
+) -> i32 {
+    match Process::new(task.clone(), name, job, crew, (ranges, files)).await {
+        Ok(mut process) => process.run().await,
+        Err(status) => status,
     }
 }
 

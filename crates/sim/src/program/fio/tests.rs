@@ -18,6 +18,7 @@ use super::job::Job;
 use super::source::{self, Section};
 use super::value::{self, BareTime, UnitBase};
 use super::{options, parse_command_line, parse_job_file};
+use crate::filesystem::Mount;
 
 const EXAMPLES: &str = "/usr/share/doc/fio/examples";
 const FIO: &str = "/usr/bin/fio";
@@ -30,7 +31,7 @@ fn with_context<T>(environment: &[(&str, &str)], run: impl FnOnce(&Context<'_>) 
 
 fn with_mount<T>(
     environment: &[(&str, &str)],
-    mount: Option<&str>,
+    mount: Option<&Mount>,
     run: impl FnOnce(&Context<'_>) -> T,
 ) -> T {
     let lookup = |name: &str| {
@@ -139,7 +140,8 @@ fn parse_on_ext4(name: &str, text: &str) -> (String, Result<Vec<Job>, ParseError
     };
     let point = text.lines().find_map(named).unwrap_or("/mnt".to_owned());
     let parse = |context: &Context<'_>| parse_job_file(name, text, context);
-    let jobs = with_mount(&ENVIRONMENT, Some(&point), parse);
+    let mount = Mount { point: point.clone(), ..Mount::default() };
+    let jobs = with_mount(&ENVIRONMENT, Some(&mount), parse);
     (point, jobs)
 }
 
@@ -455,6 +457,10 @@ fn errors_name_file_line_and_option() {
         (
             "[a]\nioengine=splice\n",
             "job.fio:2: option 'ioengine': ioengine splice is not modelled: it moves pages",
+        ),
+        (
+            "[a]\nioengine=e4defrag\ndonorname=d\n",
+            "job.fio:2: option 'ioengine': ioengine e4defrag needs a file system",
         ),
         (
             "[a]\nioengine=mmap\noffset=1m\n",

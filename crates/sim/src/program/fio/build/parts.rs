@@ -68,9 +68,9 @@ impl Builder<'_, '_> {
 
     /// What a name means: a disk, or a file where a file system is mounted, to which names are
     /// relative.
-    fn file(&self, folder: Option<&str>, name: &str) -> Result<File, ParseError> {
+    pub(super) fn file(&self, folder: Option<&str>, name: &str) -> Result<File, ParseError> {
         let found = file(folder, name);
-        let Some(mount) = self.context.mount else { return Ok(found) };
+        let Some(mount) = self.context.mount.map(|it| it.point.as_str()) else { return Ok(found) };
         // What moves no data opens nothing.
         let is_idle = engine::find(self.settings.engine()).is_ok_and(|it| !it.does_block_io());
         if found.kind != FileKind::LaidOut || is_idle {

@@ -59,6 +59,8 @@ pub(super) const ROWS: &[Row] = &[
     row("cpumode", Choice(&["noop", "qsort"]), "noop", Ignored("a busy core is a busy core"))
         .engines(&["cpuio"]),
     modelled("exit_on_io_done", Bool, "0").engines(&["cpuio"]),
+    modelled("donorname", Text, "").engines(&["e4defrag"]),
+    modelled("inplace", INTEGER, "").range(0, 1).engines(&["e4defrag"]),
     row("thp", Bool, "0", Refused("large pages of files are not modelled")).engines(&["mmap"]),
 ];
 
@@ -88,7 +90,6 @@ pub(super) const ELSEWHERE: &[(&[&str], &[&str])] = &[
     (&["bindname", "verb"], &["rdma"]),
     (&["serverip", "direct_write_to_pmem", "busy_wait_polling"], LIBRPMA),
     (&["program", "arguments", "grace_time", "std_redirect"], &["exec"]),
-    (&["donorname", "inplace"], &["e4defrag"]),
     (&["stat_type"], &["filestat"]),
     (&["volume", "brick", "single-instance"], &["gfapi", "gfapi_async"]),
     (&["skip_bad"], &["mtd"]),

@@ -9,6 +9,7 @@
 use super::super::engine::{Engine, NameCall};
 use super::super::job::{Direction, FileKind, Job, Room, SyncMode};
 use super::super::layout::{FileSize, Layout};
+use super::donor::OpenDonor;
 use crate::filesystem;
 use crate::task::{Errno, File, OpenFlags, Task};
 
@@ -23,6 +24,7 @@ const PATHS_PER_JOB: u32 = 2;
 pub(super) struct Files {
     /// By their position in the list of the job.
     slots: Vec<Option<Slot>>,
+    donor: Option<OpenDonor>,
 }
 
 /// One of them.
@@ -45,7 +47,18 @@ impl Files {
             let range = ranges[index].start..ranges[index].end;
             Some(Slot { path: file.name.clone(), size, range, is_open: false, is_named: false })
         };
-        Files { slots: job.files.list.iter().enumerate().map(slot).collect() }
+        Files { slots: job.files.list.iter().enumerate().map(slot).collect(), donor: None }
+    }
+
+    /// Opens the donor of a job that has one.
+    pub async fn open_donor(&mut self, task: &Task, job: &Job) -> Result<(), String> {
+        self.donor = OpenDonor::open(task, job).await?;
+        Ok(())
+    }
+
+    /// The donor, if it was opened.
+    pub fn donor(&self) -> Option<&OpenDonor> {
+        self.donor.as_ref()
     }
 
     /// Whether a file lies in a file system.

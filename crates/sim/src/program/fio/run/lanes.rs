@@ -16,6 +16,7 @@ use self::threads::Threads;
 use super::super::engine::Engine;
 use super::super::job::{Caching, Direction, Job, Scsi, ScsiWrite};
 use super::super::pattern::Range;
+use super::donor::OpenDonor;
 use super::files::Files;
 use crate::filesystem::RangeSync;
 use crate::task::{AsyncOp, AsyncQueue, Errno, File, Interface, Reaped, Task};
@@ -98,6 +99,8 @@ enum Kind {
     Scsi(Scsi),
     /// A system call that changes how long a file is, or what room it has.
     Room(Engine),
+    /// Blocks of the files change places with those of a donor.
+    Exchange(OpenDonor),
     /// All there is to do is done when the file is opened.
     Names,
     /// Neighbours are collected into one call.
@@ -161,6 +164,7 @@ impl Lanes {
             Engine::Sg => Kind::Scsi(job.scsi),
             Engine::Names(_) => Kind::Names,
             Engine::Ftruncate | Engine::Falloc => Kind::Room(job.engine),
+            Engine::Exchange => Kind::Exchange(named.donor().expect("it was opened").clone()),
             Engine::SyncVectored => Kind::Vectored(Vec::with_capacity(depth)),
             Engine::Libaio => queue(Interface::Libaio),
             Engine::IoUring => queue(Interface::IoUring),
@@ -198,6 +202,9 @@ impl Lanes {
             }
         }
         self.named.close(&self.task, &self.files, job.creation.unlinks).await;
+        if let Kind::Exchange(donor) = &self.kind {
+            donor.close(&self.task).await;
+        }
     }
 
     /// Opens a file of a file system if it is not open.
@@ -260,7 +267,7 @@ impl Lanes {
             Kind::Queue(queue) => queue.slots.iter().flatten().any(overlaps),
             Kind::Vectored(requests) => requests.iter().any(overlaps),
             Kind::Threads(threads) => threads.any(overlaps),
-            Kind::Calls | Kind::Room(_) | Kind::Mapped(_) => false,
+            Kind::Calls | Kind::Room(_) | Kind::Exchange(_) | Kind::Mapped(_) => false,
             Kind::Scsi(_) | Kind::Names | Kind::Nothing(_) => false,
         }
     }
@@ -294,6 +301,11 @@ impl Lanes {
             Kind::Room(engine) => {
                 let engine = *engine;
                 let result = change_room(&self.task, &self.files, request, engine).await;
+                self.finish(request, result);
+                self.task.look_at_clock(LOOKS_AFTER_CALL).await;
+            }
+            Kind::Exchange(donor) => {
+                let result = donor.exchange(&self.task, &self.files[request.file], &request).await;
                 self.finish(request, result);
                 self.task.look_at_clock(LOOKS_AFTER_CALL).await;
             }
@@ -352,6 +364,8 @@ impl Lanes {
     pub async fn sync_file(&mut self, file: usize) -> Result<(), Errno> {
         match &mut self.kind {
             Kind::Mapped(maps) => maps.sync(&self.task, file).await,
+            // Observed: the engine does not know what that is.
+            Kind::Exchange(_) => Err(Errno::Einval),
             _ => self.task.fsync(&self.files[file]).await,
         }
     }

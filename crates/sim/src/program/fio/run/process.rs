@@ -459,7 +459,12 @@ impl<'a> Process<'a> {
 
     fn note(&mut self, done: &Done) {
         let Done { request, result, at } = *done;
-        let What::Move(direction) = request.what else { return };
+        let What::Move(direction) = request.what else {
+            if let Err(errno) = result {
+                self.fail_request(&request, errno);
+            }
+            return;
+        };
         match result {
             Ok(bytes) if !request.verifies => {
                 self.completed += 1;

@@ -156,7 +156,10 @@ fn parse_one(line: &str, context: &fio::Context<'_>) -> Result<Command, CommandE
                 return Ok(found.with(Program::Dump(program)));
             }
             "sysbench" => {
-                let program = sysbench::Sysbench::parse(arguments, context.mount.map(|mount| mount.point.as_str()));
+                let program = sysbench::Sysbench::parse(
+                    arguments,
+                    context.mount.map(|mount| mount.point.as_str()),
+                );
                 let program = program.map_err(CommandError::Refused)?;
                 return Ok(found.with(Program::Sysbench(program)));
             }

@@ -228,12 +228,13 @@ mod tests {
         assert_eq!(without_prefixes("fio --name=dd"), "fio --name=dd");
     }
 
-    fn of(line: &str, mount: Option<&str>) -> Result<String, Error> {
+    fn of(line: &str, point: Option<&str>) -> Result<String, Error> {
+        let mount = point.map(|it| sim::Mount { point: it.to_string(), ..sim::Mount::default() });
         let context = sim::program::fio::Context {
             page_size: 4096,
             ncpus: 1,
             mb_memory: 512,
-            mount,
+            mount: mount.as_ref(),
             environment: &|_| None,
             read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
         };

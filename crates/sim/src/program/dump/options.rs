@@ -256,7 +256,7 @@ mod tests {
             ),
         ) {
             let words: Vec<String> = words.into_iter().map(str::to_string).collect();
-            let _ = Dump::parse(&words, words.len() % 2 == 0);
+            let _ = Dump::parse(&words, words.len().is_multiple_of(2));
         }
     }
 }

@@ -411,6 +411,15 @@ impl World {
         }
     }
 
+    /// The timer has fired for a job that begins. A tick of this instant came with it, and is
+    /// accounted before anybody new is there to be charged.
+    pub fn let_begin(&mut self) {
+        if let RunQueue::Fair(queue) = &mut self.run_queue {
+            queue.account(self.now);
+        }
+        self.timer.lets_begin(self.now, self.start_delay);
+    }
+
     /// Gives the core to whoever goes first, if it is idle; false when nobody does.
     pub fn pick_next(&mut self) -> bool {
         let RunQueue::Fair(queue) = &mut self.run_queue else { return false };

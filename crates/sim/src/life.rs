@@ -261,7 +261,7 @@ impl World {
             return;
         }
         let job = self.jobs[number].job.take().expect("a job starts once");
-        self.timer.lets_begin(self.now, self.start_delay);
+        self.let_begin();
         if let Some(duration) = job.duration {
             self.agenda.schedule(self.now + duration, Happening::Stop(number));
         }

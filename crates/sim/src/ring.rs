@@ -116,6 +116,14 @@ impl Task {
         (operation.ring, operation.bios_left) = (ring, 1);
     }
 
+    /// What came of an operation that did not go as it was to.
+    fn note_result(&self, number: u64, result: Result<u64, Errno>) {
+        let mut world = self.world();
+        if let Some(operation) = world.strand(self.id()).operations.find(number) {
+            operation.result = result;
+        }
+    }
+
     /// Creates an asynchronous queue.
     pub fn async_queue(&self, interface: Interface) -> AsyncQueue {
         let mut world = self.world();
@@ -340,13 +348,16 @@ impl AsyncQueue {
                 return task.submit_direct_read(number, index, bytes).await;
             }
             Syscall::AsyncWrite if file.flags.direct && !bytes.is_empty() => {
-                return task.submit_direct_write(number, file, index, bytes).await;
+                let length = bytes.end - bytes.start;
+                let result = task.submit_direct_write(number, file, index, bytes).await;
+                return task.note_result(number, result.map(|()| length));
             }
             Syscall::AsyncRead => task.read_part(file, index, bytes).await,
             Syscall::AsyncWrite => {
                 let ring = task.detach(number);
-                task.write_part(number, file, index, bytes).await;
+                let result = task.write_part(number, file, index, bytes).await;
                 task.attach(number, ring);
+                task.note_result(number, result);
             }
             Syscall::Sync => {
                 let ring = task.detach(number);

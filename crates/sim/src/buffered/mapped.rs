@@ -10,7 +10,7 @@
 
 use super::{PAGE, flusher, pages_of};
 use crate::file::{Errno, File, Kind, Transfer};
-use crate::filesystem::{Format, intended, key};
+use crate::filesystem::{intended, key};
 use crate::operations::Operation;
 use crate::page_cache::disk::Faulted;
 use crate::page_cache::readahead::Advice;
@@ -98,33 +98,38 @@ impl Task {
             let operation = Operation::new(world.now, call, transfer);
             world.enter(self.id(), operation)
         };
+        let mut result = Ok(length);
         if mapping.file.is_cached() && length > 0 {
             for page in mapping.pages(&(offset..offset + length)) {
-                self.touch(mapping, page, op == Op::Write).await;
+                if let Err(errno) = self.touch(mapping, page, op == Op::Write).await {
+                    result = Err(errno);
+                    break;
+                }
                 self.compute(self.costs().copy).await;
             }
         }
         self.leave_call(number);
-        Ok(length)
+        result
     }
 
     /// Touches a page, by its number among all pages.
-    async fn touch(&self, mapping: &Mapping, page: u64, writes: bool) {
+    async fn touch(&self, mapping: &Mapping, page: u64, writes: bool) -> Result<(), Errno> {
         let (is_mapped, is_writable) = {
             let world = self.world();
             let is_mapped = world.cache.is_mapped(page);
             (is_mapped, is_mapped && world.cache.is_dirty(page))
         };
         if is_mapped && (!writes || is_writable) {
-            return;
+            return Ok(());
         }
         self.compute(self.costs().system_call).await;
         if !is_mapped {
             self.fault(mapping, page, writes).await;
         }
         if writes {
-            self.make_writable(mapping, page).await;
+            self.make_writable(mapping, page).await?;
         }
+        Ok(())
     }
 
     /// A page that is not mapped is touched.
@@ -170,14 +175,12 @@ impl Task {
     }
 
     /// The first write to a page since it was clean.
-    async fn make_writable(&self, mapping: &Mapping, page: u64) {
+    // Divergence: who finds no room for it is told so; the kernel kills (SIGBUS).
+    async fn make_writable(&self, mapping: &Mapping, page: u64) -> Result<(), Errno> {
         let index = mapping.file.index();
         if let Some(index) = index {
             self.note_modified(index).await;
-            if self.world().format() == Format::Xfs {
-                let start = (page - key(index, 0)) * PAGE;
-                self.reserve(index, start, start + PAGE).await;
-            }
+            self.reserve_page(index, page - key(index, 0)).await?;
         }
         self.lock(page).await;
         let (tested, is_first) = {
@@ -194,6 +197,7 @@ impl Task {
             flusher::wake(self, tested.group);
         }
         self.heed(tested).await;
+        Ok(())
     }
 }
 

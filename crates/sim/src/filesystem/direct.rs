@@ -48,15 +48,22 @@ impl Task {
     ) -> Result<u64, Errno> {
         let length = length.min(MOST_BYTES);
         let number = self.enter_call(intended(Op::Write, offset, length)).await;
-        let result = self.check_direct(offset, length);
+        let mut result = self.check_direct(offset, length);
         if result.is_ok() && length > 0 {
-            self.write_directly(number, file, index, offset, offset + length).await;
+            result = self.write_directly(number, file, index, offset, offset + length).await;
         }
         self.leave_call(number);
         result.map(|()| length)
     }
 
-    async fn write_directly(&self, number: u64, file: &File, index: usize, from: u64, end: u64) {
+    async fn write_directly(
+        &self,
+        number: u64,
+        file: &File,
+        index: usize,
+        from: u64,
+        end: u64,
+    ) -> Result<(), Errno> {
         self.note_modified(index).await;
         self.write_dirty_of(index, from, end).await;
         let pages = pages_of(from, end);
@@ -66,13 +73,20 @@ impl Task {
         if plan.extends && format == Format::Ext4 {
             self.change_orphan(index, None).await;
         }
-        self.prepare_blocks(index, pages.clone(), plan).await;
+        let prepared = self.prepare_blocks(index, pages.clone(), plan).await;
+        if prepared.is_err() && format == Format::Xfs {
+            return prepared;
+        }
         let is_durable = file.flags.dsync || file.flags.sync;
         let overwrites = plan.is_written && !plan.extends;
         let flags = self.direct_flags(is_durable && overwrites && !file.flags.sync);
         self.world().strand(self.id()).operations.get(number).bios_left = 1;
         self.submit_directly(number, index, Op::Write, flags, from..end).await;
         self.wait_for_operation(number).await;
+        if prepared.is_err() {
+            self.undo_directly(index, plan).await;
+            return prepared;
+        }
         match format {
             Format::Ext4 => {
                 if plan.converts {
@@ -87,6 +101,17 @@ impl Task {
         if is_durable && !flags.intersects(Flags::FUA) {
             self.make_durable(number, index, pages, !file.flags.sync).await;
         }
+        Ok(())
+    }
+
+    /// A write of ext4 that found room for a part of it has written that part, and fails. What it
+    /// has behind the end of the file goes. // observed on 6.12
+    async fn undo_directly(&self, index: usize, plan: DirectWrite) {
+        if plan.extends {
+            let size = self.world().files().inode(index).size;
+            self.free_from(index, size.div_ceil(PAGE)).await;
+            self.change_orphan(index, Some(size)).await;
+        }
     }
 
     /// Submits an asynchronous write past the page cache. One that makes the file longer or must be
@@ -98,19 +123,23 @@ impl Task {
         file: &File,
         index: usize,
         bytes: Range<u64>,
-    ) {
+    ) -> Result<(), Errno> {
         let pages = pages_of(bytes.start, bytes.end);
         let plan = self.plan_write(index, bytes.end, pages.clone());
         if plan.extends || file.flags.dsync || file.flags.sync {
             let ring = self.detach(number);
-            self.write_directly(number, file, index, bytes.start, bytes.end).await;
+            let result = self.write_directly(number, file, index, bytes.start, bytes.end).await;
             self.attach(number, ring);
-            return self.world().all_submitted(self.id(), number);
+            self.world().all_submitted(self.id(), number);
+            return result;
         }
         self.note_modified(index).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
         self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
-        self.prepare_blocks(index, pages.clone(), plan).await;
+        if let Err(errno) = self.prepare_blocks(index, pages.clone(), plan).await {
+            self.world().all_submitted(self.id(), number);
+            return Err(errno);
+        }
         // New blocks of XFS have no contents before.
         let converts = plan.converts || !plan.is_written && self.format() == Format::Xfs;
         if converts {
@@ -119,6 +148,7 @@ impl Task {
         }
         let flags = self.direct_flags(false);
         self.submit_directly(number, index, Op::Write, flags, bytes).await;
+        Ok(())
     }
 
     /// Submits an asynchronous read past the page cache.
@@ -141,9 +171,14 @@ impl Task {
     }
 
     /// Gives the blocks of a write places where they have none.
-    async fn prepare_blocks(&self, index: usize, pages: Range<u64>, plan: DirectWrite) {
+    async fn prepare_blocks(
+        &self,
+        index: usize,
+        pages: Range<u64>,
+        plan: DirectWrite,
+    ) -> Result<(), Errno> {
         match self.format() {
-            _ if plan.is_written => {}
+            _ if plan.is_written => Ok(()),
             Format::Ext4 => self.allocate_directly(index, pages).await,
             Format::Xfs => self.allocate_xfs_directly(index, pages).await,
         }

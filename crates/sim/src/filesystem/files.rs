@@ -146,10 +146,10 @@ impl Task {
                 Err(Errno::Eisdir)
             }
             Some(file) => Ok(file),
-            None if creation.creates => Ok(match format {
-                Format::Ext4 => self.create(name).await,
+            None if creation.creates => match format {
+                Format::Ext4 => Ok(self.create(name).await),
                 Format::Xfs => self.create_xfs(name).await,
-            }),
+            },
             None => Err(Errno::Enoent),
         };
         self.unlock_folder();

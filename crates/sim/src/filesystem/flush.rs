@@ -18,6 +18,16 @@ use block::{CgroupId, ContextId, Flags, PlugFlush};
 const METADATA: Flags = Flags::META.with(Flags::PRIO);
 const DISK: usize = 0;
 
+/// For what somebody wants everything to be written, and waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlushOf {
+    /// sync(2).
+    Sync,
+    /// A write of XFS that found too little room: what becomes of pages that are not written yet
+    /// may take less than was set aside. // observed on 6.12
+    Room,
+}
+
 /// What made the flusher write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
@@ -29,9 +39,10 @@ enum Why {
 pub(crate) async fn work(task: &Task, group: CgroupId) {
     let syncs = task.world().syncs_of(group);
     if !syncs.is_empty() {
-        write_all(task, group).await;
-        for sync in syncs {
-            task.world().files().syncs.retain(|it| *it != (group, sync));
+        let begins_softly = syncs.iter().any(|it| it.1 == FlushOf::Sync);
+        write_all(task, group, begins_softly).await;
+        for (sync, why) in syncs {
+            task.world().files().syncs.retain(|it| *it != (group, sync, why));
             task.tell(sync);
         }
     }
@@ -62,9 +73,11 @@ pub(crate) async fn work(task: &Task, group: CgroupId) {
 
 /// Everything that is dirty, for sync, oldest first. What becomes dirty meanwhile of files carries
 /// SYNC.
-async fn write_all(task: &Task, group: CgroupId) {
+async fn write_all(task: &Task, group: CgroupId, begins_softly: bool) {
     let mut files = task.world().dirty_files(group, u64::MAX);
-    write_once(task, group, &files).await;
+    if begins_softly {
+        write_once(task, group, &files).await;
+    }
     files.retain(|file| *file != DISK);
     task.world().queue.start_plug(task.id());
     for file in files {
@@ -176,9 +189,9 @@ impl World {
     }
 
     /// Who waits for the flusher of a group to write everything.
-    fn syncs_of(&mut self, group: CgroupId) -> Vec<ContextId> {
-        let syncs = self.files().syncs.iter().filter(|(of, _)| *of == group);
-        syncs.map(|(_, task)| *task).collect()
+    fn syncs_of(&mut self, group: CgroupId) -> Vec<(ContextId, FlushOf)> {
+        let syncs = self.files().syncs.iter().filter(|(of, ..)| *of == group);
+        syncs.map(|(_, task, why)| (*task, *why)).collect()
     }
 
     /// A file with nothing dirty is not looked at by the flusher.

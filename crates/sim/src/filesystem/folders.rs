@@ -128,15 +128,18 @@ impl Task {
                 false => files.strict_folder_of(&name),
             }
         };
-        if let Ok(folder) = checked {
-            let made = match self.format() {
-                Format::Ext4 => self.make_folder(&name, folder).await,
+        let made = match checked {
+            Ok(folder) => match self.format() {
+                Format::Ext4 => Ok(self.make_folder(&name, folder).await),
                 Format::Xfs => self.make_folder_of_xfs(&name, folder).await,
-            };
+            },
+            Err(errno) => Err(errno),
+        };
+        if let Ok(made) = made {
             self.world().files().folders.insert(made);
         }
         self.leave_folder();
-        checked.map(drop)
+        made.map(drop)
     }
 
     /// Gives a file or folder another name, in the place of what had it.

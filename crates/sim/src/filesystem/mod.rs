@@ -16,6 +16,7 @@
 //! The whole list of what is and is not modelled is in `docs/filesystems.md`.
 
 mod converting;
+mod delayed;
 mod direct;
 mod ext4;
 mod files;
@@ -45,6 +46,7 @@ use crate::world::{Wait, World};
 use block::{CgroupId, ContextId, Flags, Kernel, Version};
 use converting::Ended;
 use ext4::Ext4;
+use flush::FlushOf;
 use inode::Inode;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -145,7 +147,7 @@ pub(crate) struct Files {
     ended: VecDeque<Ended>,
     converter: ContextId,
     /// A sync waits for the flusher of a group.
-    pub syncs: Vec<(CgroupId, ContextId)>,
+    pub syncs: Vec<(CgroupId, ContextId, FlushOf)>,
 }
 
 /// What changed over the years.

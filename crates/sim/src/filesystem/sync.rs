@@ -3,6 +3,7 @@
 //! The flusher writes data and metadata; then the file system does what it must: the running
 //! transaction is committed, or the log forced.
 
+use super::flush::FlushOf;
 use super::{FileSystem, Format, key};
 use crate::buffered::wake_flusher;
 use crate::task::Task;
@@ -19,23 +20,28 @@ impl Task {
     }
 
     async fn sync_files(&self) {
-        let groups = self.world().cache.groups.all();
-        for group in groups {
-            let mut world = self.world();
-            world.files().syncs.push((group, self.id()));
-            world.cache.writeback_of(group).is_asked = true;
-            drop(world);
-            wake_flusher(self, group);
-        }
-        while self.world().files().syncs.iter().any(|(_, task)| *task == self.id()) {
-            self.listen().await;
-        }
-        let end = self.world().files().inodes.len();
-        self.wait_for_written(key(1, 0)..key(end, 0)).await;
+        self.flush_all(FlushOf::Sync).await;
         match self.format() {
             Format::Ext4 => self.commit_all().await,
             Format::Xfs => self.force_all().await,
         }
+    }
+
+    /// Has the flushers write everything that is dirty, and waits for it.
+    pub(super) async fn flush_all(&self, why: FlushOf) {
+        let groups = self.world().cache.groups.all();
+        for group in groups {
+            let mut world = self.world();
+            world.files().syncs.push((group, self.id(), why));
+            world.cache.writeback_of(group).is_asked = true;
+            drop(world);
+            wake_flusher(self, group);
+        }
+        while self.world().files().syncs.iter().any(|(_, task, _)| *task == self.id()) {
+            self.listen().await;
+        }
+        let end = self.world().files().inodes.len();
+        self.wait_for_written(key(1, 0)..key(end, 0)).await;
     }
 
     /// Drops everything that is cached and clean, as /proc/sys/vm/drop_caches does.

@@ -24,31 +24,39 @@ impl Task {
     ) -> Result<u64, Errno> {
         let length = length.min(MOST_BYTES);
         let number = self.enter_call(intended(Op::Write, offset, length)).await;
-        self.write_part(number, file, index, offset..offset + length).await;
+        let result = self.write_part(number, file, index, offset..offset + length).await;
         self.leave_call(number);
-        Ok(length)
+        result
     }
 
-    /// Writes bytes of a file into the page cache, and on if it was opened so.
+    /// Writes bytes of a file into the page cache, and on if it was opened so; the answer is how
+    /// many.
+    ///
+    /// # Errors
+    /// `Enospc` if there is room for none of them.
     pub(crate) async fn write_part(
         &self,
         number: u64,
         file: &File,
         index: usize,
-        bytes: Range<u64>,
-    ) {
+        mut bytes: Range<u64>,
+    ) -> Result<u64, Errno> {
         if bytes.is_empty() {
-            return;
+            return Ok(0);
         }
         self.note_modified(index).await;
         if self.format() == Format::Xfs {
-            self.reserve(index, bytes.start, bytes.end).await;
+            bytes.end = self.reserve_on_xfs(index, bytes.clone()).await;
         }
-        self.write_pages_of_file(file, index, bytes.start, bytes.end).await;
+        bytes.end = self.write_pages_of_file(file, index, bytes.start, bytes.end).await;
+        if bytes.is_empty() {
+            return Err(Errno::Enospc);
+        }
         if file.flags.dsync || file.flags.sync {
             let pages = pages_of(bytes.start, bytes.end);
             self.make_durable(number, index, pages, !file.flags.sync).await;
         }
+        Ok(bytes.end - bytes.start)
     }
 
     /// fsync or fdatasync of a file.
@@ -104,7 +112,21 @@ impl Task {
         }
     }
 
-    async fn write_pages_of_file(&self, file: &File, index: usize, offset: u64, end: u64) {
+    /// Sets room aside for a page of a file that is to become dirty.
+    pub(crate) async fn reserve_page(&self, index: usize, page: u64) -> Result<(), Errno> {
+        match self.format() {
+            Format::Ext4 => self.reserve_on_ext4(index, page).await,
+            Format::Xfs => {
+                let bytes = page * PAGE..(page + 1) * PAGE;
+                let reached = self.reserve_on_xfs(index, bytes.clone()).await;
+                if reached == bytes.end { Ok(()) } else { Err(Errno::Enospc) }
+            }
+        }
+    }
+
+    /// Makes pages dirty; the answer is how far there was room.
+    async fn write_pages_of_file(&self, file: &File, index: usize, offset: u64, end: u64) -> u64 {
+        let sets_aside = self.format() == Format::Ext4;
         for page in pages_of(offset, end) {
             let at = key(index, page);
             let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
@@ -113,6 +135,9 @@ impl Task {
             }
             if !self.world().cache.is_ready(at) {
                 self.wait_for_page(at).await;
+            }
+            if sets_aside && self.reserve_on_ext4(index, page).await.is_err() {
+                return offset.max(page * PAGE);
             }
             self.compute(self.costs().copy + self.costs().dirty).await;
             let was_clean = {
@@ -136,6 +161,7 @@ impl Task {
             };
             self.heed(tested).await;
         }
+        end
     }
 
     /// The file is at least so long now.

@@ -157,7 +157,10 @@ impl Copy {
                     self.counts.bytes_out += bytes;
                 }
                 Err(errno) => {
-                    self.counts.partial_out += u64::from(written > 0);
+                    // As dd does: what was written of a block counts as one only if blocks are put
+                    // together.
+                    let counts = written > 0 && !self.dd.keeps_blocks;
+                    self.counts.partial_out += u64::from(counts);
                     return Err(self.failure("writing", &self.dd.output, errno));
                 }
             }

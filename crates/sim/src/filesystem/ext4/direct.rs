@@ -6,6 +6,7 @@
 //! (observed on 6.12).
 
 use super::handles::CHANGE;
+use crate::file::Errno;
 use crate::task::Task;
 use std::ops::Range;
 
@@ -35,7 +36,12 @@ impl Task {
     }
 
     /// Gives the blocks of a write places where they have none.
-    pub(in crate::filesystem) async fn allocate_directly(&self, index: usize, pages: Range<u64>) {
+    // Divergence: pages that have no place because they are dirty are written before.
+    pub(in crate::filesystem) async fn allocate_directly(
+        &self,
+        index: usize,
+        pages: Range<u64>,
+    ) -> Result<(), Errno> {
         let mut at = pages.start;
         while at < pages.end {
             let known = self.world().fs().inode(index).find(at);
@@ -48,17 +54,62 @@ impl Task {
                 continue;
             }
             let hole = self.world().fs().inode(index).hole(at);
+            let length = self.claim(pages.end.min(hole.end) - at).await?;
             let handle = self.begin_handle(ALLOCATE).await;
-            let blocks = at..pages.end.min(hole.end);
+            let blocks = at..at + length;
             let found = self.allocate(index, blocks, handle.transaction, true).await;
             let table = self.world().fs().table_block(index);
             self.change(table).await;
             self.note_changed_data(index, handle.transaction);
             self.order(index, pages.clone());
             self.end_handle(handle);
-            let Some((placed, _)) = found else { break };
-            at = placed.end;
+            match found {
+                Some((placed, _)) => at = placed.end,
+                None if self.can_free().await => {}
+                None => return Err(Errno::Enospc),
+            }
         }
+        Ok(())
+    }
+
+    /// How many of so many blocks a file may be given, after a commit if something was freed that
+    /// cannot be used yet.
+    pub(super) async fn claim(&self, wanted: u64) -> Result<u64, Errno> {
+        let length = self.world().fs().claim(wanted);
+        if length > 0 {
+            return Ok(length);
+        }
+        self.can_free().await;
+        let length = self.world().fs().claim(wanted);
+        if length > 0 { Ok(length) } else { Err(Errno::Enospc) }
+    }
+
+    /// What was freed can be used when that is on the disk: commits if there is such; false if there
+    /// is not. No handle may be open.
+    pub(super) async fn can_free(&self) -> bool {
+        let is_pending = self.world().fs().space.is_pending();
+        if is_pending {
+            self.force_commit().await;
+        }
+        is_pending
+    }
+
+    /// Sets a block aside for a page that is to become dirty, unless it has one.
+    pub(in crate::filesystem) async fn reserve_on_ext4(
+        &self,
+        index: usize,
+        page: u64,
+    ) -> Result<(), Errno> {
+        let has_one = {
+            let mut world = self.world();
+            let fs = world.fs();
+            fs.inode(index).is_mapped(page) || fs.delayed.find(index, page).is_some()
+        };
+        if !has_one {
+            self.claim(1).await?;
+            self.world().fs().delayed.add(index, page..page + 1);
+        }
+        Ok(())
     }
 
     /// Blocks that were set aside become an extent of their own.

@@ -181,7 +181,7 @@ impl Task {
     }
 
     /// Commits the running transaction, and waits for that.
-    async fn force_commit(&self) {
+    pub(super) async fn force_commit(&self) {
         let running = self.world().fs().journal.running.as_ref().map(|it| it.id);
         if let Some(id) = running {
             if self.world().fs().journal.request(id) {

@@ -36,7 +36,7 @@ impl Task {
                 Some(extent) => Some((at + extent.length).min(end)),
                 None => {
                     let hole = self.world().fs().inode(index).hole(at);
-                    let blocks = at..end.min(hole.end);
+                    let blocks = at..at + self.world().fs().claim(end.min(hole.end) - at);
                     self.set_piece_aside(index, blocks, handle.transaction, is_exact).await
                 }
             };
@@ -58,7 +58,11 @@ impl Task {
                 }
             }
             self.end_handle(handle);
-            at = next.ok_or(Errno::Enospc)?;
+            match next {
+                Some(next) => at = next,
+                None if self.can_free().await => {}
+                None => return Err(Errno::Enospc),
+            }
         }
         Ok(())
     }
@@ -72,6 +76,7 @@ impl Task {
             let mut world = self.world();
             let now = world.tick();
             let fs = world.fs();
+            fs.delayed.punch(index, blocks.clone());
             let (gone, leaf) = fs.inode(index).punch(blocks);
             for blocks in &gone {
                 fs.space.free_after(handle.transaction, blocks.clone());
@@ -98,6 +103,9 @@ impl Task {
         transaction: u64,
         is_exact: bool,
     ) -> Option<u64> {
+        if blocks.is_empty() {
+            return None;
+        }
         self.hold_map(index).await;
         let found = {
             let mut world = self.world();
@@ -112,6 +120,7 @@ impl Task {
             let leaf = {
                 let mut world = self.world();
                 let length = found.end - found.start;
+                world.fs().delayed.punch(index, blocks.start..blocks.start + length);
                 world.fs().inode(index).set_aside(blocks.start, found.start, length)
             };
             self.change_maps(found.start / GROUP).await;

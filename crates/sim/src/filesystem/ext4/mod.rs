@@ -28,6 +28,7 @@ mod space;
 
 pub(super) use commit::{bear as bear_committer, run as committer};
 
+use super::delayed::Delayed;
 use super::{Files, Mount};
 use block::{ContextId, Flags, Kernel, Version};
 use journal::Journal;
@@ -53,6 +54,8 @@ pub(crate) struct Ext4 {
     rules: Rules,
     layout: Layout,
     space: Space,
+    /// Blocks for pages that are dirty and have no place.
+    delayed: Delayed,
     pub journal: Journal,
     /// The next free inode of groups that have some in use.
     next_inodes: BTreeMap<u64, u64>,
@@ -100,6 +103,7 @@ impl Ext4 {
             rules: Rules::of(kernel.version),
             journal: Journal::new(layout.journal.clone(), part),
             space: Space::new(layout.clone()),
+            delayed: Delayed::default(),
             layout,
             next_inodes: BTreeMap::new(),
             known: BTreeSet::new(),

@@ -85,13 +85,14 @@ impl Task {
     }
 
     /// Gives up the blocks of a file from one on, with the pages.
-    pub(super) async fn free_from(&self, file: usize, block: u64) {
+    pub(in crate::filesystem) async fn free_from(&self, file: usize, block: u64) {
         self.world().cache.discard(key(file, block)..all_pages(file).end);
         let handle = self.begin_handle(TRUNCATE).await;
         self.hold_map(file).await;
         let (table, gone) = {
             let mut world = self.world();
             let fs = world.fs();
+            fs.delayed.cut(file, block);
             let gone = fs.inode(file).truncate(block);
             if let Some((_, rest)) = fs.inode(file).kept.take() {
                 fs.space.free_now(rest);

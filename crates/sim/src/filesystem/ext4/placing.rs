@@ -32,7 +32,12 @@ impl Task {
         while written < most {
             let limit = MOST_PAGES.min(most - written);
             let Some(run) = self.next_run(file, from..pages.end, limit) else { break };
-            let Some(placed) = self.place_and_write(file, run, flags).await else { break };
+            let Some(placed) = self.place_and_write(file, run, flags).await else {
+                if self.can_free().await {
+                    continue;
+                }
+                break;
+            };
             from = placed.end;
             written += placed.end - placed.start;
         }
@@ -105,7 +110,6 @@ impl Task {
     }
 
     /// Finds room for the first of some blocks of a file.
-    // Divergence: a disk that is full loses what does not fit.
     pub(super) async fn allocate(
         &self,
         file: usize,
@@ -119,7 +123,9 @@ impl Task {
             let length = found.end - found.start;
             let mapped = {
                 let mut world = self.world();
-                world.fs().inode(file).map(blocks.start, found.start, length, is_written)
+                let fs = world.fs();
+                fs.delayed.punch(file, blocks.start..blocks.start + length);
+                fs.inode(file).map(blocks.start, found.start, length, is_written)
             };
             self.change_maps(found.start / GROUP).await;
             self.tend_leaf(file, transaction, mapped).await;
@@ -166,6 +172,27 @@ impl Task {
 }
 
 impl Ext4 {
+    /// How many of so many blocks a file may be given now. Observed on 6.12: half of them, and half
+    /// of that, until there is room.
+    pub(super) fn claim(&self, wanted: u64) -> u64 {
+        let room = self.space.room().saturating_sub(self.delayed.blocks());
+        let mut length = wanted;
+        while length > room {
+            length /= 2;
+        }
+        length
+    }
+
+    /// What is kept for files is free again.
+    fn give_up_kept(&mut self) {
+        for inode in &mut self.files.inodes {
+            if let Some((_, rest)) = inode.kept.take() {
+                self.space.free_now(rest);
+            }
+        }
+        self.space.give_up_chunks();
+    }
+
     /// Blocks of the disk for the first of some blocks of a file, from what was kept for it or from
     /// what is free.
     pub(super) fn find_room(&mut self, file: usize, blocks: &Range<u64>) -> Option<Range<u64>> {
@@ -179,6 +206,7 @@ impl Ext4 {
             let start = rest.start + (blocks.start - *first);
             let end = (start + length).min(rest.end);
             (*first, rest.start) = (blocks.start + (end - start), end);
+            self.space.used(&(start..end));
             return Some(start..end);
         }
         let wanted = Wanted {
@@ -190,7 +218,13 @@ impl Ext4 {
             hole: inode.hole(blocks.start),
             is_closed: inode.writers == 0 && blocks.end >= inode.size.div_ceil(PAGE),
         };
-        let grant = self.space.allocate(&wanted)?;
+        let grant = match self.space.allocate(&wanted) {
+            Some(grant) => grant,
+            None => {
+                self.give_up_kept();
+                self.space.allocate(&wanted)?
+            }
+        };
         let inode = &mut self.files.inodes[file];
         if let Some((_, rest)) = std::mem::replace(&mut inode.kept, grant.kept) {
             self.space.free_now(rest);

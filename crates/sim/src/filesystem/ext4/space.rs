@@ -35,6 +35,8 @@ pub struct Space {
     chunks: Vec<Range<u64>>,
     /// Freed by a transaction that is not on the disk yet.
     pending: Vec<(u64, Range<u64>)>,
+    /// Blocks that nothing uses, those included that are kept for files.
+    unused: u64,
 }
 
 /// What a file asks for.
@@ -74,9 +76,13 @@ impl Space {
             stream: None,
             chunks: Vec::new(),
             pending: Vec::new(),
+            unused: 0,
             layout,
         };
         let journal = space.layout.journal.clone();
+        let fresh = |group| space.layout.end(group).saturating_sub(space.layout.first_free(group));
+        let fresh: u64 = (0..space.layout.groups()).map(fresh).sum();
+        space.unused = fresh.saturating_sub(journal.end - journal.start);
         for group in journal.start / GROUP..journal.end.div_ceil(GROUP) {
             let end = space.layout.end(group).min(journal.end);
             space.take(group, journal.start.max(group * GROUP)..end);
@@ -84,8 +90,37 @@ impl Space {
         space
     }
 
+    /// How many blocks files may still be given: some are held back, which extents can become more
+    /// with. // sysfs-fs-ext4: reserved_clusters, 2 % and at most 4096 by default
+    pub fn room(&self) -> u64 {
+        self.unused.saturating_sub((self.layout.blocks / 50).min(4096))
+    }
+
+    /// Blocks are used from now on.
+    pub fn used(&mut self, blocks: &Range<u64>) {
+        self.unused = self.unused.saturating_sub(blocks.end - blocks.start);
+    }
+
+    /// Whether something was freed that cannot be used yet.
+    pub fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Gives up what is left of chunks for small files.
+    pub fn give_up_chunks(&mut self) {
+        for chunk in std::mem::take(&mut self.chunks) {
+            self.free_now(chunk);
+        }
+    }
+
     /// Finds room for blocks of a file.
     pub fn allocate(&mut self, wanted: &Wanted) -> Option<Grant> {
+        let grant = self.grant(wanted)?;
+        self.used(&grant.blocks);
+        Some(grant)
+    }
+
+    fn grant(&mut self, wanted: &Wanted) -> Option<Grant> {
         if wanted.size <= SMALL {
             return self.cut_off_chunk(wanted);
         }
@@ -115,21 +150,26 @@ impl Space {
         if length <= SMALL {
             let found = self.search(group, length)?;
             self.stream.get_or_insert(found.start / GROUP);
+            self.used(&found);
             return Some(found);
         }
         let first = if is_buddy(length) { group } else { 0 };
         let found = self.search(self.stream.unwrap_or(first), length)?;
         self.stream = Some(found.start / GROUP);
+        self.used(&found);
         Some(found)
     }
 
     /// One block for what a file system keeps of a file: the first that is free from a group on.
     pub fn metadata_block(&mut self, group: u64) -> Option<u64> {
-        self.search(group, 1).map(|found| found.start)
+        let found = self.search(group, 1)?;
+        self.used(&found);
+        Some(found.start)
     }
 
     /// Blocks are free when a transaction is on the disk.
     pub fn free_after(&mut self, transaction: u64, blocks: Range<u64>) {
+        self.unused += blocks.end - blocks.start;
         self.pending.push((transaction, blocks));
     }
 
@@ -314,6 +354,18 @@ impl Iterator for Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_much_is_free_as_dumpe2fs_says() {
+        // Blocks of the disk, free ones.
+        for (blocks, free) in [(262_144, 249_189), (524_288, 498_132), (10 << 20, 10_243_378)] {
+            let space = Space::new(Layout::new(blocks * BLOCK));
+            assert_eq!(space.unused, free, "{blocks}");
+            let listed =
+                |group| space.clone().extents(group).iter().map(|it| it.1 - it.0).sum::<u64>();
+            assert_eq!((0..space.layout.groups()).map(listed).sum::<u64>(), free, "{blocks}");
+        }
+    }
 
     fn space() -> Space {
         Space::new(Layout::new(40 << 30))

@@ -21,7 +21,8 @@ impl Task {
         let end = bytes.end.div_ceil(PAGE);
         let mut at = bytes.start / PAGE;
         while at < end {
-            if self.world().xfs().demand(index, at..end) {
+            let needs_place = self.world().xfs().demand(index, at..end)?;
+            if needs_place {
                 self.place_for(index, at, Purpose::Reserve).await;
             }
             let found = self.world().files().inode(index).find(at);

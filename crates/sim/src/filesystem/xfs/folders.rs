@@ -8,6 +8,7 @@ use super::changes::Change;
 use super::layout::{GROUPS, Part, SECTORS};
 use super::log::{Item, bytes_of_folder_block, bytes_of_inode};
 use super::placing::FREE_SPACE;
+use crate::file::Errno;
 use crate::filesystem::all_pages;
 use crate::filesystem::folders::Move;
 use crate::filesystem::inode::Inode;
@@ -40,7 +41,7 @@ impl Task {
         &self,
         name: &str,
         within: usize,
-    ) -> usize {
+    ) -> Result<usize, Errno> {
         let group = {
             let mut world = self.world();
             let fs = world.xfs();
@@ -48,7 +49,7 @@ impl Task {
             fs.next_folder_group = (group + 1) % GROUPS;
             group
         };
-        let number = self.take_inode_of_xfs(group).await;
+        let number = self.take_inode_of_xfs(group).await?;
         self.make_room_for_name(name, within).await;
         // The inode notes when it was made. // measured
         self.compute(self.costs().kernel_clock).await;
@@ -60,7 +61,7 @@ impl Task {
         fs.change_parts(group, &[Part::Inodes, Part::FreeChunks, Part::Chunks]);
         fs.change_folder(within, now);
         fs.change_folder(folder, now);
-        folder
+        Ok(folder)
     }
 
     /// A file has another name; what had it before is gone.

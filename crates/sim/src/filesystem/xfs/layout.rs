@@ -32,6 +32,12 @@ const LOG_PART: u64 = 2048;
 const LEAST_LOG: u64 = 16_384;
 const MOST_LOG: u64 = 524_288;
 
+/// Half of the records that a leaf of a tree has room for: of shared blocks (12 bytes), of free
+/// inodes (16), and of other blocks of a tree (8). A block has 56 bytes of head.
+const SHARED_LEAF: u64 = (4096 - 56) / 12 / 2;
+const INODES_LEAF: u64 = (4096 - 56) / 16 / 2;
+const NODE: u64 = (4096 - 56) / 8 / 2;
+
 /// The places of a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -115,15 +121,66 @@ impl Layout {
         [start..start + HEAD, if group == 0 { FIRST_CHUNK } else { start..start }]
     }
 
+    /// Blocks of a group that are kept free for trees that may grow: where shared blocks are, a
+    /// record for each block, and where free inodes are, a record for eight; in blocks of half the
+    /// records that fit. And two beside.
+    // Fitted to what statfs(2) says is free of a fresh one of 400 MiB to 2 GiB; held against others
+    // below.
+    pub fn held(&self, group: u64) -> u64 {
+        let whole = self.group(group);
+        let log = self.log_blocks();
+        let of_log = if whole.contains(&log.start) { log.end - log.start } else { 0 };
+        let blocks = whole.end - whole.start - of_log;
+        tree(blocks, SHARED_LEAF) + tree(blocks / 8, INODES_LEAF) + 2
+    }
+
+    /// Blocks that files do not get, so that what frees some always can: a twentieth, but no more
+    /// than 32 MiB. // as `held`
+    pub fn pool(&self) -> u64 {
+        (self.blocks / 20).min(8192)
+    }
+
     fn log_blocks(&self) -> Range<u64> {
         let start = GROUPS / 2 * self.group_blocks + BEFORE_LOG;
         start..start + (self.blocks / LOG_PART).clamp(LEAST_LOG, MOST_LOG)
     }
 }
 
+/// Blocks of a tree of so many records, if each but the last leaf is half full.
+fn tree(records: u64, leaf: u64) -> u64 {
+    let (mut level, mut blocks) = (records.div_ceil(leaf), 0);
+    loop {
+        blocks += level;
+        if level <= 1 {
+            return blocks;
+        }
+        level = level.div_ceil(NODE);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_much_is_free_as_statfs_says() {
+        let seen = [
+            (100 << 10, 80_230),
+            (128 << 10, 107_269),
+            (256 << 10, 235_783),
+            (512 << 10, 496_100),
+            (1 << 20, 1_016_730),
+            (10 << 18, 2_578_630),
+            (10 << 20, 10_388_121),
+            (50 << 20, 52_029_572),
+            (256 << 20, 266_425_462),
+        ];
+        for (blocks, free) in seen {
+            let layout = Layout::new(blocks * 4096);
+            let space = super::super::space::Space::new(&layout);
+            assert_eq!(space.room(), free, "{blocks}");
+        }
+    }
 
     #[test]
     fn a_disk_of_40_gib_is_laid_out_as_xfs_db_prints() {

@@ -21,11 +21,11 @@ mod tasks;
 
 pub(super) use tasks::bear as bear_tasks;
 
+use super::delayed::Delayed;
 use super::{Files, Mount};
 use block::{ContextId, Flags, Kernel, Version};
 use layout::{CHUNK, FIRST_INODE, Layout, ROOT, SECTORS};
 use log::{Log, LogWait};
-use placing::Delayed;
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -67,7 +67,7 @@ pub(crate) struct Xfs {
     /// First sectors of metadata that were read.
     known: BTreeSet<u64>,
     /// Room that was set aside, by file.
-    delayed: BTreeMap<usize, Delayed>,
+    delayed: Delayed,
     /// Files with room that a program asked for, which stays when they are closed.
     reserved: BTreeSet<usize>,
     /// Files of which somebody gives blocks their places, and who else wants to.
@@ -128,7 +128,7 @@ impl Xfs {
             unlinked: Vec::new(),
             inactivator: ContextId(0),
             known: BTreeSet::new(),
-            delayed: BTreeMap::new(),
+            delayed: Delayed::default(),
             reserved: BTreeSet::new(),
             placing: BTreeMap::new(),
             with_fork: BTreeSet::new(),

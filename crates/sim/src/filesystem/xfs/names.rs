@@ -5,24 +5,26 @@ use super::layout::{CHUNK, CLUSTER, Part, SECTORS};
 use super::log::{Item, bytes_of_chunk};
 use super::placing::FREE_SPACE;
 use crate::buffered::PAGE;
+use crate::file::Errno;
 use crate::filesystem::inode::Inode;
 use crate::filesystem::{all_pages, key};
 use crate::task::Task;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Blocks of a chunk.
 const CHUNK_BLOCKS: u64 = CHUNK / SECTORS;
 
 impl Task {
     /// Makes a file of this name.
-    pub(in crate::filesystem) async fn create_xfs(&self, name: &str) -> usize {
+    pub(in crate::filesystem) async fn create_xfs(&self, name: &str) -> Result<usize, Errno> {
         let (folder, group) = {
             let mut world = self.world();
             let fs = world.xfs();
             let folder = fs.files.folder_of(name);
             (folder, fs.layout.group_of_inode(fs.files.inodes[folder].number))
         };
-        let number = self.take_inode_of_xfs(group).await;
+        let number = self.take_inode_of_xfs(group).await?;
         self.make_room_for_name(name, folder).await;
         // The inode notes when it was made. // measured
         self.compute(self.costs().kernel_clock).await;
@@ -33,14 +35,14 @@ impl Task {
         fs.change_folder(folder, now);
         fs.change_parts(group, &[Part::Inodes, Part::FreeChunks, Part::Chunks]);
         fs.change_inode(file, Change::Data);
-        file
+        Ok(file)
     }
 
     /// The first free inode of a group. Who takes its first one reads where free ones are.
-    pub(super) async fn take_inode_of_xfs(&self, group: u64) -> u64 {
+    pub(super) async fn take_inode_of_xfs(&self, group: u64) -> Result<u64, Errno> {
         let is_there = |it: &BTreeSet<u64>| !it.is_empty();
         if !self.world().xfs().free_inodes.get(&group).is_some_and(is_there) {
-            self.make_chunk(group).await;
+            self.make_chunk(group).await?;
         } else {
             self.read_inode_trees(group, [Part::FreeChunks, Part::Chunks]).await;
         }
@@ -52,7 +54,7 @@ impl Task {
             (number, fs.layout.cluster(number))
         };
         self.read_xfs(cluster).await;
-        number
+        Ok(number)
     }
 
     async fn read_inode_trees(&self, group: u64, parts: [Part; 2]) {
@@ -63,8 +65,9 @@ impl Task {
     }
 
     /// Makes room for more inodes: behind those there are, if that is free.
-    // Divergence: a group without room for them puts them where the file system ends.
-    async fn make_chunk(&self, group: u64) {
+    // Divergence: in a group without room for them there are no more files; the kernel looks in
+    // others.
+    async fn make_chunk(&self, group: u64) -> Result<(), Errno> {
         self.lock_group(group, false).await;
         self.read_free_space(group).await;
         self.read_inode_trees(group, [Part::Chunks, Part::FreeChunks]).await;
@@ -72,7 +75,11 @@ impl Task {
         let fs = world.xfs();
         let goal = fs.last_chunk.get(&group).copied().unwrap_or(group * fs.layout.group_blocks);
         let found = fs.space.allocate_aligned(group, goal, CHUNK_BLOCKS);
-        let start = found.map_or(fs.layout.blocks, |it| it.start);
+        let Some(Range { start, .. }) = found else {
+            drop(world);
+            self.unlock_group(group);
+            return Err(Errno::Enospc);
+        };
         fs.last_chunk.insert(group, start + CHUNK_BLOCKS);
         fs.change_parts(group, &FREE_SPACE);
         let first = start * SECTORS;
@@ -83,6 +90,7 @@ impl Task {
         fs.free_inodes.entry(group).or_default().extend(first..first + CHUNK);
         drop(world);
         self.unlock_group(group);
+        Ok(())
     }
 
     /// Makes a file shorter or longer.

@@ -9,13 +9,14 @@ use super::Xfs;
 use super::changes::Change;
 use super::layout::{GROUPS, Part};
 use crate::buffered::{PAGE, pages_of};
+use crate::file::Errno;
+use crate::filesystem::flush::FlushOf;
 use crate::filesystem::key;
 use crate::filesystem::writeback::{Piece, Written};
 use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use crate::world::{Wait, World};
 use block::Flags;
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
@@ -41,53 +42,22 @@ pub(super) enum Purpose {
     Reserve,
 }
 
-/// Room that was set aside for a file: first blocks of it, and ends.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Delayed(BTreeMap<u64, u64>);
-
-impl Delayed {
-    /// The end of what was set aside around a block.
-    fn find(&self, block: u64) -> Option<Range<u64>> {
-        let (&start, &end) = self.0.range(..=block).next_back()?;
-        (block < end).then_some(start..end)
-    }
-
-    fn add(&mut self, mut blocks: Range<u64>) {
-        if let Some(before) = blocks.start.checked_sub(1).and_then(|it| self.find(it)) {
-            blocks.start = before.start;
-        }
-        self.0.insert(blocks.start, blocks.end);
-    }
-
-    /// The first block from one on that was set aside.
-    fn next(&self, block: u64) -> Option<u64> {
-        self.0.range(block..).next().map(|it| *it.0)
-    }
-
-    /// Nothing is set aside from a block on.
-    fn cut(&mut self, block: u64) {
-        self.0.split_off(&block);
-        if let Some((_, end)) = self.0.range_mut(..block).next_back() {
-            *end = (*end).min(block);
-        }
-    }
-
-    /// Nothing is set aside for some blocks.
-    fn punch(&mut self, blocks: Range<u64>) {
-        let behind = self.0.split_off(&blocks.end);
-        let last = self.0.range(..blocks.end).next_back().map(|(_, end)| *end);
-        self.cut(blocks.start);
-        self.0.extend(behind);
-        if let Some(end) = last.filter(|end| *end > blocks.end) {
-            self.0.insert(blocks.end, end);
-        }
-    }
-}
-
 impl Task {
-    /// Sets room aside for bytes that are about to be written.
-    pub(crate) async fn reserve(&self, index: usize, offset: u64, end: u64) {
-        self.world().xfs().set_aside(index, pages_of(offset, end));
+    /// Sets room aside for bytes that are about to be written; the answer is how far there is some.
+    // Observed on 6.12: where there is none, everything that is dirty is written first.
+    pub(in crate::filesystem) async fn reserve_on_xfs(
+        &self,
+        index: usize,
+        bytes: Range<u64>,
+    ) -> u64 {
+        let pages = pages_of(bytes.start, bytes.end);
+        let mut reached = self.world().xfs().set_aside(index, pages.clone());
+        if reached == pages.start {
+            self.world().xfs().trim_all();
+            self.flush_all(FlushOf::Room).await;
+            reached = self.world().xfs().set_aside(index, pages);
+        }
+        bytes.end.min(reached * PAGE)
     }
 
     /// Writes dirty pages of a file, at most so many; the answer is how many.
@@ -134,7 +104,6 @@ impl Task {
     }
 
     /// Gives what was set aside around a page its place.
-    // Divergence: a disk that is full loses what does not fit.
     async fn place_xfs(&self, file: usize, page: u64) {
         self.place_for(file, page, Purpose::Pages).await;
     }
@@ -143,11 +112,18 @@ impl Task {
         if !self.begin_placing(file, page).await {
             return;
         }
-        let wanted = self.world().xfs().group_for(file, page);
-        let group = self.lock_group(wanted, true).await;
-        self.read_free_space(group).await;
-        self.world().xfs().place(file, page, group, purpose);
-        self.unlock_group(group);
+        loop {
+            let wanted = self.world().xfs().group_for(file, page);
+            let group = self.lock_group(wanted, true).await;
+            self.read_free_space(group).await;
+            let is_placed = self.world().xfs().place(file, page, group, purpose);
+            self.unlock_group(group);
+            if is_placed || !self.world().xfs().space.is_busy() {
+                break;
+            }
+            // What was freed can be used when the log says so.
+            self.force_all().await;
+        }
         let mut world = self.world();
         let waiting = world.xfs().placing.remove(&file).unwrap_or_default();
         waiting.into_iter().for_each(|task| world.wake_from(task));
@@ -212,50 +188,66 @@ impl Task {
         &self,
         index: usize,
         pages: Range<u64>,
-    ) {
+    ) -> Result<(), Errno> {
         for page in pages.clone() {
-            if self.world().xfs().demand(index, page..pages.end) {
+            let needs_place = self.world().xfs().demand(index, page..pages.end)?;
+            if needs_place {
                 self.place_for(index, page, Purpose::Direct).await;
             }
         }
+        Ok(())
     }
 }
 
 impl Xfs {
-    /// Sets room aside for pages that have none.
-    fn set_aside(&mut self, file: usize, pages: Range<u64>) {
+    /// Sets room aside for pages that have none; the answer is how far there was some. Where there
+    /// is too little for more than is asked for, it is no more than that.
+    fn set_aside(&mut self, file: usize, pages: Range<u64>) -> u64 {
         let mut at = pages.start;
         while at < pages.end {
-            let delayed = self.delayed.entry(file).or_default();
             if let Some(extent) = self.files.inode(file).find(at) {
                 at += extent.length;
                 continue;
             }
-            if let Some(room) = delayed.find(at) {
+            if let Some(room) = self.delayed.find(file, at) {
                 at = room.end;
                 continue;
             }
             let hole = self.files.inode(file).hole(at).end;
-            let limit = hole.min(delayed.next(at).unwrap_or(u64::MAX));
+            let limit = hole.min(self.delayed.next(file, at).unwrap_or(u64::MAX));
             let end = pages.end.min(limit);
+            let room = self.room();
+            if end - at > room {
+                break;
+            }
             let more = self.beyond(file, at..end).min(limit);
-            self.delayed.entry(file).or_default().add(at..more);
+            let more = if more - at > room { end } else { more };
+            self.delayed.add(file, at..more);
             at = end;
         }
+        at.min(pages.end)
+    }
+
+    /// How many blocks a file could still be given.
+    fn room(&self) -> u64 {
+        self.space.room().saturating_sub(self.delayed.blocks())
     }
 
     /// Sets no more room aside than is asked for from a block on; the answer is whether that needs
     /// a place.
-    pub(super) fn demand(&mut self, file: usize, blocks: Range<u64>) -> bool {
+    pub(super) fn demand(&mut self, file: usize, blocks: Range<u64>) -> Result<bool, Errno> {
         if self.files.inode(file).is_mapped(blocks.start) {
-            return false;
+            return Ok(false);
         }
         let hole = self.files.inode(file).hole(blocks.start);
-        let delayed = self.delayed.entry(file).or_default();
-        if delayed.find(blocks.start).is_none() {
-            delayed.add(blocks.start..blocks.end.min(hole.end));
+        let blocks = blocks.start..blocks.end.min(hole.end);
+        if self.delayed.find(file, blocks.start).is_none() {
+            if blocks.end - blocks.start > self.room() {
+                return Err(Errno::Enospc);
+            }
+            self.delayed.add(file, blocks);
         }
-        true
+        Ok(true)
     }
 
     /// The end of what is set aside for blocks that a file is about to get.
@@ -267,7 +259,7 @@ impl Xfs {
         }
         let before = match blocks.start.checked_sub(1) {
             None => 0,
-            Some(last) => match self.delayed.get(&file).and_then(|it| it.find(last)) {
+            Some(last) => match self.delayed.find(file, last) {
                 Some(room) => room.end - room.start,
                 None => inode.together_before(blocks.start),
             },
@@ -287,13 +279,11 @@ impl Xfs {
         goal.map_or(own, |goal| self.space.group_of(goal.saturating_sub(1)))
     }
 
-    /// Gives what was set aside around a block its place in a group, or as much of it as there is
-    /// room for; what comes of it is logged.
+    /// Gives what was set aside around a block its place in a group; what comes of it is logged. The
+    /// answer is whether there was room for all of it.
     // Divergence: what does not fit goes to other groups at once.
-    fn place(&mut self, file: usize, block: u64, group: u64, purpose: Purpose) {
-        let Some(delayed) = self.delayed.get_mut(&file) else { return };
-        let Some(room) = delayed.find(block) else { return };
-        delayed.0.remove(&room.start);
+    fn place(&mut self, file: usize, block: u64, group: u64, purpose: Purpose) -> bool {
+        let Some(room) = self.delayed.take(file, block) else { return true };
         let is_written = purpose != Purpose::Reserve && !self.rules.unwritten_first;
         let mut at = room.start;
         while at < room.end {
@@ -309,6 +299,10 @@ impl Xfs {
             at += length;
         }
         self.change_inode(file, Change::Data);
+        if at < room.end {
+            self.delayed.add(file, at..room.end);
+        }
+        at == room.end
     }
 
     /// Where blocks of a file should be: beside that of the extents around them which is nearer in
@@ -324,11 +318,17 @@ impl Xfs {
         before.filter(|_| !is_nearer).or(Some(before_next))
     }
 
+    /// Nothing is set aside any more beyond the ends of files.
+    fn trim_all(&mut self) {
+        for file in 0..self.files.inodes.len() {
+            let end = self.files.inode(file).size.div_ceil(PAGE);
+            self.delayed.cut(file, end);
+        }
+    }
+
     /// A file has no blocks from one on; answers with whether it had.
     pub(super) fn give_up(&mut self, file: usize, block: u64) -> bool {
-        if let Some(delayed) = self.delayed.get_mut(&file) {
-            delayed.cut(block);
-        }
+        self.delayed.cut(file, block);
         let gone = self.files.inode(file).truncate(block);
         for blocks in &gone {
             self.space.free_after(self.log.sequence, blocks.clone());
@@ -339,9 +339,7 @@ impl Xfs {
 
     /// A file has a hole where it had blocks, or was to get them.
     pub(super) fn punch(&mut self, file: usize, blocks: Range<u64>) {
-        if let Some(delayed) = self.delayed.get_mut(&file) {
-            delayed.punch(blocks.clone());
-        }
+        self.delayed.punch(file, blocks.clone());
         let (gone, _) = self.files.inode(file).punch(blocks);
         for blocks in gone {
             self.space.free_after(self.log.sequence, blocks.clone());
@@ -417,7 +415,7 @@ mod tests {
             let blocks = write * at_a_time..(write + 1) * at_a_time;
             fs.set_aside(1, blocks.clone());
             fs.files.inode(1).size = blocks.end * PAGE;
-            let end = fs.delayed[&1].find(blocks.start).unwrap().end;
+            let end = fs.delayed.find(1, blocks.start).unwrap().end;
             if ends.last() != Some(&end) {
                 ends.push(end);
             }

@@ -5,7 +5,8 @@
 //! again when the log says on the disk that it is free. While somebody looks for room in a group,
 //! others look in the next. All observed on 6.12.
 //!
-// Divergence: room near to a place is found by looking along the group.
+// Divergence: room near to a place is found by looking along the group. What metadata take counts
+// against the room of files.
 
 use super::layout::{GROUPS, Layout};
 use block::ContextId;
@@ -19,6 +20,8 @@ pub struct Space {
     group_blocks: u64,
     /// Freed, but not on the disk: by which sequence of the log.
     busy: Vec<(u64, Range<u64>)>,
+    /// Blocks that files may be given.
+    room: u64,
 }
 
 /// Those of a group.
@@ -26,6 +29,9 @@ pub struct Space {
 struct Group {
     /// Free extents: first block and end.
     free: BTreeMap<u64, u64>,
+    /// How many blocks that are, and how many of them files do not get.
+    blocks: u64,
+    held: u64,
     /// Somebody looks for room in it, and who waits for that.
     lock: Option<Vec<ContextId>>,
 }
@@ -35,13 +41,27 @@ impl Space {
     pub fn new(layout: &Layout) -> Space {
         let fresh = |group| {
             let whole = layout.group(group);
-            let mut group = Group { free: BTreeMap::from([(whole.start, whole.end)]), lock: None };
-            let used = layout.used(whole.start / layout.group_blocks);
-            used.into_iter().filter(|it| !it.is_empty()).for_each(|it| group.take(it));
-            group
+            let free = BTreeMap::from([(whole.start, whole.end)]);
+            let blocks = whole.end - whole.start;
+            let mut fresh = Group { free, blocks, held: layout.held(group), lock: None };
+            let used = layout.used(group);
+            used.into_iter().filter(|it| !it.is_empty()).for_each(|it| fresh.take(it));
+            fresh
         };
-        let groups = (0..GROUPS).map(fresh).collect();
-        Space { groups, group_blocks: layout.group_blocks, busy: Vec::new() }
+        let groups: Vec<Group> = (0..GROUPS).map(fresh).collect();
+        let room = groups.iter().map(|it| it.blocks.saturating_sub(it.held)).sum::<u64>();
+        let room = room.saturating_sub(layout.pool());
+        Space { groups, group_blocks: layout.group_blocks, busy: Vec::new(), room }
+    }
+
+    /// How many blocks files may still be given.
+    pub fn room(&self) -> u64 {
+        self.room
+    }
+
+    /// Whether something was freed that cannot be used yet.
+    pub fn is_busy(&self) -> bool {
+        !self.busy.is_empty()
     }
 
     /// The group of a block.
@@ -76,12 +96,17 @@ impl Space {
     /// Takes at most so many blocks together in a group, from a place on if that is free.
     pub fn allocate(&mut self, group: u64, goal: Option<u64>, length: u64) -> Option<Range<u64>> {
         let group = &mut self.groups[group as usize];
+        let length = length.min(group.blocks.saturating_sub(group.held));
+        if length == 0 {
+            return None;
+        }
         let start = group.near(goal, length).or_else(|| group.first_fit(length));
         let found = match start {
             Some(start) => start..start + length,
             None => group.largest(length)?,
         };
         group.take(found.clone());
+        self.room = self.room.saturating_sub(found.end - found.start);
         Some(found)
     }
 
@@ -97,11 +122,13 @@ impl Space {
         let start =
             at_goal.or_else(|| group.free.iter().find_map(|(start, end)| fits(*start, *end)))?;
         group.take(start..start + length);
+        self.room = self.room.saturating_sub(length);
         Some(start..start + length)
     }
 
     /// Blocks are free when a sequence of the log is on the disk.
     pub fn free_after(&mut self, sequence: u64, blocks: Range<u64>) {
+        self.room += blocks.end - blocks.start;
         self.busy.push((sequence, blocks));
     }
 
@@ -139,6 +166,7 @@ impl Group {
     fn take(&mut self, blocks: Range<u64>) {
         let (&start, &end) = self.free.range(..=blocks.start).next_back().expect("it is free");
         assert!(end >= blocks.end, "{blocks:?} is not free");
+        self.blocks -= blocks.end - blocks.start;
         self.free.remove(&start);
         if start < blocks.start {
             self.free.insert(start, blocks.start);
@@ -149,6 +177,7 @@ impl Group {
     }
 
     fn put(&mut self, blocks: Range<u64>) {
+        self.blocks += blocks.end - blocks.start;
         let (mut start, mut end) = (blocks.start, blocks.end);
         if let Some((&before, _)) = self.free.range(..start).next_back().filter(|it| *it.1 == start)
         {

@@ -5,7 +5,7 @@
 //! largest that any of them asks for. Files of a file system lie where it puts them: offsets in
 //! them begin at zero, and what is there already counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Bytes, Rng, Sector};
 
@@ -24,6 +24,17 @@ pub struct Layout {
     /// What each job needs of files of a file system, by the number of the job, and what will be
     /// there before it begins.
     needed: BTreeMap<(u32, usize), FileSize>,
+    /// Jobs that look how large their files are when they start.
+    late: BTreeSet<u32>,
+}
+
+/// When fio looks how large files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// Before any job starts.
+    Early,
+    /// The process of a job, when it starts (`create_serialize=0`).
+    AtStart,
 }
 
 /// The size of a file of a file system, for one job.
@@ -61,6 +72,7 @@ impl Layout {
         device: Bytes,
         existing: &dyn Fn(&str) -> Option<u64>,
         rng: &mut Rng,
+        looks: Looks,
     ) -> Result<Self, ParseError> {
         let mut names: Vec<&str> = Vec::new();
         let mut demands: BTreeMap<&str, Demand> = BTreeMap::new();
@@ -77,9 +89,14 @@ impl Layout {
                 demand.size = demand.size.max(needed(job, rng));
             }
         }
-        let mut layout = Layout { device, extents: BTreeMap::new(), needed: BTreeMap::new() };
+        let mut layout = Layout {
+            device,
+            extents: BTreeMap::new(),
+            needed: BTreeMap::new(),
+            late: BTreeSet::new(),
+        };
         layout.place(jobs, &names, &demands)?;
-        layout.measure(jobs, existing, rng)?;
+        layout.measure(jobs, existing, rng, looks)?;
         Ok(layout)
     }
 
@@ -89,6 +106,7 @@ impl Layout {
         jobs: &[Job],
         existing: &dyn Fn(&str) -> Option<u64>,
         rng: &mut Rng,
+        looks: Looks,
     ) -> Result<(), ParseError> {
         let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
         for job in jobs {
@@ -107,6 +125,10 @@ impl Layout {
                 };
                 let wanted = if appends { before + own } else { own };
                 if wanted.max(before) == 0 {
+                    if looks == Looks::Early && !job.creation.is_serial {
+                        self.late.insert(job.number);
+                        continue;
+                    }
                     return Err(unknown_size(&file.name, job, jobs));
                 }
                 let after = if job.extent.fill_device { before } else { wanted.max(before) };
@@ -120,6 +142,11 @@ impl Layout {
     /// The sizes of the files of a job, where they are files of a file system.
     pub fn file_size(&self, job: &Job, index: usize) -> Option<FileSize> {
         self.needed.get(&(job.number, index)).copied()
+    }
+
+    /// Whether a job looks when it starts how large its files are.
+    pub fn looks_at_start(&self, job: &Job) -> bool {
+        self.late.contains(&job.number)
     }
 
     /// The extent of a file that was laid out.
@@ -239,20 +266,19 @@ fn needed_of_file(job: &Job, before: u64, rng: &mut Rng) -> u64 {
 }
 
 /// Why it is not known how large a file is.
-// Divergence: with create_serialize=0 fio looks when the process starts, which may be when another
-// one has filled the file.
 fn unknown_size(name: &str, job: &Job, jobs: &[Job]) -> ParseError {
     let fills =
         |it: &&Job| it.extent.fill_device && it.files.list.iter().any(|file| file.name == name);
-    let message = match jobs.iter().find(fills) {
-        Some(other) => format!(
-            "the file '{name}' does not exist yet; how much of a file system job '{}' fills is \
-             not modelled",
-            other.name
-        ),
-        None => format!("the file '{name}' does not exist, and no job says how large it is"),
+    let fills = jobs.iter().find(fills);
+    let Some(other) = fills else {
+        let message = format!("the file '{name}' does not exist, and no job says how large it is");
+        return job.error(message).accepts("size or filesize");
     };
-    job.error(message).accepts("size or filesize")
+    job.error(format!(
+        "the file '{name}' does not exist yet; how much job '{}' fills is not known before",
+        other.name
+    ))
+    .accepts("size or filesize, or create_serialize=0 to look when the job starts")
 }
 
 /// The range that the job uses of `file`.
@@ -339,7 +365,8 @@ mod tests {
         };
         let jobs = parse_job_file("job.fio", &text.replace('|', "\n"), &context)?;
         let nothing = |_: &str| None;
-        let layout = Layout::new(&jobs, DEVICE, &nothing, &mut Rng::stream(1, "layout"))?;
+        let layout =
+            Layout::new(&jobs, DEVICE, &nothing, &mut Rng::stream(1, "layout"), Looks::Early)?;
         let mut all = Vec::new();
         for job in &jobs {
             let ranges = layout.ranges(job)?;

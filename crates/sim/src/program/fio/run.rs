@@ -28,7 +28,7 @@ use super::command_line::parse_command_line;
 use super::context::Context;
 use super::error::ParseError;
 use super::job::{Direction, FileKind, Job};
-use super::layout::{Layout, Ranges};
+use super::layout::{Layout, Looks, Ranges};
 use super::random::Seeds;
 use crate::page_cache::at_hand::{Left, LeftBehind};
 use crate::page_cache::memory::Footprint;
@@ -101,21 +101,9 @@ impl Fio {
     }
 
     async fn run_jobs(self, task: &Task) -> i32 {
-        let capacity = task.disk().capacity;
         begin(task, &self.jobs).await;
-        let existing = |path: &str| task.stat(path);
-        let mut rng = task.rng("program/fio/layout");
-        let layout = Layout::new(&self.jobs, capacity, &existing, &mut rng);
-        let plan = layout.and_then(|layout| {
-            let of = |job: &Job| {
-                let ranges = layout.ranges(job)?;
-                let files = Files::of(job, &layout, &ranges.files);
-                Ok((ranges, files))
-            };
-            self.jobs.iter().map(of).collect::<Result<(Vec<Ranges>, Vec<Files>), _>>()
-        });
-        let (plan, files) = match plan {
-            Ok(plan) => plan,
+        let (plan, files) = match lay_out(task, &self.jobs, Looks::Early) {
+            Ok(plan) => plan.into_iter().unzip::<_, _, Vec<_>, Vec<_>>(),
             Err(error) => {
                 task.print(format!("fio: {error}"));
                 return FAILED;
@@ -174,7 +162,7 @@ impl Fio {
         task: &Task,
         crew: &Rc<Crew>,
         due: Vec<usize>,
-        (plan, files, have_files): (&[Ranges], &[Files], usize),
+        (plan, files, have_files): (&[Option<Ranges>], &[Files], usize),
     ) {
         let takes_time = takes_time(task) && !due.is_empty();
         let mut children = Vec::new();
@@ -227,7 +215,7 @@ impl Fio {
         task: &Task,
         crew: &Rc<Crew>,
         number: usize,
-        (ranges, files): (&Ranges, &Files),
+        (ranges, files): (&Option<Ranges>, &Files),
     ) -> ContextId {
         let label = label(&self.jobs, number);
         let (main, takes_time) = (task.id(), takes_time(task));
@@ -245,7 +233,7 @@ impl Fio {
                     task.listen().await;
                 }
                 let status = match is_ready {
-                    Ok(()) => run_process(&task, &name, job, &crew, (&ranges, files)).await,
+                    Ok(()) => run_process(&task, &name, job, &crew, (ranges, files)).await,
                     Err(message) => {
                         task.print(message);
                         FAILED
@@ -260,14 +248,52 @@ impl Fio {
     }
 }
 
+/// What a job uses of files that may not have been there before.
+fn look_at_start(task: &Task, job: &Job) -> Result<(Ranges, Files), ParseError> {
+    let jobs = std::slice::from_ref(job);
+    let plan = lay_out(task, jobs, Looks::AtStart)?.into_iter().next();
+    Ok(plan.and_then(|(ranges, files)| Some((ranges?, files))).expect("one job that has looked"))
+}
+
+/// What jobs use of which files, and nothing yet for those that look when they start.
+fn lay_out(
+    task: &Task,
+    jobs: &[Job],
+    looks: Looks,
+) -> Result<Vec<(Option<Ranges>, Files)>, ParseError> {
+    let existing = |path: &str| task.stat(path);
+    let mut rng = task.rng("program/fio/layout");
+    let layout = Layout::new(jobs, task.disk().capacity, &existing, &mut rng, looks)?;
+    let of = |job: &Job| {
+        if layout.looks_at_start(job) {
+            return Ok((None, Files::default()));
+        }
+        let ranges = layout.ranges(job)?;
+        let files = Files::of(job, &layout, &ranges.files);
+        Ok((Some(ranges), files))
+    };
+    jobs.iter().map(of).collect()
+}
+
 /// What a process does once it may go; the answer is its exit status.
 async fn run_process(
     task: &Task,
     name: &str,
     job: &Job,
     crew: &Crew,
-    (ranges, files): (&Ranges, Files),
+    (ranges, files): (Option<Ranges>, Files),
 ) -> i32 {
+    let (ranges, files) = match ranges {
+        Some(ranges) => (ranges, files),
+        None => match look_at_start(task, job) {
+            Ok((ranges, found)) => (ranges, files.found(found)),
+            Err(error) => {
+                task.print(format!("fio: {error}"));
+                return FAILED;
+            }
+        },
+    };
+    let ranges = &ranges;
     match Process::new(task.clone(), name, job, crew, (ranges, files)).await {
         Ok(mut process) => process.run().await,
         Err(status) => status,

@@ -56,6 +56,11 @@ impl Files {
         Ok(())
     }
 
+    /// The same with files that were looked at later.
+    pub fn found(self, later: Files) -> Files {
+        Files { donor: self.donor, ..later }
+    }
+
     /// The donor, if it was opened.
     pub fn donor(&self) -> Option<&OpenDonor> {
         self.donor.as_ref()

@@ -498,9 +498,15 @@ impl<'a> Process<'a> {
             What::Sync(_) => "sync",
         };
         let (offset, length) = (request.offset, request.length);
-        self.fail(format!(
-            "io_u error on file {name}: {errno}: {doing} offset={offset}, buflen={length}"
-        ));
+        let message =
+            format!("io_u error on file {name}: {errno}: {doing} offset={offset}, buflen={length}");
+        if self.job.extent.fill_device && errno == Errno::Enospc {
+            // That is what it was to come to, but fio says so.
+            self.task.print(format!("fio: {message}"));
+            self.is_content = true;
+            return;
+        }
+        self.fail(message);
     }
 
     fn fail(&mut self, message: String) {

@@ -65,10 +65,10 @@ impl Layout {
         }
         let mut cursor = Cursor { group: 0, block: TABLE_BLOCKS, inodes: 0 };
         let mut files: Vec<Placed> = sizes.iter().map(|size| cursor.place(dump, *size)).collect();
-        if dump.is_aged {
+        if dump.aged > 0 {
             files
                 .chunk_by_mut(|one, two| one.inode.0 == two.inode.0)
-                .for_each(|group| age(group, rng));
+                .for_each(|group| age(group, dump.aged, rng));
         }
         let end = dump.start + (cursor.group * GROUP_BLOCKS + cursor.block) * BLOCK;
         Layout { files, end, start: dump.start }
@@ -103,12 +103,14 @@ impl Layout {
     }
 }
 
-/// Files come and go, and inodes are used again: within a group their order comes to say nothing of
-/// where the data lie.
-fn age(group: &mut [Placed], rng: &mut Rng) {
+/// Files come and go, and inodes are used again: of a share of them, in percent, the order within
+/// the group comes to say nothing of where the data lie.
+fn age(group: &mut [Placed], share: u8, rng: &mut Rng) {
     let inodes: Vec<(u64, u64)> = group.iter().map(|file| file.inode).collect();
-    for last in (1..group.len()).rev() {
-        group.swap(last, rng.below(last as u64 + 1) as usize);
+    let is_aged = |_: &usize| share == 100 || rng.below(100) < u64::from(share);
+    let aged: Vec<usize> = (0..group.len()).filter(is_aged).collect();
+    for last in (1..aged.len()).rev() {
+        group.swap(aged[last], aged[rng.below(last as u64 + 1) as usize]);
     }
     group.iter_mut().zip(inodes).for_each(|(file, inode)| file.inode = inode);
 }
@@ -201,6 +203,14 @@ mod tests {
         let mut sorted = aged.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, fresh);
+        // Of a share of them.
+        let some = starts(&layout(&format!("{line} --aged=40%")));
+        let moved = |starts: &[(u64, u64)]| {
+            starts.iter().zip(&fresh).filter(|(one, other)| one != other).count() as f64 / 500.0
+        };
+        assert!((0.3..0.5).contains(&moved(&some)), "{}", moved(&some));
+        assert_eq!(starts(&layout(&format!("{line} --aged=0%"))), fresh);
+        assert_eq!(starts(&layout(&format!("{line} --aged=100%"))), aged);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Dump {
     /// Where the file system begins on the disk.
     pub(super) start: u64,
     /// It has been in use for long.
-    pub(super) is_aged: bool,
+    pub(super) aged: u8,
 }
 
 /// Options of the real program that take a value here.
@@ -29,7 +29,7 @@ const WITHOUT: [char; 4] = ['u', 'n', 'q', 'S'];
 const OWN: [&str; 6] = ["clone-io", "aged", "population", "extent", "gap", "disk-start"];
 const POPULATION: &str = "COUNTxSIZE[,COUNTxSIZE…], such as 2000x16K,40x8M";
 const SYNOPSIS: &str = "dump -0uf /dev/null [-b KIB] DISK --population=COUNTxSIZE[,…] \
-                        [--extent=SIZE] [--gap=SIZE] [--disk-start=SIZE] [--aged[=on|off]] \
+                        [--extent=SIZE] [--gap=SIZE] [--disk-start=SIZE] [--aged[=on|off|SHARE%]] \
                         [--clone-io[=on|off]]";
 /// More would not fit into memory.
 const MOST_FILES: u64 = 4_000_000;
@@ -48,7 +48,7 @@ impl Dump {
             extent: None,
             gap: 0,
             start: 0,
-            is_aged: false,
+            aged: 0,
         };
         let mut output = None;
         let mut words = words.iter();
@@ -127,7 +127,7 @@ impl Dump {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match name {
             "clone-io" => self.clones_io = switch("--clone-io", value)?,
-            "aged" => self.is_aged = switch("--aged", value)?,
+            "aged" => self.aged = share("--aged", value)?,
             "population" => self.population = population(value)?,
             "extent" => self.extent = Some(blocks("--extent", value, 4096)?),
             "gap" => self.gap = blocks("--gap", value, 0)?,
@@ -150,6 +150,17 @@ impl Dump {
 
 fn bad(what: &str, value: &str, accepted: &str) -> String {
     format!("dump: {what} \"{value}\"; accepted: {accepted}")
+}
+
+/// A share in percent; all of it where nothing or `on` is said.
+fn share(option: &str, value: &str) -> Result<u8, String> {
+    let percent = value.strip_suffix('%').and_then(|it| it.parse().ok());
+    match (value, percent.filter(|it| *it <= 100)) {
+        ("" | "on", _) => Ok(100),
+        ("off", _) => Ok(0),
+        (_, Some(percent)) => Ok(percent),
+        _ => Err(bad(option, value, "on, off, 0% to 100%")),
+    }
 }
 
 /// Nothing means on, so that it can be written as an option without a value.

@@ -5,15 +5,15 @@ use lab::plan::Plan;
 use lab::{Error, Experiment, World};
 use std::fs;
 
-/// A gibibyte of a disk that has forty.
+/// 640 MiB of a disk that has 40 GiB.
 fn small_disk() -> String {
     let whole = include_str!("../../../models/vm-ssd-m4.toml");
-    let small = whole.replacen("value = 40, unit = \"GiB\"", "value = 1, unit = \"GiB\"", 1);
+    let small = whole.replacen("value = 40, unit = \"GiB\"", "value = 640, unit = \"MiB\"", 1);
     assert_ne!(whole, small);
     small
 }
 
-/// What `dd` says of how much it has written is the same in both worlds.
+/// What programs say of how much they have written is the same in both worlds.
 fn assert_same_end(name: &str, jobs: &str) {
     let folder =
         std::env::temp_dir().join(format!("paternoster-full-{name}-{}", std::process::id()));
@@ -42,23 +42,30 @@ fn assert_same_end(name: &str, jobs: &str) {
         said
     };
     let (sim, linux) = (ends(World::Sim), ends(World::Linux));
-    assert!(sim.iter().any(|(failed, _)| *failed), "{sim:?}");
+    assert!(sim.iter().any(|(_, said)| said.iter().any(|it| it.contains("No space"))), "{sim:?}");
     assert_eq!(sim, linux);
+}
+
+/// Runs `job` with each of `ways` for `{how}` on ext4, and on XFS with the last of them, which is
+/// direct: what XFS has set aside beyond a file when little is left is not modelled.
+fn assert_same_end_on_each(name: &str, job: &str, ways: [&str; 2]) {
+    let job = format!("[[job]]\nname = \"writer\"\nrun = {job:?}\n");
+    let [_, direct] = ways;
+    assert_same_end(name, &format!("{job}[axes]\nfs = [\"ext4\"]\nhow = {ways:?}\n"));
+    assert_same_end(name, &format!("{job}[axes]\nfs = [\"xfs\"]\nhow = [{direct:?}]\n"));
 }
 
 #[test]
 fn one_file_fills_the_disk() {
-    assert_same_end(
-        "one",
-        r#"
-        [[job]]
-        name = "writer"
-        run = "dd if=/dev/zero of=/mnt/a bs=1M {how}"
-        [axes]
-        fs = ["ext4", "xfs"]
-        how = ["", "oflag=direct"]
-        "#,
-    );
+    let job = "dd if=/dev/zero of=/mnt/a bs=1M {how}";
+    assert_same_end_on_each("one", job, ["", "oflag=direct"]);
+}
+
+#[test]
+fn fio_fills_a_file_system_and_reads_what_is_there() {
+    let job = "fio --directory=/mnt --filename=f --bs=1M --direct={how} --name=w --rw=write \
+               --fill_device=1 --name=r --stonewall --create_serialize=0 --rw=read";
+    assert_same_end_on_each("fio", job, ["0", "1"]);
 }
 
 #[test]
@@ -68,10 +75,10 @@ fn what_was_given_up_is_used_again() {
         r#"
         [[job]]
         name = "writer"
-        run = "dd if=/dev/zero of=/mnt/a bs=1M count=800 oflag={how}"
+        run = "dd if=/dev/zero of=/mnt/a bs=1M count=420 oflag={how}"
         [[job]]
         name = "again"
-        run = "dd if=/dev/zero of=/mnt/a bs=1M count=850 oflag={how}"
+        run = "dd if=/dev/zero of=/mnt/a bs=1M count=450 oflag={how}"
         start = "10s"
         [[job]]
         name = "more"

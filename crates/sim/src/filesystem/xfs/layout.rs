@@ -121,9 +121,9 @@ impl Layout {
         [start..start + HEAD, if group == 0 { FIRST_CHUNK } else { start..start }]
     }
 
-    /// Blocks of a group that are kept free for trees that may grow: where shared blocks are, a
-    /// record for each block, and where free inodes are, a record for eight; in blocks of half the
-    /// records that fit. And two beside.
+    /// Blocks of a group that are kept free for two trees that may grow: of shared blocks, with a
+    /// record for each block, and of free inodes, with one for eight blocks; each leaf half full. And
+    /// two beside.
     // Fitted to what statfs(2) says is free of a fresh one of 400 MiB to 2 GiB; held against others
     // below.
     pub fn held(&self, group: u64) -> u64 {

@@ -217,7 +217,7 @@ impl Builder<'_, '_> {
 
     fn extent(&mut self) -> Result<Extent, ParseError> {
         if self.switch("fill_device") {
-            self.note("fill_device: the job goes on to the end of the device");
+            self.note("fill_device: the job goes on until the device is full");
         }
         let number_ios = self.number("number_ios", 0).filter(|number| *number > 0);
         Ok(Extent {

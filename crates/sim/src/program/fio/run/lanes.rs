@@ -397,8 +397,21 @@ impl Lanes {
     }
 
     async fn call(&mut self, request: Request) {
-        let result = perform(&self.task, &self.files, request).await;
-        self.finish(request, result);
+        let mut left = request;
+        let mut result = perform(&self.task, &self.files, left).await;
+        // Where room ends a write is cut short; the rest is asked for, and is what fails.
+        while let Ok(moved @ 1..) = result
+            && moved < left.length
+            && request.what == What::Move(Direction::Write)
+            && self.files[request.file].index().is_some()
+        {
+            (left.offset, left.length) = (left.offset + moved, left.length - moved);
+            result = perform(&self.task, &self.files, left).await;
+        }
+        match result {
+            Ok(moved) => self.finish(request, Ok(moved + request.length - left.length)),
+            Err(errno) => self.finish(left, Err(errno)),
+        }
         self.task.look_at_clock(LOOKS_AFTER_CALL).await;
     }
 
@@ -432,7 +445,7 @@ async fn perform(task: &Task, files: &[File], request: Request) -> Result<u64, E
     let (file, offset, length) = (&files[request.file], request.offset, request.length);
     match request.what {
         What::Move(Direction::Read) => task.pread(file, offset, length).await,
-        What::Move(Direction::Write) => write(task, file, offset, length).await,
+        What::Move(Direction::Write) => task.pwrite(file, offset, length).await,
         What::Move(Direction::Trim) => task.discard(file, offset, length).await.map(|()| length),
         What::Sync(_) if !file.is_cached() => Ok(0),
         What::Sync(Sync::All) => task.fsync(file).await.map(|()| 0),
@@ -442,15 +455,6 @@ async fn perform(task: &Task, files: &[File], request: Request) -> Result<u64, E
             Ok(0)
         }
     }
-}
-
-/// A write of a file that is cut short, because room ends, is continued at once.
-async fn write(task: &Task, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
-    let mut written = task.pwrite(file, offset, length).await?;
-    while 0 < written && written < length && file.index().is_some() {
-        written += task.pwrite(file, offset + written, length - written).await?;
-    }
-    Ok(written)
 }
 
 /// The call of the engines `ftruncate` and `falloc`. // fio(1), and strace of fio 3.33

@@ -343,7 +343,7 @@ async fn get_ready(task: &Task, jobs: &[Job], have_files: usize) {
 /// how many more there are with disks alone.
 // measured in the world linux: when the first request comes
 const LOOKS_AT_BEGIN: u32 = 3;
-const LOOKS_WITHOUT_FILES: u32 = 6;
+const LOOKS_WITHOUT_FILES: u32 = 1;
 
 /// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the
 /// folder.

@@ -19,7 +19,8 @@ device models behind virtio, where computing takes no time but looking at the cl
 `guest`). Percentages are those by which the simulator is above the kernel, averaged over seeds. The last
 columns say how many commands the disk was given, with the first seed up to which of them both worlds
 asked for the same in the same order, what part of the commands, and of what tasks asked the block
-layer for, with flags and task, is the same in the same order, with the seed where that is least, and
+layer for, with flags and task, is the same in the same order, what part of the commands is if flags and
+task of the bios in them count too, wherever these end (*told*), with the seed where that is least, and
 how far the distributions of seek distances are apart (Kolmogorov and Smirnov: the largest difference
 between the shares of commands that are at most so far from the one before), with the seed where that
 is most. What is in a folder `outcomes` does not count for how much is the same: where its bios are
@@ -28,6 +29,10 @@ cut hangs on some dozens of pages of memory, in which one kernel differs from it
     cargo run --release -p paternoster-lab --example fidelity
 
 ";
+
+/// What is counted in how far worlds agree.
+const WHAT: [&str; 3] =
+    ["Commands", "Bios, with flags and task,", "Commands, with flags and task of their bios,"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -97,6 +102,7 @@ fn section(
         "same up to",
         "commands",
         "bios",
+        "told",
         "seeks apart",
     ]);
     let heads: Vec<&str> = heads.copied().collect();
@@ -123,7 +129,7 @@ fn section(
             None => "–".to_string(),
         });
         let of_row = || agreed.iter().filter(|it| it.row == error.row);
-        for kind in [0, 1] {
+        for kind in [0, 1, 2] {
             let least = of_row().map(|it| it.share(kind)).fold(1.0, f64::min);
             cells.push(format!("{:.1} %", 100.0 * least));
         }
@@ -154,9 +160,7 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
          {} of them; {} of all {} commands come before the first difference of their run.",
         all.same_requests, all.runs, all.same_commands, all.commands_before, all.commands
     )?;
-    for ((name, (same, count)), least) in
-        ["Commands", "Bios, with flags and task,"].iter().zip(all.alike).zip(all.least)
-    {
+    for ((name, (same, count)), least) in WHAT.iter().zip(all.alike).zip(all.least) {
         writeln!(
             text,
             "\n{name} that are the same in the same order: {same} of {count} ({:.2} %), {:.1} % in \

@@ -6,9 +6,10 @@
 //!
 //! Leaves out what the kernel's line does not say: IDLE, and priorities.
 
+use super::sequence::Step;
 use block::{Action, Event, Flags, Op};
 use sim::{Observer, Who};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A bio.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,55 @@ impl Asker {
             _ => Asker::Program,
         }
     }
+}
+
+/// Whether the kernel had room for all its lines: it says how many are there, and how many there
+/// were.
+pub fn is_whole(text: &str) -> bool {
+    let head = text.lines().find_map(|line| line.strip_prefix("# entries-in-buffer/"));
+    let counts = head.and_then(|line| line.split_whitespace().nth(1)?.split_once('/'));
+    counts.is_none_or(|(there, written)| there == written)
+}
+
+/// A command of the disk, with the flags and the tasks of the bios in it, in the order of sectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    op: u8,
+    sector: u64,
+    sectors: u64,
+    asked: Vec<(String, Asker)>,
+}
+
+/// Who asked for each command, and how; nothing where no bios were watched. Where bios end within
+/// one does not matter: it hangs on which pages of memory lie together.
+pub fn told(commands: &[Step], bios: &[Asked]) -> Vec<Told> {
+    if bios.is_empty() {
+        return Vec::new();
+    }
+    // What is not in a command yet, by its first sector.
+    let mut left: BTreeMap<u64, VecDeque<(u64, &Asked)>> = BTreeMap::new();
+    for bio in bios {
+        left.entry(bio.sector).or_default().push_back((bio.sectors, bio));
+    }
+    let of_command = |step: &Step| {
+        let (sector, sectors) = (step.sector.0, u64::from(step.sectors.0));
+        let (mut at, end, mut asked) = (sector, sector + sectors, Vec::new());
+        while at < end {
+            let Some((length, bio)) = left.get_mut(&at).and_then(VecDeque::pop_front) else {
+                break;
+            };
+            let what = (bio.flags.clone(), bio.task.clone());
+            if asked.last() != Some(&what) {
+                asked.push(what);
+            }
+            if at + length > end {
+                left.entry(end).or_default().push_front((at + length - end, bio));
+            }
+            at += length.max(1);
+        }
+        Told { op: step.op as u8, sector, sectors, asked }
+    };
+    commands.iter().map(of_command).collect()
 }
 
 /// The lines of the kernel's event `block_bio_queue` of a disk, such as
@@ -179,6 +229,8 @@ pub fn share<T: PartialEq>(one: &[T], other: &[T]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::{Duration, Sector, Sectors};
+    use block::command::CommandOp;
 
     #[test]
     fn lines_of_the_kernel_are_understood() {
@@ -190,6 +242,40 @@ mod tests {
         let flush = Asked { flags: "FWS".to_string(), sector: 0, sectors: 0, task: Asker::Program };
         assert_eq!(of_lines(text, "254,0", 0), [commit, flush.clone()]);
         assert_eq!(of_lines(text, "254,0", 8), [flush]);
+    }
+
+    #[test]
+    fn lines_that_were_lost_are_noticed() {
+        let head = |counts: &str| {
+            format!("# tracer: nop\n#\n# entries-in-buffer/entries-written: {counts}   #P:1\n#\n")
+        };
+        assert!(is_whole(&head("65793/65793")));
+        assert!(!is_whole(&head("55842/65793")));
+        assert!(is_whole(""));
+    }
+
+    #[test]
+    fn a_command_is_told_of_by_the_bios_in_it() {
+        let bio = |flags: &str, sector, sectors| Asked {
+            flags: flags.to_string(),
+            sector,
+            sectors,
+            task: Asker::Program,
+        };
+        let command = |sector, sectors| Step {
+            op: CommandOp::Write,
+            sector: Sector(sector),
+            sectors: Sectors(sectors),
+            at: Duration::ZERO,
+            took: None,
+        };
+        let commands = [command(0, 16), command(16, 8), command(0, 8)];
+        // Cut in one way or another, and written once more.
+        let one = [bio("W", 0, 8), bio("W", 8, 16), bio("WS", 0, 8)];
+        let other = [bio("W", 0, 24), bio("WS", 0, 8)];
+        assert_eq!(told(&commands, &one), told(&commands, &other));
+        let plain = [bio("W", 0, 24), bio("W", 0, 8)];
+        assert_ne!(told(&commands, &one), told(&commands, &plain));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The simulator's results beside those of the real kernel.
 
 use super::Figure;
-use super::bios::common;
+use super::bios::{common, told};
 use super::seeks;
 use super::sequence::{Agreement, Step};
 use crate::linux_world::World;
@@ -51,15 +51,15 @@ pub struct Agreed {
     pub agreement: Agreement,
     /// Whether there were equally many commands of each kind and length, in whatever order.
     pub same_sizes: bool,
-    /// Commands, and bios with flags and task, that are the same in the same order, and how many
-    /// there are in the world that has more.
-    pub alike: [(usize, usize); 2],
+    /// Commands, bios with flags and task, and commands with those of the bios in them, that are the
+    /// same in the same order, and how many there are in the world that has more.
+    pub alike: [(usize, usize); 3],
     /// How far the distributions of seek distances are apart, from 0 to 1.
     pub seeks_apart: f64,
 }
 
 impl Agreed {
-    /// The share of commands (0) or bios (1) that is the same.
+    /// The share of commands (0), bios (1) or commands with what they are for (2) that is the same.
     pub fn share(&self, kind: usize) -> f64 {
         let (same, all) = self.alike[kind];
         if all == 0 { 1.0 } else { same as f64 / all as f64 }
@@ -140,9 +140,11 @@ pub fn agreed(report: &Report) -> Vec<Agreed> {
             let what = |it: &Step| (it.op as u8, it.sector.0, it.sectors.0);
             let ours: Vec<_> = sim.commands.iter().map(what).collect();
             let theirs: Vec<_> = linux.commands.iter().map(what).collect();
+            let for_whom = (told(&sim.commands, &sim.bios), told(&linux.commands, &linux.bios));
             let alike = [
                 (common(&ours, &theirs), ours.len().max(theirs.len())),
                 (common(&sim.bios, &linux.bios), sim.bios.len().max(linux.bios.len())),
+                (common(&for_whom.0, &for_whom.1), for_whom.0.len().max(for_whom.1.len())),
             ];
             let (here, there) = (&sim.commands, &linux.commands);
             let seeks_apart = seeks::apart(&seeks::distances(here), &seeks::distances(there));

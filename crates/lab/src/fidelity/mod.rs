@@ -67,10 +67,10 @@ pub struct Overview {
     pub commands_before: usize,
     /// Commands of the kernel in all runs together.
     pub commands: usize,
-    /// Commands and bios that are the same in the same order, and how many there are.
-    pub alike: [(usize, usize); 2],
+    /// What is the same in the same order, as [`Agreed::alike`].
+    pub alike: [(usize, usize); 3],
     /// The smallest share of a run.
-    pub least: [f64; 2],
+    pub least: [f64; 3],
     /// How far the distributions of seek distances are apart, in percent.
     pub seeks: Spread,
 }
@@ -90,13 +90,13 @@ impl Overview {
             same_commands: agreed.iter().filter(|it| it.agreement.same_commands()).count(),
             commands_before: agreed.iter().map(before).sum(),
             commands: agreed.iter().map(|it| it.agreement.linux).sum(),
-            alike: [0, 1].map(|kind| {
+            alike: [0, 1, 2].map(|kind| {
                 let add = |(a, b): (usize, usize), it: &Agreed| {
                     (a + it.alike[kind].0, b + it.alike[kind].1)
                 };
                 agreed.iter().fold((0, 0), add)
             }),
-            least: [0, 1].map(|kind| {
+            least: [0, 1, 2].map(|kind| {
                 let shares = agreed.iter().map(|it| it.share(kind));
                 shares.fold(1.0, f64::min)
             }),

@@ -206,8 +206,10 @@ impl LinuxWorld {
             let mut guest = self.guest(row, seed)?;
             guest.script.watch = Some(Bytes(room.0 - WATCHING.0));
             guest.memory = Bytes(guest.memory.0 + room.0);
-            let watched = result(row, seed, &finish(guest, row, seed)?)?;
-            if Agreement::of(&watched.commands, commands).same_commands() {
+            let finished = finish(guest, row, seed)?;
+            let watched = result(row, seed, &finished)?;
+            let is_same = Agreement::of(&watched.commands, commands).same_commands();
+            if is_same && crate::fidelity::bios::is_whole(&finished.bios) {
                 return Ok(watched.bios);
             }
             first.get_or_insert(watched.bios);

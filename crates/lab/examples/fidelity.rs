@@ -30,10 +30,6 @@ cut hangs on some dozens of pages of memory, in which one kernel differs from it
 
 ";
 
-/// What is counted in how far worlds agree.
-const WHAT: [&str; 3] =
-    ["Commands", "Bios, with flags and task,", "Commands, with flags and task of their bios,"];
-
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut to = PathBuf::from(DEFAULT_TO);
@@ -160,11 +156,10 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
          {} of them; {} of all {} commands come before the first difference of their run.",
         all.same_requests, all.runs, all.same_commands, all.commands_before, all.commands
     )?;
-    for ((name, (same, count)), least) in WHAT.iter().zip(all.alike).zip(all.least) {
+    for ((name, (same, count)), least) in Overview::COUNTED.iter().zip(all.alike).zip(all.least) {
         writeln!(
             text,
-            "\n{name} that are the same in the same order: {same} of {count} ({:.2} %), {:.1} % in \
-             the worst run.",
+            "\nThe same in the same order: {name} {same} of {count} ({:.2} %), {:.1} % in the worst run.",
             100.0 * same as f64 / count.max(1) as f64,
             100.0 * least
         )?;

@@ -112,10 +112,6 @@ impl Source {
     }
 }
 
-/// What is counted in how far worlds agree.
-const WHAT: [&str; 3] =
-    ["commands", "bios, with flags and task,", "commands, with flags and task of their bios,"];
-
 fn show(ran: &[Ran]) {
     let errors: Vec<JobError> = ran.iter().flat_map(|one| one.errors.clone()).collect();
     let agreed: Vec<Agreed> = ran.iter().flat_map(|one| one.agreed.clone()).collect();
@@ -131,11 +127,11 @@ fn show(ran: &[Ran]) {
          first difference",
         all.runs, all.same_requests, all.same_commands, all.commands_before, all.commands
     );
-    for ((name, (same, count)), least) in WHAT.iter().zip(all.alike).zip(all.least) {
+    for ((name, (same, count)), least) in Overview::COUNTED.iter().zip(all.alike).zip(all.least) {
         if count > 0 {
             let (share, least) = (100.0 * same as f64 / count as f64, 100.0 * least);
             println!(
-                "{name} that are the same in the same order: {same} of {count} ({share:.2} %), {least:.1} % \
+                "the same in the same order: {name} {same} of {count} ({share:.2} %), {least:.1} % \
                  in the worst run"
             );
         }

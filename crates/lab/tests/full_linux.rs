@@ -1,8 +1,8 @@
 //! A disk that becomes full: who writes hears of it at the same byte as on the kernel.
 
-use lab::matrix;
-use lab::plan::Plan;
-use lab::{Error, Experiment, World};
+mod common;
+
+use lab::World;
 use std::fs;
 
 /// 640 MiB of a disk that has 40 GiB.
@@ -21,15 +21,9 @@ fn assert_same_end(name: &str, jobs: &str) {
     let model = folder.join("small.toml");
     fs::write(&model, small_disk()).unwrap();
     let text = format!("model = {:?}\nschedulers = [\"none\"]\n{jobs}", model.to_str().unwrap());
-    let mut experiment = Experiment::parse("test", &text).unwrap();
-    experiment.worlds = vec![World::Sim, World::Linux];
-    experiment.seeds = vec![1];
-    let report = matrix::run(Plan::new(experiment).unwrap(), None, 2, &|_| ());
+    let report = common::in_both_worlds(&text);
     fs::remove_dir_all(&folder).unwrap();
-    let report = match report {
-        Err(Error::NoLinux(cause)) => return println!("skipped: {cause}"),
-        report => report.unwrap(),
-    };
+    let Some(report) = report else { return };
     let ends = |world| {
         let rows = report.plan.rows.iter().enumerate().filter(move |(_, row)| row.world == world);
         let exits = rows.flat_map(|(row, _)| &report.results_of(row)[0].exits);

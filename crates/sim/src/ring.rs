@@ -116,7 +116,7 @@ impl Task {
         (operation.ring, operation.bios_left) = (ring, 1);
     }
 
-    /// What came of an operation that did not go as it was to.
+    /// What came of an operation, which may be less than was asked for.
     fn note_result(&self, number: u64, result: Result<u64, Errno>) {
         let mut world = self.world();
         if let Some(operation) = world.strand(self.id()).operations.find(number) {

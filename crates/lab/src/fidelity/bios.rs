@@ -71,9 +71,9 @@ pub fn told(commands: &[Step], bios: &[Asked]) -> Vec<Told> {
     if bios.is_empty() {
         return Vec::new();
     }
-    // What is not in a command yet, by its first sector.
+    // What is not in a command yet, by its first sector. A flush has none.
     let mut left: BTreeMap<u64, VecDeque<(u64, &Asked)>> = BTreeMap::new();
-    for bio in bios {
+    for bio in bios.iter().filter(|bio| bio.sectors > 0) {
         left.entry(bio.sector).or_default().push_back((bio.sectors, bio));
     }
     let of_command = |step: &Step| {
@@ -90,7 +90,7 @@ pub fn told(commands: &[Step], bios: &[Asked]) -> Vec<Told> {
             if at + length > end {
                 left.entry(end).or_default().push_front((at + length - end, bio));
             }
-            at += length.max(1);
+            at += length;
         }
         Told { op: step.op as u8, sector, sectors, asked }
     };
@@ -274,6 +274,8 @@ mod tests {
         let one = [bio("W", 0, 8), bio("W", 8, 16), bio("WS", 0, 8)];
         let other = [bio("W", 0, 24), bio("WS", 0, 8)];
         assert_eq!(told(&commands, &one), told(&commands, &other));
+        let flushed = [bio("FWS", 0, 0), bio("W", 0, 24), bio("WS", 0, 8)];
+        assert_eq!(told(&commands, &one), told(&commands, &flushed));
         let plain = [bio("W", 0, 24), bio("W", 0, 8)];
         assert_ne!(told(&commands, &one), told(&commands, &plain));
     }

@@ -142,9 +142,9 @@ pub fn agreed(report: &Report) -> Vec<Agreed> {
             let theirs: Vec<_> = linux.commands.iter().map(what).collect();
             let for_whom = (told(&sim.commands, &sim.bios), told(&linux.commands, &linux.bios));
             let alike = [
-                (common(&ours, &theirs), ours.len().max(theirs.len())),
-                (common(&sim.bios, &linux.bios), sim.bios.len().max(linux.bios.len())),
-                (common(&for_whom.0, &for_whom.1), for_whom.0.len().max(for_whom.1.len())),
+                in_common(&ours, &theirs),
+                in_common(&sim.bios, &linux.bios),
+                in_common(&for_whom.0, &for_whom.1),
             ];
             let (here, there) = (&sim.commands, &linux.commands);
             let seeks_apart = seeks::apart(&seeks::distances(here), &seeks::distances(there));
@@ -153,6 +153,11 @@ pub fn agreed(report: &Report) -> Vec<Agreed> {
         }
     }
     all
+}
+
+/// How many are the same in the same order, and how many there are.
+fn in_common<T: PartialEq>(one: &[T], other: &[T]) -> (usize, usize) {
+    (common(one, other), one.len().max(other.len()))
 }
 
 /// The rows of the simulator, each with that of the kernel.

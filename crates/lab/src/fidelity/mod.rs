@@ -76,6 +76,10 @@ pub struct Overview {
 }
 
 impl Overview {
+    /// What [`Overview::alike`] counts.
+    pub const COUNTED: [&str; 3] =
+        ["commands", "bios, with flags and task,", "commands, with flags and task of their bios,"];
+
     /// Sums up.
     pub fn of(errors: &[JobError], agreed: &[Agreed]) -> Overview {
         let spread = |figure: Figure| {

@@ -197,8 +197,9 @@ impl LinuxWorld {
     }
 
     /// What tasks give to the block layer, watched in a run of its own, in a guest that has more
-    /// memory for that. Where some pages more make the kernel do something else, it gets a MiB more
-    /// until it gives the disk the same commands; if it never does, the first run counts.
+    /// memory for that. Where some pages more make the kernel do something else, or it has no room
+    /// for all its lines, it gets a MiB more until it gives the disk the same commands and has;
+    /// if it never does, the first run counts.
     fn bios(&self, row: &Row, seed: u64, commands: &[Step]) -> Result<Vec<Asked>, Error> {
         let mut first = None;
         for more in 0..WATCHES {

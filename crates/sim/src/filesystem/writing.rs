@@ -115,7 +115,7 @@ impl Task {
     /// Sets room aside for a page of a file that is to become dirty.
     pub(crate) async fn reserve_page(&self, index: usize, page: u64) -> Result<(), Errno> {
         match self.format() {
-            Format::Ext4 => self.reserve_on_ext4(index, page).await,
+            Format::Ext4 => self.reserve_on_ext4(index, page),
             Format::Xfs => {
                 let bytes = page * PAGE..(page + 1) * PAGE;
                 let reached = self.reserve_on_xfs(index, bytes.clone()).await;
@@ -136,7 +136,7 @@ impl Task {
             if !self.world().cache.is_ready(at) {
                 self.wait_for_page(at).await;
             }
-            if sets_aside && self.reserve_on_ext4(index, page).await.is_err() {
+            if sets_aside && self.reserve_on_ext4(index, page).is_err() {
                 return offset.max(page * PAGE);
             }
             self.compute(self.costs().copy + self.costs().dirty).await;

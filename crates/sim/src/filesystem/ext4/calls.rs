@@ -21,15 +21,28 @@ impl Task {
             (id, fs.journal.will_flush(id), fs.journal.committed < id)
         };
         if is_running {
-            if self.world().fs().journal.request(transaction) {
-                self.wake_committer();
-            }
-            self.wait_for_journal(JournalWait::Committed(transaction)).await;
+            self.commit_transaction(transaction).await;
         }
         let barrier = self.world().fs().mount.barrier;
         if !will_flush && barrier {
             self.flush(number).await;
         }
+    }
+
+    /// Commits the running transaction, and waits for that.
+    pub(super) async fn force_commit(&self) {
+        let running = self.world().fs().journal.running.as_ref().map(|it| it.id);
+        if let Some(id) = running {
+            self.commit_transaction(id).await;
+        }
+    }
+
+    /// Waits until a transaction is on the disk, and asks for that.
+    async fn commit_transaction(&self, id: u64) {
+        if self.world().fs().journal.request(id) {
+            self.wake_committer();
+        }
+        self.wait_for_journal(JournalWait::Committed(id)).await;
     }
 
     pub(in crate::filesystem) async fn change_modified(&self, index: usize, now: u64) {
@@ -67,12 +80,7 @@ impl Task {
             journal.running.as_ref().map(|it| it.id).or(committing)
         };
         match transaction {
-            Some(id) => {
-                if self.world().fs().journal.request(id) {
-                    self.wake_committer();
-                }
-                self.wait_for_journal(JournalWait::Committed(id)).await;
-            }
+            Some(id) => self.commit_transaction(id).await,
             None => self.flush_besides().await,
         }
         let blocks = self.world().dirty_buffers();

@@ -54,7 +54,8 @@ impl Task {
                 continue;
             }
             let hole = self.world().fs().inode(index).hole(at);
-            let length = self.claim(pages.end.min(hole.end) - at).await?;
+            let wanted = pages.end.min(hole.end) - at;
+            let length = self.world().fs().grantable(wanted).ok_or(Errno::Enospc)?;
             let handle = self.begin_handle(ALLOCATE).await;
             let blocks = at..at + length;
             let found = self.allocate(index, blocks, handle.transaction, true).await;
@@ -68,46 +69,6 @@ impl Task {
                 None if self.can_free().await => {}
                 None => return Err(Errno::Enospc),
             }
-        }
-        Ok(())
-    }
-
-    /// How many of so many blocks a file may be given, after a commit if something was freed that
-    /// cannot be used yet.
-    pub(super) async fn claim(&self, wanted: u64) -> Result<u64, Errno> {
-        let length = self.world().fs().claim(wanted);
-        if length > 0 {
-            return Ok(length);
-        }
-        self.can_free().await;
-        let length = self.world().fs().claim(wanted);
-        if length > 0 { Ok(length) } else { Err(Errno::Enospc) }
-    }
-
-    /// What was freed can be used when that is on the disk: commits if there is such; false if there
-    /// is not. No handle may be open.
-    pub(super) async fn can_free(&self) -> bool {
-        let is_pending = self.world().fs().space.is_pending();
-        if is_pending {
-            self.force_commit().await;
-        }
-        is_pending
-    }
-
-    /// Sets a block aside for a page that is to become dirty, unless it has one.
-    pub(in crate::filesystem) async fn reserve_on_ext4(
-        &self,
-        index: usize,
-        page: u64,
-    ) -> Result<(), Errno> {
-        let has_one = {
-            let mut world = self.world();
-            let fs = world.fs();
-            fs.inode(index).is_mapped(page) || fs.delayed.find(index, page).is_some()
-        };
-        if !has_one {
-            self.claim(1).await?;
-            self.world().fs().delayed.add(index, page..page + 1);
         }
         Ok(())
     }

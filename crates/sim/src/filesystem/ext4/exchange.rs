@@ -10,7 +10,6 @@
 // Divergence: it does not wait for direct I/O of the files.
 
 use super::Ext4;
-use super::journal::JournalWait;
 use crate::buffered::PAGE;
 use crate::file::{Errno, File, Kind};
 use crate::filesystem::inode::Inode;
@@ -178,17 +177,6 @@ impl Task {
             crate::buffered::wake_flusher(self, owner);
         }
         self.order(index, block..block + 1);
-    }
-
-    /// Commits the running transaction, and waits for that.
-    pub(super) async fn force_commit(&self) {
-        let running = self.world().fs().journal.running.as_ref().map(|it| it.id);
-        if let Some(id) = running {
-            if self.world().fs().journal.request(id) {
-                self.wake_committer();
-            }
-            self.wait_for_journal(JournalWait::Committed(id)).await;
-        }
     }
 }
 

@@ -36,7 +36,7 @@ impl Task {
                 Some(extent) => Some((at + extent.length).min(end)),
                 None => {
                     let hole = self.world().fs().inode(index).hole(at);
-                    let blocks = at..at + self.world().fs().claim(end.min(hole.end) - at);
+                    let blocks = at..end.min(hole.end);
                     self.set_piece_aside(index, blocks, handle.transaction, is_exact).await
                 }
             };
@@ -103,14 +103,11 @@ impl Task {
         transaction: u64,
         is_exact: bool,
     ) -> Option<u64> {
-        if blocks.is_empty() {
-            return None;
-        }
+        let length = self.world().fs().grantable(blocks.end - blocks.start)?;
         self.hold_map(index).await;
         let found = {
             let mut world = self.world();
             let fs = world.fs();
-            let length = blocks.end - blocks.start;
             match is_exact {
                 true => fs.space.allocate_exactly(fs.data_group(index), length),
                 false => fs.find_room(index, &(blocks.start..blocks.start + length.min(PIECE))),

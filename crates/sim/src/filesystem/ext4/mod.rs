@@ -13,6 +13,7 @@
 //! The whole list of what is and is not modelled is in `docs/filesystems.md`.
 
 mod calls;
+mod claims;
 mod commit;
 mod direct;
 mod exchange;

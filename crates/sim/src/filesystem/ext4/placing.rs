@@ -172,17 +172,6 @@ impl Task {
 }
 
 impl Ext4 {
-    /// How many of so many blocks a file may be given now. Observed on 6.12: half of them, and half
-    /// of that, until there is room.
-    pub(super) fn claim(&self, wanted: u64) -> u64 {
-        let room = self.space.room().saturating_sub(self.delayed.blocks());
-        let mut length = wanted;
-        while length > room {
-            length /= 2;
-        }
-        length
-    }
-
     /// What is kept for files is free again.
     fn give_up_kept(&mut self) {
         for inode in &mut self.files.inodes {

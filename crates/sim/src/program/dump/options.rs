@@ -18,7 +18,7 @@ pub struct Dump {
     pub(super) gap: u64,
     /// Where the file system begins on the disk.
     pub(super) start: u64,
-    /// It has been in use for long.
+    /// Of how many of its files, in percent, inodes have been used again.
     pub(super) aged: u8,
 }
 

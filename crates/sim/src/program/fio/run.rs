@@ -293,8 +293,7 @@ async fn run_process(
             }
         },
     };
-    let ranges = &ranges;
-    match Process::new(task.clone(), name, job, crew, (ranges, files)).await {
+    match Process::new(task.clone(), name, job, crew, (&ranges, files)).await {
         Ok(mut process) => process.run().await,
         Err(status) => status,
     }

@@ -251,19 +251,16 @@ const PLUG_4_X: TaskPlug = TaskPlug {
     holds_one_with_several_queues: true,
 };
 
-/// Task plug of 6.8; taken for 6.12 as well, which lies before the regression of 6.13
-/// (spec 9.4, addendum B.13).
-const PLUG_6_8: TaskPlug = TaskPlug {
+/// Task plug of 6.17 and later (addendum B.2). Observed on 6.12.117: it tests the oldest request,
+/// too, so that a plug that begins with a small one holds 27 of which the 17th has 128 KiB.
+const PLUG_6_12: TaskPlug = TaskPlug {
     max_requests: 32,
     flush_bytes: 128 * 1024,
-    flush_tests: PlugEnd::Newest,
+    flush_tests: PlugEnd::Oldest,
     merges_into: PlugMerge::Newest,
     sorts: false,
     holds_one_with_several_queues: false,
 };
-
-/// Task plug of 6.17 and later (addendum B.2).
-const PLUG_6_17: TaskPlug = TaskPlug { flush_tests: PlugEnd::Oldest, ..PLUG_6_8 };
 
 /// Device plug of 2.6.28 (addendum A.5).
 const DEVICE_PLUG: Plugging =
@@ -325,7 +322,7 @@ const KERNEL_6_12: Kernel = Kernel {
     hz: HZ_250,
     single: None,
     multi: Some(MultiQueue {
-        plug: PLUG_6_8,
+        plug: PLUG_6_12,
         plugs_each_bio: true,
         wakes_on: true,
         dequeue: Dequeue::Burst,
@@ -375,7 +372,7 @@ pub const KERNELS: [Kernel; 8] = [
         version: Version::V6_18,
         max_sectors_cap: Sectors(8192),
         multi: Some(MultiQueue {
-            plug: PLUG_6_17,
+            plug: PLUG_6_12,
             plugs_each_bio: true,
             wakes_on: true,
             dequeue: Dequeue::Burst,

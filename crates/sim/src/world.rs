@@ -210,7 +210,7 @@ impl World {
             cache.note_mount(mount.format, facts.capacity.0);
         }
         cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
-        let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, facts.capacity.0));
+        let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));
         let log = match (setup.events, setup.messages) {
             (false, _) => EventLog::off(),
             (true, false) => EventLog::on(),

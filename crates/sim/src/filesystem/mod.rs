@@ -43,7 +43,7 @@ pub(crate) use writing::intended;
 use crate::page_cache::disk::FILE_PAGES;
 use crate::task::{Running, Task};
 use crate::world::{Wait, World};
-use block::{CgroupId, ContextId, Flags, Kernel, Version};
+use block::{CgroupId, ContextId, Facts, Flags, Kernel, Version};
 use converting::Ended;
 use ext4::Ext4;
 use flush::FlushOf;
@@ -160,11 +160,11 @@ struct Rules {
 }
 
 impl FileSystem {
-    /// A fresh file system on a disk of so many bytes.
-    pub fn new(mount: Mount, kernel: &Kernel, bytes: u64) -> FileSystem {
+    /// A fresh file system on a disk.
+    pub fn new(mount: Mount, kernel: &Kernel, facts: &Facts) -> FileSystem {
         match mount.format {
-            Format::Ext4 => FileSystem::Ext4(Box::new(Ext4::new(mount, kernel, bytes))),
-            Format::Xfs => FileSystem::Xfs(Box::new(Xfs::new(mount, kernel, bytes))),
+            Format::Ext4 => FileSystem::Ext4(Box::new(Ext4::new(mount, kernel, facts))),
+            Format::Xfs => FileSystem::Xfs(Box::new(Xfs::new(mount, kernel, facts.capacity.0))),
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) use commit::{bear as bear_committer, run as committer};
 
 use super::delayed::Delayed;
 use super::{Files, Mount};
-use block::{ContextId, Flags, Kernel, Version};
+use block::{ContextId, Facts, Flags, Kernel, Version};
 use journal::Journal;
 use layout::{Layout, ROOT_INODE};
 use map::HeldMap;
@@ -94,16 +94,16 @@ impl DerefMut for Ext4 {
 }
 
 impl Ext4 {
-    /// A fresh file system on a disk of so many bytes.
-    pub fn new(mount: Mount, kernel: &Kernel, bytes: u64) -> Ext4 {
-        let layout = Layout::new(bytes);
+    /// A fresh file system on a disk.
+    pub fn new(mount: Mount, kernel: &Kernel, facts: &Facts) -> Ext4 {
+        let layout = Layout::new(facts.capacity.0);
         // The third part is read in 6.18, and assumed for 6.12.
         let part = if kernel.version >= Version::V6_12 { 3 } else { 4 };
         Ext4 {
             files: Files::new(mount, kernel.version, ROOT_INODE),
             rules: Rules::of(kernel.version),
             journal: Journal::new(layout.journal.clone(), part),
-            space: Space::new(layout.clone()),
+            space: Space::new(layout.clone(), facts.rotational),
             delayed: Delayed::default(),
             layout,
             next_inodes: BTreeMap::new(),

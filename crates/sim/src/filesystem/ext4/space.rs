@@ -33,6 +33,9 @@ pub struct Space {
     groups: BTreeMap<u64, BTreeMap<u64, u64>>,
     /// The group of the last large allocation; the first one in the beginning.
     stream: u64,
+    /// The groups that were looked into as long as that is the first one, in that order.
+    seen: Vec<u64>,
+    is_rotational: bool,
     /// What is left of chunks for small files.
     chunks: Vec<Range<u64>>,
     /// Freed by a transaction that is not on the disk yet.
@@ -71,11 +74,13 @@ pub struct Grant {
 }
 
 impl Space {
-    /// The space of a fresh file system.
-    pub fn new(layout: Layout) -> Space {
+    /// The space of a fresh file system on a disk that rotates or does not.
+    pub fn new(layout: Layout, is_rotational: bool) -> Space {
         let mut space = Space {
             groups: BTreeMap::new(),
             stream: 0,
+            seen: Vec::new(),
+            is_rotational,
             chunks: Vec::new(),
             pending: Vec::new(),
             unused: 0,
@@ -136,7 +141,7 @@ impl Space {
             let goal = wanted.goal.map(|goal| goal - (wanted.first - piece.start).min(goal));
             let found = match goal.and_then(|goal| self.at(goal, length)) {
                 Some(found) => found,
-                None => self.search(self.stream, length)?,
+                None => self.search_large(length)?,
             };
             self.stream = found.start / GROUP;
             found
@@ -152,11 +157,13 @@ impl Space {
     /// Finds room for so many blocks as they are, together, for an empty file (fallocate). Observed
     /// on 6.12: small ones beside the inode, larger ones where the last ones went.
     pub fn allocate_exactly(&mut self, group: u64, length: u64) -> Option<Range<u64>> {
-        let is_small = length <= SMALL;
-        let found = self.search(if is_small { group } else { self.stream }, length)?;
-        if !is_small {
+        let found = if length <= SMALL {
+            self.search(group, length)?
+        } else {
+            let found = self.search_large(length)?;
             self.stream = found.start / GROUP;
-        }
+            found
+        };
         self.used(&found);
         Some(found)
     }
@@ -225,8 +232,37 @@ impl Space {
         (end >= start + length).then(|| self.take(group, start..start + length))
     }
 
+    /// Takes blocks for a large request. Observed on 6.12: while these are in the first group and
+    /// nothing rotates, that of the groups looked into is taken whose free extents are the smallest
+    /// in the mean, by powers of two.
+    fn search_large(&mut self, length: u64) -> Option<Range<u64>> {
+        let stream = self.stream;
+        if stream > 0 || self.is_rotational || is_buddy(length) {
+            return self.search(stream, length);
+        }
+        self.look_into(stream);
+        let mut fitting = self.seen.clone();
+        fitting.retain(|group| self.roomy_run(*group, length).is_some());
+        let best = fitting.into_iter().min_by_key(|group| self.mean_extent(*group).ilog2());
+        self.search(best.unwrap_or(stream), length)
+    }
+
+    fn look_into(&mut self, group: u64) {
+        if self.stream == 0 && !self.seen.contains(&group) {
+            self.seen.push(group);
+        }
+    }
+
+    /// The mean length of a group's free extents.
+    fn mean_extent(&mut self, group: u64) -> u64 {
+        let extents = self.extents(group);
+        let free: u64 = extents.iter().map(|(start, end)| end - start).sum();
+        free / extents.len().max(1) as u64
+    }
+
     /// Takes blocks from the first group from one on that has them together.
     fn search(&mut self, from: u64, length: u64) -> Option<Range<u64>> {
+        self.look_into(from);
         let groups = self.layout.groups();
         let mut length = length.min(GROUP - 1);
         while length > 0 {
@@ -237,8 +273,10 @@ impl Space {
             {
                 return Some(found);
             }
-            if let Some(found) = self.first_with(around(), length, Space::run) {
-                return Some(found);
+            for find in [Space::roomy_run, Space::run] {
+                if let Some(found) = self.first_with(around(), length, find) {
+                    return Some(found);
+                }
             }
             length /= 2;
         }
@@ -252,6 +290,7 @@ impl Space {
         find: fn(&mut Space, u64, u64) -> Option<u64>,
     ) -> Option<Range<u64>> {
         let (group, start) = groups.find_map(|group| Some((group, find(self, group, length)?)))?;
+        self.look_into(group);
         Some(self.take(group, start..start + length))
     }
 
@@ -263,6 +302,11 @@ impl Space {
         let buddies = extents.iter().flat_map(|(&start, &end)| Buddies { start, end, base });
         let large = buddies.filter(|buddy| buddy.1 >= order);
         large.min_by_key(|&(start, order)| (order, start)).map(|(start, _)| start)
+    }
+
+    /// The same, in a group whose free extents are as long as the request in the mean.
+    fn roomy_run(&mut self, group: u64, length: u64) -> Option<u64> {
+        if self.mean_extent(group) < length { None } else { self.run(group, length) }
     }
 
     /// The lowest of the shortest runs of free buddies that are long enough.
@@ -379,7 +423,7 @@ mod tests {
     fn as_much_is_free_as_dumpe2fs_says() {
         // Blocks of the disk, free ones.
         for (blocks, free) in [(262_144, 249_189), (524_288, 498_132), (10 << 20, 10_243_378)] {
-            let space = Space::new(Layout::new(blocks * BLOCK));
+            let space = Space::new(Layout::new(blocks * BLOCK), true);
             assert_eq!(space.unused, free, "{blocks}");
             let listed =
                 |group| space.clone().extents(group).iter().map(|it| it.1 - it.0).sum::<u64>();
@@ -388,7 +432,7 @@ mod tests {
     }
 
     fn space() -> Space {
-        Space::new(Layout::new(40 << 30))
+        Space::new(Layout::new(40 << 30), false)
     }
 
     fn whole_file(blocks: u64) -> Wanted {
@@ -470,10 +514,8 @@ mod tests {
         let mut one = space();
         let lengths = [1, 16, 17, 75, 256, 257, 1536, 3072, 5120];
         let starts = lengths.map(|length| one.allocate_exactly(1, length).unwrap().start);
-        let beside = [1030, 1040].map(|block| GROUP + block);
-        let larger = [1280, 1536, 1793, 3329, 16_384].map(|block| GROUP + block);
-        assert_eq!((&starts[..2], &starts[2..4]), (&beside[..], &[9260, 9277][..]));
-        assert_eq!(starts[4..], larger);
+        let expected = [1030, 1040, 1056, 1073, 1280, 1536, 1793, 3329, 16_384];
+        assert_eq!(starts, expected.map(|block| GROUP + block));
         // 100 MiB, 64 MiB, 127 MiB, 32 MiB.
         let mut other = space();
         let lengths = [25_600, 16_384, 32_512, 8192];
@@ -493,13 +535,14 @@ mod tests {
     fn powers_of_two_go_by_the_first_group_of_a_unit() {
         // Observed with fallocate on fresh disks of 100 GiB: the group of each.
         let groups = |lengths: &[u64]| {
-            let mut space = Space::new(Layout::new(100 << 30));
+            let mut space = Space::new(Layout::new(100 << 30), true);
             let group = |length| space.allocate_exactly(1, length).unwrap().start / GROUP;
             lengths.iter().copied().map(group).collect::<Vec<_>>()
         };
         assert_eq!(groups(&[342, 342, 4096, 342]), [0, 0, 1, 1]);
         assert_eq!(groups(&[342, 3, 342, 17, 342]), [0, 1, 0, 0, 0]);
         assert_eq!(groups(&[16, 342, 64]), [1, 0, 1]);
+        assert_eq!(groups(&[5000; 5]), [0, 0, 0, 1, 1]);
         assert_eq!(groups(&[30_000, 20_000, 64, 342, 16, 64]), [1, 2, 2, 2, 1, 2]);
         let mut lengths = vec![30_000; 15];
         lengths.extend([20_000, 64, 342, 4096]);
@@ -507,10 +550,27 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_rotates_large_requests_begin_in_the_group_that_is_most_in_pieces() {
+        // Observed with fallocate on fresh disks of 40 GiB: the group of each.
+        let groups = |lengths: &[u64]| {
+            let mut space = space();
+            let group = |length| space.allocate_exactly(1, length).unwrap().start / GROUP;
+            lengths.iter().copied().map(group).collect::<Vec<_>>()
+        };
+        assert_eq!(groups(&[342, 342, 64, 342]), [0, 0, 1, 1]);
+        assert_eq!(groups(&[342, 3, 342, 16, 342]), [0, 1, 0, 1, 1]);
+        assert_eq!(groups(&[342, 8, 342, 3, 342]), [0, 1, 1, 1, 1]);
+        assert_eq!(groups(&[342, 3, 3, 342]), [0, 1, 1, 0]);
+        assert_eq!(groups(&[1, 342]), [1, 1]);
+        assert_eq!(groups(&[5000; 8]), [0, 0, 0, 1, 1, 1, 1, 1]);
+        assert_eq!(groups(&[30_000, 20_000, 64, 342, 16, 64]), [1, 2, 2, 2, 1, 2]);
+    }
+
+    #[test]
     fn the_rest_of_a_closed_file_stays_in_the_files_group() {
         // Observed: 120,000 and 80,000 KiB set aside; 300 KiB written and closed, then made durable;
         // 300 KiB made durable, then closed; 10,000 KiB written in pieces, and closed.
-        let mut space = Space::new(Layout::new(100 << 30));
+        let mut space = Space::new(Layout::new(100 << 30), true);
         for length in [30_000, 20_000] {
             space.allocate_exactly(1, length).unwrap();
         }

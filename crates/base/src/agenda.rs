@@ -20,7 +20,8 @@ const CHILDREN: usize = 4;
 pub struct Agenda<T> {
     /// A heap: no node is before its parent.
     heap: Vec<Node>,
-    items: Arena<T>,
+    /// Whoever takes one out leaves nothing behind.
+    items: Arena<Option<T>>,
     /// Where in the heap the node of each item stands, by slot of the item.
     positions: Vec<usize>,
     /// Serial number of the next thing to be scheduled.
@@ -54,7 +55,7 @@ impl<T> Agenda<T> {
 
     /// Schedules `item` for the instant `at`, behind everything already scheduled for it.
     pub fn schedule(&mut self, at: Instant, item: T) -> Ticket {
-        let id = self.items.insert(item);
+        let id = self.items.insert(Some(item));
         if id.index() == self.positions.len() {
             self.positions.push(0);
         }
@@ -96,14 +97,14 @@ impl<T> Agenda<T> {
         self.heap.is_empty()
     }
 
-    fn take(&mut self, position: usize, id: Id<T>) -> T {
+    fn take(&mut self, position: usize, id: Id<Option<T>>) -> T {
         if let Some(last) = self.heap.pop().filter(|_| position < self.heap.len()) {
             // The last node fills the gap. It most likely belongs near the leaves, so the gap is
             // first brought down there without a look at it.
             let gap = self.sink_gap(position);
             self.rise(gap, last);
         }
-        self.items.remove(id)
+        self.items.remove(id).take().expect("what is scheduled is there")
     }
 
     /// Moves the gap at `position` down to a leaf and returns where it is then.
@@ -130,7 +131,7 @@ impl<T> Agenda<T> {
 
     fn put(&mut self, position: usize, node: Node) {
         self.heap[position] = node;
-        self.positions[node.ticket.id::<T>().index()] = position;
+        self.positions[node.ticket.id::<Option<T>>().index()] = position;
     }
 
     fn earliest_child(&self, position: usize) -> Option<usize> {

@@ -3,7 +3,8 @@
 //! Requests, tasks and queues refer to each other by [`Id`] instead of by reference. A slot is
 //! reused after removal, and then has another generation: a stale handle is a panic with a place,
 //! never another object's data. Slots are reused last-freed-first, so an arena in a steady state
-//! allocates nothing.
+//! allocates nothing. A removed object stays where it is until then, out of everybody's reach: so
+//! a look-up has one thing to compare, and nothing is moved.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -74,8 +75,11 @@ impl<T> fmt::Debug for Id<T> {
 const FIRST: NonZeroU32 = NonZeroU32::MIN;
 
 struct Slot<T> {
-    generation: NonZeroU32,
-    value: Option<T>,
+    /// The generation of the object that lives here, if one does.
+    living: Option<NonZeroU32>,
+    /// That of the last one that did.
+    last: NonZeroU32,
+    value: T,
 }
 
 /// Objects of one type, addressed by [`Id`].
@@ -101,41 +105,42 @@ impl<T> Arena<T> {
         match self.free.pop() {
             Some(index) => {
                 let slot = &mut self.slots[index as usize];
-                slot.value = Some(value);
-                Id { index, generation: slot.generation, kind: PhantomData }
+                let generation = slot.last.checked_add(1).unwrap_or(FIRST);
+                *slot = Slot { living: Some(generation), last: generation, value };
+                Id { index, generation, kind: PhantomData }
             }
             None => {
                 let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 objects");
-                self.slots.push(Slot { generation: FIRST, value: Some(value) });
+                self.slots.push(Slot { living: Some(FIRST), last: FIRST, value });
                 Id { index, generation: FIRST, kind: PhantomData }
             }
         }
     }
 
-    /// Takes the object out; panics when the handle is stale.
+    /// Removes the object, and lends what is left of it; panics when the handle is stale.
     #[inline]
     #[track_caller]
-    pub fn remove(&mut self, id: Id<T>) -> T {
-        let Some(slot) = self.slots.get_mut(id.index()) else { stale(id) };
-        if slot.generation != id.generation {
-            stale(id);
+    pub fn remove(&mut self, id: Id<T>) -> &mut T {
+        match self.slots.get_mut(id.index()) {
+            Some(slot) if slot.living == Some(id.generation) => {
+                slot.living = None;
+                self.free.push(id.index);
+                &mut slot.value
+            }
+            _ => stale(id),
         }
-        let Some(value) = slot.value.take() else { stale(id) };
-        slot.generation = slot.generation.checked_add(1).unwrap_or(FIRST);
-        self.free.push(id.index);
-        value
     }
 
     /// The object, or `None` when the handle is stale.
     pub fn get(&self, id: Id<T>) -> Option<&T> {
         let slot = self.slots.get(id.index())?;
-        if slot.generation == id.generation { slot.value.as_ref() } else { None }
+        if slot.living == Some(id.generation) { Some(&slot.value) } else { None }
     }
 
     /// The object, to change, or `None` when the handle is stale.
     pub fn get_mut(&mut self, id: Id<T>) -> Option<&mut T> {
         let slot = self.slots.get_mut(id.index())?;
-        if slot.generation == id.generation { slot.value.as_mut() } else { None }
+        if slot.living == Some(id.generation) { Some(&mut slot.value) } else { None }
     }
 
     /// Number of living objects.
@@ -151,8 +156,8 @@ impl<T> Arena<T> {
     /// All living objects in slot order.
     pub fn iter(&self) -> impl Iterator<Item = (Id<T>, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            let id = Id { index: index as u32, generation: slot.generation, kind: PhantomData };
-            slot.value.as_ref().map(|value| (id, value))
+            let id = Id { index: index as u32, generation: slot.living?, kind: PhantomData };
+            Some((id, &slot.value))
         })
     }
 }
@@ -284,7 +289,9 @@ mod tests {
     fn a_reused_slot_has_another_generation() {
         let mut arena = Arena::new();
         let first = arena.insert("first");
-        assert_eq!(arena.remove(first), "first");
+        assert_eq!(*arena.remove(first), "first");
+        assert_eq!(arena.get(first), None);
+        assert_eq!((arena.len(), arena.iter().count()), (0, 0));
         let second = arena.insert("second");
         assert_eq!(first.index(), second.index());
         assert_ne!(first, second);

@@ -224,16 +224,17 @@ impl<T, V> Side<T, V> {
 
     /// Stores a value for `id`, replacing what was there.
     pub fn set(&mut self, id: Id<T>, value: V) {
-        if id.index() >= self.entries.len() {
-            self.make_room(id.index() + 1);
+        match self.entries.get_mut(id.index()) {
+            Some(entry) => *entry = Some((id.generation, value)),
+            None => self.set_beyond(id, value),
         }
-        self.entries[id.index()] = Some((id.generation, value));
     }
 
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, len: usize) {
-        self.entries.resize_with(len, || None);
+    fn set_beyond(&mut self, id: Id<T>, value: V) {
+        self.entries.resize_with(id.index(), || None);
+        self.entries.push(Some((id.generation, value)));
     }
 
     /// The value stored for `id`, if any.

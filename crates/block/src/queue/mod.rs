@@ -556,14 +556,15 @@ impl Core {
     fn context(&mut self, id: ContextId) -> &mut Context {
         let index = id.0 as usize;
         if index >= self.contexts.len() {
-            self.make_contexts(index + 1);
+            return self.make_context(index);
         }
         &mut self.contexts[index]
     }
 
     #[cold]
-    fn make_contexts(&mut self, count: usize) {
-        self.contexts.resize_with(count, Context::default);
+    fn make_context(&mut self, index: usize) -> &mut Context {
+        self.contexts.resize_with(index + 1, Context::default);
+        &mut self.contexts[index]
     }
 
     /// The core a context runs on.

@@ -80,24 +80,32 @@ fn apply(queue: &mut RequestQueue, input: &Input, build: &mut dyn FnMut(&str) ->
 
 /// The recorder inside a queue.
 #[derive(Default)]
-pub(crate) struct Recorder(Option<Vec<Input>>);
+pub(crate) struct Recorder {
+    is_on: bool,
+    inputs: Vec<Input>,
+}
 
 impl Recorder {
     /// Begins to keep inputs.
     pub fn start(&mut self) {
-        self.0 = Some(Vec::new());
+        *self = Recorder { is_on: true, inputs: Vec::new() };
     }
 
     /// Keeps an input, if recording.
     #[inline]
     pub fn push(&mut self, input: impl FnOnce() -> Input) {
-        if let Some(inputs) = &mut self.0 {
-            inputs.push(input());
+        if self.is_on {
+            self.keep(input());
         }
+    }
+
+    #[cold]
+    fn keep(&mut self, input: Input) {
+        self.inputs.push(input);
     }
 
     /// Ends recording and hands out what was kept.
     pub fn take(&mut self) -> Vec<Input> {
-        self.0.take().unwrap_or_default()
+        core::mem::take(self).inputs
     }
 }

@@ -180,6 +180,8 @@ pub struct BioRecord {
     pub bio: Bio,
     /// Where its data lie in memory.
     pub(crate) pieces: Pieces,
+    /// How many segments these are to the device.
+    pub(crate) segments: u16,
     /// When it entered the block layer.
     pub(crate) queued_at: Instant,
     /// When the device got the last of its parts that is done.

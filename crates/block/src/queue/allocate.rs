@@ -138,7 +138,7 @@ impl RequestQueue {
         with: Allowance,
     ) -> RequestId {
         let core = &mut self.core;
-        let segments = core.segments_of(id);
+        let segments = core.bios[id].segments;
         let facts = &core.limits.facts;
         let sequence = bio
             .needs_flush_machinery()

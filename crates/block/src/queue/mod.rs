@@ -219,15 +219,7 @@ impl RequestQueue {
     /// The same for a bio whose data lie in these pieces of memory.
     pub fn submit_scattered(&mut self, now: Instant, bio: Bio, pieces: Pieces) {
         self.core.recorder.push(|| Input::Submit(now, bio, pieces.clone()));
-        let id = self.core.bios.insert(BioRecord {
-            bio,
-            pieces,
-            queued_at: now,
-            issued_at: now,
-            next: None,
-            parent: None,
-            parts_left: 1,
-        });
+        let id = self.core.keep_bio(now, bio, pieces);
         let context = self.core.context(bio.origin.context);
         context.cpu = bio.origin.cpu;
         if !context.plug.is_active() {

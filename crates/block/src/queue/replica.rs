@@ -17,7 +17,7 @@ use super::allocate::Allowance;
 use super::elevator::Absorber;
 use super::pace::Pace;
 use super::{RequestQueue, ShapeState};
-use crate::bio::{Bio, BioId, BioRecord, ContextId, IoContextId};
+use crate::bio::{Bio, BioId, ContextId, IoContextId};
 use crate::event::Action;
 use crate::pieces::Pieces;
 use crate::plug::sort_for_flush;
@@ -489,15 +489,7 @@ impl Replica {
     }
 
     fn enter(&mut self, now: Instant, bio: &Bio) -> BioId {
-        self.queue.core.bios.insert(BioRecord {
-            bio: *bio,
-            pieces: Pieces::default(),
-            queued_at: now,
-            issued_at: now,
-            next: None,
-            parent: None,
-            parts_left: 1,
-        })
+        self.queue.core.keep_bio(now, *bio, Pieces::default())
     }
 
     fn discard_outputs(&mut self) {

@@ -6,6 +6,7 @@ use super::{Core, Output, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, BioId, BioRecord, ContextId, Flags, Op};
 use crate::event::Action;
 use crate::merge::may_merge_bio;
+use crate::pieces::Pieces;
 use crate::request::RequestId;
 use crate::scheduler::Merge;
 use base::{Instant, Sectors};
@@ -20,10 +21,11 @@ impl RequestQueue {
             self.deliver(now, context);
             return Work::Bio;
         }
-        if self.refuses_to_split(context, id) {
+        let most = self.core.largest_part(id);
+        if self.refuses_to_split(context, id, most) {
             return Work::Bio;
         }
-        let id = self.enter(now, context, id);
+        let id = self.enter(now, context, id, most);
         self.plug_single_bio(context);
         self.push_sync_unplug(context, id);
         if self.merge_bio(now, context, id) {
@@ -58,11 +60,10 @@ impl RequestQueue {
     }
 
     /// A NOWAIT bio that is too large is refused: its parts might have to sleep.
-    fn refuses_to_split(&mut self, context: ContextId, id: BioId) -> bool {
+    fn refuses_to_split(&mut self, context: ContextId, id: BioId, most: Sectors) -> bool {
         let bio = &self.core.bios[id].bio;
-        let refused = bio.flags.intersects(Flags::NOWAIT)
-            && bio.op != Op::Discard
-            && bio.sectors > self.core.largest_part(id);
+        let refused =
+            bio.flags.intersects(Flags::NOWAIT) && bio.op != Op::Discard && bio.sectors > most;
         if refused {
             self.core.outputs.push_back(Output::WouldBlock { token: bio.token, context });
             self.core.bios.remove(id);
@@ -72,11 +73,10 @@ impl RequestQueue {
 
     /// Traces the bio and cuts off what the device cannot take at once; returns the part to go on
     /// with. The remainder is submitted after it (spec 9.1).
-    fn enter(&mut self, now: Instant, context: ContextId, id: BioId) -> BioId {
+    fn enter(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
         let record = &self.core.bios[id];
         let is_whole = record.parent.is_none();
         let splits = self.core.kernel.splits_bios;
-        let most = self.core.largest_part(id);
         if record.bio.sectors <= most || record.bio.op == Op::Discard {
             if is_whole || !splits {
                 self.core.log_bio(now, Action::Queue, id, None);
@@ -91,6 +91,7 @@ impl RequestQueue {
 
     /// Cuts off the first `most` sectors; the rest is submitted again.
     fn split(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
+        let limits = &self.core.limits;
         let record = &mut self.core.bios[id];
         let (bio, parent, queued_at) = (record.bio, record.parent, record.queued_at);
         let first_pieces = record.pieces.cut(most);
@@ -104,8 +105,9 @@ impl RequestQueue {
         rest.sector = bio.sector + most;
         rest.sectors = bio.sectors - most;
         let whole = parent.unwrap_or(id);
-        let part = |bio, pieces| BioRecord {
+        let part = |bio: Bio, pieces: Pieces| BioRecord {
             bio,
+            segments: pieces.segments(bio.sectors, limits),
             pieces,
             queued_at,
             issued_at: now,
@@ -118,8 +120,10 @@ impl RequestQueue {
             self.core.bios.insert(part(rest, rest_pieces))
         } else {
             self.core.bios[whole].parts_left += 1;
-            self.core.bios[id].bio = rest;
-            self.core.bios[id].pieces = rest_pieces;
+            let record = &mut self.core.bios[id];
+            record.bio = rest;
+            record.segments = rest_pieces.segments(rest.sectors, limits);
+            record.pieces = rest_pieces;
             id
         };
         let first_id = self.core.bios.insert(part(first, first_pieces));
@@ -131,11 +135,10 @@ impl RequestQueue {
 
     /// Tries every place a bio may be merged into, in the kernel's order.
     fn merge_bio(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
-        let bio = self.core.bios[id].bio;
+        let &BioRecord { bio, segments, .. } = &self.core.bios[id];
         if !bio.is_mergeable() || self.core.limits.nomerges == 2 {
             return false;
         }
-        let segments = self.core.segments_of(id);
         if let Some((rq, merge)) = self.find_in_plug(context, &bio, segments) {
             self.absorb_bio(now, rq, id, merge);
             return true;
@@ -277,8 +280,7 @@ impl RequestQueue {
     /// Makes the bio part of the request.
     pub(super) fn absorb_bio(&mut self, now: Instant, rq: RequestId, id: BioId, merge: Merge) {
         let core = &mut self.core;
-        let bio = core.bios[id].bio;
-        let segments = core.segments_of(id);
+        let &BioRecord { bio, segments, .. } = &core.bios[id];
         let request = &mut core.requests[rq];
         request.sectors += bio.sectors;
         request.segments += segments;
@@ -311,10 +313,19 @@ impl RequestQueue {
 }
 
 impl Core {
-    /// How many segments the data of a bio have.
-    pub(super) fn segments_of(&self, id: BioId) -> u16 {
-        let BioRecord { bio, pieces, .. } = &self.bios[id];
-        pieces.segments(bio.sectors, &self.limits)
+    /// A bio that has come in from outside.
+    #[inline]
+    pub(super) fn keep_bio(&mut self, now: Instant, bio: Bio, pieces: Pieces) -> BioId {
+        self.bios.insert(BioRecord {
+            bio,
+            segments: pieces.segments(bio.sectors, &self.limits),
+            pieces,
+            queued_at: now,
+            issued_at: now,
+            next: None,
+            parent: None,
+            parts_left: 1,
+        })
     }
 
     /// How much of a bio goes into one command.

@@ -1,9 +1,8 @@
 //! What comes out of a queue: what a step did, and what is to be done about it.
 
-use super::Core;
 use crate::bio::{ContextId, Flags, Op};
 use crate::command::{Command, CommandOp};
-use crate::request::RequestId;
+use crate::request::Request;
 use base::{Duration, Sector, Sectors};
 
 /// The kind of an atomic piece of work, for whoever charges processor time.
@@ -74,21 +73,18 @@ pub enum Output {
     },
 }
 
-impl Core {
-    /// A request as the device will see it.
-    pub(super) fn command(&self, rq: RequestId) -> Command {
-        let request = &self.requests[rq];
-        let tag = request.driver_tag.expect("an issued request has a tag");
-        if request.is_flush_command {
-            let (sector, sectors) = (Sector(0), Sectors(0));
-            return Command { tag, op: CommandOp::Flush, sector, sectors, fua: false };
-        }
-        let op = match request.op {
-            Op::Read => CommandOp::Read,
-            Op::Write => CommandOp::Write,
-            Op::Discard => CommandOp::Discard,
-        };
-        let fua = request.flags.intersects(Flags::FUA);
-        Command { tag, op, sector: request.sector, sectors: request.sectors, fua }
+/// A request as the device will see it.
+pub(super) fn command_of(request: &Request) -> Command {
+    let tag = request.driver_tag.expect("an issued request has a tag");
+    if request.is_flush_command {
+        let (sector, sectors) = (Sector(0), Sectors(0));
+        return Command { tag, op: CommandOp::Flush, sector, sectors, fua: false };
     }
+    let op = match request.op {
+        Op::Read => CommandOp::Read,
+        Op::Write => CommandOp::Write,
+        Op::Discard => CommandOp::Discard,
+    };
+    let fua = request.flags.intersects(Flags::FUA);
+    Command { tag, op, sector: request.sector, sectors: request.sectors, fua }
 }

@@ -3,6 +3,7 @@
 
 use super::allocate::Allowance;
 use super::context::Frame;
+use super::output::command_of;
 use super::{Core, Output, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, ContextId, is_sync};
 use crate::command::{Tag, Transport};
@@ -422,16 +423,16 @@ impl RequestQueue {
         if !self.core.requests[head].started {
             self.activate(now, context, head);
         }
-        let Some(tag) = self.single().tags.take(0, None) else { return Work::Housekeeping };
         let single = self.single();
+        let Some(tag) = single.tags.take(0, None) else { return Work::Housekeeping };
         let head_again = single.list.pop_front(&mut single.links);
         assert_eq!(head_again, Some(head), "the head of the dispatch list moved");
         single.in_driver[tag as usize] = Some(head);
         let request = &mut self.core.requests[head];
         request.driver_tag = Some(Tag(tag));
         request.state = RequestState::Issued;
+        let command = command_of(request);
         self.core.in_flight += 1;
-        let command = self.core.command(head);
         self.core.outputs.push_back(Output::Issue(command));
         self.core.context(context).stack.push(Frame::RunSingle);
         Work::Issue

@@ -6,6 +6,7 @@ use crate::command::Tag;
 use crate::event::Action;
 use crate::kernel::{AfterHold, Dequeue};
 use crate::queue::context::Frame;
+use crate::queue::output::command_of;
 use crate::queue::{Output, RequestQueue, ShapeState, Work};
 use crate::request::{RequestId, RequestState};
 use crate::scheduler::{Dispatched, HctxId};
@@ -247,7 +248,7 @@ impl RequestQueue {
         assert!(occupant.is_none(), "tag {} is with the device already", tag.0);
         self.core.in_flight += 1;
         self.core.log_request(now, context, Action::Issue, rq);
-        let command = self.core.command(rq);
+        let command = command_of(&self.core.requests[rq]);
         self.core.context(context).unkicked.push(command);
     }
 

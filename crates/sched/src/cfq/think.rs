@@ -12,7 +12,6 @@ pub(super) struct ThinkTime {
     pub last_end: i64,
     samples: u64,
     total: u64,
-    mean: i64,
 }
 
 impl ThinkTime {
@@ -26,12 +25,12 @@ impl ThinkTime {
         let elapsed = (now - self.last_end).min(2 * idle).max(0) as u64;
         self.samples = (7 * self.samples + 256) / 8;
         self.total = (7 * self.total + 256 * elapsed) / 8;
-        self.mean = ((self.total + 128) / self.samples) as i64;
     }
 
     /// The mean, once there were enough samples.
     pub fn mean(&self) -> Option<i64> {
-        (self.samples > VALID_SAMPLES).then_some(self.mean)
+        // Three records change with each arrival, and one of them is asked.
+        (self.samples > VALID_SAMPLES).then(|| ((self.total + 128) / self.samples) as i64)
     }
 
     /// Whether it is known to be longer than it would be waited for.

@@ -86,13 +86,15 @@ impl Cfq {
 
     /// 4.11.
     fn may_dispatch(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Result<(), HoldReason> {
-        if self.queues[id].must_dispatch {
+        let queue = &self.queues[id];
+        if queue.must_dispatch {
             return Ok(());
         }
-        if self.should_idle(cx, id) && self.in_flight[0] > 0 {
+        // With nothing asynchronous in flight the answer only matters to who reads that it is no.
+        let has_async = self.in_flight[0] > 0;
+        if (has_async || cx.wants_messages()) && self.should_idle(cx, id) && has_async {
             return Err(HoldReason::AsyncInFlight);
         }
-        let queue = &self.queues[id];
         if self.in_flight[1] > 0 && !queue.sync {
             return Err(HoldReason::SyncInFlight);
         }

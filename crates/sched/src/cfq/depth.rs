@@ -28,10 +28,15 @@ impl DepthProbe {
         self.known != Some(false)
     }
 
+    /// It was seen to queue, and nothing that completes will change that.
+    pub fn is_decided(&self) -> bool {
+        self.known == Some(true)
+    }
+
     /// A request completed.
     pub fn completed(&mut self, load: Load) {
         self.deepest = self.deepest.max(load.in_driver);
-        if self.known == Some(true) || load.queued <= THRESHOLD && load.in_driver <= THRESHOLD {
+        if self.is_decided() || load.queued <= THRESHOLD && load.in_driver <= THRESHOLD {
             return;
         }
         if load.active.is_some_and(|few| few < THRESHOLD) && load.in_driver < THRESHOLD {

@@ -152,6 +152,9 @@ impl Cfq {
     }
 
     fn probe_depth(&mut self) {
+        if self.depth.is_decided() {
+            return;
+        }
         let waiting = |id: QueueId| {
             let queue = &self.queues[id];
             queue.idle_window.then(|| queue.dispatched + queue.fifo.len())

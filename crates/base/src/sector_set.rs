@@ -119,6 +119,19 @@ impl<T> SectorSet<T> {
         }
     }
 
+    /// Takes `id` out, and says which members stood before and behind it: one search for all three.
+    /// Panics when it is no member.
+    #[track_caller]
+    pub fn remove_between(&mut self, id: Id<T>) -> (Option<Id<T>>, Option<Id<T>>) {
+        self.remove(id);
+        let before = match self.cursor {
+            Place { chunk: 0, entry: 0 } => None,
+            Place { chunk, entry: 0 } => self.chunks[chunk - 1].entries.last(),
+            Place { chunk, entry } => self.chunks[chunk].entries.get(entry - 1),
+        };
+        (before.map(|entry| entry.id), self.entry_at_cursor().map(|entry| entry.id))
+    }
+
     /// Whether `id` is a member.
     pub fn contains(&self, id: Id<T>) -> bool {
         self.keys.get(id).is_some()
@@ -361,8 +374,12 @@ mod tests {
             self.keys.insert(id, (sector, arrival));
         }
 
-        fn remove(&mut self, id: Id<usize>) {
-            self.map.remove(&self.keys.remove(&id).unwrap());
+        /// What stood before and behind it.
+        fn remove(&mut self, id: Id<usize>) -> (Option<Id<usize>>, Option<Id<usize>>) {
+            let key = self.keys.remove(&id).unwrap();
+            self.map.remove(&key);
+            let before = self.map.range(..key).next_back();
+            (before.map(|(_, id)| *id), self.map.range(key..).next().map(|(_, id)| *id))
         }
 
         fn assert_same(&self, set: &SectorSet<usize>, probe: Sector) {
@@ -403,8 +420,7 @@ mod tests {
                     members.push(id);
                 } else {
                     let id = members.swap_remove(which.index(members.len()));
-                    set.remove(id);
-                    twin.remove(id);
+                    prop_assert_eq!(set.remove_between(id), twin.remove(id));
                     arena.remove(id);
                 }
                 if arrival % 16 == 0 {

@@ -57,9 +57,9 @@ impl Cfq {
         let bound = self.bound[rq];
         let id = bound.queue;
         self.say(cx, id, format_args!("dispatch_insert"));
-        self.queues[id].next = self.queues[id].successor(cx, &self.settings, rq);
-        self.remove_request(cx, rq);
+        let follows = self.take_out(cx, id, rq);
         let queue = &mut self.queues[id];
+        queue.next = follows;
         queue.dispatched += 1;
         queue.sectors += u64::from(cx.request(rq).sectors.0);
         let (sync, group) = (queue.sync, queue.group);

@@ -50,21 +50,26 @@ impl Cfq {
         }
     }
 
-    /// Takes a request out of its queue.
-    pub(super) fn remove_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let id = self.queue_of(rq);
-        if self.queues[id].next == Some(rq) {
-            self.queues[id].next = self.queues[id].successor(cx, &self.settings, rq);
-        }
-        let has_prio = cx.request(rq).flags.intersects(Flags::PRIO);
+    /// Takes a request out of its queue, and says what follows it, measured from its first sector.
+    pub(super) fn take_out(
+        &mut self,
+        cx: &Cx<'_>,
+        id: QueueId,
+        rq: RequestId,
+    ) -> Option<RequestId> {
+        let request = cx.request(rq);
+        let has_prio = request.flags.intersects(Flags::PRIO);
         let queue = &mut self.queues[id];
-        queue.sorted.remove(rq);
+        let (previous, next) = queue.sorted.remove_between(rq);
         queue.fifo.remove(&mut self.links, rq);
         queue.prio_pending -= u32::from(has_prio).min(queue.prio_pending);
         self.queued -= 1;
+        let next = next.or_else(|| queue.sorted.first());
+        let follows = choose(cx, self.settings.ways(), next, previous, request.sector);
         if queue.is_empty() {
             self.leave_prio_tree(id);
         }
+        follows
     }
 
     /// A front merge: the request begins elsewhere.
@@ -93,8 +98,11 @@ impl Cfq {
         if self.queues[id].next == Some(next) {
             self.queues[id].next = Some(rq);
         }
-        self.remove_request(cx, next);
-        let queue = &self.queues[other];
+        let follows = self.take_out(cx, other, next);
+        let queue = &mut self.queues[other];
+        if queue.next == Some(next) {
+            queue.next = follows;
+        }
         if queue.is_empty() && queue.on_rr && self.active != Some(other) {
             self.leave_rr(cx, other);
         }

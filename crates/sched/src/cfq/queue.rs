@@ -2,7 +2,6 @@
 //! (asynchronous), and which of them goes next (spec 4.2, 4.6).
 
 use super::sector_tree::Node;
-use super::settings::Settings;
 use super::{GroupId, Kind};
 use base::{Id, List, Sector, SectorSet};
 use block::{ContextId, Cx, Flags, IoprioClass, Request, RequestId};
@@ -150,13 +149,6 @@ impl Queue {
     /// References that are not those of requests.
     pub fn process_refs(&self) -> u32 {
         self.refs - self.allocated
-    }
-
-    /// What follows when `rq` leaves, measured from its first sector.
-    pub fn successor(&self, cx: &Cx<'_>, settings: &Settings, rq: RequestId) -> Option<RequestId> {
-        let next = self.sorted.next(rq).or_else(|| self.sorted.first().filter(|it| *it != rq));
-        let previous = self.sorted.previous(rq);
-        choose(cx, settings.ways(), next, previous, cx.request(rq).sector)
     }
 }
 

@@ -5,7 +5,7 @@ use super::think::ThinkTime;
 use super::{Cfq, GroupId, Kind};
 use alloc::vec::Vec;
 use block::scheduler::MayQueue;
-use block::{Bio, CgroupId, ContextId, Cx, Flags, IoContextId, Ioprio, RequestId};
+use block::{Bio, CgroupId, ContextId, Cx, Flags, IoContextId, Ioprio, Origin, RequestId};
 
 /// An io_context on this device.
 pub(super) struct Cic {
@@ -13,7 +13,7 @@ pub(super) struct Cic {
     pub queues: [Option<QueueId>; 2],
     pub think: ThinkTime,
     ioprio: Ioprio,
-    cgroup: Option<CgroupId>,
+    cgroup: CgroupId,
 }
 
 /// All io_contexts on this device, by number: those are small, and each request asks several times.
@@ -67,10 +67,10 @@ impl Cfq {
     pub(super) fn may_allocate(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
         let Some(id) = self.queue_of_bio(bio) else { return MayQueue::May };
         self.init_priority(cx, id, bio.origin.io_context);
-        if self.rules.boosts_by_prio {
-            self.boost(id, bio.flags.intersects(Flags::PRIO));
-        }
         let queue = &mut self.queues[id];
+        if self.rules.boosts_by_prio {
+            queue.boost(bio.flags.intersects(Flags::PRIO));
+        }
         if queue.wait_request && !queue.must_alloc {
             queue.must_alloc = true;
             return MayQueue::Must;
@@ -78,34 +78,25 @@ impl Cfq {
         MayQueue::May
     }
 
-    /// Metadata that others wait for is served no worse than by default.
-    fn boost(&mut self, id: QueueId, on: bool) {
-        let queue = &mut self.queues[id];
-        (queue.class, queue.level) = queue.own;
-        if on {
-            if queue.class == Class::Idle {
-                queue.class = Class::BestEffort;
-            }
-            queue.level = queue.level.min(4);
-        }
-    }
-
     /// 4.7: binds a request to the queue of who allocated it.
     pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
         let (origin, sync) = (request.origin, request.is_sync());
         let owner = origin.io_context;
-        if self.contexts.get(owner).is_none() {
-            let ioprio = cx.io_context(owner).ioprio;
-            let think = ThinkTime::since(self.now(cx));
-            let cic = Cic { queues: [None; 2], think, ioprio, cgroup: None };
-            self.contexts.insert(owner, cic);
+        let ioprio = cx.io_context(owner).ioprio;
+        match self.contexts.get(owner) {
+            None => {
+                let (think, cgroup) = (ThinkTime::since(self.now(cx)), origin.cgroup);
+                let cic = Cic { queues: [None; 2], think, ioprio, cgroup };
+                self.contexts.insert(owner, cic);
+            }
+            Some(cic) if cic.ioprio != ioprio || cic.cgroup != origin.cgroup => {
+                self.note_priority(cx, owner, ioprio);
+                self.note_cgroup(cx, owner, origin.cgroup);
+            }
+            Some(_) => {}
         }
-        self.note_priority(cx, owner);
-        self.note_cgroup(cx, owner, origin.cgroup);
-        let group = self.group_of(cx, origin.cgroup);
-        let group = self.living(group);
-        let id = self.queue_for(cx, owner, sync, group, origin.context);
+        let id = self.queue_for(cx, &origin, sync);
         let queue = &mut self.queues[id];
         queue.allocated += 1;
         queue.refs += 1;
@@ -113,9 +104,8 @@ impl Cfq {
     }
 
     /// Rule 1.
-    fn note_priority(&mut self, cx: &mut Cx<'_>, owner: IoContextId) {
-        let ioprio = cx.io_context(owner).ioprio;
-        let cic = self.contexts.get_mut(owner).expect("just made");
+    fn note_priority(&mut self, cx: &mut Cx<'_>, owner: IoContextId, ioprio: Ioprio) {
+        let cic = self.context(owner);
         if cic.ioprio == ioprio {
             return;
         }
@@ -131,8 +121,8 @@ impl Cfq {
 
     /// Rule 2.
     fn note_cgroup(&mut self, cx: &mut Cx<'_>, owner: IoContextId, cgroup: CgroupId) {
-        let cic = self.contexts.get_mut(owner).expect("just made");
-        if cic.cgroup.replace(cgroup).is_none_or(|before| before == cgroup) {
+        let cic = self.context(owner);
+        if core::mem::replace(&mut cic.cgroup, cgroup) == cgroup {
             return;
         }
         let dropped = core::mem::take(&mut cic.queues);
@@ -143,18 +133,13 @@ impl Cfq {
     }
 
     /// Rules 3 and 4.
-    fn queue_for(
-        &mut self,
-        cx: &mut Cx<'_>,
-        owner: IoContextId,
-        sync: bool,
-        group: GroupId,
-        pid: ContextId,
-    ) -> QueueId {
-        let side = usize::from(sync);
+    fn queue_for(&mut self, cx: &mut Cx<'_>, origin: &Origin, sync: bool) -> QueueId {
+        let (owner, pid, side) = (origin.io_context, origin.context, usize::from(sync));
         if let Some(id) = self.context(owner).queues[side] {
-            if !self.queues[id].coop || !self.queues[id].split_coop {
-                return self.follow_merge(cx, owner, id);
+            let queue = &self.queues[id];
+            if !queue.coop || !queue.split_coop {
+                let stays = queue.merges_into.is_none();
+                return if stays { id } else { self.follow_merge(cx, owner, id) };
             }
             self.say(cx, id, format_args!("breaking apart cfqq"));
             if self.queues[id].process_refs() == 1 {
@@ -168,6 +153,8 @@ impl Cfq {
             self.put_merge_chain(cx, id);
             self.put_queue(cx, id);
         }
+        let group = self.group_of(cx, origin.cgroup);
+        let group = self.living(group);
         let id = if sync {
             self.new_queue(cx, owner, group, pid, true)
         } else {
@@ -254,8 +241,9 @@ impl Cfq {
 
     /// A reference to a queue is gone; with the last one goes the queue.
     pub(super) fn put_queue(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        self.queues[id].refs -= 1;
-        if self.queues[id].refs > 0 {
+        let queue = &mut self.queues[id];
+        queue.refs -= 1;
+        if queue.refs > 0 {
             return;
         }
         self.say(cx, id, format_args!("put_queue"));

@@ -288,8 +288,10 @@ impl Scheduler for Cfq {
 
     fn activated(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         self.in_driver += 1;
-        let drv = self.in_driver;
-        self.say(cx, self.queue_of(rq), format_args!("activate rq, drv={drv}"));
+        if cx.wants_messages() {
+            let drv = self.in_driver;
+            self.say(cx, self.queue_of(rq), format_args!("activate rq, drv={drv}"));
+        }
         self.last_position = cx.request(rq).end();
     }
 

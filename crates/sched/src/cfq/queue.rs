@@ -141,6 +141,17 @@ impl Queue {
         }
     }
 
+    /// Metadata that others wait for is served no worse than by default.
+    pub fn boost(&mut self, on: bool) {
+        (self.class, self.level) = self.own;
+        if on {
+            if self.class == Class::Idle {
+                self.class = Class::BestEffort;
+            }
+            self.level = self.level.min(4);
+        }
+    }
+
     /// More than 4 of the last 32 requests were far from the one before.
     pub fn is_seeky(&self) -> bool {
         self.seek_history.count_ones() > 4

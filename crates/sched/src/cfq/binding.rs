@@ -2,7 +2,7 @@
 
 use super::queue::{Class, Queue, QueueId, class_of};
 use super::think::ThinkTime;
-use super::{Cfq, GroupId, Kind};
+use super::{Cfq, GroupId};
 use alloc::vec::Vec;
 use block::scheduler::MayQueue;
 use block::{Bio, CgroupId, ContextId, Cx, Flags, IoContextId, Ioprio, Origin, RequestId};
@@ -297,12 +297,6 @@ impl Cfq {
 
     fn context(&mut self, owner: IoContextId) -> &mut Cic {
         self.contexts.get_mut(owner).expect("a context that was seen")
-    }
-
-    /// The tree a queue belongs to now.
-    pub(super) fn tree_of(&self, id: QueueId) -> (Class, Kind) {
-        let queue = &self.queues[id];
-        (queue.class, queue.kind())
     }
 }
 

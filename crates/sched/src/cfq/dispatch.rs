@@ -1,8 +1,9 @@
 //! What leaves: one request of the queue whose turn it is, if it may (spec 4.9, 4.11).
 
+use super::binding::Bound;
 use super::depth::Load;
 use super::idle::is_noidle;
-use super::queue::{Class, QueueId};
+use super::queue::{Class, Queue, QueueId};
 use super::select::Selected;
 use super::{Cfq, Kind, Turn};
 use alloc::vec::Vec;
@@ -10,28 +11,23 @@ use block::scheduler::{Dispatched, Placement, RunQueue};
 use block::{Cx, DispatchReason, HoldReason, RequestId};
 
 impl Cfq {
-    /// 4.9 rules 1 to 5.
+    /// 4.9 rules 1 to 5, when somebody is busy.
     pub(super) fn dispatch_one(&mut self, cx: &mut Cx<'_>) -> Dispatched {
-        if self.busy_queues == 0 {
-            return Dispatched::Empty;
-        }
         let id = match self.select(cx) {
             Selected::Queue(id) => id,
             Selected::Hold(reason) => return Dispatched::Hold(reason),
             Selected::Nothing => return Dispatched::Empty,
         };
         let expired = self.check_fifo(cx, id);
-        if expired.is_some() {
-            self.queues[id].must_dispatch = true;
-        }
         if let Err(reason) = self.may_dispatch(cx, id) {
             return Dispatched::Hold(reason);
         }
         if expired.is_some() {
             self.say(cx, id, format_args!("fifo=(____ptrval____)"));
         }
-        let next = self.queues[id].next.expect("the queue has requests");
-        let reason = match (expired, self.queues[id].slice_dispatch) {
+        let queue = &self.queues[id];
+        let next = queue.next.expect("the queue has requests");
+        let reason = match (expired, queue.slice_dispatch) {
             (Some(_), _) => DispatchReason::Expired,
             (None, 0) => self.turn.reason(id),
             (None, _) => DispatchReason::TurnContinues,
@@ -49,7 +45,9 @@ impl Cfq {
         if core::mem::replace(&mut queue.fifo_checked, true) {
             return None;
         }
-        queue.fifo.head().filter(|oldest| self.bound[*oldest].expires <= now)
+        let expired = queue.fifo.head().filter(|oldest| self.bound[*oldest].expires <= now);
+        queue.must_dispatch |= expired.is_some();
+        expired
     }
 
     /// Rule 4: moves a request to the dispatch list.
@@ -106,7 +104,7 @@ impl Cfq {
                 return Err(HoldReason::Quantum);
             }
             let only_sync = queue.sync && self.busy_sync_queues == 1;
-            if self.busy_queues > 1 && self.is_used_soon(cx, id) && !only_sync {
+            if self.busy_queues > 1 && !only_sync && self.is_used_soon(cx, queue) {
                 return Err(HoldReason::Quantum);
             }
             let is_free = self.busy_queues == 1 || only_sync;
@@ -124,25 +122,25 @@ impl Cfq {
     }
 
     /// Whether what the queue has in flight will last until the end of its turn.
-    fn is_used_soon(&self, cx: &Cx<'_>, id: QueueId) -> bool {
-        let queue = &self.queues[id];
+    fn is_used_soon(&self, cx: &Cx<'_>, queue: &Queue) -> bool {
         let lasts = self.settings.slice_idle * i64::from(queue.dispatched);
         queue.slice_new || self.now(cx) + lasts > queue.slice_end
     }
 
     /// 4.9 rules 6 to 8.
     pub(super) fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let (id, now) = (self.queue_of(rq), self.now(cx));
-        let noidle = u8::from(is_noidle(cx, rq));
-        self.say(cx, id, format_args!("complete rqnoidle {noidle}"));
+        let (bound, now) = (self.bound[rq], self.now(cx));
+        let id = bound.queue;
+        if cx.wants_messages() {
+            let noidle = u8::from(is_noidle(cx, rq));
+            self.say(cx, id, format_args!("complete rqnoidle {noidle}"));
+        }
         self.probe_depth();
         self.in_driver -= 1;
         let queue = &mut self.queues[id];
         queue.dispatched -= 1;
-        let (sync, group) = (queue.sync, queue.group);
-        self.group_mut(group).dispatched -= 1;
-        self.in_flight[usize::from(sync)] -= 1;
-        self.note_end(cx, rq, now);
+        self.in_flight[usize::from(queue.sync)] -= 1;
+        self.note_end(cx, rq, bound, now);
         if self.active == Some(id) {
             self.complete_of_active(cx, id, rq);
         }
@@ -164,22 +162,22 @@ impl Cfq {
         self.depth.completed(load);
     }
 
-    /// Rule 6: from now on they think.
-    fn note_end(&mut self, cx: &Cx<'_>, rq: RequestId, now: i64) {
-        let (bound, request) = (self.bound[rq], cx.request(rq));
-        let (id, queue) = (bound.queue, &self.queues[bound.queue]);
-        let (class, kind) = queue.place.map_or(self.tree_of(id), |(_, class, kind)| (class, kind));
-        let group = queue.group;
+    /// Rule 6: the group has one less in flight, and from now on they think.
+    fn note_end(&mut self, cx: &Cx<'_>, rq: RequestId, bound: Bound, now: i64) {
+        let (request, queue) = (cx.request(rq), &self.queues[bound.queue]);
+        let (class, kind) = queue.tree();
+        let group = self.group_mut(queue.group);
+        group.dispatched -= 1;
+        group.think.last_end = now;
         if request.is_sync() {
+            group.tree_mut(class, kind).think.last_end = now;
             if let Some(cic) = self.contexts.get_mut(bound.io_context) {
                 cic.think.last_end = now;
             }
-            self.group_mut(group).tree_mut(class, kind).think.last_end = now;
             if request.allocated_at.as_nanos() as i64 + self.settings.fifo_expire[1] <= now {
                 self.last_delayed_sync = now;
             }
         }
-        self.group_mut(group).think.last_end = now;
     }
 
     /// Rule 7.
@@ -195,9 +193,10 @@ impl Cfq {
             self.queues[id].wait_busy = true;
             self.say(cx, id, format_args!("will busy wait"));
         }
-        if self.is_slice_used(cx, id) || self.queues[id].class == Class::Idle {
+        let queue = &self.queues[id];
+        if queue.is_slice_used(self.now(cx)) || queue.class == Class::Idle {
             self.expire(cx, id, true);
-        } else if is_sync && self.queues[id].is_empty() && self.close_cooperator(cx, id).is_none() {
+        } else if is_sync && queue.is_empty() && self.close_cooperator(cx, id).is_none() {
             self.arm_timer(cx, id);
         }
     }

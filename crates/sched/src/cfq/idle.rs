@@ -2,6 +2,7 @@
 //! (spec 4.8, 4.9).
 
 use super::Cfq;
+use super::binding::Bound;
 use super::queue::{Class, QueueId};
 use base::{Duration, Instant, Sector};
 use block::{Cx, Flags, Op, RequestId};
@@ -32,7 +33,7 @@ impl Cfq {
         if queue.idle_window && !self.is_fast(cx) {
             return true;
         }
-        let (class, kind) = queue.place.map_or(self.tree_of(id), |(_, class, kind)| (class, kind));
+        let (class, kind) = queue.tree();
         let tree = self.group(queue.group).tree(class, kind);
         if tree.count() == 1 && queue.sync && !tree.think.is_big(idle) {
             return true;
@@ -90,7 +91,7 @@ impl Cfq {
         if !queue.is_empty() || group.queues > 1 || group.think.is_big(self.settings.group_idle) {
             return false;
         }
-        if self.is_slice_used(cx, id) {
+        if queue.is_slice_used(self.now(cx)) {
             return true;
         }
         let left = queue.slice_end - self.now(cx);
@@ -112,7 +113,7 @@ impl Cfq {
             self.schedule(cx);
             return;
         }
-        if !self.is_slice_used(cx, id) {
+        if !queue.is_slice_used(self.now(cx)) {
             if self.busy_queues == 0 {
                 return;
             }
@@ -132,26 +133,27 @@ impl Cfq {
     }
 
     /// 4.8 rule 3: think times of the process, of its kind of queues, and of the group.
-    pub(super) fn note_think_times(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let (now, bound) = (self.now(cx), self.bound[rq]);
+    pub(super) fn note_think_times(&mut self, cx: &Cx<'_>, bound: Bound) {
+        let now = self.now(cx);
         let queue = &self.queues[bound.queue];
-        let (group, place, sync) = (queue.group, queue.place, queue.sync);
+        let (place, sync) = (queue.place, queue.sync);
         let (idle, group_idle) = (self.settings.slice_idle, self.settings.group_idle);
+        let group = self.group_mut(queue.group);
+        group.think.update(now, group_idle);
         if sync {
+            let (_, class, kind) = place.expect("a queue with a request is busy");
+            group.tree_mut(class, kind).think.update(now, idle);
             if let Some(cic) = self.contexts.get_mut(bound.io_context) {
                 cic.think.update(now, idle);
             }
-            let (_, class, kind) = place.expect("a queue with a request is busy");
-            self.group_mut(group).tree_mut(class, kind).think.update(now, idle);
         }
-        self.group_mut(group).think.update(now, group_idle);
     }
 
     /// 4.8 rule 4: how far the request is from the one before.
-    pub(super) fn note_seek(&mut self, cx: &Cx<'_>, rq: RequestId) {
+    pub(super) fn note_seek(&mut self, cx: &Cx<'_>, id: QueueId, rq: RequestId) {
         let request = cx.request(rq);
-        let queue = &mut self.queues[self.bound[rq].queue];
-        let before = queue.last_request_end;
+        let queue = &mut self.queues[id];
+        let before = core::mem::replace(&mut queue.last_request_end, request.end());
         let far = if cx.limits().facts.rotational {
             before != Sector(0) && request.sector.0.abs_diff(before.0) > SEEK
         } else {
@@ -161,8 +163,7 @@ impl Cfq {
     }
 
     /// 4.8 rule 5: whether the queue is worth waiting for in its own right.
-    pub(super) fn update_idle_window(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let bound = self.bound[rq];
+    pub(super) fn update_idle_window(&mut self, cx: &mut Cx<'_>, bound: Bound) {
         let queue = &mut self.queues[bound.queue];
         if !queue.sync || queue.class == Class::Idle {
             return;
@@ -172,10 +173,10 @@ impl Cfq {
         let (before, scattered) = (queue.idle_window, !queue.deep && queue.is_seeky());
         let next_is_noidle = queue.next.is_some_and(|next| is_noidle(cx, next));
         let tasks = cx.io_context(bound.io_context).tasks;
-        let think = self.contexts.get(bound.io_context).and_then(|cic| cic.think.mean());
         let after = if next_is_noidle || tasks == 0 || idle == 0 || scattered {
             false
         } else {
+            let think = self.contexts.get(bound.io_context).and_then(|cic| cic.think.mean());
             think.map_or(before, |mean| mean <= idle)
         };
         if after != before {

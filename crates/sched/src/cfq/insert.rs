@@ -19,14 +19,14 @@ impl Cfq {
         let sync = request.is_sync();
         let has_prio = request.flags.intersects(Flags::PRIO);
         self.bound[rq].expires = self.now(cx) + self.settings.fifo_expire[usize::from(sync)];
-        self.queues[id].fifo.push_back(&mut self.links, rq);
-        self.add_sorted(cx, rq);
+        let queue = &mut self.queues[id];
+        queue.fifo.push_back(&mut self.links, rq);
+        queue.prio_pending += u32::from(has_prio);
         self.queued += 1;
-        self.queues[id].prio_pending += u32::from(has_prio);
-        self.note_think_times(cx, rq);
-        self.note_seek(cx, rq);
-        self.update_idle_window(cx, rq);
-        self.queues[id].last_request_end = cx.request(rq).end();
+        self.add_sorted(cx, id, rq);
+        self.note_think_times(cx, bound);
+        self.note_seek(cx, id, rq);
+        self.update_idle_window(cx, bound);
         if self.active == Some(id) {
             self.serve_waiting(cx, id, rq);
         } else if self.should_preempt(cx, id, rq) {
@@ -36,16 +36,16 @@ impl Cfq {
     }
 
     /// Rule 1: sorts a request in, and has its queue served.
-    fn add_sorted(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let id = self.queue_of(rq);
-        self.queues[id].sorted.insert(cx.request(rq).sector, rq);
-        if !self.queues[id].on_rr {
+    fn add_sorted(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
+        let queue = &mut self.queues[id];
+        queue.sorted.insert(cx.request(rq).sector, rq);
+        if !queue.on_rr {
             self.join_rr(cx, id);
         }
-        let before = self.queues[id].next;
-        let next = choose(cx, self.settings.ways(), before, Some(rq), self.last_position);
-        self.queues[id].next = next;
-        if before != next {
+        let queue = &mut self.queues[id];
+        let before = queue.next;
+        queue.next = choose(cx, self.settings.ways(), before, Some(rq), self.last_position);
+        if before != queue.next {
             self.update_prio_tree(cx, id);
         }
     }
@@ -79,7 +79,7 @@ impl Cfq {
         if self.queues[id].sorted.is_empty() {
             self.leave_prio_tree(id);
         }
-        self.add_sorted(cx, rq);
+        self.add_sorted(cx, id, rq);
     }
 
     /// `next` becomes a part of `rq`.

@@ -141,6 +141,19 @@ impl Queue {
         }
     }
 
+    /// The tree it stands in, or would.
+    pub fn tree(&self) -> (Class, Kind) {
+        match self.place {
+            Some((_, class, kind)) => (class, kind),
+            None => (self.class, self.kind()),
+        }
+    }
+
+    /// Its turn has lasted as long as it may.
+    pub fn is_slice_used(&self, now: i64) -> bool {
+        !self.slice_new && now >= self.slice_end
+    }
+
     /// Metadata that others wait for is served no worse than by default.
     pub fn boost(&mut self, on: bool) {
         (self.class, self.level) = self.own;

@@ -54,11 +54,11 @@ impl Cfq {
     fn judge(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Verdict {
         let queue = &self.queues[id];
         let (is_empty, dispatched) = (queue.is_empty(), queue.dispatched);
-        let is_alone = self.group(queue.group).queues == 1;
         if queue.wait_busy && !is_empty {
             return Verdict::Ends(None);
         }
-        if !queue.must_dispatch && self.is_slice_used(cx, id) {
+        if !queue.must_dispatch && queue.is_slice_used(self.now(cx)) {
+            let is_alone = self.group(queue.group).queues == 1;
             if is_alone && is_empty && dispatched > 0 && self.should_idle(cx, id) {
                 return Verdict::Waits(HoldReason::TurnNotDone);
             }

@@ -64,8 +64,7 @@ impl Cfq {
     }
 
     pub(super) fn is_slice_used(&self, cx: &Cx<'_>, id: QueueId) -> bool {
-        let queue = &self.queues[id];
-        !queue.slice_new && self.now(cx) >= queue.slice_end
+        self.queues[id].is_slice_used(self.now(cx))
     }
 
     /// The turn ends. `timed_out`: what is left of it counts for the next one.
@@ -178,7 +177,8 @@ impl Cfq {
 
     /// 4.5.
     fn place(&mut self, cx: &Cx<'_>, id: QueueId, front: bool) {
-        let ((class, kind), group) = (self.tree_of(id), self.queues[id].group);
+        let queue = &self.queues[id];
+        let (class, kind, group) = (queue.class, queue.kind(), queue.group);
         let key = self.key(cx, id, class, kind, front);
         let (before, after) = (self.queues[id].place, Some((key, class, kind)));
         if before.is_some_and(|(old, c, k)| old == key && same_tree((c, k), (class, kind))) {

@@ -90,8 +90,11 @@ impl Cfq {
         }
         // With nothing asynchronous in flight the answer only matters to who reads that it is no.
         let has_async = self.in_flight[0] > 0;
-        if (has_async || cx.wants_messages()) && self.should_idle(cx, id) && has_async {
-            return Err(HoldReason::AsyncInFlight);
+        if has_async || cx.wants_messages() {
+            let is_worth_it = self.should_idle(cx, id);
+            if has_async && is_worth_it {
+                return Err(HoldReason::AsyncInFlight);
+            }
         }
         if self.in_flight[1] > 0 && !queue.sync {
             return Err(HoldReason::SyncInFlight);

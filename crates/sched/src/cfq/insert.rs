@@ -142,7 +142,8 @@ impl Cfq {
         if !self.is_ancestor(n.group, a.group) {
             return false;
         }
-        if self.is_slice_used(cx, active) || n.class == Class::RealTime && a.class != n.class {
+        let is_slice_used = a.is_slice_used(self.now(cx));
+        if is_slice_used || n.class == Class::RealTime && a.class != n.class {
             return true;
         }
         let among_seekers = self.serving_kind == Kind::SyncNoIdle && n.kind() == Kind::SyncNoIdle;

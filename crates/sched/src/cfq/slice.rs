@@ -63,10 +63,6 @@ impl Cfq {
         self.say(cx, id, format_args!("set_slice={slice}"));
     }
 
-    pub(super) fn is_slice_used(&self, cx: &Cx<'_>, id: QueueId) -> bool {
-        self.queues[id].is_slice_used(self.now(cx))
-    }
-
     /// The turn ends. `timed_out`: what is left of it counts for the next one.
     pub(super) fn expire(&mut self, cx: &mut Cx<'_>, id: QueueId, timed_out: bool) {
         self.say(cx, id, format_args!("slice expired t={}", u8::from(timed_out)));

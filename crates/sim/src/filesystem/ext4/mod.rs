@@ -12,6 +12,7 @@
 //! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
 //! The whole list of what is and is not modelled is in `docs/filesystems.md`.
 
+mod buddies;
 mod calls;
 mod claims;
 mod commit;

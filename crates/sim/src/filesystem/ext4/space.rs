@@ -9,10 +9,12 @@
 //! requests and for what is left of a closed file from the group of the file, else from that of the
 //! last large request, which is the first group in the beginning. Within a group the lowest of the
 //! smallest free buddies that are large enough. A request of a power of two goes by the first group
-//! of each unit, where folders are, as long as another has room.
+//! of each unit, where folders are, as long as another has room. Where nothing rotates, other large
+//! requests begin in the group that is most in pieces.
 //!
 // Divergence: one chunk for all cores; no scan for the best fit when nothing is large enough.
 
+use super::buddies::{self, LEAST_BUDDY, is_buddy};
 use super::layout::{BLOCK, GROUP, Layout, UNIT};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,10 +23,6 @@ use std::ops::Range;
 const CHUNK: u64 = 512;
 const SMALL: u64 = 16;
 const MIB: u64 = (1 << 20) / BLOCK;
-/// Fewer blocks, or a number that is no power of two, are looked for without alignment.
-const LEAST_BUDDY: u64 = 4;
-const LARGEST_ORDER: u32 = 13;
-
 /// Free space.
 #[derive(Clone, Debug)]
 pub struct Space {
@@ -232,19 +230,22 @@ impl Space {
         (end >= start + length).then(|| self.take(group, start..start + length))
     }
 
-    /// Takes blocks for a large request. Observed on 6.12: while these are in the first group and
-    /// nothing rotates, that of the groups looked into is taken whose free extents are the smallest
-    /// in the mean, by powers of two.
+    /// Takes blocks for a large request: from the group of the last one on, or elsewhere.
     fn search_large(&mut self, length: u64) -> Option<Range<u64>> {
-        let stream = self.stream;
-        if stream > 0 || self.is_rotational || is_buddy(length) {
-            return self.search(stream, length);
-        }
-        self.look_into(stream);
+        let stays = self.stream > 0 || self.is_rotational || is_buddy(length);
+        let from = if stays { self.stream } else { self.most_in_pieces(length) };
+        self.search(from, length)
+    }
+
+    /// The group whose free extents are the smallest in the mean, by powers of two, of those that
+    /// were looked into and have room. Observed on 6.12 where nothing rotates, while the last large
+    /// request was in the first group.
+    fn most_in_pieces(&mut self, length: u64) -> u64 {
+        self.look_into(self.stream);
         let mut fitting = self.seen.clone();
         fitting.retain(|group| self.roomy_run(*group, length).is_some());
         let best = fitting.into_iter().min_by_key(|group| self.mean_extent(*group).ilog2());
-        self.search(best.unwrap_or(stream), length)
+        best.unwrap_or(self.stream)
     }
 
     fn look_into(&mut self, group: u64) {
@@ -294,30 +295,19 @@ impl Space {
         Some(self.take(group, start..start + length))
     }
 
-    /// The lowest of the smallest free buddies that are large enough.
+    /// A buddy in a group.
     fn buddy(&mut self, group: u64, length: u64) -> Option<u64> {
-        let base = group * GROUP;
-        let order = length.trailing_zeros();
-        let extents = self.extents(group);
-        let buddies = extents.iter().flat_map(|(&start, &end)| Buddies { start, end, base });
-        let large = buddies.filter(|buddy| buddy.1 >= order);
-        large.min_by_key(|&(start, order)| (order, start)).map(|(start, _)| start)
+        buddies::lowest_buddy(self.extents(group), group * GROUP, length)
     }
 
-    /// The same, in a group whose free extents are as long as the request in the mean.
+    /// A run of buddies in a group.
+    fn run(&mut self, group: u64, length: u64) -> Option<u64> {
+        buddies::lowest_run(self.extents(group), group * GROUP, length)
+    }
+
+    /// The same, where free extents are as long as the request in the mean.
     fn roomy_run(&mut self, group: u64, length: u64) -> Option<u64> {
         if self.mean_extent(group) < length { None } else { self.run(group, length) }
-    }
-
-    /// The lowest of the shortest runs of free buddies that are long enough.
-    fn run(&mut self, group: u64, length: u64) -> Option<u64> {
-        let base = group * GROUP;
-        let runs = self.extents(group).iter().flat_map(|(&start, &end)| {
-            let buddies = Buddies { start, end, base };
-            Runs { buddies, length }
-        });
-        let large = runs.filter(|run| run.end - run.start >= length);
-        large.min_by_key(|run| (run.end - run.start, run.start)).map(|run| run.start)
     }
 
     fn take(&mut self, group: u64, blocks: Range<u64>) -> Range<u64> {
@@ -343,11 +333,6 @@ impl Space {
     }
 }
 
-/// Whether so many blocks are looked for as one buddy.
-fn is_buddy(length: u64) -> bool {
-    length.is_power_of_two() && (LEAST_BUDDY..=1 << LARGEST_ORDER).contains(&length)
-}
-
 impl Wanted {
     fn request(&self) -> Range<u64> {
         self.first..self.first + self.length
@@ -369,49 +354,6 @@ impl Wanted {
         };
         let end = whole.end.max(self.first + self.length.min(whole.end - whole.start));
         whole.start.max(self.hole.start)..end.min(self.hole.end)
-    }
-}
-
-/// The aligned powers of two that a free extent consists of: first block and order.
-struct Buddies {
-    start: u64,
-    end: u64,
-    base: u64,
-}
-
-impl Iterator for Buddies {
-    type Item = (u64, u32);
-
-    fn next(&mut self) -> Option<(u64, u32)> {
-        let length = self.end.checked_sub(self.start).filter(|length| *length > 0)?;
-        let aligned = (self.start - self.base).trailing_zeros();
-        let order = aligned.min(length.ilog2()).min(LARGEST_ORDER);
-        let found = (self.start, order);
-        self.start += 1 << order;
-        Some(found)
-    }
-}
-
-/// What a request of some length finds in a free extent: buddies that follow each other, until
-/// there are enough; then the next ones. The shortest run that suffices is taken. Observed on 6.12:
-/// 5120 blocks are taken from a free 8192, not from the 9983 before them.
-struct Runs {
-    buddies: Buddies,
-    length: u64,
-}
-
-impl Iterator for Runs {
-    type Item = Range<u64>;
-
-    fn next(&mut self) -> Option<Range<u64>> {
-        let (start, order) = self.buddies.next()?;
-        let mut end = start + (1 << order);
-        while end - start < self.length
-            && let Some((next, order)) = self.buddies.next()
-        {
-            end = next + (1 << order);
-        }
-        Some(start..end)
     }
 }
 

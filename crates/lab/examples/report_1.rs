@@ -1,8 +1,8 @@
 //! The first founding report as a table: dd appends 512 bytes with dsync, ten thousand times, under each
 //! condition that the report names, on its virtual disk and on the drive passed through.
 //!
-//! `report_1 [WRITES [SEEDS]]` prints the table of docs/fidelity.md. Every line is an experiment that could
-//! as well be typed: the same job with one thing changed.
+//! `report_1 [WRITES [SEEDS [lines]]]` prints the tables of docs/fidelity.md, with `lines` only that of the
+//! time CFQ waits. Every line is an experiment that could as well be typed: the same job with one thing changed.
 
 use base::Duration;
 use lab::metrics::CallKind;
@@ -61,24 +61,37 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let writes: u64 = arguments.next().map_or(Ok(10_000), |it| it.parse())?;
     let seeds: u64 = arguments.next().map_or(Ok(3), |it| it.parse())?;
+    let places =
+        MODELS.iter().flat_map(|model| CACHES.map(|cache| Place { model, cache, writes, seeds }));
+    let places: Vec<Place> = places.collect();
+    match arguments.next().as_deref() {
+        None => print_conditions(&places)?,
+        Some("lines") => {}
+        Some(other) => return Err(format!("`{other}`: only `lines` may follow").into()),
+    }
+    print_lines(&places)
+}
+
+fn print_conditions(places: &[Place]) -> Result<(), Box<dyn Error>> {
     println!(
         "| disk, cache | condition | ms a write | kB/s | of deadline | writes in a pause | pause | for |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    let mut lines = Vec::new();
-    for model in MODELS {
-        for cache in CACHES {
-            let place = Place { model, cache, writes, seeds };
-            place.print_conditions()?;
-            lines.push((place, place.line()?));
-        }
+    for place in places {
+        place.print_conditions()?;
     }
-    println!("\n| disk, cache | 0, 1, 2, 4, 8, 16 ms: ms a write | slope | intercept | r² |");
+    println!();
+    Ok(())
+}
+
+fn print_lines(places: &[Place]) -> Result<(), Box<dyn Error>> {
+    println!("| disk, cache | 0, 1, 2, 4, 8, 16 ms: ms a write | slope | intercept | r² |");
     println!("|---|---|---|---|---|");
-    for (Place { model, cache, .. }, (points, fit)) in lines {
+    for place in places {
+        let (points, fit) = place.line()?;
         let points: Vec<String> = points.iter().map(|it| format!("{it:.3}")).collect();
         let Fit { slope, intercept, r2 } = fit;
-        let points = points.join(", ");
+        let (Place { model, cache, .. }, points) = (place, points.join(", "));
         println!("| {model}, {cache} | {points} | {slope:.3} | {intercept:.3} ms | {r2:.5} |");
     }
     Ok(())

@@ -231,12 +231,12 @@ fn run_one(
     observers.extend(bios.as_mut().map(|it| it as &mut dyn Observer));
     observers.extend(recorder.as_mut().map(|it| it as &mut dyn Observer));
     let outcome = sim::run(setup, &mut Several(observers));
-    if let Some(recorder) = recorder {
-        recorder.finish()?;
-    }
     let label = row.spec.label();
     let outcome =
         outcome.map_err(|cause| Error::Setup { run: format!("{label}, seed {seed}"), cause })?;
+    if let Some(recorder) = recorder {
+        recorder.finish(&outcome)?;
+    }
     let measured = meter.finish(outcome.elapsed);
     Ok(RunResult {
         world: World::Sim,

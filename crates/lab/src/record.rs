@@ -9,8 +9,8 @@ use crate::conform::manifest::{self, Manifest};
 use crate::error::Error;
 use crate::linux_world::World;
 use crate::plan::{Plan, Row};
-use block::{Action, Event, Flags, Ioprio, Op, Version};
-use sim::{Observer, Who};
+use block::{Action, Event, Flags, Op, Version};
+use sim::{Observer, Outcome, Who};
 use std::path::{Path, PathBuf};
 use trace::blktrace::{self, Categories, DevT, Payload, Record, Wallclock};
 
@@ -28,8 +28,6 @@ pub struct Recorder {
     /// Joined requests are recorded as merges (5.11 and later).
     records_joins: bool,
     manifest: String,
-    /// The priority of each job.
-    ioprio: Vec<Ioprio>,
     unfinished: PathBuf,
     folder: PathBuf,
 }
@@ -100,19 +98,20 @@ impl Recorder {
             cores,
             records_joins: row.spec.kernel.version >= Version::V6_12,
             manifest: Manifest::text_of(row),
-            ioprio: row.programs().map(|(_, job)| job.ioprio).collect(),
             unfinished,
             folder: folder.to_path_buf(),
         })
     }
 
-    /// Writes out what is held back and gives the folder its name.
-    pub fn finish(mut self) -> Result<(), Error> {
+    /// Writes out what is held back, and who the tasks were, and gives the folder its name.
+    pub fn finish(mut self, outcome: &Outcome) -> Result<(), Error> {
         if let Some(failure) = self.failure.take() {
             return Err(Error::Recording(failure));
         }
         let files = self.files.take().expect("a recording is finished once");
         files.finish().map_err(Error::Recording)?;
+        let about = Manifest::text_about(outcome, |context| self.pid(context.0));
+        self.manifest.push_str(&about);
         let manifest = self.unfinished.join(manifest::FILE_NAME);
         std::fs::write(&manifest, &self.manifest)
             .map_err(|cause| Error::unwritable(&manifest, cause))?;
@@ -169,10 +168,6 @@ impl Drop for Recorder {
 impl Observer for Recorder {
     fn meet(&mut self, who: &Who) {
         let pid = self.pid(who.context.0);
-        let ioprio = who.job.map_or(Ioprio::NONE, |job| self.ioprio[job]);
-        if ioprio != Ioprio::NONE {
-            self.manifest.push_str(&format!("ioprio {pid}: {}\n", ioprio.to_bits()));
-        }
         if let Some(files) = self.files.as_mut().filter(|_| pid != 0) {
             files.name_task(pid, &who.name);
         }

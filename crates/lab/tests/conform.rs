@@ -120,9 +120,38 @@ run = """fio --filename=/dev/sda --direct=1 --ioengine=libaio --runtime=1 --time
   --name=seq --rw=write --bs=64k --iodepth=4"""
 "#;
 
+/// Tasks that differ in what schedulers look at: group, priority, io_context.
+const ALL_KINDS: &str = r#"
+model = "MODEL"
+host = "free"
+kernel = "KERNEL"
+seeds = [7]
+schedulers = ["SCHEDULER"]
+
+[[cgroup]]
+path = "one"
+weight = 800
+
+[[job]]
+name = "load"
+cgroup = "one"
+run = """fio --filename=/dev/sda --direct=1 --ioengine=libaio --runtime=1 --time_based --rw=randrw
+  --name=rt --prioclass=1 --prio=3 --bs=4k --rate_iops=50
+  --name=be --prioclass=2 --prio=6 --bs=4k --iodepth=8
+  --name=idle --prioclass=3 --bs=8k --iodepth=4"""
+
+[[job]]
+name = "turns"
+run = "lg name=p,copies=3,file=/dev/sda,rw=read,bs=64k,size=1g,turn=1,share=0,ioc=1,dur=1000"
+"#;
+
 /// Records a load of our own.
 fn record(folder: &Path, scheduler: &str, kernel: &str, model: &str) -> PathBuf {
-    let text = JOBS.replace("SCHEDULER", scheduler).replace("KERNEL", kernel);
+    record_load(JOBS, folder, scheduler, kernel, model)
+}
+
+fn record_load(jobs: &str, folder: &Path, scheduler: &str, kernel: &str, model: &str) -> PathBuf {
+    let text = jobs.replace("SCHEDULER", scheduler).replace("KERNEL", kernel);
     let experiment = Experiment::parse("load.toml", &text.replace("MODEL", model)).unwrap();
     let plan = Plan::new(experiment).unwrap();
     let name = lab::record::folder_name(&plan.rows[0], 7);
@@ -158,6 +187,25 @@ fn our_own_recordings_agree_in_everything() {
                 assert_eq!(result.merges_that_differ.total(), 0, "{}", result.trace);
             }
         }
+    }
+}
+
+#[test]
+fn our_own_recordings_say_who_the_tasks_were() {
+    let folder = Folder::make().unwrap();
+    for (scheduler, kernel) in [("cfq", "4.19"), ("cfq", "2.6.32"), ("mq-deadline", "6.12")] {
+        let path = record_load(ALL_KINDS, folder.path(), scheduler, kernel, "hdd-7200-sata");
+        let result = of(&path);
+        assert!(result.contested > 100, "{result:#?}");
+        assert_eq!(result.agreed, result.contested, "{result:#?}");
+        let manifest = path.join("manifest.txt");
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        let about =
+            |line: &&str| !["ioprio", "io_context", "cgroup"].iter().any(|it| line.starts_with(it));
+        let less: Vec<&str> = text.lines().filter(about).collect();
+        std::fs::write(&manifest, less.join("\n")).unwrap();
+        let unsaid = of(&path);
+        assert!(unsaid.agreed < unsaid.contested, "{unsaid:#?}");
     }
 }
 

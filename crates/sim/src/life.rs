@@ -100,6 +100,7 @@ impl World {
             job: birth.job,
             io_context,
             cgroup: birth.cgroup,
+            ioprio: self.io_contexts[io_context.0 as usize].ioprio,
         });
         let core = (context.0 as usize % self.cores.len()) as u16;
         self.strands.push(Strand::task(core, io_context, birth));

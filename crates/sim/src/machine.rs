@@ -14,6 +14,7 @@ use crate::program::Program;
 use crate::task::{Body, Running, Task, worker};
 use crate::world::World;
 use base::{Bytes, Duration, Fingerprint, Instant};
+use block::scheduler::Cgroup;
 use block::{Attach, ContextId, Input, Ioprio, Kernel, TunableError, Version};
 use device::Device;
 use std::cell::RefCell;
@@ -152,6 +153,8 @@ pub struct Outcome {
     pub fingerprint: Fingerprint,
     /// All tasks there were.
     pub tasks: Vec<Who>,
+    /// All control groups, the root first.
+    pub cgroups: Vec<Cgroup>,
     /// What each core did.
     pub cores: Vec<CoreUse>,
     /// The inputs of the block layer, if they were recorded.
@@ -367,11 +370,17 @@ impl Machine {
             world.queue.assert_drained();
         }
         let last = jobs.iter().map(|job| job.ended).max().unwrap_or(counted(now));
+        let mut tasks = std::mem::take(&mut world.whos);
+        for who in &mut tasks {
+            who.cgroup = world.strand(who.context).cgroup;
+            who.ioprio = world.io_contexts[who.io_context.0 as usize].ioprio;
+        }
         Ok(Outcome {
             jobs,
             elapsed: last.since(Instant::ZERO),
             fingerprint: std::mem::take(&mut world.mark).finish(),
-            tasks: std::mem::take(&mut world.whos),
+            tasks,
+            cgroups: std::mem::take(&mut world.cgroups),
             cores: world.cores.iter().map(|core| core.used).collect(),
             inputs: world.queue.take_inputs(),
         })

@@ -4,7 +4,7 @@
 //! Metrics, recorders and checkers are observers; [`Several`] lets more than one watch.
 
 use base::{Fingerprint, Instant};
-use block::{Action, CgroupId, Command, CommandOp, ContextId, Event, IoContextId};
+use block::{Action, CgroupId, Command, CommandOp, ContextId, Event, IoContextId, Ioprio};
 
 /// Somebody who watches a run.
 pub trait Observer {
@@ -27,8 +27,10 @@ pub struct Who {
     pub job: Option<usize>,
     /// Its io_context.
     pub io_context: IoContextId,
-    /// Its control group when it came into being.
+    /// Its control group when it came into being, in an outcome that at the end.
     pub cgroup: CgroupId,
+    /// The explicit priority of its io_context, of the same time.
+    pub ioprio: Ioprio,
 }
 
 /// Nobody watches.

@@ -294,15 +294,18 @@ impl<'a> Historian<'a> {
         self.history.messages.push(Said { at: record.time, issues: self.issues, text });
     }
 
-    /// The queue of a task is gone; if the task does nothing afterwards, it has exited.
+    /// The queue of a task is gone; if nobody of its io_context does anything afterwards, they have
+    /// exited.
     fn may_have_exited(&mut self, record: &Record, pid: u32) {
         let is_over = self.last_seen.get(&pid).is_some_and(|last| *last < record.time);
-        let sharing = self.known.shares.iter().filter(|(_, owner)| **owner == pid);
+        let owner = self.known.shares.get(&pid).copied().unwrap_or(pid);
+        let sharing = self.known.shares.iter().filter(|(_, other)| **other == owner);
         let all_over = sharing
-            .map(|(sharer, _)| self.last_seen.get(sharer))
-            .all(|last| last < Some(&record.time));
+            .map(|(sharer, _)| sharer)
+            .chain([&owner])
+            .all(|task| self.last_seen.get(task) < Some(&record.time));
         if is_over && all_over {
-            let task = self.context(pid);
+            let task = self.context(owner);
             let at = self.history.messages.iter().rev().map(|said| said.at);
             // All that is said at an exit is said at once.
             let at = at.take_while(|at| *at + EXIT >= record.time).last().unwrap_or(record.time);

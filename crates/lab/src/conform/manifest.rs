@@ -11,21 +11,28 @@
 //! queue/rotational: 1
 //! iosched/read_expire: 500
 //! ioprio 1993: 8196
+//! io_context 1994: 1993
+//! cgroup /sys/fs/cgroup/blkio: weight=500 leaf_weight=500 procs=[1 2]
 //! ```
 //!
 //! Names below `queue/` and `iosched/` are those of sysfs; `ioprio PID` is a task's priority as the
-//! kernel encodes it. Lines that are not understood are left alone: a manifest may say more.
+//! kernel encodes it, `io_context PID` the task whose io_context it shares. The first control group is
+//! the root. Lines that are not understood are left alone: a manifest may say more.
 
 use crate::error::Error;
 use crate::plan::Row;
 use crate::scheduler_spec::{parse_hz, parse_kernel};
 use base::{Bytes, Hz, Sectors};
-use block::{Facts, Ioprio, KERNELS, Kernel, Transport};
+use block::{ContextId, Facts, IoContextId, Ioprio, KERNELS, Kernel, Transport};
+use sim::Outcome;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::str::FromStr;
 
 /// The name of the file beside a recording.
 pub const FILE_NAME: &str = "manifest.txt";
+/// Where control groups of block I/O are by convention.
+const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
 /// What is known of a recording besides its events.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +49,8 @@ pub struct Manifest {
     pub tunables: Vec<(String, i64)>,
     /// Priorities of tasks.
     pub ioprio: BTreeMap<u32, Ioprio>,
+    /// Tasks that share another's io_context.
+    pub shares: BTreeMap<u32, u32>,
     /// Control groups, those above before those below.
     pub cgroups: Vec<Group>,
     /// What made the load.
@@ -105,13 +114,10 @@ impl Manifest {
                 self.tunables.push((tunable.to_string(), value));
             }
         } else if let Some(pid) = name.strip_prefix("ioprio ") {
-            let bad = |what: &str| {
-                let accepted = "ioprio PID: NUMBER, both as the kernel has them";
-                Error::bad(place, format!("ioprio: \"{what}\" is no number"), accepted)
-            };
-            let pid = pid.trim().parse().map_err(|_| bad(pid))?;
-            let bits = value.parse().map_err(|_| bad(value))?;
-            self.ioprio.insert(pid, Ioprio::from_bits(bits));
+            let bits = number(value, name, place)?;
+            self.ioprio.insert(number(pid, name, place)?, Ioprio::from_bits(bits));
+        } else if let Some(pid) = name.strip_prefix("io_context ") {
+            self.shares.insert(number(pid, name, place)?, number(value, name, place)?);
         } else if let Some(path) = name.strip_prefix("cgroup ") {
             self.cgroups.push(group(path.trim(), value));
         } else if name == "command" {
@@ -159,6 +165,36 @@ impl Manifest {
             writeln!(text, "{name}: {value}").expect("writing to memory does not fail");
             text
         })
+    }
+
+    /// Lines about the tasks of a run of ours.
+    pub fn text_about(outcome: &Outcome, pid: impl Fn(ContextId) -> u32) -> String {
+        let mut lines = Vec::new();
+        let mut owners: BTreeMap<IoContextId, ContextId> = BTreeMap::new();
+        for who in &outcome.tasks {
+            if who.ioprio != Ioprio::NONE {
+                lines.push(format!("ioprio {}: {}", pid(who.context), who.ioprio.to_bits()));
+            }
+            let owner = *owners.entry(who.io_context).or_insert(who.context);
+            if owner != who.context {
+                lines.push(format!("io_context {}: {}", pid(who.context), pid(owner)));
+            }
+        }
+        for (index, group) in outcome.cgroups.iter().enumerate() {
+            let inside = outcome.tasks.iter().filter(|who| who.cgroup.0 as usize == index);
+            let inside: Vec<String> = inside.map(|who| pid(who.context).to_string()).collect();
+            let weight = |name: &str, weight: Option<u32>| {
+                weight.map_or(String::new(), |weight| format!("{name}={weight} "))
+            };
+            lines.push(format!(
+                "cgroup {BLKIO}{}: {}{}procs=[{}]",
+                group.path.trim_end_matches('/'),
+                weight("weight", group.weight),
+                weight("leaf_weight", group.leaf_weight),
+                inside.join(" ")
+            ));
+        }
+        lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
     /// The modelled kernel whose version begins that of the recorded one.
@@ -216,6 +252,15 @@ impl Manifest {
         let found = known.iter().find(|(word, _)| stated.to_ascii_lowercase().starts_with(word));
         found.map_or(Transport::Scsi, |(_, transport)| *transport)
     }
+}
+
+/// A number of a line about a task.
+fn number<T: FromStr>(text: &str, name: &str, place: &str) -> Result<T, Error> {
+    text.trim().parse().map_err(|_| {
+        let what = name.split(' ').next().unwrap_or_default();
+        let problem = format!("{what}: \"{}\" is no number", text.trim());
+        Error::bad(place, problem, format!("{what} PID: NUMBER, both as the kernel has them"))
+    })
 }
 
 fn group(path: &str, value: &str) -> Group {

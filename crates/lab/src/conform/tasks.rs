@@ -44,7 +44,8 @@ impl Tasks {
         names: &BTreeMap<u32, String>,
         records: &[Record],
     ) -> Tasks {
-        let mut tasks = Tasks { ioprio: manifest.ioprio.clone(), ..Tasks::default() };
+        let (ioprio, shares) = (manifest.ioprio.clone(), manifest.shares.clone());
+        let mut tasks = Tasks { ioprio, shares, ..Tasks::default() };
         for (index, group) in manifest.cgroups.iter().enumerate() {
             tasks.cgroup.extend(group.tasks.iter().map(|pid| (*pid, index)));
         }

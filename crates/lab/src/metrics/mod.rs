@@ -198,7 +198,7 @@ impl Layers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use block::{Action, CgroupId, ContextId, IoContextId, Syscall};
+    use block::{Action, CgroupId, ContextId, IoContextId, Ioprio, Syscall};
 
     fn who(context: u32, name: &str) -> Who {
         Who {
@@ -207,6 +207,7 @@ mod tests {
             job: Some(0),
             io_context: IoContextId(0),
             cgroup: CgroupId(0),
+            ioprio: Ioprio::NONE,
         }
     }
 

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 /// What the tests of the crate are; those that are quick first.
-const TESTS: [&str; 3] = ["scripts", "contract", "by_process"];
+const TESTS: [&str; 5] = ["scripts", "process_tunables", "contract", "by_process", "starvation"];
 /// Seconds after which a test is taken to go on for ever.
 const PATIENCE: u32 = 150;
 

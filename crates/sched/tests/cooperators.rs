@@ -3,13 +3,10 @@
 
 mod harness;
 
-use base::{Duration, Sector, Sectors};
+use base::Duration;
 use block::scheduler::IoContext;
-use block::{
-    Action, Bio, CgroupId, ContextId, EventLog, Flags, IoContextId, Ioprio, Kernel, Op, Origin,
-    Version,
-};
-use harness::{Harness, Table};
+use block::{Action, ContextId, EventLog, IoContextId, Kernel, Version};
+use harness::{Harness, Table, read};
 
 /// Processes that read, and how many queues there are because of them.
 struct Readers {
@@ -32,20 +29,7 @@ impl Readers {
     }
 
     fn read(&mut self, process: u32, sector: u64) {
-        self.harness.submit(Bio {
-            op: Op::Read,
-            flags: Flags::NONE,
-            sector: Sector(sector),
-            sectors: Sectors(8),
-            ioprio: Ioprio::NONE,
-            origin: Origin {
-                context: ContextId(process + 1),
-                io_context: IoContextId(process),
-                cgroup: CgroupId::ROOT,
-                cpu: 0,
-            },
-            token: 0,
-        });
+        self.harness.submit(read(process, sector, 0));
         self.count();
     }
 

@@ -3,13 +3,10 @@
 
 mod harness;
 
-use base::{Instant, Sector, Sectors};
+use base::Instant;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
-use block::{
-    About, Bio, CgroupId, ContextId, Cx, DispatchReason, Flags, HoldReason, IoContextId, Ioprio,
-    Kernel, Op, Origin, RequestId, Scheduler, Shape,
-};
-use harness::{Harness, Table};
+use block::{About, Cx, DispatchReason, HoldReason, Kernel, RequestId, Scheduler, Shape};
+use harness::{Harness, Table, read};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -135,7 +132,7 @@ fn run(bug: Bug, shape: Shape, kernel: &'static Kernel) {
     harness.set("nr_requests", 64).expect("within its range");
     let sectors = [9000, 8000, 100, 7000, 116, 108, 300, 500, 700];
     for (token, sector) in sectors.into_iter().enumerate() {
-        harness.submit(read(sector, token as u64));
+        harness.submit(read(0, sector, token as u64));
     }
     harness.drain();
     harness.queue.assert_drained();
@@ -145,23 +142,6 @@ fn run(bug: Bug, shape: Shape, kernel: &'static Kernel) {
     assert_eq!(sectors_read, 8 * sectors.len() as u32);
     assert_eq!(harness.completed.len(), sectors.len() - 2, "100, 108 and 116 are one request");
     assert!(harness.now > Instant::ZERO);
-}
-
-fn read(sector: u64, token: u64) -> Bio {
-    Bio {
-        op: Op::Read,
-        flags: Flags::NONE,
-        sector: Sector(sector),
-        sectors: Sectors(8),
-        ioprio: Ioprio::NONE,
-        origin: Origin {
-            context: ContextId(1),
-            io_context: IoContextId(1),
-            cgroup: CgroupId::ROOT,
-            cpu: 0,
-        },
-        token,
-    }
 }
 
 #[test]

@@ -7,12 +7,10 @@
 
 mod harness;
 
-use base::{Duration, Instant, Sector, Sectors};
+use base::{Duration, Instant};
 use block::scheduler::{Cgroup, IoContext};
-use block::{
-    Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, IoprioClass, Kernel, Op, Origin, Version,
-};
-use harness::{Harness, Table, cases};
+use block::{CgroupId, IoContextId, Ioprio, IoprioClass, Kernel, Version};
+use harness::{Harness, Table, cases, read};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -62,20 +60,9 @@ impl Readers {
     fn submit(&mut self, process: usize) {
         let token = self.since.len() as u64;
         self.since.push((process, self.harness.now));
-        self.harness.submit(Bio {
-            op: Op::Read,
-            flags: Flags::NONE,
-            sector: Sector(self.next[process]),
-            sectors: Sectors(8),
-            ioprio: Ioprio::NONE,
-            origin: Origin {
-                context: ContextId(process as u32 + 1),
-                io_context: IoContextId(process as u32),
-                cgroup: self.groups[process],
-                cpu: 0,
-            },
-            token,
-        });
+        let mut bio = read(process as u32, self.next[process], token);
+        bio.origin.cgroup = self.groups[process];
+        self.harness.submit(bio);
         // Not next to each other, so that each is a command; not far either.
         self.next[process] += 16;
     }

@@ -14,16 +14,35 @@ pub mod shadow;
 pub mod twin;
 pub mod watched;
 
-use base::{Bytes, Duration, Instant, Sectors};
+use base::{Bytes, Duration, Instant, Sector, Sectors};
 use block::{
-    Attach, Bio, Command, CommandOp, ContextId, Event, EventLog, Facts, Kernel, Output, PlugFlush,
-    RequestQueue, Scheduler, Transport, TunableError,
+    Attach, Bio, CgroupId, Command, CommandOp, ContextId, Event, EventLog, Facts, Flags,
+    IoContextId, Ioprio, Kernel, Op, Origin, Output, PlugFlush, RequestQueue, Scheduler, Transport,
+    TunableError,
 };
 use proptest::prelude::ProptestConfig;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The context of interrupts and kernel workers.
 pub const KERNEL: ContextId = ContextId(0);
+
+/// A read of 4 KiB by a process, counted from zero, that has an io_context of its own.
+pub fn read(process: u32, sector: u64, token: u64) -> Bio {
+    Bio {
+        op: Op::Read,
+        flags: Flags::NONE,
+        sector: Sector(sector),
+        sectors: Sectors(8),
+        ioprio: Ioprio::NONE,
+        origin: Origin {
+            context: ContextId(process + 1),
+            io_context: IoContextId(process),
+            cgroup: CgroupId::ROOT,
+            cpu: 0,
+        },
+        token,
+    }
+}
 
 /// How often a random test runs: as `PROPTEST_CASES` says.
 pub fn cases() -> ProptestConfig {

@@ -104,14 +104,17 @@ fn arrival_order_and_other_tunables_are_told_apart_from_the_kernel() {
     assert!(difference.ours.is_some() && difference.state.contains("batching"));
 }
 
-const JOBS: &str = r#"
-title = "more outstanding than tags"
+/// Where a load of our own runs.
+const PLACE: &str = r#"
 model = "MODEL"
 host = "free"
 kernel = "KERNEL"
 seeds = [7]
 schedulers = ["SCHEDULER"]
+"#;
 
+/// More outstanding than tags.
+const JOBS: &str = r#"
 [[job]]
 name = "load"
 run = """fio --filename=/dev/sda --direct=1 --ioengine=libaio --runtime=1 --time_based
@@ -122,12 +125,6 @@ run = """fio --filename=/dev/sda --direct=1 --ioengine=libaio --runtime=1 --time
 
 /// Tasks that differ in what schedulers look at: group, priority, io_context.
 const ALL_KINDS: &str = r#"
-model = "MODEL"
-host = "free"
-kernel = "KERNEL"
-seeds = [7]
-schedulers = ["SCHEDULER"]
-
 [[cgroup]]
 path = "one"
 weight = 800
@@ -151,8 +148,9 @@ fn record(folder: &Path, scheduler: &str, kernel: &str, model: &str) -> PathBuf 
 }
 
 fn record_load(jobs: &str, folder: &Path, scheduler: &str, kernel: &str, model: &str) -> PathBuf {
-    let text = jobs.replace("SCHEDULER", scheduler).replace("KERNEL", kernel);
-    let experiment = Experiment::parse("load.toml", &text.replace("MODEL", model)).unwrap();
+    let place = PLACE.replace("SCHEDULER", scheduler).replace("KERNEL", kernel);
+    let text = format!("{}{jobs}", place.replace("MODEL", model));
+    let experiment = Experiment::parse("load.toml", &text).unwrap();
     let plan = Plan::new(experiment).unwrap();
     let name = lab::record::folder_name(&plan.rows[0], 7);
     matrix::run(plan, Some(folder), 1, &|_| ()).unwrap();

@@ -297,14 +297,14 @@ impl<'a> Historian<'a> {
     /// The queue of a task is gone; if nobody of its io_context does anything afterwards, they have
     /// exited.
     fn may_have_exited(&mut self, record: &Record, pid: u32) {
-        let is_over = self.last_seen.get(&pid).is_some_and(|last| *last < record.time);
+        let was_seen = self.last_seen.contains_key(&pid);
         let owner = self.known.shares.get(&pid).copied().unwrap_or(pid);
         let sharing = self.known.shares.iter().filter(|(_, other)| **other == owner);
         let all_over = sharing
             .map(|(sharer, _)| sharer)
             .chain([&owner])
             .all(|task| self.last_seen.get(task) < Some(&record.time));
-        if is_over && all_over {
+        if was_seen && all_over {
             let task = self.context(owner);
             let at = self.history.messages.iter().rev().map(|said| said.at);
             // All that is said at an exit is said at once.

@@ -90,8 +90,9 @@ fn print_lines(places: &[Place]) -> Result<(), Box<dyn Error>> {
     for place in places {
         let (points, fit) = place.line()?;
         let points: Vec<String> = points.iter().map(|it| format!("{it:.3}")).collect();
+        let points = points.join(", ");
         let Fit { slope, intercept, r2 } = fit;
-        let (Place { model, cache, .. }, points) = (place, points.join(", "));
+        let Place { model, cache, .. } = place;
         println!("| {model}, {cache} | {points} | {slope:.3} | {intercept:.3} ms | {r2:.5} |");
     }
     Ok(())

@@ -27,9 +27,9 @@ pub struct Who {
     pub job: Option<usize>,
     /// Its io_context.
     pub io_context: IoContextId,
-    /// Its control group when it came into being, in an outcome that at the end.
+    /// Its control group: to observers that of its birth, in an outcome that of the end.
     pub cgroup: CgroupId,
-    /// The explicit priority of its io_context, of the same time.
+    /// The explicit priority of its io_context, of the same moment.
     pub ioprio: Ioprio,
 }
 

@@ -23,6 +23,7 @@ use std::ops::Range;
 const CHUNK: u64 = 512;
 const SMALL: u64 = 16;
 const MIB: u64 = (1 << 20) / BLOCK;
+
 /// Free space.
 #[derive(Clone, Debug)]
 pub struct Space {

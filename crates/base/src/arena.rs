@@ -101,20 +101,22 @@ impl<T> Arena<T> {
     }
 
     /// Stores `value` and returns its handle.
+    // Nothing here takes the value's address, so that its parts are written where it will live. A
+    // value that is put together elsewhere and copied is read in other widths than it was written
+    // in, which stalls the processor.
+    #[inline]
     pub fn insert(&mut self, value: T) -> Id<T> {
-        match self.free.pop() {
-            Some(index) => {
-                let slot = &mut self.slots[index as usize];
-                let generation = slot.last.checked_add(1).unwrap_or(FIRST);
-                *slot = Slot { living: Some(generation), last: generation, value };
-                Id { index, generation, kind: PhantomData }
-            }
-            None => {
-                let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 objects");
-                self.slots.push(Slot { living: Some(FIRST), last: FIRST, value });
-                Id { index, generation: FIRST, kind: PhantomData }
-            }
-        }
+        let Some(index) = self.free.pop() else {
+            let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 objects");
+            self.slots.push(Slot { living: Some(FIRST), last: FIRST, value });
+            return Id { index, generation: FIRST, kind: PhantomData };
+        };
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.last.checked_add(1).unwrap_or(FIRST);
+        slot.living = Some(generation);
+        slot.last = generation;
+        slot.value = value;
+        Id { index, generation, kind: PhantomData }
     }
 
     /// Removes the object, and lends what is left of it; panics when the handle is stale.
@@ -206,8 +208,14 @@ fn no_entry<T>(id: Id<T>) -> ! {
 /// whose handle it was set with: once that object is gone and its slot reused, the entry reads as
 /// absent and is overwritten by the next [`Side::set`].
 pub struct Side<T, V> {
-    entries: Vec<Option<(NonZeroU32, V)>>,
+    entries: Vec<Entry<V>>,
     kind: PhantomData<fn() -> T>,
+}
+
+struct Entry<V> {
+    /// The generation of the object to which the value belongs, if it does to any.
+    owner: Option<NonZeroU32>,
+    value: V,
 }
 
 impl<T, V> Default for Side<T, V> {
@@ -216,52 +224,48 @@ impl<T, V> Default for Side<T, V> {
     }
 }
 
-impl<T, V> Side<T, V> {
+impl<T, V: Copy> Side<T, V> {
     /// An empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Stores a value for `id`, replacing what was there.
+    #[inline]
     pub fn set(&mut self, id: Id<T>, value: V) {
-        match self.entries.get_mut(id.index()) {
-            Some(entry) => *entry = Some((id.generation, value)),
-            None => self.set_beyond(id, value),
+        // As in [`Arena::insert`], nothing takes the value's address.
+        while self.entries.len() <= id.index() {
+            self.entries.push(Entry { owner: None, value });
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn set_beyond(&mut self, id: Id<T>, value: V) {
-        self.entries.resize_with(id.index(), || None);
-        self.entries.push(Some((id.generation, value)));
+        let entry = &mut self.entries[id.index()];
+        entry.owner = Some(id.generation);
+        entry.value = value;
     }
 
     /// The value stored for `id`, if any.
     pub fn get(&self, id: Id<T>) -> Option<&V> {
-        match self.entries.get(id.index()) {
-            Some(Some((generation, value))) if *generation == id.generation => Some(value),
-            _ => None,
-        }
+        let entry = self.entries.get(id.index())?;
+        if entry.owner == Some(id.generation) { Some(&entry.value) } else { None }
     }
 
     /// The value stored for `id`, if any, to change.
     pub fn get_mut(&mut self, id: Id<T>) -> Option<&mut V> {
-        match self.entries.get_mut(id.index()) {
-            Some(Some((generation, value))) if *generation == id.generation => Some(value),
-            _ => None,
-        }
+        let entry = self.entries.get_mut(id.index())?;
+        if entry.owner == Some(id.generation) { Some(&mut entry.value) } else { None }
     }
 
     /// Removes and returns the value stored for `id`.
     pub fn take(&mut self, id: Id<T>) -> Option<V> {
         let entry = self.entries.get_mut(id.index())?;
-        let (_, value) = entry.take_if(|(generation, _)| *generation == id.generation)?;
-        Some(value)
+        if entry.owner != Some(id.generation) {
+            return None;
+        }
+        entry.owner = None;
+        Some(entry.value)
     }
 }
 
-impl<T, V> core::ops::Index<Id<T>> for Side<T, V> {
+impl<T, V: Copy> core::ops::Index<Id<T>> for Side<T, V> {
     type Output = V;
     #[track_caller]
     fn index(&self, id: Id<T>) -> &V {
@@ -272,7 +276,7 @@ impl<T, V> core::ops::Index<Id<T>> for Side<T, V> {
     }
 }
 
-impl<T, V> core::ops::IndexMut<Id<T>> for Side<T, V> {
+impl<T, V: Copy> core::ops::IndexMut<Id<T>> for Side<T, V> {
     #[track_caller]
     fn index_mut(&mut self, id: Id<T>) -> &mut V {
         match self.get_mut(id) {

@@ -11,6 +11,14 @@ struct Link<T> {
     next: Option<Id<T>>,
 }
 
+// Derived, these would ask the same of `T`.
+impl<T> Clone for Link<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Link<T> {}
+
 /// The links of all lists that share one kind of membership.
 pub struct Links<T>(Side<T, Link<T>>);
 
@@ -142,6 +150,7 @@ impl<T> List<T> {
         core::iter::successors(self.tail, |id| links.previous(*id))
     }
 
+    #[inline]
     #[track_caller]
     fn insert_between(
         &mut self,

@@ -23,6 +23,7 @@ pub(crate) struct MergeIndex {
 }
 
 /// A hashed request.
+#[derive(Clone, Copy)]
 struct Entry {
     /// Where it ended when it was hashed.
     end: Sector,

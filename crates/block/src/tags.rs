@@ -115,6 +115,7 @@ impl TagMap {
     }
 
     /// Gives a tag back; those who may go on because of it are appended to `woken`.
+    #[inline]
     pub fn give(&mut self, tag: u32, woken: &mut Vec<ContextId>) {
         let (index, bit) = self.place(tag);
         let word = &mut self.words[index];

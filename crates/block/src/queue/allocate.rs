@@ -26,16 +26,29 @@ pub(super) struct Allowance {
 }
 
 impl RequestQueue {
-    /// Gets a request for a bio, or goes to sleep for one.
-    pub(super) fn allocate(
+    /// A task that got no request tries again.
+    #[cold]
+    pub(super) fn allocate_step(
         &mut self,
         now: Instant,
         context: ContextId,
         id: BioId,
         attempt: u8,
     ) -> Work {
-        let woken = self.core.context(context).take_woken();
         let bio = self.core.bios[id].bio;
+        self.allocate(now, context, id, &bio, attempt)
+    }
+
+    /// Gets a request for a bio, or goes to sleep for one.
+    pub(super) fn allocate(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        id: BioId,
+        bio: &Bio,
+        attempt: u8,
+    ) -> Work {
+        let woken = self.core.context(context).take_woken();
         if woken {
             self.resumed(now, context);
             if self.runs_queue_for_tag() {
@@ -47,13 +60,13 @@ impl RequestQueue {
         }
         let tries_again = woken || attempt > 0;
         let attempt = if woken { 0 } else { attempt };
-        let allowance = self.allowance(now, context, &bio);
+        let allowance = self.allowance(now, context, bio);
         if let (true, ShapeState::Multi(multi)) = (tries_again, &mut self.shape) {
-            multi.tried_again(context, &bio, allowance.is_some());
+            multi.tried_again(context, bio, allowance.is_some());
         }
         match allowance {
             Some(allowance) => {
-                self.build_request(now, context, id, &bio, allowance);
+                self.build_request(now, context, id, bio, allowance);
                 Work::Allocate
             }
             None => {
@@ -186,6 +199,7 @@ impl RequestQueue {
         matches!(self.shape, ShapeState::Single(_)) || self.core.requests[rq].flush.is_none()
     }
 
+    #[inline(never)]
     pub(super) fn plug_add_step(
         &mut self,
         now: Instant,
@@ -223,6 +237,7 @@ impl RequestQueue {
     }
 
     /// Takes the plug's list; the requests are inserted one by one by the next frame.
+    #[inline(never)]
     pub(super) fn flush_plug_step(
         &mut self,
         now: Instant,
@@ -249,6 +264,7 @@ impl RequestQueue {
     }
 
     /// Inserts the next request of a flushed plug; after the last one the queue is run.
+    #[inline(never)]
     pub(super) fn flushing_step(
         &mut self,
         now: Instant,

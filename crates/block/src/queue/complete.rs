@@ -118,6 +118,7 @@ impl RequestQueue {
         self.core.outputs.push_back(Output::BioDone { token, context });
     }
 
+    #[cold]
     pub(super) fn requeue_step(&mut self, now: Instant, context: ContextId, tag: Tag) -> Work {
         let rq = self.take_from_driver(tag);
         self.core.in_flight -= 1;
@@ -193,6 +194,7 @@ impl RequestQueue {
     }
 
     /// The data of a flush sequence is on the device.
+    #[inline(never)]
     fn flush_data_done(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let request = &mut self.core.requests[rq];
         let through_elevator = request.bound;
@@ -225,6 +227,7 @@ impl RequestQueue {
     }
 
     /// A flush command is done: everybody it served advances together.
+    #[inline(never)]
     fn flush_command_done(&mut self, now: Instant, context: ContextId, command: RequestId) {
         let machine = self.flush_of(command);
         assert_eq!(machine.command.take(), Some(command), "another flush was under way");

@@ -395,26 +395,28 @@ impl RequestQueue {
     }
 
     /// Does at most so many pieces of what a context has to do; what came of the last one.
+    // The compiler puts steps into this loop, and then prepares at its entry what they need. Those
+    // that few requests need are kept out of it.
     fn work(&mut self, now: Instant, context: ContextId, mut pieces: u32) -> Step {
         loop {
             let state = self.core.contexts.get_mut(context.0 as usize);
             let Some(state) = state else { return Step::Idle };
             let Some(frame) = state.stack.pop() else { return Step::Idle };
-            if state.is_asleep() && matches!(frame, Frame::Allocate { .. }) {
+            if matches!(frame, Frame::Allocate { .. }) && state.is_asleep() {
                 state.stack.push(frame);
                 return Step::Asleep;
             }
             self.core.recorder.push(|| Input::Step(now, context));
             let work = match frame {
                 Frame::Submit(bio) => self.submit_step(now, context, bio),
-                Frame::Allocate { bio, attempt } => self.allocate(now, context, bio, attempt),
+                Frame::Allocate { bio, attempt } => self.allocate_step(now, context, bio, attempt),
                 Frame::PlugAdd { rq, flushed } => self.plug_add_step(now, context, rq, flushed),
                 Frame::Insert(rq) => self.insert_step(now, context, rq),
                 Frame::EndPlug => self.end_plug_step(context),
                 Frame::FlushPlug(why) => self.flush_plug_step(now, context, why),
                 Frame::Flushing { why, depth } => self.flushing_step(now, context, why, depth),
                 Frame::Unplug { by_timer } => self.unplug_step(now, context, by_timer),
-                Frame::RunSingle => self.run_single_step(now, context),
+                Frame::RunSingle => self.run_single(now, context, &mut pieces),
                 Frame::RunMulti(run) => self.run_multi_step(now, context, run),
                 Frame::DirectIssue(rq) => self.direct_issue_step(now, context, rq),
                 Frame::Complete(tag) => self.complete_step(now, context, tag),
@@ -449,7 +451,8 @@ impl RequestQueue {
         }
     }
 
-    fn after_step(&mut self, now: Instant) {
+    #[inline]
+    pub(super) fn after_step(&mut self, now: Instant) {
         if self.core.change.is_some() {
             self.finish_change(now);
         }
@@ -458,6 +461,7 @@ impl RequestQueue {
         }
     }
 
+    #[cold]
     fn timer_step(&mut self, now: Instant, context: ContextId) -> Work {
         if self.unplug_is_due(now) {
             self.core.context(context).stack.push(Frame::Unplug { by_timer: true });

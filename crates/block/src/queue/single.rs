@@ -9,6 +9,7 @@ use crate::bio::{Bio, ContextId, is_sync};
 use crate::command::{Tag, Transport};
 use crate::event::Action;
 use crate::flush::FlushMachine;
+use crate::input::Input;
 use crate::kernel::{Plugging, ShallowDepth, SingleQueue};
 use crate::limits::Limits;
 use crate::request::{Request, RequestId, RequestState};
@@ -344,6 +345,7 @@ impl RequestQueue {
         matches!(single.rules.plugging, Plugging::Device { sync_unplugs: true, .. })
     }
 
+    #[inline(never)]
     pub(super) fn unplug_step(&mut self, now: Instant, context: ContextId, by_timer: bool) -> Work {
         if self.is_device_plugged() {
             self.remove_device_plug();
@@ -364,36 +366,59 @@ impl RequestQueue {
         }
     }
 
-    /// One round of the driver's loop: asks the scheduler when the dispatch list is empty, else
-    /// takes its head (spec 9.5).
-    pub(super) fn run_single_step(&mut self, now: Instant, context: ContextId) -> Work {
-        if self.is_device_plugged() {
-            return Work::Housekeeping;
+    /// The driver's loop: round by round, until nothing more can be done or these pieces of work
+    /// are used up, the last of which is the caller's to count.
+    pub(super) fn run_single(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        pieces: &mut u32,
+    ) -> Work {
+        loop {
+            let (work, goes_on) = self.run_single_round(now, context);
+            if !goes_on {
+                return work;
+            }
+            if *pieces == 1 {
+                self.core.context(context).stack.push(Frame::RunSingle);
+                return work;
+            }
+            self.after_step(now);
+            *pieces -= 1;
+            self.core.recorder.push(|| Input::Step(now, context));
         }
-        match self.single().list.head() {
+    }
+
+    /// Asks the scheduler when the dispatch list is empty, else takes its head (spec 9.5); whether
+    /// there is another round.
+    fn run_single_round(&mut self, now: Instant, context: ContextId) -> (Work, bool) {
+        let single = self.single();
+        if single.plugged_until.is_some() {
+            return (Work::Housekeeping, false);
+        }
+        match single.list.head() {
             None => self.ask_scheduler(now, context),
             Some(head) => self.feed_driver(now, context, head),
         }
     }
 
-    fn ask_scheduler(&mut self, now: Instant, context: ContextId) -> Work {
+    fn ask_scheduler(&mut self, now: Instant, context: ContextId) -> (Work, bool) {
         let flush_blocks = self.core.limits.facts.transport == Transport::Sata;
         if flush_blocks && self.single().flush.command.is_some() {
-            return Work::Housekeeping;
+            return (Work::Housekeeping, false);
         }
         let force = self.core.change.is_some();
-        if self.dispatch(now, context, force) {
-            self.core.context(context).stack.push(Frame::RunSingle);
-        }
-        Work::Dispatch
+        (Work::Dispatch, self.dispatch(now, context, force))
     }
 
     /// Forced drain: everything the scheduler holds goes to the dispatch list.
+    #[cold]
     pub(super) fn drain_scheduler(&mut self, now: Instant, context: ContextId) {
         while self.dispatch(now, context, true) {}
     }
 
     /// Asks the scheduler once; whether anything left it.
+    #[inline(always)]
     fn dispatch(&mut self, now: Instant, context: ContextId, force: bool) -> bool {
         let dispatched =
             self.with_scheduler(now, context, |scheduler, cx| scheduler.dispatch(cx, HCTX, force));
@@ -419,12 +444,12 @@ impl RequestQueue {
         left
     }
 
-    fn feed_driver(&mut self, now: Instant, context: ContextId, head: RequestId) -> Work {
+    fn feed_driver(&mut self, now: Instant, context: ContextId, head: RequestId) -> (Work, bool) {
         if !self.core.requests[head].started {
             self.activate(now, context, head);
         }
         let single = self.single();
-        let Some(tag) = single.tags.take(0, None) else { return Work::Housekeeping };
+        let Some(tag) = single.tags.take(0, None) else { return (Work::Housekeeping, false) };
         let head_again = single.list.pop_front(&mut single.links);
         assert_eq!(head_again, Some(head), "the head of the dispatch list moved");
         single.in_driver[tag as usize] = Some(head);
@@ -434,8 +459,7 @@ impl RequestQueue {
         let command = command_of(request);
         self.core.in_flight += 1;
         self.core.outputs.push_back(Output::Issue(command));
-        self.core.context(context).stack.push(Frame::RunSingle);
-        Work::Issue
+        (Work::Issue, true)
     }
 
     /// The driver looks at the head for the first time: here the kernel traces D, even when the

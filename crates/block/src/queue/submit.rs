@@ -5,6 +5,7 @@ use super::context::Frame;
 use super::{Core, Output, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, BioId, BioRecord, ContextId, Flags, Op};
 use crate::event::Action;
+use crate::limits::Limits;
 use crate::merge::may_merge_bio;
 use crate::pieces::Pieces;
 use crate::request::RequestId;
@@ -16,22 +17,41 @@ const SCANNED: usize = 8;
 
 impl RequestQueue {
     pub(super) fn submit_step(&mut self, now: Instant, context: ContextId, id: BioId) -> Work {
-        if self.ends_without_cache(id) {
-            self.core.context(context).done.push_back((id, now));
-            self.deliver(now, context);
-            return Work::Bio;
+        let core = &mut self.core;
+        let record = &mut core.bios[id];
+        if record.bio.needs_flush_machinery() && !core.limits.facts.volatile_cache {
+            // There is nothing to flush: the flags are taken off, and a pure flush is done before
+            // it began.
+            let is_pure_flush = record.bio.sectors.is_zero();
+            record.bio.flags = record.bio.flags.without(Flags::PREFLUSH.with(Flags::FUA));
+            if is_pure_flush {
+                core.context(context).done.push_back((id, now));
+                self.deliver(now, context);
+                return Work::Bio;
+            }
         }
-        let most = self.core.largest_part(id);
-        if self.refuses_to_split(context, id, most) {
+        let most = record.largest_part(&core.limits);
+        let id = if record.bio.sectors <= most || record.bio.op == Op::Discard {
+            if record.parent.is_none() || !core.kernel.splits_bios {
+                core.log_bio(now, Action::Queue, id, None);
+            }
+            id
+        } else if record.bio.flags.intersects(Flags::NOWAIT) {
+            // Its parts might have to sleep.
+            let token = record.bio.token;
+            core.outputs.push_back(Output::WouldBlock { token, context });
+            core.bios.remove(id);
             return Work::Bio;
-        }
-        let id = self.enter(now, context, id, most);
+        } else {
+            self.split(now, context, id, most)
+        };
         self.plug_single_bio(context);
-        self.push_sync_unplug(context, id);
-        if self.merge_bio(now, context, id) {
+        let &BioRecord { bio, segments, .. } = &self.core.bios[id];
+        self.push_sync_unplug(context, &bio);
+        if self.merge_bio(now, context, id, &bio, segments) {
             return Work::Bio;
         }
-        self.allocate(now, context, id, 0)
+        self.allocate(now, context, id, &bio, 0)
     }
 
     /// A bio without a plug gets one of its own, if the kernel does so.
@@ -47,56 +67,19 @@ impl RequestQueue {
         }
     }
 
-    /// Without a volatile cache there is nothing to flush: the flags are taken off, and a pure
-    /// flush is done before it began.
-    fn ends_without_cache(&mut self, id: BioId) -> bool {
-        if self.core.limits.facts.volatile_cache {
-            return false;
-        }
-        let bio = &mut self.core.bios[id].bio;
-        let was_pure_flush = bio.sectors.is_zero() && bio.flags.intersects(Flags::PREFLUSH);
-        bio.flags = bio.flags.without(Flags::PREFLUSH.with(Flags::FUA));
-        was_pure_flush
-    }
-
-    /// A NOWAIT bio that is too large is refused: its parts might have to sleep.
-    fn refuses_to_split(&mut self, context: ContextId, id: BioId, most: Sectors) -> bool {
-        let bio = &self.core.bios[id].bio;
-        let refused =
-            bio.flags.intersects(Flags::NOWAIT) && bio.op != Op::Discard && bio.sectors > most;
-        if refused {
-            self.core.outputs.push_back(Output::WouldBlock { token: bio.token, context });
-            self.core.bios.remove(id);
-        }
-        refused
-    }
-
-    /// Traces the bio and cuts off what the device cannot take at once; returns the part to go on
-    /// with. The remainder is submitted after it (spec 9.1).
-    fn enter(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
-        let record = &self.core.bios[id];
-        let is_whole = record.parent.is_none();
+    /// Cuts off the first `most` sectors, which the device can take at once, and returns them. The
+    /// rest is submitted again after them (spec 9.1).
+    #[cold]
+    fn split(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
         let splits = self.core.kernel.splits_bios;
-        if record.bio.sectors <= most || record.bio.op == Op::Discard {
-            if is_whole || !splits {
-                self.core.log_bio(now, Action::Queue, id, None);
-            }
-            return id;
-        }
-        if is_whole && splits {
+        if splits && self.core.bios[id].parent.is_none() {
             self.core.log_bio(now, Action::Queue, id, None);
         }
-        self.split(now, context, id, most)
-    }
-
-    /// Cuts off the first `most` sectors; the rest is submitted again.
-    fn split(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
         let limits = &self.core.limits;
         let record = &mut self.core.bios[id];
         let (bio, parent, queued_at) = (record.bio, record.parent, record.queued_at);
         let first_pieces = record.pieces.cut(most);
         let rest_pieces = core::mem::take(&mut record.pieces);
-        let splits = self.core.kernel.splits_bios;
         let (mut first, mut rest) = (bio, bio);
         first.sectors = most;
         if splits {
@@ -134,20 +117,26 @@ impl RequestQueue {
     }
 
     /// Tries every place a bio may be merged into, in the kernel's order.
-    fn merge_bio(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
-        let &BioRecord { bio, segments, .. } = &self.core.bios[id];
+    fn merge_bio(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        id: BioId,
+        bio: &Bio,
+        segments: u16,
+    ) -> bool {
         if !bio.is_mergeable() || self.core.limits.nomerges == 2 {
             return false;
         }
-        if let Some((rq, merge)) = self.find_in_plug(context, &bio, segments) {
+        if let Some((rq, merge)) = self.find_in_plug(context, bio, segments) {
             self.absorb_bio(now, rq, id, merge);
             return true;
         }
-        let found = self.find_beyond_plug(now, context, &bio, segments);
+        let found = self.find_beyond_plug(now, context, bio, segments);
         if let Some((rq, merge)) = found {
             self.absorb_bio(now, rq, id, merge);
             if self.scheduler.is_some() {
-                self.bio_merged(now, context, rq, &bio, merge);
+                self.bio_merged(now, context, rq, bio, merge);
             }
         }
         found.is_some()
@@ -304,8 +293,8 @@ impl RequestQueue {
 
     /// On kernels where every bio with SYNC unplugs the device, it does so after it is in (addendum
     /// A.5 rule 2). Plain reads have no such flag, readahead least of all (A.6 rule 5).
-    fn push_sync_unplug(&mut self, context: ContextId, id: BioId) {
-        if self.unplugs_on_sync() && self.core.bios[id].bio.flags.intersects(Flags::SYNC) {
+    fn push_sync_unplug(&mut self, context: ContextId, bio: &Bio) {
+        if bio.flags.intersects(Flags::SYNC) && self.unplugs_on_sync() {
             let frame = Frame::Unplug { by_timer: false };
             self.core.context(context).stack.push(frame);
         }
@@ -327,11 +316,12 @@ impl Core {
             parts_left: 1,
         })
     }
+}
 
-    /// How much of a bio goes into one command.
-    fn largest_part(&self, id: BioId) -> Sectors {
-        let BioRecord { bio, pieces, .. } = &self.bios[id];
-        let largest = self.limits.largest_at(bio.sector);
-        pieces.most(&self.limits).map_or(largest, |most| most.min(largest))
+impl BioRecord {
+    /// How much of it goes into one command.
+    fn largest_part(&self, limits: &Limits) -> Sectors {
+        let largest = limits.largest_at(self.bio.sector);
+        self.pieces.most(limits).map_or(largest, |most| most.min(largest))
     }
 }

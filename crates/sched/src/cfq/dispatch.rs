@@ -213,6 +213,7 @@ impl Cfq {
     }
 
     /// 4.9 rule 9: everything leaves.
+    #[cold]
     pub(super) fn drain(&mut self, cx: &mut Cx<'_>) -> Dispatched {
         if let Some(active) = self.active {
             self.expire(cx, active, false);

@@ -3,9 +3,9 @@
 
 use super::Cfq;
 use super::binding::Bound;
-use super::queue::{Class, QueueId};
+use super::queue::{Class, Queue, QueueId};
 use base::{Duration, Instant, Sector};
-use block::{Cx, Flags, Op, RequestId};
+use block::{Cx, Flags, Op, Request, RequestId};
 
 /// Requests at once that make a queue deep.
 const DEEP: u32 = 4;
@@ -20,6 +20,19 @@ pub(super) fn is_noidle(cx: &Cx<'_>, rq: RequestId) -> bool {
     request.op != Op::Read
         && request.flags.intersects(Flags::SYNC)
         && !request.flags.intersects(Flags::IDLE)
+}
+
+impl Queue {
+    /// 4.8 rule 4: how far the request is from the one before.
+    pub(super) fn note_seek(&mut self, cx: &Cx<'_>, request: &Request) {
+        let before = core::mem::replace(&mut self.last_request_end, request.end());
+        let far = if cx.limits().facts.rotational {
+            before != Sector(0) && request.sector.0.abs_diff(before.0) > SEEK
+        } else {
+            request.sectors.0 < SMALL
+        };
+        self.seek_history = self.seek_history << 1 | u32::from(far);
+    }
 }
 
 impl Cfq {
@@ -149,19 +162,6 @@ impl Cfq {
         }
     }
 
-    /// 4.8 rule 4: how far the request is from the one before.
-    pub(super) fn note_seek(&mut self, cx: &Cx<'_>, id: QueueId, rq: RequestId) {
-        let request = cx.request(rq);
-        let queue = &mut self.queues[id];
-        let before = core::mem::replace(&mut queue.last_request_end, request.end());
-        let far = if cx.limits().facts.rotational {
-            before != Sector(0) && request.sector.0.abs_diff(before.0) > SEEK
-        } else {
-            request.sectors.0 < SMALL
-        };
-        queue.seek_history = queue.seek_history << 1 | u32::from(far);
-    }
-
     /// 4.8 rule 5: whether the queue is worth waiting for in its own right.
     pub(super) fn update_idle_window(&mut self, cx: &mut Cx<'_>, bound: Bound) {
         let queue = &mut self.queues[bound.queue];
@@ -176,8 +176,10 @@ impl Cfq {
         let after = if next_is_noidle || tasks == 0 || idle == 0 || scattered {
             false
         } else {
-            let think = self.contexts.get(bound.io_context).and_then(|cic| cic.think.mean());
-            think.map_or(before, |mean| mean <= idle)
+            match self.contexts.get(bound.io_context) {
+                Some(cic) if cic.think.is_known() => !cic.think.is_big(idle),
+                _ => before,
+            }
         };
         if after != before {
             self.say(cx, bound.queue, format_args!("idle={}", u8::from(after)));

@@ -11,21 +11,24 @@ const PAGE_SECTORS: u32 = 8;
 impl Cfq {
     /// 4.8.
     pub(super) fn add_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let bound = self.bound[rq];
-        let id = bound.queue;
-        self.say(cx, id, format_args!("insert_request"));
-        self.init_priority(cx, id, bound.io_context);
+        let now = self.now(cx);
         let request = cx.request(rq);
-        let sync = request.is_sync();
-        let has_prio = request.flags.intersects(Flags::PRIO);
-        self.bound[rq].expires = self.now(cx) + self.settings.fifo_expire[usize::from(sync)];
+        let bound = &mut self.bound[rq];
+        bound.expires = now + self.settings.fifo_expire[usize::from(request.is_sync())];
+        let bound = *bound;
+        let id = bound.queue;
         let queue = &mut self.queues[id];
         queue.fifo.push_back(&mut self.links, rq);
-        queue.prio_pending += u32::from(has_prio);
+        queue.prio_pending += u32::from(request.flags.intersects(Flags::PRIO));
+        queue.note_seek(cx, request);
+        let has_new_priority = queue.prio_changed;
         self.queued += 1;
+        self.say(cx, id, format_args!("insert_request"));
+        if has_new_priority {
+            self.init_priority(cx, id, bound.io_context);
+        }
         self.add_sorted(cx, id, rq);
         self.note_think_times(cx, bound);
-        self.note_seek(cx, id, rq);
         self.update_idle_window(cx, bound);
         if self.active == Some(id) {
             self.serve_waiting(cx, id, rq);
@@ -39,13 +42,13 @@ impl Cfq {
     fn add_sorted(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
         let queue = &mut self.queues[id];
         queue.sorted.insert(cx.request(rq).sector, rq);
+        let before = queue.next;
         if !queue.on_rr {
             self.join_rr(cx, id);
         }
-        let queue = &mut self.queues[id];
-        let before = queue.next;
-        queue.next = choose(cx, self.settings.ways(), before, Some(rq), self.last_position);
-        if before != queue.next {
+        let next = choose(cx, self.settings.ways(), before, Some(rq), self.last_position);
+        if before != next {
+            self.queues[id].next = next;
             self.update_prio_tree(cx, id);
         }
     }

@@ -14,9 +14,8 @@ pub(super) enum Selected {
     Nothing,
 }
 
-/// What becomes of the active queue.
+/// What becomes of the active queue when it cannot simply go on.
 enum Verdict {
-    Stays,
     Waits(HoldReason),
     /// Its turn ends; a cooperator may have the next one.
     Ends(Option<QueueId>),
@@ -24,13 +23,26 @@ enum Verdict {
 
 impl Cfq {
     pub(super) fn select(&mut self, cx: &mut Cx<'_>) -> Selected {
+        match self.active {
+            Some(_) if self.queued == 0 => Selected::Nothing,
+            Some(id) if self.goes_on(cx, id) => Selected::Queue(id),
+            _ => self.select_another(cx),
+        }
+    }
+
+    /// Whether the active queue has requests and time left.
+    fn goes_on(&self, cx: &Cx<'_>, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        let has_time = queue.must_dispatch || !queue.is_slice_used(self.now(cx));
+        has_time && !queue.is_empty() && !queue.wait_busy
+    }
+
+    /// The active queue is judged, and perhaps followed by another.
+    #[inline(never)]
+    fn select_another(&mut self, cx: &mut Cx<'_>) -> Selected {
         let mut heir = None;
         if let Some(id) = self.active {
-            if self.queued == 0 {
-                return Selected::Nothing;
-            }
             match self.judge(cx, id) {
-                Verdict::Stays => return Selected::Queue(id),
                 Verdict::Waits(reason) => return Selected::Hold(reason),
                 Verdict::Ends(next) => heir = next,
             }
@@ -50,7 +62,7 @@ impl Cfq {
         }
     }
 
-    /// Rules 1 to 7.
+    /// Rules 1 to 7, for a queue that does not simply go on.
     fn judge(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Verdict {
         let queue = &self.queues[id];
         let (is_empty, dispatched) = (queue.is_empty(), queue.dispatched);
@@ -63,9 +75,6 @@ impl Cfq {
                 return Verdict::Waits(HoldReason::TurnNotDone);
             }
             return self.judge_group(id);
-        }
-        if !is_empty {
-            return Verdict::Stays;
         }
         if let Some(other) = self.close_cooperator(cx, id) {
             if self.queues[id].merges_into.is_none() {

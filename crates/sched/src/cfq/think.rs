@@ -29,13 +29,18 @@ impl ThinkTime {
 
     /// The mean, once there were enough samples.
     pub fn mean(&self) -> Option<i64> {
-        // Three records change with each arrival, and one of them is asked.
-        (self.samples > VALID_SAMPLES).then(|| ((self.total + 128) / self.samples) as i64)
+        self.is_known().then(|| ((self.total + 128) / self.samples) as i64)
+    }
+
+    /// Whether there were enough samples.
+    pub fn is_known(&self) -> bool {
+        self.samples > VALID_SAMPLES
     }
 
     /// Whether it is known to be longer than it would be waited for.
     pub fn is_big(&self, idle: i64) -> bool {
-        self.mean().is_some_and(|mean| mean > idle)
+        // The mean is above `idle`, without a division: each request asks this.
+        self.is_known() && self.total + 128 >= (idle as u64 + 1) * self.samples
     }
 }
 

@@ -72,13 +72,17 @@ pub struct AtHand {
     described: u64,
 }
 
+/// How many pages a core of a machine with so many gets at a time.
+pub fn batch_of(managed: u64) -> u64 {
+    let quarter = (managed / BATCH_SHARE).min(BATCH_MOST) / 4;
+    (1 << (quarter + quarter / 2).max(2).ilog2()) - 1
+}
+
 impl AtHand {
     /// A core of a machine with so many pages.
     pub fn new(version: Version, managed: u64) -> AtHand {
-        let quarter = (managed / BATCH_SHARE).min(BATCH_MOST) / 4;
-        let batch = (1 << (quarter + quarter / 2).max(2).ilog2()) - 1;
         let mut at_hand = AtHand {
-            batch,
+            batch: batch_of(managed),
             doubled: 0,
             // Divergence: what kernels before 6.7 have at hand at first is not known, but little.
             most: if version >= Version::V6_12 { DOUBLINGS } else { 0 },

@@ -11,7 +11,7 @@ mod open_files;
 mod room;
 mod shares;
 
-use super::at_hand::AtHand;
+use super::at_hand::{AtHand, batch_of};
 use super::frames::{Frames, Places};
 use super::groups::Groups;
 use super::lru::{FileNumber, Lru};
@@ -107,7 +107,9 @@ impl DiskCache {
         let at_hand = if version >= Version::V6_12 { memory.managed / 8 } else { memory.low };
         let segment_pages = u64::from((segment.0 / PAGE_SECTORS).max(1));
         let pages = match segment_pages {
-            2.. if !is_old => Pages::placed(Places::new(Frames::new(at_hand))),
+            2.. if !is_old => {
+                Pages::placed(Places::new(Frames::new(at_hand, batch_of(memory.managed))))
+            }
             // Each page is a piece of memory of its own.
             _ => Pages::default(),
         };

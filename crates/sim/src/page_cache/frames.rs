@@ -24,9 +24,6 @@ use std::ops::Range;
 
 /// How many more are put back when there are too many. // observed: 992 for every 967 let go
 const DRAINED: usize = 25;
-/// So many must have been let go for the end of a task to matter: what a core gets at a time.
-// observed: `batch` in /proc/zoneinfo
-const BATCH: u64 = 31;
 
 /// Pages of a file, or nodes below it, in a node.
 const NODE: u64 = 64;
@@ -37,8 +34,8 @@ const SHARING: u64 = 2;
 // fitted on 6.12 to where the fourth of four files of 16 MiB on XFS lies (hdd-7200-sata); held
 // against parts of one file of 32 MiB on vm-ssd-m4. Divergence: what comes later is not known
 const FOREIGN: u64 = 2480;
-/// What a core puts back for a piece: 32 times what it gets at a time.
-const PUT_BACK: u64 = 32 * BATCH;
+/// What a core puts back for a piece: so many times what it gets at a time.
+const PUT_BACK: u64 = 32;
 
 /// A page of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +46,9 @@ pub struct Frame(pub u32);
 pub struct Frames {
     /// How many are kept at hand.
     most: usize,
+    /// How many a core gets at a time; so many must have been let go for the end of a task to
+    /// matter.
+    batch: u64,
     at_hand: VecDeque<Frame>,
     /// Runs of others that were used before: the first and how many.
     others: BTreeMap<u32, u32>,
@@ -78,10 +78,11 @@ pub fn leaf_of(page: u64) -> u64 {
 }
 
 impl Frames {
-    /// A core that keeps so many at hand.
-    pub fn new(most: u64) -> Frames {
+    /// A core that keeps so many at hand and gets `batch` at a time (`batch` in /proc/zoneinfo).
+    pub fn new(most: u64, batch: u64) -> Frames {
         Frames {
             most: most as usize,
+            batch,
             at_hand: VecDeque::new(),
             others: BTreeMap::new(),
             unused: 0,
@@ -101,8 +102,8 @@ impl Frames {
     pub fn take(&mut self) -> Frame {
         // Whoever lets a file go sleeps before pages of another come.
         let pieces = std::mem::take(&mut self.pieces);
-        if pieces > 1 && self.given_since_taken >= BATCH {
-            let all = (pieces - 1) * PUT_BACK;
+        if pieces > 1 && self.given_since_taken >= self.batch {
+            let all = (pieces - 1) * PUT_BACK * self.batch;
             let foreign = all.min(self.foreign);
             self.foreign -= foreign;
             self.put_back((all - foreign) as usize);
@@ -145,7 +146,7 @@ impl Frames {
 
     /// A task has ended.
     pub fn task_ended(&mut self) {
-        if self.given_since_taken >= BATCH {
+        if self.given_since_taken >= self.batch {
             self.put_back(self.at_hand.len());
         }
     }
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn frames_that_were_let_go_last_are_used_first() {
-        let mut frames = Frames::new(1000);
+        let mut frames = Frames::new(1000, 31);
         assert_eq!(take(&mut frames, 3), [0, 1, 2]);
         give(&mut frames, &[0, 1, 2]);
         assert_eq!(take(&mut frames, 4), [2, 1, 0, 3]);
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn pages_in_frames_that_were_used_before_lie_apart() {
-        let mut places = Places::new(Frames::new(1000));
+        let mut places = Places::new(Frames::new(1000, 31));
         (10..13).for_each(|page| places.came(page));
         assert_eq!(places.pieces(10..13).len(), 1);
         (10..13).for_each(|page| places.left(page));
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_oldest_of_too_many_are_put_back_and_used_in_order_after_the_others() {
-        let mut frames = Frames::new(100);
+        let mut frames = Frames::new(100, 31);
         let all = take(&mut frames, 101);
         give(&mut frames, &all);
         let again = take(&mut frames, 102);
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_task_that_let_many_go_puts_all_back() {
-        let mut frames = Frames::new(1000);
+        let mut frames = Frames::new(1000, 31);
         let all = take(&mut frames, 40);
         give(&mut frames, &[3, 1, 2]);
         frames.task_ended();

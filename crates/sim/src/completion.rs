@@ -5,7 +5,6 @@
 //! go on.
 
 use crate::cores::Cause;
-use crate::filesystem::Then;
 use crate::page_cache::disk::DiskCache;
 use crate::world::{Happening, Wait, World};
 use block::command::Command;
@@ -81,15 +80,13 @@ impl World {
         if operation.bios_left > 0 {
             return;
         }
-        let converts = operation.converts.take();
+        let finish = operation.finish.take();
         if self.fs.is_some() {
             self.log_written(owner, by);
             self.log_of_xfs_written(owner, token, by);
         }
-        match converts {
-            Some(written) => {
-                self.leave_to_converter(written, Then::Operation(owner, token), by);
-            }
+        match finish {
+            Some(finish) => self.leave_to_finisher(owner, token, finish, by),
             None => self.operation_done(owner, token, by),
         }
     }

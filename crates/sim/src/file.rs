@@ -593,7 +593,7 @@ impl Operation {
             ring: None,
             ioprio: None,
             result: Ok(0),
-            converts: None,
+            finish: None,
         }
     }
 }

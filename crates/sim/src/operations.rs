@@ -26,8 +26,8 @@ pub(crate) struct Operation {
     pub ring: Option<(usize, u64)>,
     pub ioprio: Option<Ioprio>,
     pub result: Result<u64, crate::file::Errno>,
-    /// Blocks of a file of the file system that have their contents when it is done.
-    pub converts: Option<crate::filesystem::Written>,
+    /// What is left to do when its data are on the disk.
+    pub finish: Option<crate::filesystem::Finish>,
 }
 
 /// The operations of one task.
@@ -126,7 +126,7 @@ mod tests {
             ring: None,
             ioprio: None,
             result: Ok(0),
-            converts: None,
+            finish: None,
         }
     }
 

@@ -353,6 +353,21 @@ impl Task {
         child
     }
 
+    /// Starts a task of the kernel, which sleeps until there is something for it to do.
+    pub(crate) fn spawn_kernel_task<F>(
+        &self,
+        name: &str,
+        program: impl FnOnce(Task) -> F,
+    ) -> ContextId
+    where
+        F: Future<Output = i32> + 'static,
+    {
+        let child = self.world().bear(Birth::kernel_task(name));
+        let running = Box::pin(program(Task::new(self.world.clone(), child)));
+        self.world().newborn.push((child, Body::Running(running)));
+        child
+    }
+
     /// Goes to sleep; whoever ends what is waited for wakes the task.
     pub(crate) fn wait<T>(&self, world: &mut World, what: Wait) -> Poll<T> {
         world.strand(self.id).wait = what;

@@ -100,6 +100,21 @@ fn direct_io_by_every_engine_reaches_the_file() {
     }
 }
 
+/// Observed on 6.12: workers wait for them, of XFS one after the other.
+#[test]
+fn direct_writes_that_must_be_durable_share_commits_of_ext4_and_no_log_writes_of_xfs() {
+    let logged = |format, depth: u32| {
+        let options = "--rw=write --direct=1 --ioengine=libaio --sync=dsync";
+        let (exit, said, seen) = fio(format, &format!("{options} --iodepth={depth}"));
+        assert_eq!(exit, Exit::Status(0), "{said:?}");
+        assert_eq!(sectors(&seen, Op::Write), 512);
+        seen.bios.iter().filter(|it| it.0 == Op::Write && (1..=64).contains(&it.1)).count()
+    };
+    // Who comes while a commit is under way waits for the next one: two instead of four.
+    assert_eq!((logged(Format::Ext4, 4), logged(Format::Ext4, 1)), (9, 18));
+    assert_eq!(logged(Format::Xfs, 4), logged(Format::Xfs, 1));
+}
+
 #[test]
 fn what_a_file_cannot_do_fails_with_a_message() {
     for format in FORMATS {

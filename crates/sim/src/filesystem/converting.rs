@@ -2,10 +2,8 @@
 //!
 //! Blocks that were made unwritten, or lie beyond what the disk says is the end of their file, become
 //! a part of it when their data are on the disk: a worker changes the file, and only then have its
-//! pages been written, or is its direct write done. So whoever waits for them goes on behind who was
-//! waiting for a tag (observed on 6.12).
-//!
-// Divergence: in the kernel direct I/O has a worker of its own.
+//! pages been written. So whoever waits for them goes on behind who was waiting for a tag (observed
+//! on 6.12).
 
 use super::writeback::Written;
 use super::{Format, TaskOfFileSystem};
@@ -21,16 +19,8 @@ const NAME: &str = "kworker/u4:1";
 #[derive(Debug)]
 pub(super) struct Ended {
     written: Written,
-    then: Then,
-}
-
-/// What has come about when its blocks say so.
-#[derive(Debug)]
-pub(crate) enum Then {
-    /// The pages of these bios have been written.
-    Pages(Vec<u64>),
-    /// An operation of a task is done.
-    Operation(ContextId, u64),
+    /// The bios that wrote its pages.
+    tokens: Vec<u64>,
 }
 
 /// Creates the worker.
@@ -43,12 +33,13 @@ pub(super) fn bear(world: &mut World) -> (ContextId, TaskOfFileSystem) {
 async fn run(task: Task) -> i32 {
     loop {
         task.listen().await;
-        while let Some(Ended { written, then }) = task.next_ended() {
+        while let Some(Ended { written, tokens }) = task.next_ended() {
             match task.format() {
                 Format::Ext4 => task.convert(written.file, written.blocks).await,
-                Format::Xfs => task.world().convert_xfs(&written),
+                Format::Xfs => task.convert_on_xfs(&written).await,
             }
-            task.world().come_about(then, task.id());
+            let mut world = task.world();
+            tokens.into_iter().for_each(|it| world.pages_done(it, task.id()));
         }
     }
 }
@@ -61,17 +52,10 @@ impl Task {
 
 impl World {
     /// Data are on the disk, of which the file does not know yet.
-    pub(crate) fn leave_to_converter(&mut self, written: Written, then: Then, by: ContextId) {
+    pub(super) fn leave_to_converter(&mut self, written: Written, tokens: Vec<u64>, by: ContextId) {
         let files = self.files();
-        files.ended.push_back(Ended { written, then });
+        files.ended.push_back(Ended { written, tokens });
         let converter = files.converter;
         self.tell_by(by, converter);
-    }
-
-    fn come_about(&mut self, then: Then, by: ContextId) {
-        match then {
-            Then::Pages(tokens) => tokens.into_iter().for_each(|it| self.pages_done(it, by)),
-            Then::Operation(owner, number) => self.operation_done(owner, number, by),
-        }
     }
 }

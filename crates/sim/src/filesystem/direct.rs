@@ -6,6 +6,7 @@
 //!
 // Divergence: writes that cover a new block in part write nothing beside.
 
+use super::finishing::{Durable, Finish};
 use super::writing::intended;
 use super::{Format, Written, key};
 use crate::buffered::{PAGE, PAGE_SECTORS, pages_of};
@@ -27,12 +28,18 @@ impl Task {
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
         let result = self.check_direct(offset, length);
         if result.is_ok() && bytes > 0 {
+            let notes_before = self.format() == Format::Xfs;
+            if notes_before {
+                self.note_read(index).await;
+            }
             self.write_dirty_of(index, offset, offset + bytes).await;
             let flags = self.world().files().rules.direct_read;
             self.world().strand(self.id()).operations.get(number).bios_left = 1;
             self.submit_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
             self.wait_for_operation(number).await;
-            self.note_read(index).await;
+            if !notes_before {
+                self.note_read(index).await;
+            }
         }
         self.leave_call(number);
         result.map(|()| bytes)
@@ -114,9 +121,8 @@ impl Task {
         }
     }
 
-    /// Submits an asynchronous write past the page cache. One that makes the file longer or must be
-    /// durable is waited for.
-    // Divergence: a worker should wait for those that must be durable.
+    /// Submits an asynchronous write past the page cache. One that makes the file longer is waited
+    /// for.
     pub(crate) async fn submit_direct_write(
         &self,
         number: u64,
@@ -126,7 +132,7 @@ impl Task {
     ) -> Result<(), Errno> {
         let pages = pages_of(bytes.start, bytes.end);
         let plan = self.plan_write(index, bytes.end, pages.clone());
-        if plan.extends || file.flags.dsync || file.flags.sync {
+        if plan.extends {
             let ring = self.detach(number);
             let result = self.write_directly(number, file, index, bytes.start, bytes.end).await;
             self.attach(number, ring);
@@ -140,23 +146,36 @@ impl Task {
             self.world().all_submitted(self.id(), number);
             return Err(errno);
         }
+        let flags = self.direct_flags(file.flags.dsync && !file.flags.sync && plan.is_written);
         // New blocks of XFS have no contents before.
         let converts = plan.converts || !plan.is_written && self.format() == Format::Xfs;
-        if converts {
+        let durable = match file.flags {
+            _ if flags.intersects(Flags::FUA) => None,
+            it if it.sync => Some(Durable::All),
+            it if it.dsync => Some(Durable::Data),
+            _ => None,
+        };
+        if converts || durable.is_some() {
             let written = Written { file: index, blocks: pages, size: bytes.end };
-            self.world().strand(self.id()).operations.get(number).converts = Some(written);
+            self.finish_later(number, Finish { written, converts, durable });
         }
-        let flags = self.direct_flags(false);
         self.submit_directly(number, index, Op::Write, flags, bytes).await;
         Ok(())
     }
 
     /// Submits an asynchronous read past the page cache.
     pub(crate) async fn submit_direct_read(&self, number: u64, index: usize, bytes: Range<u64>) {
+        // Observed on 6.12: XFS sets the time of access before.
+        let notes_before = self.format() == Format::Xfs;
+        if notes_before {
+            self.note_read(index).await;
+        }
         self.write_dirty_of(index, bytes.start, bytes.end).await;
         let flags = self.world().files().rules.direct_read;
         self.submit_directly(number, index, Op::Read, flags, bytes).await;
-        self.note_read(index).await;
+        if !notes_before {
+            self.note_read(index).await;
+        }
     }
 
     fn plan_write(&self, index: usize, end: u64, pages: Range<u64>) -> DirectWrite {

@@ -228,7 +228,7 @@ impl Task {
         let now = self.world().tick();
         match self.format() {
             Format::Ext4 => self.change_modified(index, now).await,
-            Format::Xfs => self.log_modified(index, now).await,
+            Format::Xfs => self.log_modified(index).await,
         }
         self.world().files().inode(index).accessed = Some(now);
         self.leave_kernel();

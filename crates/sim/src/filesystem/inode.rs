@@ -281,6 +281,11 @@ impl Inode {
         self.extents.len()
     }
 
+    /// How many of them begin before a block.
+    pub fn extents_before(&self, block: u64) -> usize {
+        self.extents.range(..block).count()
+    }
+
     fn look_at_leaf(&self) -> Leaf {
         match (self.leaves.len(), self.extents.len() > IN_INODE) {
             (0, true) => Leaf::Needed,

@@ -3,6 +3,11 @@
 //! Whoever changes a map holds it, also while it waits for a part of it that is being logged. Others
 //! who want to change it wait for that, and so go on later than who waited for the log (observed on
 //! 6.12 where the worker converts blocks of a file that is being written).
+//!
+//! Who forces the log of XFS for a file keeps its map as it is meanwhile. Others may do so too, but
+//! not while somebody waits to change it. Who comes when the map is free, though, need not let
+//! anybody go first: so of direct writes into blocks that were set aside, each of which must be
+//! durable, every one has a log write of its own. // observed on 6.12
 
 use crate::task::Task;
 use crate::world::{Wait, World};
@@ -11,51 +16,147 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// A map that somebody holds, or who was woken is about to.
+/// A map that somebody holds or keeps, or who was woken is about to.
 #[derive(Debug, Default)]
 pub(super) struct HeldMap {
     is_held: bool,
-    waiting: VecDeque<ContextId>,
+    /// How many keep it as it is.
+    keepers: usize,
+    waiting: VecDeque<(ContextId, Want)>,
+    /// Who waited to keep it and may, and was not told yet.
+    admitted: Vec<ContextId>,
+}
+
+/// What somebody wants of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    Hold,
+    Keep,
+}
+
+impl HeldMap {
+    /// Gives somebody what they want; whether that was possible.
+    fn grant(&mut self, want: Want) -> bool {
+        let is_kept = self.keepers > 0 && (want == Want::Hold || !self.waiting.is_empty());
+        if self.is_held || is_kept {
+            return false;
+        }
+        match want {
+            Want::Hold => self.is_held = true,
+            Want::Keep => self.keepers += 1,
+        }
+        true
+    }
+
+    /// Whether somebody who waited to keep it may.
+    fn admits(&mut self, who: ContextId) -> bool {
+        let place = self.admitted.iter().position(|it| *it == who);
+        place.map(|place| self.admitted.swap_remove(place)).is_some()
+    }
+
+    /// It is free: who goes on. One who wants to change it has to see whether it still is.
+    fn next(&mut self) -> Vec<ContextId> {
+        match self.waiting.front() {
+            None => Vec::new(),
+            Some((_, Want::Hold)) => self.waiting.drain(..1).map(|(it, _)| it).collect(),
+            Some((_, Want::Keep)) => {
+                let keeps = |(_, want): &(ContextId, Want)| *want == Want::Keep;
+                let all: Vec<_> =
+                    self.waiting.iter().filter(|it| keeps(it)).map(|it| it.0).collect();
+                self.waiting.retain(|it| !keeps(it));
+                self.keepers += all.len();
+                self.admitted.extend(&all);
+                all
+            }
+        }
+    }
 }
 
 impl Task {
-    /// Waits until nobody else holds the map of a file.
+    /// Waits until nobody else holds the map of a file, or keeps it.
     pub(super) async fn hold_map(&self, file: usize) {
+        self.take_map(file, Want::Hold).await;
+    }
+
+    /// Waits until nobody holds the map of a file, which stays as it is from then on.
+    pub(super) async fn keep_map(&self, file: usize) {
+        self.take_map(file, Want::Keep).await;
+    }
+
+    async fn take_map(&self, file: usize, want: Want) {
         let mut has_slept = false;
         poll_fn(|_| {
             let mut world = self.world();
-            let is_held = |world: &mut World| {
-                let map = world.fs().held_maps.entry(file).or_default();
-                std::mem::replace(&mut map.is_held, true)
-            };
-            if !is_held(&mut world) {
+            let map = world.map_of(file);
+            if map.admits(self.id()) || map.grant(want) {
                 return Poll::Ready(());
             }
             if self.poll_before_sleep(&mut world).is_pending() {
                 return Poll::Pending;
             }
-            if !is_held(&mut world) {
+            if world.map_of(file).grant(want) {
                 return Poll::Ready(());
             }
             // Who was woken and found that somebody else was faster keeps the first place.
-            let waiting = &mut world.fs().held_maps.entry(file).or_default().waiting;
+            let waiting = &mut world.map_of(file).waiting;
             match std::mem::replace(&mut has_slept, true) {
-                true => waiting.push_front(self.id()),
-                false => waiting.push_back(self.id()),
+                true => waiting.push_front((self.id(), want)),
+                false => waiting.push_back((self.id(), want)),
             }
             self.wait(&mut world, Wait::Map)
         })
         .await;
     }
 
-    /// Lets the next one hold the map.
+    /// Lets the next one hold the map, when nobody keeps it any more.
     pub(super) fn release_map(&self, file: usize) {
         let mut world = self.world();
-        let map = world.fs().held_maps.get_mut(&file).expect("the map is held");
-        map.is_held = false;
-        match map.waiting.pop_front() {
-            Some(next) => world.wake_from(next),
-            None => drop(world.fs().held_maps.remove(&file)),
+        let map = world.map_of(file);
+        match map.is_held {
+            true => map.is_held = false,
+            false => map.keepers -= 1,
         }
+        if map.keepers > 0 {
+            return;
+        }
+        let next = map.next();
+        if next.is_empty() {
+            world.files().held_maps.remove(&file);
+        }
+        next.into_iter().for_each(|it| world.wake_from(it));
+    }
+}
+
+impl World {
+    fn map_of(&mut self, file: usize) -> &mut HeldMap {
+        self.files().held_maps.entry(file).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: ContextId = ContextId(1);
+    const SECOND: ContextId = ContextId(2);
+
+    #[test]
+    fn who_keeps_a_map_keeps_it_with_others_unless_somebody_waits_to_change_it() {
+        let mut map = HeldMap::default();
+        assert!(map.grant(Want::Keep) && map.grant(Want::Keep));
+        assert!(!map.grant(Want::Hold));
+        map.waiting.push_back((FIRST, Want::Hold));
+        assert!(!map.grant(Want::Keep));
+        map.waiting.push_back((SECOND, Want::Keep));
+        map.keepers = 0;
+        // Free, it is for whoever comes: the first of those that wait is only woken.
+        assert!(map.grant(Want::Keep));
+        map.keepers = 0;
+        assert_eq!(map.next(), [FIRST]);
+        assert!(map.grant(Want::Hold));
+        map.is_held = false;
+        assert_eq!(map.next(), [SECOND]);
+        assert!(map.admits(SECOND) && !map.admits(SECOND));
+        assert_eq!(map.keepers, 1);
     }
 }

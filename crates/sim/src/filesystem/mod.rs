@@ -9,7 +9,9 @@
 //! * `reading`, `writing`, `direct`: what calls do. `sync`: sync(2).
 //! * `ranges`: parts of files that are written back or dropped on demand.
 //! * `writeback`: pages on their way to the disk; `flush`: the flusher; `converting`: the worker
-//!   that says of blocks that they have their contents.
+//!   that says of blocks that they have their contents; `finishing`: those that do and make
+//!   durable what asynchronous direct writes need.
+//! * `map`: who may change where blocks of a file are.
 //! * `metadata`: metadata and the log on their way between memory and the disk.
 //!
 //! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
@@ -20,9 +22,11 @@ mod delayed;
 mod direct;
 mod ext4;
 mod files;
+mod finishing;
 mod flush;
 mod folders;
 mod inode;
+mod map;
 mod metadata;
 mod ranges;
 mod reading;
@@ -32,12 +36,12 @@ mod writeback;
 mod writing;
 mod xfs;
 
-pub(crate) use converting::Then;
 pub use files::Creation;
+pub(crate) use finishing::Finish;
 pub(crate) use flush::work as flush;
 pub use folders::Status;
 pub use ranges::RangeSync;
-pub(crate) use writeback::Written;
+use writeback::Written;
 pub(crate) use writing::intended;
 
 use crate::page_cache::disk::FILE_PAGES;
@@ -46,8 +50,10 @@ use crate::world::{Wait, World};
 use block::{CgroupId, ContextId, Facts, Flags, Kernel, Version};
 use converting::Ended;
 use ext4::Ext4;
+use finishing::Finishing;
 use flush::FlushOf;
 use inode::Inode;
+use map::HeldMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use writeback::Write;
@@ -139,6 +145,8 @@ pub(crate) struct Files {
     dirty: Vec<(usize, u64)>,
     /// Where the flusher goes on in each file.
     cursors: BTreeMap<usize, u64>,
+    /// Maps that somebody holds or keeps.
+    held_maps: BTreeMap<usize, HeldMap>,
     /// Data being written, by number; each is several bios at most.
     writes: BTreeMap<u64, Write>,
     write_of: BTreeMap<u64, u64>,
@@ -146,6 +154,7 @@ pub(crate) struct Files {
     /// What is on the disk and a part of no file yet, and the worker that sees to it.
     ended: VecDeque<Ended>,
     converter: ContextId,
+    finishing: Finishing,
     /// A sync waits for the flusher of a group.
     pub syncs: Vec<(CgroupId, ContextId, FlushOf)>,
 }
@@ -195,11 +204,13 @@ impl Files {
             folder_lock: None,
             dirty: Vec::new(),
             cursors: BTreeMap::new(),
+            held_maps: BTreeMap::new(),
             writes: BTreeMap::new(),
             write_of: BTreeMap::new(),
             next_write: 0,
             ended: VecDeque::new(),
             converter: ContextId(0),
+            finishing: Finishing::default(),
             syncs: Vec::new(),
         }
     }

@@ -49,7 +49,7 @@ impl Task {
         }
         match self.format() {
             Format::Ext4 => self.change_accessed(index, now).await,
-            Format::Xfs => self.log_accessed(index, now).await,
+            Format::Xfs => self.log_accessed(index).await,
         }
     }
 }

@@ -4,7 +4,6 @@
 //! kernel makes new blocks unwritten, a worker converts them when the data are on the disk, and
 //! only then have the pages been written ([`super::converting`]).
 
-use super::converting::Then;
 use super::{Format, key};
 use crate::buffered::{PAGE, PAGE_SECTORS};
 use crate::page_cache::disk::FILE_PAGES;
@@ -297,7 +296,7 @@ impl World {
         let Write { file, blocks, size, converts, tokens, .. } = write;
         if converts || self.grows_on_disk(file, size) {
             let written = Written { file, blocks, size };
-            return self.leave_to_converter(written, Then::Pages(tokens), by);
+            return self.leave_to_converter(written, tokens, by);
         }
         for token in tokens {
             self.pages_done(token, by);

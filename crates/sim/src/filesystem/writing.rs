@@ -108,7 +108,7 @@ impl Task {
         }
         match self.format() {
             Format::Ext4 => self.change_modified(index, now).await,
-            Format::Xfs => self.log_modified(index, now).await,
+            Format::Xfs => self.log_modified(index).await,
         }
     }
 

@@ -23,7 +23,6 @@ mod folders;
 mod handles;
 pub(crate) mod journal;
 mod layout;
-mod map;
 mod names;
 mod placing;
 mod space;
@@ -35,7 +34,6 @@ use super::{Files, Mount};
 use block::{ContextId, Facts, Flags, Kernel, Version};
 use journal::Journal;
 use layout::{Layout, ROOT_INODE};
-use map::HeldMap;
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -63,8 +61,6 @@ pub(crate) struct Ext4 {
     next_inodes: BTreeMap<u64, u64>,
     /// Metadata that were read.
     known: BTreeSet<u64>,
-    /// Maps of files that are being changed.
-    held_maps: BTreeMap<usize, HeldMap>,
     /// The superblock says where it is mounted: the first open file sees to that.
     notes_mount: bool,
     /// The task that commits.
@@ -109,7 +105,6 @@ impl Ext4 {
             layout,
             next_inodes: BTreeMap::new(),
             known: BTreeSet::new(),
-            held_maps: BTreeMap::new(),
             notes_mount: true,
             committer: ContextId(0),
         }

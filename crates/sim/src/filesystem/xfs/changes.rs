@@ -16,8 +16,6 @@ use std::task::Poll;
 
 /// How often the superblock is logged before a log that nothing happens to says that it is clean.
 const COVERS: u32 = 2;
-/// Bytes of an extent in an inode.
-const EXTENT: u64 = 16;
 
 /// What changes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,19 +63,28 @@ impl Task {
     }
 
     /// The time of modification of a file.
-    pub(in crate::filesystem) async fn log_modified(&self, index: usize, now: u64) {
+    pub(in crate::filesystem) async fn log_modified(&self, index: usize) {
+        self.hold_map(index).await;
         let mut world = self.world();
+        // It may have had to wait.
+        let now = world.tick();
         let fs = world.xfs();
         fs.inode(index).modified = Some(now);
         fs.change_inode(index, Change::Times);
+        drop(world);
+        self.release_map(index);
     }
 
     /// The time of access of a file.
-    pub(in crate::filesystem) async fn log_accessed(&self, index: usize, now: u64) {
+    pub(in crate::filesystem) async fn log_accessed(&self, index: usize) {
+        self.hold_map(index).await;
         let mut world = self.world();
+        let now = world.tick();
         let fs = world.xfs();
         fs.inode(index).accessed = Some(now);
         fs.change_inode(index, Change::Times);
+        drop(world);
+        self.release_map(index);
     }
 }
 
@@ -88,7 +95,7 @@ impl Xfs {
         let number = self.files.inodes[index].number;
         let fork = match self.files.is_folder(index) {
             true => self.folder_fork(index),
-            false => self.files.inodes[index].extents() as u64 * EXTENT,
+            false => self.fork_of_file(index),
         };
         if change == Change::Data && fork > 0 {
             self.with_fork.insert(number);

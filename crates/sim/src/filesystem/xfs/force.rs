@@ -24,6 +24,7 @@ impl Task {
         index: usize,
         only_data: bool,
     ) {
+        self.keep_map(index).await;
         let sequence = {
             let mut world = self.world();
             let inode = world.files().inode(index);
@@ -34,6 +35,7 @@ impl Task {
             Some(sequence) => self.force(sequence).await,
             None => false,
         };
+        self.release_map(index);
         if !has_forced {
             self.flush(number).await;
         }

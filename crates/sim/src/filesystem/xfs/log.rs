@@ -294,6 +294,11 @@ pub fn bytes_of_parts(parts: &BTreeSet<u64>) -> u64 {
     bytes_of_stale_buffer() + pieces * OPERATION + parts.len() as u64 * 128
 }
 
+/// The same of which so many bytes have changed, from its beginning on.
+pub fn bytes_of_beginning(bytes: u64) -> u64 {
+    bytes_of_stale_buffer() + OPERATION + bytes.next_multiple_of(128)
+}
+
 /// Bytes that a new chunk of inodes takes. // observed: xfs_logprint
 pub fn bytes_of_chunk() -> u64 {
     OPERATION + 28

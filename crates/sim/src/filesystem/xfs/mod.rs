@@ -9,6 +9,7 @@
 //! * `force`: writing the log, and waiting for it; `tasks`: those of the file system.
 
 mod changes;
+mod extents;
 mod fallocate;
 mod folders;
 mod force;
@@ -24,6 +25,7 @@ pub(super) use tasks::bear as bear_tasks;
 use super::delayed::Delayed;
 use super::{Files, Mount};
 use block::{ContextId, Flags, Kernel, Version};
+use extents::TreeBlock;
 use layout::{CHUNK, FIRST_INODE, Layout, ROOT, SECTORS};
 use log::{Log, LogWait};
 use space::Space;
@@ -64,6 +66,8 @@ pub(crate) struct Xfs {
     unlinked: Vec<usize>,
     /// The worker that takes them away.
     inactivator: ContextId,
+    /// By inode: blocks of the trees of files with more extents than go into one.
+    trees: BTreeMap<u64, Vec<TreeBlock>>,
     /// First sectors of metadata that were read.
     known: BTreeSet<u64>,
     /// Room that was set aside, by file.
@@ -127,6 +131,7 @@ impl Xfs {
             inodes_parts: BTreeMap::new(),
             unlinked: Vec::new(),
             inactivator: ContextId(0),
+            trees: BTreeMap::new(),
             known: BTreeSet::new(),
             delayed: Delayed::default(),
             reserved: BTreeSet::new(),

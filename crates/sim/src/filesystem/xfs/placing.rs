@@ -55,13 +55,22 @@ impl Task {
         bytes: Range<u64>,
     ) -> u64 {
         let pages = pages_of(bytes.start, bytes.end);
+        self.hold_map(index).await;
         let mut reached = self.world().xfs().set_aside(index, pages.clone());
+        self.release_map(index);
         if reached == pages.start {
             self.world().xfs().trim_all();
             self.flush_all(FlushOf::Room).await;
             reached = self.world().xfs().set_aside(index, pages);
         }
         bytes.end.min(reached * PAGE)
+    }
+
+    /// Blocks have their contents, and the file is as long as it was meant to become.
+    pub(in crate::filesystem) async fn convert_on_xfs(&self, written: &Written) {
+        self.hold_map(written.file).await;
+        self.world().convert_xfs(written);
+        self.release_map(written.file);
     }
 
     /// Writes dirty pages of a file, at most so many; the answer is how many.
@@ -302,6 +311,7 @@ impl Xfs {
             self.change_parts(self.space.group_of(found.start), &FREE_SPACE);
             at += length;
         }
+        self.change_extents(file, room.start);
         self.change_inode(file, Change::Data);
         if at < room.end {
             self.delayed.add(file, at..room.end);
@@ -334,6 +344,7 @@ impl Xfs {
     pub(super) fn give_up(&mut self, file: usize, block: u64) -> bool {
         self.delayed.cut(file, block);
         let gone = self.files.inode(file).truncate(block);
+        self.change_extents(file, block);
         for blocks in &gone {
             self.space.free_after(self.log.sequence, blocks.clone());
             self.change_parts(self.space.group_of(blocks.start), &FREE_SPACE);
@@ -344,7 +355,8 @@ impl Xfs {
     /// A file has a hole where it had blocks, or was to get them.
     pub(super) fn punch(&mut self, file: usize, blocks: Range<u64>) {
         self.delayed.punch(file, blocks.clone());
-        let (gone, _) = self.files.inode(file).punch(blocks);
+        let (gone, _) = self.files.inode(file).punch(blocks.clone());
+        self.change_extents(file, blocks.start);
         for blocks in gone {
             self.space.free_after(self.log.sequence, blocks.clone());
             self.change_parts(self.space.group_of(blocks.start), &FREE_SPACE);
@@ -357,9 +369,13 @@ impl Xfs {
         if inode.is_removed {
             return;
         }
+        let from = blocks.start;
         let (changed, _) = inode.convert(blocks);
         let grows = size > inode.disk_size;
         inode.disk_size = inode.disk_size.max(size);
+        if changed {
+            self.change_extents(file, from);
+        }
         if changed || grows {
             self.change_inode(file, Change::Data);
         }
@@ -368,7 +384,7 @@ impl Xfs {
 
 impl World {
     /// Pages of a file have been written.
-    pub(in crate::filesystem) fn convert_xfs(&mut self, written: &Written) {
+    fn convert_xfs(&mut self, written: &Written) {
         self.xfs().finish_write(written.file, written.blocks.clone(), written.size);
     }
 

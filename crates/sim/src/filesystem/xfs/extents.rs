@@ -11,19 +11,23 @@ use super::Xfs;
 use super::layout::SECTORS;
 use super::log::{Item, bytes_of_beginning};
 use super::placing::FREE_SPACE;
+use std::ops::Range;
 
 /// Bytes of an extent.
 const EXTENT: u64 = 16;
 /// Extents for which an inode of 512 bytes has room.
 const IN_INODE: usize = 21;
-/// Bytes of a block of the tree in front of its extents, and extents for which it has room.
+/// Bytes of a block of the tree in front of its extents, and how many of those it may have, but for
+/// the only block.
 const HEAD: u64 = 72;
-const IN_BLOCK: usize = 251;
+const MOST: usize = 251;
+const LEAST: usize = MOST / 2;
 
 /// A block of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TreeBlock {
     block: u64,
+    extents: usize,
     /// Bytes from its beginning on that have changed since it was written.
     changed: u64,
 }
@@ -31,22 +35,25 @@ pub(super) struct TreeBlock {
 impl Xfs {
     /// The extents of a file have changed at one of its blocks: what says so outside the inode.
     pub(super) fn change_extents(&mut self, file: usize, block: u64) {
-        let has_grown = self.tend_tree(file);
         let inode = &self.files.inodes[file];
-        let Some(tree) = self.trees.get_mut(&inode.number) else { return };
-        // Divergence: blocks of the tree are filled alike.
-        let (extents, blocks) = (inode.extents(), tree.len());
-        let at = match blocks {
-            1 => 0,
-            _ => (blocks * inode.extents_before(block) / extents).min(blocks - 1),
-        };
-        let entries = extents.div_ceil(blocks) as u64 * EXTENT;
-        let touched = if has_grown { &mut tree[..] } else { &mut tree[at..=at] };
-        touched.iter_mut().for_each(|it| it.changed = it.changed.max(HEAD + entries));
-        let touched: Vec<TreeBlock> = touched.to_vec();
-        for TreeBlock { block, changed } in touched {
-            let item = Item::Buffer(block * SECTORS, SECTORS);
-            self.change(item, bytes_of_beginning(changed));
+        let (number, extents) = (inode.number, inode.extents());
+        let before = inode.extents_before(block);
+        if extents <= IN_INODE {
+            self.trees.remove(&number).into_iter().flatten().for_each(|it| self.free(it));
+            return;
+        }
+        let mut tree = self.trees.remove(&number).unwrap_or_default();
+        if tree.is_empty() {
+            tree.extend(self.new_block(number));
+        }
+        let touched = self.balance(&mut tree, number, before, extents);
+        for it in &mut tree[touched] {
+            it.changed = it.changed.max(HEAD + it.extents as u64 * EXTENT);
+            let item = Item::Buffer(it.block * SECTORS, SECTORS);
+            self.change(item, bytes_of_beginning(it.changed));
+        }
+        if !tree.is_empty() {
+            self.trees.insert(number, tree);
         }
     }
 
@@ -59,29 +66,97 @@ impl Xfs {
         }
     }
 
-    /// The tree gets the blocks that it needs, as near to the inode as there are some, or gives them
-    /// back when the inode has room again. Answers with whether it got some.
-    // Divergence: it has one level, and loses no block before it loses all.
-    fn tend_tree(&mut self, file: usize) -> bool {
-        let inode = &self.files.inodes[file];
-        let (number, extents) = (inode.number, inode.extents());
-        if extents <= IN_INODE {
-            for TreeBlock { block, .. } in self.trees.remove(&number).unwrap_or_default() {
-                self.space.free_after(self.log.sequence, block..block + 1);
-                self.change_parts(self.space.group_of(block), &FREE_SPACE);
-            }
-            return false;
+    /// A file has so many extents now, and what changed lies behind so many: the block in which
+    /// that is has more or less of them, and is cut in two, or gets some of its neighbour's, or goes.
+    /// Answers with the blocks that have changed.
+    // Divergence: the tree has one level.
+    fn balance(
+        &mut self,
+        tree: &mut Vec<TreeBlock>,
+        number: u64,
+        mut before: usize,
+        extents: usize,
+    ) -> Range<usize> {
+        let others: usize = tree.iter().map(|it| it.extents).sum();
+        let mut at = 0;
+        while at + 1 < tree.len() && before > tree[at].extents {
+            before -= tree[at].extents;
+            at += 1;
         }
+        let Some(here) = tree.get_mut(at) else { return 0..0 };
+        here.extents = (here.extents + extents).saturating_sub(others);
+        let here = here.extents;
+        if here > MOST {
+            let Some(new) = self.new_block(number) else { return at..at + 1 };
+            tree[at].extents = here.div_ceil(2);
+            tree.insert(at + 1, TreeBlock { extents: here / 2, ..new });
+            return at..at + 2;
+        }
+        if here >= LEAST || tree.len() == 1 {
+            return at..at + 1;
+        }
+        let (first, second) = if at > 0 { (at - 1, at) } else { (at, at + 1) };
+        let together = tree[first].extents + tree[second].extents;
+        if together < 2 * LEAST {
+            tree[first].extents = together;
+            let gone = tree.remove(second);
+            self.free(gone);
+            return first..first + 1;
+        }
+        let missing = LEAST - here;
+        let (giver, taker) = if at > 0 { (first, second) } else { (second, first) };
+        tree[giver].extents -= missing;
+        tree[taker].extents += missing;
+        first..second + 1
+    }
+
+    /// A block for the tree of an inode, as near to it as there is one.
+    fn new_block(&mut self, number: u64) -> Option<TreeBlock> {
         let group = self.layout.group_of_inode(number);
-        let have = self.trees.get(&number).map_or(0, Vec::len);
-        let wanted = extents.div_ceil(IN_BLOCK);
-        for _ in have..wanted {
-            let near = Some(number / SECTORS);
-            let Some(found) = self.space.allocate(group, near, 1) else { break };
-            let new = TreeBlock { block: found.start, changed: 0 };
-            self.trees.entry(number).or_default().push(new);
-            self.change_parts(group, &FREE_SPACE);
+        let found = self.space.allocate(group, Some(number / SECTORS), 1)?;
+        self.change_parts(group, &FREE_SPACE);
+        Some(TreeBlock { block: found.start, extents: 0, changed: 0 })
+    }
+
+    fn free(&mut self, it: TreeBlock) {
+        self.log.cancel(it.block * SECTORS, SECTORS);
+        self.space.free_after(self.log.sequence, it.block..it.block + 1);
+        self.change_parts(self.space.group_of(it.block), &FREE_SPACE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filesystem::{Mount, inode::Inode};
+    use base::Rng;
+    use block::{Kernel, Version};
+
+    #[test]
+    fn the_tree_has_all_extents_and_its_blocks_are_half_full_at_least() {
+        let kernel = Kernel::of(Version::V6_12);
+        let mut fs = Xfs::new(Mount::default(), kernel, 40 << 30);
+        let (inode, blocks) = (131, 2000);
+        fs.files.inodes.push(Inode::new(inode, 0, 0));
+        fs.files.inode(1).map(0, 1 << 20, blocks, false);
+        let mut order: Vec<u64> = (0..blocks).collect();
+        Rng::stream(1, "order").shuffle(&mut order);
+        let mut most = 0;
+        for block in order {
+            fs.files.inode(1).convert(block..block + 1);
+            fs.change_extents(1, block);
+            let extents = fs.files.inode(1).extents();
+            let Some(tree) = fs.trees.get(&inode) else {
+                assert!(extents <= IN_INODE);
+                continue;
+            };
+            assert!(extents > IN_INODE);
+            assert_eq!(tree.iter().map(|it| it.extents).sum::<usize>(), extents);
+            assert!(tree.iter().all(|it| it.extents <= MOST));
+            assert!(tree.len() == 1 || tree.iter().all(|it| it.extents >= LEAST), "{tree:?}");
+            most = most.max(tree.len());
         }
-        wanted > have
+        assert!(most > 3, "{most}");
+        assert!(fs.trees.is_empty(), "one extent is left");
     }
 }

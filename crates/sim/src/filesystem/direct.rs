@@ -28,18 +28,13 @@ impl Task {
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
         let result = self.check_direct(offset, length);
         if result.is_ok() && bytes > 0 {
-            let notes_before = self.format() == Format::Xfs;
-            if notes_before {
-                self.note_read(index).await;
-            }
+            self.note_direct_read(index, false).await;
             self.write_dirty_of(index, offset, offset + bytes).await;
             let flags = self.world().files().rules.direct_read;
             self.world().strand(self.id()).operations.get(number).bios_left = 1;
             self.submit_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
             self.wait_for_operation(number).await;
-            if !notes_before {
-                self.note_read(index).await;
-            }
+            self.note_direct_read(index, true).await;
         }
         self.leave_call(number);
         result.map(|()| bytes)
@@ -165,15 +160,16 @@ impl Task {
 
     /// Submits an asynchronous read past the page cache.
     pub(crate) async fn submit_direct_read(&self, number: u64, index: usize, bytes: Range<u64>) {
-        // Observed on 6.12: XFS sets the time of access before.
-        let notes_before = self.format() == Format::Xfs;
-        if notes_before {
-            self.note_read(index).await;
-        }
+        self.note_direct_read(index, false).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
         let flags = self.world().files().rules.direct_read;
         self.submit_directly(number, index, Op::Read, flags, bytes).await;
-        if !notes_before {
+        self.note_direct_read(index, true).await;
+    }
+
+    /// The time of access, which XFS sets before it reads and ext4 when it has. // observed on 6.12
+    async fn note_direct_read(&self, index: usize, has_read: bool) {
+        if has_read == (self.format() == Format::Ext4) {
             self.note_read(index).await;
         }
     }

@@ -98,7 +98,7 @@ impl Task {
                     self.change_orphan(index, Some(end)).await;
                 }
             }
-            Format::Xfs => self.world().finish_xfs_write(index, pages.clone(), end),
+            Format::Xfs => self.finish_on_xfs(index, pages.clone(), end).await,
         }
         if is_durable && !flags.intersects(Flags::FUA) {
             self.make_durable(number, index, pages, !file.flags.sync).await;

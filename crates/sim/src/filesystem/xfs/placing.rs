@@ -68,9 +68,28 @@ impl Task {
 
     /// Blocks have their contents, and the file is as long as it was meant to become.
     pub(in crate::filesystem) async fn convert_on_xfs(&self, written: &Written) {
-        self.hold_map(written.file).await;
-        self.world().convert_xfs(written);
-        self.release_map(written.file);
+        let Written { file, blocks, size } = written.clone();
+        self.hold_map(file).await;
+        self.world().xfs().finish_write(file, blocks, size);
+        self.release_map(file);
+    }
+
+    /// The same for a direct write up to `end`, which may have made the file longer.
+    pub(in crate::filesystem) async fn finish_on_xfs(
+        &self,
+        file: usize,
+        pages: Range<u64>,
+        end: u64,
+    ) {
+        self.hold_map(file).await;
+        {
+            let mut world = self.world();
+            let fs = world.xfs();
+            let inode = fs.inode(file);
+            inode.size = inode.size.max(end);
+            fs.finish_write(file, pages, end);
+        }
+        self.release_map(file);
     }
 
     /// Writes dirty pages of a file, at most so many; the answer is how many.
@@ -344,7 +363,9 @@ impl Xfs {
     pub(super) fn give_up(&mut self, file: usize, block: u64) -> bool {
         self.delayed.cut(file, block);
         let gone = self.files.inode(file).truncate(block);
-        self.change_extents(file, block);
+        if !gone.is_empty() {
+            self.change_extents(file, block);
+        }
         for blocks in &gone {
             self.space.free_after(self.log.sequence, blocks.clone());
             self.change_parts(self.space.group_of(blocks.start), &FREE_SPACE);
@@ -356,7 +377,9 @@ impl Xfs {
     pub(super) fn punch(&mut self, file: usize, blocks: Range<u64>) {
         self.delayed.punch(file, blocks.clone());
         let (gone, _) = self.files.inode(file).punch(blocks.clone());
-        self.change_extents(file, blocks.start);
+        if !gone.is_empty() {
+            self.change_extents(file, blocks.start);
+        }
         for blocks in gone {
             self.space.free_after(self.log.sequence, blocks.clone());
             self.change_parts(self.space.group_of(blocks.start), &FREE_SPACE);
@@ -383,24 +406,6 @@ impl Xfs {
 }
 
 impl World {
-    /// Pages of a file have been written.
-    fn convert_xfs(&mut self, written: &Written) {
-        self.xfs().finish_write(written.file, written.blocks.clone(), written.size);
-    }
-
-    /// A direct write is done.
-    pub(in crate::filesystem) fn finish_xfs_write(
-        &mut self,
-        file: usize,
-        pages: Range<u64>,
-        end: u64,
-    ) {
-        let fs = self.xfs();
-        let inode = fs.inode(file);
-        inode.size = inode.size.max(end);
-        fs.finish_write(file, pages, end);
-    }
-
     /// Who could write a file has closed it: what was set aside beyond its end goes.
     pub(in crate::filesystem) fn trim(&mut self, file: usize) {
         let fs = self.xfs();

@@ -346,23 +346,16 @@ impl Task {
             affinity: parent.affinity.clone(),
             acts_for,
         };
-        let child = world.bear(birth);
         drop(world);
-        let running = Box::pin(program(Task::new(self.world.clone(), child)));
-        self.world().newborn.push((child, Body::Running(running)));
-        child
+        self.start(birth, program)
     }
 
-    /// Starts a task of the kernel, which sleeps until there is something for it to do.
-    pub(crate) fn spawn_kernel_task<F>(
-        &self,
-        name: &str,
-        program: impl FnOnce(Task) -> F,
-    ) -> ContextId
+    /// Starts a task that is given this.
+    pub(crate) fn start<F>(&self, birth: Birth, program: impl FnOnce(Task) -> F) -> ContextId
     where
         F: Future<Output = i32> + 'static,
     {
-        let child = self.world().bear(Birth::kernel_task(name));
+        let child = self.world().bear(birth);
         let running = Box::pin(program(Task::new(self.world.clone(), child)));
         self.world().newborn.push((child, Body::Running(running)));
         child

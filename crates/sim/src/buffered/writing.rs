@@ -137,12 +137,20 @@ impl Task {
 
     /// A flush as a part of something else.
     pub(crate) async fn flush_besides(&self) {
-        let number = {
-            let mut world = self.world();
-            let operation = Operation::new(world.now, Syscall::Sync, Transfer::FLUSH);
-            world.strand(self.id()).operations.insert(operation)
-        };
+        let number = self.begin_besides();
         self.flush(number).await;
+        self.end_besides(number);
+    }
+
+    /// Begins to make something durable that no call asked for; the answer is its number.
+    pub(crate) fn begin_besides(&self) -> u64 {
+        let mut world = self.world();
+        let operation = Operation::new(world.now, Syscall::Sync, Transfer::FLUSH);
+        world.strand(self.id()).operations.insert(operation)
+    }
+
+    /// Ends that.
+    pub(crate) fn end_besides(&self, number: u64) {
         self.world().strand(self.id()).operations.remove(number);
     }
 

@@ -5,11 +5,10 @@
 //! that are done together, all wait for one commit. // observed on 6.12
 
 use super::{Format, Written};
-use crate::file::Transfer;
-use crate::operations::Operation;
+use crate::life::Birth;
 use crate::task::Task;
 use crate::world::{Wait, World};
-use block::{ContextId, Syscall};
+use block::ContextId;
 use std::collections::VecDeque;
 
 /// As `comm` says. // observed on 6.12
@@ -53,7 +52,7 @@ impl Task {
         let lacks_worker = finishing.workers.len() < finishing.begun;
         drop(world);
         if lacks_worker {
-            let worker = self.spawn_kernel_task(NAME, run);
+            let worker = self.start(Birth::kernel_task(NAME), run);
             self.world().files().finishing.workers.push(worker);
         }
     }
@@ -67,13 +66,9 @@ impl Task {
             }
         }
         let Some(durable) = finish.durable else { return };
-        let number = {
-            let mut world = self.world();
-            let operation = Operation::new(world.now, Syscall::Sync, Transfer::FLUSH);
-            world.strand(self.id()).operations.insert(operation)
-        };
+        let number = self.begin_besides();
         self.make_durable(number, file, blocks, durable == Durable::Data).await;
-        self.world().strand(self.id()).operations.remove(number);
+        self.end_besides(number);
     }
 }
 

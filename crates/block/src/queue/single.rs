@@ -418,6 +418,7 @@ impl RequestQueue {
     }
 
     /// Asks the scheduler once; whether anything left it.
+    // Of its two callers one is hot; the compiler would not choose to put it there.
     #[inline(always)]
     fn dispatch(&mut self, now: Instant, context: ContextId, force: bool) -> bool {
         let dispatched =

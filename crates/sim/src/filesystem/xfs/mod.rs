@@ -5,7 +5,7 @@
 //! * `changes`: transactions, and reading what they change. `names`: create, truncate; `folders`:
 //!   make, rename, remove.
 //! * `placing`: room that is set aside when a file is written, and given when its pages are.
-//!   `fallocate`: room that a program asks for.
+//!   `fallocate`: room that a program asks for. `extents`: where it is said which blocks are where.
 //! * `force`: writing the log, and waiting for it; `tasks`: those of the file system.
 
 mod changes;

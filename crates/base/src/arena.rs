@@ -46,7 +46,8 @@ impl<T> Clone for Id<T> {
 impl<T> Copy for Id<T> {}
 impl<T> PartialEq for Id<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.index == other.index && self.generation == other.generation
+        // One comparison of both, and so one branch where it decides something.
+        (self.index == other.index) & (self.generation == other.generation)
     }
 }
 impl<T> Eq for Id<T> {}
@@ -103,8 +104,8 @@ impl<T> Arena<T> {
     /// Stores `value` and returns its handle.
     // Nothing here takes the value's address, so that its parts are written where it will live. A
     // value that is put together elsewhere and copied is read in other widths than it was written
-    // in, which stalls the processor.
-    #[inline]
+    // in, which stalls the processor; so it would if this were a call.
+    #[inline(always)]
     pub fn insert(&mut self, value: T) -> Id<T> {
         let Some(index) = self.free.pop() else {
             let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 objects");

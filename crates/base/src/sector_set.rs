@@ -92,9 +92,8 @@ impl<T> SectorSet<T> {
         let chunk = &mut self.chunks[place.chunk];
         chunk.last = chunk.last.max(sector);
         chunk.entries.insert(place.entry, Entry { sector, id });
-        if place.chunk == self.cursor.chunk && sector < self.left_at {
-            self.cursor.entry += 1;
-        }
+        let before_cursor = (place.chunk == self.cursor.chunk) & (sector < self.left_at);
+        self.cursor.entry += usize::from(before_cursor);
     }
 
     /// Takes `id` out. Panics when it is no member.
@@ -105,18 +104,19 @@ impl<T> SectorSet<T> {
         self.len -= 1;
         let chunk = &mut self.chunks[place.chunk];
         self.left_at = chunk.entries.remove(place.entry).sector;
-        self.cursor = place;
-        match chunk.entries.last() {
-            Some(_) if place.entry < chunk.entries.len() => {}
-            Some(last) => {
-                chunk.last = last.sector;
-                self.cursor = Place { chunk: place.chunk + 1, entry: 0 };
-            }
-            None => {
-                let empty = self.chunks.remove(place.chunk);
-                self.spare.push(empty);
-            }
-        }
+        let Some(last) = chunk.entries.last() else {
+            let empty = self.chunks.remove(place.chunk);
+            self.spare.push(empty);
+            self.cursor = place;
+            return;
+        };
+        chunk.last = last.sector;
+        // Whether the last entry left is anybody's guess in a short set: no branch.
+        let was_last = place.entry == chunk.entries.len();
+        self.cursor = Place {
+            chunk: place.chunk + usize::from(was_last),
+            entry: if was_last { 0 } else { place.entry },
+        };
     }
 
     /// Takes `id` out, and says which members stood before and behind it: one search for all three.
@@ -125,7 +125,11 @@ impl<T> SectorSet<T> {
     pub fn remove_between(&mut self, id: Id<T>) -> (Option<Id<T>>, Option<Id<T>>) {
         self.remove(id);
         let before = match self.cursor {
-            Place { chunk: 0, entry: 0 } => None,
+            Place { chunk: 0, entry } => {
+                // Before the first entry there is none; often it is the first, so no branch.
+                let only = self.chunks.first();
+                only.and_then(|chunk| chunk.entries.get(entry.wrapping_sub(1)))
+            }
             Place { chunk, entry: 0 } => self.chunks[chunk - 1].entries.last(),
             Place { chunk, entry } => self.chunks[chunk].entries.get(entry - 1),
         };
@@ -264,22 +268,26 @@ impl<T> SectorSet<T> {
     /// Where a new member with this start sector belongs, in a chunk that has room for it.
     fn place_for_new(&mut self, sector: Sector) -> Place {
         let mut chunk = self.chunks.partition_point(|chunk| chunk.last <= sector);
-        if chunk == self.chunks.len() {
-            // Behind everything, as sequential loads are: append, and leave full chunks full.
-            if self.chunks.last().is_some_and(|last| last.entries.len() < CHUNK) {
-                chunk -= 1;
-            } else {
-                let empty = self.empty_chunk(sector);
-                self.chunks.push(empty);
-            }
-        } else if self.chunks[chunk].entries.len() == CHUNK {
-            self.split(chunk);
-            if self.chunks[chunk].last <= sector {
-                chunk += 1;
-            }
+        // What is behind everything belongs to the last chunk.
+        chunk = chunk.min(self.chunks.len().saturating_sub(1));
+        if self.chunks.get(chunk).is_none_or(|chunk| chunk.entries.len() == CHUNK) {
+            chunk = self.make_room(chunk, sector);
         }
         let entry = self.chunks[chunk].entries.partition_point(|entry| entry.sector <= sector);
         Place { chunk, entry }
+    }
+
+    /// A chunk for a new member with this start sector, for which there is none, or a full one.
+    #[cold]
+    fn make_room(&mut self, full: usize, sector: Sector) -> usize {
+        if self.chunks.get(full).is_none_or(|chunk| chunk.last <= sector) {
+            // Behind everything, as sequential loads are: append, and leave full chunks full.
+            let empty = self.empty_chunk(sector);
+            self.chunks.push(empty);
+            return self.chunks.len() - 1;
+        }
+        self.split(full);
+        full + usize::from(self.chunks[full].last <= sector)
     }
 
     /// Moves the upper half of a chunk into a chunk of its own.

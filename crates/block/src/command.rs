@@ -71,7 +71,7 @@ pub struct Facts {
     pub queue_depth: u32,
     /// Hardware queues (1 for SATA, SAS, virtio with one queue; per-core for NVMe).
     pub hardware_queues: u32,
-    /// Logical block size in bytes; commands are aligned to it.
+    /// Logical block size in bytes, a power of two; commands are aligned to it.
     pub logical_block: u32,
     /// Largest transfer the hardware takes, in sectors (`queue/max_hw_sectors_kb` doubled).
     pub max_hw_sectors: Sectors,

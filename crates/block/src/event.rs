@@ -170,8 +170,8 @@ impl Event {
 pub struct EventLog {
     enabled: bool,
     messages: bool,
-    /// Messages are counted, kept or not.
-    counts: bool,
+    /// Messages are kept or counted.
+    heeds_messages: bool,
     /// How many schedulers have written since somebody asked.
     written: u64,
     events: Vec<Event>,
@@ -190,7 +190,7 @@ impl EventLog {
 
     /// A log that keeps everything, messages of schedulers included.
     pub fn with_messages() -> EventLog {
-        EventLog { enabled: true, messages: true, ..EventLog::default() }
+        EventLog { enabled: true, messages: true, heeds_messages: true, ..EventLog::default() }
     }
 
     /// Whether events are kept.
@@ -200,12 +200,12 @@ impl EventLog {
 
     /// Whether messages are kept or counted; a scheduler looks for what they say only then.
     pub fn wants_messages(&self) -> bool {
-        self.messages || self.counts
+        self.heeds_messages
     }
 
     /// From now on messages are counted.
     pub fn count_messages(&mut self) {
-        self.counts = true;
+        self.heeds_messages = true;
     }
 
     /// A scheduler writes a message; false when nobody keeps it.

@@ -108,6 +108,9 @@ impl Limits {
     /// Segments of a contiguous piece of data (spec 9.1, last bullet).
     // Divergence: a kernel looks where each page lies; here all pieces of memory are equally long.
     pub fn segments(&self, sectors: Sectors) -> u16 {
+        if sectors <= self.facts.segment {
+            return u16::from(!sectors.is_zero());
+        }
         sectors.0.div_ceil(self.facts.segment.0).min(u32::from(u16::MAX)) as u16
     }
 
@@ -119,8 +122,9 @@ impl Limits {
             let chunk = u64::from(self.chunk_sectors.0);
             largest = largest.min((chunk - sector.0 % chunk) as u32);
         }
+        // A power of two, so that nothing has to be divided for each bio.
         let block = (self.facts.logical_block / 512).max(1);
-        Sectors((largest / block * block).max(block))
+        Sectors((largest & !(block - 1)).max(block))
     }
 
     /// Whether a contiguous request of this start, length and segment count is allowed.

@@ -12,13 +12,16 @@ use base::{Arena, Sector, Side};
 
 /// Buckets of the hash. The kernel has 64 (spec 9.3 rule 2); more make a look-up shorter and change
 /// nothing, because what ends at the same sector shares a bucket.
-const BUCKETS: usize = 256;
+const BUCKETS: usize = 1024;
 
 /// The one-hit cache and the hash of mergeable requests.
 pub(crate) struct MergeIndex {
     last_merge: Option<RequestId>,
     /// The newest entry of each bucket.
     buckets: [Option<RequestId>; BUCKETS],
+    /// A bit for each bucket in which there is one: most look-ups find none, and these bits stay in
+    /// the processor's first cache.
+    filled: [u64; BUCKETS / 64],
     entries: Side<Request, Entry>,
 }
 
@@ -34,7 +37,12 @@ struct Entry {
 
 impl Default for MergeIndex {
     fn default() -> Self {
-        MergeIndex { last_merge: None, buckets: [None; BUCKETS], entries: Side::new() }
+        MergeIndex {
+            last_merge: None,
+            buckets: [None; BUCKETS],
+            filled: [0; BUCKETS / 64],
+            entries: Side::new(),
+        }
     }
 }
 
@@ -72,7 +80,7 @@ impl MergeIndex {
 
     /// The newest request that ends at `end`. Entries that became unmergeable are dropped when met.
     pub fn ending_at(&mut self, requests: &Arena<Request>, end: Sector) -> Option<RequestId> {
-        let mut next = self.buckets[bucket(end)];
+        let mut next = self.newest(bucket(end));
         while let Some(rq) = next {
             let entry = &self.entries[rq];
             next = entry.older;
@@ -87,8 +95,16 @@ impl MergeIndex {
         None
     }
 
+    fn newest(&self, bucket: usize) -> Option<RequestId> {
+        let is_filled = self.filled[bucket / 64] & 1 << (bucket % 64) != 0;
+        if is_filled { self.buckets[bucket] } else { None }
+    }
+
     fn hash(&mut self, rq: RequestId, end: Sector) {
-        let older = self.buckets[bucket(end)].replace(rq);
+        let bucket = bucket(end);
+        let older = self.newest(bucket);
+        self.buckets[bucket] = Some(rq);
+        self.filled[bucket / 64] |= 1 << (bucket % 64);
         if let Some(older) = older {
             self.entries[older].newer = Some(rq);
         }
@@ -100,7 +116,11 @@ impl MergeIndex {
         let Some(Entry { end, newer, older }) = self.entries.take(rq) else { return false };
         match newer {
             Some(newer) => self.entries[newer].older = older,
-            None => self.buckets[bucket(end)] = older,
+            None => {
+                let bucket = bucket(end);
+                self.buckets[bucket] = older;
+                self.filled[bucket / 64] &= !(u64::from(older.is_none()) << (bucket % 64));
+            }
         }
         if let Some(older) = older {
             self.entries[older].newer = newer;
@@ -111,7 +131,7 @@ impl MergeIndex {
 
 fn bucket(end: Sector) -> usize {
     // Ends are multiples of a few sectors; the multiplication spreads them over the buckets.
-    (end.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize
+    (end.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize
 }
 
 /// Whether request and bio are of the same kind, apart from adjacency and size

@@ -59,8 +59,12 @@ impl Guard {
     /// Checks the scheduler's own count against ours.
     #[track_caller]
     pub fn check_held(&self, queued: u32) {
-        let held = self.inserted - self.merged - self.issued;
-        assert_eq!(held, u64::from(queued), "the scheduler's count of queued requests is wrong");
+        assert_eq!(self.held(), u64::from(queued), "the scheduler's count of requests is wrong");
+    }
+
+    /// Requests that the scheduler has.
+    pub fn held(&self) -> u64 {
+        self.inserted - self.merged - self.issued
     }
 
     /// At teardown: everything inserted was merged away or issued.

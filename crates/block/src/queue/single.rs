@@ -168,7 +168,9 @@ impl Single {
         }
         if count < limit {
             list.full[side] = false;
-            core.woken.extend(list.waiters[side].pop_front());
+            if let Some(waiter) = list.waiters[side].pop_front() {
+                core.woken.push(waiter);
+            }
         }
     }
 
@@ -430,7 +432,7 @@ impl RequestQueue {
             }
             Dispatched::Hold(reason) => {
                 assert!(!force, "a scheduler that is drained may not withhold");
-                assert!(self.queued() > 0, "withheld although nothing is queued");
+                assert!(self.core.guard.held() > 0, "withheld although nothing is queued");
                 if self.core.in_flight == 0 {
                     self.note_hold(now, context, reason);
                 }

@@ -294,7 +294,7 @@ impl RequestQueue {
     /// On kernels where every bio with SYNC unplugs the device, it does so after it is in (addendum
     /// A.5 rule 2). Plain reads have no such flag, readahead least of all (A.6 rule 5).
     fn push_sync_unplug(&mut self, context: ContextId, bio: &Bio) {
-        if bio.flags.intersects(Flags::SYNC) && self.unplugs_on_sync() {
+        if self.unplugs_on_sync() && bio.flags.intersects(Flags::SYNC) {
             let frame = Frame::Unplug { by_timer: false };
             self.core.context(context).stack.push(frame);
         }

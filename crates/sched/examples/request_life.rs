@@ -105,12 +105,14 @@ impl Load {
 
     fn submit(&mut self, task: u32) {
         let context = ContextId(FIRST_TASK + task);
-        let op = if self.rng.below(2) == 0 { Op::Read } else { Op::Write };
+        // One draw for both: the highest bit, and the 28 below it.
+        let random = self.rng.next_u64();
+        let op = if random >> 63 == 0 { Op::Read } else { Op::Write };
         let flags = if op == Op::Write { Flags::SYNC } else { Flags::NONE };
         let bio = Bio {
             op,
             flags,
-            sector: Sector(self.rng.below(1 << 28) * 8),
+            sector: Sector((random >> 35 & 0xFFF_FFFF) * 8),
             sectors: Sectors(8),
             ioprio: Ioprio::NONE,
             origin: Origin { context, io_context: IoContextId(task), ..Origin::default() },

@@ -17,9 +17,10 @@ const SMALL: u32 = 64;
 /// A synchronous write after which nothing is expected.
 pub(super) fn is_noidle(cx: &Cx<'_>, rq: RequestId) -> bool {
     let request = cx.request(rq);
-    request.op != Op::Read
-        && request.flags.intersects(Flags::SYNC)
-        && !request.flags.intersects(Flags::IDLE)
+    // Without a branch: which way it goes changes from request to request.
+    (request.op != Op::Read)
+        & request.flags.intersects(Flags::SYNC)
+        & !request.flags.intersects(Flags::IDLE)
 }
 
 impl Queue {
@@ -173,17 +174,15 @@ impl Cfq {
         let (before, scattered) = (queue.idle_window, !queue.deep && queue.is_seeky());
         let next_is_noidle = queue.next.is_some_and(|next| is_noidle(cx, next));
         let tasks = cx.io_context(bound.io_context).tasks;
-        let after = if next_is_noidle || tasks == 0 || idle == 0 || scattered {
-            false
-        } else {
-            match self.contexts.get(bound.io_context) {
-                Some(cic) if cic.think.is_known() => !cic.think.is_big(idle),
-                _ => before,
-            }
+        let thinks_briefly = match self.contexts.get(bound.io_context) {
+            Some(cic) if cic.think.is_known() => !cic.think.is_big(idle),
+            _ => before,
         };
-        if after != before {
+        let is_useless = next_is_noidle | scattered | (tasks == 0) | (idle == 0);
+        let after = thinks_briefly & !is_useless;
+        if cx.wants_messages() && after != before {
             self.say(cx, bound.queue, format_args!("idle={}", u8::from(after)));
-            self.queues[bound.queue].idle_window = after;
         }
+        self.queues[bound.queue].idle_window = after;
     }
 }

@@ -46,7 +46,7 @@ impl Cfq {
         if !queue.on_rr {
             self.join_rr(cx, id);
         }
-        let next = choose(cx, self.settings.ways(), before, Some(rq), self.last_position);
+        let next = choose(cx, &self.settings.ways, before, Some(rq), self.last_position);
         if before != next {
             self.queues[id].next = next;
             self.update_prio_tree(cx, id);
@@ -68,7 +68,7 @@ impl Cfq {
         queue.prio_pending -= u32::from(has_prio).min(queue.prio_pending);
         self.queued -= 1;
         let next = next.or_else(|| queue.sorted.first());
-        let follows = choose(cx, self.settings.ways(), next, previous, request.sector);
+        let follows = choose(cx, &self.settings.ways, next, previous, request.sector);
         if queue.is_empty() {
             self.leave_prio_tree(id);
         }

@@ -177,7 +177,7 @@ impl Queue {
 }
 
 /// How requests of one queue are compared.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Ways {
     /// Longest way back that counts as near, in KiB.
     pub back_max: i64,
@@ -190,39 +190,36 @@ pub(super) struct Ways {
 /// Which of two requests is served first when the last one was at `last` (spec 4.6).
 pub(super) fn choose(
     cx: &Cx<'_>,
-    ways: Ways,
+    ways: &Ways,
     one: Option<RequestId>,
     two: Option<RequestId>,
     last: Sector,
 ) -> Option<RequestId> {
     let (Some(one), Some(two)) = (one, two) else { return one.or(two) };
     let (first, second) = (cx.request(one), cx.request(two));
-    let ranks = |request: &Request| (request.is_sync(), request.flags.intersects(ways.favoured));
-    let (a, b) = (ranks(first), ranks(second));
+    let rank = |request: &Request| {
+        u8::from(request.is_sync()) << 1 | u8::from(request.flags.intersects(ways.favoured))
+    };
+    let (a, b) = (rank(first), rank(second));
     if a != b {
         return Some(if a > b { one } else { two });
     }
     let (d1, d2) = (way(ways, first.sector, last), way(ways, second.sector, last));
-    let first_wins = match (d1, d2) {
-        (Some(d1), Some(d2)) if d1 != d2 => d1 < d2,
-        (Some(_), Some(_)) => first.sector >= second.sector,
-        (None, None) => first.sector <= second.sector,
-        (d1, _) => d1.is_some(),
-    };
+    // Without a branch: requests of a random load come in any order.
+    let first_wins = (d1 < d2) | ((d1 == d2) & (first.sector >= second.sector));
     Some(if first_wins { one } else { two })
 }
 
-/// How far it is from `last` to `sector`; `None` if that is too far back.
-fn way(ways: Ways, sector: Sector, last: Sector) -> Option<u64> {
+/// What is too far back comes after everything else, the lowest sector first.
+const TOO_FAR: u64 = 1 << 63;
+
+/// How far it is from `last` to `sector`, such that the shorter way is the one to take.
+fn way(ways: &Ways, sector: Sector, last: Sector) -> u64 {
     // Two sectors in a KiB.
     let back_max = 2 * ways.back_max as u64;
-    if sector >= last {
-        Some(sector.0 - last.0)
-    } else if sector.0 + back_max >= last.0 {
-        Some((last.0 - sector.0) * ways.penalty as u64)
-    } else {
-        None
-    }
+    let back = last.0.wrapping_sub(sector.0);
+    let behind = if back <= back_max { back * ways.penalty as u64 } else { TOO_FAR | sector.0 };
+    if sector >= last { sector.0 - last.0 } else { behind }
 }
 
 /// The name of a queue in messages (spec 10.2).

@@ -18,9 +18,8 @@ pub(super) struct Settings {
     pub quantum: i64,
     /// Async and sync, in nanoseconds.
     pub fifo_expire: [i64; 2],
-    /// In KiB.
-    pub back_seek_max: i64,
-    pub back_seek_penalty: i64,
+    /// How requests of one queue are compared.
+    pub ways: Ways,
     /// Async and sync, in nanoseconds.
     pub slice: [i64; 2],
     pub slice_async_rq: i64,
@@ -36,8 +35,7 @@ impl Settings {
         Settings {
             quantum: 8,
             fifo_expire: [250 * MILLI, 125 * MILLI],
-            back_seek_max: 16_384,
-            back_seek_penalty: 2,
+            ways: Ways { back_max: 16_384, penalty: 2, favoured: Flags::PRIO },
             slice: [40 * MILLI, 100 * MILLI],
             slice_async_rq: 2,
             slice_idle: 8 * MILLI,
@@ -47,18 +45,12 @@ impl Settings {
         }
     }
 
-    /// How requests of one queue are compared.
-    pub fn ways(&self) -> Ways {
-        let (back_max, penalty) = (self.back_seek_max, self.back_seek_penalty);
-        Ways { back_max, penalty, favoured: Flags::PRIO }
-    }
-
     /// A value as sysfs shows it, if it is one of these.
     pub fn get(&self, name: &str) -> Option<i64> {
         Some(match name {
             "quantum" => self.quantum,
-            "back_seek_max" => self.back_seek_max,
-            "back_seek_penalty" => self.back_seek_penalty,
+            "back_seek_max" => self.ways.back_max,
+            "back_seek_penalty" => self.ways.penalty,
             "slice_async_rq" => self.slice_async_rq,
             "low_latency" => i64::from(self.low_latency),
             _ => {
@@ -72,8 +64,8 @@ impl Settings {
     pub fn set(&mut self, name: &str, value: i64) -> bool {
         match name {
             "quantum" => self.quantum = value,
-            "back_seek_max" => self.back_seek_max = value,
-            "back_seek_penalty" => self.back_seek_penalty = value,
+            "back_seek_max" => self.ways.back_max = value,
+            "back_seek_penalty" => self.ways.penalty = value,
             "slice_async_rq" => self.slice_async_rq = value,
             "low_latency" => self.low_latency = value != 0,
             _ => {

@@ -1,12 +1,12 @@
 //! A queue: the requests of one process (synchronous), or of one priority (asynchronous) (addendum
 //! A.1.2, A.1.5).
 
-use super::super::queue::{Class, Ways, choose};
+use super::super::queue::{Class, choose};
 use super::super::sector_tree::Node;
 use super::EarlyCfq;
 use super::seek::Seeks;
 use base::{Id, List, SectorSet};
-use block::{ContextId, Cx, Flags, Request, RequestId};
+use block::{ContextId, Cx, Request, RequestId};
 
 /// Handle of a queue.
 pub(super) type QueueId = Id<Queue>;
@@ -111,13 +111,7 @@ impl EarlyCfq {
         one: Option<RequestId>,
         two: Option<RequestId>,
     ) -> Option<RequestId> {
-        let settings = &self.settings;
-        let ways = Ways {
-            back_max: settings.back_seek_max,
-            penalty: settings.back_seek_penalty,
-            favoured: Flags::META,
-        };
-        choose(cx, ways, one, two, self.last_position)
+        choose(cx, &self.settings.ways, one, two, self.last_position)
     }
 
     /// A.1.5: what follows when `rq`, which was next, leaves.

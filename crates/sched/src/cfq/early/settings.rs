@@ -1,8 +1,9 @@
 //! The tunables of CFQ before control groups (addendum A.1.1).
 
+use super::super::queue::Ways;
 use crate::settings::{from_millis, to_millis};
 use base::{Hz, Jiffies};
-use block::{About, Kernel, Shape, Tunable, Version};
+use block::{About, Flags, Kernel, Shape, Tunable, Version};
 
 /// Largest value of a C `unsigned int`.
 const UINT_MAX: i64 = u32::MAX as i64;
@@ -13,9 +14,8 @@ pub(super) struct Settings {
     pub quantum: i64,
     /// Async and sync.
     pub fifo_expire: [i64; 2],
-    /// In KiB.
-    pub back_seek_max: i64,
-    pub back_seek_penalty: i64,
+    /// How requests of one queue are compared.
+    pub ways: Ways,
     /// Async and sync.
     pub slice: [i64; 2],
     pub slice_async_rq: i64,
@@ -31,8 +31,7 @@ impl Settings {
             hz,
             quantum: 4,
             fifo_expire: [part(4), part(8)],
-            back_seek_max: 16_384,
-            back_seek_penalty: 2,
+            ways: Ways { back_max: 16_384, penalty: 2, favoured: Flags::META },
             slice: [part(25).max(1), part(10)],
             slice_async_rq: 2,
             slice_idle: part(125).max(1),
@@ -60,8 +59,8 @@ impl Settings {
     pub fn get(&self, name: &str) -> Option<i64> {
         Some(match name {
             "quantum" => self.quantum,
-            "back_seek_max" => self.back_seek_max,
-            "back_seek_penalty" => self.back_seek_penalty,
+            "back_seek_max" => self.ways.back_max,
+            "back_seek_penalty" => self.ways.penalty,
             "slice_async_rq" => self.slice_async_rq,
             "low_latency" => i64::from(self.low_latency),
             "fifo_expire_sync" => self.shown(self.fifo_expire[1]),
@@ -78,8 +77,8 @@ impl Settings {
         let ticks = from_millis(self.hz, value).0 as i64;
         match name {
             "quantum" => self.quantum = value,
-            "back_seek_max" => self.back_seek_max = value,
-            "back_seek_penalty" => self.back_seek_penalty = value,
+            "back_seek_max" => self.ways.back_max = value,
+            "back_seek_penalty" => self.ways.penalty = value,
             "slice_async_rq" => self.slice_async_rq = value,
             "low_latency" => self.low_latency = value != 0,
             "fifo_expire_sync" => self.fifo_expire[1] = ticks,

@@ -98,6 +98,7 @@ impl Task {
                     self.change_orphan(index, Some(end)).await;
                 }
             }
+            Format::Xfs if overwrites => {}
             Format::Xfs => self.finish_on_xfs(index, pages.clone(), end).await,
         }
         if is_durable && !flags.intersects(Flags::FUA) {

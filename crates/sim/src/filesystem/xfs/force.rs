@@ -28,13 +28,14 @@ impl Task {
         let sequence = {
             let mut world = self.world();
             let inode = world.files().inode(index);
-            let is_needed = std::mem::take(&mut inode.is_unsynced) || !only_data;
-            is_needed.then_some(inode.changed_in)
+            (inode.is_unsynced || !only_data).then_some(inode.changed_in)
         };
-        let has_forced = match sequence {
-            Some(sequence) => self.force(sequence).await,
-            None => false,
-        };
+        let mut has_forced = false;
+        if let Some(sequence) = sequence {
+            has_forced = self.force(sequence).await;
+            // Not before: others who come meanwhile wait for it as well. // observed on 6.12
+            self.world().files().inode(index).is_unsynced = false;
+        }
         self.release_map(index);
         if !has_forced {
             self.flush(number).await;

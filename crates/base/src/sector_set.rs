@@ -125,11 +125,7 @@ impl<T> SectorSet<T> {
     pub fn remove_between(&mut self, id: Id<T>) -> (Option<Id<T>>, Option<Id<T>>) {
         self.remove(id);
         let before = match self.cursor {
-            Place { chunk: 0, entry } => {
-                // Before the first entry there is none; often it is the first, so no branch.
-                let only = self.chunks.first();
-                only.and_then(|chunk| chunk.entries.get(entry.wrapping_sub(1)))
-            }
+            Place { chunk: 0, entry: 0 } => None,
             Place { chunk, entry: 0 } => self.chunks[chunk - 1].entries.last(),
             Place { chunk, entry } => self.chunks[chunk].entries.get(entry - 1),
         };
@@ -267,9 +263,9 @@ impl<T> SectorSet<T> {
 
     /// Where a new member with this start sector belongs, in a chunk that has room for it.
     fn place_for_new(&mut self, sector: Sector) -> Place {
-        let mut chunk = self.chunks.partition_point(|chunk| chunk.last <= sector);
+        let chunk = self.chunks.partition_point(|chunk| chunk.last <= sector);
         // What is behind everything belongs to the last chunk.
-        chunk = chunk.min(self.chunks.len().saturating_sub(1));
+        let mut chunk = chunk.min(self.chunks.len().saturating_sub(1));
         if self.chunks.get(chunk).is_none_or(|chunk| chunk.entries.len() == CHUNK) {
             chunk = self.make_room(chunk, sector);
         }

@@ -165,13 +165,21 @@ impl Event {
     }
 }
 
+/// What becomes of schedulers' messages.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Messages {
+    #[default]
+    Ignored,
+    Counted,
+    /// And counted.
+    Kept,
+}
+
 /// Where events go until they are drained.
 #[derive(Default)]
 pub struct EventLog {
     enabled: bool,
-    messages: bool,
-    /// Messages are kept or counted.
-    heeds_messages: bool,
+    messages: Messages,
     /// How many schedulers have written since somebody asked.
     written: u64,
     events: Vec<Event>,
@@ -190,7 +198,7 @@ impl EventLog {
 
     /// A log that keeps everything, messages of schedulers included.
     pub fn with_messages() -> EventLog {
-        EventLog { enabled: true, messages: true, heeds_messages: true, ..EventLog::default() }
+        EventLog { enabled: true, messages: Messages::Kept, ..EventLog::default() }
     }
 
     /// Whether events are kept.
@@ -200,18 +208,18 @@ impl EventLog {
 
     /// Whether messages are kept or counted; a scheduler looks for what they say only then.
     pub fn wants_messages(&self) -> bool {
-        self.heeds_messages
+        self.messages != Messages::Ignored
     }
 
     /// From now on messages are counted.
     pub fn count_messages(&mut self) {
-        self.heeds_messages = true;
+        self.messages = self.messages.max(Messages::Counted);
     }
 
     /// A scheduler writes a message; false when nobody keeps it.
     pub(crate) fn writes_message(&mut self) -> bool {
         self.written += 1;
-        self.messages
+        self.messages == Messages::Kept
     }
 
     /// How many messages schedulers have written since this was last asked, where they are kept or

@@ -11,7 +11,7 @@ use crate::{Bio, Op};
 use base::{Arena, Sector, Side};
 
 /// Buckets of the hash. The kernel has 64 (spec 9.3 rule 2); more make a look-up shorter and change
-/// nothing, because what ends at the same sector shares a bucket.
+/// nothing, because what ends at the same sector shares a bucket. A power of two.
 const BUCKETS: usize = 1024;
 
 /// The one-hit cache and the hash of mergeable requests.
@@ -95,6 +95,7 @@ impl MergeIndex {
         None
     }
 
+    /// The newest entry of a bucket, without a look at it where there is none.
     fn newest(&self, bucket: usize) -> Option<RequestId> {
         let is_filled = self.filled[bucket / 64] & 1 << (bucket % 64) != 0;
         if is_filled { self.buckets[bucket] } else { None }
@@ -131,7 +132,7 @@ impl MergeIndex {
 
 fn bucket(end: Sector) -> usize {
     // Ends are multiples of a few sectors; the multiplication spreads them over the buckets.
-    (end.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize
+    (end.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BUCKETS.trailing_zeros())) as usize
 }
 
 /// Whether request and bio are of the same kind, apart from adjacency and size

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sim::program::fio::{Context, parse_job_file};
+use machine::program::fio::{Context, parse_job_file};
 
 fuzz_target!(|text: &str| {
     let context = Context {

@@ -93,7 +93,7 @@ fn arguments() -> Outcome<(usize, Vec<String>)> {
         }
     }
     if paths.is_empty() {
-        return Err("name files or folders of crates/sched/src".into());
+        return Err("name files or directories of crates/sched/src".into());
     }
     Ok((every, paths))
 }
@@ -107,16 +107,16 @@ fn copy_workspace(root: &Path, tree: &Path, planted: &[String]) -> Outcome<()> {
     }
     let mut skipped: BTreeSet<PathBuf> = planted.iter().map(|file| root.join(file)).collect();
     skipped.insert(root.join(LIBRARY));
-    copy_folder(&root.join("crates"), &tree.join("crates"), &skipped)
+    copy_directory(&root.join("crates"), &tree.join("crates"), &skipped)
 }
 
-fn copy_folder(from: &Path, to: &Path, skipped: &BTreeSet<PathBuf>) -> Outcome<()> {
+fn copy_directory(from: &Path, to: &Path, skipped: &BTreeSet<PathBuf>) -> Outcome<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &target, skipped)?;
+            copy_directory(&entry.path(), &target, skipped)?;
         } else if !skipped.contains(&entry.path()) {
             write_new(&target, &fs::read(entry.path())?)?;
         }

@@ -1,7 +1,7 @@
 //! The bio: one contiguous piece of I/O that a task (or a file system on its behalf) asks for.
 
 use crate::ioprio::Ioprio;
-use crate::pieces::Pieces;
+use crate::segments::Segments;
 use base::{Id, Instant, Sector, Sectors};
 
 /// What a bio or request does.
@@ -180,7 +180,7 @@ pub struct BioRecord {
     /// The bio (for a split one: what is left of it).
     pub bio: Bio,
     /// Where its data lie in memory.
-    pub(crate) pieces: Pieces,
+    pub(crate) pieces: Segments,
     /// How many segments these are to the device.
     pub(crate) segments: u16,
     /// When it entered the block layer.

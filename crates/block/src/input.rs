@@ -6,9 +6,9 @@
 
 use crate::bio::{Bio, CgroupId, ContextId, IoContextId};
 use crate::command::Tag;
-use crate::pieces::Pieces;
 use crate::queue::{Attach, PlugFlush, RequestQueue};
 use crate::scheduler::{Cgroup, IoContext};
+use crate::segments::Segments;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base::Instant;
@@ -31,7 +31,7 @@ pub enum Input {
     /// [`RequestQueue::start_plug`].
     StartPlug(ContextId),
     /// [`RequestQueue::submit_scattered`].
-    Submit(Instant, Bio, Pieces),
+    Submit(Instant, Bio, Segments),
     /// [`RequestQueue::finish_plug`].
     FinishPlug(Instant, ContextId, u16, PlugFlush),
     /// [`RequestQueue::complete`].

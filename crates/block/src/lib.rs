@@ -21,12 +21,12 @@ pub mod ioprio;
 pub mod kernel;
 pub mod limits;
 mod merge;
-pub mod pieces;
 mod plug;
 pub mod queue;
 pub mod reason;
 pub mod request;
 pub mod scheduler;
+pub mod segments;
 pub mod tags;
 
 pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin};
@@ -36,10 +36,10 @@ pub use input::Input;
 pub use ioprio::{Ioprio, IoprioClass};
 pub use kernel::{KERNELS, Kernel, Shape, Version};
 pub use limits::{Limits, QUEUE_SETTINGS, QueueSetting};
-pub use pieces::Pieces;
 pub use queue::{
     Attach, Chosen, MergeDifferences, Output, PlugFlush, Replica, RequestQueue, Step, Work,
 };
 pub use reason::{DispatchReason, HoldReason};
 pub use request::{Request, RequestId};
 pub use scheduler::{About, Cx, Scheduler, Tunable, TunableError};
+pub use segments::Segments;

@@ -116,8 +116,8 @@ pub enum LinuxVerb {
         /// Disk and scheduler.
         #[command(flatten)]
         machine: LinuxMachine,
-        /// Record the block layer's events into a folder, for conform, and for blkparse -i vda
-        #[arg(long, value_name = "FOLDER")]
+        /// Record the block layer's events into a directory, for conform, and for blkparse -i vda
+        #[arg(long, value_name = "DIRECTORY")]
         record: Option<PathBuf>,
         /// Record without shifting anything: times are those of the disk, others lie in between
         #[arg(long, requires = "record")]
@@ -141,7 +141,7 @@ pub enum LinuxVerb {
 const RUN_HELP: &str = "\
 The command runs as root of its own machine, with nothing to read from its standard input. What it
 prints appears when it is done; its exit status is that of paternoster. Programs that it names are
-there, with the libraries they need, and so are small files of the current folder. Time is the
+there, with the libraries they need, and so are small files of the current directory. Time is the
 machine's own: computing takes none, and the disk takes what its model says.
 
 Examples:
@@ -182,7 +182,7 @@ pub struct LinuxMachine {
     /// Memory of the machine, such as "4 GiB" [default: 512 MiB]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// A program, file or folder that must be there; may be repeated
+    /// A program, file or directory that must be there; may be repeated
     #[arg(long, value_name = "NAME|PATH")]
     pub bring: Vec<String>,
     /// Seed
@@ -193,12 +193,12 @@ pub struct LinuxMachine {
 /// The options of `conform`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  A folder with a recording and a manifest.txt that says what was recorded:
+  A directory with a recording and a manifest.txt that says what was recorded:
     paternoster conform recordings/d-hdd-deadline
   A recording of which nothing is said:
     paternoster conform --kernel 6.12 -s mq-deadline:fifo_batch=8 --set queue_depth=31 sda")]
 pub struct ConformOptions {
-    /// Recordings: blktrace files, NAME of NAME.blktrace.0, or folders with one recording
+    /// Recordings: blktrace files, NAME of NAME.blktrace.0, or directories with one recording
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Kernel that was recorded

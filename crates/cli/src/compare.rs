@@ -22,8 +22,8 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
     refuse_what_is_not_there(&options)?;
     let experiment = experiment(&options)?;
     let plan = Plan::new(experiment)?;
-    if let Some(folder) = &options.record {
-        record::check_folders(&plan, folder)?;
+    if let Some(directory) = &options.record {
+        record::check_directories(&plan, directory)?;
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
@@ -32,8 +32,8 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
     })?;
     let took = began.elapsed();
     let summary = Summary::of(&report);
-    if let Some(folder) = &options.fio_json {
-        write_fio_json(&report, folder)?;
+    if let Some(directory) = &options.fio_json {
+        write_fio_json(&report, directory)?;
     }
     let json = || report::json::to_text(&report::json::compare(&report, &summary));
     if let Some(Some(file)) = &options.json {
@@ -47,13 +47,13 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
 }
 
 /// A file for each result.
-fn write_fio_json(report: &Report, folder: &Path) -> Result<(), Error> {
+fn write_fio_json(report: &Report, directory: &Path) -> Result<(), Error> {
     for (index, row) in report.plan.rows.iter().enumerate() {
         for result in report.results_of(index) {
             let world = if row.world == World::Linux { "-linux" } else { "" };
-            let name = format!("{}{world}.json", record::folder_name(row, result.seed));
+            let name = format!("{}{world}.json", record::directory_name(row, result.seed));
             let text = report::json::to_text(&report::fio_json::document(result));
-            write_file(&folder.join(name), &text)?;
+            write_file(&directory.join(name), &text)?;
         }
     }
     Ok(())

@@ -36,8 +36,8 @@ pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
                 words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
             };
             let finished = visit.run(&line).map_err(failed)?;
-            if let Some(folder) = record {
-                keep_recording(&visit, times, &finished, &folder)?;
+            if let Some(directory) = record {
+                keep_recording(&visit, times, &finished, &directory)?;
             }
             if let Some(file) = log {
                 let lines = finished.log.served.iter().map(|served| format!("{served}\n"));
@@ -133,16 +133,16 @@ fn assignments(place: &str, text: &str) -> Result<Vec<(String, String)>, Error> 
     pairs.collect()
 }
 
-/// Leaves the recording in a folder that `conform` and blkparse read.
+/// Leaves the recording in a directory that `conform` and blkparse read.
 fn keep_recording(
     visit: &Visit,
     times: Times,
     finished: &Finished,
-    folder: &Path,
+    directory: &Path,
 ) -> Result<(), Error> {
     let (kernel, model, queue_depth) = (&visit.kernel, visit.model.name(), visit.queue_depth());
     let machine = Machine { kernel, model, queue_depth, times };
-    Recorded::of(machine, finished)?.write(folder)
+    Recorded::of(machine, finished)?.write(directory)
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Result<(), Error> {

@@ -46,10 +46,11 @@ fn table(subject: &str, name: Option<&str>) -> Result<catalogue::Table, Error> {
     }
 }
 
-/// The experiments in the folder of that name.
+/// The experiments in the directory of that name.
 fn experiments() -> Result<Vec<(String, Experiment)>, Error> {
-    let folder = Path::new(EXPERIMENTS);
-    let entries = std::fs::read_dir(folder).map_err(|cause| Error::unreadable(folder, cause))?;
+    let directory = Path::new(EXPERIMENTS);
+    let entries =
+        std::fs::read_dir(directory).map_err(|cause| Error::unreadable(directory, cause))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_toml = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "toml");
     let mut paths: Vec<_> = paths.filter(is_toml).collect();

@@ -21,8 +21,8 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     let unfinished = path.with_file_name(name);
-    if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(failed)?;
+    if let Some(directory) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        std::fs::create_dir_all(directory).map_err(failed)?;
     }
     std::fs::write(&unfinished, text).map_err(failed)?;
     std::fs::rename(&unfinished, path).map_err(failed)

@@ -102,16 +102,16 @@ impl Model {
     fn load_as(path: &Path, role: Role) -> Result<Model, ModelError> {
         let text = read(path)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let directory = path.parent().unwrap_or(Path::new(""));
         let table = |name: &str| {
-            let beside = folder.join(name);
+            let beside = directory.join(name);
             match beside.exists() {
                 true => Ok(TableText { file: beside.display().to_string(), text: read(&beside)? }),
                 false => builtin_table(name),
             }
         };
         let model = |name: &str| {
-            let beside = folder.join(format!("{name}.toml"));
+            let beside = directory.join(format!("{name}.toml"));
             match beside.exists() {
                 true => Model::load_as(&beside, Role::Backing),
                 false => Model::builtin_as(name, Role::Backing),

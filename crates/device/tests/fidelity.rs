@@ -7,11 +7,11 @@ use device::Model;
 
 #[test]
 fn cheetah9lp_keeps_its_demerit_on_the_half_nothing_was_fitted_to() {
-    let Ok(folder) = std::env::var("PATERNOSTER_TRACES") else {
-        println!("skipped: PATERNOSTER_TRACES names no folder with block_csv/cheetah9LP.trace");
+    let Ok(directory) = std::env::var("PATERNOSTER_TRACES") else {
+        println!("skipped: PATERNOSTER_TRACES names no directory with block_csv/cheetah9LP.trace");
         return;
     };
-    let path = format!("{folder}/block_csv/cheetah9LP.trace");
+    let path = format!("{directory}/block_csv/cheetah9LP.trace");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut device = Model::builtin("cheetah9lp").unwrap().build(1);
     let (mut now, mut completed) = (Instant::ZERO, Vec::new());

@@ -23,7 +23,7 @@ layer for, with flags and task, is the same in the same order, what part of the 
 task of the bios in them count too, wherever these end (*told*), with the seed where that is least, and
 how far the distributions of seek distances are apart (Kolmogorov and Smirnov: the largest difference
 between the shares of commands that are at most so far from the one before), with the seed where that
-is most. What is in a folder `outcomes` does not count for how much is the same: where its bios are
+is most. What is in a directory `outcomes` does not count for how much is the same: where its bios are
 cut hangs on some dozens of pages of memory, in which one kernel differs from itself.
 
     cargo run --release -p paternoster-lab --example fidelity
@@ -65,13 +65,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whether only what comes of it is compared: experiments in a folder `outcomes`.
+/// Whether only what comes of it is compared: experiments in a directory `outcomes`.
 fn is_by_outcome(file: &Path) -> bool {
-    file.parent().is_some_and(|folder| folder.ends_with("outcomes"))
+    file.parent().is_some_and(|directory| directory.ends_with("outcomes"))
 }
 
-fn suite(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+fn suite(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|it| it == "toml"));
     files.sort();

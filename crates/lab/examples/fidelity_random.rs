@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many of the worst are kept.
 const KEPT: usize = 10;
-const FOLDER: &str = "fidelity/worst";
+const DIRECTORY: &str = "fidelity/worst";
 
 /// What is made up.
 #[derive(Clone, Copy)]
@@ -157,10 +157,10 @@ fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
         Kind::Files => 1.0 - common(one),
     };
     ran.sort_by(|one, other| badness(other).total_cmp(&badness(one)));
-    std::fs::create_dir_all(FOLDER)?;
+    std::fs::create_dir_all(DIRECTORY)?;
     forget_others(source)?;
     for one in ran.iter().take(KEPT) {
-        let path = Path::new(FOLDER).join(format!("{}{}.toml", source.prefix(), one.number));
+        let path = Path::new(DIRECTORY).join(format!("{}{}.toml", source.prefix(), one.number));
         std::fs::write(&path, source.experiment(one.number))?;
         let (percent, job) = worst_job(one);
         let same = 100.0 * common(one);
@@ -171,7 +171,7 @@ fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
 
 /// Removes what was kept of earlier runs like this one.
 fn forget_others(source: Source) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(FOLDER)? {
+    for entry in std::fs::read_dir(DIRECTORY)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
         if name.starts_with(&source.prefix()) {

@@ -1,6 +1,6 @@
 //! Shows how near the models of the recordings' disks are to the service times in the recordings.
 //!
-//! `service_times FOLDER [NAME]`: of each recording below the folder (or of those whose names begin
+//! `service_times DIRECTORY [NAME]`: of each recording below the directory (or of those whose names begin
 //! so) the commands are given to the model at the times at which the kernel issued them (D), and
 //! what comes out is held against the recorded completions (C). The driver computes between an
 //! issue and the disk's start and between the disk's end and the record of the completion; these
@@ -13,7 +13,7 @@ use base::{Duration, Instant, Sectors};
 use block::command::{Command, CommandOp, Tag};
 use device::{Device, Model};
 use lab::recordings::Recording;
-use sim::Host;
+use machine::Host;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -31,13 +31,13 @@ struct Served {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().ok_or("usage: service_times FOLDER [NAME]")?;
+    let directory = arguments.next().ok_or("usage: service_times DIRECTORY [NAME]")?;
     let wanted = arguments.next().unwrap_or_default();
     println!(
         "| recording | disk | commands | same command | within 5 µs | mean, recorded | model |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for recording in Recording::below(Path::new(&folder))? {
+    for recording in Recording::below(Path::new(&directory))? {
         let name = &recording.name;
         let Some(disk) = recording.model.filter(|_| name.starts_with(&wanted)) else { continue };
         let served = read(&recording.trace())?;

@@ -10,7 +10,7 @@ use device::Model;
 use lab::metrics::CallKind;
 use lab::plan::Plan;
 use lab::{Experiment, matrix};
-use sim::Host;
+use machine::Host;
 use std::error::Error;
 
 /// Threads, and MB/s as published, of CFQ.

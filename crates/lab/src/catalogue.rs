@@ -8,7 +8,7 @@ use crate::scheduler_spec::{SchedulerSpec, versions};
 use base::nearest;
 use block::{KERNELS, QUEUE_SETTINGS, Shape};
 use device::Model;
-use sim::Host;
+use machine::Host;
 
 /// A table of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ const PARAMETERS: [&str; 5] = ["parameter", "value", "unit", "source", "from"];
 
 /// The programs that can be run.
 pub fn programs() -> Table {
-    let rows = sim::program::LIST.iter().chain([&REPLAY]);
+    let rows = machine::program::LIST.iter().chain([&REPLAY]);
     let rows = rows.map(|(name, about)| vec![name.to_string(), about.to_string()]).collect();
     Table { headings: vec!["program", "what it does"], rows }
 }

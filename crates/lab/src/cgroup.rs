@@ -61,8 +61,8 @@ impl CgroupSpec {
     }
 
     /// As the machine takes it: a weight for a disk goes before that for all.
-    pub fn on_the_disk(&self) -> sim::ControlGroup {
-        sim::ControlGroup {
+    pub fn on_the_disk(&self) -> machine::ControlGroup {
+        machine::ControlGroup {
             path: absolute(&self.path),
             weight: self.weight_device.or(self.weight),
             leaf_weight: self.leaf_weight_device.or(self.leaf_weight),
@@ -198,8 +198,8 @@ pub(crate) fn read_moves(
 
 impl MoveSpec {
     /// As the machine takes it.
-    pub fn planned(&self) -> sim::Move {
-        sim::Move { at: Instant::ZERO + self.at, cgroup: absolute(&self.to) }
+    pub fn planned(&self) -> machine::Move {
+        machine::Move { at: Instant::ZERO + self.at, cgroup: absolute(&self.to) }
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Error {
     Model(#[from] device::ModelError),
     /// A host cannot be used.
     #[error(transparent)]
-    Host(#[from] sim::HostError),
+    Host(#[from] machine::HostError),
     /// A trace cannot be used.
     #[error(transparent)]
     Trace(#[from] trace::Error),
@@ -51,7 +51,7 @@ pub enum Error {
         /// Which run.
         run: String,
         /// Why.
-        cause: sim::SetupError,
+        cause: machine::SetupError,
     },
     /// A file could not be read.
     #[error("{}: cannot be read: {cause}; accepted: a readable file", .path.display())]

@@ -16,7 +16,7 @@ use crate::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use crate::scheduler_spec::{parse_hz, parse_kernel};
 use base::{Bytes, Duration, Hz};
 use block::Kernel;
-use sim::Mount;
+use machine::Mount;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -76,7 +76,7 @@ pub struct Experiment {
     /// The file it comes from, or a word for where else.
     pub origin: String,
     /// Where files that it names are looked for first.
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// The device model, by name or path.
     pub model: String,
     /// The host, by name or path.
@@ -153,7 +153,7 @@ impl Experiment {
             title: title.to_string(),
             story: String::new(),
             origin: "command line".to_string(),
-            folder: PathBuf::new(),
+            directory: PathBuf::new(),
             model: DEFAULT_MODEL.to_string(),
             host: DEFAULT_HOST.to_string(),
             kernel: None,
@@ -183,7 +183,7 @@ impl Experiment {
     pub fn load(path: &Path) -> Result<Experiment, Error> {
         let text = std::fs::read_to_string(path).map_err(|cause| Error::unreadable(path, cause))?;
         let mut experiment = Experiment::parse(&path.display().to_string(), &text)?;
-        experiment.folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        experiment.directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
         Ok(experiment)
     }
 

@@ -16,7 +16,7 @@ use crate::plan::{Plan, PlannedJob, Row};
 use crate::record::{self, Recorder};
 use crate::scheduler_spec::SchedulerSpec;
 use base::{Bytes, Duration};
-use sim::{Exit, Observer, Several};
+use machine::{Exit, Observer, Several};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -169,8 +169,8 @@ pub fn run(
             let result = match (row.world, &linux) {
                 (World::Linux, Some(linux)) => {
                     let name = || record::recording_name(row, *seed);
-                    let folder = record_to.map(|folder| folder.join(name()));
-                    linux.run(row, *seed, plan.experiment.watches_bios, folder.as_deref())
+                    let directory = record_to.map(|directory| directory.join(name()));
+                    linux.run(row, *seed, plan.experiment.watches_bios, directory.as_deref())
                 }
                 _ => run_one(&plan, row, *seed, record_to),
             };
@@ -188,8 +188,8 @@ pub fn run(
     match finished.collect::<Result<Vec<_>, _>>() {
         Ok(results) => Ok(Report { plan, results }),
         Err(error) => {
-            if let Some(folder) = record_to {
-                record::remove_folders(&plan, folder, existed);
+            if let Some(directory) = record_to {
+                record::remove_directories(&plan, directory, existed);
             }
             Err(error)
         }
@@ -204,7 +204,7 @@ fn run_one(
     record_to: Option<&Path>,
 ) -> Result<RunResult, Error> {
     let jobs = row.programs().map(|(_, job)| job.clone()).collect();
-    let setup = sim::Setup {
+    let setup = machine::Setup {
         settings: row.settings.clone(),
         memory: row.memory,
         mount: row.mount.clone(),
@@ -216,7 +216,13 @@ fn run_one(
         events: true,
         messages: record_to.is_some(),
         paranoid: plan.experiment.paranoid,
-        ..sim::Setup::new(row.spec.kernel, row.attach(), row.device(seed), row.host.clone(), jobs)
+        ..machine::Setup::new(
+            row.spec.kernel,
+            row.attach(),
+            row.device(seed),
+            row.host.clone(),
+            jobs,
+        )
     };
     let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
     meter.count_for(row.programs().map(|(number, _)| number).collect());
@@ -224,13 +230,15 @@ fn run_one(
     let mut bios = plan.experiment.watches_bios.then(BioCollector::default);
     let mut recorder = match record_to {
         None => None,
-        Some(folder) => Some(Recorder::create(&folder.join(record::folder_name(row, seed)), row)?),
+        Some(directory) => {
+            Some(Recorder::create(&directory.join(record::directory_name(row, seed)), row)?)
+        }
     };
     let mut observers: Vec<&mut dyn Observer> = vec![&mut meter];
     observers.extend(collector.as_mut().map(|it| it as &mut dyn Observer));
     observers.extend(bios.as_mut().map(|it| it as &mut dyn Observer));
     observers.extend(recorder.as_mut().map(|it| it as &mut dyn Observer));
-    let outcome = sim::run(setup, &mut Several(observers));
+    let outcome = machine::run(setup, &mut Several(observers));
     let label = row.spec.label();
     let outcome =
         outcome.map_err(|cause| Error::Setup { run: format!("{label}, seed {seed}"), cause })?;
@@ -389,7 +397,7 @@ fn decades(calls: &Calls) -> Vec<f64> {
 }
 
 impl ProgramExit {
-    fn of(job: sim::JobOutcome) -> ProgramExit {
+    fn of(job: machine::JobOutcome) -> ProgramExit {
         let (failed, how) = match job.exit {
             Exit::Status(0) => (false, "ended".to_string()),
             Exit::Status(status) => (true, format!("failed with exit status {status}")),

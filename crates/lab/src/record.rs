@@ -1,6 +1,6 @@
 //! Writes the stream of events as blktrace writes it: version 7, one file per core.
 //!
-//! Each result gets a folder with files `sda.blktrace.N` that `blkparse -i sda` reads. Process
+//! Each result gets a directory with files `sda.blktrace.N` that `blkparse -i sda` reads. Process
 //! numbers are those of tasks in the simulated machine; interrupts are process 0, as on Linux.
 //! What blktrace has no record for (a scheduler's choice, a withheld dispatch, system calls) is
 //! left out. A `manifest.txt` beside them says what was recorded.
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::linux_world::World;
 use crate::plan::{Plan, Row};
 use block::{Action, Event, Flags, Op, Version};
-use sim::{Observer, Outcome, Who};
+use machine::{Observer, Outcome, TaskInfo};
 use std::path::{Path, PathBuf};
 use trace::blktrace::{self, Categories, DevT, Payload, Record, Wallclock};
 
@@ -29,11 +29,11 @@ pub struct Recorder {
     records_joins: bool,
     manifest: String,
     unfinished: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
-/// The folder of a result, below the folder of all recordings.
-pub fn folder_name(row: &Row, seed: u64) -> String {
+/// The directory of a result, below the directory of all recordings.
+pub fn directory_name(row: &Row, seed: u64) -> String {
     let axes: Vec<String> =
         row.axes.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let parts = [vec![row.spec.label()], axes, vec![format!("seed{seed}")]].concat();
@@ -41,33 +41,33 @@ pub fn folder_name(row: &Row, seed: u64) -> String {
     parts.join("-").chars().map(safe).collect()
 }
 
-/// The folder of a recording: results of different worlds differ in it.
+/// The directory of a recording: results of different worlds differ in it.
 pub fn recording_name(row: &Row, seed: u64) -> String {
     match row.world {
-        World::Sim => folder_name(row, seed),
-        World::Linux => format!("{}-linux", folder_name(row, seed)),
+        World::Sim => directory_name(row, seed),
+        World::Linux => format!("{}-linux", directory_name(row, seed)),
     }
 }
 
 /// Refuses to overwrite recordings.
-pub fn check_folders(plan: &Plan, parent: &Path) -> Result<(), Error> {
+pub fn check_directories(plan: &Plan, parent: &Path) -> Result<(), Error> {
     for row in &plan.rows {
         for seed in &plan.experiment.seeds {
-            let folder = parent.join(recording_name(row, *seed));
-            if folder.exists() {
+            let directory = parent.join(recording_name(row, *seed));
+            if directory.exists() {
                 let place = format!("--record {}", parent.display());
-                let problem = format!("{} exists", folder.display());
-                return Err(Error::bad(place, problem, "a folder without these recordings"));
+                let problem = format!("{} exists", directory.display());
+                return Err(Error::bad(place, problem, "a directory without these recordings"));
             }
         }
     }
     Ok(())
 }
 
-/// Removes what a comparison that failed has recorded, and the folder of all recordings unless it
+/// Removes what a comparison that failed has recorded, and the directory of all recordings unless it
 /// existed before.
-pub fn remove_folders(plan: &Plan, parent: &Path, existed: bool) {
-    // A folder that is not there need not be removed, and nobody is left to tell of other failures.
+pub fn remove_directories(plan: &Plan, parent: &Path, existed: bool) {
+    // A directory that is not there need not be removed, and nobody is left to tell of other failures.
     for row in &plan.rows {
         for seed in &plan.experiment.seeds {
             let _ = std::fs::remove_dir_all(parent.join(recording_name(row, *seed)));
@@ -79,11 +79,11 @@ pub fn remove_folders(plan: &Plan, parent: &Path, existed: bool) {
 }
 
 impl Recorder {
-    /// Begins a recording that will be at `folder` when it is finished.
-    pub fn create(folder: &Path, row: &Row) -> Result<Recorder, Error> {
-        let mut name = folder.file_name().unwrap_or_default().to_owned();
+    /// Begins a recording that will be at `directory` when it is finished.
+    pub fn create(directory: &Path, row: &Row) -> Result<Recorder, Error> {
+        let mut name = directory.file_name().unwrap_or_default().to_owned();
         name.push(".partial");
-        let unfinished = folder.with_file_name(name);
+        let unfinished = directory.with_file_name(name);
         std::fs::create_dir_all(&unfinished)
             .map_err(|cause| Error::unwritable(&unfinished, cause))?;
         let cores = row.host.cores;
@@ -99,11 +99,11 @@ impl Recorder {
             records_joins: row.spec.kernel.version >= Version::V6_12,
             manifest: Manifest::text_of(row),
             unfinished,
-            folder: folder.to_path_buf(),
+            directory: directory.to_path_buf(),
         })
     }
 
-    /// Writes out what is held back, and who the tasks were, and gives the folder its name.
+    /// Writes out what is held back, and who the tasks were, and gives the directory its name.
     pub fn finish(mut self, outcome: &Outcome) -> Result<(), Error> {
         if let Some(failure) = self.failure.take() {
             return Err(Error::Recording(failure));
@@ -115,8 +115,8 @@ impl Recorder {
         let manifest = self.unfinished.join(manifest::FILE_NAME);
         std::fs::write(&manifest, &self.manifest)
             .map_err(|cause| Error::unwritable(&manifest, cause))?;
-        std::fs::rename(&self.unfinished, &self.folder)
-            .map_err(|cause| Error::unwritable(&self.folder, cause))
+        std::fs::rename(&self.unfinished, &self.directory)
+            .map_err(|cause| Error::unwritable(&self.directory, cause))
     }
 
     fn pid(&self, context: u32) -> u32 {
@@ -166,7 +166,7 @@ impl Drop for Recorder {
 }
 
 impl Observer for Recorder {
-    fn meet(&mut self, who: &Who) {
+    fn meet(&mut self, who: &TaskInfo) {
         let pid = self.pid(who.context.0);
         if let Some(files) = self.files.as_mut().filter(|_| pid != 0) {
             files.name_task(pid, &who.name);

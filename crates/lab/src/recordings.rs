@@ -1,6 +1,6 @@
-//! Recordings of a real 4.19: what a folder of theirs says was run, on what, and what came of it.
+//! Recordings of a real 4.19: what a directory of theirs says was run, on what, and what came of it.
 //!
-//! A folder holds a trace, a `manifest.txt` (disk, queue, scheduler, control groups, command line)
+//! A directory holds a trace, a `manifest.txt` (disk, queue, scheduler, control groups, command line)
 //! and a `result.txt` (what the programs said). Read here, so that the same can be run on a
 //! simulated machine and held against it.
 
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 /// What was run and what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// Its name, that of the folder.
+    /// Its name, that of the directory.
     pub name: String,
     /// Where it lies.
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// The built-in model of its disk; none of ours if not given.
     pub model: Option<&'static str>,
     /// `queue/rotational` when the elevator was created.
@@ -55,10 +55,10 @@ pub struct Figure {
 }
 
 impl Recording {
-    /// All recordings below a folder, in order of their names.
-    pub fn below(folder: &Path) -> io::Result<Vec<Recording>> {
+    /// All recordings below a directory, in order of their names.
+    pub fn below(directory: &Path) -> io::Result<Vec<Recording>> {
         let mut found = Vec::new();
-        for entry in fs::read_dir(folder)? {
+        for entry in fs::read_dir(directory)? {
             let path = entry?.path();
             if path.join("manifest.txt").exists() {
                 found.push(Recording::read(&path)?);
@@ -70,17 +70,17 @@ impl Recording {
         Ok(found)
     }
 
-    /// The recording in a folder.
-    pub fn read(folder: &Path) -> io::Result<Recording> {
-        let manifest = fs::read_to_string(folder.join("manifest.txt"))?;
-        let result = fs::read_to_string(folder.join("result.txt"))?;
+    /// The recording in a directory.
+    pub fn read(directory: &Path) -> io::Result<Recording> {
+        let manifest = fs::read_to_string(directory.join("manifest.txt"))?;
+        let result = fs::read_to_string(directory.join("result.txt"))?;
         let of = |key: &str| {
             let found = manifest.lines().find_map(|line| line.strip_prefix(key));
             found.unwrap_or_default().trim().to_string()
         };
         let scheduler = of("queue/scheduler:");
         let scheduler = scheduler.split(['[', ']']).nth(1).unwrap_or_default().to_string();
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().to_string();
+        let name = directory.file_name().unwrap_or_default().to_string_lossy().to_string();
         Ok(Recording {
             model: model(&of("device:"), &of("queue_depth:")),
             rotational: of("queue/rotational:") == "1",
@@ -91,7 +91,7 @@ impl Recording {
             note: of("note:"),
             written: written(&manifest),
             figures: figures(&result),
-            folder: folder.to_path_buf(),
+            directory: directory.to_path_buf(),
             name,
         })
     }
@@ -112,7 +112,7 @@ impl Recording {
 
     /// The trace.
     pub fn trace(&self) -> PathBuf {
-        self.folder.join("tr.blktrace.0.gz")
+        self.directory.join("tr.blktrace.0.gz")
     }
 }
 

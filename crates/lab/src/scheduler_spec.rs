@@ -6,7 +6,7 @@
 use crate::error::Error;
 use base::{Hz, nearest};
 use block::{KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
-use sim::MACHINE_SETTINGS;
+use machine::MACHINE_SETTINGS;
 
 /// What is compared when nobody says which schedulers.
 pub const DEFAULT: [&str; 2] = ["none", "mq-deadline"];

@@ -1,4 +1,4 @@
-//! Decisions of our schedulers against recordings: of real kernels, where the folder is named by
+//! Decisions of our schedulers against recordings: of real kernels, where the directory is named by
 //! `PATERNOSTER_ORACLE`, and of our own queues, which must agree with themselves.
 
 mod floors;
@@ -7,25 +7,25 @@ use lab::conform::manifest::Manifest;
 use lab::conform::{Conformity, Options, Recording, conform, conform_recording};
 use lab::plan::Plan;
 use lab::{Experiment, matrix};
-use linux::Folder;
+use linux::Directory;
 use std::path::{Path, PathBuf};
 
 /// The recordings of real kernels whose scheduler is one of these.
 fn recordings(schedulers: &[&str]) -> Vec<PathBuf> {
     let Some(root) = std::env::var_os("PATERNOSTER_ORACLE") else {
-        println!("skipped: PATERNOSTER_ORACLE names no folder with recordings of real kernels");
+        println!("skipped: PATERNOSTER_ORACLE names no directory with recordings of real kernels");
         return Vec::new();
     };
     let mut found = Vec::new();
-    let folders = |path: &Path| {
+    let directories = |path: &Path| {
         let entries = std::fs::read_dir(path).unwrap();
         let mut paths: Vec<PathBuf> = entries.map(|it| it.unwrap().path()).collect();
         paths.retain(|path| path.is_dir());
         paths.sort();
         paths
     };
-    for family in folders(Path::new(&root)) {
-        found.extend(folders(&family).into_iter().filter(|path| {
+    for family in directories(Path::new(&root)) {
+        found.extend(directories(&family).into_iter().filter(|path| {
             let manifest = Manifest::beside(path).unwrap();
             let scheduler = manifest.and_then(|it| it.scheduler);
             scheduler.is_some_and(|name| schedulers.contains(&name.as_str()))
@@ -143,33 +143,39 @@ run = "lg name=p,copies=3,file=/dev/sda,rw=read,bs=64k,size=1g,turn=1,share=0,io
 "#;
 
 /// Records a load of our own.
-fn record(folder: &Path, scheduler: &str, kernel: &str, model: &str) -> PathBuf {
-    record_load(JOBS, folder, scheduler, kernel, model)
+fn record(directory: &Path, scheduler: &str, kernel: &str, model: &str) -> PathBuf {
+    record_load(JOBS, directory, scheduler, kernel, model)
 }
 
-fn record_load(jobs: &str, folder: &Path, scheduler: &str, kernel: &str, model: &str) -> PathBuf {
+fn record_load(
+    jobs: &str,
+    directory: &Path,
+    scheduler: &str,
+    kernel: &str,
+    model: &str,
+) -> PathBuf {
     let place = PLACE.replace("SCHEDULER", scheduler).replace("KERNEL", kernel);
     let text = format!("{}{jobs}", place.replace("MODEL", model));
     let experiment = Experiment::parse("load.toml", &text).unwrap();
     let plan = Plan::new(experiment).unwrap();
-    let name = lab::record::folder_name(&plan.rows[0], 7);
-    matrix::run(plan, Some(folder), 1, &|_| ()).unwrap();
-    folder.join(name)
+    let name = lab::record::directory_name(&plan.rows[0], 7);
+    matrix::run(plan, Some(directory), 1, &|_| ()).unwrap();
+    directory.join(name)
 }
 
 /// A disk behind a driver that takes requests before it has tags for them.
-fn virtio_disk(folder: &Path) -> String {
+fn virtio_disk(directory: &Path) -> String {
     let disk = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/hdd-7200-sata.toml");
     let text = std::fs::read_to_string(disk).unwrap();
-    let path = folder.join("virtio-disk.toml");
+    let path = directory.join("virtio-disk.toml");
     std::fs::write(&path, text.replace("value = \"sata\"", "value = \"virtio\"")).unwrap();
     path.display().to_string()
 }
 
 #[test]
 fn our_own_recordings_agree_in_everything() {
-    let folder = Folder::make().unwrap();
-    let virtio = virtio_disk(folder.path());
+    let directory = Directory::make().unwrap();
+    let virtio = virtio_disk(directory.path());
     for (scheduler, kernels) in [
         ("noop", &["2.6.28", "2.6.32", "4.10", "4.19"][..]),
         ("deadline", &["2.6.28", "2.6.32", "4.10", "4.19"]),
@@ -177,7 +183,7 @@ fn our_own_recordings_agree_in_everything() {
     ] {
         for kernel in kernels {
             for (number, model) in ["hdd-7200-sata", &virtio].into_iter().enumerate() {
-                let into = folder.path().join(number.to_string());
+                let into = directory.path().join(number.to_string());
                 let result = of(&record(&into, scheduler, kernel, model));
                 assert!(result.contested > 200, "{result:#?}");
                 assert_eq!(result.agreed, result.contested, "{result:#?}");
@@ -190,9 +196,9 @@ fn our_own_recordings_agree_in_everything() {
 
 #[test]
 fn our_own_recordings_say_who_the_tasks_were() {
-    let folder = Folder::make().unwrap();
+    let directory = Directory::make().unwrap();
     for (scheduler, kernel) in [("cfq", "4.19"), ("cfq", "2.6.32"), ("mq-deadline", "6.12")] {
-        let path = record_load(ALL_KINDS, folder.path(), scheduler, kernel, "hdd-7200-sata");
+        let path = record_load(ALL_KINDS, directory.path(), scheduler, kernel, "hdd-7200-sata");
         let result = of(&path);
         assert!(result.contested > 100, "{result:#?}");
         assert_eq!(result.agreed, result.contested, "{result:#?}");
@@ -209,8 +215,8 @@ fn our_own_recordings_say_who_the_tasks_were() {
 
 #[test]
 fn a_tunable_that_was_not_told_is_noticed_and_explained() {
-    let folder = Folder::make().unwrap();
-    let path = record(folder.path(), "deadline:fifo_batch=4", "4.19", "hdd-7200-sata");
+    let directory = Directory::make().unwrap();
+    let path = record(directory.path(), "deadline:fifo_batch=4", "4.19", "hdd-7200-sata");
     let settings = vec![("fifo_batch".to_string(), 16)];
     let result = conform(&path, &Options { settings, ..Options::default() }).unwrap();
     assert!(result.agreement().unwrap() < 95.0, "{:?}", result.agreement());
@@ -223,8 +229,8 @@ fn a_tunable_that_was_not_told_is_noticed_and_explained() {
 
 #[test]
 fn a_recording_that_is_cut_agrees_as_far_as_it_goes() {
-    let folder = Folder::make().unwrap();
-    let path = record(folder.path(), "deadline", "4.19", "hdd-7200-sata");
+    let directory = Directory::make().unwrap();
+    let path = record(directory.path(), "deadline", "4.19", "hdd-7200-sata");
     let mut recording = Recording::read(&path, None).unwrap();
     recording.records.truncate(recording.records.len() / 3);
     let result = conform_recording(&recording, &Options::default()).unwrap();
@@ -247,11 +253,11 @@ fn a_recording_that_begins_in_the_middle_is_judged_from_a_quiet_moment_on() {
 
 #[test]
 fn what_cannot_be_known_is_asked_for() {
-    let folder = Folder::make().unwrap();
+    let directory = Directory::make().unwrap();
     let refusal = |options: &Options, path: &Path| conform(path, options).unwrap_err().to_string();
-    let none = refusal(&Options::default(), folder.path());
+    let none = refusal(&Options::default(), directory.path());
     assert!(none.contains("no recording in it; accepted: a blktrace file"), "{none}");
-    let path = record(folder.path(), "noop", "4.19", "hdd-7200-sata");
+    let path = record(directory.path(), "noop", "4.19", "hdd-7200-sata");
     std::fs::remove_file(path.join("manifest.txt")).unwrap();
     let unsaid = refusal(&Options::default(), &path);
     assert!(unsaid.contains("nothing says which scheduler was recorded"), "{unsaid}");

@@ -5,7 +5,7 @@ use lab::conform::{Conformity, Options, Recording, conform, conform_recording};
 use lab::linux_world::LinuxWorld;
 use lab::plan::Plan;
 use lab::{Error, Experiment, World, matrix};
-use linux::Folder;
+use linux::Directory;
 
 mod floors;
 
@@ -58,17 +58,17 @@ fn none_issues_as_6_12() {
 #[test]
 fn a_recording_survives_its_files() {
     let Some((world, load)) = world() else { return };
-    let folder = Folder::make().unwrap();
+    let directory = Directory::make().unwrap();
     // Its tasks are of all classes.
     let member = Member::family("mq-deadline", 1, 600, 3).pop().expect("there are three");
     let recorded = world.record_member(&member, load).unwrap();
-    recorded.write(folder.path()).unwrap();
+    recorded.write(directory.path()).unwrap();
     let at_hand = recorded.recording("at hand").unwrap();
     let (one, other) = (
-        conform(folder.path(), &Options::default()).unwrap(),
+        conform(directory.path(), &Options::default()).unwrap(),
         conform_recording(&at_hand, &Options::default()).unwrap(),
     );
-    let from_files = Recording::read(folder.path(), None).unwrap();
+    let from_files = Recording::read(directory.path(), None).unwrap();
     assert!(at_hand.tasks.ioprio.len() > 2, "{:?}", at_hand.tasks);
     assert_eq!(at_hand.tasks.ioprio, from_files.tasks.ioprio);
     assert!(one.dispatches > 100, "{one:?}");
@@ -90,16 +90,17 @@ run = """fio --name=load --filename=/dev/sda --direct=1 --rw=randrw --bs=4k --si
 
 #[test]
 fn a_comparison_is_recorded_without_any_influence_on_it() {
-    let folder = Folder::make().unwrap();
+    let directory = Directory::make().unwrap();
     let run = |record_to: Option<&std::path::Path>| {
         let mut experiment = Experiment::parse("test", EXPERIMENT).unwrap();
         experiment.worlds = vec![World::Linux];
         unless_missing(matrix::run(Plan::new(experiment).unwrap(), record_to, 1, &|_| ()))
     };
-    let (Some(plain), Some(recorded)) = (run(None), run(Some(folder.path()))) else { return };
+    let (Some(plain), Some(recorded)) = (run(None), run(Some(directory.path()))) else { return };
     let (plain, recorded) = (&plain.results[0], &recorded.results[0]);
     assert_eq!(plain.fingerprint, recorded.fingerprint);
-    let result = conform(&folder.path().join("mq-deadline@6.12-seed7-linux"), &Options::default());
+    let result =
+        conform(&directory.path().join("mq-deadline@6.12-seed7-linux"), &Options::default());
     let result = result.unwrap();
     assert!(result.contested > 300, "{result:?}");
     // How the boot left the scheduler is not known.

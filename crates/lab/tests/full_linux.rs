@@ -15,14 +15,14 @@ fn small_disk() -> String {
 
 /// What programs say of how much they have written is the same in both worlds.
 fn assert_same_end(name: &str, jobs: &str) {
-    let folder =
+    let directory =
         std::env::temp_dir().join(format!("paternoster-full-{name}-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let model = folder.join("small.toml");
+    fs::create_dir_all(&directory).unwrap();
+    let model = directory.join("small.toml");
     fs::write(&model, small_disk()).unwrap();
     let text = format!("model = {:?}\nschedulers = [\"none\"]\n{jobs}", model.to_str().unwrap());
     let report = common::in_both_worlds(&text);
-    fs::remove_dir_all(&folder).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
     let Some(report) = report else { return };
     let ends = |world| {
         let rows = report.plan.rows.iter().enumerate().filter(move |(_, row)| row.world == world);

@@ -56,7 +56,7 @@ fn a_copy_that_shares_nothing_is_read_and_written_as_on_the_kernel() {
 }
 
 #[test]
-fn folders_of_xfs_are_where_the_kernel_puts_them() {
+fn directories_of_xfs_are_where_the_kernel_puts_them() {
     assert_same_on(
         r#"["xfs"]"#,
         "mkdir /mnt/d1; sync; mkdir -p /mnt/d1/e/f; sync; touch /mnt/d1/x /mnt/d1/y; sync; mkdir \

@@ -24,10 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let hz = Hz::new(250).expect("250 is a choice");
     let kernel = Cache::of_user()?.require("6.12", hz)?;
-    let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
+    let directory = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
     let more = variable("PROGRAMS");
     let programs: Vec<&str> = ["dd", "fio"].into_iter().chain(more.split_whitespace()).collect();
-    let root = Root::make(&folder, &programs)?;
+    let root = Root::make(&directory, &programs)?;
     let device = Model::find(model)?.build(1);
     let rotational = device.facts().rotational;
     let script = script(scheduler, rotational, command.join(" "));
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(guest.shell()?);
     }
     let finished = guest.run();
-    std::fs::remove_dir_all(&folder)?;
+    std::fs::remove_dir_all(&directory)?;
     let finished = finished?;
     for job in &finished.jobs {
         print!("{}", String::from_utf8_lossy(&job.output));

@@ -66,17 +66,17 @@ struct Machine {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let runs = env::args().nth(1).map_or(Ok(3), |runs| runs.parse::<u32>())?;
-    let folder = env::temp_dir().join(format!("paternoster-speed-{}", std::process::id()));
-    let measured = measure(&folder, runs);
-    fs::remove_dir_all(&folder)?;
+    let directory = env::temp_dir().join(format!("paternoster-speed-{}", std::process::id()));
+    let measured = measure(&directory, runs);
+    fs::remove_dir_all(&directory)?;
     measured
 }
 
-fn measure(folder: &Path, runs: u32) -> Result<(), Box<dyn Error>> {
+fn measure(directory: &Path, runs: u32) -> Result<(), Box<dyn Error>> {
     let hz = Hz::new(250).expect("250 is a choice");
     let kernel = Cache::of_user()?.require("6.12", hz)?;
-    let root = Root::make(folder, &["dd", "fio"])?;
-    let (source, program) = (folder.join("requests.c"), folder.join("usr/bin/requests"));
+    let root = Root::make(directory, &["dd", "fio"])?;
+    let (source, program) = (directory.join("requests.c"), directory.join("usr/bin/requests"));
     fs::write(&source, include_str!("determinism/requests.c"))?;
     let compiled = Command::new("cc").arg("-O2").arg("-o").arg(program).arg(source).status()?;
     if !compiled.success() {

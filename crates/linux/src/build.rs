@@ -149,7 +149,7 @@ pub(crate) fn check_architecture() -> Result<(), BuildError> {
 
 /// Builds the kernel of `recipe`, unless `cache` has it, and returns it.
 ///
-/// Takes some minutes and about 1 GB in the cache folder, most of which it gives back, also when
+/// Takes some minutes and about 1 GB in the cache directory, most of which it gives back, also when
 /// it fails. A second build of the same kernel at the same time waits for the first.
 pub fn build(
     cache: &Cache,
@@ -195,11 +195,11 @@ fn make_kernel(
         Origin::Tree(tree) => tree.clone(),
         Origin::Tarball(tarball) => {
             progress(Progress::Unpacking(tarball.clone()));
-            unpack(tarball, &work.folder("source")?)?
+            unpack(tarball, &work.directory("source")?)?
         }
     };
     progress(Progress::Configuring);
-    let object = work.folder("object")?;
+    let object = work.directory("object")?;
     configure(&tree, &object, recipe)?;
     compile(&tree, &object, recipe, progress)?;
     progress(Progress::Keeping);
@@ -294,7 +294,7 @@ fn version_in(makefile: &str) -> Option<String> {
     let (version, patch, sub) = (value("VERSION")?, value("PATCHLEVEL")?, value("SUBLEVEL")?);
     let extra = value("EXTRAVERSION").unwrap_or_default();
     let number = format!("{version}.{patch}.{sub}{extra}");
-    // The version names a folder of the cache.
+    // The version names a directory of the cache.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
     (!version.is_empty() && number.chars().all(plain)).then_some(number)
 }
@@ -302,10 +302,10 @@ fn version_in(makefile: &str) -> Option<String> {
 /// A fingerprint of the names, sizes and times of all files of a tree.
 fn tree_key(tree: &Path) -> Result<String, BuildError> {
     let mut fingerprint = Fingerprint::new();
-    let mut folders = vec![tree.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let failed = |cause| BuildError::file("reading", &folder, cause);
-        let mut entries = fs::read_dir(&folder)
+    let mut directories = vec![tree.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        let failed = |cause| BuildError::file("reading", &directory, cause);
+        let mut entries = fs::read_dir(&directory)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(failed)?;
         entries.sort_by_key(fs::DirEntry::file_name);
@@ -313,7 +313,7 @@ fn tree_key(tree: &Path) -> Result<String, BuildError> {
             let about = entry.metadata().map_err(failed)?;
             match about.is_dir() {
                 true if entry.file_name() == ".git" => {}
-                true => folders.push(entry.path()),
+                true => directories.push(entry.path()),
                 false => {
                     let path = entry.path();
                     let name = path.strip_prefix(tree).expect("it is in the tree");
@@ -328,21 +328,21 @@ fn tree_key(tree: &Path) -> Result<String, BuildError> {
     Ok(fingerprint.to_string())
 }
 
-/// Unpacks `tarball` into `folder` and returns the tree in it.
-fn unpack(tarball: &Path, folder: &Path) -> Result<PathBuf, BuildError> {
+/// Unpacks `tarball` into `directory` and returns the tree in it.
+fn unpack(tarball: &Path, directory: &Path) -> Result<PathBuf, BuildError> {
     let mut tar = tool("nice");
-    tar.arg("tar").arg("--extract").arg("--file").arg(tarball).arg("--directory").arg(folder);
+    tar.arg("tar").arg("--extract").arg("--file").arg(tarball).arg("--directory").arg(directory);
     tar.args(["--strip-components=1"]);
     tar.args(NOT_UNPACKED.map(|pattern| format!("--exclude={pattern}")));
     run("unpacking the source", &mut tar)?;
-    Ok(folder.to_path_buf())
+    Ok(directory.to_path_buf())
 }
 
 /// A program of the host that finds others where we do.
 fn tool(name: &str) -> Command {
     let mut command = Command::new(crate::rootfs::find_program(name).unwrap_or(name.into()));
-    // None of the folders has a colon in it, as they were cut at colons.
-    let path = std::env::join_paths(crate::rootfs::program_folders()).unwrap_or_default();
+    // None of the directories has a colon in it, as they were cut at colons.
+    let path = std::env::join_paths(crate::rootfs::program_directories()).unwrap_or_default();
     command.env("PATH", path).env("LC_ALL", "C").stdin(Stdio::null());
     command
 }

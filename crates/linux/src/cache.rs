@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use crate::build::{DEFAULT_SERIES, check_architecture, configuration_key, default_hz};
 use crate::error::BuildError;
 
-/// What a build takes in the cache folder, with a margin. // measured: 1.0 GB with 6.12.117
+/// What a build takes in the cache directory, with a margin. // measured: 1.0 GB with 6.12.117
 const ROOM: Bytes = Bytes(1_500_000_000);
-/// How folders in which kernels are built begin.
+/// How directories in which kernels are built begin.
 const WORK: &str = "build-";
 /// How files begin that are locked while somebody builds.
 const LOCK: &str = "lock-";
@@ -34,10 +34,10 @@ pub struct Kernel {
     pub hz: Hz,
 }
 
-/// A folder of kernels.
+/// A directory of kernels.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Cache {
@@ -45,25 +45,25 @@ impl Cache {
     /// `~/.cache`.
     pub fn of_user() -> Result<Cache, BuildError> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let folder = match variable("PATERNOSTER_CACHE") {
-            Some(folder) => PathBuf::from(folder),
+        let directory = match variable("PATERNOSTER_CACHE") {
+            Some(directory) => PathBuf::from(directory),
             None => match (variable("XDG_CACHE_HOME"), variable("HOME")) {
                 (Some(cache), _) => PathBuf::from(cache).join("paternoster"),
                 (None, Some(home)) => PathBuf::from(home).join(".cache/paternoster"),
                 (None, None) => return Err(BuildError::NoCache),
             },
         };
-        Ok(Cache { folder })
+        Ok(Cache { directory })
     }
 
-    /// The cache in a folder, which need not exist yet.
-    pub fn at(folder: &Path) -> Cache {
-        Cache { folder: folder.to_path_buf() }
+    /// The cache in a directory, which need not exist yet.
+    pub fn at(directory: &Path) -> Cache {
+        Cache { directory: directory.to_path_buf() }
     }
 
     /// Where kernels are kept.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The newest kernel whose version is `version` or begins with it: `6.12` finds `6.12.117`.
@@ -96,8 +96,8 @@ impl Cache {
         if hz != default_hz() {
             options += &format!(" --hz {}", hz.get());
         }
-        let (series, folder) = (series.to_string(), self.folder.clone());
-        Err(BuildError::NoKernel { series, hz, folder, there, options })
+        let (series, directory) = (series.to_string(), self.directory.clone());
+        Err(BuildError::NoKernel { series, hz, directory, there, options })
     }
 
     /// All kernels of our configuration, by version and HZ.
@@ -114,7 +114,7 @@ impl Cache {
 
     /// Puts a finished kernel into the cache.
     pub(crate) fn keep(&self, file: &Path, version: &str, hz: Hz) -> Result<Kernel, BuildError> {
-        let binary = self.folder.join(name(version, hz));
+        let binary = self.directory.join(name(version, hz));
         // What is named like a kernel is one, also after a power failure.
         fs::File::open(file)
             .and_then(|open| open.sync_all())
@@ -123,7 +123,7 @@ impl Cache {
         Ok(Kernel { binary, version: version.to_string(), hz })
     }
 
-    /// The empty folder in which a kernel is built, and nobody else builds it. `busy` is called if
+    /// The empty directory in which a kernel is built, and nobody else builds it. `busy` is called if
     /// somebody does; then this waits.
     pub(crate) fn work(
         &self,
@@ -131,25 +131,27 @@ impl Cache {
         hz: Hz,
         busy: &mut dyn FnMut(),
     ) -> Result<Work, BuildError> {
-        let unusable = |cause| BuildError::NoFolder { folder: self.folder.clone(), cause };
-        fs::create_dir_all(&self.folder).map_err(unusable)?;
+        let unusable = |cause| BuildError::NoDirectory { directory: self.directory.clone(), cause };
+        fs::create_dir_all(&self.directory).map_err(unusable)?;
         // The build changes its working directory.
-        let top = self.folder.canonicalize().map_err(unusable)?;
+        let top = self.directory.canonicalize().map_err(unusable)?;
         let name = name(version, hz);
         let lock = Lock::take(&top, &name, busy)?;
         self.remove_leftovers(&name)?;
-        let work = Work { folder: top.join(format!("{WORK}{name}")), _lock: lock };
+        let work = Work { directory: top.join(format!("{WORK}{name}")), _lock: lock };
         work.clear()?;
         Ok(work)
     }
 
     /// Whether there is room for a build.
     pub(crate) fn check_room(&self) -> Result<(), BuildError> {
-        let about = statvfs(&self.folder)
-            .map_err(|cause| BuildError::file("looking at", &self.folder, cause.into()))?;
+        let about = statvfs(&self.directory)
+            .map_err(|cause| BuildError::file("looking at", &self.directory, cause.into()))?;
         let free = Bytes(about.f_bavail.saturating_mul(about.f_frsize));
         match free < ROOM {
-            true => Err(BuildError::NoRoom { folder: self.folder.clone(), free, needed: ROOM }),
+            true => {
+                Err(BuildError::NoRoom { directory: self.directory.clone(), free, needed: ROOM })
+            }
             false => Ok(()),
         }
     }
@@ -160,17 +162,17 @@ impl Cache {
             let Some(kernel) = name.strip_prefix(WORK).filter(|kernel| *kernel != ours) else {
                 continue;
             };
-            if let Some(_lock) = Lock::take_if_free(&self.folder, kernel)? {
+            if let Some(_lock) = Lock::take_if_free(&self.directory, kernel)? {
                 remove(&path)?;
             }
         }
         Ok(())
     }
 
-    /// Names and paths in the folder, if there is one.
+    /// Names and paths in the directory, if there is one.
     fn entries(&self) -> Result<Vec<(String, PathBuf)>, BuildError> {
-        let failed = |cause| BuildError::file("reading", &self.folder, cause);
-        match fs::read_dir(&self.folder) {
+        let failed = |cause| BuildError::file("reading", &self.directory, cause);
+        match fs::read_dir(&self.directory) {
             Ok(entries) => entries
                 .map(|entry| {
                     let entry = entry.map_err(failed)?;
@@ -209,33 +211,33 @@ fn is_program(file: &Path) -> bool {
     read.is_ok() && magic == *b"\x7fELF"
 }
 
-fn remove(folder: &Path) -> Result<(), BuildError> {
-    match fs::remove_dir_all(folder) {
+fn remove(directory: &Path) -> Result<(), BuildError> {
+    match fs::remove_dir_all(directory) {
         Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-            Err(BuildError::file("removing", folder, cause))
+            Err(BuildError::file("removing", directory, cause))
         }
         _ => Ok(()),
     }
 }
 
-/// A folder in which one kernel is built; removed when dropped.
+/// A directory in which one kernel is built; removed when dropped.
 pub(crate) struct Work {
-    folder: PathBuf,
+    directory: PathBuf,
     _lock: Lock,
 }
 
 impl Work {
-    /// A folder in it, made if it is not there.
-    pub fn folder(&self, name: &str) -> Result<PathBuf, BuildError> {
-        let folder = self.folder.join(name);
-        fs::create_dir_all(&folder)
-            .map_err(|cause| BuildError::file("creating", &folder, cause))?;
-        Ok(folder)
+    /// A directory in it, made if it is not there.
+    pub fn directory(&self, name: &str) -> Result<PathBuf, BuildError> {
+        let directory = self.directory.join(name);
+        fs::create_dir_all(&directory)
+            .map_err(|cause| BuildError::file("creating", &directory, cause))?;
+        Ok(directory)
     }
 
     /// Removes what an interrupted build left.
     fn clear(&self) -> Result<(), BuildError> {
-        remove(&self.folder)
+        remove(&self.directory)
     }
 }
 
@@ -254,20 +256,20 @@ struct Lock {
 
 impl Lock {
     /// Takes the lock, after calling `busy` and waiting if somebody else has it.
-    fn take(folder: &Path, kernel: &str, busy: &mut dyn FnMut()) -> Result<Lock, BuildError> {
-        if let Some(lock) = Lock::take_if_free(folder, kernel)? {
+    fn take(directory: &Path, kernel: &str, busy: &mut dyn FnMut()) -> Result<Lock, BuildError> {
+        if let Some(lock) = Lock::take_if_free(directory, kernel)? {
             return Ok(lock);
         }
         busy();
-        let (path, file) = Lock::open(folder, kernel)?;
+        let (path, file) = Lock::open(directory, kernel)?;
         match flock(&file, FlockOperation::LockExclusive) {
             Ok(()) => Ok(Lock { _file: file }),
             Err(cause) => Err(BuildError::file("locking", &path, cause.into())),
         }
     }
 
-    fn take_if_free(folder: &Path, kernel: &str) -> Result<Option<Lock>, BuildError> {
-        let (path, file) = Lock::open(folder, kernel)?;
+    fn take_if_free(directory: &Path, kernel: &str) -> Result<Option<Lock>, BuildError> {
+        let (path, file) = Lock::open(directory, kernel)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Lock { _file: file })),
             Err(Errno::WOULDBLOCK) => Ok(None),
@@ -275,11 +277,13 @@ impl Lock {
         }
     }
 
-    fn open(folder: &Path, kernel: &str) -> Result<(PathBuf, fs::File), BuildError> {
-        let path = folder.join(format!("{LOCK}{kernel}"));
+    fn open(directory: &Path, kernel: &str) -> Result<(PathBuf, fs::File), BuildError> {
+        let path = directory.join(format!("{LOCK}{kernel}"));
         match fs::File::create(&path) {
             Ok(file) => Ok((path, file)),
-            Err(cause) => Err(BuildError::NoFolder { folder: folder.to_path_buf(), cause }),
+            Err(cause) => {
+                Err(BuildError::NoDirectory { directory: directory.to_path_buf(), cause })
+            }
         }
     }
 }
@@ -292,19 +296,19 @@ mod tests {
         Hz::new(hz).unwrap()
     }
 
-    /// An empty folder, removed when dropped.
-    struct Folder(PathBuf);
+    /// An empty directory, removed when dropped.
+    struct Directory(PathBuf);
 
-    impl Folder {
-        fn new(name: &str) -> Folder {
+    impl Directory {
+        fn new(name: &str) -> Directory {
             let name = format!("paternoster-{name}-{}", std::process::id());
-            let folder = std::env::temp_dir().join(name);
-            fs::create_dir_all(&folder).unwrap();
-            Folder(folder)
+            let directory = std::env::temp_dir().join(name);
+            fs::create_dir_all(&directory).unwrap();
+            Directory(directory)
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for Directory {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -312,15 +316,15 @@ mod tests {
 
     #[test]
     fn a_kernel_is_found_by_its_series_and_its_hz() {
-        let folder = Folder::new("found");
-        let cache = Cache::at(&folder.0);
-        assert_eq!(Cache::at(&folder.0.join("none")).find("6.12", hz(250)).unwrap(), None);
+        let directory = Directory::new("found");
+        let cache = Cache::at(&directory.0);
+        assert_eq!(Cache::at(&directory.0.join("none")).find("6.12", hz(250)).unwrap(), None);
         let kernels =
             [("6.12.9", 250), ("6.12.117", 250), ("6.12.117+0a1b", 250), ("6.12.118", 100)];
         for (version, ticks) in kernels {
-            fs::write(folder.0.join(name(version, hz(ticks))), b"\x7fELF").unwrap();
+            fs::write(directory.0.join(name(version, hz(ticks))), b"\x7fELF").unwrap();
         }
-        fs::write(folder.0.join("linux-6.12.200-hz250-0123456789abcdef"), b"\x7fELF").unwrap();
+        fs::write(directory.0.join("linux-6.12.200-hz250-0123456789abcdef"), b"\x7fELF").unwrap();
         let found =
             |version, ticks| cache.find(version, hz(ticks)).unwrap().map(|kernel| kernel.version);
         assert_eq!(found("6.12", 250).as_deref(), Some("6.12.117"));
@@ -332,17 +336,17 @@ mod tests {
 
     #[test]
     fn what_an_interrupted_build_left_is_no_kernel_and_is_removed() {
-        let folder = Folder::new("left");
-        let cache = Cache::at(&folder.0);
+        let directory = Directory::new("left");
+        let cache = Cache::at(&directory.0);
         for (version, ticks) in [("6.12.117", 100), ("6.1.192", 250)] {
-            let left = folder.0.join(format!("{WORK}{}", name(version, hz(ticks))));
+            let left = directory.0.join(format!("{WORK}{}", name(version, hz(ticks))));
             fs::create_dir_all(left.join("object")).unwrap();
             fs::write(left.join("object/linux"), b"\x7fELF").unwrap();
         }
-        fs::write(folder.0.join(name("6.12.117", hz(100))), "").unwrap();
+        fs::write(directory.0.join(name("6.12.117", hz(100))), "").unwrap();
         assert_eq!(cache.kernels().unwrap(), []);
         let work = cache.work("6.12.117", hz(100), &mut || panic!("nobody builds it")).unwrap();
-        assert_eq!(fs::read_dir(work.folder("object").unwrap()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(work.directory("object").unwrap()).unwrap().count(), 0);
         let left = |cache: &Cache| {
             let entries = cache.entries().unwrap().into_iter();
             entries.filter(|(name, _)| name.starts_with(WORK)).count()
@@ -354,11 +358,11 @@ mod tests {
 
     #[test]
     fn two_builds_of_one_kernel_take_turns_and_those_of_two_do_not() {
-        let folder = Folder::new("turns");
-        let cache = Cache::at(&folder.0);
+        let directory = Directory::new("turns");
+        let cache = Cache::at(&directory.0);
         let idle = &mut || panic!("nobody builds it");
         let first = cache.work("6.12.117", hz(100), idle).unwrap();
-        let kept = first.folder("object").unwrap();
+        let kept = first.directory("object").unwrap();
         let _second = cache.work("6.12.117", hz(250), idle).unwrap();
         assert!(kept.exists(), "a build under way is no leftover");
         let (waits, waiting) = std::sync::mpsc::channel();

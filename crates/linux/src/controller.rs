@@ -335,19 +335,20 @@ mod tests {
 
     #[test]
     fn a_kernel_that_finds_its_disk_before_its_clock_has_no_time_travel() {
-        let folder = std::env::temp_dir().join(format!("paternoster-loop-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let listen = |name: &str| UnixListener::bind(folder.join(name)).unwrap();
+        let directory =
+            std::env::temp_dir().join(format!("paternoster-loop-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let listen = |name: &str| UnixListener::bind(directory.join(name)).unwrap();
         let device = Model::builtin("null").unwrap().build(0);
         let drive = Drive::new(0, "disk".into(), device, Contents::forgetful());
         let disks = vec![Attached::new(drive, listen("disk0"))];
         let (sleep, arguments) = (Path::new("/bin/sleep"), ["60".to_string()]);
         let process =
-            Process::start(sleep, &arguments, Bytes(1 << 20), &folder, &Terminal::Kept).unwrap();
-        let _link = UnixStream::connect(folder.join("disk0")).unwrap();
+            Process::start(sleep, &arguments, Bytes(1 << 20), &directory, &Terminal::Kept).unwrap();
+        let _link = UnixStream::connect(directory.join("disk0")).unwrap();
         let (clock, watchdog) = (listen("clock"), Watchdog::default());
         let ended = Controller::new(process, clock, disks, Protocol::Messages, watchdog).run();
         assert!(matches!(ended, Err(RunError::NoClock)));
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -17,28 +17,28 @@ pub enum BuildError {
         found: &'static str,
     },
     /// There is nowhere to keep a kernel.
-    #[error("no folder for the kernel: set PATERNOSTER_CACHE, XDG_CACHE_HOME or HOME")]
+    #[error("no directory for the kernel: set PATERNOSTER_CACHE, XDG_CACHE_HOME or HOME")]
     NoCache,
-    /// The folder for kernels cannot be used.
+    /// The directory for kernels cannot be used.
     #[error(
-        "{}, where kernels are kept, cannot be used: {cause}; accepted: a folder that can be \
-         written to, named by PATERNOSTER_CACHE", folder.display()
+        "{}, where kernels are kept, cannot be used: {cause}; accepted: a directory that can be \
+         written to, named by PATERNOSTER_CACHE", directory.display()
     )]
-    NoFolder {
-        /// The folder.
-        folder: PathBuf,
+    NoDirectory {
+        /// The directory.
+        directory: PathBuf,
         /// What the operating system said.
         cause: io::Error,
     },
-    /// The folder for kernels is on a disk that is too full.
+    /// The directory for kernels is on a disk that is too full.
     #[error(
         "{} has room for {} MB and a build needs {} MB for a while: make room, or set \
-         PATERNOSTER_CACHE to a folder that has it",
-        folder.display(), free.0 / 1_000_000, needed.0 / 1_000_000
+         PATERNOSTER_CACHE to a directory that has it",
+        directory.display(), free.0 / 1_000_000, needed.0 / 1_000_000
     )]
     NoRoom {
-        /// The folder.
-        folder: PathBuf,
+        /// The directory.
+        directory: PathBuf,
         /// What is free.
         free: Bytes,
         /// What is needed.
@@ -48,7 +48,7 @@ pub enum BuildError {
     #[error(
         "there is no kernel {series} with HZ={} in {}{there}; accepted: one that \
          `paternoster linux build{options}` has built, once, in some minutes",
-        hz.get(), folder.display()
+        hz.get(), directory.display()
     )]
     NoKernel {
         /// The series that was asked for.
@@ -56,7 +56,7 @@ pub enum BuildError {
         /// The tick that was asked for.
         hz: Hz,
         /// Where kernels are kept.
-        folder: PathBuf,
+        directory: PathBuf,
         /// What there is, as the end of the sentence.
         there: String,
         /// How to ask for it.
@@ -74,10 +74,10 @@ pub enum BuildError {
         /// Where the package would have put it.
         tarball: PathBuf,
     },
-    /// The folder is not a kernel's source.
+    /// The directory is not a kernel's source.
     #[error("{} is not the source tree of a kernel: {cause}", tree.display())]
     NoTree {
-        /// The folder.
+        /// The directory.
         tree: PathBuf,
         /// What was wrong.
         cause: io::Error,
@@ -168,11 +168,11 @@ pub(crate) fn tail(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// Why a root folder could not be made.
+/// Why a root directory could not be made.
 #[derive(Debug, Error)]
 pub enum RootError {
     /// A program is not on this host.
-    #[error("{program} is not in PATH or the sbin folders of this host{hint}")]
+    #[error("{program} is not in PATH or the sbin directories of this host{hint}")]
     NoProgram {
         /// What was asked for.
         program: String,

@@ -2,7 +2,7 @@
 # The first process of a guest: mounts what is needed and hands over to the script of the run.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/busybox
 export HOME=/root TMPDIR=/tmp LC_ALL=C
-# The dynamic linker looks for libraries in folders for what the processor can do, and each look takes
+# The dynamic linker looks for libraries in directories for what the processor can do, and each look takes
 # time: no host is taken for more than one with AVX2.
 export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F
 mount -t proc proc /proc

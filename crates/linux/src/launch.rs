@@ -2,7 +2,7 @@
 //!
 //! The kernel takes randomness from the host's `getrandom` and from the layout of its memory, and
 //! hashes its command line. So the layout is fixed, `getrandom` fails, the environment is empty,
-//! and every file is named relative to the folder it runs in. One variable is needed: glibc's
+//! and every file is named relative to the directory it runs in. One variable is needed: glibc's
 //! registration for restartable sequences kills the processes that stand for the guest's.
 //!
 //! Sections cited are those of the project's findings on Linux in virtual time.
@@ -22,7 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use crate::error::RunError;
 use crate::watch::Watchdog;
 
-/// What the guest's screen is written to, in the folder of the run.
+/// What the guest's screen is written to, in the directory of the run.
 pub(crate) const CONSOLE: &str = "console";
 
 /// What a kernel believes to be its own name. It looks for it when the guest reboots, and must
@@ -31,7 +31,7 @@ const NOBODY: &str = "/nonexistent/linux";
 
 /// Where a started kernel's input comes from and its output goes.
 pub(crate) enum Terminal {
-    /// Nothing comes in; the output is kept in a file of the run's folder.
+    /// Nothing comes in; the output is kept in a file of the run's directory.
     Kept,
     /// The caller's own, for a shell. Whoever types makes the run unrepeatable.
     Callers,
@@ -45,26 +45,26 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `kernel` in `folder`, with this much memory.
+    /// Starts `kernel` in `directory`, with this much memory.
     pub fn start(
         kernel: &Path,
         arguments: &[String],
         memory: Bytes,
-        folder: &Path,
+        directory: &Path,
         terminal: &Terminal,
     ) -> Result<Process, RunError> {
         let mut command = Command::new(kernel);
-        command.args(arguments).current_dir(folder).arg0(NOBODY);
+        command.args(arguments).current_dir(directory).arg0(NOBODY);
         command.env_clear();
         // Trap 1 of section 2.
         command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
-        // The kernel keeps a folder of its own in the home folder.
+        // The kernel keeps a directory of its own in the home directory.
         command.env("HOME", "/proc/self/cwd");
         // The guest's memory is a file there.
-        command.env("TMPDIR", memory_folder(memory));
+        command.env("TMPDIR", memory_directory(memory));
         match terminal {
             Terminal::Kept => {
-                let console = folder.join(CONSOLE);
+                let console = directory.join(CONSOLE);
                 let (output, errors) = File::create(&console)
                     .and_then(|output| Ok((output.try_clone()?, output)))
                     .map_err(|cause| RunError::file("creating", console, cause))?;
@@ -129,8 +129,8 @@ impl Drop for Process {
 }
 
 /// Where the guest's memory is kept: in the host's, if there is room and programs may be run
-/// from there, else in the folder of the run, which makes no difference to the guest.
-fn memory_folder(memory: Bytes) -> &'static str {
+/// from there, else in the directory of the run, which makes no difference to the guest.
+fn memory_directory(memory: Bytes) -> &'static str {
     const SHARED: &str = "/dev/shm";
     let fits = statvfs(SHARED).is_ok_and(|about| {
         let room = about.f_bavail.saturating_mul(about.f_frsize);

@@ -3,10 +3,10 @@
 //! The kernel runs as an ordinary process (User-Mode Linux, no privileges). Its clock and its
 //! disks are ours: time passes only when this crate says so, and what a disk does is decided by
 //! the same [`device::Device`]s that the simulator uses. A run is a function of the kernel, the
-//! root folder, the script, the devices and a seed: twice the same, to the byte.
+//! root directory, the script, the devices and a seed: twice the same, to the byte.
 //!
 //! * [`build`], [`cache`]: the kernel, made once from its source and kept.
-//! * [`rootfs`]: a root folder of programs that the host has.
+//! * [`rootfs`]: a root directory of programs that the host has.
 //! * [`script`]: what the guest does: settings, cgroups, jobs, recording.
 //! * [`run`]: puts all of it together; the place to begin.
 //! * [`visit`]: a guest for somebody who wants to run a command or to look around.
@@ -18,9 +18,9 @@ pub mod build;
 pub mod cache;
 mod clock;
 mod controller;
+mod directory;
 mod drive;
 pub mod error;
-mod folder;
 mod gate;
 mod launch;
 pub mod log;
@@ -36,8 +36,8 @@ mod watch;
 
 pub use cache::{Cache, Kernel};
 pub use clock::Protocol;
+pub use directory::Directory;
 pub use error::{BuildError, RootError, RunError, VisitError};
-pub use folder::Folder;
 pub use log::{DeviceLog, Served};
 pub use rootfs::Root;
 pub use run::{Disk, Finished, Guest, Outcome};

@@ -1,4 +1,4 @@
-//! A root folder for guests, made of programs that the host has.
+//! A root directory for guests, made of programs that the host has.
 //!
 //! It holds copies, never links: a guest runs as its own root and must not reach the host's files.
 //! Which libraries a program needs is what the dynamic linker itself says. A root is only read by
@@ -14,16 +14,16 @@ use std::process::Command;
 use crate::error::RootError;
 use crate::script;
 
-/// Where programs are looked for beside the folders of `PATH`.
-const SYSTEM_FOLDERS: [&str; 6] =
+/// Where programs are looked for beside the directories of `PATH`.
+const SYSTEM_DIRECTORIES: [&str; 6] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
-/// Folders that something is mounted on, or that programs expect.
-const EMPTY_FOLDERS: [&str; 9] =
+/// Directories that something is mounted on, or that programs expect.
+const EMPTY_DIRECTORIES: [&str; 9] =
     ["dev", "proc", "sys", "tmp", "run", "guest", "root", "mnt", "var/tmp"];
-/// Folders that a guest mounts something of its own on, so that nothing of the root is seen there.
+/// Directories that a guest mounts something of its own on, so that nothing of the root is seen there.
 const HIDDEN: [&str; 9] =
     ["/dev", "/proc", "/sys", "/tmp", "/run", "/guest", "/mnt", "/var/tmp", "/busybox"];
-/// The folder of what does not keep its place on the host.
+/// The directory of what does not keep its place on the host.
 pub(crate) const BROUGHT: &str = "/brought";
 /// Programs that start others. Busybox prefers its own to those of the path, whatever it is told,
 /// so the host's are used where they exist.
@@ -42,19 +42,19 @@ const PACKAGES: [(&str, &str); 9] = [
     ("stress-ng", "stress-ng"),
 ];
 
-/// A root folder that guests can use.
+/// A root directory that guests can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Root {
-    /// Makes a root in `folder`, which is created, with busybox and `programs`: names that are
+    /// Makes a root in `directory`, which is created, with busybox and `programs`: names that are
     /// looked for on this host, or paths. Programs appear where they are on the host.
-    pub fn make(folder: &Path, programs: &[&str]) -> Result<Root, RootError> {
-        let root = Root { folder: folder.to_path_buf() };
-        for name in EMPTY_FOLDERS {
-            root.make_folder(Path::new(name))?;
+    pub fn make(directory: &Path, programs: &[&str]) -> Result<Root, RootError> {
+        let root = Root { directory: directory.to_path_buf() };
+        for name in EMPTY_DIRECTORIES {
+            root.make_directory(Path::new(name))?;
         }
         root.write("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n", 0o644)?;
         root.write("etc/group", "root:x:0:\n", 0o644)?;
@@ -70,14 +70,14 @@ impl Root {
         Ok(root)
     }
 
-    /// The root that was made in `folder` before.
-    pub fn at(folder: &Path) -> Root {
-        Root { folder: folder.to_path_buf() }
+    /// The root that was made in `directory` before.
+    pub fn at(directory: &Path) -> Root {
+        Root { directory: directory.to_path_buf() }
     }
 
     /// Where it is.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Adds a copy of a file at the place that it has on the host.
@@ -85,7 +85,7 @@ impl Root {
         self.copy(file, file)
     }
 
-    /// Adds a program by name, or a program, file or folder by its path; returns by what path a
+    /// Adds a program by name, or a program, file or directory by its path; returns by what path a
     /// guest finds it. Programs of the system keep their place; the rest is in `/brought`.
     pub fn bring(&self, wanted: &str) -> Result<PathBuf, RootError> {
         let named = !wanted.contains('/');
@@ -119,17 +119,17 @@ impl Root {
         if inside.exists() {
             return Ok(());
         }
-        self.make_folder(to.parent().unwrap_or(Path::new("")))?;
+        self.make_directory(to.parent().unwrap_or(Path::new("")))?;
         fs::copy(file, &inside).map(drop).map_err(|cause| RootError::file("copying", file, cause))
     }
 
-    /// Copies a file, or a folder with everything in it.
+    /// Copies a file, or a directory with everything in it.
     fn copy_all(&self, path: &Path, to: &Path) -> Result<(), RootError> {
         if !path.is_dir() {
             return self.copy(path, to);
         }
         let failed = |cause| RootError::file("reading", path, cause);
-        self.make_folder(to)?;
+        self.make_directory(to)?;
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             self.copy_all(&entry.path(), &to.join(entry.file_name()))?;
@@ -144,15 +144,15 @@ impl Root {
             .arg("--list")
             .output()
             .map_err(|cause| RootError::file("running", &busybox, cause))?;
-        self.make_folder(Path::new("busybox"))?;
+        self.make_directory(Path::new("busybox"))?;
         self.add_libraries(&busybox)?;
-        let copy = self.folder.join("busybox/busybox");
+        let copy = self.directory.join("busybox/busybox");
         if !copy.exists() {
             fs::copy(&busybox, &copy)
                 .map_err(|cause| RootError::file("copying", &busybox, cause))?;
         }
         for name in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
-            let link = self.folder.join("busybox").join(name);
+            let link = self.directory.join("busybox").join(name);
             if name != "busybox" && link.symlink_metadata().is_err() {
                 symlink("busybox", &link)
                     .map_err(|cause| RootError::file("creating", &link, cause))?;
@@ -163,8 +163,8 @@ impl Root {
 
     /// Makes sure that there is a `/bin/sh`, which jobs and other people's scripts expect.
     fn link_shell(&self) -> Result<(), RootError> {
-        self.make_folder(Path::new("bin"))?;
-        let shell = self.folder.join("bin/sh");
+        self.make_directory(Path::new("bin"))?;
+        let shell = self.directory.join("bin/sh");
         if shell.symlink_metadata().is_ok() {
             return Ok(());
         }
@@ -213,28 +213,29 @@ impl Root {
 
     fn inside(&self, path: &Path) -> PathBuf {
         let plain = path.components().filter(|part| matches!(part, Component::Normal(_)));
-        self.folder.join(plain.collect::<PathBuf>())
+        self.directory.join(plain.collect::<PathBuf>())
     }
 
-    fn make_folder(&self, path: &Path) -> Result<(), RootError> {
-        let folder = self.inside(path);
-        fs::create_dir_all(&folder).map_err(|cause| RootError::file("creating", &folder, cause))
+    fn make_directory(&self, path: &Path) -> Result<(), RootError> {
+        let directory = self.inside(path);
+        fs::create_dir_all(&directory)
+            .map_err(|cause| RootError::file("creating", &directory, cause))
     }
 
     fn write(&self, name: &str, text: &str, mode: u32) -> Result<(), RootError> {
-        let file = self.folder.join(name);
-        self.make_folder(Path::new(name).parent().unwrap_or(Path::new("")))?;
+        let file = self.directory.join(name);
+        self.make_directory(Path::new(name).parent().unwrap_or(Path::new("")))?;
         fs::write(&file, text)
             .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(mode)))
             .map_err(|cause| RootError::file("writing", &file, cause))
     }
 }
 
-/// Where programs are looked for: the absolute folders of `PATH`, then those of the system.
-pub(crate) fn program_folders() -> Vec<PathBuf> {
+/// Where programs are looked for: the absolute directories of `PATH`, then those of the system.
+pub(crate) fn program_directories() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    folders.chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect()
+    let directories = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
+    directories.chain(SYSTEM_DIRECTORIES.iter().map(PathBuf::from)).collect()
 }
 
 /// The file of a program on this host.
@@ -243,7 +244,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         file.metadata()
             .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
     };
-    program_folders().into_iter().map(|folder| folder.join(name)).find(executable)
+    program_directories().into_iter().map(|directory| directory.join(name)).find(executable)
 }
 
 fn locate(program: &str) -> Result<PathBuf, RootError> {
@@ -364,19 +365,20 @@ mod tests {
 
     #[test]
     fn a_program_comes_with_its_libraries() {
-        let folder = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
         if find_program("busybox").is_none() {
             eprintln!("skipped: there is no busybox on this host");
             return;
         }
-        let root = Root::make(&folder, &["sleep"]).unwrap();
+        let root = Root::make(&directory, &["sleep"]).unwrap();
         let sleep = find_program("sleep").unwrap();
         assert!(root.inside(&sleep).exists());
         if let Interpreter::Linker(linker) = interpreter(&sleep).unwrap() {
             assert!(root.inside(&linker).exists());
         }
-        assert!(folder.join("busybox/mount").symlink_metadata().is_ok());
-        Root::make(&folder, &["sleep"]).expect("making it again does no harm");
-        fs::remove_dir_all(&folder).unwrap();
+        assert!(directory.join("busybox/mount").symlink_metadata().is_ok());
+        Root::make(&directory, &["sleep"]).expect("making it again does no harm");
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -17,9 +17,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 use crate::cache::Kernel;
 use crate::clock::Protocol;
 use crate::controller::{Attached, Controller, Ended};
+use crate::directory::Directory;
 use crate::drive::Drive;
 use crate::error::{RunError, tail};
-use crate::folder::Folder;
 use crate::gate;
 use crate::launch::{CONSOLE, Process, Terminal};
 use crate::log::DeviceLog;
@@ -42,7 +42,7 @@ pub struct Disk {
 pub struct Guest<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// The root folder.
+    /// The root directory.
     pub root: &'a Root,
     /// Its memory. Whatever is not used is not taken from the host.
     pub memory: Bytes,
@@ -110,21 +110,21 @@ pub struct Outcome {
 }
 
 impl Guest<'_> {
-    /// Runs it in a folder that is made for it and removed afterwards.
+    /// Runs it in a directory that is made for it and removed afterwards.
     pub fn run(self) -> Result<Finished, RunError> {
-        let folder = make_folder()?;
-        self.run_in(folder.path())
+        let directory = make_directory()?;
+        self.run_in(directory.path())
     }
 
-    /// Runs it in an empty folder, which keeps the guest's console and results. The folder makes
+    /// Runs it in an empty directory, which keeps the guest's console and results. The directory makes
     /// no difference to the run.
-    pub fn run_in(self, folder: &Path) -> Result<Finished, RunError> {
+    pub fn run_in(self, directory: &Path) -> Result<Finished, RunError> {
         self.check()?;
-        self.prepare(folder)?;
+        self.prepare(directory)?;
         let script = self.script.clone();
-        match self.drive(folder, &Terminal::Kept) {
-            Ok(ended) => collect(folder, &script, ended),
-            Err(error) => Err(diagnosed(&console(folder), error)),
+        match self.drive(directory, &Terminal::Kept) {
+            Ok(ended) => collect(directory, &script, ended),
+            Err(error) => Err(diagnosed(&console(directory), error)),
         }
     }
 
@@ -137,22 +137,22 @@ impl Guest<'_> {
             let problem = "the standard input, for a shell, is no terminal".to_string();
             return Err(RunError::Bad { problem, accepted });
         }
-        let folder = make_folder()?;
+        let directory = make_directory()?;
         self.check()?;
         (self.script.jobs, self.script.trace) = (Vec::new(), Trace::Off);
-        self.prepare(folder.path())?;
-        let file = folder.path().join("guest/script");
+        self.prepare(directory.path())?;
+        let file = directory.path().join("guest/script");
         let mut text = read_text(&file)?;
         text.push_str("setsid -c sh -i </dev/tty0 >/dev/tty0 2>&1\n");
         write(&file, text)?;
         // The kernel changes the terminal and cannot change it back when it is killed.
         let before = tcgetattr(io::stdin()).ok();
-        let ended = self.drive(folder.path(), &Terminal::Callers);
+        let ended = self.drive(directory.path(), &Terminal::Callers);
         if let Some(before) = before {
             // A terminal that has gone needs no restoring.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
         }
-        if let Ok(what) = fs::read_to_string(folder.path().join("guest").join(left::FAILED)) {
+        if let Ok(what) = fs::read_to_string(directory.path().join("guest").join(left::FAILED)) {
             return Err(RunError::SetUp { what: what.trim().to_string() });
         }
         ended.map(drop)
@@ -189,11 +189,11 @@ impl Guest<'_> {
         Ok(())
     }
 
-    /// Puts into the folder what the guest finds there.
-    fn prepare(&self, folder: &Path) -> Result<(), RunError> {
-        let guest = folder.join("guest");
+    /// Puts into the directory what the guest finds there.
+    fn prepare(&self, directory: &Path) -> Result<(), RunError> {
+        let guest = directory.join("guest");
         fs::create_dir_all(&guest).map_err(|cause| RunError::file("creating", &guest, cause))?;
-        let (root, link) = (self.root.folder(), folder.join("rootfs"));
+        let (root, link) = (self.root.directory(), directory.join("rootfs"));
         root.canonicalize()
             .and_then(|root| symlink(root, &link))
             .map_err(|cause| RunError::file("linking to", root, cause))?;
@@ -205,9 +205,9 @@ impl Guest<'_> {
         Ok(())
     }
 
-    fn drive(self, folder: &Path, terminal: &Terminal) -> Result<Ended, RunError> {
+    fn drive(self, directory: &Path, terminal: &Terminal) -> Result<Ended, RunError> {
         let _pinned = Pinned::to(self.core)?;
-        let clock = listen(folder, "clock")?;
+        let clock = listen(directory, "clock")?;
         let mut arguments = self.arguments();
         if matches!(terminal, Terminal::Callers) {
             // What the kernel has to say would stand between what the shell says.
@@ -215,12 +215,12 @@ impl Guest<'_> {
         }
         let mut disks = Vec::new();
         for (number, Disk { name, device, contents }) in self.disks.into_iter().enumerate() {
-            let listener = listen(folder, &format!("disk{number}"))?;
+            let listener = listen(directory, &format!("disk{number}"))?;
             let number = u32::try_from(number).expect("few disks");
             disks.push(Attached::new(Drive::new(number, name, device, contents), listener));
         }
         let binary = &self.kernel.binary;
-        let process = Process::start(binary, &arguments, self.memory, folder, terminal)?;
+        let process = Process::start(binary, &arguments, self.memory, directory, terminal)?;
         let controller = Controller::new(process, clock, disks, self.protocol, self.watchdog);
         match terminal {
             Terminal::Kept => controller.run(),
@@ -306,28 +306,28 @@ impl Drop for Pinned {
     }
 }
 
-/// Listens at a socket in `folder`, whose path may be longer than a socket's name can be.
-fn listen(folder: &Path, name: &str) -> Result<UnixListener, RunError> {
+/// Listens at a socket in `directory`, whose path may be longer than a socket's name can be.
+fn listen(directory: &Path, name: &str) -> Result<UnixListener, RunError> {
     let listen = || -> io::Result<UnixListener> {
-        let folder = fs::File::open(folder)?;
-        UnixListener::bind(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+        let directory = fs::File::open(directory)?;
+        UnixListener::bind(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
     };
-    listen().map_err(|cause| RunError::file("listening at", folder.join(name), cause))
+    listen().map_err(|cause| RunError::file("listening at", directory.join(name), cause))
 }
 
 fn write(file: &Path, bytes: impl AsRef<[u8]>) -> Result<(), RunError> {
     fs::write(file, bytes).map_err(|cause| RunError::file("writing", file, cause))
 }
 
-pub(crate) fn make_folder() -> Result<Folder, RunError> {
-    Folder::make()
-        .map_err(|cause| RunError::file("making a folder in", std::env::temp_dir(), cause))
+pub(crate) fn make_directory() -> Result<Directory, RunError> {
+    Directory::make()
+        .map_err(|cause| RunError::file("making a directory in", std::env::temp_dir(), cause))
 }
 
 /// Reads what the guest left.
-fn collect(folder: &Path, script: &Script, ended: Ended) -> Result<Finished, RunError> {
-    let guest = folder.join("guest");
-    let console = console(folder);
+fn collect(directory: &Path, script: &Script, ended: Ended) -> Result<Finished, RunError> {
+    let guest = directory.join("guest");
+    let console = console(directory);
     if console.contains(RESTARTED) {
         return Err(diagnosed(&console, RunError::HungUp));
     }
@@ -395,8 +395,8 @@ fn lost(statistics: &str) -> u64 {
     counts.sum()
 }
 
-fn console(folder: &Path) -> String {
-    read_text(&folder.join(CONSOLE)).unwrap_or_default()
+fn console(directory: &Path) -> String {
+    read_text(&directory.join(CONSOLE)).unwrap_or_default()
 }
 
 /// What a kernel says that begins again. It has no disks then, and its script fails.

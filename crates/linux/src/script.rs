@@ -145,7 +145,7 @@ pub fn disk_name(disk: usize) -> String {
     format!("vd{name}")
 }
 
-/// The files that the script leaves in the guest's folder.
+/// The files that the script leaves in the guest's directory.
 pub(crate) mod left {
     pub const DONE: &str = "done";
     pub const BEGUN: &str = "begun";
@@ -278,8 +278,8 @@ impl Script {
             // A second buffer with a clock that costs nothing: its k-th line is the k-th insertion.
             line(text, format_args!("mkdir {TRACING}/instances/priorities"));
             let mut write = |file: &str, value: &str| {
-                let folder = format!("{TRACING}/instances/priorities/");
-                write_setting(text, &folder, &Setting::new(file, value));
+                let directory = format!("{TRACING}/instances/priorities/");
+                write_setting(text, &directory, &Setting::new(file, value));
             };
             write("trace_clock", self.free_clock());
             write("buffer_size_kb", &recording.buffer.0.div_ceil(4096).to_string());
@@ -411,8 +411,8 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("writing to a string does not fail");
 }
 
-fn write_setting(text: &mut String, folder: &str, setting: &Setting) {
-    let file = quoted(&format!("{folder}{}", setting.file));
+fn write_setting(text: &mut String, directory: &str, setting: &Setting) {
+    let file = quoted(&format!("{directory}{}", setting.file));
     line(text, format_args!("set_to {file} {}", with_devices(&setting.value)));
 }
 

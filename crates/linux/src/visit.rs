@@ -1,7 +1,7 @@
 //! A guest for somebody who wants to run a command or to look around.
 //!
 //! It has one disk, which keeps what is written to it, under two names, and whatever of the host
-//! the command names: programs, and small files of the current folder. An experiment leaves
+//! the command names: programs, and small files of the current directory. An experiment leaves
 //! nothing to such guesses and describes its [`Guest`] itself.
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::cache::Kernel;
 use crate::clock::Protocol;
 use crate::error::VisitError;
 use crate::rootfs::{BROUGHT, Root, find_program};
-use crate::run::{DEEPEST, Disk, Finished, Guest, make_folder};
+use crate::run::{DEEPEST, Disk, Finished, Guest, make_directory};
 use crate::script::{Job, Script, Setting, Trace};
 use crate::store::Contents;
 use crate::watch::Watchdog;
@@ -26,7 +26,7 @@ const PROGRAMS: [&str; 5] = ["dd", "fio", "blkdiscard", "mkfs.ext4", "mkfs.xfs"]
 const DATA: Bytes = Bytes(1 << 30);
 /// The guest's memory when nothing is said of it. // assumed: ample for the usual programs
 pub const MEMORY: Bytes = Bytes(512 << 20);
-/// A file of the current folder that is larger is not taken along unasked.
+/// A file of the current directory that is larger is not taken along unasked.
 const SMALL: Bytes = Bytes(16 << 20);
 
 /// What a visitor wants.
@@ -39,7 +39,7 @@ pub struct Visit {
     pub queue_depth: Option<u32>,
     /// Files of the disk's queue and what is written to them: `scheduler` and others.
     pub settings: Vec<(String, String)>,
-    /// What must be there besides: programs by name or path, files and folders.
+    /// What must be there besides: programs by name or path, files and directories.
     pub bring: Vec<String>,
     /// How the block layer's events are recorded.
     pub trace: Trace,
@@ -52,14 +52,14 @@ pub struct Visit {
 impl Visit {
     /// Runs a line as it is typed in a shell.
     pub fn run(&self, line: &str) -> Result<Finished, VisitError> {
-        let there = make_folder()?;
+        let there = make_directory()?;
         let (root, command) = self.root(there.path(), line)?;
         Ok(self.guest(&root, Some(command)).run()?)
     }
 
     /// Lets the terminal talk to a shell.
     pub fn shell(&self) -> Result<(), VisitError> {
-        let there = make_folder()?;
+        let there = make_directory()?;
         let (root, _) = self.root(there.path(), "")?;
         Ok(self.guest(&root, None).shell()?)
     }
@@ -69,10 +69,10 @@ impl Visit {
         self.queue_depth.unwrap_or(self.model.facts().queue_depth.min(DEEPEST))
     }
 
-    /// The root folder, and the line with the names that files have in there.
-    fn root(&self, folder: &Path, line: &str) -> Result<(Root, String), VisitError> {
+    /// The root directory, and the line with the names that files have in there.
+    fn root(&self, directory: &Path, line: &str) -> Result<(Root, String), VisitError> {
         let usual = PROGRAMS.into_iter().filter(|name| find_program(name).is_some());
-        let root = Root::make(folder, &usual.collect::<Vec<_>>())?;
+        let root = Root::make(directory, &usual.collect::<Vec<_>>())?;
         for wanted in &self.bring {
             root.bring(wanted)?;
         }
@@ -164,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn programs_and_small_files_of_the_folder_are_needed() {
+    fn programs_and_small_files_of_the_directory_are_needed() {
         assert!(is_brought("sh") && is_brought("/bin/sh") && is_brought("Cargo.toml"));
         assert!(!is_brought("if") && !is_brought("/dev/null") && !is_brought("/etc/passwd"));
-        assert!(!is_brought("src"), "a folder is brought only when asked for");
+        assert!(!is_brought("src"), "a directory is brought only when asked for");
     }
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{finish, folder, guest, machine, modelled, recording};
+use common::{directory, finish, guest, machine, modelled, recording};
 use device::Model;
 use linux::{Cgroup, Finished, Guest, Job, Protocol, Recording, Script, Setting, Trace};
 
@@ -64,11 +64,11 @@ fn the_same_guest_twice_is_the_same_to_the_byte() {
 }
 
 #[test]
-fn the_folder_makes_no_difference() {
+fn the_directory_makes_no_difference() {
     let Some(machine) = machine() else { return };
     let one = finish(busy_guest(machine, Trace::Off));
-    let folder = folder(&format!("another folder/{}", "with a long name ".repeat(10)));
-    let other = busy_guest(machine, Trace::Off).run_in(&folder).unwrap();
+    let directory = directory(&format!("another directory/{}", "with a long name ".repeat(10)));
+    let other = busy_guest(machine, Trace::Off).run_in(&directory).unwrap();
     assert_same(&one, &other);
 }
 

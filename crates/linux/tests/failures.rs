@@ -58,10 +58,11 @@ fn a_program_that_is_no_kernel_is_refused() {
 #[test]
 fn a_root_without_a_first_program_is_a_panic_of_the_kernel() {
     let Some((kernel, root)) = machine() else { return };
-    let folder = common::folder("empty-root");
-    std::os::unix::fs::symlink(root.folder().join("busybox"), folder.join("busybox")).unwrap();
-    let empty = Root::make(&folder.join("root"), &[]).unwrap();
-    std::fs::remove_file(empty.folder().join("init")).unwrap();
+    let directory = common::directory("empty-root");
+    std::os::unix::fs::symlink(root.directory().join("busybox"), directory.join("busybox"))
+        .unwrap();
+    let empty = Root::make(&directory.join("root"), &[]).unwrap();
+    std::fs::remove_file(empty.directory().join("init")).unwrap();
     let machine = (kernel.clone(), empty);
     let message = failure(guest(&machine, Vec::new(), 1, Script::default()));
     assert!(message.contains("kernel panicked: Requested init /init failed"), "{message}");

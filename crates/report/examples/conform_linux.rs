@@ -1,7 +1,7 @@
 //! Judges our schedulers by the kernel in virtual time, over a seeded family of loads:
 //! `cargo run --release -p paternoster-report --example conform_linux [OPTIONS] [SCHEDULER…]`,
 //! where OPTIONS are `--seed N`, `--members N`, `--only NUMBER`, `--requests N` (of a member),
-//! `--record FOLDER` (keeps what was recorded) and `--json`; schedulers are `mq-deadline` and
+//! `--record DIRECTORY` (keeps what was recorded) and `--json`; schedulers are `mq-deadline` and
 //! `none`, both if none is named.
 
 use lab::conform::family::Member;
@@ -11,7 +11,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 const SCHEDULERS: [&str; 2] = ["mq-deadline", "none"];
-const USAGE: &str = "[--seed N] [--members N] [--only NUMBER] [--requests N] [--record FOLDER] \
+const USAGE: &str = "[--seed N] [--members N] [--only NUMBER] [--requests N] [--record DIRECTORY] \
                      [--json] [mq-deadline|none …]";
 
 struct Asked {
@@ -54,8 +54,8 @@ fn judge(
 ) -> Result<Conformity, Box<dyn Error>> {
     let started = std::time::Instant::now();
     let recorded = world.record_member(member, load)?;
-    if let Some(folder) = record {
-        recorded.write(&folder.join(&member.name))?;
+    if let Some(directory) = record {
+        recorded.write(&directory.join(&member.name))?;
     }
     let recorded_in = started.elapsed();
     let result = conform_recording(&recorded.recording(&member.name)?, &Options::default())?;

@@ -6,8 +6,8 @@
 //!
 //! The rules are spec 2.1; each is named where it is followed. Zoned devices are left out.
 
-use crate::lane::Lane;
 use crate::settings::{Settings, TUNABLES};
+use crate::sorted_fifo::SortedFifo;
 use crate::starvation::Starvation;
 use alloc::format;
 use alloc::string::String;
@@ -44,7 +44,7 @@ pub struct Deadline {
     rules: Rules,
     settings: Settings,
     /// By direction.
-    lanes: [Lane; 2],
+    directions: [SortedFifo; 2],
     /// By direction: where the sweep goes on. At most one is set after a dispatch.
     next: [Option<RequestId>; 2],
     /// Requests dispatched in the current batch.
@@ -65,15 +65,15 @@ impl Deadline {
         Deadline {
             rules: Rules::of(kernel),
             settings: Settings::new(kernel.hz),
-            lanes: [Lane::default(), Lane::default()],
+            directions: [SortedFifo::default(), SortedFifo::default()],
             next: [None; 2],
             batching: 0,
             starvation: Starvation::default(),
         }
     }
 
-    fn lane_of(&self, cx: &Cx<'_>, rq: RequestId) -> &Lane {
-        &self.lanes[cx.request(rq).direction() as usize]
+    fn lane_of(&self, cx: &Cx<'_>, rq: RequestId) -> &SortedFifo {
+        &self.directions[cx.request(rq).direction() as usize]
     }
 
     /// Rule 5a: a batch that is not full goes on, whatever has expired meanwhile.
@@ -88,17 +88,17 @@ impl Deadline {
 
     /// Rules 5b to 5e: which direction, and where its batch starts.
     fn start_batch(&mut self, cx: &Cx<'_>) -> Option<Choice> {
-        let [reads, writes] = &self.lanes;
+        let [reads, writes] = &self.directions;
         let direction = self.starvation.choose(
             !reads.is_empty(),
             !writes.is_empty(),
             self.settings.writes_starved,
         )?;
-        let lane = &self.lanes[direction as usize];
-        let oldest = lane.oldest().expect("a direction is chosen only if it has requests");
+        let requests = &self.directions[direction as usize];
+        let oldest = requests.oldest().expect("a direction is chosen only if it has requests");
         let now = cx.now.jiffies(cx.kernel().hz);
         let (rq, reason) = match self.next[direction as usize] {
-            _ if now >= lane.deadline(oldest) => (oldest, DispatchReason::Expired),
+            _ if now >= requests.deadline(oldest) => (oldest, DispatchReason::Expired),
             None => (oldest, DispatchReason::NoneAbove),
             Some(next) => (next, DispatchReason::BatchStarts),
         };
@@ -129,27 +129,27 @@ impl Scheduler for Deadline {
         if !self.settings.front_merges {
             return None;
         }
-        self.lanes[bio.direction() as usize].starting_at(bio.end())
+        self.directions[bio.direction() as usize].starting_at(bio.end())
     }
 
     /// Rule 3. The sweep still goes on with this request if it was next.
     fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, _bio: &Bio, merge: Merge) {
         if merge == Merge::Front {
             let request = cx.request(rq);
-            self.lanes[request.direction() as usize].reposition(rq, request.sector);
+            self.directions[request.direction() as usize].reposition(rq, request.sector);
         }
     }
 
     /// Rule 4. A request that is absorbed on arrival is in no lane.
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
         let direction = cx.request(next).direction();
-        if !self.lanes[direction as usize].contains(next) {
+        if !self.directions[direction as usize].contains(next) {
             return;
         }
         if self.next[direction as usize] == Some(next) {
-            self.next[direction as usize] = self.lanes[direction as usize].after(next);
+            self.next[direction as usize] = self.directions[direction as usize].after(next);
         }
-        self.lanes[direction as usize].join(rq, next);
+        self.directions[direction as usize].join(rq, next);
     }
 
     fn former(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
@@ -165,16 +165,16 @@ impl Scheduler for Deadline {
         let request = cx.request(rq);
         let (direction, sector) = (request.direction(), request.sector);
         if self.rules.alias_leaves
-            && let Some(alias) = self.lanes[direction as usize].starting_at(sector)
+            && let Some(alias) = self.directions[direction as usize].starting_at(sector)
         {
             self.next = [None; 2];
-            self.next[direction as usize] = self.lanes[direction as usize].after(alias);
-            self.lanes[direction as usize].remove(alias);
+            self.next[direction as usize] = self.directions[direction as usize].after(alias);
+            self.directions[direction as usize].remove(alias);
             cx.issue(alias, Placement::Tail, DispatchReason::SameSector);
         }
         let now = cx.now.jiffies(cx.kernel().hz);
         let deadline = now + self.settings.expire[direction as usize];
-        self.lanes[direction as usize].insert(rq, sector, deadline);
+        self.directions[direction as usize].insert(rq, sector, deadline);
     }
 
     /// Rule 5: exactly one request. Rule 8: forced or not.
@@ -186,8 +186,8 @@ impl Scheduler for Deadline {
         // Rule 5f.
         self.next = [None; 2];
         self.next[choice.direction as usize] =
-            self.lanes[choice.direction as usize].after(choice.rq);
-        self.lanes[choice.direction as usize].remove(choice.rq);
+            self.directions[choice.direction as usize].after(choice.rq);
+        self.directions[choice.direction as usize].remove(choice.rq);
         let reason = if force { DispatchReason::Drained } else { choice.reason };
         cx.issue(choice.rq, Placement::Tail, reason);
         Dispatched::Some(1)
@@ -198,24 +198,24 @@ impl Scheduler for Deadline {
     }
 
     fn queued(&self) -> u32 {
-        self.lanes[0].len() + self.lanes[1].len()
+        self.directions[0].len() + self.directions[1].len()
     }
 
     fn check(&self, cx: &Cx<'_>) {
-        for lane in &self.lanes {
-            lane.check(|rq| cx.request(rq).sector);
+        for requests in &self.directions {
+            requests.check(|rq| cx.request(rq).sector);
         }
         assert!(self.next.iter().flatten().count() <= 1, "the sweep goes on in one direction");
-        for (lane, next) in self.lanes.iter().zip(self.next) {
-            assert!(next.is_none_or(|next| lane.contains(next)), "next {next:?} is queued");
+        for (requests, next) in self.directions.iter().zip(self.next) {
+            assert!(next.is_none_or(|next| requests.contains(next)), "next {next:?} is queued");
         }
     }
 
     fn describe(&self, _cx: &Cx<'_>) -> String {
         format!(
             "deadline: {} reads, {} writes, next {:?}, batching {}, starved {}",
-            self.lanes[0].len(),
-            self.lanes[1].len(),
+            self.directions[0].len(),
+            self.directions[1].len(),
             self.next,
             self.batching,
             self.starvation.passed_over(),

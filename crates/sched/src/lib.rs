@@ -1,4 +1,4 @@
-//! The I/O schedulers, one file or folder each, named as in sysfs.
+//! The I/O schedulers, one file or directory each, named as in sysfs.
 //!
 //! This list is the only place that knows all of them: a new scheduler is its file and a line
 //! here. Everything else takes a name, asks [`about`] or [`kernels`], and lets [`build`] make one.
@@ -12,11 +12,11 @@ extern crate alloc;
 pub mod anticipatory;
 pub mod cfq;
 pub mod deadline;
-mod lane;
 pub mod mq_deadline;
 pub mod none;
 pub mod noop;
 mod settings;
+mod sorted_fifo;
 mod starvation;
 
 use alloc::boxed::Box;

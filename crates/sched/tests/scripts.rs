@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 #[test]
 fn scripts_happen_as_written() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
     let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let update = std::env::var_os("UPDATE_SCRIPTS").is_some();
     let mut differences = Vec::new();

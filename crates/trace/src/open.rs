@@ -49,7 +49,7 @@ pub fn read_trace(path: &Path, options: &Options) -> Result<Trace, Error> {
     }
     let files = recording_files(path);
     if files.is_empty() {
-        let cause = if path.is_dir() { "is a folder" } else { "no such file" };
+        let cause = if path.is_dir() { "is a directory" } else { "no such file" };
         let accepted = "a trace file, or NAME where NAME.blktrace.0 exists";
         return Err(Error::new(&name, Place::Whole, cause, accepted));
     }

@@ -8,15 +8,15 @@ use trace::blktrace::{
 };
 use trace::{Error, Options, blkparse, read_trace};
 
-/// A folder of this test's own, removed when the test passed.
-struct Folder(PathBuf);
+/// A directory of this test's own, removed when the test passed.
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("convert").join(name);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
@@ -40,7 +40,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let _ = std::fs::remove_dir_all(&self.0);
@@ -130,10 +130,10 @@ fn what_version_7_cannot_tell_is_counted() {
 
 #[test]
 fn debians_tools_read_what_was_version_8_with_control_groups() {
-    let folder = Folder::new("tools");
+    let directory = Directory::new("tools");
     let (eight, _) = bytes(&story(), Layout::V8_BIG, true);
-    folder.write("sda.blktrace.0", &bytes(&read(&eight), Layout::V7_LITTLE, false).0);
-    let Some(printed) = folder.run("blkparse", &["-q", "-i", "sda"]) else { return };
+    directory.write("sda.blktrace.0", &bytes(&read(&eight), Layout::V7_LITTLE, false).0);
+    let Some(printed) = directory.run("blkparse", &["-q", "-i", "sda"]) else { return };
     let mut ours = Vec::new();
     blkparse::write(all(&read(&bytes(&story(), Layout::V7_LITTLE, false).0)), &mut ours, "x")
         .unwrap();
@@ -143,8 +143,8 @@ fn debians_tools_read_what_was_version_8_with_control_groups() {
     for (our, their) in ours.lines().zip(events) {
         assert_eq!(our, their);
     }
-    assert!(folder.run("blkparse", &["-q", "-i", "sda", "-d", "sda.bin", "-O"]).is_some());
-    let Some(metrics) = folder.run("btt", &["-i", "sda.bin"]) else { return };
+    assert!(directory.run("blkparse", &["-q", "-i", "sda", "-d", "sda.bin", "-O"]).is_some());
+    let Some(metrics) = directory.run("btt", &["-i", "sda.bin"]) else { return };
     let row = metrics.lines().find(|line| line.starts_with("D2C ")).expect("a table with D2C");
     // The mean over 50 requests of which the last step takes 1 to 7 us.
     assert!(row.contains("0.000003") && row.trim_end().ends_with(" 50"), "{row}");
@@ -152,18 +152,18 @@ fn debians_tools_read_what_was_version_8_with_control_groups() {
 
 #[test]
 fn the_text_and_the_log_that_are_written_are_read_again() {
-    let folder = Folder::new("text");
+    let directory = Directory::new("text");
     let mut text = Vec::new();
     assert_eq!(blkparse::write(all(&story()), &mut text, "x").unwrap(), 451);
-    folder.write("sda.txt", &text);
-    folder.write("sda.blktrace.0", &bytes(&story(), Layout::V7_LITTLE, true).0);
-    let binary = read_trace(&folder.0.join("sda.blktrace.0"), &Options::default()).unwrap();
-    let printed = read_trace(&folder.0.join("sda.txt"), &Options::default()).unwrap();
+    directory.write("sda.txt", &text);
+    directory.write("sda.blktrace.0", &bytes(&story(), Layout::V7_LITTLE, true).0);
+    let binary = read_trace(&directory.0.join("sda.blktrace.0"), &Options::default()).unwrap();
+    let printed = read_trace(&directory.0.join("sda.txt"), &Options::default()).unwrap();
     assert_eq!(printed.arrivals, binary.arrivals);
     let mut log = Vec::new();
     binary.write_fio_iolog(&mut log).unwrap();
-    folder.write("sda.log", &log);
-    let logged = read_trace(&folder.0.join("sda.log"), &Options::default()).unwrap();
+    directory.write("sda.log", &log);
+    let logged = read_trace(&directory.0.join("sda.log"), &Options::default()).unwrap();
     assert_eq!(logged.arrivals.len(), binary.arrivals.len());
     for (one, other) in logged.arrivals.iter().zip(&binary.arrivals) {
         assert_eq!((one.op, one.sector, one.bytes), (other.op, other.sector, other.bytes));

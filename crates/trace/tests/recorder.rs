@@ -8,19 +8,19 @@ use trace::blktrace::{
 };
 use trace::{Op, Options, read_trace};
 
-/// A folder of this test's own, removed when the test passed.
-struct Folder(PathBuf);
+/// A directory of this test's own, removed when the test passed.
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let _ = std::fs::remove_dir_all(&self.0);
@@ -80,8 +80,8 @@ fn write(base: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_recording_reads_back_as_it_was_written() {
-    let folder = Folder::new("reads-back");
-    let base = folder.0.join("sda");
+    let directory = Directory::new("reads-back");
+    let base = directory.0.join("sda");
     let files = write(&base);
     assert_eq!(files.len(), 5);
     assert_eq!(recording_files(&base), files);
@@ -104,8 +104,8 @@ fn a_recording_reads_back_as_it_was_written() {
 
 #[test]
 fn a_recording_is_read_whole_by_its_name_and_in_part_by_the_name_of_a_file() {
-    let folder = Folder::new("by-name");
-    let base = folder.0.join("sda");
+    let directory = Directory::new("by-name");
+    let base = directory.0.join("sda");
     let files = write(&base);
     let whole = read_trace(&base, &Options::default()).unwrap();
     let ops: Vec<Op> = whole.arrivals.iter().map(|arrival| arrival.op).collect();
@@ -115,7 +115,8 @@ fn a_recording_is_read_whole_by_its_name_and_in_part_by_the_name_of_a_file() {
     let remark = part.remarks.last().unwrap();
     assert!(remark.starts_with("one of the 5 files of a recording; "), "{remark}");
 
-    let missing = read_trace(&folder.0.join("sdb"), &Options::default()).unwrap_err().to_string();
+    let missing =
+        read_trace(&directory.0.join("sdb"), &Options::default()).unwrap_err().to_string();
     assert!(
         missing.ends_with(
             "sdb: no such file; accepted: a trace file, or NAME where \
@@ -126,19 +127,19 @@ fn a_recording_is_read_whole_by_its_name_and_in_part_by_the_name_of_a_file() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_an_error() {
-    let base = Path::new("/proc/no such folder/sda");
+fn a_directory_that_cannot_be_written_to_is_an_error() {
+    let base = Path::new("/proc/no such directory/sda");
     let error = Recorder::create(base, DISK, 1, Wallclock::default()).err().unwrap();
     assert!(error.to_string().contains("sda.blktrace.0"), "{error}");
 }
 
 #[test]
 fn blkparse_reads_a_recording_without_complaint() {
-    let folder = Folder::new("blkparse");
-    write(&folder.0.join("sda"));
+    let directory = Directory::new("blkparse");
+    write(&directory.0.join("sda"));
     let mut command = Command::new("blkparse");
     command.args(["-q", "-i", "sda", "-f", "%D %2c %5T.%9t %5p %2a %3d %S %n %e %C\\n"]);
-    let output = match command.current_dir(&folder.0).output() {
+    let output = match command.current_dir(&directory.0).output() {
         Ok(output) => output,
         Err(error) => return println!("skipped: blkparse does not run here ({error})"),
     };

@@ -1,7 +1,7 @@
 //! Real recordings, read whole, against what is known of them and against `blkparse`.
 //!
 //! The files belong to others and are not part of the project: the environment variable
-//! PATERNOSTER_TRACES names the folder that holds them, and the tests are skipped without it.
+//! PATERNOSTER_TRACES names the directory that holds them, and the tests are skipped without it.
 
 use base::{Bytes, Duration, Sector};
 use std::collections::BTreeMap;
@@ -10,13 +10,13 @@ use std::process::Command;
 use trace::blktrace::{Action, Merge, Reader, Record, recording_files};
 use trace::{Format, Op, Options, TimeUnit, Trace, read_trace};
 
-/// The folder of recordings, or nothing but the reason why the test is skipped.
-fn folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("PATERNOSTER_TRACES").map(PathBuf::from);
-    if folder.is_none() {
-        println!("skipped: PATERNOSTER_TRACES names no folder of recordings");
+/// The directory of recordings, or nothing but the reason why the test is skipped.
+fn directory() -> Option<PathBuf> {
+    let directory = std::env::var_os("PATERNOSTER_TRACES").map(PathBuf::from);
+    if directory.is_none() {
+        println!("skipped: PATERNOSTER_TRACES names no directory of recordings");
     }
-    folder
+    directory
 }
 
 fn read(path: &Path, options: &Options) -> Trace {
@@ -33,8 +33,8 @@ fn last_at(trace: &Trace) -> u64 {
 
 #[test]
 fn an_hour_of_a_database_server_in_blkreplay_form() {
-    let Some(folder) = folder() else { return };
-    let path = folder.join("block_csv/linux-mysql.load.gz");
+    let Some(directory) = directory() else { return };
+    let path = directory.join("block_csv/linux-mysql.load.gz");
     let trace = read(&path, &Options::default());
     assert_eq!(trace.format, Format::Blkreplay);
     assert_eq!(trace.arrivals.len(), 80_794);
@@ -45,8 +45,8 @@ fn an_hour_of_a_database_server_in_blkreplay_form() {
 
 #[test]
 fn two_hours_of_a_virtual_disk_in_vscsi_form() {
-    let Some(folder) = folder() else { return };
-    let trace = read(&folder.join("block_csv/cloudPhysicsIO.vscsi"), &Options::default());
+    let Some(directory) = directory() else { return };
+    let trace = read(&directory.join("block_csv/cloudPhysicsIO.vscsi"), &Options::default());
     assert_eq!(trace.format, Format::Vscsi);
     assert_eq!((count(&trace, Op::Read), count(&trace, Op::Write)), (46_974, 66_898));
     assert!((7_100..7_300).contains(&(last_at(&trace) / 1_000_000_000)), "{}", last_at(&trace));
@@ -54,15 +54,15 @@ fn two_hours_of_a_virtual_disk_in_vscsi_form() {
 
 #[test]
 fn the_same_load_in_two_formats_is_the_same() {
-    let Some(folder) = folder() else { return };
-    let spc = read(&folder.join("block_csv/Financial_mini.spc"), &Options::default());
+    let Some(directory) = directory() else { return };
+    let spc = read(&directory.join("block_csv/Financial_mini.spc"), &Options::default());
     assert_eq!((spc.format, spc.arrivals.len()), (Format::Spc, 949));
     let options = Options {
         format: Some(Format::DiskSim),
         time_unit: Some(TimeUnit::Nanoseconds),
         ..Options::default()
     };
-    let ascii = read(&folder.join("block_csv/example.ascii"), &options);
+    let ascii = read(&directory.join("block_csv/example.ascii"), &options);
     assert_eq!(ascii.arrivals.len(), 10_000);
     for (one, other) in spc.arrivals.iter().zip(&ascii.arrivals).take(900) {
         assert!(one.at.as_nanos().abs_diff(other.at.as_nanos()) < 10_000);
@@ -73,8 +73,8 @@ fn the_same_load_in_two_formats_is_the_same() {
 
 #[test]
 fn a_cut_of_msr_must_be_named() {
-    let Some(folder) = folder() else { return };
-    let path = folder.join("block_csv/msr.cut.per_10k.rw_20_80.105.trace");
+    let Some(directory) = directory() else { return };
+    let path = directory.join("block_csv/msr.cut.per_10k.rw_20_80.105.trace");
     let message = read_trace(&path, &Options::default()).unwrap_err().to_string();
     assert!(message.contains("disksim") && message.contains("msr-cut"), "{message}");
     let options = Options { format: Some(Format::MsrCut), ..Options::default() };
@@ -85,8 +85,8 @@ fn a_cut_of_msr_must_be_named() {
 
 #[test]
 fn measured_service_times_of_a_cheetah() {
-    let Some(folder) = folder() else { return };
-    let trace = read(&folder.join("block_csv/cheetah9LP.trace"), &Options::default());
+    let Some(directory) = directory() else { return };
+    let trace = read(&directory.join("block_csv/cheetah9LP.trace"), &Options::default());
     assert_eq!(trace.format, Format::DiskSimValidation);
     assert_eq!(trace.arrivals.len(), 10_000);
     let first = &trace.arrivals[0];
@@ -100,8 +100,8 @@ fn measured_service_times_of_a_cheetah() {
 
 #[test]
 fn a_recording_without_q_events_replays_its_d_events() {
-    let Some(folder) = folder() else { return };
-    let trace = read(&folder.join("keks_zfs_ssd/keks"), &Options::default());
+    let Some(directory) = directory() else { return };
+    let trace = read(&directory.join("keks_zfs_ssd/keks"), &Options::default());
     assert_eq!((trace.format, trace.arrivals.len()), (Format::Blktrace, 1_192));
     assert!(trace.remarks[0].contains("no Q or I events"), "{:?}", trace.remarks);
     let served = trace.arrivals.iter().filter(|arrival| arrival.service.is_some()).count();
@@ -110,15 +110,15 @@ fn a_recording_without_q_events_replays_its_d_events() {
 
 #[test]
 fn recordings_with_q_events_replay_those() {
-    let Some(folder) = folder() else { return };
-    let disk = read(&folder.join("mynotes_sda_vm/sda"), &Options::default());
+    let Some(directory) = directory() else { return };
+    let disk = read(&directory.join("mynotes_sda_vm/sda"), &Options::default());
     assert_eq!(disk.arrivals.len(), 113);
     let bytes: u64 = disk.arrivals.iter().map(|arrival| arrival.bytes.0).sum();
     assert_eq!((count(&disk, Op::Write), bytes), (113, 3_232_256));
-    let flash = read(&folder.join("viewer_sample_nvme/sample.blktrace.0"), &Options::default());
+    let flash = read(&directory.join("viewer_sample_nvme/sample.blktrace.0"), &Options::default());
     assert!(flash.arrivals.len() >= 963, "{}", flash.arrivals.len());
     assert!(flash.arrivals.iter().all(|arrival| arrival.service.is_some()));
-    for entry in folder.join("loop0_blktst").read_dir().unwrap() {
+    for entry in directory.join("loop0_blktst").read_dir().unwrap() {
         let trace = read(&entry.unwrap().path(), &Options::default());
         assert!(trace.arrivals.len() > 500, "{}", trace.arrivals.len());
         assert_eq!(count(&trace, Op::Read), trace.arrivals.len());
@@ -201,10 +201,10 @@ fn default_text(base: &Path) -> Option<String> {
 
 #[test]
 fn the_text_of_a_recording_says_what_the_recording_says() {
-    let Some(folder) = folder() else { return };
+    let Some(directory) = directory() else { return };
     for name in ["keks_zfs_ssd/keks", "mynotes_sda_vm/sda"] {
-        let Some(text) = default_text(&folder.join(name)) else { return };
-        let binary = read(&folder.join(name), &Options::default());
+        let Some(text) = default_text(&directory.join(name)) else { return };
+        let binary = read(&directory.join(name), &Options::default());
         let source = Box::new(std::io::Cursor::new(text.clone().into_bytes()));
         let printed = trace::read_stream(source, "printed", &Options::default()).unwrap();
         assert_eq!(printed.format, Format::Blkparse);
@@ -229,20 +229,20 @@ fn the_text_of_a_recording_says_what_the_recording_says() {
 
 #[test]
 fn text_that_was_kept_and_text_that_was_digested() {
-    let Some(folder) = folder() else { return };
-    let folder = folder.join("blkparse_text/oxdeadmeat_nvme_dmcrypt");
-    let trace = read(&folder.join("nvme0n1.blktrace.txt"), &Options::default());
+    let Some(directory) = directory() else { return };
+    let directory = directory.join("blkparse_text/oxdeadmeat_nvme_dmcrypt");
+    let trace = read(&directory.join("nvme0n1.blktrace.txt"), &Options::default());
     assert_eq!((trace.format, trace.arrivals.len()), (Format::Blkparse, 248));
-    let digested = folder.join("nvme0n1.blktrace.merged.txt");
+    let digested = directory.join("nvme0n1.blktrace.merged.txt");
     let message = read_trace(&digested, &Options::default()).unwrap_err().to_string();
     assert!(message.contains("no known format begins with"), "{message}");
 }
 
 #[test]
 fn start_ups_of_applications() {
-    let Some(folder) = folder() else { return };
+    let Some(directory) = directory() else { return };
     for (name, requests) in [("gnometerm", 2_781), ("lowriter", 1_268), ("xterm", 718)] {
-        let path = folder.join(format!("app_startup/{name}.trace"));
+        let path = directory.join(format!("app_startup/{name}.trace"));
         let trace = read(&path, &Options::default());
         assert_eq!(trace.format, Format::StartUp);
         assert_eq!(trace.arrivals.len(), requests, "{name}");
@@ -252,14 +252,14 @@ fn start_ups_of_applications() {
 
 #[test]
 fn every_field_of_every_event_agrees_with_blkparse() {
-    let Some(folder) = folder() else { return };
+    let Some(directory) = directory() else { return };
     let mut recordings = vec![
-        recording_files(&folder.join("keks_zfs_ssd/keks")),
-        recording_files(&folder.join("mynotes_sda_vm/sda")),
-        vec![folder.join("viewer_sample_nvme/sample.blktrace.0")],
+        recording_files(&directory.join("keks_zfs_ssd/keks")),
+        recording_files(&directory.join("mynotes_sda_vm/sda")),
+        vec![directory.join("viewer_sample_nvme/sample.blktrace.0")],
     ];
     for which in ["trace_x_0_y_0.bin", "trace_x_1_y_2.bin"] {
-        recordings.push(vec![folder.join("loop0_blktst").join(which)]);
+        recordings.push(vec![directory.join("loop0_blktst").join(which)]);
     }
     for files in recordings {
         let Some(theirs) = blkparse(&files) else { return };

@@ -56,7 +56,7 @@ enum Sleep {
 
 /// The state of a context.
 #[derive(Default)]
-pub(super) struct Context {
+pub(super) struct ContextWork {
     /// The core it runs on.
     pub cpu: u16,
     /// What it has to do, innermost last.
@@ -77,7 +77,7 @@ pub(super) struct Context {
     sleep: Sleep,
 }
 
-impl Context {
+impl ContextWork {
     /// The context waits for a request from now on.
     pub fn fall_asleep(&mut self) {
         self.sleep = Sleep::Waiting;
@@ -104,7 +104,7 @@ impl Context {
 
 impl RunMulti {
     /// What the next step of this run will do.
-    pub fn work(self, state: &Context) -> Work {
+    pub fn work(self, state: &ContextWork) -> Work {
         if self.is_issuing() && !state.collected.is_empty() { Work::Issue } else { Work::Dispatch }
     }
 }

@@ -31,15 +31,15 @@ use crate::input::{Input, Recorder};
 use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
 use crate::merge::MergeIndex;
-use crate::pieces::Pieces;
 use crate::request::{Request, RequestId};
 use crate::scheduler::{Cgroup, Cx, IoContext, RunQueue, Scheduler, Wishes};
+use crate::segments::Segments;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base::{Arena, Duration, Instant};
-use context::{Context, Frame};
+use context::{ContextWork, Frame};
 use guard::Guard;
 use multi::Multi;
 pub use output::{Output, Step, Work};
@@ -104,7 +104,7 @@ pub(crate) struct Core {
     bios: Arena<BioRecord>,
     pub(crate) io_contexts: Vec<IoContext>,
     pub(crate) cgroups: Vec<Cgroup>,
-    contexts: Vec<Context>,
+    contexts: Vec<ContextWork>,
     merge: MergeIndex,
     outputs: VecDeque<Output>,
     pub(crate) wishes: Wishes,
@@ -213,11 +213,11 @@ impl RequestQueue {
 
     /// A task submits a bio; the work is done by [`RequestQueue::step`].
     pub fn submit(&mut self, now: Instant, bio: Bio) {
-        self.submit_scattered(now, bio, Pieces::default());
+        self.submit_scattered(now, bio, Segments::default());
     }
 
     /// The same for a bio whose data lie in these pieces of memory.
-    pub fn submit_scattered(&mut self, now: Instant, bio: Bio, pieces: Pieces) {
+    pub fn submit_scattered(&mut self, now: Instant, bio: Bio, pieces: Segments) {
         self.core.recorder.push(|| Input::Submit(now, bio, pieces.clone()));
         let id = self.core.keep_bio(now, bio, pieces);
         let context = self.core.context(bio.origin.context);
@@ -432,7 +432,7 @@ impl RequestQueue {
         }
     }
 
-    fn work_of(&self, state: &Context, frame: Frame) -> Work {
+    fn work_of(&self, state: &ContextWork, frame: Frame) -> Work {
         match frame {
             Frame::Submit(_) => Work::Bio,
             Frame::Allocate { .. } => Work::Allocate,
@@ -549,7 +549,7 @@ impl ShapeState {
 impl Core {
     /// The state of a context, made when it is first named.
     #[inline]
-    fn context(&mut self, id: ContextId) -> &mut Context {
+    fn context(&mut self, id: ContextId) -> &mut ContextWork {
         let index = id.0 as usize;
         if index >= self.contexts.len() {
             return self.make_context(index);
@@ -558,8 +558,8 @@ impl Core {
     }
 
     #[cold]
-    fn make_context(&mut self, index: usize) -> &mut Context {
-        self.contexts.resize_with(index + 1, Context::default);
+    fn make_context(&mut self, index: usize) -> &mut ContextWork {
+        self.contexts.resize_with(index + 1, ContextWork::default);
         &mut self.contexts[index]
     }
 

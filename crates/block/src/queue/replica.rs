@@ -19,11 +19,11 @@ use super::pace::Pace;
 use super::{RequestQueue, ShapeState};
 use crate::bio::{Bio, BioId, ContextId, IoContextId};
 use crate::event::Action;
-use crate::pieces::Pieces;
 use crate::plug::sort_for_flush;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{RequestId, RequestState};
 use crate::scheduler::{Dispatched, HctxId, InsertAt, Merge};
+use crate::segments::Segments;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -489,7 +489,7 @@ impl Replica {
     }
 
     fn enter(&mut self, now: Instant, bio: &Bio) -> BioId {
-        self.queue.core.keep_bio(now, *bio, Pieces::default())
+        self.queue.core.keep_bio(now, *bio, Segments::default())
     }
 
     fn discard_outputs(&mut self) {

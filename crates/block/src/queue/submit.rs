@@ -7,9 +7,9 @@ use crate::bio::{Bio, BioId, BioRecord, ContextId, Flags, Op};
 use crate::event::Action;
 use crate::limits::Limits;
 use crate::merge::may_merge_bio;
-use crate::pieces::Pieces;
 use crate::request::RequestId;
 use crate::scheduler::Merge;
+use crate::segments::Segments;
 use base::{Instant, Sectors};
 
 /// Entries of a software queue that are examined for a merge (spec 9.3 rule 6).
@@ -88,7 +88,7 @@ impl RequestQueue {
         rest.sector = bio.sector + most;
         rest.sectors = bio.sectors - most;
         let whole = parent.unwrap_or(id);
-        let part = |bio: Bio, pieces: Pieces| BioRecord {
+        let part = |bio: Bio, pieces: Segments| BioRecord {
             bio,
             segments: pieces.segments(bio.sectors, limits),
             pieces,
@@ -304,7 +304,7 @@ impl RequestQueue {
 impl Core {
     /// A bio that has come in from outside.
     #[inline]
-    pub(super) fn keep_bio(&mut self, now: Instant, bio: Bio, pieces: Pieces) -> BioId {
+    pub(super) fn keep_bio(&mut self, now: Instant, bio: Bio, pieces: Segments) -> BioId {
         self.bios.insert(BioRecord {
             bio,
             segments: pieces.segments(bio.sectors, &self.limits),

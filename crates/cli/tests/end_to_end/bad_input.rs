@@ -1,35 +1,35 @@
 //! Bad input: one message with place, cause and what is accepted; exit status 2; nothing written.
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 
 const DD: [&str; 5] = ["--", "dd", "if=/dev/zero", "of=/dev/sda", "count=1"];
 
 /// Runs `compare` with outputs wanted, which must be refused before any is written; the message.
-fn refusal(folder: &Folder, arguments: &[&str]) -> String {
-    let before = folder.names();
+fn refusal(directory: &Directory, arguments: &[&str]) -> String {
+    let before = directory.names();
     let outputs = ["--json=out.json", "--fio-json", "fio", "--record", "recorded"];
     let all = [&["compare"][..], &outputs, arguments].concat();
-    let output = folder.run(&all);
+    let output = directory.run(&all);
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
     assert!(output.stdout.is_empty(), "{arguments:?} printed something");
-    assert_eq!(folder.names(), before, "{arguments:?} wrote something");
+    assert_eq!(directory.names(), before, "{arguments:?} wrote something");
     assert_eq!(message.lines().count(), 1, "{arguments:?}: one message: {message}");
     assert!(message.contains("accepted: ") || message.contains("there are "), "{message}");
     message.trim_end().to_string()
 }
 
-fn refused_dd(folder: &Folder, options: &[&str]) -> String {
-    refusal(folder, &[options, &DD].concat())
+fn refused_dd(directory: &Directory, options: &[&str]) -> String {
+    refusal(directory, &[options, &DD].concat())
 }
 
 const EXPERIMENT: &str = "[[job]]\nname = \"dd\"\nrun = \"dd if=/dev/zero of=/dev/sda count=1\"\n";
 
 #[test]
 fn an_unknown_scheduler_is_answered_with_the_nearest() {
-    let folder = Folder::new("scheduler");
+    let directory = Directory::new("scheduler");
     assert_eq!(
-        refused_dd(&folder, &["-s", "deadlin"]),
+        refused_dd(&directory, &["-s", "deadlin"]),
         "paternoster: --scheduler: unknown scheduler \"deadlin\"; nearest: \"deadline\"; \
          accepted: noop, deadline, anticipatory, cfq, none, mq-deadline, all"
     );
@@ -37,17 +37,17 @@ fn an_unknown_scheduler_is_answered_with_the_nearest() {
 
 #[test]
 fn an_unknown_kernel_is_answered_with_those_there_are() {
-    let folder = Folder::new("kernel");
-    let message = refused_dd(&folder, &["--kernel", "6.81"]);
+    let directory = Directory::new("kernel");
+    let message = refused_dd(&directory, &["--kernel", "6.81"]);
     assert!(message.contains("--kernel: unknown kernel \"6.81\"; nearest: \"6.18\""), "{message}");
-    let message = refused_dd(&folder, &["-s", "noop@6.18"]);
+    let message = refused_dd(&directory, &["-s", "noop@6.18"]);
     assert!(message.contains("kernel 6.18 does not have noop; accepted: 2.6.28, "), "{message}");
 }
 
 #[test]
 fn an_unknown_model_is_answered_with_those_there_are() {
-    let folder = Folder::new("model");
-    let output = folder.run(&[&["compare", "--model", "hdd-7200-sat"][..], &DD].concat());
+    let directory = Directory::new("model");
+    let output = directory.run(&[&["compare", "--model", "hdd-7200-sat"][..], &DD].concat());
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     let expected = "unknown model \"hdd-7200-sat\"; nearest: \"hdd-7200-sata\"";
@@ -56,8 +56,8 @@ fn an_unknown_model_is_answered_with_those_there_are() {
 
 #[test]
 fn an_unknown_host_is_refused() {
-    let folder = Folder::new("host");
-    let output = folder.run(&[&["compare", "--host", "vm-2091"][..], &DD].concat());
+    let directory = Directory::new("host");
+    let output = directory.run(&[&["compare", "--host", "vm-2091"][..], &DD].concat());
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(message.contains("nearest: \"vm-2019\""), "{message}");
@@ -65,34 +65,34 @@ fn an_unknown_host_is_refused() {
 
 #[test]
 fn a_tunable_out_of_range_names_range_and_unit() {
-    let folder = Folder::new("tunable");
+    let directory = Directory::new("tunable");
     assert_eq!(
-        refused_dd(&folder, &["-s", "mq-deadline:read_expire=-1"]),
+        refused_dd(&directory, &["-s", "mq-deadline:read_expire=-1"]),
         "paternoster: --scheduler: read_expire=-1 of mq-deadline is out of range; \
          accepted: 0 to 2147483647 ms"
     );
-    let message = refused_dd(&folder, &["-s", "mq-deadline:fifo_bacth=1"]);
+    let message = refused_dd(&directory, &["-s", "mq-deadline:fifo_bacth=1"]);
     assert!(message.contains("has no \"fifo_bacth\"; nearest: \"fifo_batch\""), "{message}");
-    let message = refused_dd(&folder, &["-s", "none", "--set", "nr_requests=64"]);
+    let message = refused_dd(&directory, &["-s", "none", "--set", "nr_requests=64"]);
     assert!(message.contains("--set: nr_requests=64 of none on hdd-7200-sata"), "{message}");
     assert!(message.ends_with("accepted: 1 to 32 requests"), "{message}");
-    let message = refused_dd(&folder, &["--set", "wbt_lat_usec=0"]);
+    let message = refused_dd(&directory, &["--set", "wbt_lat_usec=0"]);
     assert!(message.contains("not available yet"), "{message}");
 }
 
 #[test]
 fn malformed_toml_is_refused_with_its_line() {
-    let folder = Folder::new("toml");
-    folder.write("x.toml", "title = \"x\"\nmodel = \n");
-    let message = refusal(&folder, &["x.toml"]);
+    let directory = Directory::new("toml");
+    directory.write("x.toml", "title = \"x\"\nmodel = \n");
+    let message = refusal(&directory, &["x.toml"]);
     assert!(message.starts_with("paternoster: x.toml:2: not TOML: "), "{message}");
-    folder.write("y.toml", format!("shcedulers = [\"none\"]\n{EXPERIMENT}"));
-    let message = refusal(&folder, &["y.toml"]);
+    directory.write("y.toml", format!("shcedulers = [\"none\"]\n{EXPERIMENT}"));
+    let message = refusal(&directory, &["y.toml"]);
     assert!(message.contains("y.toml:1: an experiment has no key \"shcedulers\""), "{message}");
     assert!(message.contains("nearest: \"schedulers\""), "{message}");
-    folder.write("z.toml", EXPERIMENT.replace("of=/dev/sda", "oflags=direct"));
+    directory.write("z.toml", EXPERIMENT.replace("of=/dev/sda", "oflags=direct"));
     let message = {
-        let output = folder.run(&["compare", "z.toml"]);
+        let output = directory.run(&["compare", "z.toml"]);
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8(output.stderr).unwrap()
     };
@@ -101,63 +101,63 @@ fn malformed_toml_is_refused_with_its_line() {
 
 #[test]
 fn a_model_with_a_missing_parameter_is_refused_with_file_and_name() {
-    let folder = Folder::new("parameter");
+    let directory = Directory::new("parameter");
     let model = include_str!("../../../../models/null.toml");
     let lines: Vec<&str> = model.lines().filter(|line| !line.starts_with("queue_depth")).collect();
-    folder.write("broken.toml", lines.join("\n"));
-    let output = folder.run(&[&["compare", "--model", "broken.toml"][..], &DD].concat());
+    directory.write("broken.toml", lines.join("\n"));
+    let output = directory.run(&[&["compare", "--model", "broken.toml"][..], &DD].concat());
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("broken.toml:"), "{message}");
     assert!(message.contains("queue_depth"), "{message}");
-    assert_eq!(folder.names(), ["broken.toml"]);
+    assert_eq!(directory.names(), ["broken.toml"]);
 }
 
 #[test]
 fn a_command_that_is_not_modelled_is_refused_by_name() {
-    let folder = Folder::new("command");
-    let message = refusal(&folder, &["--", "rsync", "-a", "x", "y"]);
+    let directory = Directory::new("command");
+    let message = refusal(&directory, &["--", "rsync", "-a", "x", "y"]);
     assert!(message.contains("rsync: this program is not modelled"), "{message}");
     assert!(message.contains("dd"), "{message}");
 }
 
 #[test]
 fn a_damaged_trace_is_refused_with_the_place_of_the_damage() {
-    let folder = Folder::new("trace");
-    folder.write("cut.spc", "0,303567,3584,w,0.000000\n0,55590,3072,w,zero\n");
-    let message = refusal(&folder, &["cut.spc"]);
+    let directory = Directory::new("trace");
+    directory.write("cut.spc", "0,303567,3584,w,0.000000\n0,55590,3072,w,zero\n");
+    let message = refusal(&directory, &["cut.spc"]);
     assert!(message.starts_with("paternoster: cut.spc:2: "), "{message}");
     // The first record of a blktrace recording, cut short and continued with rubbish.
     let mut bytes = vec![0x07, 0x74, 0x61, 0x65];
     bytes.extend([0x55; 60]);
-    folder.write("sda.blktrace.0", &bytes);
-    let message = refusal(&folder, &["sda.blktrace.0"]);
+    directory.write("sda.blktrace.0", &bytes);
+    let message = refusal(&directory, &["sda.blktrace.0"]);
     assert!(message.contains("sda.blktrace.0"), "{message}");
-    let message = refusal(&folder, &["nowhere.blktrace"]);
+    let message = refusal(&directory, &["nowhere.blktrace"]);
     assert!(message.contains("nowhere.blktrace: no such file"), "{message}");
 }
 
 #[test]
 fn a_job_file_with_a_typo_is_refused_with_option_and_line() {
-    let folder = Folder::new("jobfile");
-    folder.write("x.fio", "[global]\nfilename=/dev/sda\n[a]\nrw=randread\niodpeth=4\n");
-    let output = folder.run(&["compare", "x.fio"]);
+    let directory = Directory::new("jobfile");
+    directory.write("x.fio", "[global]\nfilename=/dev/sda\n[a]\nrw=randread\niodpeth=4\n");
+    let output = directory.run(&["compare", "x.fio"]);
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("x.fio:5: ") && message.contains("iodpeth"), "{message}");
     assert!(message.contains("iodepth"), "{message}");
-    assert_eq!(folder.names(), ["x.fio"]);
+    assert_eq!(directory.names(), ["x.fio"]);
 }
 
 #[test]
 fn what_is_planned_says_so() {
-    let folder = Folder::new("later");
+    let directory = Directory::new("later");
     for options in [&["--world", "live"][..], &["--dev", "/dev/sdb"], &["--html", "x.html"]] {
-        let message = refused_dd(&folder, options);
+        let message = refused_dd(&directory, options);
         assert!(message.contains("not available yet"), "{message}");
     }
     for verb in ["emulate", "record", "explain", "whatif", "doctor", "calibrate", "apply"] {
-        let output = folder.run(&[verb, "--anything", "x"]);
+        let output = directory.run(&[verb, "--anything", "x"]);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{verb}: {message}");
         assert!(message.contains("not available yet"), "{message}");
@@ -166,32 +166,32 @@ fn what_is_planned_says_so() {
 
 #[test]
 fn bad_usage_is_refused() {
-    let folder = Folder::new("usage");
-    let message = refusal(&folder, &[]);
+    let directory = Directory::new("usage");
+    let message = refusal(&directory, &[]);
     assert!(message.contains("nothing to run"), "{message}");
-    let message = refused_dd(&folder, &["--vary", "fifo_bacth=1,2"]);
+    let message = refused_dd(&directory, &["--vary", "fifo_bacth=1,2"]);
     assert!(message.contains("fifo_bacth changes nothing; nearest: \"fifo_batch\""), "{message}");
-    let message = refusal(&folder, &["--", "dd", "of=/dev/sda", "count={n}"]);
+    let message = refusal(&directory, &["--", "dd", "of=/dev/sda", "count={n}"]);
     assert!(message.contains("no axis \"n\""), "{message}");
-    let message = refused_dd(&folder, &["--depth", "3"]);
+    let message = refused_dd(&directory, &["--depth", "3"]);
     assert!(message.contains("the replay is not closed"), "{message}");
-    let message = refusal(&folder, &["--job", "a:wieght=1", "dd of=/dev/sda count=1"]);
+    let message = refusal(&directory, &["--job", "a:wieght=1", "dd of=/dev/sda count=1"]);
     assert!(message.contains("nearest: \"weight\""), "{message}");
-    assert_eq!(folder.run(&["compare", "--modle", "x"]).status.code(), Some(2));
-    assert_eq!(folder.run(&["list", "schdulers"]).status.code(), Some(2));
-    assert_eq!(folder.run(&[]).status.code(), Some(2));
+    assert_eq!(directory.run(&["compare", "--modle", "x"]).status.code(), Some(2));
+    assert_eq!(directory.run(&["list", "schdulers"]).status.code(), Some(2));
+    assert_eq!(directory.run(&[]).status.code(), Some(2));
 }
 
 #[test]
 fn a_load_without_end_leaves_nothing_behind() {
-    let folder = Folder::new("endless");
+    let directory = Directory::new("endless");
     let message = {
         let options = ["compare", "--host", "free", "--record", "rec", "--json=out.json"];
         let output =
-            folder.run(&[&options[..], &["--", "dd", "if=/dev/zero", "of=/dev/null"]].concat());
+            directory.run(&[&options[..], &["--", "dd", "if=/dev/zero", "of=/dev/null"]].concat());
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(message.contains("without end"), "{message}");
-    assert!(folder.names().is_empty(), "{:?}", folder.names());
+    assert!(directory.names().is_empty(), "{:?}", directory.names());
 }

@@ -1,20 +1,20 @@
 //! What `compare` and `list` print and write.
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 const DD: [&str; 6] = ["--", "dd", "if=/dev/zero", "of=/dev/sda", "bs=4k", "count=100"];
 
-fn dd(folder: &Folder, options: &[&str]) -> String {
-    folder.print(&[&["compare"], options, &DD[..], &["oflag=direct"]].concat())
+fn dd(directory: &Directory, options: &[&str]) -> String {
+    directory.print(&[&["compare"], options, &DD[..], &["oflag=direct"]].concat())
 }
 
 #[test]
 fn a_command_is_compared_under_the_default_schedulers() {
-    let folder = Folder::new("default");
-    let text = dd(&folder, &[]);
+    let directory = Directory::new("default");
+    let text = dd(&directory, &[]);
     let header = text.lines().next().unwrap();
     assert!(header.starts_with("world sim · kernel 6.18 · model hdd-7200-sata · host host-2020"));
     assert!(text.lines().any(|line| line.starts_with("none ")), "{text}");
@@ -25,8 +25,9 @@ fn a_command_is_compared_under_the_default_schedulers() {
 
 #[test]
 fn the_documented_json_comes_out() {
-    let folder = Folder::new("json");
-    let text = dd(&folder, &["--json", "-s", "all", "--runs", "2", "--vary", "nr_requests=16,32"]);
+    let directory = Directory::new("json");
+    let text =
+        dd(&directory, &["--json", "-s", "all", "--runs", "2", "--vary", "nr_requests=16,32"]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let results = document["results"].as_array().unwrap();
     assert_eq!(results.len(), 6 * 2 * 2);
@@ -50,20 +51,20 @@ fn the_documented_json_comes_out() {
 
 #[test]
 fn the_same_seed_gives_the_same_document() {
-    let folder = Folder::new("same");
+    let directory = Directory::new("same");
     let options = ["--json", "--runs", "2", "-s", "all"];
-    assert_eq!(dd(&folder, &options), dd(&folder, &options));
+    assert_eq!(dd(&directory, &options), dd(&directory, &options));
 }
 
 #[test]
 fn results_go_to_files_that_are_complete() {
-    let folder = Folder::new("files");
-    dd(&folder, &["--json=out/all.json", "--fio-json", "fio", "--runs", "1"]);
-    assert_eq!(folder.names(), ["fio", "out"]);
-    let text = std::fs::read_to_string(folder.path().join("out/all.json")).unwrap();
+    let directory = Directory::new("files");
+    dd(&directory, &["--json=out/all.json", "--fio-json", "fio", "--runs", "1"]);
+    assert_eq!(directory.names(), ["fio", "out"]);
+    let text = std::fs::read_to_string(directory.path().join("out/all.json")).unwrap();
     assert!(serde_json::from_str::<Value>(&text).is_ok());
     let text =
-        std::fs::read_to_string(folder.path().join("fio/mq-deadline@6.18-seed1.json")).unwrap();
+        std::fs::read_to_string(directory.path().join("fio/mq-deadline@6.18-seed1.json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["jobs"][0]["write"]["total_ios"], 100);
     assert_eq!(document["disk_util"][0]["write_ios"], 100);
@@ -71,9 +72,9 @@ fn results_go_to_files_that_are_complete() {
 
 #[test]
 fn a_recording_is_read_by_blkparse_without_complaint() {
-    let folder = Folder::new("record");
-    dd(&folder, &["--record", "rec", "--runs", "1", "-s", "all"]);
-    let base = folder.path().join("rec/deadline@4.19-seed1");
+    let directory = Directory::new("record");
+    dd(&directory, &["--record", "rec", "--runs", "1", "-s", "all"]);
+    let base = directory.path().join("rec/deadline@4.19-seed1");
     assert!(base.join("sda.blktrace.0").exists());
     let Ok(output) = Command::new("blkparse").args(["-i", "sda"]).current_dir(&base).output()
     else {
@@ -94,24 +95,24 @@ fn a_recording_is_read_by_blkparse_without_complaint() {
     assert!(text.contains("[dd]") && !text.contains("(null)"), "{text}");
     // What exists is not overwritten.
     let arguments = [&["compare", "--record", "rec", "--runs", "1", "-s", "all"][..], &DD].concat();
-    assert_eq!(folder.run(&arguments).status.code(), Some(2));
+    assert_eq!(directory.run(&arguments).status.code(), Some(2));
 }
 
 #[test]
 fn a_recording_can_be_replayed() {
-    let folder = Folder::new("replay");
-    dd(&folder, &["--record", "rec", "--runs", "1", "-s", "none"]);
-    let text = folder.print(&["compare", "--json", "--runs", "1", "rec/none@6.18-seed1/sda"]);
+    let directory = Directory::new("replay");
+    dd(&directory, &["--record", "rec", "--runs", "1", "-s", "none"]);
+    let text = directory.print(&["compare", "--json", "--runs", "1", "rec/none@6.18-seed1/sda"]);
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["results"][0]["disk"]["write_bytes"], 409_600);
 }
 
 #[test]
 fn a_program_that_fails_is_told_and_exits_with_1() {
-    let folder = Folder::new("failed");
+    let directory = Directory::new("failed");
     let seek = "seek=99999999999";
     let all = ["compare", "--", "dd", "if=/dev/zero", "of=/dev/sda", "oflag=direct", seek];
-    let output = folder.run(&[&all[..], &["count=1"]].concat());
+    let output = directory.run(&[&all[..], &["count=1"]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("dd failed with exit status 1"), "{text}");
@@ -132,25 +133,25 @@ fn a_reader_who_goes_away_is_no_failure() {
 
 #[test]
 fn everything_can_be_listed() {
-    let folder = Folder::new("list");
+    let directory = Directory::new("list");
     for subject in ["schedulers", "models", "hosts", "kernels", "programs", "tunables"] {
-        assert!(folder.print(&["list", subject]).lines().count() > 1, "{subject}");
+        assert!(directory.print(&["list", subject]).lines().count() > 1, "{subject}");
     }
-    let tunables = folder.print(&["list", "tunables", "mq-deadline"]);
+    let tunables = directory.print(&["list", "tunables", "mq-deadline"]);
     assert!(tunables.contains("prio_aging_expire") && tunables.contains("nr_requests"));
-    assert!(folder.print(&["list", "models", "hdd-7200-sata"]).contains("mechanics.rpm"));
-    assert!(folder.print(&["list", "hosts", "vm-2019"]).contains("cost.driver"));
-    assert!(folder.print(&["list"]).contains("blk-mq"));
+    assert!(directory.print(&["list", "models", "hdd-7200-sata"]).contains("mechanics.rpm"));
+    assert!(directory.print(&["list", "hosts", "vm-2019"]).contains("cost.driver"));
+    assert!(directory.print(&["list"]).contains("blk-mq"));
 }
 
 #[test]
 fn help_completions_and_man_page_come_from_the_same_place() {
-    let folder = Folder::new("help");
-    assert!(folder.print(&["completions", "bash"]).contains("--scheduler"));
-    assert!(folder.print(&["man"]).starts_with(".ie"));
-    assert!(folder.print(&["man", "compare"]).contains("fio\\-json"));
-    assert_eq!(folder.run(&["man", "compair"]).status.code(), Some(2));
-    let help = folder.print(&["compare", "--help"]);
+    let directory = Directory::new("help");
+    assert!(directory.print(&["completions", "bash"]).contains("--scheduler"));
+    assert!(directory.print(&["man"]).starts_with(".ie"));
+    assert!(directory.print(&["man", "compare"]).contains("fio\\-json"));
+    assert_eq!(directory.run(&["man", "compair"]).status.code(), Some(2));
+    let help = directory.print(&["compare", "--help"]);
     for option in ["--model", "--vary", "--replay", "--fio-json", "Examples:"] {
         assert!(help.contains(option), "{option}");
     }
@@ -171,22 +172,22 @@ fn check_golden(file: &str, seen: &str) {
 
 #[test]
 fn help_reads_as_it_did() {
-    let folder = Folder::new("golden");
-    check_golden("help.txt", &folder.print(&["--help"]));
-    check_golden("help-compare.txt", &folder.print(&["compare", "--help"]));
+    let directory = Directory::new("golden");
+    check_golden("help.txt", &directory.print(&["--help"]));
+    check_golden("help-compare.txt", &directory.print(&["compare", "--help"]));
 }
 
 /// What is published changes only together with a line in the change log.
 #[test]
 fn the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release() {
-    let folder = Folder::new("first-light");
+    let directory = Directory::new("first-light");
     let experiment = workspace().join("experiments/first-light.toml").display().to_string();
-    let text = folder.print(&["compare", "--json=all.json", &experiment]);
+    let text = directory.print(&["compare", "--json=all.json", &experiment]);
     let begin = text.find("world sim").unwrap();
     // How long it took is not part of what came out.
     let (header, rest) = text[begin..].split_once('\n').unwrap();
     let header = &header[..header.rfind(" · ").unwrap()];
-    let json = std::fs::read_to_string(folder.path().join("all.json")).unwrap();
+    let json = std::fs::read_to_string(directory.path().join("all.json")).unwrap();
     let document: Value = serde_json::from_str(&json).unwrap();
     let mut seen = format!("{header}\n{rest}\n");
     for result in document["results"].as_array().unwrap() {
@@ -197,7 +198,7 @@ fn the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release() 
     check_golden("first-light.txt", &seen);
 }
 
-/// The folder of the workspace.
+/// The directory of the workspace.
 fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
@@ -248,10 +249,10 @@ const FIO: &str = "[global]\nfilename=/dev/sda\ndirect=1\nbs=4k\nnumber_ios=50\n
 
 #[test]
 fn a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process() {
-    let folder = Folder::new("sections");
-    folder.write("two.fio", FIO);
+    let directory = Directory::new("sections");
+    directory.write("two.fio", FIO);
     let options = ["compare", "--runs", "1", "-s", "none", "--json", "--fio-json", "fio"];
-    let text = folder.print(&[&options[..], &["two.fio"]].concat());
+    let text = directory.print(&[&options[..], &["two.fio"]].concat());
     let document: Value = serde_json::from_str(&text).unwrap();
     let names = |jobs: &Value| -> Vec<String> {
         let jobs = jobs.as_array().unwrap().iter();
@@ -262,7 +263,7 @@ fn a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process() {
     assert_eq!((&jobs[0]["read"]["total_ios"], &jobs[0]["tasks"]), (&100.into(), &2.into()));
     // As fio 3.33: the last write is not followed by one.
     assert_eq!(jobs[1]["sync"]["total_ios"], 4);
-    let text = std::fs::read_to_string(folder.path().join("fio/none@6.18-seed1.json")).unwrap();
+    let text = std::fs::read_to_string(directory.path().join("fio/none@6.18-seed1.json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(names(&document["jobs"]), ["readers.0", "readers.1", "writer"]);
     assert_eq!(document["jobs"][1]["read"]["total_ios"], 50);
@@ -270,40 +271,40 @@ fn a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process() {
 
 #[test]
 fn jobs_of_the_command_line_have_names_groups_and_weights() {
-    let folder = Folder::new("jobs");
+    let directory = Directory::new("jobs");
     let dd = "ionice -c 3 dd if=/dev/zero of=/dev/sda bs=64k count=50 oflag=direct";
     let fio = "fio --name=x --filename=/dev/sda --direct=1 --rw=randread --bs=4k --number_ios=20";
     let pairs = ["--job", "pg:cgroup=db,weight=800", fio, "--job", "bulk:weight=200", dd];
-    let text = folder.print(&[&["compare"], &pairs[..]].concat());
+    let text = directory.print(&[&["compare"], &pairs[..]].concat());
     assert!(text.contains("pg read") && text.contains("pg:bulk"), "{text}");
     assert!(text.contains("do not honour 800:200"), "{text}");
 }
 
 #[test]
 fn an_endless_load_is_stopped_after_a_duration() {
-    let folder = Folder::new("duration");
+    let directory = Directory::new("duration");
     let all = ["compare", "--runs", "1", "--json", "--duration", "500ms"];
-    let text = folder.print(&[&all[..], &["--", "dd", "if=/dev/sda", "of=/dev/null"]].concat());
+    let text = directory.print(&[&all[..], &["--", "dd", "if=/dev/sda", "of=/dev/null"]].concat());
     let document: Value = serde_json::from_str(&text).unwrap();
     let elapsed = document["results"][0]["elapsed_ns"].as_u64().unwrap();
     assert!((500_000_000..600_000_000).contains(&elapsed), "{elapsed}");
 }
 
-/// The folder of recorded traces, if there is one.
+/// The directory of recorded traces, if there is one.
 fn traces() -> Option<std::path::PathBuf> {
-    let folder = std::env::var_os("PATERNOSTER_TRACES").map(std::path::PathBuf::from);
-    if folder.is_none() {
-        println!("skipped: PATERNOSTER_TRACES does not name the folder of traces");
+    let directory = std::env::var_os("PATERNOSTER_TRACES").map(std::path::PathBuf::from);
+    if directory.is_none() {
+        println!("skipped: PATERNOSTER_TRACES does not name the directory of traces");
     }
-    folder
+    directory
 }
 
 #[test]
 fn an_hour_of_a_server_is_compared_under_all_schedulers() {
     let Some(traces) = traces() else { return };
     let trace = traces.join("block_csv/linux-mysql.load.gz").display().to_string();
-    let folder = Folder::new("hour");
-    let text = folder.print(&["compare", "-s", "all", "--runs", "1", "--json", &trace]);
+    let directory = Directory::new("hour");
+    let text = directory.print(&["compare", "-s", "all", "--runs", "1", "--json", &trace]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let results = document["results"].as_array().unwrap();
     assert_eq!(results.len(), 6);
@@ -319,7 +320,7 @@ fn an_hour_of_a_server_is_compared_under_all_schedulers() {
 #[test]
 fn every_recorded_trace_can_be_compared() {
     let Some(traces) = traces() else { return };
-    let folder = Folder::new("traces");
+    let directory = Directory::new("traces");
     let scsi = "block_csv/cloudPhysicsIO.vscsi";
     for (trace, options) in [
         (scsi, &["--duration", "600s"][..]),
@@ -337,7 +338,7 @@ fn every_recorded_trace_can_be_compared() {
     ] {
         let path = traces.join(trace).display().to_string();
         let all = [&["compare", "--runs", "1"][..], options, &[&path]].concat();
-        let output = folder.run(&all);
+        let output = directory.run(&all);
         let errors = String::from_utf8_lossy(&output.stderr).to_string();
         assert_eq!(output.status.code(), Some(0), "{trace}: {errors}");
     }

@@ -1,6 +1,6 @@
 //! `paternoster linux`, and what the program does where there is no kernel.
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use std::process::Output;
 
 fn message(output: &Output) -> String {
@@ -8,8 +8,8 @@ fn message(output: &Output) -> String {
 }
 
 /// Runs a command in a guest; none, with the reason printed, where there is no kernel.
-fn run(folder: &Folder, options: &[&str], command: &[&str]) -> Option<Output> {
-    let output = folder.run(&[&["linux", "run"], options, &["--"], command].concat());
+fn run(directory: &Directory, options: &[&str], command: &[&str]) -> Option<Output> {
+    let output = directory.run(&[&["linux", "run"], options, &["--"], command].concat());
     let message = message(&output);
     if message.contains("world linux: there is no kernel") || message.contains("is not in PATH") {
         println!("skipped: {message}");
@@ -23,13 +23,13 @@ const EMPTY_CACHE: [(&str, &str); 1] = [("PATERNOSTER_CACHE", "/nonexistent/cach
 
 #[test]
 fn without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on() {
-    let folder = Folder::new("no-kernel");
+    let directory = Directory::new("no-kernel");
     let dd = ["--", "dd", "if=/dev/zero", "of=/dev/sda", "count=1"];
     let compare = ["compare", "--json=out.json", "-s", "none", "--runs", "1", "--world"];
     let both = [&compare[..], &["sim,linux"], &dd].concat();
-    let output = folder.run_with(&EMPTY_CACHE, &both);
+    let output = directory.run_with(&EMPTY_CACHE, &both);
     assert_eq!(output.status.code(), Some(2));
-    assert!(output.stdout.is_empty() && folder.names().is_empty(), "nothing is done by half");
+    assert!(output.stdout.is_empty() && directory.names().is_empty(), "nothing is done by half");
     if cfg!(target_arch = "x86_64") {
         assert_eq!(
             message(&output),
@@ -39,17 +39,17 @@ fn without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on() {
         );
     }
     let other = [&compare[..], &["linux", "--vary", "hz=1000"], &dd].concat();
-    let output = folder.run_with(&EMPTY_CACHE, &other);
+    let output = directory.run_with(&EMPTY_CACHE, &other);
     assert_eq!(output.status.code(), Some(2));
     if cfg!(target_arch = "x86_64") {
         let message = message(&output);
         assert!(message.contains("there is no kernel 6.12 with HZ=1000"), "{message}");
         assert!(message.contains("`paternoster linux build --hz 1000`"), "{message}");
     }
-    let output = folder.run_with(&EMPTY_CACHE, &[&compare[..], &["sim"], &dd].concat());
+    let output = directory.run_with(&EMPTY_CACHE, &[&compare[..], &["sim"], &dd].concat());
     assert!(output.status.success(), "{}", message(&output));
     let run = ["linux", "run", "--hz", "100", "--kernel", "6.1", "--", "true"];
-    let output = folder.run_with(&EMPTY_CACHE, &run);
+    let output = directory.run_with(&EMPTY_CACHE, &run);
     assert_eq!(output.status.code(), Some(2));
     if cfg!(target_arch = "x86_64") {
         assert!(message(&output).contains("`paternoster linux build --kernel 6.1 --hz 100`"));
@@ -58,9 +58,9 @@ fn without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on() {
 
 #[test]
 fn what_a_build_lacks_is_named_with_its_package() {
-    let folder = Folder::new("build");
+    let directory = Directory::new("build");
     let refused = |variables: &[(&str, &str)], options: &[&str], expected: &str| {
-        let output = folder.run_with(variables, &[&["linux", "build"], options].concat());
+        let output = directory.run_with(variables, &[&["linux", "build"], options].concat());
         let message = message(&output);
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(expected), "{message}");
@@ -70,35 +70,35 @@ fn what_a_build_lacks_is_named_with_its_package() {
         println!("skipped: this is no place to build a kernel");
         return;
     }
-    let cache = [("PATERNOSTER_CACHE", folder.path().to_str().unwrap())];
+    let cache = [("PATERNOSTER_CACHE", directory.path().to_str().unwrap())];
     refused(&cache, &["--kernel", "2.6"], "apt-get install linux-source-2.6");
     refused(&cache, &["--source", "/nonexistent"], "/nonexistent is not the source tree");
     refused(&cache, &["--source", "/"], "/ is not the source tree");
     // It is not there, and cannot be made, even by root.
     let wrong = [("PATERNOSTER_CACHE", "/proc/cache")];
-    folder.write("Makefile", "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\nEXTRAVERSION =\n");
+    directory.write("Makefile", "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\nEXTRAVERSION =\n");
     refused(&wrong, &["--source", "."], "/proc/cache, where kernels are kept, cannot be used: ");
-    assert_eq!(folder.names(), ["Makefile"]);
+    assert_eq!(directory.names(), ["Makefile"]);
 }
 
 #[test]
 fn output_and_exit_status_are_those_of_the_command() {
-    let folder = Folder::new("linux-run");
+    let directory = Directory::new("linux-run");
     let line = "cat there; dd if=/dev/sda of=/dev/null bs=4k count=3; exit 7";
-    folder.write("there", "a file of the folder\n");
-    let Some(output) = run(&folder, &["--log", "log"], &[line]) else { return };
+    directory.write("there", "a file of the directory\n");
+    let Some(output) = run(&directory, &["--log", "log"], &[line]) else { return };
     assert_eq!(output.status.code(), Some(7), "{}", message(&output));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "a file of the folder\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a file of the directory\n");
     assert!(message(&output).contains("3+0 records in"), "{}", message(&output));
-    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
     assert!(log.lines().any(|line| line.contains(" Read 0+")), "{log}");
-    let words = run(&folder, &[], &["echo", "a  b", "$HOME"]).unwrap();
+    let words = run(&directory, &[], &["echo", "a  b", "$HOME"]).unwrap();
     assert_eq!(String::from_utf8_lossy(&words.stdout), "a  b $HOME\n");
 }
 
 #[test]
 fn a_guest_that_cannot_be_had_is_refused() {
-    let folder = Folder::new("linux-refused");
+    let directory = Directory::new("linux-refused");
     let cases: [(&[&str], &str); 7] = [
         (
             &["-s", "cfq"],
@@ -115,26 +115,26 @@ fn a_guest_that_cannot_be_had_is_refused() {
         (&["--bring", "/nonexistent"], "looking for /nonexistent: No such file"),
     ];
     for (options, expected) in cases {
-        let Some(output) = run(&folder, options, &["true"]) else { return };
+        let Some(output) = run(&directory, options, &["true"]) else { return };
         let message = message(&output);
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(expected), "{options:?}: {message}");
     }
-    let output = folder.run(&["linux", "shell"]);
+    let output = directory.run(&["linux", "shell"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(message(&output).contains("is no terminal; accepted: a terminal"));
 }
 
 #[test]
 fn a_recording_is_what_blkparse_reads() {
-    let folder = Folder::new("linux-record");
+    let directory = Directory::new("linux-record");
     let dd = ["dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=20", "iflag=direct"];
-    let Some(output) = run(&folder, &["-s", "bfq", "--record", "reads"], &dd) else { return };
+    let Some(output) = run(&directory, &["-s", "bfq", "--record", "reads"], &dd) else { return };
     assert!(output.status.success(), "{}", message(&output));
-    assert_eq!(folder.names(), ["reads"]);
+    assert_eq!(directory.names(), ["reads"]);
     let blkparse = std::process::Command::new("blkparse")
         .args(["-q", "-i", "vda"])
-        .current_dir(folder.path().join("reads"))
+        .current_dir(directory.path().join("reads"))
         .output();
     let Ok(printed) = blkparse else {
         println!("skipped: there is no blkparse on this host");
@@ -148,12 +148,12 @@ fn a_recording_is_what_blkparse_reads() {
 
 #[test]
 fn a_recording_is_judged_by_conform() {
-    let folder = Folder::new("linux-conform");
+    let directory = Directory::new("linux-conform");
     let dd = ["dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=20", "iflag=direct"];
     for how in [&["--record", "own"][..], &["--record", "disk", "--unperturbed"]] {
-        let Some(output) = run(&folder, how, &dd) else { return };
+        let Some(output) = run(&directory, how, &dd) else { return };
         assert!(output.status.success(), "{}", message(&output));
-        let output = folder.run(&["conform", how[1]]);
+        let output = directory.run(&["conform", how[1]]);
         assert!(output.status.success(), "{}", message(&output));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.contains("mq-deadline@6.12  20 "), "{text}");

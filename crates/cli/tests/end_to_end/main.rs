@@ -2,5 +2,5 @@
 
 mod bad_input;
 mod compare;
-mod folder;
+mod directory;
 mod linux;

@@ -20,8 +20,8 @@ struct Request {
 }
 
 /// Prints the demerit figures of both halves.
-pub fn print(folder: &str) -> Result<(), String> {
-    let path = format!("{folder}/block_csv/cheetah9LP.trace");
+pub fn print(directory: &str) -> Result<(), String> {
+    let path = format!("{directory}/block_csv/cheetah9LP.trace");
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
     let requests: Vec<Request> = text
         .lines()

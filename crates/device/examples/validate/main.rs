@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match (argument.as_str(), arguments.next()) {
-            ("--traces", Some(folder)) => traces = Some(folder),
+            ("--traces", Some(directory)) => traces = Some(directory),
             (other, _) => {
                 eprintln!("unknown argument \"{other}\"; accepted: --traces DIR");
                 return ExitCode::from(2);
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
         }
     }
     match traces {
-        Some(folder) => {
-            if let Err(problem) = calibration::print(&folder) {
+        Some(directory) => {
+            if let Err(problem) = calibration::print(&directory) {
                 eprintln!("{problem}");
                 return ExitCode::from(2);
             }

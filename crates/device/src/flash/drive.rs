@@ -12,8 +12,8 @@ use base::{Duration, Instant};
 use block::command::{Command, CommandOp, Facts, Tag, Transport};
 
 use super::buffer::Buffer;
-use super::lane::Lane;
 use super::media::{Finished, Media, PageRead};
+use super::timed_fifo::TimedFifo;
 use super::{Parameters, time_of};
 use crate::Device;
 
@@ -34,15 +34,15 @@ pub(crate) struct Drive {
     link_out_free: Instant,
     link_in_free: Instant,
     /// Commands that leave the controller: small reads, large reads, writes.
-    small_reads: Lane<Read>,
-    large_reads: Lane<Read>,
-    writes: Lane<Write>,
+    small_reads: TimedFifo<Read>,
+    large_reads: TimedFifo<Read>,
+    writes: TimedFifo<Write>,
     /// Pages on the link to the host; the last one of a read carries its tag.
-    outgoing: Lane<Option<Tag>>,
+    outgoing: TimedFifo<Option<Tag>>,
     /// Data on the link from the host.
-    incoming: Lane<Write>,
-    discards: Lane<Tag>,
-    flushing: Lane<Tag>,
+    incoming: TimedFifo<Write>,
+    discards: TimedFifo<Tag>,
+    flushing: TimedFifo<Tag>,
     stalled: VecDeque<Write>,
     flushes: VecDeque<(Tag, Option<u64>)>,
     /// A flush holds back what comes after it (SATA), and how many commands it waits for.
@@ -91,13 +91,13 @@ impl Drive {
             controller_free: Instant::ZERO,
             link_out_free: Instant::ZERO,
             link_in_free: Instant::ZERO,
-            small_reads: Lane::new(),
-            large_reads: Lane::new(),
-            writes: Lane::new(),
-            outgoing: Lane::new(),
-            incoming: Lane::new(),
-            discards: Lane::new(),
-            flushing: Lane::new(),
+            small_reads: TimedFifo::new(),
+            large_reads: TimedFifo::new(),
+            writes: TimedFifo::new(),
+            outgoing: TimedFifo::new(),
+            incoming: TimedFifo::new(),
+            discards: TimedFifo::new(),
+            flushing: TimedFifo::new(),
             stalled: VecDeque::new(),
             flushes: VecDeque::new(),
             behind_flush: VecDeque::new(),

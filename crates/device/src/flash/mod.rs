@@ -5,10 +5,10 @@
 
 mod buffer;
 mod drive;
-mod lane;
 mod media;
 #[cfg(test)]
 mod tests;
+mod timed_fifo;
 
 use base::Duration;
 

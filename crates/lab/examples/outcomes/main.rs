@@ -1,6 +1,6 @@
 //! Holds runs of the simulator against recordings of a real 4.19.
 //!
-//! `outcomes FOLDER [--only NAME] [--seeds N] [--record DIR]`: what each recording below the folder
+//! `outcomes DIRECTORY [--only NAME] [--seeds N] [--record DIR]`: what each recording below the directory
 //! ran is run on the model of its disk and on the host `icount`, with the scheduler, tunables and
 //! control groups of its manifest, and what each job saw is put beside what the recording says. The
 //! table is `docs/fidelity-4.19.md`. With `--record` the first seed of each is written as text, an
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// What was asked for.
 struct Options {
-    folder: PathBuf,
+    directory: PathBuf,
     only: String,
     seeds: u64,
     record: Option<PathBuf>,
@@ -25,7 +25,7 @@ struct Options {
 fn main() -> Result<(), Box<dyn Error>> {
     let options = options(std::env::args().skip(1))?;
     let mut compared = Vec::new();
-    for recording in Recording::below(&options.folder)? {
+    for recording in Recording::below(&options.directory)? {
         if !recording.name.starts_with(&options.only) {
             continue;
         }
@@ -39,8 +39,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn options(words: impl Iterator<Item = String>) -> Result<Options, String> {
-    const USAGE: &str = "usage: outcomes FOLDER [--only NAME] [--seeds N] [--record DIR]";
-    let mut found = Options { folder: PathBuf::new(), only: String::new(), seeds: 3, record: None };
+    const USAGE: &str = "usage: outcomes DIRECTORY [--only NAME] [--seeds N] [--record DIR]";
+    let mut found =
+        Options { directory: PathBuf::new(), only: String::new(), seeds: 3, record: None };
     let mut words = words.peekable();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(USAGE);
@@ -48,10 +49,10 @@ fn options(words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--only" => found.only = value()?,
             "--seeds" => found.seeds = value()?.parse().map_err(|_| USAGE)?,
             "--record" => found.record = Some(PathBuf::from(value()?)),
-            folder => found.folder = PathBuf::from(folder),
+            directory => found.directory = PathBuf::from(directory),
         }
     }
-    match found.folder == Path::new("") || found.seeds == 0 {
+    match found.directory == Path::new("") || found.seeds == 0 {
         true => Err(USAGE.to_string()),
         false => Ok(found),
     }

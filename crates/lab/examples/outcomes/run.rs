@@ -6,7 +6,7 @@ use block::{Action, Attach, ContextId, Event};
 use device::{Device, Model};
 use lab::recordings::{Figure, Recording};
 use lab::scheduler_spec::parse_kernel;
-use sim::{ControlGroup, Host, Job, Line, Mount, Observer, Program, Setup, Task, Who};
+use machine::{ControlGroup, Host, Job, Line, Mount, Observer, Program, Setup, Task, TaskInfo};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -43,12 +43,12 @@ pub fn all(
         let mut calls = Calls::default();
         let mut counter = tracer.clone();
         let mut trace = match record.filter(|_| seed == 1) {
-            Some(folder) => Some(crate::trace::Writer::create(folder, &recording.name)?),
+            Some(directory) => Some(crate::trace::Writer::create(directory, &recording.name)?),
             None => None,
         };
         let mut observers: Vec<&mut dyn Observer> = vec![&mut calls, &mut counter];
         observers.extend(trace.as_mut().map(|it| it as &mut dyn Observer));
-        let outcome = sim::run(setup, &mut sim::Several(observers))?;
+        let outcome = machine::run(setup, &mut machine::Several(observers))?;
         if let Some(trace) = trace {
             trace.finish()?;
         }
@@ -113,7 +113,7 @@ fn jobs(command: &str, order: &[usize]) -> Result<Vec<Job>, Box<dyn Error>> {
             Some(rest) if !order.is_empty() => format!("lg --order={} {rest}", order.join(",")),
             _ => line.to_string(),
         };
-        let program = sim::program::parse(&line)?.program;
+        let program = machine::program::parse(&line)?.program;
         let cgroup = cgroup.trim_start_matches('.');
         jobs.push(job(&format!("dd.{}", jobs.len()), program, cgroup));
     }
@@ -149,7 +149,7 @@ fn preparation(recording: &Recording) -> Result<Vec<Line>, Box<dyn Error>> {
         lines.push(format!("{writer},n={blocks}"));
         lines.push("sync".to_string());
     }
-    let line = |text: String| Ok(Line { program: sim::program::parse(&text)?.program, text });
+    let line = |text: String| Ok(Line { program: machine::program::parse(&text)?.program, text });
     lines.into_iter().map(line).collect()
 }
 
@@ -272,7 +272,7 @@ struct Seen {
 }
 
 impl Observer for Calls {
-    fn meet(&mut self, who: &Who) {
+    fn meet(&mut self, who: &TaskInfo) {
         self.names.insert(who.context, who.name.clone());
     }
 

@@ -2,7 +2,7 @@
 //! the text of a recording.
 
 use block::{Action, ContextId, Event, Op};
-use sim::{Observer, Who};
+use machine::{Observer, TaskInfo};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -16,10 +16,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A file of this name below a folder.
-    pub fn create(folder: &Path, name: &str) -> io::Result<Writer> {
-        fs::create_dir_all(folder)?;
-        let out = BufWriter::new(File::create(folder.join(format!("{name}.txt")))?);
+    /// A file of this name below a directory.
+    pub fn create(directory: &Path, name: &str) -> io::Result<Writer> {
+        fs::create_dir_all(directory)?;
+        let out = BufWriter::new(File::create(directory.join(format!("{name}.txt")))?);
         Ok(Writer { names: BTreeMap::new(), out, result: Ok(()) })
     }
 
@@ -31,7 +31,7 @@ impl Writer {
 }
 
 impl Observer for Writer {
-    fn meet(&mut self, who: &Who) {
+    fn meet(&mut self, who: &TaskInfo) {
         self.names.insert(who.context, who.name.clone());
     }
 

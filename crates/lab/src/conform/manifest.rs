@@ -24,7 +24,7 @@ use crate::plan::Row;
 use crate::scheduler_spec::{parse_hz, parse_kernel};
 use base::{Bytes, Hz, Sectors};
 use block::{ContextId, Facts, IoContextId, Ioprio, KERNELS, Kernel, Transport};
-use sim::Outcome;
+use machine::Outcome;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
@@ -73,8 +73,8 @@ pub struct Group {
 
 impl Manifest {
     /// Reads the manifest beside a recording, if there is one.
-    pub fn beside(folder: &Path) -> Result<Option<Manifest>, Error> {
-        let path = folder.join(FILE_NAME);
+    pub fn beside(directory: &Path) -> Result<Option<Manifest>, Error> {
+        let path = directory.join(FILE_NAME);
         if !path.is_file() {
             return Ok(None);
         }
@@ -158,8 +158,8 @@ impl Manifest {
             ("queue/write_cache".to_string(), cache.to_string()),
         ];
         for (name, value) in &row.tunables {
-            let folder = if own(name) { "iosched" } else { "queue" };
-            lines.push((format!("{folder}/{name}"), value.to_string()));
+            let directory = if own(name) { "iosched" } else { "queue" };
+            lines.push((format!("{directory}/{name}"), value.to_string()));
         }
         lines.iter().fold(String::new(), |mut text, (name, value)| {
             writeln!(text, "{name}: {value}").expect("writing to memory does not fail");

@@ -135,7 +135,7 @@ impl Conformity {
     }
 }
 
-/// Compares a scheduler with a recording: a file, the name of a recording, or a folder with one.
+/// Compares a scheduler with a recording: a file, the name of a recording, or a directory with one.
 pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
     let recording = Recording::read(path, options.device.as_deref())?;
     conform_recording(&recording, options)

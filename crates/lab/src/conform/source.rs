@@ -44,26 +44,26 @@ pub const CGROUPS: &str = "cgroups.txt";
 /// The number of the root group. // measured in the linux world: what events of it carry
 pub const ROOT_CGROUP: u64 = 1;
 
-const ACCEPTED: &str = "a blktrace file, NAME where NAME.blktrace.0 exists, or a folder with one \
+const ACCEPTED: &str = "a blktrace file, NAME where NAME.blktrace.0 exists, or a directory with one \
                         recording";
 
 impl Recording {
     /// Reads the recording that a path means: a file, a name that several files have in common, or
-    /// a folder. The manifest lies beside it.
+    /// a directory. The manifest lies beside it.
     pub fn read(path: &Path, device: Option<&str>) -> Result<Recording, Error> {
         let name = path.display().to_string();
-        let (folder, base) = if path.is_dir() {
+        let (directory, base) = if path.is_dir() {
             (path.to_path_buf(), only_recording(path)?)
         } else {
-            let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-            (folder.unwrap_or(Path::new(".")).to_path_buf(), path.to_path_buf())
+            let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+            (directory.unwrap_or(Path::new(".")).to_path_buf(), path.to_path_buf())
         };
-        let manifest = Manifest::beside(&folder)?.unwrap_or_default();
+        let manifest = Manifest::beside(&directory)?.unwrap_or_default();
         let mut recording = Recording { name, manifest, ..Recording::default() };
         recording.take(trace::read_records(&base)?, device)?;
-        recording.take_priorities(&folder.join(PRIORITIES))?;
-        recording.take_cgroups(&folder.join(CGROUPS))?;
-        let result = read_if_there(&folder.join(RESULT))?.unwrap_or_default();
+        recording.take_priorities(&directory.join(PRIORITIES))?;
+        recording.take_cgroups(&directory.join(CGROUPS))?;
+        let result = read_if_there(&directory.join(RESULT))?.unwrap_or_default();
         recording.tasks =
             Tasks::new(&recording.manifest, &result, &recording.names, &recording.records);
         Ok(recording)
@@ -152,9 +152,10 @@ fn place(path: &Path, line: usize) -> String {
     format!("{}:{}", path.display(), line + 1)
 }
 
-/// The recording in a folder, if there is exactly one.
-fn only_recording(folder: &Path) -> Result<PathBuf, Error> {
-    let entries = std::fs::read_dir(folder).map_err(|cause| Error::unreadable(folder, cause))?;
+/// The recording in a directory, if there is exactly one.
+fn only_recording(directory: &Path) -> Result<PathBuf, Error> {
+    let entries =
+        std::fs::read_dir(directory).map_err(|cause| Error::unreadable(directory, cause))?;
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter_map(|name| Some(name.split_once(".blktrace.")?.0.to_string()))
@@ -162,11 +163,11 @@ fn only_recording(folder: &Path) -> Result<PathBuf, Error> {
     names.sort();
     names.dedup();
     match &names[..] {
-        [one] => Ok(folder.join(one)),
-        [] => Err(Error::bad(folder.display().to_string(), "no recording in it", ACCEPTED)),
+        [one] => Ok(directory.join(one)),
+        [] => Err(Error::bad(directory.display().to_string(), "no recording in it", ACCEPTED)),
         several => {
             let problem = format!("recordings of {}", several.join(", "));
-            Err(Error::bad(folder.display().to_string(), problem, ACCEPTED))
+            Err(Error::bad(directory.display().to_string(), problem, ACCEPTED))
         }
     }
 }

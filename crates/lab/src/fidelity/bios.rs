@@ -8,7 +8,7 @@
 
 use super::sequence::Step;
 use block::{Action, Event, Flags, Op};
-use sim::{Observer, Who};
+use machine::{Observer, TaskInfo};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A bio.
@@ -133,7 +133,7 @@ impl BioCollector {
 }
 
 impl Observer for BioCollector {
-    fn meet(&mut self, who: &Who) {
+    fn meet(&mut self, who: &TaskInfo) {
         let asker = if who.job.is_some() { Asker::Program } else { Asker::named(&who.name) };
         self.names.insert(who.context.0, asker);
     }

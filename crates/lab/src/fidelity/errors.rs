@@ -9,8 +9,8 @@ use crate::matrix::{JobResult, Report, RunResult};
 use crate::metrics::{CallKind, Disk};
 use crate::plan::Row;
 use base::Duration;
-use sim::Program;
-use sim::program::fio::{Engine, Job};
+use machine::Program;
+use machine::program::fio::{Engine, Job};
 
 /// How far the simulator is off for a job under a scheduler, averaged over seeds.
 #[derive(Clone, Debug)]

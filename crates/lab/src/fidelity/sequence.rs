@@ -8,7 +8,7 @@ use base::{Duration, Instant, Sector, Sectors};
 use block::command::CommandOp;
 use block::{Action, Event, Flags, Op, RequestId};
 use linux::Served;
-use sim::Observer;
+use machine::Observer;
 use std::collections::BTreeMap;
 
 /// A command; times count from the first command of the sequence.

@@ -8,9 +8,9 @@
 
 use crate::error::Error;
 use crate::plan::{DROP_CACHES, PlannedJob};
-use sim::program::dump::Dump;
-use sim::program::sysbench::Sysbench;
-use sim::{Mount, Program};
+use machine::program::dump::Dump;
+use machine::program::sysbench::Sysbench;
+use machine::{Mount, Program};
 use std::path::Path;
 
 /// What fio is asked for besides: figures that can be read and merged, and the clock of the guest
@@ -63,7 +63,7 @@ fn of_planned(
     };
     let mut command = match &planned.job.program {
         Program::Sequence(steps) => {
-            let parts = sim::program::split_sequence(line);
+            let parts = machine::program::split_sequence(line);
             let mut text = String::new();
             for (step, (needs_success, part)) in steps.iter().zip(&parts) {
                 if !text.is_empty() {
@@ -229,8 +229,9 @@ mod tests {
     }
 
     fn of(line: &str, point: Option<&str>) -> Result<String, Error> {
-        let mount = point.map(|it| sim::Mount { point: it.to_string(), ..sim::Mount::default() });
-        let context = sim::program::fio::Context {
+        let mount =
+            point.map(|it| machine::Mount { point: it.to_string(), ..machine::Mount::default() });
+        let context = machine::program::fio::Surroundings {
             page_size: 4096,
             ncpus: 1,
             mb_memory: 512,
@@ -238,7 +239,7 @@ mod tests {
             environment: &|_| None,
             read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
         };
-        let program = sim::program::parse_in(line, &context).unwrap().program;
+        let program = machine::program::parse_in(line, &context).unwrap().program;
         of_program(&program, line, 3, &mut Vec::new())
     }
 

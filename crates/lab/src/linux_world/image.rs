@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::filesystem;
 use base::Bytes;
 use linux::Contents;
-use sim::Mount;
-use sim::filesystem::Format;
+use machine::Mount;
+use machine::filesystem::Format;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const MOST_DATA: Bytes = Bytes(2 << 30);
 const IDENTIFIER: &str = "6a1f3c52-0000-4000-8000-000000000001";
 const HASH_SEED: &str = "6a1f3c52-0000-4000-8000-000000000002";
 const XFS_PACKAGE: &str = "xfsprogs";
-/// The root folder, and two inodes of what XFS calls realtime. // observed: mkfs.xfs 6.1
+/// The root directory, and two inodes of what XFS calls realtime. // observed: mkfs.xfs 6.1
 const XFS_FIRST_INODES: [u64; 3] = [128, 129, 130];
 /// The date of an ext4: this many seconds after 1970.
 const DATE: &str = "1600000000";
@@ -30,7 +30,7 @@ const DATE: &str = "1600000000";
 const QUIET: u64 = 10;
 
 /// A fresh file system on a disk of so many bytes. It is made once in a process, and one after the
-/// other: while mkfs is at work, its file takes up to half a gigabyte of the folder for temporary
+/// other: while mkfs is at work, its file takes up to half a gigabyte of the directory for temporary
 /// files.
 pub(super) fn fresh(format: Format, capacity: Bytes) -> Result<Contents, Error> {
     static MADE: Mutex<BTreeMap<(Format, u64), Contents>> = Mutex::new(BTreeMap::new());

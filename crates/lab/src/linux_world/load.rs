@@ -11,9 +11,9 @@ use std::process::Command;
 const SOURCE: &str = include_str!("load.c");
 
 impl LinuxWorld {
-    /// Puts the program into the root folder. The command that starts it.
+    /// Puts the program into the root directory. The command that starts it.
     pub fn add_load(&self) -> Result<&'static str, Error> {
-        let (source, program) = (self.folder.join("load.c"), self.folder.join("load"));
+        let (source, program) = (self.directory.join("load.c"), self.directory.join("load"));
         std::fs::write(&source, SOURCE).map_err(|cause| Error::unwritable(&source, cause))?;
         let mut compiler = Command::new("cc");
         let compiler = compiler.args(["-O2", "-static", "-o"]).arg(&program).arg(&source);

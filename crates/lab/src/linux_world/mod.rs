@@ -35,8 +35,8 @@ use block::Version;
 use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
+use machine::Program;
 use recording::{Machine, Recorded, Times};
-use sim::Program;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -112,14 +112,14 @@ impl fmt::Display for World {
     }
 }
 
-/// Kernels and a root folder that runs share.
+/// Kernels and a root directory that runs share.
 #[derive(Debug)]
 pub struct LinuxWorld {
     /// One for each tick that is asked for.
     kernels: Vec<Kernel>,
     root: Root,
     /// Removed in the end.
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl LinuxWorld {
@@ -137,7 +137,7 @@ impl LinuxWorld {
         if ticks.is_empty() { Ok(None) } else { LinuxWorld::with(&programs, &ticks).map(Some) }
     }
 
-    /// A root folder with these programs, and the kernel with the usual tick from the cache.
+    /// A root directory with these programs, and the kernel with the usual tick from the cache.
     pub fn open(programs: &[&str]) -> Result<LinuxWorld, Error> {
         LinuxWorld::with(programs, &[default_hz()])
     }
@@ -147,19 +147,19 @@ impl LinuxWorld {
         let kernels = ticks.iter().map(|hz| find_kernel(*hz)).collect::<Result<_, _>>()?;
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let name = format!("paternoster-root-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let root = match Root::make(&folder, programs) {
+        let directory = std::env::temp_dir().join(name);
+        let root = match Root::make(&directory, programs) {
             Ok(root) => root,
             Err(cause) => {
                 // What there is of it is of no use; the error is what matters.
-                let _ = std::fs::remove_dir_all(&folder);
+                let _ = std::fs::remove_dir_all(&directory);
                 return Err(absent(cause));
             }
         };
-        Ok(LinuxWorld { kernels, root, folder })
+        Ok(LinuxWorld { kernels, root, directory })
     }
 
-    /// Runs one row with one seed; what it does is recorded into a folder, if one is asked for,
+    /// Runs one row with one seed; what it does is recorded into a directory, if one is asked for,
     /// without any influence on it.
     pub fn run(
         &self,
@@ -187,11 +187,11 @@ impl LinuxWorld {
             guest.script.trace = Times::Disk.trace(recording::ROOM, has_groups);
         }
         let finished = finish(guest, row, seed)?;
-        if let Some(folder) = record_to {
+        if let Some(directory) = record_to {
             let (kernel, model) = (self.kernel(row.spec.kernel.hz), row.model.name());
             let queue_depth = row.facts().queue_depth;
             let machine = Machine { kernel, model, queue_depth, times: Times::Disk };
-            Recorded::of(machine, &finished)?.write(folder)?;
+            Recorded::of(machine, &finished)?.write(directory)?;
         }
         result(row, seed, &finished)
     }
@@ -287,8 +287,8 @@ fn finish(guest: Guest<'_>, row: &Row, seed: u64) -> Result<Finished, Error> {
 
 impl Drop for LinuxWorld {
     fn drop(&mut self) {
-        // A folder that cannot be removed is litter, not a failure of the run.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        // A directory that cannot be removed is litter, not a failure of the run.
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -322,7 +322,7 @@ fn script(row: &Row) -> Script {
         settings.push(Setting::queue(0, "write_cache", "write through"));
     }
     for (name, value) in &row.settings {
-        if sim::MACHINE_SETTINGS.iter().any(|it| it.name == name) {
+        if machine::MACHINE_SETTINGS.iter().any(|it| it.name == name) {
             settings.push(Setting::new(format!("/proc/sys/vm/{name}"), value.to_string()));
             continue;
         }

@@ -18,7 +18,7 @@ pub use latency::Latency;
 use base::{Duration, Histogram, Instant};
 use block::{ContextId, Event};
 use disk::DiskMeter;
-use sim::{Observer, Who};
+use machine::{Observer, TaskInfo};
 
 /// Measures a run.
 #[derive(Default)]
@@ -109,7 +109,7 @@ impl Meter {
 }
 
 impl Observer for Meter {
-    fn meet(&mut self, who: &Who) {
+    fn meet(&mut self, who: &TaskInfo) {
         let number = who.context.0 as usize;
         if number >= self.of_context.len() {
             self.of_context.resize(number + 1, None);
@@ -200,8 +200,8 @@ mod tests {
     use super::*;
     use block::{Action, CgroupId, ContextId, IoContextId, Ioprio, Syscall};
 
-    fn who(context: u32, name: &str) -> Who {
-        Who {
+    fn who(context: u32, name: &str) -> TaskInfo {
+        TaskInfo {
             context: ContextId(context),
             name: name.to_string(),
             job: Some(0),

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::job::{JobSpec, Work};
 use crate::metrics::{Naming, Section};
 use base::Duration;
-use sim::{Host, Program};
+use machine::{Host, Program};
 
 /// What stands for the number of a clone, from one on, in its command and group.
 const CLONE: &str = "{clone}";

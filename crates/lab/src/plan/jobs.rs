@@ -8,10 +8,10 @@ use crate::linux_world::World;
 use crate::metrics::{Naming, Section};
 use base::Instant;
 use block::Ioprio;
-use sim::filesystem::Format;
-use sim::program::fio::Fio;
-use sim::program::replay::Replay;
-use sim::{Host, Program};
+use machine::filesystem::Format;
+use machine::program::fio::Fio;
+use machine::program::replay::Replay;
+use machine::{Host, Program};
 use std::path::Path;
 
 impl Planner<'_> {
@@ -55,16 +55,16 @@ impl Planner<'_> {
         spec: &JobSpec,
         host: &Host,
     ) -> Result<PlannedJob, Error> {
-        let refuse = |cause: sim::program::CommandError| match &spec.work {
+        let refuse = |cause: machine::program::CommandError| match &spec.work {
             Work::JobFile(_) => Error::JobFile(cause.to_string()),
             _ => Error::Command { place: spec.place.clone(), cause: cause.to_string() },
         };
         let read_file = |path: &Path| {
-            let beside = self.experiment.folder.join(path);
+            let beside = self.experiment.directory.join(path);
             std::fs::read_to_string(if path.exists() { path } else { &beside })
         };
         let mount = self.mount()?;
-        let context = sim::program::fio::Context {
+        let context = machine::program::fio::Surroundings {
             page_size: 4096,
             ncpus: host.cores.into(),
             mb_memory: self.memory().0 >> 20,
@@ -72,8 +72,8 @@ impl Planner<'_> {
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,
         };
-        let command = sim::program::parse_in(line, &context).map_err(refuse)?;
-        let mut job = sim::Job::new(&spec.name, command.program);
+        let command = machine::program::parse_in(line, &context).map_err(refuse)?;
+        let mut job = machine::Job::new(&spec.name, command.program);
         job.ioprio = command.ioprio.unwrap_or(Ioprio::NONE);
         job.nice = command.nice.unwrap_or(0);
         job.affinity = command.affinity;
@@ -147,7 +147,7 @@ fn notes(fio: &Fio) -> Vec<String> {
 
 fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
     let (arrivals, pace) = (recording.arrivals.clone(), recording.pace);
-    let job = sim::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
+    let job = machine::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
     let remarks = recording.remarks.iter();
     let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
     let clones = Vec::new();

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::job::{JobSpec, Work};
 use crate::metrics::Naming;
 use block::Ioprio;
-use sim::{Host, Program};
+use machine::{Host, Program};
 
 /// Lets clean pages go, as `echo 3 >/proc/sys/vm/drop_caches` does.
 pub const DROP_CACHES: &str = "drop_caches";
@@ -53,7 +53,7 @@ fn drops_caches() -> PlannedJob {
     });
     PlannedJob {
         line: Some(DROP_CACHES.to_string()),
-        job: sim::Job::new(DROP_CACHES, program),
+        job: machine::Job::new(DROP_CACHES, program),
         clones: Vec::new(),
         weight: None,
         naming: Naming::Whole,
@@ -64,8 +64,8 @@ fn drops_caches() -> PlannedJob {
 
 impl PlannedJob {
     /// As a machine prepares itself with it.
-    pub fn as_line(&self) -> sim::Line {
+    pub fn as_line(&self) -> machine::Line {
         let text = self.line.clone().unwrap_or_else(|| self.job.name.clone());
-        sim::Line { text, program: self.job.program.clone() }
+        machine::Line { text, program: self.job.program.clone() }
     }
 }

@@ -2,7 +2,7 @@
 //! `determinism [NUMBER…]`.
 //!
 //! The first run is an ordinary one. During the second all cores are busy with something else,
-//! and both sides of the guest are stopped and continued at random. The third is in a folder with
+//! and both sides of the guest are stopped and continued at random. The third is in a directory with
 //! another, longer name and by another user, if root may choose one. Traces, priorities, outputs
 //! and logs of the disks must be the same to the byte. `SERIES` and `HZ` in the environment choose
 //! another kernel than 6.12 with 250.
@@ -34,8 +34,8 @@ type Failure = Box<dyn Error>;
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let done = match arguments.as_slice() {
-        [word, number, shared, folder] if word == "--one" => {
-            run_one(number, Path::new(shared), Path::new(folder)).map(|()| true)
+        [word, number, shared, directory] if word == "--one" => {
+            run_one(number, Path::new(shared), Path::new(directory)).map(|()| true)
         }
         numbers => compare_all(numbers),
     };
@@ -57,7 +57,7 @@ fn compare_all(numbers: &[String]) -> Result<bool, Failure> {
         numbers.is_empty() || numbers.iter().any(|wanted| *wanted == number.to_string())
     };
     let other = if shared.may_choose_user() { "another user" } else { "the same user" };
-    println!("third run: another folder, {other}\n");
+    println!("third run: another directory, {other}\n");
     println!(
         "| # | load | scheduler | depth | disk | on | commands | trace, KB | guest, s | wall, s | |"
     );
@@ -83,27 +83,27 @@ enum Circumstances {
     Elsewhere,
 }
 
-/// What all runs share, in a folder that every user may read. It is removed in the end.
+/// What all runs share, in a directory that every user may read. It is removed in the end.
 struct Shared {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Shared {
     fn make(kernel: &Kernel) -> Result<Shared, Failure> {
         let name = format!("paternoster-determinism-{}", std::process::id());
-        let shared = Shared { folder: env::temp_dir().join(name) };
-        fs::create_dir(&shared.folder)?;
-        fs::copy(&kernel.binary, shared.folder.join("kernel"))?;
+        let shared = Shared { directory: env::temp_dir().join(name) };
+        fs::create_dir(&shared.directory)?;
+        fs::copy(&kernel.binary, shared.directory.join("kernel"))?;
         fs::copy(env::current_exe()?, shared.program())?;
         let found = PROGRAMS.into_iter().filter(|name| find_program(name).is_some());
-        let root = Root::make(&shared.folder.join("root"), &found.collect::<Vec<_>>())?;
-        let requests = root.folder().join("usr/bin").join(experiments::REQUESTS);
+        let root = Root::make(&shared.directory.join("root"), &found.collect::<Vec<_>>())?;
+        let requests = root.directory().join("usr/bin").join(experiments::REQUESTS);
         compile(include_str!("requests.c"), &requests)?;
         Ok(shared)
     }
 
     fn program(&self) -> PathBuf {
-        self.folder.join("determinism")
+        self.directory.join("determinism")
     }
 
     fn may_choose_user(&self) -> bool {
@@ -115,13 +115,13 @@ impl Shared {
         let began = WallInstant::now();
         let plain = self.run(number, Circumstances::Ordinary)?;
         let took = began.elapsed();
-        let read = |folder: &Path, name: &str| fs::read(folder.join("left").join(name));
+        let read = |directory: &Path, name: &str| fs::read(directory.join("left").join(name));
         let mut differences = Vec::new();
         for circumstances in [Circumstances::Trouble, Circumstances::Elsewhere] {
-            let folder = self.run(number, circumstances)?;
+            let directory = self.run(number, circumstances)?;
             for name in LEFT {
-                if read(&plain, name)? != read(&folder, name)? {
-                    differences.push(format!("{name} in {}", folder.display()));
+                if read(&plain, name)? != read(&directory, name)? {
+                    differences.push(format!("{name} in {}", directory.display()));
                 }
             }
         }
@@ -140,29 +140,29 @@ impl Shared {
         Ok(same)
     }
 
-    /// One run, by a process of its own; the folder in which it left its results.
+    /// One run, by a process of its own; the directory in which it left its results.
     fn run(&self, number: usize, circumstances: Circumstances) -> Result<PathBuf, Failure> {
-        let folder = self.folder.join(match circumstances {
+        let directory = self.directory.join(match circumstances {
             Circumstances::Ordinary => format!("{number}"),
             Circumstances::Trouble => format!("{number} in trouble"),
             Circumstances::Elsewhere => format!("{number}/{}", "another place ".repeat(12)),
         });
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(&directory)?;
         let mut command = Command::new(self.program());
         if circumstances == Circumstances::Elsewhere && self.may_choose_user() {
-            std::os::unix::fs::chown(&folder, Some(USER), Some(USER))?;
+            std::os::unix::fs::chown(&directory, Some(USER), Some(USER))?;
             command = Command::new("setpriv");
             command.args([format!("--reuid={USER}"), format!("--regid={USER}")]);
             command.arg("--clear-groups").arg(self.program());
         }
-        command.arg("--one").arg(number.to_string()).arg(&self.folder).arg(&folder);
-        let mut child = command.current_dir(&folder).stdin(Stdio::null()).spawn()?;
+        command.arg("--one").arg(number.to_string()).arg(&self.directory).arg(&directory);
+        let mut child = command.current_dir(&directory).stdin(Stdio::null()).spawn()?;
         let status = match circumstances {
             Circumstances::Trouble => wait_with_trouble(&mut child)?,
             Circumstances::Ordinary | Circumstances::Elsewhere => child.wait()?,
         };
         match status.success() {
-            true => Ok(folder),
+            true => Ok(directory),
             false => Err(format!("experiment {number} failed ({status})").into()),
         }
     }
@@ -170,8 +170,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // A folder that cannot be removed is litter, and no difference between runs.
-        let _ = fs::remove_dir_all(&self.folder);
+        // A directory that cannot be removed is litter, and no difference between runs.
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -193,16 +193,16 @@ fn compile(source: &str, program: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The child's side: one run of one experiment, whose results are left in `folder`.
-fn run_one(number: &str, shared: &Path, folder: &Path) -> Result<(), Failure> {
+/// The child's side: one run of one experiment, whose results are left in `directory`.
+fn run_one(number: &str, shared: &Path, directory: &Path) -> Result<(), Failure> {
     let number: usize = number.parse()?;
     let experiment = *experiments().get(number.wrapping_sub(1)).ok_or("no such experiment")?;
     // The version and the tick do not matter to a kernel that is there already.
     let hz = Hz::new(250).expect("250 is a choice");
     let kernel = Kernel { binary: shared.join("kernel"), version: String::new(), hz };
     let root = Root::at(&shared.join("root"));
-    let finished = experiment.guest(&kernel, &root)?.run_in(folder)?;
-    let left = folder.join("left");
+    let finished = experiment.guest(&kernel, &root)?.run_in(directory)?;
+    let left = directory.join("left");
     fs::create_dir(&left)?;
     for (name, bytes) in LEFT.into_iter().zip(results(&finished)?) {
         fs::write(left.join(name), bytes)?;

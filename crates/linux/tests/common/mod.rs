@@ -1,4 +1,4 @@
-//! What the tests of guests share: a kernel, a root folder, disks; or a reason to skip.
+//! What the tests of guests share: a kernel, a root directory, disks; or a reason to skip.
 
 #![allow(dead_code, reason = "not every file of tests needs everything")]
 
@@ -12,7 +12,7 @@ use linux::{
     Cache, Contents, Disk, Finished, Guest, Kernel, Protocol, Recording, Root, Script, Watchdog,
 };
 
-/// A kernel of the user's cache and a root folder with fio and dd, if this host has them.
+/// A kernel of the user's cache and a root directory with fio and dd, if this host has them.
 pub fn machine() -> Option<&'static (Kernel, Root)> {
     static MACHINE: OnceLock<Result<(Kernel, Root), String>> = OnceLock::new();
     let machine = MACHINE.get_or_init(|| {
@@ -23,7 +23,7 @@ pub fn machine() -> Option<&'static (Kernel, Root)> {
             .ok_or("there is no kernel 6.12 with HZ 250 in the cache: build one first")?;
         let mut programs = vec!["dd", "fio"];
         programs.extend(find_program("mkfs.ext4").map(|_| "mkfs.ext4"));
-        let root = Root::make(&folder("root"), &programs).map_err(|error| error.to_string())?;
+        let root = Root::make(&directory("root"), &programs).map_err(|error| error.to_string())?;
         Ok((kernel, root))
     });
     machine.as_ref().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
@@ -91,13 +91,13 @@ pub fn recording() -> Recording {
     Recording { buffer: Bytes(8 << 20), ..Recording::default() }
 }
 
-/// An empty folder of this name, for this file of tests alone.
-pub fn folder(name: &str) -> PathBuf {
+/// An empty directory of this name, for this file of tests alone.
+pub fn directory(name: &str) -> PathBuf {
     let ours = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME"));
-    let folder = ours.join(name);
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+    let directory = ours.join(name);
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory).expect("the directory can be removed");
     }
-    std::fs::create_dir_all(&folder).expect("the folder can be made");
-    folder
+    std::fs::create_dir_all(&directory).expect("the directory can be made");
+    directory
 }

@@ -168,7 +168,7 @@ impl Anticipatory {
     }
 
     fn oldest(&self, kind: Kind) -> RequestId {
-        self.lanes[kind as usize].oldest().expect("a kind is chosen only if it has requests")
+        self.directions[kind as usize].oldest().expect("a kind is chosen only if it has requests")
     }
 
     /// 3.5 rule 6.

@@ -15,7 +15,7 @@ mod process;
 mod settings;
 mod wait;
 
-use crate::lane::Lane;
+use crate::sorted_fifo::SortedFifo;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -62,7 +62,7 @@ struct Choice {
 pub struct Anticipatory {
     settings: Settings,
     /// By kind.
-    lanes: [Lane; 2],
+    directions: [SortedFifo; 2],
     /// By kind: the nearest request.
     next: [Option<RequestId>; 2],
     /// By kind: where the last one that left ends.
@@ -86,7 +86,7 @@ impl Anticipatory {
         Anticipatory {
             batch: Batch::new(settings.batch_expire[Kind::Async as usize]),
             settings,
-            lanes: [Lane::default(), Lane::default()],
+            directions: [SortedFifo::default(), SortedFifo::default()],
             next: [None; 2],
             last_sector: [Sector(0); 2],
             // Long ago: ages are looked at with the first request.
@@ -103,18 +103,18 @@ impl Anticipatory {
     fn add_sorted(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
         let (kind, sector) = (Kind::of(request), request.sector);
-        if let Some(alias) = self.lanes[kind as usize].starting_at(sector) {
+        if let Some(alias) = self.directions[kind as usize].starting_at(sector) {
             self.let_go(cx, Choice { rq: alias, reason: DispatchReason::SameSector });
         }
         let deadline = now(cx) + self.settings.fifo_expire[kind as usize];
-        self.lanes[kind as usize].insert(rq, sector, Jiffies(deadline as u64));
+        self.directions[kind as usize].insert(rq, sector, Jiffies(deadline as u64));
     }
 
     /// What is nearest when `rq` is no longer there (3.4).
     fn successor(&self, cx: &Cx<'_>, kind: Kind, rq: RequestId) -> Option<RequestId> {
-        let lane = &self.lanes[kind as usize];
-        let first = || lane.at_or_after(Sector(0)).filter(|it| *it != rq);
-        let (next, previous) = (lane.after(rq).or_else(first), lane.before(rq));
+        let requests = &self.directions[kind as usize];
+        let first = || requests.at_or_after(Sector(0)).filter(|it| *it != rq);
+        let (next, previous) = (requests.after(rq).or_else(first), requests.before(rq));
         choose(cx, next, previous, self.last_sector[kind as usize])
     }
 
@@ -144,7 +144,7 @@ impl Anticipatory {
         }
         self.wait.finished = false;
         self.next[kind as usize] = self.successor(cx, kind, rq);
-        self.lanes[kind as usize].remove(rq);
+        self.directions[kind as usize].remove(rq);
         self.note_removed(rq);
         if let Some(process) = self.processes.get_mut(&owner) {
             process.dispatched += 1;
@@ -167,7 +167,7 @@ impl Anticipatory {
     }
 
     fn has(&self, kind: Kind) -> bool {
-        !self.lanes[kind as usize].is_empty()
+        !self.directions[kind as usize].is_empty()
     }
 
     /// Rule 3.5.10: whether the oldest has waited too long; looked at once per such time.
@@ -177,8 +177,8 @@ impl Anticipatory {
             return false;
         }
         self.last_check[kind as usize] = now;
-        let lane = &self.lanes[kind as usize];
-        lane.oldest().is_some_and(|oldest| now > lane.deadline(oldest).0 as i64)
+        let requests = &self.directions[kind as usize];
+        requests.oldest().is_some_and(|oldest| now > requests.deadline(oldest).0 as i64)
     }
 }
 
@@ -214,7 +214,7 @@ impl Scheduler for Anticipatory {
     /// Rule 3.5.7. The kernel numbers its trees by kind and looks here by data direction: a read is
     /// looked for among asynchronous requests, so that ordinary front merges never happen.
     fn front_merge(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> Option<RequestId> {
-        self.lanes[bio.direction() as usize].starting_at(bio.end())
+        self.directions[bio.direction() as usize].starting_at(bio.end())
     }
 
     /// Rule 3.5.7: an alias at the new place leaves.
@@ -224,36 +224,36 @@ impl Scheduler for Anticipatory {
         }
         let request = cx.request(rq);
         let (kind, sector) = (Kind::of(request), request.sector);
-        let alias = self.lanes[kind as usize].starting_at(sector).filter(|alias| *alias != rq);
+        let alias = self.directions[kind as usize].starting_at(sector).filter(|alias| *alias != rq);
         if let Some(alias) = alias {
             self.let_go(cx, Choice { rq: alias, reason: DispatchReason::SameSector });
         }
-        self.lanes[kind as usize].reposition(rq, sector);
+        self.directions[kind as usize].reposition(rq, sector);
     }
 
     /// Rule 3.5.7. A request that is absorbed on arrival is in no lane.
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
         let kind = Kind::of(cx.request(next));
-        if !self.lanes[kind as usize].contains(next) {
+        if !self.directions[kind as usize].contains(next) {
             return;
         }
         if self.next[kind as usize] == Some(next) {
             self.next[kind as usize] = self.successor(cx, kind, next);
         }
-        if self.lanes[kind as usize].contains(rq) {
-            self.lanes[kind as usize].join(rq, next);
+        if self.directions[kind as usize].contains(rq) {
+            self.directions[kind as usize].join(rq, next);
         } else {
-            self.lanes[kind as usize].remove(next);
+            self.directions[kind as usize].remove(next);
         }
         self.note_removed(next);
     }
 
     fn former(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
-        self.lanes[Kind::of(cx.request(rq)) as usize].before(rq)
+        self.directions[Kind::of(cx.request(rq)) as usize].before(rq)
     }
 
     fn latter(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
-        self.lanes[Kind::of(cx.request(rq)) as usize].after(rq)
+        self.directions[Kind::of(cx.request(rq)) as usize].after(rq)
     }
 
     /// Rule 3.5.1.
@@ -343,16 +343,16 @@ impl Scheduler for Anticipatory {
     }
 
     fn queued(&self) -> u32 {
-        self.lanes[0].len() + self.lanes[1].len()
+        self.directions[0].len() + self.directions[1].len()
     }
 
     fn check(&self, cx: &Cx<'_>) {
         for kind in [Kind::Async, Kind::Sync] {
-            let lane = &self.lanes[kind as usize];
-            lane.check(|rq| cx.request(rq).sector);
+            let requests = &self.directions[kind as usize];
+            requests.check(|rq| cx.request(rq).sector);
             let next = self.next[kind as usize];
-            assert_eq!(next.is_some(), !lane.is_empty(), "{kind:?} has a nearest request");
-            assert!(next.is_none_or(|next| lane.contains(next)), "next {next:?} is queued");
+            assert_eq!(next.is_some(), !requests.is_empty(), "{kind:?} has a nearest request");
+            assert!(next.is_none_or(|next| requests.contains(next)), "next {next:?} is queued");
         }
         let queued: u32 = self.processes.values().map(|process| process.queued).sum();
         assert_eq!(queued, self.queued(), "requests of processes");
@@ -361,7 +361,7 @@ impl Scheduler for Anticipatory {
     }
 
     fn describe(&self, _cx: &Cx<'_>) -> String {
-        let [writes, reads] = &self.lanes;
+        let [writes, reads] = &self.directions;
         format!(
             "anticipatory: {} synchronous, {} asynchronous, {} dispatched, {:?}, {:?}, {:?}",
             reads.len(),

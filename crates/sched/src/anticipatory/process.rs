@@ -21,7 +21,7 @@ pub(super) struct Process {
     pub is_running: bool,
     /// Requests that are bound to it.
     pub requests: u32,
-    /// Those in lanes.
+    /// Those in directions.
     pub queued: u32,
     /// Those that left and that the driver has not looked at.
     pub dispatched: u32,

@@ -5,7 +5,7 @@
 //! while, so that a process that reads on sequentially keeps the disk's arm where it is.
 //!
 //! The rules are spec 4, each named where it is followed; the reference is 4.19. Kernels before
-//! control groups differ so much that they have a folder of their own (`early`). One idea a file:
+//! control groups differ so much that they have a directory of their own (`early`). One idea a file:
 //! whose request it is (`binding`), its queue (`queue`), arrivals (`insert`), groups and what they
 //! pay (`group`), turns (`slice`), whose turn it is (`select`), what leaves (`dispatch`), waiting
 //! (`idle`, `think`), processes that work as one (`cooperator`), the disk's depth (`depth`).

@@ -139,16 +139,16 @@ impl Ord for Head {
 }
 
 /// The files of the recording called `base`: `base.blktrace.0`, `.1` and so on, compressed
-/// (`.gz`) or not, by CPU. Empty when there are none or the folder cannot be read.
+/// (`.gz`) or not, by CPU. Empty when there are none or the directory cannot be read.
 pub fn recording_files(base: &Path) -> Vec<PathBuf> {
-    let folder = match base.parent() {
+    let directory = match base.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     let Some(name) = base.file_name().and_then(|name| name.to_str()) else { return vec![] };
     let prefix = format!("{name}.blktrace.");
     let mut found: BTreeMap<(u32, bool), PathBuf> = BTreeMap::new();
-    for entry in folder.read_dir().into_iter().flatten().flatten() {
+    for entry in directory.read_dir().into_iter().flatten().flatten() {
         let file_name = entry.file_name();
         let Some(rest) = file_name.to_str().and_then(|file| file.strip_prefix(&prefix)) else {
             continue;

@@ -118,6 +118,6 @@ fn failure(path: &Path, error: &std::io::Error) -> Error {
         &path.display().to_string(),
         Place::Whole,
         error.to_string(),
-        "a folder that can be written to",
+        "a directory that can be written to",
     )
 }

@@ -46,14 +46,14 @@ pub(super) fn result(planned: &PlannedJob, output: &str) -> JobResult {
 mod tests {
     use super::*;
     use crate::metrics::Naming;
-    use sim::Program;
+    use machine::Program;
 
     #[test]
     fn the_closing_lines_are_understood() {
         let line = "sysbench fileio --file-test-mode=seqwr run";
         let planned = PlannedJob {
             line: Some(line.to_string()),
-            job: sim::Job::new("load", Program::Sync),
+            job: machine::Job::new("load", Program::Sync),
             clones: Vec::new(),
             weight: None,
             naming: Naming::Whole,

@@ -5,7 +5,7 @@
 //! queue that goes on close by, and lets processes that do so share one.
 //!
 //! The rules are addendum A.1 (2.6.28) and its differences to 2.6.32 (A.2; spec 4.17 items 28 to
-//! 38), each named where it is followed. One idea a file, as in the folder above.
+//! 38), each named where it is followed. One idea a file, as in the directory above.
 
 mod binding;
 mod cooperator;

@@ -1,0 +1,300 @@
+//! What a guest's kernel recorded, put together for readers: a directory of blktrace files, with
+//! everything beside them that `conform` must know.
+//!
+//! * `vda.blktrace.0`: version 7, as `blkparse -i vda` reads it.
+//! * `manifest.txt`, `priorities.txt`, `cgroups.txt`: see [`crate::conform::source`].
+//! * `disk.txt`: what the disk did, to the nanosecond, which no record of the kernel is exact to.
+//!
+//! Leaves out: loads that need more room for events than they were given; those are refused.
+
+mod times;
+
+use super::{LinuxWorld, virtio};
+use crate::conform::manifest;
+use crate::conform::source::{CGROUPS, PRIORITIES, ROOT_CGROUP};
+use crate::conform::tasks::Tasks;
+use crate::conform::{Manifest, Recording};
+use crate::error::Error;
+use base::Bytes;
+use block::{Ioprio, IoprioClass};
+use device::Model;
+use linux::build::default_hz;
+use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Served, Trace, Watchdog};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use trace::blktrace::{self, Action, DevT, Record, Wallclock};
+
+/// The disk's name in the guest, which its files get.
+const NAME: &str = "vda";
+/// Its number. // measured in the linux world: the first virtio disk
+const DISK: DevT = DevT::new(254, 0);
+
+/// Whose times a recording has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// The guest's. Each event reads its clock, which takes 256 ns: the recording is its own
+    /// reference.
+    Guest,
+    /// The disk's. The guest does what it does without a recording, to the nanosecond.
+    Disk,
+}
+
+impl Times {
+    /// How a guest records so, with priorities and room for so many bytes of events.
+    pub fn trace(self, buffer: Bytes, cgroups: bool) -> Trace {
+        let recording = linux::Recording { buffer, cgroups, priorities: true };
+        match self {
+            Times::Guest => Trace::Perturbing(recording),
+            Times::Disk => Trace::Free(recording),
+        }
+    }
+}
+
+/// A recording of a guest.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    records: Vec<Record>,
+    /// Of each insertion.
+    priorities: Vec<Ioprio>,
+    names: BTreeMap<u32, String>,
+    manifest: String,
+    disk: String,
+}
+
+/// On what it was recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The model of the disk.
+    pub model: &'a str,
+    /// Requests that the driver has in the disk at once, at most.
+    pub queue_depth: u32,
+    /// How it was recorded.
+    pub times: Times,
+}
+
+impl Recorded {
+    /// Takes what a guest left.
+    pub fn of(machine: Machine<'_>, finished: &Finished) -> Result<Recorded, Error> {
+        if finished.lost_events > 0 {
+            let lost = finished.lost_events;
+            let problem = format!("the recording has no room for {lost} events");
+            return Err(Error::linux(format!("{problem}; a shorter load leaves room")));
+        }
+        let reader = blktrace::Reader::new(&finished.trace[..], "the guest's recording");
+        let mut records = reader.collect::<Result<Vec<Record>, _>>().map_err(Error::Recording)?;
+        let since = finished.begun_freely;
+        records.retain(|record| record.time.as_nanos() >= since);
+        records.retain(|record| record.action.is_note() || record.device == DISK);
+        for record in &mut records {
+            record.cgroup = record.cgroup.filter(|cgroup| *cgroup != ROOT_CGROUP);
+        }
+        let insertions = finished.priorities.lines().filter_map(Insertion::parse);
+        let insertions: Vec<Insertion> = insertions.filter(|it| it.time >= since).collect();
+        let inserted = records.iter().filter(|it| it.action == Action::Insert).count();
+        if inserted != insertions.len() {
+            let (one, other) = (inserted, insertions.len());
+            let what = format!("{one} insertions were recorded and {other} priorities of them");
+            return Err(Error::linux(what));
+        }
+        let served = finished.log.served.iter();
+        let served = served.filter(|it| it.disk == 0 && it.accepted >= finished.begun);
+        let served: Vec<Served> = served.copied().collect();
+        if machine.times == Times::Disk {
+            times::of_disk(&mut records, &served);
+        }
+        Ok(Recorded {
+            records,
+            manifest: manifest(machine, finished, &insertions),
+            priorities: insertions.iter().map(|it| it.ioprio).collect(),
+            names: insertions.into_iter().map(|it| (it.pid, it.name)).collect(),
+            disk: served.iter().fold(DISK_TITLE.to_string(), |text, it| text + &format!("{it}\n")),
+        })
+    }
+
+    /// How many events there are.
+    pub fn events(&self) -> usize {
+        self.records.len()
+    }
+
+    /// For a comparison, without a detour through files.
+    pub fn recording(&self, name: &str) -> Result<Recording, Error> {
+        let manifest = Manifest::parse(&self.manifest, name)?;
+        Ok(Recording {
+            name: name.to_string(),
+            records: self.records.clone(),
+            tasks: Tasks::new(&manifest, "", &BTreeMap::new(), &self.records),
+            manifest,
+            priorities: self.priorities.clone(),
+            ..Recording::default()
+        })
+    }
+
+    /// Writes everything into a directory, which is made.
+    pub fn write(&self, directory: &Path) -> Result<(), Error> {
+        std::fs::create_dir_all(directory).map_err(|cause| Error::unwritable(directory, cause))?;
+        self.write_records(directory).map_err(Error::Recording)?;
+        let write = |name: &str, text: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, text).map_err(|cause| Error::unwritable(&path, cause))
+        };
+        let lines = |text: String, it: &Ioprio| text + &format!("{}\n", it.to_bits());
+        write(PRIORITIES, &self.priorities.iter().fold(String::new(), lines))?;
+        let cgroups = self.cgroups();
+        if !cgroups.is_empty() {
+            write(CGROUPS, &cgroups)?;
+        }
+        write("disk.txt", &self.disk)?;
+        write(manifest::FILE_NAME, &self.manifest)
+    }
+
+    fn write_records(&self, directory: &Path) -> Result<(), trace::Error> {
+        let Some(first) = self.records.first() else { return Ok(()) };
+        let wallclock = Wallclock { at: first.time, ..Wallclock::default() };
+        let mut files = blktrace::Recorder::create(&directory.join(NAME), DISK, 1, wallclock)?;
+        for (pid, name) in &self.names {
+            files.name_task(*pid, name);
+        }
+        for record in &self.records {
+            files.record(&Record { cgroup: None, ..record.clone() })?;
+        }
+        files.finish().map(drop)
+    }
+
+    /// Where the events of another control group begin, by the number of the event.
+    fn cgroups(&self) -> String {
+        let (mut text, mut before) = (String::new(), ROOT_CGROUP);
+        let events = self.records.iter().filter(|it| !it.action.is_note());
+        for (number, record) in events.enumerate() {
+            let cgroup = record.cgroup.unwrap_or(ROOT_CGROUP);
+            if cgroup != before {
+                writeln!(text, "{} {cgroup}", number + 1).expect("memory can be written to");
+                before = cgroup;
+            }
+        }
+        text
+    }
+}
+
+impl LinuxWorld {
+    /// Runs a script on a disk of a model and records it with the guest's times.
+    pub fn record(
+        &self,
+        model: &Model,
+        queue_depth: u32,
+        script: Script,
+        seed: u64,
+    ) -> Result<(Finished, Recorded), Error> {
+        let facts = virtio::facts(model.facts(), Some(queue_depth));
+        let guest = Guest {
+            kernel: self.kernel(default_hz()),
+            root: &self.root,
+            memory: super::MEMORY,
+            disks: vec![Disk {
+                name: model.name().to_string(),
+                device: Box::new(virtio::Renewed::new(model, seed, facts, base::Duration::ZERO)),
+                contents: Contents::forgetful(),
+            }],
+            queue_depth,
+            script: Script { trace: Times::Guest.trace(ROOM, false), ..script },
+            seed,
+            protocol: Protocol::SharedMemory,
+            watchdog: Watchdog::default(),
+            core: None,
+        };
+        let finished = guest.run().map_err(Error::linux)?;
+        let (kernel, model) = (self.kernel(default_hz()), model.name());
+        let machine = Machine { kernel, model, queue_depth, times: Times::Guest };
+        let recorded = Recorded::of(machine, &finished)?;
+        Ok((finished, recorded))
+    }
+}
+
+/// Room for events: about 500 bytes a request.
+pub const ROOM: Bytes = Bytes(64 << 20);
+const DISK_TITLE: &str = "# accepted completed disk operation sector+sectors slot\n";
+
+/// A line of the kernel's event `block_rq_insert`.
+struct Insertion {
+    /// By the clock of the list.
+    time: u64,
+    pid: u32,
+    name: String,
+    ioprio: Ioprio,
+}
+
+impl Insertion {
+    /// Understands ` NAME-PID [CPU] … block_rq_insert: DEV RWBS BYTES () SECTOR + SECTORS
+    /// CLASS,HINT,LEVEL [NAME]`; other lines are none, and so are those of other disks.
+    fn parse(line: &str) -> Option<Insertion> {
+        let (task, event) = line.split_once(" block_rq_insert: ")?;
+        let (task, time) = task.split_once(" [")?;
+        let time = time.trim_end_matches(':').rsplit(' ').next()?.parse().ok()?;
+        let (name, pid) = task.trim().rsplit_once('-')?;
+        let (rest, _) = event.strip_prefix(&format!("{DISK} "))?.rsplit_once(" [")?;
+        let (_, ioprio) = rest.rsplit_once(' ')?;
+        let (class, rest) = ioprio.split_once(',')?;
+        let (_, level) = rest.split_once(',')?;
+        let class = match class {
+            "none" => IoprioClass::None,
+            "rt" => IoprioClass::RealTime,
+            "be" => IoprioClass::BestEffort,
+            "idle" => IoprioClass::Idle,
+            _ => return None,
+        };
+        let ioprio = Ioprio::new(class, level.parse().ok()?)?;
+        Some(Insertion { time, pid: pid.parse().ok()?, name: name.trim().to_string(), ioprio })
+    }
+}
+
+fn manifest(machine: Machine<'_>, finished: &Finished, insertions: &[Insertion]) -> String {
+    let mut text = format!(
+        "kernel: {}\nhz: {}\ndevice: {}\ntransport: virtio\nqueue_depth: {}\nhardware_queues: 1\n\
+         times: {}\n",
+        machine.kernel.version,
+        machine.kernel.hz.get(),
+        machine.model,
+        machine.queue_depth,
+        match machine.times {
+            Times::Guest => "of the guest, each event took 256 ns",
+            Times::Disk => "of the disk",
+        },
+    );
+    let mut line = |name: &str, value: &str| {
+        writeln!(text, "{name}: {value}").expect("memory can be written to");
+    };
+    for (file, value) in &finished.queues {
+        let Some((_, name)) = file.split_once(&format!("/{NAME}/queue/")) else { continue };
+        match name.strip_prefix("iosched/") {
+            Some(_) => line(name, value),
+            None => line(&format!("queue/{name}"), value),
+        }
+    }
+    // A task that had several priorities has none that could be stated.
+    let mut tasks: BTreeMap<u32, Option<Ioprio>> = BTreeMap::new();
+    for it in insertions {
+        let known = tasks.entry(it.pid).or_insert(Some(it.ioprio));
+        *known = known.filter(|known| *known == it.ioprio);
+    }
+    for (pid, ioprio) in tasks.into_iter().filter_map(|(pid, ioprio)| Some((pid, ioprio?))) {
+        line(&format!("ioprio {pid}"), &ioprio.to_bits().to_string());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_kernels_event_gives_task_and_priority() {
+        let line = "            load-62      [000] .....  1234: block_rq_insert: 254,0 WS 4096 () \
+                    2048 + 8 rt,0,3 [load]";
+        let insertion = Insertion::parse(line).unwrap();
+        assert_eq!((insertion.pid, insertion.name.as_str()), (62, "load"));
+        assert_eq!(insertion.ioprio, Ioprio::new(IoprioClass::RealTime, 3).unwrap());
+        assert!(Insertion::parse("# tracer: nop").is_none());
+    }
+}

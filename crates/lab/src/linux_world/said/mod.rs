@@ -1,0 +1,281 @@
+//! What programs in the guest print, as figures: fio's JSON with its bins, dd's last line, sysbench's
+//! closing lines.
+
+mod sysbench;
+
+use crate::error::Error;
+use crate::matrix::{CallResult, DECADES, JobResult, ProgramExit};
+use crate::metrics::latency::PERCENTILES;
+use crate::metrics::{CallKind, Latency};
+use crate::plan::PlannedJob;
+use base::{Bytes, Duration, Histogram};
+use linux::Outcome;
+use machine::Program;
+use serde_json::Value;
+
+/// The status of a program that `timeout` has ended.
+const STOPPED: u8 = 124;
+/// A signal ended the program; it is the rest. // POSIX shell
+const SIGNALLED: u8 = 128;
+const SIGTERM: u8 = 15;
+
+/// A job's results.
+pub struct Said {
+    /// Clones together.
+    pub jobs: Vec<JobResult>,
+    /// Clones apart.
+    pub processes: Vec<JobResult>,
+    /// How it ended.
+    pub exit: ProgramExit,
+}
+
+/// What a job said.
+pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
+    let messages = String::from_utf8_lossy(&outcome.errors);
+    let messages: Vec<String> = messages.lines().map(str::to_string).collect();
+    let stopped = outcome.exit == STOPPED || outcome.exit == SIGNALLED + SIGTERM;
+    let (failed, how) = match outcome.exit {
+        0 => (false, "ended".to_string()),
+        _ if stopped => (false, "stopped when its time was over".to_string()),
+        status => (true, format!("failed with exit status {status}")),
+    };
+    let (jobs, processes) = match &planned.job.program {
+        Program::Fio(_) if !failed => of_fio(planned, outcome)?,
+        Program::Dd(_) => {
+            let result = of_dd(planned, &messages);
+            (vec![result.clone()], vec![result])
+        }
+        Program::Sysbench(_) if !failed => {
+            let result = sysbench::result(planned, &String::from_utf8_lossy(&outcome.output));
+            (vec![result.clone()], vec![result])
+        }
+        _ => (Vec::new(), Vec::new()),
+    };
+    let exit = ProgramExit { job: planned.job.name.clone(), failed, how, messages };
+    Ok(Said { jobs, processes, exit })
+}
+
+/// fio's answer: one object, perhaps with lines of warnings before it.
+fn of_fio(
+    planned: &PlannedJob,
+    outcome: &Outcome,
+) -> Result<(Vec<JobResult>, Vec<JobResult>), Error> {
+    let text = String::from_utf8_lossy(&outcome.output);
+    let bad = |what: &str| Error::linux(format!("job {}: fio's answer {what}", planned.job.name));
+    let start = text.find('{').ok_or_else(|| bad("is not JSON"))?;
+    let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+    let document = documents.next().and_then(Result::ok).ok_or_else(|| bad("is damaged"))?;
+    let entries = document["jobs"].as_array().ok_or_else(|| bad("names no jobs"))?;
+    let mut names: Vec<&str> = Vec::new();
+    for entry in entries {
+        let name = entry["jobname"].as_str().ok_or_else(|| bad("has a job without a name"))?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let result = |name: &str, of: &[&Value]| {
+        let (name, cgroup) = (planned.result_name(name, names.len() == 1), &planned.job.cgroup);
+        job(name, cgroup, of)
+    };
+    let named = |name: &str| -> Vec<&Value> {
+        entries.iter().filter(|entry| entry["jobname"] == *name).collect()
+    };
+    let jobs = names.iter().map(|name| result(name, &named(name))).collect();
+    let processes = entries.iter().map(|entry| {
+        let name = entry["jobname"].as_str().unwrap_or_default();
+        result(name, &[entry])
+    });
+    Ok((jobs, processes.collect()))
+}
+
+/// The clones of a section as one.
+fn job(name: String, cgroup: &str, clones: &[&Value]) -> JobResult {
+    let kinds = [CallKind::Read, CallKind::Write, CallKind::Trim];
+    let names = ["read", "write", "trim"];
+    let mut result = JobResult {
+        name,
+        cgroup: cgroup.to_string(),
+        tasks: clones.len() as u32,
+        ..JobResult::default()
+    };
+    for (kind, name) in kinds.into_iter().zip(names) {
+        let parts: Vec<&Value> = clones.iter().map(|clone| &clone[name]).collect();
+        result.calls[kind as usize] = calls(&parts);
+        result.runtime = result.runtime.max(runtime(&parts));
+    }
+    let syncs: Vec<&Value> = clones.iter().map(|clone| &clone["sync"]).collect();
+    let lat = latency(&syncs, "lat_ns");
+    let count = syncs.iter().map(|sync| whole(&sync["total_ios"])).sum();
+    result.calls[CallKind::Sync as usize] =
+        CallResult { count, clat: lat.clone(), lat, ..CallResult::default() };
+    result
+}
+
+/// The longest runtime, which fio states in milliseconds.
+fn runtime(parts: &[&Value]) -> Duration {
+    let longest = parts.iter().map(|part| whole(&part["runtime"])).max();
+    Duration::from_millis(longest.unwrap_or(0))
+}
+
+fn calls(parts: &[&Value]) -> CallResult {
+    let sum = |key: &str| parts.iter().map(|part| whole(&part[key])).sum::<u64>();
+    let (count, bytes) = (sum("total_ios"), sum("io_bytes"));
+    let seconds = runtime(parts).as_nanos().max(1) as f64 / 1e9;
+    let rate = |amount: u64| if amount == 0 { 0.0 } else { amount as f64 / seconds };
+    CallResult {
+        count,
+        bytes: Bytes(bytes),
+        bw_bytes: rate(bytes),
+        iops: rate(count),
+        slat: latency(parts, "slat_ns"),
+        clat: latency(parts, "clat_ns"),
+        lat: latency(parts, "lat_ns"),
+        decades: decades(&bins(parts, "lat_ns")),
+        ..CallResult::default()
+    }
+}
+
+/// The distribution of all parts together. Mean and spread are fio's own; the percentiles as well
+/// where there is one part, else they come from the bins.
+fn latency(parts: &[&Value], key: &str) -> Latency {
+    let used: Vec<&Value> =
+        parts.iter().map(|part| &part[key]).filter(|it| whole(&it["N"]) > 0).collect();
+    let count: u64 = used.iter().map(|it| whole(&it["N"])).sum();
+    if count == 0 {
+        return Latency::default();
+    }
+    let weighted = |of: &dyn Fn(&Value) -> f64| {
+        used.iter().map(|it| of(it) * whole(&it["N"]) as f64).sum::<f64>() / count as f64
+    };
+    let mean = weighted(&|it| real(&it["mean"]));
+    let square = weighted(&|it| real(&it["stddev"]).powi(2) + real(&it["mean"]).powi(2));
+    let nanos = |value: f64| Duration::from_nanos(value.max(0.0) as u64);
+    let least = used.iter().map(|it| whole(&it["min"])).min().unwrap_or(0);
+    let most = used.iter().map(|it| whole(&it["max"])).max().unwrap_or(0);
+    let percentiles = match used.as_slice() {
+        [only] => stated(only),
+        _ => {
+            let mut histogram = Histogram::new();
+            for (nanos, n) in bins(parts, key) {
+                histogram.record_n(Duration::from_nanos(nanos), n);
+            }
+            let point = |it: u64| (it, histogram.quantile(it, 10_000));
+            PERCENTILES.iter().copied().map(point).collect()
+        }
+    };
+    Latency {
+        count,
+        min: Duration::from_nanos(least),
+        max: Duration::from_nanos(most),
+        mean: nanos(mean),
+        stddev: nanos((square - mean * mean).max(0.0).sqrt()),
+        percentiles,
+    }
+}
+
+/// The percentiles as fio states them: `"99.900000": nanoseconds`.
+fn stated(of: &Value) -> Vec<(u64, Duration)> {
+    let value = |hundredths: u64| {
+        let name = format!("{}.{:02}0000", hundredths / 100, hundredths % 100);
+        Some((hundredths, Duration::from_nanos(of["percentile"].get(name)?.as_u64()?)))
+    };
+    PERCENTILES.iter().copied().filter_map(value).collect()
+}
+
+/// Nanoseconds and how many calls took that long, of all parts.
+fn bins(parts: &[&Value], key: &str) -> Vec<(u64, u64)> {
+    let all = parts.iter().filter_map(|part| part[key]["bins"].as_object()).flatten();
+    all.filter_map(|(nanos, count)| Some((nanos.parse().ok()?, count.as_u64()?))).collect()
+}
+
+/// The percentage of calls in each decade of latency, the last one open.
+fn decades(bins: &[(u64, u64)]) -> Vec<f64> {
+    let mut counts = [0_u64; DECADES.len() + 1];
+    for (nanos, count) in bins {
+        counts[DECADES.partition_point(|limit| limit < nanos)] += count;
+    }
+    let all = counts.iter().sum::<u64>().max(1) as f64;
+    counts.iter().map(|count| 100.0 * *count as f64 / all).collect()
+}
+
+/// dd says how much it copied and in which time; not whether that was reading or writing, but a
+/// disk is only ever one of the two.
+fn of_dd(planned: &PlannedJob, messages: &[String]) -> JobResult {
+    let mut result = JobResult {
+        name: planned.job.name.clone(),
+        cgroup: planned.job.cgroup.clone(),
+        tasks: 1,
+        ..JobResult::default()
+    };
+    let Some((bytes, seconds)) = messages.iter().find_map(|line| copied(line)) else {
+        return result;
+    };
+    let records = messages.iter().find_map(|line| {
+        let (whole, part) = line.strip_suffix(" records out")?.split_once('+')?;
+        Some(whole.parse::<u64>().ok()? + part.parse::<u64>().ok()?)
+    });
+    let line = planned.line.as_deref().unwrap_or_default();
+    let writes =
+        line.split_whitespace().any(|word| word.starts_with("of=/dev/") && word != "of=/dev/null");
+    let kind = if writes { CallKind::Write } else { CallKind::Read };
+    let count = records.unwrap_or(0);
+    result.runtime = Duration::from_nanos((seconds * 1e9) as u64);
+    result.calls[kind as usize] = CallResult {
+        count,
+        bytes: Bytes(bytes),
+        bw_bytes: if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 },
+        iops: if seconds > 0.0 { count as f64 / seconds } else { 0.0 },
+        ..CallResult::default()
+    };
+    result
+}
+
+/// `1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.0123 s, 85.2 MB/s`
+fn copied(line: &str) -> Option<(u64, f64)> {
+    let (before, after) = line.split_once(" copied, ")?;
+    let bytes = before.split_whitespace().next()?.parse().ok()?;
+    let seconds = after.split_once(" s,").map_or(after, |(seconds, _)| seconds);
+    Some((bytes, seconds.trim().parse().ok()?))
+}
+
+fn whole(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn real(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_last_line_of_dd_is_understood() {
+        let line = "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.0123 s, 85.2 MB/s";
+        assert_eq!(copied(line), Some((1_048_576, 0.0123)));
+        assert_eq!(copied("512 bytes copied, 1.5 s, 0.3 kB/s"), Some((512, 1.5)));
+        assert_eq!(copied("1+0 records in"), None);
+    }
+
+    #[test]
+    fn clones_are_taken_together_by_their_bins() {
+        let clone = |nanos: u64, n: u64| {
+            let bins = json!({ nanos.to_string(): n });
+            let times = json!({ "min": nanos, "max": nanos, "mean": nanos as f64, "stddev": 0.0,
+                "N": n, "percentile": { "50.000000": nanos }, "bins": bins });
+            json!({ "read": { "total_ios": n, "io_bytes": n * 512, "runtime": 1000,
+                "clat_ns": times } })
+        };
+        let (one, other) = (clone(100, 3), clone(200, 1));
+        let result = job("x".into(), "/", &[&one, &other]);
+        let read = result.call(CallKind::Read);
+        assert_eq!((read.count, read.bytes, read.iops), (4, Bytes(2048), 4.0));
+        assert_eq!((read.clat.mean.as_nanos(), read.clat.stddev.as_nanos()), (125, 43));
+        assert_eq!(read.clat.percentile(5000), Some(Duration::from_nanos(100)));
+        let alone = job("x".into(), "/", &[&other]);
+        let percentile = alone.call(CallKind::Read).clat.percentile(5000);
+        assert_eq!(percentile, Some(Duration::from_nanos(200)));
+    }
+}

@@ -1,0 +1,541 @@
+//! From a description to runs: everything is loaded, parsed and checked before anything runs.
+//!
+//! A plan has a row for each scheduler at each point of the axes, and each row is run once for
+//! each seed. Whatever is wrong with an experiment is found here, so nothing is ever written for
+//! bad input.
+
+mod clones;
+mod groups;
+mod jobs;
+mod preparation;
+
+pub use preparation::DROP_CACHES;
+
+use crate::cgroup::{self, CgroupSpec};
+use crate::error::Error;
+use crate::experiment::{Axis, Experiment, Setting, parse_queue_depth};
+use crate::filesystem;
+use crate::job::{JobSpec, Work};
+use crate::linux_world::{self, World, virtio};
+use crate::metrics::Naming;
+use crate::scheduler_spec::{SchedulerSpec, parse_hz, parse_kernel};
+use base::nearest;
+use base::{Bytes, Hz, Instant};
+use block::command::Facts;
+use block::scheduler::TunableError;
+use block::{Attach, EventLog, Kernel, QUEUE_SETTINGS, RequestQueue};
+use device::{Device, Model};
+use machine::program::replay::Pace;
+use machine::{Host, MACHINE_SETTINGS, Mount, Program};
+use std::path::{Path, PathBuf};
+
+/// Settings that belong to writeback.
+const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
+/// Axes that are not used in jobs.
+const SPECIAL_AXES: [&str; 10] = [
+    "model",
+    "host",
+    "kernel",
+    "hz",
+    "queue_depth",
+    "fs",
+    "mount_options",
+    "write_cache",
+    "blkio",
+    "cgroup_writeback",
+];
+
+/// Everything that will be run.
+#[derive(Debug)]
+pub struct Plan {
+    /// What it was made from.
+    pub experiment: Experiment,
+    /// Schedulers at points of the axes, in the order of results.
+    pub rows: Vec<Row>,
+}
+
+/// A scheduler at a point of the axes.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Where it runs.
+    pub world: World,
+    /// The scheduler as it was asked for.
+    pub spec: SchedulerSpec,
+    /// Name and value of each axis.
+    pub axes: Vec<(String, String)>,
+    /// The disk.
+    pub model: Model,
+    /// What the kernel is told of the disk, if that is not what the model says.
+    pub virtio: Option<Facts>,
+    /// The file system on the disk, if it carries one.
+    pub mount: Option<Mount>,
+    /// There is a controller of block I/O.
+    pub blkio: bool,
+    /// Control groups have writeback of their own.
+    pub cgroup_writeback: bool,
+    /// Cores and costs.
+    pub host: Host,
+    /// The memory of the machine.
+    pub memory: Bytes,
+    /// What is written to sysfs, in this order.
+    pub settings: Vec<(String, i64)>,
+    /// All tunables and settings with the values they have then.
+    pub tunables: Vec<(&'static str, i64)>,
+    /// Control groups with weights.
+    pub cgroups: Vec<CgroupSpec>,
+    /// What is done before.
+    pub preparation: Vec<PlannedJob>,
+    /// What is run.
+    pub jobs: Vec<PlannedJob>,
+}
+
+/// A job, understood.
+#[derive(Clone, Debug)]
+pub struct PlannedJob {
+    /// The command, if it is one, with the values of axes.
+    pub line: Option<String>,
+    /// As the machine takes it.
+    pub job: machine::Job,
+    /// The others that are started with it, if there are several.
+    pub clones: Vec<machine::Job>,
+    /// The weight of its group.
+    pub weight: Option<u32>,
+    /// How the tasks of the job are told apart in results.
+    pub naming: Naming,
+    /// Whether results are called by task names alone, as fio does with a job file.
+    pub named_by_task: bool,
+    /// What the user should know about how it was understood.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// Loads and checks everything.
+    pub fn new(experiment: Experiment) -> Result<Plan, Error> {
+        let mut rows = Vec::new();
+        for point in points(&experiment.axes) {
+            let planner = Planner { experiment: &experiment, point };
+            rows.extend(planner.rows()?);
+        }
+        check_axes(&experiment, &rows)?;
+        Ok(Plan { experiment, rows })
+    }
+
+    /// How many runs there will be.
+    pub fn runs(&self) -> usize {
+        self.rows.len() * self.experiment.seeds.len()
+    }
+
+    /// What the user should know about how jobs were understood, each thing once.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for note in self.rows.iter().flat_map(|row| &row.jobs).flat_map(|job| &job.notes) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        notes
+    }
+}
+
+impl Plan {
+    /// The scheduler of a row; with its kernel where rows differ in that.
+    pub fn row_name(&self, row: usize) -> String {
+        let spec = &self.rows[row].spec;
+        let same = self.rows.iter().all(|it| it.spec.kernel.version == spec.kernel.version);
+        let name = if same { spec.short() } else { spec.label() };
+        let world = self.rows[row].world;
+        let same = self.rows.iter().all(|it| it.world == world);
+        if same { name } else { format!("{name} ({world})") }
+    }
+}
+
+impl PlannedJob {
+    /// Whether it merely moves data, as fast as it can.
+    pub fn copies(&self) -> bool {
+        match &self.job.program {
+            Program::Dd(_) => true,
+            Program::Replay(replay) => matches!(replay.pace, Pace::BackToBack { .. }),
+            _ => false,
+        }
+    }
+
+    /// What a section of the job, perhaps its only one, is called in results.
+    pub fn result_name(&self, section: &str, is_only: bool) -> String {
+        match self.named_by_task {
+            true => section.to_string(),
+            false if is_only => self.job.name.clone(),
+            false => format!("{}/{section}", self.job.name),
+        }
+    }
+}
+
+impl Row {
+    /// All programs that are started, each with the number of its job.
+    pub fn programs(&self) -> impl Iterator<Item = (usize, &machine::Job)> {
+        self.jobs.iter().enumerate().flat_map(|(number, planned)| {
+            let all = std::iter::once(&planned.job).chain(&planned.clones);
+            all.map(move |job| (number, job))
+        })
+    }
+
+    /// The scheduler, in the shape of the block layer it lives in.
+    pub fn attach(&self) -> Attach {
+        attach(&self.spec)
+    }
+
+    /// What the kernel is told of the disk.
+    pub fn facts(&self) -> &Facts {
+        self.virtio.as_ref().unwrap_or_else(|| self.model.facts())
+    }
+
+    /// The disk.
+    pub fn device(&self, seed: u64) -> Box<dyn Device> {
+        match &self.virtio {
+            Some(facts) => {
+                let facts = facts.clone();
+                Box::new(virtio::Renewed::new(&self.model, seed, facts, base::Duration::ZERO))
+            }
+            None => self.model.build(seed),
+        }
+    }
+}
+
+/// A value of each axis.
+type Point = Vec<(Axis, String)>;
+
+/// All combinations of values, the last axis varying fastest.
+fn points(axes: &[Axis]) -> Vec<Point> {
+    axes.iter().fold(vec![Vec::new()], |points, axis| {
+        let extended = |point: &Point| {
+            let point = point.clone();
+            axis.values.iter().map(move |value| {
+                let mut longer = point.clone();
+                longer.push((axis.clone(), value.clone()));
+                longer
+            })
+        };
+        points.iter().flat_map(|point| extended(point).collect::<Vec<_>>()).collect()
+    })
+}
+
+/// Every axis must change something.
+fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
+    for Axis { name, place, .. } in &experiment.axes {
+        let in_jobs = is_used(experiment, name);
+        let special = SPECIAL_AXES.contains(&name.as_str());
+        let set = rows.iter().any(|row| row.settings.iter().any(|it| it.0 == *name));
+        if !(in_jobs || special || set) {
+            let queue = QUEUE_SETTINGS.iter().map(|it| it.name);
+            let own = rows.iter().flat_map(|row| row.tunables.iter().map(|it| it.0));
+            let known: Vec<&str> = SPECIAL_AXES.into_iter().chain(queue).chain(own).collect();
+            let problem = format!("{name} changes nothing{}", nearest(name, known));
+            let accepted = format!(
+                "a word used as {{{name}}} in a job, a tunable or setting, or {}",
+                SPECIAL_AXES.join(", ")
+            );
+            return Err(Error::bad(place.clone(), problem, accepted));
+        }
+    }
+    Ok(())
+}
+
+/// Whether jobs, or what is done before them, say `{axis}`.
+fn is_used(experiment: &Experiment, axis: &str) -> bool {
+    let word = format!("{{{axis}}}");
+    let in_group = |it: &JobSpec| it.cgroup.as_ref().is_some_and(|path| path.contains(&word));
+    let says = |it: &JobSpec| {
+        let in_line = matches!(&it.work, Work::Command(line) if line.contains(&word));
+        in_line || in_group(it) || it.clones.as_ref() == Some(&word)
+    };
+    experiment.jobs.iter().chain(&experiment.setup).any(says)
+}
+
+/// Plans the rows at one point of the axes.
+struct Planner<'e> {
+    experiment: &'e Experiment,
+    point: Point,
+}
+
+impl Planner<'_> {
+    fn rows(&self) -> Result<Vec<Row>, Error> {
+        let model = Model::find(&self.located("model", &self.experiment.model))?;
+        let virtio = self.virtio(&model)?;
+        let mount = self.mount()?;
+        let host = self.host()?;
+        let kernel = self.kernel()?;
+        let mut specs = SchedulerSpec::parse_list(&self.experiment.schedulers, kernel)?;
+        self.check_kernels(&specs)?;
+        if let Some((hz, place)) = self.hz()? {
+            self.check_tick(hz, &place)?;
+            specs = specs.iter().map(|spec| spec.with_hz(hz)).collect();
+        }
+        let given = self.settings(&specs)?;
+        let preparation = self.preparation(&host)?;
+        let jobs = self.jobs(&host)?;
+        let cgroups = self.cgroups(&jobs)?;
+        let blkio = self.blkio()?;
+        self.check_groups(&cgroups, &jobs)?;
+        let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
+        let axes: Vec<(String, String)> = axes.collect();
+        let mut rows = Vec::new();
+        for spec in specs {
+            let place = format!("scheduler {}", spec.label());
+            let own = spec.tunables.iter().map(|(name, value)| Setting {
+                name: name.clone(),
+                value: *value,
+                place: place.clone(),
+            });
+            let applies = |it: &&Setting| is_known(&spec, &it.name);
+            let settings: Vec<Setting> = own.chain(given.iter().filter(applies).cloned()).collect();
+            let facts = virtio.as_ref().unwrap_or(model.facts());
+            let tunables = probe(&spec, model.name(), facts.clone(), &settings)?;
+            let settings: Vec<(String, i64)> =
+                settings.into_iter().map(|it| (it.name, it.value)).collect();
+            let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
+            cgroup::check(&cgroups, &spec, cgroup_writeback)?;
+            rows.extend(self.experiment.worlds.iter().map(|world| Row {
+                world: *world,
+                settings: settings.clone(),
+                tunables: tunables.clone(),
+                spec: spec.clone(),
+                axes: axes.clone(),
+                model: model.clone(),
+                virtio: virtio.clone(),
+                mount: mount.clone(),
+                blkio,
+                cgroup_writeback,
+                host: host.clone(),
+                memory: self.memory(),
+                cgroups: cgroups.clone(),
+                preparation: preparation.clone(),
+                jobs: jobs.clone(),
+            }));
+        }
+        Ok(rows)
+    }
+
+    fn is_judged(&self) -> bool {
+        self.experiment.worlds.contains(&World::Linux)
+    }
+
+    /// A guest has less than a machine of which nothing is said, and the simulator then as little.
+    fn memory(&self) -> Bytes {
+        let default = if self.is_judged() { linux_world::MEMORY } else { machine::DEFAULT_MEMORY };
+        self.experiment.memory.unwrap_or(default)
+    }
+
+    /// What the kernel is told of the disk behind virtio, if it is.
+    fn virtio(&self, model: &Model) -> Result<Option<Facts>, Error> {
+        let depth = match self.value("queue_depth") {
+            Some((axis, value)) => Some(parse_queue_depth(value, &axis.place)?),
+            None => self.experiment.queue_depth,
+        };
+        let cache = match self.value("write_cache") {
+            Some((axis, value)) => Some(filesystem::parse_write_cache(value, &axis.place)?),
+            None => self.experiment.write_cache,
+        };
+        let is_virtio = self.experiment.virtio || self.is_judged() || depth.is_some();
+        let facts = match is_virtio {
+            true => virtio::facts(model.facts(), depth),
+            false => model.facts().clone(),
+        };
+        let volatile_cache = cache.unwrap_or(facts.volatile_cache);
+        Ok((is_virtio || cache.is_some()).then_some(Facts { volatile_cache, ..facts }))
+    }
+
+    /// The file system, with the options of this point.
+    fn mount(&self) -> Result<Option<Mount>, Error> {
+        let mut mount = match self.value("fs") {
+            Some((axis, value)) => filesystem::parse(value, &axis.place)?,
+            None => self.experiment.mount.clone(),
+        };
+        if let Some((axis, value)) = self.value("mount_options") {
+            filesystem::set_options(&mut mount, value, &axis.place)?;
+        }
+        Ok(mount)
+    }
+
+    /// Whether control groups have writeback of their own.
+    fn cgroup_writeback(&self, spec: &SchedulerSpec, mount: Option<&Mount>) -> Result<bool, Error> {
+        let (asked, place) = match self.value("cgroup_writeback") {
+            Some((axis, value)) => (Some(value), axis.place.as_str()),
+            None => (self.experiment.cgroup_writeback.as_deref(), "cgroup_writeback"),
+        };
+        filesystem::cgroup_writeback(asked, spec.kernel, mount, place)
+    }
+
+    /// Files need a file system.
+    fn check_files(&self, files: &[&str], place: &str) -> Result<(), Error> {
+        let mount = self.mount()?;
+        let is_file = |path: &str| {
+            let below = mount.as_ref().and_then(|it| path.strip_prefix(it.point.as_str()));
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let other = files.iter().find(|it| !it.starts_with("/dev/") && !is_file(it));
+        let Some(other) = other else { return Ok(()) };
+        let accepted = match &mount {
+            Some(mount) => format!("files below {}, or /dev/sda for the disk", mount.point),
+            None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below /mnt"
+                .to_string(),
+        };
+        Err(Error::bad(place, format!("there is no file {other}"), accepted))
+    }
+
+    /// In the world `linux` there is one kernel, and the simulator follows.
+    fn check_kernels(&self, specs: &[SchedulerSpec]) -> Result<(), Error> {
+        let other = specs.iter().find(|it| it.kernel.version != linux_world::KERNEL);
+        match other.filter(|_| self.is_judged()) {
+            Some(spec) => {
+                let problem = format!("{} in the world linux", spec.label());
+                let accepted = format!("kernel {}", linux_world::KERNEL);
+                Err(Error::bad("--world", problem, accepted))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn host(&self) -> Result<Host, Error> {
+        if self.is_judged() {
+            return Ok(Host::named("guest")?);
+        }
+        let name = self.located("host", &self.experiment.host);
+        match name.contains('/') || name.ends_with(".toml") {
+            true => Ok(Host::load(Path::new(&name))?),
+            false => Ok(Host::named(&name)?),
+        }
+    }
+
+    fn kernel(&self) -> Result<Option<&'static Kernel>, Error> {
+        match self.value("kernel") {
+            Some((axis, value)) => parse_kernel(value, &axis.place).map(Some),
+            None if self.is_judged() && self.experiment.kernel.is_none() => {
+                Ok(Kernel::named(&linux_world::KERNEL.to_string()))
+            }
+            None => Ok(self.experiment.kernel),
+        }
+    }
+
+    /// The tick of the kernel and where it is given, if somebody says so.
+    fn hz(&self) -> Result<Option<(Hz, String)>, Error> {
+        match self.value("hz") {
+            Some((axis, value)) => Ok(Some((parse_hz(value, &axis.place)?, axis.place.clone()))),
+            None => Ok(self.experiment.hz.map(|hz| (hz, "hz".to_string()))),
+        }
+    }
+
+    /// In the world `linux` a kernel has a tick that it can be built with.
+    fn check_tick(&self, hz: Hz, place: &str) -> Result<(), Error> {
+        if self.is_judged() && !linux::build::TICKS.contains(&hz.get()) {
+            let problem = format!("hz {} in the world linux", hz.get());
+            let accepted = linux::build::TICKS.map(|it| it.to_string()).join(", ");
+            return Err(Error::bad(place, problem, accepted));
+        }
+        Ok(())
+    }
+
+    /// Settings for all schedulers: each must be known to one of them at least.
+    fn settings(&self, specs: &[SchedulerSpec]) -> Result<Vec<Setting>, Error> {
+        let mut settings = self.experiment.settings.clone();
+        for (Axis { name, place, .. }, value) in &self.point {
+            let in_jobs = is_used(self.experiment, name);
+            let known = specs.iter().any(|spec| is_known(spec, name));
+            let later = LATER_SETTINGS.contains(&name.as_str());
+            if in_jobs || SPECIAL_AXES.contains(&name.as_str()) || !(known || later) {
+                continue;
+            }
+            let Ok(value) = value.parse() else {
+                let problem = format!("{name}: \"{value}\" is no whole number");
+                return Err(Error::bad(place.clone(), problem, "whole numbers, as in sysfs"));
+            };
+            settings.push(Setting { name: name.clone(), value, place: place.clone() });
+        }
+        for Setting { name, value, place } in &settings {
+            if LATER_SETTINGS.contains(&name.as_str()) {
+                let queue: Vec<&str> = QUEUE_SETTINGS.iter().map(|it| it.name).collect();
+                return Err(Error::not_yet(place.clone(), name.clone(), queue.join(", ")));
+            }
+            let mut knows = specs.iter().filter(|spec| is_known(spec, name)).peekable();
+            if knows.peek().is_none() {
+                specs[0].check(name, *value, place)?;
+            }
+            knows.try_for_each(|spec| spec.check(name, *value, place))?;
+        }
+        Ok(settings)
+    }
+
+    /// The value of a special axis.
+    fn value(&self, name: &str) -> Option<(&Axis, &str)> {
+        let found = self.point.iter().find(|(axis, _)| axis.name == name);
+        found.map(|(axis, value)| (axis, value.as_str()))
+    }
+
+    /// The name or path of a model or host, with a path beside the experiment found there.
+    fn located(&self, axis: &str, default: &str) -> String {
+        let name = self.value(axis).map_or(default, |(_, value)| value);
+        let beside: PathBuf = self.experiment.directory.join(name);
+        let is_beside = name.ends_with(".toml") && !Path::new(name).exists() && beside.exists();
+        if is_beside { beside.display().to_string() } else { name.to_string() }
+    }
+
+    /// The line with the value of each axis where it says `{axis}`.
+    fn substituted(&self, line: &str, place: &str) -> Result<String, Error> {
+        let mut out = String::new();
+        let mut rest = line;
+        while let Some(open) = rest.find('{') {
+            let Some(length) = rest[open..].find('}') else { break };
+            let name = &rest[open + 1..open + length];
+            out.push_str(&rest[..open]);
+            // ${NAME} is fio's own.
+            if rest[..open].ends_with('$') {
+                out.push_str(&rest[open..=open + length]);
+            } else if let Some((_, value)) = self.value(name) {
+                out.push_str(value);
+            } else {
+                let names: Vec<&str> = self.point.iter().map(|it| it.0.name.as_str()).collect();
+                let problem = format!("no axis \"{name}\"{}", nearest(name, names.clone()));
+                let accepted = match names.is_empty() {
+                    true => "axes, defined in [axes] or with --vary".to_string(),
+                    false => names.join(", "),
+                };
+                return Err(Error::bad(place, problem, accepted));
+            }
+            rest = &rest[open + length + 1..];
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+}
+
+fn is_known(spec: &SchedulerSpec, name: &str) -> bool {
+    let of_machine = MACHINE_SETTINGS.iter().any(|it| it.name == name);
+    of_machine || spec.tunable(name).is_some() || QUEUE_SETTINGS.iter().any(|it| it.name == name)
+}
+
+fn attach(spec: &SchedulerSpec) -> Attach {
+    let built = sched::build(spec.name, spec.kernel).expect("checked when it was parsed");
+    Attach::of(built)
+}
+
+/// Writes the settings to a queue of the model's device, as a run will, and reads all of them.
+fn probe(
+    spec: &SchedulerSpec,
+    model: &str,
+    facts: Facts,
+    settings: &[Setting],
+) -> Result<Vec<(&'static str, i64)>, Error> {
+    let mut queue = RequestQueue::new(spec.kernel, facts, attach(spec), 1, EventLog::off());
+    let of_machine = |it: &&Setting| MACHINE_SETTINGS.iter().any(|known| known.name == it.name);
+    for Setting { name, value, place } in settings.iter().filter(|it| !of_machine(it)) {
+        queue.set(Instant::ZERO, name, *value).map_err(|error| match error {
+            TunableError::Unknown { .. } => unreachable!("{name} was checked"),
+            TunableError::OutOfRange { min, max, unit } => {
+                let problem = format!("{name}={value} of {} on {model} is out of range", spec.name);
+                Error::bad(place.clone(), problem, format!("{min} to {max} {unit}"))
+            }
+        })?;
+    }
+    let about = sched::about_on(spec.name, spec.kernel).expect("checked when it was parsed");
+    let own = about.tunables.iter().map(|it| it.name);
+    let names = own.chain(QUEUE_SETTINGS.iter().map(|it| it.name));
+    Ok(names.filter_map(|name| queue.get(name).map(|value| (name, value))).collect())
+}

@@ -1,0 +1,604 @@
+//! System calls on the raw disk: open, read, write, fsync, discard.
+//!
+//! Every path below `/dev` is the simulated disk, but for `/dev/zero` and `/dev/null`; there are no
+//! other files. A direct call is cut into bios of at most 256 pages, submitted by the caller under
+//! a plug, and waited for (filesystems 1.8). Writes that must be durable carry FUA and are followed
+//! by a flush. Without O_DIRECT reads and writes go through the page cache ([`crate::page_cache`]).
+
+use crate::buffered::ALL;
+use crate::operations::Operation;
+use crate::task::Task;
+use crate::world::{Wait, World};
+use base::{Duration, Sector, Sectors};
+use block::{Action, Bio, Flags, Kernel, Op, PlugFlush, Syscall, Version};
+use std::future::poll_fn;
+use std::ops::Range;
+use std::task::Poll;
+
+/// Largest bio of direct I/O: 256 pieces of memory (filesystems 1.8 rule 1).
+const BIO_MAX_VECS: u32 = 256;
+/// A call of at most so many sectors is one bio to begin with: as many pages.
+const BIO_SECTORS: u32 = BIO_MAX_VECS * 8;
+/// The most one call transfers: 2 GiB less a page.
+pub(crate) const MOST_BYTES: u64 = 0x7fff_f000;
+const PAGE: u64 = 4096;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenFlags {
+    /// O_DIRECT.
+    pub direct: bool,
+    /// O_DSYNC.
+    pub dsync: bool,
+    /// O_SYNC; on a raw disk the same as O_DSYNC.
+    pub sync: bool,
+}
+
+impl OpenFlags {
+    /// O_DIRECT and nothing else.
+    pub const fn direct() -> OpenFlags {
+        OpenFlags { direct: true, dsync: false, sync: false }
+    }
+}
+
+/// An open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct File {
+    pub(crate) kind: Kind,
+    /// Which of the open files of the disk it is.
+    pub(crate) number: usize,
+    /// How it was opened; may be changed as by fcntl.
+    pub flags: OpenFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Disk,
+    /// A file of the file system.
+    File(usize),
+    Zero,
+    Null,
+}
+
+impl File {
+    /// Whether it is the disk.
+    pub fn is_disk(&self) -> bool {
+        self.kind == Kind::Disk
+    }
+
+    /// Whether it has pages in the page cache: the disk, or a file on it.
+    pub(crate) fn is_cached(&self) -> bool {
+        matches!(self.kind, Kind::Disk | Kind::File(_))
+    }
+
+    /// Whether its reads and writes should have gone through a page cache.
+    pub fn wants_page_cache(&self) -> bool {
+        self.is_disk() && !self.flags.direct
+    }
+
+    /// The number of the file of the file system that it is, if it is one.
+    pub(crate) fn index(&self) -> Option<usize> {
+        match self.kind {
+            Kind::File(index) => Some(index),
+            _ => None,
+        }
+    }
+}
+
+/// Why a call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Errno {
+    /// Offset or length is not a multiple of the logical block, or the call makes no sense here.
+    #[error("Invalid argument")]
+    Einval,
+    /// A write beyond the end of the disk.
+    #[error("No space left on device")]
+    Enospc,
+    /// There is no such file.
+    #[error("No such file or directory")]
+    Enoent,
+    /// There is something of this name already.
+    #[error("File exists")]
+    Eexist,
+    /// It is a directory.
+    #[error("Is a directory")]
+    Eisdir,
+    /// It is no directory.
+    #[error("Not a directory")]
+    Enotdir,
+    /// Something is in the directory.
+    #[error("Directory not empty")]
+    Enotempty,
+    /// Something is in use that would have to change.
+    #[error("Device or resource busy")]
+    Ebusy,
+    /// There is nothing where the call wants something.
+    #[error("No data available")]
+    Enodata,
+    /// A file is no disk.
+    #[error("Inappropriate ioctl for device")]
+    Enotty,
+    /// The disk does not do that.
+    #[error("Operation not supported")]
+    Eopnotsupp,
+}
+
+/// One piece of I/O, stated as the block layer knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// What.
+    pub op: Op,
+    /// How.
+    pub flags: Flags,
+    /// Where.
+    pub sector: Sector,
+    /// How much; zero for a pure flush.
+    pub sectors: Sectors,
+}
+
+impl Transfer {
+    /// A flush of the disk's cache (filesystems 0.5, last row).
+    pub(crate) const FLUSH: Transfer = Transfer {
+        op: Op::Write,
+        flags: Flags::PREFLUSH.with(Flags::SYNC),
+        sector: Sector(0),
+        sectors: Sectors(0),
+    };
+
+    /// The system call that a program would make for it.
+    fn call(&self) -> Syscall {
+        match self.op {
+            Op::Discard => Syscall::Discard,
+            Op::Read => Syscall::Read,
+            Op::Write if self.sectors.is_zero() => Syscall::Sync,
+            Op::Write => Syscall::Write,
+        }
+    }
+}
+
+/// What changed in direct I/O over the years (filesystems 0.5, 1.8).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirectRules {
+    /// A synchronous read of one bio carries SYNC.
+    single_read_is_sync: bool,
+    /// A call of one bio is plugged like any other.
+    plugs_single: bool,
+    /// Of asynchronous requests that are submitted together so many are not plugged.
+    pub unplugged_batch: usize,
+    /// Writes carry IDLE.
+    writes_idle: bool,
+    /// Bios are built within the limits of the queue, because it does not split them.
+    within_limits: bool,
+    /// What pages carry that are written because somebody waits for them (fsync).
+    pub synced_pages: Flags,
+}
+
+impl DirectRules {
+    pub fn of(kernel: &Kernel) -> DirectRules {
+        // Read in 6.18, and assumed for 6.12; everything older as 4.19.
+        let recent = kernel.version >= Version::V6_12;
+        DirectRules {
+            single_read_is_sync: recent,
+            plugs_single: !recent,
+            // Observed on 6.12: two go one by one, four are merged.
+            unplugged_batch: if recent { 2 } else { 0 },
+            writes_idle: kernel.direct_writes_idle,
+            within_limits: !kernel.splits_bios,
+            // assumed: 2.6.28 writes them as it writes its journal, plainly (filesystems 3.7 rule
+            // 12); that fsync marks its writes was proposed in March 2009 (LWN, "That massive
+            // filesystem thread").
+            synced_pages: match kernel.version < Version::V2_6_32 {
+                true => Flags::NONE,
+                false => Flags::SYNC,
+            },
+        }
+    }
+
+    /// The flags of direct reads and writes.
+    pub fn flags(&self, op: Op, is_synchronous_single: bool, durable: bool) -> Flags {
+        match op {
+            Op::Read if is_synchronous_single && self.single_read_is_sync => Flags::SYNC,
+            Op::Read => Flags::NONE,
+            Op::Discard => Flags::SYNC,
+            Op::Write => {
+                let idle = if self.writes_idle { Flags::IDLE } else { Flags::NONE };
+                let fua = if durable { Flags::FUA } else { Flags::NONE };
+                Flags::SYNC.with(idle).with(fua)
+            }
+        }
+    }
+}
+
+impl Task {
+    /// Opens a file.
+    pub fn open(&self, path: &str, flags: OpenFlags) -> Result<File, Errno> {
+        let kind = match path {
+            "/dev/zero" => Kind::Zero,
+            "/dev/null" => Kind::Null,
+            _ if path.starts_with("/dev/") => Kind::Disk,
+            _ => return Err(Errno::Enoent),
+        };
+        let mut world = self.world();
+        let device = world.readahead_allowance();
+        let number = match kind {
+            Kind::Disk => world.cache.open(self.id(), device, 0, true),
+            _ => 0,
+        };
+        Ok(File { kind, number, flags })
+    }
+
+    /// Opens a file of a file system that is known by where it lies: one extent of the disk.
+    /// Offsets are still those on the disk.
+    pub fn open_extent(
+        &self,
+        path: &str,
+        extent: Range<u64>,
+        flags: OpenFlags,
+    ) -> Result<File, Errno> {
+        let file = self.open(path, flags)?;
+        if file.is_disk() {
+            let pages = extent.start / PAGE..extent.end.div_ceil(PAGE);
+            self.world().cache.confine(file.number, pages);
+        }
+        Ok(file)
+    }
+
+    /// Reads; the answer is the number of bytes, zero at the end of the disk.
+    pub async fn pread(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
+        match file.kind {
+            Kind::Disk if !file.flags.direct => self.read_cached(file, offset, length).await,
+            Kind::Disk => self.disk_call(Op::Read, file, offset, length).await,
+            Kind::File(index) if file.flags.direct => {
+                self.read_file_directly(index, offset, length).await
+            }
+            Kind::File(index) => self.read_file(file, index, offset, length).await,
+            Kind::Zero => self.memory_call(length, true).await,
+            Kind::Null => self.memory_call(0, false).await,
+        }
+    }
+
+    /// Writes; the answer is the number of bytes.
+    pub async fn pwrite(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
+        match file.kind {
+            Kind::Disk if !file.flags.direct => self.write_cached(file, offset, length).await,
+            Kind::Disk => self.disk_call(Op::Write, file, offset, length).await,
+            Kind::File(index) if file.flags.direct => {
+                self.write_file_directly(file, index, offset, length).await
+            }
+            Kind::File(index) => self.write_file(file, index, offset, length).await,
+            Kind::Zero | Kind::Null => self.memory_call(length, false).await,
+        }
+    }
+
+    /// Makes durable what was written of a file before, but not when, or by whom.
+    pub async fn fdatasync(&self, file: &File) -> Result<(), Errno> {
+        match file.kind {
+            Kind::File(index) => {
+                self.sync_file(index, true).await;
+                Ok(())
+            }
+            _ => self.fsync(file).await,
+        }
+    }
+
+    /// Makes durable what was written before: fsync and fdatasync are the same on a raw disk.
+    pub async fn fsync(&self, file: &File) -> Result<(), Errno> {
+        if let Kind::File(index) = file.kind {
+            self.sync_file(index, false).await;
+            return Ok(());
+        }
+        if !file.is_disk() {
+            return Err(Errno::Einval);
+        }
+        let number = self.enter_call(Transfer::FLUSH).await;
+        self.write_and_wait(ALL).await;
+        self.flush(number).await;
+        self.leave_call(number);
+        Ok(())
+    }
+
+    /// Tells the disk that a range is no longer needed.
+    pub async fn discard(&self, file: &File, offset: u64, length: u64) -> Result<(), Errno> {
+        if let Kind::File(_) = file.kind {
+            return Err(Errno::Enotty);
+        }
+        if !self.disk().discard {
+            return Err(Errno::Eopnotsupp);
+        }
+        self.disk_call(Op::Discard, file, offset, length).await.map(|_| ())
+    }
+
+    /// Submits one piece of I/O as it is, whatever system call it came from, and waits for it.
+    pub async fn transfer(&self, transfer: Transfer) {
+        let number = self.enter_call(transfer).await;
+        self.world().bypassed(&transfer);
+        self.run_operation(number, transfer).await;
+        self.leave_call(number);
+    }
+
+    /// Reads from /dev/zero, and writes to nowhere.
+    async fn memory_call(&self, length: u64, copies: bool) -> Result<u64, Errno> {
+        let length = length.min(MOST_BYTES);
+        self.enter_kernel().await;
+        let costs = self.costs();
+        let copied = if copies { length } else { 0 };
+        self.compute(costs.system_call + copying(copied, costs.copy)).await;
+        self.leave_kernel();
+        Ok(length)
+    }
+
+    async fn disk_call(&self, op: Op, file: &File, at: u64, length: u64) -> Result<u64, Errno> {
+        let checked = self.world().check(op, file, at, length);
+        let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
+        let number = self.enter_call(transfer).await;
+        let result = match checked {
+            Err((errno, _)) => Err(errno),
+            Ok((bytes, transfer)) => {
+                if bytes > 0 {
+                    self.write_what_is_cached(&transfer).await;
+                    self.world().bypassed(&transfer);
+                    self.run_operation(number, transfer).await;
+                }
+                if op == Op::Write && (file.flags.dsync || file.flags.sync) {
+                    self.flush(number).await;
+                }
+                Ok(bytes)
+            }
+        };
+        self.leave_call(number);
+        result
+    }
+
+    /// An empty flush, if the disk has something to flush (filesystems 2.9 rule 1).
+    pub(crate) async fn flush(&self, number: u64) {
+        if self.world().queue.limits().facts.volatile_cache {
+            self.run_operation(number, Transfer::FLUSH).await;
+        }
+    }
+
+    /// Submits the bios of an operation, under a plug if there are several or the kernel always has
+    /// one.
+    pub(crate) async fn submit_plugged(&self, number: u64, transfer: Transfer, nowait: bool) {
+        let plugs = self.world().plugs(&transfer);
+        if plugs {
+            self.world().queue.start_plug(self.id());
+        }
+        self.submit_bios(number, transfer, nowait).await;
+        if plugs {
+            self.finish_plug(PlugFlush::Explicit).await;
+        }
+    }
+
+    /// Submits the bios of an operation and waits until they are done.
+    async fn run_operation(&self, number: u64, transfer: Transfer) {
+        self.world().context(self.id()).operations.get(number).bios_left = 1;
+        self.submit_plugged(number, transfer, false).await;
+        self.wait_for_operation(number).await;
+    }
+
+    /// Waits until the bios of an operation are done.
+    pub(crate) async fn wait_for_operation(&self, number: u64) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            if world.context(self.id()).operations.get(number).bios_left == 0 {
+                return Poll::Ready(());
+            }
+            if self.poll_before_sleep(&mut world).is_pending() {
+                return Poll::Pending;
+            }
+            if world.context(self.id()).operations.get(number).bios_left == 0 {
+                return Poll::Ready(());
+            }
+            self.wait(&mut world, Wait::Operation(number))
+        })
+        .await;
+    }
+
+    /// Submits the bios of an operation. With `nowait` a bio that would have to wait for a request
+    /// is given to the worker of the operation's queue instead.
+    pub(crate) async fn submit_bios(&self, number: u64, transfer: Transfer, nowait: bool) {
+        self.submit_part(number, transfer, nowait).await;
+        self.world().all_submitted(self.id(), number);
+    }
+
+    /// Submits the bios of a part of an operation.
+    pub(crate) async fn submit_part(&self, number: u64, transfer: Transfer, nowait: bool) {
+        let (mut sector, mut left) = (transfer.sector, transfer.sectors);
+        loop {
+            let length = {
+                let mut world = self.world();
+                let length = world.bio_length(transfer.op, sector, left);
+                let piece = Transfer { sector, sectors: length, ..transfer };
+                let bio = self.bio(&mut world, number, piece, nowait);
+                world.context(self.id()).operations.get(number).bios_left += 1;
+                world.submit(bio);
+                length
+            };
+            self.drive().await;
+            if nowait && self.world().context(self.id()).refused.take().is_some() {
+                self.defer(number, Transfer { sector, sectors: length, ..transfer });
+            }
+            sector = sector + length;
+            left = left - length;
+            if left.is_zero() {
+                break;
+            }
+        }
+    }
+
+    /// The bio for a piece of an operation, as this task submits it.
+    pub(crate) fn bio(&self, world: &mut World, number: u64, it: Transfer, nowait: bool) -> Bio {
+        let own = world.io_context(self.id()).ioprio;
+        let owner = world.context(self.id()).acts_for.unwrap_or(self.id());
+        let operation = world.context(owner).operations.find(number);
+        let ioprio = operation.and_then(|operation| operation.ioprio).unwrap_or(own);
+        // Only a bio that will not be split can be refused as a whole.
+        let fits = it.sectors <= world.queue.limits().largest_at(it.sector);
+        let nowait = if nowait && fits { Flags::NOWAIT } else { Flags::NONE };
+        Bio {
+            op: it.op,
+            flags: it.flags.with(nowait),
+            sector: it.sector,
+            sectors: it.sectors,
+            ioprio,
+            origin: self.origin(world),
+            token: number,
+        }
+    }
+
+    /// Ends the plug and does what comes of it.
+    pub(crate) async fn finish_plug(&self, why: PlugFlush) {
+        {
+            let mut world = self.world();
+            let (now, cpu) = (world.now, world.context(self.id()).core);
+            world.queue.finish_plug(now, self.id(), cpu, why);
+        }
+        self.drive().await;
+    }
+
+    /// What every task does that is about to sleep for I/O: its plug is flushed.
+    pub(crate) fn poll_before_sleep(&self, world: &mut World) -> Poll<()> {
+        let (now, cpu) = (world.now, world.context(self.id()).core);
+        world.queue.finish_plug(now, self.id(), cpu, PlugFlush::Blocks);
+        self.poll_drive(world)
+    }
+
+    /// Enters a system call of any kind. Does not come back if the program is taken to be endless,
+    /// or if the task was killed.
+    pub(crate) async fn enter_kernel(&self) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            if world.context(self.id()).must_exit() {
+                world.make_ready(self.id());
+                return Poll::Pending;
+            }
+            if world.is_to_leave(self.id()) {
+                world.make_ready(self.id());
+                return Poll::Pending;
+            }
+            if !world.count_call(self.id()) {
+                return self.wait(&mut world, Wait::Nothing);
+            }
+            world.context(self.id()).in_call = true;
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Leaves a system call of any kind.
+    pub(crate) fn leave_kernel(&self) {
+        self.world().context(self.id()).in_call = false;
+    }
+
+    /// Enters a system call that concerns the disk, and pays for it; the answer is its number.
+    pub(crate) async fn enter_call(&self, transfer: Transfer) -> u64 {
+        self.enter_kernel().await;
+        let number = {
+            let mut world = self.world();
+            let operation = Operation::new(world.now, transfer.call(), transfer);
+            world.enter(self.id(), operation)
+        };
+        self.compute(self.costs().system_call).await;
+        number
+    }
+
+    pub(crate) fn leave_call(&self, number: u64) {
+        let mut world = self.world();
+        let operation = world.context(self.id()).operations.remove(number);
+        let (call, entered) = (operation.call, operation.entered);
+        let action = Action::SyscallExit { call, entered, submitted: entered };
+        world.log_call(self.id(), &operation, action);
+        world.context(self.id()).in_call = false;
+    }
+}
+
+impl World {
+    /// Takes in an operation of a task and says so; the answer is its number.
+    pub fn enter(&mut self, task: block::ContextId, operation: Operation) -> u64 {
+        let number = self.context(task).operations.insert(operation);
+        if self.queue.log().is_on() {
+            let operation = self.context(task).operations.get(number).clone();
+            self.log_call(task, &operation, Action::SyscallEnter(operation.call));
+        }
+        number
+    }
+
+    /// What a read, write or discard of so many bytes comes to: how many are done, and the
+    /// transfer. An error comes with the transfer that was meant.
+    pub fn check(
+        &self,
+        op: Op,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(u64, Transfer), (Errno, Transfer)> {
+        let facts = &self.queue.limits().facts;
+        let block = u64::from(facts.logical_block.max(512));
+        let durable =
+            op == Op::Write && facts.volatile_cache && (file.flags.dsync || file.flags.sync);
+        let length = length.min(MOST_BYTES);
+        let end = offset.saturating_add(length).min(facts.capacity.0);
+        let bytes = end.saturating_sub(offset);
+        let (first, last) = (offset / block, end.max(offset).div_ceil(block));
+        let sectors = Sectors(((last - first) * (block / 512)).min(u64::from(u32::MAX)) as u32);
+        let transfer = Transfer {
+            op,
+            flags: self.rules.flags(op, sectors.0 <= BIO_SECTORS, durable),
+            sector: Sector(first * (block / 512)),
+            sectors,
+        };
+        let aligned = offset.is_multiple_of(block) && length.is_multiple_of(block);
+        if length > 0 && bytes == 0 && op != Op::Read {
+            return Err((Errno::Enospc, transfer));
+        }
+        let must_align = file.flags.direct || op == Op::Discard;
+        if bytes > 0 && must_align && !aligned {
+            return Err((Errno::Einval, transfer));
+        }
+        Ok((bytes, transfer))
+    }
+
+    /// Whether a call is plugged.
+    fn plugs(&self, transfer: &Transfer) -> bool {
+        let first = self.bio_length(transfer.op, transfer.sector, transfer.sectors);
+        let is_single = transfer.sectors <= first.min(Sectors(BIO_SECTORS));
+        !transfer.sectors.is_zero() && (self.rules.plugs_single || !is_single)
+    }
+
+    /// The length of the next bio of a transfer.
+    fn bio_length(&self, op: Op, sector: Sector, left: Sectors) -> Sectors {
+        if op == Op::Discard {
+            return left;
+        }
+        let segment = self.queue.limits().facts.segment.0;
+        let most = left.min(Sectors(BIO_MAX_VECS.saturating_mul(segment)));
+        if self.rules.within_limits && !most.is_zero() {
+            return most.min(self.queue.limits().largest_at(sector));
+        }
+        most
+    }
+}
+
+impl Operation {
+    /// An operation that begins now.
+    pub fn new(now: base::Instant, call: Syscall, transfer: Transfer) -> Operation {
+        Operation {
+            number: 0,
+            call,
+            sector: transfer.sector,
+            sectors: transfer.sectors,
+            entered: now,
+            submitted: now,
+            bios_left: 1,
+            ring: None,
+            ioprio: None,
+            result: Ok(0),
+            finish: None,
+        }
+    }
+}
+
+/// Copying so many bytes, at a cost for each page.
+fn copying(bytes: u64, per_page: Duration) -> Duration {
+    per_page * bytes.div_ceil(PAGE)
+}

@@ -1,0 +1,559 @@
+//! The disk's own pages in memory: what is being read into them, and who waits for which.
+//!
+//! Whoever reads asks for windows ([`DiskCache::missed`], [`DiskCache::touched`]), has them taken
+//! in ([`DiskCache::admit_of`]), submits what comes out, and waits for his page.
+//!
+// Divergence: marks are found page by page; kernels with folios look at up to 31 of them at once.
+// Pages go when more come, at once, while a kernel thread makes room.
+
+mod faults;
+mod open_files;
+mod room;
+mod shares;
+
+use super::frames::{Frames, Places};
+use super::groups::Groups;
+use super::lru::{FileNumber, Lru};
+use super::mapped::Mapped;
+use super::memory::Memory;
+use super::pages::{CachedPages, Counts, Flags, Pages};
+use super::pcp_lists::{PcpLists, batch_of};
+use super::readahead::{Rules, Window};
+use super::writeback::Writeback;
+use base::{Hz, Sectors};
+use block::{ContextId, Segments, Version};
+pub(crate) use faults::Faulted;
+use open_files::Opened;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Tokens of reads that belong to pages and not to an operation have this bit.
+const OF_PAGES: u64 = 1 << 63;
+/// Pieces of memory of one bio (filesystems 1.5 rule 5).
+const BIO_MAX_VECS: u32 = 256;
+const PAGE_SECTORS: u32 = 8;
+const PAGE: u64 = 4096;
+/// Segments of one bio of a file of old kernels (addendum A.6 rule 3).
+const OLD_FILE_VECS: u32 = 128;
+/// Runs of pages that leave together at most; to remember more would take more room than they did.
+const TOGETHER: usize = 1 << 18;
+/// Every file has so many numbers for its pages, one file behind the other; the disk is the first.
+pub(crate) const FILE_PAGES: u64 = 1 << 34;
+
+/// The pages of the disk, and of the files on it.
+pub(crate) struct DiskCache {
+    rules: Rules,
+    /// Pages or folios of one bio (filesystems 1.5 rules 5 and 6).
+    bio_vecs: u32,
+    /// How much of a piece of memory a device takes as one segment.
+    segment_pages: u64,
+    /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
+    pub says_ahead: bool,
+    /// The pages of a bio are let go of from the last to the first.
+    releases_backwards: bool,
+    pages: Pages,
+    /// That of the root group, which has everything where groups have none of their own.
+    pub writeback: Writeback,
+    pub groups: Groups,
+    pub memory: Memory,
+    pub pcp_lists: PcpLists,
+    lru: Lru,
+    mapped: Mapped,
+    /// Files of the disk that were opened.
+    files: Vec<Opened>,
+    /// What bios under way read, by token.
+    under_way: BTreeMap<u64, Range<u64>>,
+    next_token: u64,
+    /// What the writeback of another group begins with.
+    fresh: Fresh,
+    /// Pages whose bio is being submitted, and who wants to look at them.
+    locked: BTreeMap<u64, Vec<ContextId>>,
+    /// Pages that are looked up together.
+    pub batch: usize,
+    waiting: BTreeMap<u64, Vec<ContextId>>,
+}
+
+/// What a new group's writeback is made from.
+#[derive(Clone, Copy)]
+struct Fresh {
+    version: Version,
+    hz: Hz,
+    uptime: u64,
+}
+
+/// The disk is one file.
+const DISK: FileNumber = FileNumber(0);
+
+/// A bio to be submitted.
+pub(crate) struct PageBio {
+    pub token: u64,
+    pub pages: Range<u64>,
+}
+
+impl DiskCache {
+    /// `segment` is how much contiguous memory pages lie in that are read together; `uptime` for
+    /// how many seconds the machine has been up when jobs begin.
+    pub fn new(
+        version: Version,
+        hz: Hz,
+        segment: Sectors,
+        memory: Memory,
+        uptime: u64,
+    ) -> DiskCache {
+        let is_old = version <= Version::V2_6_32;
+        // `high` in /proc/zoneinfo, when as many are wanted as there may be.
+        // observed on 6.1.192 and 6.12.117
+        let pcp_lists = if version >= Version::V6_12 { memory.managed / 8 } else { memory.low };
+        let segment_pages = u64::from((segment.0 / PAGE_SECTORS).max(1));
+        let pages = match segment_pages {
+            2.. if !is_old => {
+                Pages::placed(Places::new(Frames::new(pcp_lists, batch_of(memory.managed))))
+            }
+            // Each page is a piece of memory of its own.
+            _ => Pages::default(),
+        };
+        DiskCache {
+            rules: Rules::of(version),
+            bio_vecs: if is_old { 1 } else { BIO_MAX_VECS },
+            segment_pages,
+            says_ahead: !is_old,
+            releases_backwards: is_old,
+            pages,
+            writeback: Writeback::new(version, hz, uptime, memory.dirtyable_at_boot()),
+            groups: Groups::default(),
+            fresh: Fresh { version, hz, uptime },
+            memory,
+            pcp_lists: PcpLists::new(version, memory.managed),
+            lru: Lru::default(),
+            mapped: Mapped::default(),
+            files: Vec::new(),
+            under_way: BTreeMap::new(),
+            next_token: OF_PAGES,
+            locked: BTreeMap::new(),
+            batch: if version >= Version::V6_12 { 31 } else { 15 },
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in the pages of a window of an open file that are absent, up to the end of the disk.
+    /// Each run of them is submitted under a plug, as one bio or several.
+    pub fn admit_of(&mut self, file: usize, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
+        let is_file = self.files[file].extent.is_some();
+        let pieces = if is_file { self.bio_vecs.max(OLD_FILE_VECS) } else { self.bio_vecs };
+        self.admit_in(pieces, window, disk_pages)
+    }
+
+    fn admit_in(&mut self, most: u32, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
+        let end = (window.start + window.length).min(disk_pages);
+        let mut runs = Vec::new();
+        let mut from = window.start;
+        while let Some(start) = self.pages.first_absent(from, end.saturating_sub(from)) {
+            let absent = (start..end).take_while(|&page| !self.pages.holds(page)).count() as u64;
+            from = start + absent;
+            // Beside a page that is there, folios are single pages.
+            let is_whole = absent == end - window.start;
+            let order = if is_whole { window.order } else { 0 };
+            self.make_room(absent);
+            self.lru.came(DISK, start, absent);
+            for page in start..from {
+                let is_marked = window.mark == Some(page);
+                self.pages.put(page, if is_marked { Flags::MARKED } else { Flags::NONE });
+            }
+            runs.push(self.cut(start..from, order, most));
+        }
+        runs
+    }
+
+    /// Whether nobody has to wait for a page.
+    pub fn is_ready(&self, page: u64) -> bool {
+        // One that was dropped had been read.
+        self.pages.get(page).is_none_or(|flags| flags.has(Flags::UP_TO_DATE))
+    }
+
+    /// A task falls asleep until a page is ready.
+    pub fn wait(&mut self, page: u64, task: ContextId) {
+        self.waiting.entry(page).or_default().push(task);
+    }
+
+    /// Whether a token is that of a read of pages.
+    pub fn owns(token: u64) -> bool {
+        token & OF_PAGES != 0
+    }
+
+    /// A bio is done: its pages are ready. Answers with who waits for them, in the order in which
+    /// the kernel lets go of them: old ones begin with the last page (addendum A.6 rule 4).
+    pub fn done(&mut self, token: u64) -> Vec<(u64, ContextId)> {
+        let pages = self.under_way.remove(&token);
+        let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));
+        for page in pages.clone() {
+            let flags = self.pages.get(page).expect("what is read or written stays");
+            self.pages.change(page, Flags::UP_TO_DATE, Flags::WRITEBACK);
+            self.note_done(page, flags.has(Flags::WRITEBACK));
+        }
+        let mut woken = Vec::new();
+        while let Some((&page, _)) = self.waiting.range(pages.clone()).next() {
+            let tasks = self.waiting.remove(&page).into_iter().flatten();
+            woken.extend(tasks.map(|task| (page, task)));
+        }
+        if self.releases_backwards {
+            woken.sort_by_key(|(page, _)| Reverse(*page));
+        }
+        woken
+    }
+
+    /// What is dirty of a range, as runs of pages.
+    pub fn dirty_runs(&self, pages: Range<u64>) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        let mut from = pages.start;
+        while let Some(page) = self.next_dirty(from..pages.end) {
+            match runs.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => runs.push(page..page + 1),
+            }
+            from = page + 1;
+        }
+        runs
+    }
+
+    /// Takes in a page that is read alone.
+    pub fn admit_alone(&mut self, page: u64) -> PageBio {
+        self.make_room(1);
+        self.lru.came(DISK, page, 1);
+        self.pages.put(page, Flags::NONE);
+        self.next_token += 1;
+        self.under_way.insert(self.next_token - 1, page..page + 1);
+        PageBio { token: self.next_token - 1, pages: page..page + 1 }
+    }
+
+    /// How many pages there are of each kind.
+    pub fn counts(&self) -> Counts {
+        self.pages.counts()
+    }
+
+    /// Whether a page is in memory.
+    pub fn holds(&self, page: u64) -> bool {
+        self.pages.holds(page)
+    }
+
+    /// A task writes to a page, as a whole or after it was read. The answer is whether the disk had
+    /// nothing dirty before.
+    pub fn dirty(&mut self, task: ContextId, page: u64, now: u64) -> bool {
+        let flags = self.pages.get(page);
+        if flags.is_none() {
+            self.make_room(1);
+            self.lru.came(DISK, page, 1);
+            self.pages.put(page, Flags::UP_TO_DATE.with(Flags::TOUCHED));
+        }
+        if flags.is_some_and(|flags| flags.has(Flags::DIRTY)) {
+            return false;
+        }
+        self.pages.change(page, Flags::DIRTY, Flags::MARKED);
+        if flags.is_none() {
+            self.pcp_lists.describe();
+        }
+        self.note_dirtied(task, page, now)
+    }
+
+    /// The next page of a range that is dirty.
+    pub fn next_dirty(&self, pages: Range<u64>) -> Option<u64> {
+        match self.pages.counts().dirty {
+            0 => None,
+            _ => self.pages.next(pages.start, pages.end, Flags::DIRTY),
+        }
+    }
+
+    /// The next page of a range that is being written.
+    pub fn next_written(&self, pages: Range<u64>) -> Option<u64> {
+        match self.pages.counts().writeback {
+            0 => None,
+            _ => self.pages.next(pages.start, pages.end, Flags::WRITEBACK),
+        }
+    }
+
+    /// Whether a page is being written.
+    pub fn is_written(&self, page: u64) -> bool {
+        self.pages.get(page).is_some_and(|flags| flags.has(Flags::WRITEBACK))
+    }
+
+    /// Whether a page is dirty.
+    pub fn is_dirty(&self, page: u64) -> bool {
+        self.pages.get(page).is_some_and(|flags| flags.has(Flags::DIRTY))
+    }
+
+    /// The pages that a writer looks at next: at most a batch of those in the runs that are dirty.
+    /// What was taken is cut off the runs, which are in descending order.
+    pub fn next_batch(&self, runs: &mut Vec<Range<u64>>) -> Vec<u64> {
+        let mut batch = Vec::with_capacity(self.batch);
+        while batch.len() < self.batch
+            && let Some(run) = runs.last_mut()
+        {
+            match self.next_dirty(run.clone()) {
+                Some(page) => {
+                    batch.push(page);
+                    run.start = page + 1;
+                }
+                None => drop(runs.pop()),
+            }
+        }
+        batch
+    }
+
+    /// Whether a page is locked by a task that submits it.
+    pub fn is_locked(&self, page: u64) -> bool {
+        self.locked.contains_key(&page)
+    }
+
+    /// A task falls asleep until a page is not locked.
+    pub fn wait_for_lock(&mut self, page: u64, task: ContextId) {
+        self.locked.get_mut(&page).expect("it is locked").push(task);
+    }
+
+    /// A page has been submitted. Answers with who waits for it.
+    pub fn unlock(&mut self, page: u64) -> Vec<ContextId> {
+        self.locked.remove(&page).unwrap_or_default()
+    }
+
+    /// Begins to write a page that is dirty, and locks it until it has been submitted.
+    pub fn write(&mut self, page: u64, now: u64) -> PageBio {
+        self.note_writing(page..page + 1, now);
+        self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
+        self.locked.insert(page, Vec::new());
+        self.next_token += 1;
+        self.under_way.insert(self.next_token - 1, page..page + 1);
+        PageBio { token: self.next_token - 1, pages: page..page + 1 }
+    }
+
+    /// Begins to write pages that are next to each other as one bio; the answer is its token.
+    pub fn write_run(&mut self, pages: Range<u64>, now: u64) -> u64 {
+        self.note_writing(pages.clone(), now);
+        for page in pages.clone() {
+            debug_assert!(self.is_dirty(page) && !self.is_written(page), "{page} of {pages:?}");
+            self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
+        }
+        self.next_token += 1;
+        self.under_way.insert(self.next_token - 1, pages);
+        self.next_token - 1
+    }
+
+    /// Cuts a read that has not been submitted into reads of these pages, which take its place.
+    pub fn split(&mut self, token: u64, parts: Vec<Range<u64>>) -> Vec<PageBio> {
+        self.under_way.remove(&token);
+        let bios = parts.into_iter().map(|pages| {
+            self.next_token += 1;
+            self.under_way.insert(self.next_token - 1, pages.clone());
+            PageBio { token: self.next_token - 1, pages }
+        });
+        bios.collect()
+    }
+
+    /// The bios of a run of pages.
+    fn cut(&mut self, run: Range<u64>, order: u32, most: u32) -> Vec<PageBio> {
+        let mut bios = Vec::new();
+        for pages in self.bios(run, order, most, u64::MAX) {
+            self.under_way.insert(self.next_token, pages.clone());
+            bios.push(PageBio { token: self.next_token, pages });
+            self.next_token += 1;
+        }
+        bios
+    }
+
+    /// Cuts pages that are written where a bio can hold no more, or has so many pages.
+    pub fn bios_of(&self, run: Range<u64>, longest: u64) -> Vec<Range<u64>> {
+        self.bios(run, 0, self.bio_vecs, longest)
+    }
+
+    /// In which pieces of memory pages lie; nothing if each is as good as alone.
+    pub fn memory_of(&self, pages: Range<u64>) -> Segments {
+        let Some(pieces) = self.pages.pieces(pages) else { return Segments::default() };
+        let lengths = pieces.into_iter().map(|it| (it.end - it.start) as u32);
+        Segments::new(lengths.map(|pages| Sectors(pages * PAGE_SECTORS)).collect())
+    }
+
+    /// Cuts pages where a bio holds so many pieces, or pages.
+    fn bios(&self, run: Range<u64>, order: u32, most: u32, most_pages: u64) -> Vec<Range<u64>> {
+        let most = u64::from(most);
+        let (mut bios, mut start, mut held) = (Vec::new(), run.start, 0);
+        let mut add = |mut page: u64, end: u64, longest: u64| {
+            while page < end {
+                let room = (most - held).saturating_mul(longest).min(most_pages - (page - start));
+                let next = page.saturating_add(room).min(end);
+                held += (next - page).div_ceil(longest);
+                page = next;
+                if held == most || page == run.end || page - start == most_pages {
+                    bios.push(start..page);
+                    (start, held) = (page, 0);
+                }
+            }
+        };
+        if let Some(pieces) = self.pages.pieces(run.clone()) {
+            pieces.into_iter().for_each(|it| add(it.start, it.end, self.segment_pages));
+            return bios;
+        }
+        let mut page = run.start;
+        while page < run.end {
+            let next = page + folio(page, run.end, order);
+            add(page, next, next - page);
+            page = next;
+        }
+        bios
+    }
+}
+
+/// Pages of the folio at a page: the largest up to an order that is aligned and fits.
+fn folio(page: u64, end: u64, order: u32) -> u64 {
+    let fits = |order: &u32| page.is_multiple_of(1 << order) && page + (1 << order) <= end;
+    (0..=order).rev().find(fits).map_or(1, |order| 1 << order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page_cache::readahead::{Allowance, Reader};
+
+    /// Each run as the first page and the end of its bios.
+    fn spans(runs: &[Vec<PageBio>]) -> Vec<Vec<(u64, u64)>> {
+        runs.iter()
+            .map(|run| run.iter().map(|bio| (bio.pages.start, bio.pages.end)).collect())
+            .collect()
+    }
+
+    const HZ: Hz = match Hz::new(250) {
+        Some(hz) => hz,
+        None => unreachable!(),
+    };
+    const MEMORY: Memory =
+        Memory { managed: 10_000, free: 10_000, programs: 0, low: 100, high: 150 };
+
+    impl DiskCache {
+        /// A window of the disk itself is taken in.
+        fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
+            self.admit_in(self.bio_vecs, window, disk_pages)
+        }
+    }
+
+    /// Pages that lie apart.
+    fn sparse(version: Version) -> DiskCache {
+        DiskCache::new(version, HZ, Sectors(PAGE_SECTORS), MEMORY, 4)
+    }
+
+    fn window(start: u64, length: u64, order: u32) -> Window {
+        Window { start, length, mark: None, order }
+    }
+
+    #[test]
+    fn pages_that_are_there_split_a_window_and_the_end_of_the_disk_cuts_it() {
+        let mut cache = sparse(Version::V4_19);
+        cache.admit(window(4, 2, 0), 1000);
+        assert_eq!(spans(&cache.admit(window(0, 32, 0), 10)), [[(0, 4)], [(6, 10)]]);
+        assert!(cache.admit(window(0, 32, 0), 10).is_empty());
+    }
+
+    #[test]
+    fn a_bio_holds_256_pages_folios_or_pieces_of_memory() {
+        let mut cache = sparse(Version::V4_19);
+        let runs = cache.admit(window(0, 600, 0), 1000);
+        assert_eq!(spans(&runs), [[(0, 256), (256, 512), (512, 600)]]);
+        let mut cache = sparse(Version::V6_18);
+        let runs = cache.admit(window(2048, 2048, 9), 10_000);
+        assert_eq!(spans(&runs), [[(2048, 4096)]]);
+        let mut cache = DiskCache::new(Version::V6_12, HZ, Sectors(16), MEMORY, 4);
+        let runs = cache.admit(window(0, 600, 0), 10_000);
+        assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
+    }
+
+    #[test]
+    fn old_pages_go_for_new_ones_unless_they_were_used_again() {
+        let mut cache = sparse(Version::V4_19);
+        let file = cache.open(ContextId(7), Allowance { readahead: 32, request: 320 }, 0, false);
+        for start in (0..9_900).step_by(100) {
+            for run in cache.admit(window(start, 100, 0), 1 << 20) {
+                run.iter().for_each(|bio| drop(cache.done(bio.token)));
+            }
+        }
+        for page in [5, 6, 5, 6] {
+            cache.used(file, page);
+        }
+        cache.admit(window(9_900, 10, 0), 1 << 20);
+        // 60 go, but not 5 and 6.
+        assert!(!cache.pages.holds(0) && cache.pages.holds(5) && cache.pages.holds(6));
+        assert!(!cache.pages.holds(61) && cache.pages.holds(62));
+    }
+
+    #[test]
+    fn the_last_one_who_closes_the_disk_drops_what_is_cached() {
+        let mut cache = sparse(Version::V6_12);
+        let device = Allowance { readahead: 32, request: 320 };
+        let files = [1, 2].map(|task| cache.open(ContextId(task), device, 0, false));
+        let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
+        cache.done(token);
+        cache.close(files[0]);
+        cache.close(files[0]);
+        assert!(cache.pages.holds(0));
+        cache.close(files[1]);
+        assert!(!cache.pages.holds(0));
+    }
+
+    #[test]
+    fn a_file_in_an_extent_is_read_ahead_from_its_beginning_to_its_end() {
+        let mut cache = sparse(Version::V2_6_28);
+        let device = Allowance { readahead: 32, request: 128 };
+        let file = cache.open(ContextId(9), device, 0, false);
+        cache.confine(file, 1000..1020);
+        // Its page 0 begins a window of 8, whose mark is behind what was asked for.
+        let windows = cache.missed(file, device, Reader { page: 1000, request: 4 });
+        assert_eq!((windows[0].start, windows[0].length, windows[0].mark), (1000, 8, Some(1004)));
+        let runs = cache.admit_of(file, windows[0], 1 << 20);
+        assert_eq!(runs[0].len(), 1, "one bio");
+        let ahead = cache.touched(file, device, Reader { page: 1004, request: 4 });
+        assert_eq!((ahead[0].start, ahead[0].length), (1008, 12), "and ends where the file does");
+    }
+
+    #[test]
+    fn in_2_6_28_waiters_for_later_pages_of_a_bio_go_first() {
+        let mut cache = sparse(Version::V2_6_28);
+        let device = Allowance { readahead: 32, request: 128 };
+        let file = cache.open(ContextId(9), device, 0, false);
+        cache.confine(file, 0..100);
+        let token = cache.admit_of(file, window(0, 8, 4), 1 << 20)[0][0].token;
+        for (page, task) in [(0, 1), (4, 2), (0, 3)] {
+            cache.wait(page, ContextId(task));
+        }
+        let woken = cache.done(token).into_iter().map(|(page, task)| (page, task.0));
+        assert_eq!(woken.collect::<Vec<_>>(), [(4, 2), (0, 1), (0, 3)]);
+    }
+
+    #[test]
+    fn in_2_6_28_every_page_is_a_bio() {
+        let mut cache = sparse(Version::V2_6_28);
+        assert_eq!(cache.admit(window(0, 32, 0), 1000)[0].len(), 32);
+    }
+
+    #[test]
+    fn folios_are_as_large_as_fits_and_smaller_at_the_borders() {
+        let sizes = |mut page: u64, end: u64, order| {
+            let mut sizes = Vec::new();
+            while page < end {
+                sizes.push(folio(page, end, order));
+                page += sizes[sizes.len() - 1];
+            }
+            sizes
+        };
+        assert_eq!(sizes(1005, 1012, 2), [1, 2, 4]);
+        assert_eq!(sizes(16, 26, 3), [8, 2]);
+    }
+
+    #[test]
+    fn who_waits_is_named_by_ascending_page_and_what_was_read_is_dropped_when_written_over() {
+        let mut cache = sparse(Version::V6_12);
+        let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
+        assert!(DiskCache::owns(token) && !cache.is_ready(2));
+        cache.wait(2, ContextId(7));
+        cache.wait(1, ContextId(9));
+        cache.drop_range(0..4);
+        assert_eq!(cache.done(token), [(1, ContextId(9)), (2, ContextId(7))]);
+        assert!(cache.is_ready(2));
+        cache.drop_range(0..2);
+        assert_eq!(spans(&cache.admit(window(0, 4, 0), 1000)), [[(0, 2)]]);
+    }
+}

@@ -1,0 +1,108 @@
+//! What changed in readahead over the years.
+//!
+//! One value for each generation: 2.6.28 (addendum A.7), 2.6.32 (its rule 10), 4.10 to 5.2 and 6.x
+//! (filesystems 1.3 and 1.4). The code asks for a field and never for a version.
+
+use block::Version;
+
+/// The rules of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// A call that is longer than the readahead may read as much as a request can hold at once.
+    pub(super) long_calls_read_more: bool,
+    /// The end of a call is remembered as the byte after the last one, not as the last one.
+    pub(super) remembers_byte_after: bool,
+    /// A miss at the first page always begins anew.
+    pub(super) zero_starts_anew: bool,
+    /// A miss where the next window is due goes on with it, as if the mark had been there.
+    pub(super) expects_misses: bool,
+    /// A first window that is no longer than the request is marked in its middle, not at its start.
+    pub(super) marks_middle: bool,
+    /// What pages cached before a miss mean.
+    pub(super) context: ContextReadahead,
+    /// Whether a window whose first page is wanted and marked is joined by the next.
+    pub(super) joining: Joining,
+    /// At somebody else's mark: the rest of the call counts for the size of the window.
+    pub(super) adds_request: bool,
+    /// A window is never smaller than the one before it.
+    pub(super) never_shrinks: bool,
+    /// Folios grow with the windows, which end where folios do.
+    pub(super) grows_folios: bool,
+}
+
+/// What pages cached before a miss mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ContextReadahead {
+    /// Nothing.
+    Ignored,
+    /// Any run of them tells of somebody who reads in order.
+    AnyRun,
+    /// A run longer than the request does.
+    LongRun,
+}
+
+/// Whether a window whose first page is wanted and marked is joined by the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joining {
+    Never,
+    /// Whatever comes of it.
+    Always,
+    /// No further than to the maximum, with the mark in its middle.
+    Within,
+}
+
+impl Rules {
+    /// The rules of a kernel.
+    pub fn of(version: Version) -> Rules {
+        match version {
+            Version::V2_6_28 => Rules::OF_2_6_28,
+            Version::V2_6_32 => Rules::OF_2_6_32,
+            // Read in 4.19.1, recorded on 4.19.79; the others are assumed to be the same.
+            Version::V4_10 | Version::V4_19 | Version::V5_1 | Version::V5_2 => Rules::OF_4_19,
+            Version::V6_12 => Rules::OF_6_12,
+            // Read in 6.18.35, recorded on 6.18.44.
+            Version::V6_18 => Rules::OF_6_18,
+        }
+    }
+
+    const OF_2_6_28: Rules = Rules {
+        long_calls_read_more: false,
+        remembers_byte_after: false,
+        zero_starts_anew: false,
+        expects_misses: true,
+        marks_middle: false,
+        context: ContextReadahead::Ignored,
+        joining: Joining::Never,
+        adds_request: false,
+        never_shrinks: false,
+        grows_folios: false,
+    };
+
+    const OF_2_6_32: Rules = Rules {
+        zero_starts_anew: true,
+        context: ContextReadahead::AnyRun,
+        joining: Joining::Always,
+        adds_request: true,
+        ..Rules::OF_2_6_28
+    };
+
+    const OF_4_19: Rules = Rules {
+        long_calls_read_more: true,
+        context: ContextReadahead::LongRun,
+        joining: Joining::Within,
+        ..Rules::OF_2_6_32
+    };
+
+    // Observed on 6.12: as 6.18, but windows of the disk do not end where large folios would.
+    const OF_6_12: Rules = Rules { grows_folios: false, ..Rules::OF_6_18 };
+
+    const OF_6_18: Rules = Rules {
+        remembers_byte_after: true,
+        expects_misses: false,
+        marks_middle: true,
+        joining: Joining::Never,
+        never_shrinks: true,
+        grows_folios: true,
+        ..Rules::OF_4_19
+    };
+}

@@ -1,0 +1,169 @@
+//! What is done before the jobs begin: lines that run one after the other and leave a state behind,
+//! such as files, cached pages, a journal and a head that stands somewhere.
+//!
+//! They begin at time zero of the machine. The jobs begin at the second whole second after the last
+//! line has ended, as in the world linux, and from then on time is counted for everybody outside:
+//! an observer sees nothing of what was before, nor the end of what had begun before.
+
+use crate::life::JobState;
+use crate::program::{Program, Shell};
+use crate::simulation::{Job, SetupError};
+use crate::task::Task;
+use crate::world::{AgendaItem, World};
+use base::{Duration, Instant};
+use block::{Action, Event};
+
+/// From the whole second before the end of the last line to the start of the jobs.
+// measured in the world linux: what the guest's script does takes no second
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A line that is done before the jobs.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// As it was written.
+    pub text: String,
+    /// What runs.
+    pub program: Program,
+}
+
+/// How far the preparation of a run has come. It is a job behind the others: a shell that has its
+/// lines done.
+#[derive(Debug, Default)]
+pub(crate) struct Preparation {
+    /// How many other jobs there are.
+    jobs: usize,
+    /// When they begin, as soon as that is known.
+    begins: Option<Instant>,
+    /// The line that failed.
+    failed: Option<String>,
+}
+
+impl World {
+    /// Has the lines done, and the jobs when they are done.
+    pub fn prepare(&mut self, jobs: Vec<Job>, lines: Vec<Line>) {
+        self.preparation.jobs = jobs.len();
+        self.jobs.extend(jobs.into_iter().map(JobState::new));
+        if lines.is_empty() {
+            self.begin_jobs(Instant::ZERO);
+            return;
+        }
+        let shell = Program::native("setup", move |task| run(lines.clone(), task));
+        self.jobs.push(JobState::new(Job::new("setup", shell)));
+        let at = Instant::ZERO + self.start_delay;
+        self.agenda.schedule(at, AgendaItem::Start(self.preparation.jobs));
+    }
+
+    /// A job has ended: if it is the preparation, the others are to begin.
+    pub fn is_prepared(&mut self, job: usize) {
+        if job == self.preparation.jobs && !self.preparation.has_failed() {
+            let seconds = self.now.since(Instant::ZERO).as_nanos() / 1_000_000_000;
+            self.begin_jobs(Instant::ZERO + Duration::from_secs(seconds) + PAUSE);
+        }
+    }
+
+    fn begin_jobs(&mut self, begins: Instant) {
+        self.preparation.begins = Some(begins);
+        self.until = self.until.map(|until| until + begins.since(Instant::ZERO));
+        for number in 0..self.preparation.jobs {
+            let start = self.jobs[number].job.as_ref().expect("it has not started").start;
+            let at = begins + start.since(Instant::ZERO) + self.start_delay;
+            self.agenda.schedule(at, AgendaItem::Start(number));
+        }
+    }
+}
+
+/// The lines, one after the other, until one fails.
+async fn run(lines: Vec<Line>, task: Task) -> i32 {
+    let mut shell = Shell::default();
+    for Line { text, program } in lines {
+        let status = shell.run(program, &task).await;
+        if status != 0 {
+            task.world().preparation.failed = Some(text);
+            return status;
+        }
+    }
+    0
+}
+
+impl Preparation {
+    /// Whether a line has failed, so that nothing else happens.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Whether the jobs are to come or there already.
+    pub fn is_done(&self) -> bool {
+        self.begins.is_some()
+    }
+
+    /// Whether this is the preparation and no other job.
+    pub fn is_it(&self, job: Option<usize>) -> bool {
+        job.is_some_and(|job| job >= self.jobs)
+    }
+
+    /// Takes itself away from the jobs of a run; the answer is why a line failed.
+    pub fn finish(&self, jobs: &mut Vec<JobState>) -> Result<(), SetupError> {
+        let shell = jobs.split_off(self.jobs).pop();
+        let Some((line, shell)) = self.failed.clone().zip(shell) else { return Ok(()) };
+        let status = shell.ended.map_or(0, |(_, status)| status);
+        let said = shell.messages.join("; ");
+        let why = if said.is_empty() { format!("exit status {status}") } else { said };
+        Err(SetupError::Preparation { line, why })
+    }
+
+    /// A time as it is counted outside.
+    pub fn counted(&self, at: Instant) -> Instant {
+        Instant::ZERO + at.saturating_since(self.begins.unwrap_or(Instant::ZERO))
+    }
+
+    /// Whether events are seen as they are.
+    pub fn is_nothing(&self) -> bool {
+        self.begins == Some(Instant::ZERO)
+    }
+
+    /// An event as it is seen outside, if it is: not what was before the jobs, nor the end of what
+    /// had begun before.
+    pub fn seen(&self, event: &Event) -> Option<Event> {
+        let begins = self.begins.filter(|begins| event.at >= *begins)?;
+        let counted = |at: Instant| (at >= begins).then(|| self.counted(at));
+        let action = match event.action.clone() {
+            Action::Complete { issued } => Action::Complete { issued: counted(issued)? },
+            Action::BioDone { queued, issued } => {
+                Action::BioDone { queued: counted(queued)?, issued: counted(issued)? }
+            }
+            Action::SyscallExit { call, entered, submitted } => Action::SyscallExit {
+                call,
+                entered: counted(entered)?,
+                submitted: counted(submitted)?,
+            },
+            Action::SyscallUnfinished { call, entered, submitted } => Action::SyscallUnfinished {
+                call,
+                entered: counted(entered)?,
+                submitted: counted(submitted)?,
+            },
+            other => other,
+        };
+        Some(Event { at: self.counted(event.at), action, ..event.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn what_began_before_the_jobs_is_not_seen_and_time_counts_from_them() {
+        let preparation = Preparation { jobs: 1, begins: Some(at(5)), failed: None };
+        let event = |seconds, action| Event { at: at(seconds), ..Event::note(action) };
+        assert_eq!(preparation.seen(&event(4, Action::Queue)), None);
+        let seen = preparation.seen(&event(7, Action::Complete { issued: at(6) })).unwrap();
+        assert_eq!((seen.at, seen.action), (at(2), Action::Complete { issued: at(1) }));
+        assert_eq!(preparation.seen(&event(7, Action::Complete { issued: at(4) })), None);
+        let unknown = Preparation { begins: None, ..preparation };
+        assert_eq!(unknown.seen(&event(9, Action::Queue)), None);
+    }
+}

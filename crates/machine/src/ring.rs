@@ -1,0 +1,436 @@
+//! Asynchronous interfaces: many requests of one task in flight, by libaio or io_uring.
+//!
+//! A batch is submitted by the task itself under one plug. Under libaio the task sleeps when there
+//! is no request to be had; under io_uring such a bio is refused, and a worker of the process
+//! submits it again and sleeps instead (filesystems 1.9). Flushes are done by a worker in both.
+//!
+// Divergence: io_uring waits for buffered reads as libaio does, while a worker should. A durable
+// write (O_DSYNC) carries FUA here and is not followed by the flush that a synchronous one has;
+// io_uring's submission and completion polling are not modelled.
+// On a file of a file system its flushes are done by the task itself.
+
+use crate::buffered::{ALL, pages_of};
+use crate::file::{Errno, File, Transfer};
+use crate::operations::Operation;
+use crate::task::{IoContextOf, Task};
+use crate::world::{Wait, World};
+use base::{Duration, Instant};
+use block::{Action, ContextId, Ioprio, Op, PlugFlush, Syscall};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// The interface of an asynchronous queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// io_submit and io_getevents.
+    Libaio,
+    /// Submission and completion rings.
+    IoUring,
+}
+
+/// What an asynchronous request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsyncOp {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Flush the disk's cache.
+    Sync,
+    /// Discard.
+    Discard,
+}
+
+/// Requests of one task that are in flight together.
+pub struct AsyncQueue {
+    task: Task,
+    ring: usize,
+    interface: Interface,
+    prepared: Vec<Prepared>,
+    in_flight: usize,
+}
+
+/// A request that is not submitted.
+struct Prepared {
+    call: Syscall,
+    /// The file and the offset of what goes through the page cache, or to the file system.
+    cached: Option<(File, u64)>,
+    what: Result<(u64, Transfer), (Errno, Transfer)>,
+    user: u64,
+    ioprio: Option<Ioprio>,
+    at: Instant,
+}
+
+/// A request that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reaped {
+    /// The caller's mark.
+    pub user: u64,
+    /// Bytes transferred.
+    pub result: Result<u64, Errno>,
+    /// When it was prepared.
+    pub prepared: Instant,
+    /// When it had been submitted.
+    pub submitted: Instant,
+    /// When it was done.
+    pub completed: Instant,
+}
+
+/// The machine's side of an asynchronous queue.
+#[derive(Default)]
+pub(crate) struct Ring {
+    /// Operations that are done, and since when.
+    pub done: VecDeque<(u64, Instant)>,
+    /// Pieces of operations that the worker is to submit.
+    deferred: VecDeque<(u64, Transfer)>,
+    worker: Option<ContextId>,
+}
+
+impl Task {
+    /// What a request on a file of the file system means to move.
+    fn intended_on_file(
+        &self,
+        file: &File,
+        op: AsyncOp,
+        offset: u64,
+        length: u64,
+    ) -> (u64, Transfer) {
+        let op = if op == AsyncOp::Read { Op::Read } else { Op::Write };
+        let bytes = match op {
+            Op::Read => length.min(self.size(file).saturating_sub(offset)),
+            _ => length,
+        };
+        (bytes, crate::filesystem::intended(op, offset, bytes))
+    }
+
+    /// Makes an operation one of the task itself for a while: what it waits for is not its end.
+    pub(crate) fn detach(&self, number: u64) -> Option<(usize, u64)> {
+        self.world().context(self.id()).operations.get(number).ring.take()
+    }
+
+    /// Gives an operation back to its queue; it is still to be submitted.
+    pub(crate) fn attach(&self, number: u64, ring: Option<(usize, u64)>) {
+        let mut world = self.world();
+        let operation = world.context(self.id()).operations.get(number);
+        (operation.ring, operation.bios_left) = (ring, 1);
+    }
+
+    /// What came of an operation, which may be less than was asked for.
+    fn note_result(&self, number: u64, result: Result<u64, Errno>) {
+        let mut world = self.world();
+        if let Some(operation) = world.context(self.id()).operations.find(number) {
+            operation.result = result;
+        }
+    }
+
+    /// Creates an asynchronous queue.
+    pub fn async_queue(&self, interface: Interface) -> AsyncQueue {
+        let mut world = self.world();
+        world.rings.push(Ring::default());
+        let ring = world.rings.len() - 1;
+        drop(world);
+        AsyncQueue { task: self.clone(), ring, interface, prepared: Vec::new(), in_flight: 0 }
+    }
+
+    /// Leaves a piece of an operation to the worker of its queue.
+    pub(crate) fn defer(&self, number: u64, piece: Transfer) {
+        let mut world = self.world();
+        let operation = world.context(self.id()).operations.get(number);
+        let (ring, _) = operation.ring.expect("only asynchronous bios are refused");
+        world.rings[ring].deferred.push_back((number, piece));
+        if let Some(worker) = world.rings[ring].worker {
+            return world.notify(worker);
+        }
+        drop(world);
+        // Divergence: one worker submits everything; io_uring starts more when it sleeps.
+        let worker = self.spawn_for("iou-wrk", IoContextOf::Parent, Some(self.id()), |task| {
+            submit_deferred(task, ring)
+        });
+        self.world().rings[ring].worker = Some(worker);
+        self.notify(worker);
+    }
+}
+
+impl AsyncQueue {
+    /// Requests that were submitted and not reaped.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Requests that were prepared and not submitted.
+    pub fn prepared(&self) -> usize {
+        self.prepared.len()
+    }
+
+    /// Adds a request to the batch that is submitted next. `user` is handed back with the result;
+    /// `ioprio` takes precedence over the task's own.
+    pub fn prepare(
+        &mut self,
+        file: &File,
+        op: AsyncOp,
+        offset: u64,
+        length: u64,
+        user: u64,
+        ioprio: Option<Ioprio>,
+    ) {
+        let world = self.task.world();
+        let check = |op| world.check_async(op, file, offset, length);
+        let (call, what) = match op {
+            AsyncOp::Read => (Syscall::AsyncRead, check(Op::Read)),
+            AsyncOp::Write => (Syscall::AsyncWrite, check(Op::Write)),
+            AsyncOp::Discard => (Syscall::Discard, check(Op::Discard)),
+            AsyncOp::Sync => (Syscall::Sync, Ok((0, Transfer::FLUSH))),
+        };
+        let at = world.now;
+        drop(world);
+        let what = match file.index() {
+            Some(_) if op != AsyncOp::Sync => {
+                Ok(self.task.intended_on_file(file, op, offset, length))
+            }
+            _ => what,
+        };
+        let is_file = file.index().is_some();
+        let is_cached = (file.wants_page_cache() || is_file) && op != AsyncOp::Discard;
+        let cached = is_cached.then_some((*file, offset));
+        self.prepared.push(Prepared { call, cached, what, user, ioprio, at });
+    }
+
+    /// Adds a piece of I/O as it is, whatever it came from.
+    pub fn prepare_transfer(&mut self, transfer: Transfer, user: u64) {
+        let call = match transfer.op {
+            Op::Read => Syscall::AsyncRead,
+            Op::Discard => Syscall::Discard,
+            Op::Write if transfer.sectors.is_zero() => Syscall::Sync,
+            Op::Write => Syscall::AsyncWrite,
+        };
+        let what = Ok((transfer.sectors.bytes().0, transfer));
+        let at = self.task.now();
+        self.prepared.push(Prepared { call, cached: None, what, user, ioprio: None, at });
+    }
+
+    /// Submits what was prepared, in one system call; the answer is how many requests that were.
+    pub async fn submit(&mut self) -> usize {
+        let count = self.prepared.len();
+        if count == 0 {
+            return 0;
+        }
+        let task = self.task.clone();
+        task.enter_kernel().await;
+        task.compute(task.costs().system_call).await;
+        let plugs = count > task.world().rules.unplugged_batch;
+        if plugs {
+            task.world().queue.start_plug(task.id());
+        }
+        let mut batch = std::mem::take(&mut self.prepared);
+        for prepared in batch.drain(..) {
+            self.submit_one(prepared).await;
+        }
+        self.prepared = batch;
+        if plugs {
+            task.finish_plug(PlugFlush::Explicit).await;
+        }
+        task.leave_kernel();
+        count
+    }
+
+    /// Waits until at least `least` requests are done (never more than are in flight) or the time
+    /// is over, and appends at most `most` of them to `reaped`. The answer is how many.
+    pub async fn reap(
+        &mut self,
+        least: usize,
+        most: usize,
+        timeout: Option<Duration>,
+        reaped: &mut Vec<Reaped>,
+    ) -> usize {
+        let task = self.task.clone();
+        let least = least.min(most).min(self.in_flight);
+        let done = task.world().rings[self.ring].done.len();
+        // A completion ring is memory that can be read without a system call.
+        if self.interface == Interface::Libaio || done < least {
+            task.enter_kernel().await;
+            task.compute(task.costs().system_call).await;
+            // A task that waits here can be killed.
+            task.leave_kernel();
+        }
+        let until = timeout.map(|timeout| task.now().saturating_add(timeout));
+        poll_fn(|_| self.poll_done(&task, least, until)).await;
+        let mut world = task.world();
+        task.cancel_alarm(&mut world);
+        let count = most.min(world.rings[self.ring].done.len());
+        for _ in 0..count {
+            let (number, completed) =
+                world.rings[self.ring].done.pop_front().expect("counted a line above");
+            reaped.push(world.reap(task.id(), number, completed));
+        }
+        self.in_flight -= count;
+        count
+    }
+
+    async fn submit_one(&mut self, prepared: Prepared) {
+        let task = &self.task;
+        let (result, transfer) = match prepared.what {
+            Ok((bytes, transfer)) => (Ok(bytes), transfer),
+            Err((errno, transfer)) => (Err(errno), transfer),
+        };
+        let number = {
+            let mut world = task.world();
+            let operation = Operation {
+                entered: prepared.at,
+                ring: Some((self.ring, prepared.user)),
+                ioprio: prepared.ioprio,
+                result,
+                ..Operation::new(world.now, prepared.call, transfer)
+            };
+            world.enter(task.id(), operation)
+        };
+        self.in_flight += 1;
+        let is_flush = prepared.call == Syscall::Sync;
+        let caches = task.world().queue.limits().facts.volatile_cache;
+        if let Some((file, offset)) = prepared.cached {
+            self.through_cache(number, &prepared, &file, offset).await;
+        } else if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
+            task.world().all_submitted(task.id(), number);
+        } else if is_flush {
+            task.world().context(task.id()).operations.get(number).bios_left += 1;
+            task.defer(number, transfer);
+            task.world().all_submitted(task.id(), number);
+        } else {
+            task.write_what_is_cached(&transfer).await;
+            task.world().bypassed(&transfer);
+            let nowait = self.interface == Interface::IoUring;
+            task.submit_plugged(number, transfer, nowait).await;
+        }
+        let mut world = task.world();
+        let now = world.now;
+        world.context(task.id()).operations.get(number).submitted = now;
+    }
+
+    /// What goes through the page cache is done when it has been submitted.
+    async fn through_cache(&self, number: u64, prepared: &Prepared, file: &File, offset: u64) {
+        let task = &self.task;
+        let bytes = prepared.what.as_ref().map_or(0, |(bytes, _)| *bytes);
+        let end = offset + bytes;
+        if let Some(index) = file.index() {
+            return self.on_file(number, prepared.call, file, index, offset..end).await;
+        }
+        match prepared.call {
+            Syscall::AsyncRead if bytes > 0 => task.read_pages(file, offset, end).await,
+            Syscall::AsyncWrite if bytes > 0 => {
+                task.write_pages(file, offset, end).await;
+                if file.flags.dsync || file.flags.sync {
+                    task.write_and_wait(pages_of(offset, end)).await;
+                    task.flush_besides().await;
+                }
+            }
+            Syscall::Sync => {
+                task.write_and_wait(ALL).await;
+                task.flush_besides().await;
+            }
+            _ => {}
+        }
+        task.world().all_submitted(task.id(), number);
+    }
+
+    /// A request on a file of the file system. What goes through the page cache is done when it has
+    /// been submitted.
+    async fn on_file(
+        &self,
+        number: u64,
+        call: Syscall,
+        file: &File,
+        index: usize,
+        bytes: std::ops::Range<u64>,
+    ) {
+        let task = &self.task;
+        match call {
+            Syscall::AsyncRead if file.flags.direct && !bytes.is_empty() => {
+                return task.submit_direct_read(number, index, bytes).await;
+            }
+            Syscall::AsyncWrite if file.flags.direct && !bytes.is_empty() => {
+                let length = bytes.end - bytes.start;
+                let result = task.submit_direct_write(number, file, index, bytes).await;
+                return task.note_result(number, result.map(|()| length));
+            }
+            Syscall::AsyncRead => task.read_part(file, index, bytes).await,
+            Syscall::AsyncWrite => {
+                let ring = task.detach(number);
+                let result = task.write_part(number, file, index, bytes).await;
+                task.attach(number, ring);
+                task.note_result(number, result);
+            }
+            Syscall::Sync => {
+                let ring = task.detach(number);
+                task.make_durable(number, index, 0..u64::from(u32::MAX), false).await;
+                task.attach(number, ring);
+            }
+            _ => {}
+        }
+        task.world().all_submitted(task.id(), number);
+    }
+
+    fn poll_done(&self, task: &Task, least: usize, until: Option<Instant>) -> Poll<()> {
+        let mut world = task.world();
+        let is_enough = |world: &World| {
+            world.rings[self.ring].done.len() >= least
+                || until.is_some_and(|until| world.now >= until)
+        };
+        if is_enough(&world) {
+            return Poll::Ready(());
+        }
+        if task.poll_before_sleep(&mut world).is_pending() {
+            return Poll::Pending;
+        }
+        if is_enough(&world) {
+            return Poll::Ready(());
+        }
+        if let Some(until) = until {
+            task.set_alarm(&mut world, until);
+        }
+        task.wait(&mut world, Wait::Ring { ring: self.ring, least })
+    }
+}
+
+impl World {
+    /// What an asynchronous read, write or discard comes to.
+    fn check_async(
+        &self,
+        op: Op,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(u64, Transfer), (Errno, Transfer)> {
+        let (bytes, mut transfer) = self.check(op, file, offset, length)?;
+        let durable = transfer.flags.intersects(block::Flags::FUA);
+        transfer.flags = self.rules.flags(op, false, durable);
+        Ok((bytes, transfer))
+    }
+
+    /// Takes out an operation that is done.
+    fn reap(&mut self, task: ContextId, number: u64, completed: Instant) -> Reaped {
+        let operation = self.context(task).operations.remove(number);
+        let (call, entered) = (operation.call, operation.entered);
+        let submitted = operation.submitted;
+        self.log_call(task, &operation, Action::SyscallExit { call, entered, submitted });
+        let (_, user) = operation.ring.expect("it was submitted by a queue");
+        Reaped { user, result: operation.result, prepared: entered, submitted, completed }
+    }
+}
+
+/// The worker that submits what may have to wait.
+async fn submit_deferred(task: Task, ring: usize) -> i32 {
+    loop {
+        task.notified().await;
+        while let Some((number, piece)) = {
+            let mut world = task.world();
+            world.rings[ring].deferred.pop_front()
+        } {
+            {
+                let mut world = task.world();
+                let bio = task.bio(&mut world, number, piece, false);
+                world.submit(bio);
+            }
+            task.drive().await;
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! A task: what a program sees of the machine.
+//!
+//! A program is an `async` function over a [`Task`]: straight-line code in virtual time. Between
+//! two awaits no time passes. It may await only what a task offers, one thing at a time; programs
+//! that want several things at once use an asynchronous queue or spawn tasks, as on Linux.
+//!
+//! ```
+//! # use machine::task::{OpenFlags, Task};
+//! async fn read_it_all(task: Task) -> i32 {
+//!     let disk = task.open("/dev/sda", OpenFlags::direct()).expect("the disk is there");
+//!     let mut offset = 0;
+//!     while let Ok(length @ 1..) = task.pread(&disk, offset, 1 << 20).await {
+//!         offset += length;
+//!     }
+//!     task.print("all read");
+//!     0
+//! }
+//! ```
+//!
+//! * Time: [`Task::now`], [`Task::sleep`], [`Task::sleep_until`], [`Task::compute`].
+//! * The disk: [`Task::open`], [`Task::close`]; [`Task::pread`], [`Task::pwrite`],
+//!   [`Task::fsync`], [`Task::discard`], one at a time; [`Task::advise`], [`Task::drop_cached`];
+//!   [`Task::async_queue`] for many in flight; [`Task::transfer`] for exactly what a trace says.
+//! * Randomness: [`Task::rng`].
+//! * Other tasks: [`Task::spawn`] and [`Task::join`]; [`Task::notified`] and [`Task::notify`].
+//! * Being somebody else: [`Task::set_ioprio`], [`Task::set_nice`], [`Task::enter_cgroup`],
+//!   [`Task::set_affinity`].
+//! * Saying something: [`Task::print`].
+
+pub use crate::buffered::Mapping;
+pub use crate::cores::CoreSet;
+pub use crate::file::{Errno, File, OpenFlags, Transfer};
+pub use crate::page_cache::readahead::Advice;
+pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
+
+use crate::cores::State;
+use crate::host::Costs;
+use crate::life::TaskSpec;
+use crate::program::Program;
+use crate::world::{AgendaItem, Progress, Wait, World};
+use base::{Duration, Instant, Rng};
+use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
+use std::cell::{RefCell, RefMut};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// A handle of a task, for its program.
+#[derive(Clone)]
+pub struct Task {
+    world: Rc<RefCell<World>>,
+    id: ContextId,
+}
+
+/// What runs in a task.
+pub(crate) type Running = Pin<Box<dyn Future<Output = i32>>>;
+
+/// A program that waits to be started.
+pub(crate) enum Body {
+    Program(Program),
+    Running(Running),
+}
+
+/// Whose io_context a new task uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoContextOf {
+    /// Its own, as after fork and for ordinary threads.
+    Itself,
+    /// Its parent's, as after clone with CLONE_IO.
+    Parent,
+}
+
+impl Task {
+    pub(crate) fn new(world: Rc<RefCell<World>>, id: ContextId) -> Task {
+        Task { world, id }
+    }
+
+    /// A handle of another task.
+    pub(crate) fn other(&self, id: ContextId) -> Task {
+        Task { world: self.world.clone(), id }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ContextId {
+        self.id
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.world().now
+    }
+
+    /// What the disk says of itself.
+    pub fn disk(&self) -> Facts {
+        self.world().queue.limits().facts.clone()
+    }
+
+    /// A stream of random numbers that depends only on the seed of the run and on the name, such
+    /// as `program/dd/0`.
+    pub fn rng(&self, name: &str) -> Rng {
+        Rng::stream(self.world().seed, name)
+    }
+
+    /// Writes a line to the messages of the job, as a program does to its standard error.
+    pub fn print(&self, line: impl Into<String>) {
+        let mut world = self.world();
+        if let Some(job) = world.context(self.id).job {
+            world.jobs[job].messages.push(line.into());
+        }
+    }
+
+    /// What the clock says, which may be behind.
+    pub(crate) fn clock(&self) -> Instant {
+        let world = self.world();
+        world.timer.read(world.now)
+    }
+
+    /// Sleeps for a time.
+    pub async fn sleep(&self, time: Duration) {
+        let until = self.clock().saturating_add(time);
+        self.sleep_until(until).await;
+    }
+
+    /// Sleeps for a time and, where timers are waited for together, for as much longer as they may
+    /// be late.
+    pub(crate) async fn sleep_with_slack(&self, time: Duration) {
+        let slack = self.world().timer_slack;
+        if !slack.is_zero() {
+            let from = self.clock().saturating_add(time);
+            self.world().context(self.id).may_wake = from;
+        }
+        self.sleep(time + slack).await;
+        self.world().context(self.id).may_wake = Instant::FAR_FUTURE;
+    }
+
+    /// Sleeps until a point in time; not at all if it is past.
+    pub async fn sleep_until(&self, until: Instant) {
+        let mut sleeps = false;
+        poll_fn(|_| {
+            let mut world = self.world();
+            // A timer may end it somewhat early.
+            let has_slept = sleeps && world.context(self.id).alarm.is_none();
+            if has_slept || world.now >= until {
+                return Poll::Ready(());
+            }
+            sleeps = true;
+            let first = world.timer.early(until).filter(|it| *it > world.now).unwrap_or(until);
+            self.set_alarm_between(&mut world, first, until);
+            self.wait(&mut world, Wait::Alarm)
+        })
+        .await;
+    }
+
+    /// Computes: occupies a core for a time, and waits for one before if need be.
+    pub async fn compute(&self, time: Duration) {
+        if time.is_zero() {
+            return;
+        }
+        let mut is_done = false;
+        poll_fn(|_| {
+            if is_done {
+                return Poll::Ready(());
+            }
+            is_done = true;
+            self.world().owe(self.id, time);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Is stopped for a moment by deferred work of the kernel, so that others may go on before it.
+    pub(crate) async fn be_disturbed(&self) {
+        let mut is_done = false;
+        poll_fn(|_| {
+            let mut world = self.world();
+            if is_done {
+                return Poll::Ready(());
+            }
+            is_done = true;
+            world.disturb();
+            world.make_ready(self.id);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Starts the program of a job.
+    pub(crate) async fn exec(&self) {
+        self.compute(self.costs().exec).await;
+        let mut world = self.world();
+        let (now, job) = (world.now, world.context(self.id).job);
+        if let Some(job) = job {
+            world.jobs[job].started = Some(now);
+        }
+    }
+
+    /// Looks for so many files of the system by their paths.
+    pub(crate) async fn look_for_files(&self, files: u32) {
+        let cost = self.costs().path * u64::from(files);
+        self.compute(cost).await;
+    }
+
+    /// Looks at the clock so often.
+    pub(crate) async fn look_at_clock(&self, times: u32) {
+        let cost = self.costs().clock * u64::from(times);
+        self.compute(cost).await;
+    }
+
+    /// Creates a task of the same job, control group, priority and affinity. It starts when its
+    /// turn comes.
+    pub fn spawn<F>(
+        &self,
+        name: &str,
+        io_context: IoContextOf,
+        program: impl FnOnce(Task) -> F,
+    ) -> ContextId
+    where
+        F: Future<Output = i32> + 'static,
+    {
+        self.spawn_for(name, io_context, None, program)
+    }
+
+    /// Waits until a child exits, and returns its exit status.
+    pub async fn join(&self, child: ContextId) -> i32 {
+        poll_fn(|_| {
+            let mut world = self.world();
+            match world.context(child).status {
+                Some(status) => Poll::Ready(status),
+                None => self.wait(&mut world, Wait::Exit(child)),
+            }
+        })
+        .await
+    }
+
+    /// Waits until another task calls [`Task::notify`] for this one. A permit given before is
+    /// enough; several count as one.
+    pub async fn notified(&self) {
+        self.notified_until(Instant::FAR_FUTURE).await;
+    }
+
+    /// Like [`Task::notified`], but no longer than until a point in time; false when nobody notified.
+    pub async fn notified_until(&self, until: Instant) -> bool {
+        poll_fn(|_| {
+            let mut world = self.world();
+            if std::mem::take(&mut world.context(self.id).has_permit) {
+                self.cancel_alarm(&mut world);
+                return Poll::Ready(true);
+            }
+            if world.now >= until {
+                return Poll::Ready(false);
+            }
+            if until < Instant::FAR_FUTURE {
+                self.set_alarm(&mut world, until);
+            }
+            self.wait(&mut world, Wait::Notification)
+        })
+        .await
+    }
+
+    /// Says whether what the task does from now on is only a preparation, such as writing the files
+    /// that a load will read: its calls are not told to observers.
+    pub fn prepares(&self, is_preparing: bool) {
+        self.world().context(self.id).is_preparing = is_preparing;
+    }
+
+    /// Lets another task go on that listens, now or later.
+    pub fn notify(&self, other: ContextId) {
+        self.world().notify(other);
+    }
+
+    /// Sets the explicit I/O priority of the task, and so of its io_context.
+    pub fn set_ioprio(&self, ioprio: Ioprio) {
+        let mut world = self.world();
+        world.io_context(self.id).ioprio = ioprio;
+        world.define_io_context(self.id);
+    }
+
+    /// Sets the nice value, from which schedulers derive a priority where none is set.
+    pub fn set_nice(&self, nice: i8) {
+        let mut world = self.world();
+        world.context(self.id).nice = nice.clamp(-20, 19);
+        world.define_io_context(self.id);
+    }
+
+    /// Moves the task to a control group, which is made if need be; sets its weight if one is
+    /// given.
+    pub fn enter_cgroup(&self, path: &str, weight: Option<u32>) -> CgroupId {
+        let mut world = self.world();
+        let cgroup = world.define_cgroup(path, weight);
+        world.context(self.id).cgroup = cgroup;
+        cgroup
+    }
+
+    /// Confines the task to some cores from the next time it is placed on one; false, and nothing
+    /// changes, when the host has none of them.
+    pub fn set_affinity(&self, cores: CoreSet) -> bool {
+        let mut world = self.world();
+        let fits = cores.fits(world.cores.len() as u16);
+        if fits {
+            world.context(self.id).affinity = Some(cores);
+        }
+        fits
+    }
+
+    pub(crate) fn world(&self) -> RefMut<'_, World> {
+        self.world.borrow_mut()
+    }
+
+    /// What computing costs here.
+    pub(crate) fn costs(&self) -> Costs {
+        self.world().prices.costs
+    }
+
+    /// As whom the task submits bios now.
+    pub(crate) fn origin(&self, world: &mut World) -> Origin {
+        let exec = world.context(self.id);
+        Origin {
+            context: self.id,
+            io_context: exec.io_context,
+            cgroup: exec.cgroup,
+            cpu: exec.core,
+        }
+    }
+
+    pub(crate) fn spawn_for<F>(
+        &self,
+        name: &str,
+        io_context: IoContextOf,
+        acts_for: Option<ContextId>,
+        program: impl FnOnce(Task) -> F,
+    ) -> ContextId
+    where
+        F: Future<Output = i32> + 'static,
+    {
+        let mut world = self.world();
+        let ioprio = world.io_context(self.id).ioprio;
+        let parent = world.context(self.id);
+        let spec = TaskSpec {
+            name: name.to_string(),
+            job: parent.job,
+            io_context: (io_context == IoContextOf::Parent).then_some(parent.io_context),
+            cgroup: parent.cgroup,
+            ioprio,
+            nice: parent.nice,
+            affinity: parent.affinity.clone(),
+            acts_for,
+        };
+        drop(world);
+        self.start(spec, program)
+    }
+
+    /// Starts a task that is given this.
+    pub(crate) fn start<F>(&self, spec: TaskSpec, program: impl FnOnce(Task) -> F) -> ContextId
+    where
+        F: Future<Output = i32> + 'static,
+    {
+        let child = self.world().spawn(spec);
+        let running = Box::pin(program(Task::new(self.world.clone(), child)));
+        self.world().spawned.push((child, Body::Running(running)));
+        child
+    }
+
+    /// Goes to sleep; whoever ends what is waited for wakes the task.
+    pub(crate) fn wait<T>(&self, world: &mut World, what: Wait) -> Poll<T> {
+        world.context(self.id).wait = what;
+        world.block(self.id);
+        Poll::Pending
+    }
+
+    pub(crate) fn set_alarm(&self, world: &mut World, at: Instant) {
+        self.set_alarm_between(world, at, at);
+    }
+
+    /// Sees to it that something wakes the task at a point in time, or at an earlier one if a timer
+    /// fires then.
+    fn set_alarm_between(&self, world: &mut World, first: Instant, at: Instant) {
+        if world.context(self.id).alarm.is_none() {
+            if world.timer.is_coarse() {
+                let (now, next_alarm) = (world.now, world.next_alarm());
+                world.timer.sleep(now, at, next_alarm);
+            }
+            let ticket = world.agenda.schedule(first, AgendaItem::Alarm(self.id));
+            world.context(self.id).alarm = Some((ticket, at));
+        }
+    }
+
+    pub(crate) fn cancel_alarm(&self, world: &mut World) {
+        if let Some((ticket, _)) = world.context(self.id).alarm.take() {
+            world.agenda.cancel(ticket);
+        }
+    }
+
+    /// Does what the task has to do in the block layer; sleeps there for requests if need be.
+    pub(crate) fn poll_drive(&self, world: &mut World) -> Poll<()> {
+        match world.drive(self.id) {
+            Progress::Idle => Poll::Ready(()),
+            Progress::Busy => Poll::Pending,
+            Progress::Asleep => {
+                assert_eq!(world.context(self.id).state, State::Running);
+                world.block(self.id);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// [`Task::poll_drive`], awaited.
+    pub(crate) async fn drive(&self) {
+        poll_fn(|_| self.poll_drive(&mut self.world())).await;
+    }
+}
+
+/// The kernel worker that runs the queue whenever it is told to.
+pub(crate) async fn worker(task: Task) -> i32 {
+    loop {
+        task.notified().await;
+        {
+            let mut world = task.world();
+            let (now, cpu) = (world.now, world.context(task.id).core);
+            world.queue.run(now, task.id, cpu);
+        }
+        task.drive().await;
+    }
+}

@@ -1,0 +1,102 @@
+//! ext4: who submits what when a program wants its data durable.
+
+mod common;
+
+use base::{Bytes, Duration, Instant};
+use block::{Flags, Op};
+use common::{Steady, Submitted, checked, command, native, setup, submitted};
+use machine::{Exit, Host, Job, Mount, Setup};
+
+const APPEND: &str = "dd if=/dev/zero of=/mnt/f bs=512 count=20 oflag=dsync";
+
+fn append(kernel: &str, scheduler: &str, mount: Mount) -> Vec<Submitted> {
+    submitted(kernel, scheduler, vec![command(APPEND)], mount)
+}
+
+#[test]
+fn each_durable_write_is_one_data_write_by_dd_and_one_commit_by_the_journal() {
+    for (kernel, scheduler) in [("4.19", "noop"), ("6.12", "none"), ("6.18", "mq-deadline")] {
+        let bios = append(kernel, scheduler, Mount::default());
+        let is_by = |name| move |it: &&Submitted| it.task == name && it.op == Op::Write;
+        let by = |name: &'static str| bios.iter().filter(is_by(name));
+        assert_eq!(by(APPEND).count(), 20, "{kernel}");
+        assert!(by(APPEND).all(|it| it.sectors == 8 && it.flags == Flags::SYNC), "{kernel}");
+        let durable = Flags::PREFLUSH.with(Flags::FUA);
+        let seals = by("jbd2/vda-8").filter(|it| it.flags.intersects(durable)).count();
+        assert_eq!(seals, 20, "{kernel}");
+        // The superblock; six blocks for a new file, three for a new block, one for a new size; a
+        // descriptor and a commit block each.
+        assert_eq!(by("jbd2/vda-8").count(), 1 + (6 + 2) + 2 * (3 + 2) + 17 * (1 + 2), "{kernel}");
+    }
+}
+
+#[test]
+fn only_recent_kernels_mark_the_journal_as_metadata() {
+    let meta = |kernel, scheduler| {
+        let bios = append(kernel, scheduler, Mount::default());
+        let mut journal = bios.into_iter().filter(|it| it.task.starts_with("jbd2"));
+        journal.all(|it| it.flags.intersects(Flags::META) && it.flags.intersects(Flags::IDLE))
+    };
+    assert!(meta("6.12", "none"));
+    assert!(!meta("4.19", "noop"));
+}
+
+#[test]
+fn without_barriers_nothing_is_flushed() {
+    let mount = Mount { barrier: false, ..Mount::default() };
+    let bios = append("6.12", "none", mount);
+    assert!(bios.iter().all(|it| !it.flags.intersects(Flags::PREFLUSH.with(Flags::FUA))));
+}
+
+#[test]
+fn data_that_nobody_syncs_are_written_by_the_flusher_and_committed_after_seconds() {
+    let waits = native("waits", |task| async move {
+        task.sleep(Duration::from_secs(20)).await;
+        0
+    });
+    let jobs = vec![command("dd if=/dev/zero of=/mnt/f bs=64k count=4"), waits];
+    let bios = submitted("6.12", "none", jobs, Mount::default());
+    let writes: Vec<_> = bios.iter().filter(|it| it.op == Op::Write).collect();
+    assert!(writes.iter().all(|it| !it.task.starts_with("dd")));
+    let is_data = |it: &&&Submitted| it.task.starts_with("kworker") && it.flags == Flags::NONE;
+    let data = writes.iter().filter(is_data);
+    assert_eq!(data.map(|it| it.sectors).sum::<u32>(), 4 * 128);
+    assert!(writes.iter().any(|it| it.task == "jbd2/vda-8"));
+}
+
+#[test]
+fn a_run_ends_when_what_the_flusher_has_begun_is_done() {
+    // More than may be dirty, and nobody waits for it.
+    let job = command("dd if=/dev/zero of=/mnt/f bs=64k count=1500");
+    let host = Host::named("guest").expect("a host");
+    let (mount, memory) = (Some(Mount::default()), Bytes(192 << 20));
+    let setup = Setup { jobs: vec![job], mount, memory, host, ..setup("6.12", "none") };
+    let (outcome, _) = checked(setup);
+    assert!(outcome.jobs.iter().all(|job| job.exit == Exit::Status(0)));
+}
+
+/// When `sync` has ended that began so long after a writer with much to write. The disk takes a
+/// tenth of a second for all of it, two commands at a time.
+fn sync_besides_the_flusher(begins: Duration) -> Duration {
+    let job = |line: &str, start| Job { start, ..command(line) };
+    let writer = "dd if=/dev/zero of=/mnt/f bs=1M count=32";
+    let start = Instant::ZERO + begins;
+    let jobs = vec![job(writer, Instant::ZERO), job("sync", start)];
+    let device = Box::new(Steady::new(Duration::from_millis(3), 1));
+    let mount = Some(Mount::default());
+    let mut setup = Setup { jobs, mount, device, ..setup("4.19", "noop") };
+    setup.settings =
+        [("nr_requests", 4), ("dirty_background_bytes", 4096), ("dirty_bytes", 1 << 30)]
+            .map(|(name, value)| (name.to_string(), value))
+            .to_vec();
+    let (outcome, _) = checked(setup);
+    outcome.jobs[1].ended.since(start)
+}
+
+#[test]
+fn a_sync_that_comes_while_the_flusher_works_does_not_wait_for_its_next_round() {
+    for begins in [1, 20, 50, 80, 100, 120].map(Duration::from_millis) {
+        let took = sync_besides_the_flusher(begins);
+        assert!(took < Duration::from_secs(1), "began after {begins}, took {took}");
+    }
+}

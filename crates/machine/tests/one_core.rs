@@ -1,0 +1,49 @@
+//! One core that is shared fairly: when tasks wake, and who of them goes first.
+
+mod common;
+
+use base::{Duration, Instant};
+use common::{Steady, checked, command, native, setup};
+use machine::task::OpenFlags;
+use machine::{Host, Job, Setup};
+
+/// A setup on the host of the recordings, which has one core that is shared fairly, and whose timer
+/// has a slack of 50 us.
+fn on_icount(jobs: Vec<Job>) -> Setup {
+    let host = Host::named("icount").expect("a host");
+    let device = Box::new(Steady::new(Duration::from_millis(2), 32));
+    Setup { jobs, host, device, ..setup("4.19", "noop") }
+}
+
+#[test]
+fn a_timer_ends_all_sleeps_that_may_end_when_it_fires() {
+    let sleeps = |start| Job { start, ..command("sleep 0.1") };
+    let ends = |apart: u64| {
+        let jobs = [0, apart].map(|us| sleeps(Instant::from_nanos(us * 1000)));
+        let (outcome, _) = checked(on_icount(jobs.to_vec()));
+        outcome.jobs[1].ended.since(outcome.jobs[0].ended)
+    };
+    assert!(ends(30) < Duration::from_micros(10), "{}", ends(30));
+    assert!(ends(80) > Duration::from_micros(70), "{}", ends(80));
+}
+
+#[test]
+fn of_two_tasks_that_are_woken_together_the_one_goes_first_that_has_had_less_of_the_core() {
+    // Both wait for pages of the same window, the first one for the earlier page.
+    let reader = |name: &str, offset: u64, computes: u64| {
+        native(name, move |task| async move {
+            task.compute(Duration::from_micros(computes)).await;
+            let file = task.open("/dev/sda", OpenFlags::default()).expect("it is there");
+            task.pread(&file, offset, 4096).await.map_or(1, |_| 0)
+        })
+    };
+    let ends = |first: u64| {
+        let jobs = vec![reader("first", 0, first), reader("second", 4096, 100)];
+        let (outcome, _) = checked(on_icount(jobs));
+        [outcome.jobs[0].ended, outcome.jobs[1].ended]
+    };
+    let [first, second] = ends(500);
+    assert!(second < first, "{second} {first}");
+    let [first, second] = ends(10);
+    assert!(first < second, "{first} {second}");
+}

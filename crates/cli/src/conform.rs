@@ -2,8 +2,8 @@
 
 use crate::arguments::ConformOptions;
 use crate::output::{print, write_file};
+use conform::{Options, conform as compare};
 use lab::Error;
-use lab::conform::{Options, conform as compare};
 use lab::scheduler_spec::{parse_assignment, parse_kernel};
 
 /// Compares decisions with recordings of the kernel.

@@ -6,6 +6,7 @@
 //! * [`statistics`], [`summary`]: mean and spread over seeds; what differs, in words.
 //! * [`linux_world`]: the same experiment on a real kernel in virtual time.
 //! * [`fidelity`]: how far the simulator is from that kernel.
+//! * [`recording`]: a recording in a directory, with everything that stands beside it.
 //! * [`recordings`]: recordings of a real 4.19, to be held against runs.
 //! * [`record`]: an observer that writes the stream as blktrace files.
 //!
@@ -14,7 +15,6 @@
 
 pub mod catalogue;
 pub mod cgroup;
-pub mod conform;
 mod document;
 pub mod error;
 pub mod expectation;
@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod plan;
 pub mod quantity;
 pub mod record;
+pub mod recording;
 pub mod recordings;
 pub mod scheduler_spec;
 pub mod statistics;

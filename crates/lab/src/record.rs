@@ -5,10 +5,10 @@
 //! What blktrace has no record for (a scheduler's choice, a withheld dispatch, system calls) is
 //! left out. A `manifest.txt` beside them says what was recorded.
 
-use crate::conform::manifest::{self, Manifest};
 use crate::error::Error;
 use crate::linux_world::World;
 use crate::plan::{Plan, Row};
+use crate::recording::manifest::{self, Manifest};
 use block::{Action, Event, Flags, Op, Version};
 use machine::{Observer, Outcome, TaskInfo};
 use std::path::{Path, PathBuf};

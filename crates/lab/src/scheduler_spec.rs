@@ -12,8 +12,8 @@ use machine::MACHINE_SETTINGS;
 pub const DEFAULT: [&str; 2] = ["none", "mq-deadline"];
 /// The word for every scheduler there is.
 pub const ALL: &str = "all";
-pub(crate) const ACCEPTED: &str =
-    "NAME[@KERNEL][:TUNABLE=VALUE,…], such as mq-deadline@6.18:fifo_batch=1";
+/// What is accepted where a scheduler is asked for.
+pub const ACCEPTED: &str = "NAME[@KERNEL][:TUNABLE=VALUE,…], such as mq-deadline@6.18:fifo_batch=1";
 
 /// A scheduler on a kernel, with what differs from its defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]

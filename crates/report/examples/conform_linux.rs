@@ -4,8 +4,8 @@
 //! `--record DIRECTORY` (keeps what was recorded) and `--json`; schedulers are `mq-deadline` and
 //! `none`, both if none is named.
 
-use lab::conform::family::Member;
-use lab::conform::{Conformity, Options, conform_recording};
+use conform::family::Member;
+use conform::{Conformity, Options, conform_recording};
 use lab::linux_world::LinuxWorld;
 use std::error::Error;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ fn judge(
     record: Option<&std::path::Path>,
 ) -> Result<Conformity, Box<dyn Error>> {
     let started = std::time::Instant::now();
-    let recorded = world.record_member(member, load)?;
+    let recorded = member.record(world, load)?;
     if let Some(directory) = record {
         recorded.write(&directory.join(&member.name))?;
     }

@@ -1,7 +1,7 @@
 //! How schedulers agree with recordings of the kernel, as text and as JSON.
 
 use crate::Grid;
-use lab::conform::{Conformity, Difference, MessageAgreement, Shown};
+use conform::{Conformity, Difference, MessageAgreement, Shown};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

@@ -2,7 +2,7 @@
 //! everything beside them that `conform` must know.
 //!
 //! * `vda.blktrace.0`: version 7, as `blkparse -i vda` reads it.
-//! * `manifest.txt`, `priorities.txt`, `cgroups.txt`: see [`crate::conform::source`].
+//! * `manifest.txt`, `priorities.txt`, `cgroups.txt`: see [`crate::recording`].
 //! * `disk.txt`: what the disk did, to the nanosecond, which no record of the kernel is exact to.
 //!
 //! Leaves out: loads that need more room for events than they were given; those are refused.
@@ -10,11 +10,9 @@
 mod times;
 
 use super::{LinuxWorld, virtio};
-use crate::conform::manifest;
-use crate::conform::source::{CGROUPS, PRIORITIES, ROOT_CGROUP};
-use crate::conform::tasks::Tasks;
-use crate::conform::{Manifest, Recording};
 use crate::error::Error;
+use crate::recording::manifest::{self, Manifest};
+use crate::recording::{CGROUPS, PRIORITIES, ROOT_CGROUP, Recording, Tasks};
 use base::Bytes;
 use block::{Ioprio, IoprioClass};
 use device::Model;

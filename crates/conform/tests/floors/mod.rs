@@ -1,6 +1,6 @@
 //! The floors of agreement that `docs/conform.md` publishes.
 
-use lab::conform::Conformity;
+use conform::Conformity;
 
 const CHAPTER: &str = include_str!("../../../../docs/conform.md");
 

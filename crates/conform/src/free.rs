@@ -4,10 +4,10 @@
 //! tags and the times of dispatches are ours. A command takes as long as the same command took the
 //! recorded device, or, if there was none, as long as the one that the kernel issued in its place.
 
-use super::agreement::{common, numbered};
-use super::history::{Call, CallKind, History, Traced, What};
-use super::setup::Setup;
-use super::slots::Decision;
+use crate::agreement::{common, numbered};
+use crate::history::{Call, CallKind, History, Traced, What};
+use crate::setup::Setup;
+use crate::slots::Decision;
 use base::{Duration, Instant, Sector, Sectors};
 use block::{Command, CommandOp, ContextId, EventLog, Op, Output, PlugFlush, RequestQueue, Tag};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,9 +1,6 @@
 //! Under what a recording is replayed: kernel, scheduler, tunables, limits.
 
-use super::history::{Era, FIRST_TASK, History};
-use super::manifest::{Group, Manifest};
-use crate::error::Error;
-use crate::scheduler_spec::{ACCEPTED, SchedulerSpec};
+use crate::history::{Era, FIRST_TASK, History};
 use base::Instant;
 use block::kernel::PlugMerge;
 use block::scheduler::{Cgroup, IoContext};
@@ -11,6 +8,9 @@ use block::{
     Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, QUEUE_SETTINGS, Replica, RequestQueue,
     Shape, Transport,
 };
+use lab::Error;
+use lab::recording::manifest::{Group, Manifest};
+use lab::scheduler_spec::{ACCEPTED, SchedulerSpec};
 
 /// What overrides, or stands in for, a manifest.
 #[derive(Clone, Debug, Default)]

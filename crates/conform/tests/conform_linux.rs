@@ -1,9 +1,10 @@
 //! Decisions of our schedulers against the kernel in virtual time. Needs a kernel in the cache.
 
-use lab::conform::family::Member;
-use lab::conform::{Conformity, Options, Recording, conform, conform_recording};
+use conform::family::Member;
+use conform::{Conformity, Options, conform, conform_recording};
 use lab::linux_world::LinuxWorld;
 use lab::plan::Plan;
+use lab::recording::Recording;
 use lab::{Error, Experiment, World, matrix};
 use linux::Directory;
 
@@ -35,7 +36,7 @@ fn world() -> Option<(LinuxWorld, &'static str)> {
 fn judged(scheduler: &'static str, count: u64) -> Vec<Conformity> {
     let Some((world, load)) = world() else { return Vec::new() };
     let judge = |member: Member| {
-        let recorded = world.record_member(&member, load).unwrap();
+        let recorded = member.record(&world, load).unwrap();
         let recording = recorded.recording(&member.name).unwrap();
         conform_recording(&recording, &Options::default()).unwrap()
     };
@@ -61,7 +62,7 @@ fn a_recording_survives_its_files() {
     let directory = Directory::make().unwrap();
     // Its tasks are of all classes.
     let member = Member::family("mq-deadline", 1, 600, 3).pop().expect("there are three");
-    let recorded = world.record_member(&member, load).unwrap();
+    let recorded = member.record(&world, load).unwrap();
     recorded.write(directory.path()).unwrap();
     let at_hand = recorded.recording("at hand").unwrap();
     let (one, other) = (

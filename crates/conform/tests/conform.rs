@@ -3,9 +3,9 @@
 
 mod floors;
 
-use lab::conform::manifest::Manifest;
-use lab::conform::{Conformity, Options, Recording, conform, conform_recording};
+use conform::{Conformity, Options, conform, conform_recording};
 use lab::plan::Plan;
+use lab::recording::{Manifest, Recording};
 use lab::{Experiment, matrix};
 use linux::Directory;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@
 //! scheduler then chooses is parked if the driver could not take it.
 
 use super::Run;
-use crate::conform::history::{Step, What};
-use crate::conform::runs::Runs;
+use crate::history::{Step, What};
+use crate::runs::Runs;
 use base::{Duration, Instant};
 use block::{Chosen, ContextId};
 

@@ -1,8 +1,8 @@
 //! Why two schedulers chose differently: a closed list.
 
-use super::history::History;
-use super::setup::Setup;
-use super::slots::{Decision, Ours};
+use crate::history::History;
+use crate::setup::Setup;
+use crate::slots::{Decision, Ours};
 use base::Duration;
 use block::{Direction, DispatchReason};
 use std::fmt;

@@ -9,11 +9,11 @@
 //!
 //! Leaves out: discards, file systems, control groups.
 
-use crate::error::Error;
-use crate::linux_world::LinuxWorld;
-use crate::linux_world::recording::Recorded;
 use base::Rng;
 use device::Model;
+use lab::Error;
+use lab::linux_world::LinuxWorld;
+use lab::linux_world::recording::Recorded;
 use linux::{Job, Script, Setting};
 
 /// A load with its machine.
@@ -136,33 +136,33 @@ fn job(rng: &mut Rng, is_deep: bool) -> String {
     format!("{place},pattern={pattern},depth={depth},batch={}", batch.min(*depth))
 }
 
-impl LinuxWorld {
-    /// Records a member; the world must have the load.
-    pub fn record_member(&self, member: &Member, load: &str) -> Result<Recorded, Error> {
-        let model = Model::find(member.model)?;
+impl Member {
+    /// Records it in a world that has the load.
+    pub fn record(&self, world: &LinuxWorld, load: &str) -> Result<Recorded, Error> {
+        let model = Model::find(self.model)?;
         let rotational = i64::from(model.facts().rotational);
-        let jobs = member.jobs.join(" ");
-        let command = format!("{load} /dev/vda {} {} {jobs}", member.seed, member.requests);
+        let jobs = self.jobs.join(" ");
+        let command = format!("{load} /dev/vda {} {} {jobs}", self.seed, self.requests);
         let set = |file: &str, value: &str| Setting::queue(0, file, value);
         let mut settings = vec![
             set("rotational", &rotational.to_string()),
             set("wbt_lat_usec", "0"),
             // What is attached already would keep what it remembers of the boot.
             set("scheduler", "none"),
-            set("scheduler", member.scheduler),
+            set("scheduler", self.scheduler),
         ];
-        settings.extend(member.settings.iter().map(|(file, value)| set(file, &value.to_string())));
+        settings.extend(self.settings.iter().map(|(file, value)| set(file, &value.to_string())));
         let script = Script {
             settings,
             jobs: vec![Job { name: "load".to_string(), command, ..Job::default() }],
             ..Script::default()
         };
-        let said = |cause: Error| Error::linux(format!("{}: {cause}", member.name));
+        let said = |cause: Error| Error::linux(format!("{}: {cause}", self.name));
         let (finished, recorded) =
-            self.record(&model, member.queue_depth, script, member.seed).map_err(said)?;
+            world.record(&model, self.queue_depth, script, self.seed).map_err(said)?;
         if let Some(job) = finished.jobs.iter().find(|job| job.exit != 0) {
             let why = String::from_utf8_lossy(&job.errors);
-            return Err(Error::linux(format!("{}: the load failed: {}", member.name, why.trim())));
+            return Err(Error::linux(format!("{}: the load failed: {}", self.name, why.trim())));
         }
         Ok(recorded)
     }

@@ -1,14 +1,18 @@
 //! Where a recording lies, its records of one device, and what stands in files beside them.
 //!
-//! * `manifest.txt`: see [`super::manifest`].
+//! * `manifest.txt`: see [`manifest`].
 //! * `priorities.txt`: the I/O priority of each insertion (I), a line each, as the kernel encodes
 //!   it, in the order of the insertions.
-//! * `result.txt`: see [`super::tasks`].
+//! * `result.txt`: see [`tasks`].
 //! * `cgroups.txt`: lines of `EVENT CGROUP`, from which event on events belong to which control
 //!   group; `blkparse` up to 1.2 does not read records that carry it.
 
-use super::manifest::Manifest;
-use super::tasks::Tasks;
+pub mod manifest;
+pub mod tasks;
+
+pub use manifest::Manifest;
+pub use tasks::Tasks;
+
 use crate::error::Error;
 use block::Ioprio;
 use std::collections::BTreeMap;

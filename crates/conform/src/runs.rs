@@ -8,7 +8,7 @@
 //!
 //! Leaves out: several hardware queues.
 
-use super::setup::Setup;
+use crate::setup::Setup;
 use base::{Duration, Instant};
 use block::Shape;
 use block::kernel::Dequeue;

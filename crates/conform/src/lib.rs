@@ -16,24 +16,20 @@ mod classes;
 pub mod family;
 mod free;
 mod history;
-pub mod manifest;
 mod messages;
 mod runs;
 mod setup;
 mod slots;
-pub mod source;
-pub mod tasks;
 
 pub use classes::Class;
-pub use manifest::Manifest;
 pub use messages::MessageAgreement;
 pub use setup::{Options, Setup};
-pub use source::Recording;
 
-use crate::error::Error;
 use base::{Duration, Instant, Sector, Sectors};
 use block::{MergeDifferences, Op};
 use history::{History, Traced};
+use lab::Error;
+use lab::recording::Recording;
 use slots::{Decision, Ours, Outcome};
 use std::collections::BTreeMap;
 use std::path::Path;

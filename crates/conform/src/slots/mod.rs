@@ -8,10 +8,10 @@
 mod before;
 mod unseen;
 
-use super::history::{History, Step, Traced, What};
-use super::messages::Said;
-use super::runs::Runs;
-use super::setup::Setup;
+use crate::history::{History, Step, Traced, What};
+use crate::messages::Said;
+use crate::runs::Runs;
+use crate::setup::Setup;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
 use block::{

@@ -6,7 +6,7 @@
 //! made, had requests before, far from each other in time. What else had happened is not known.
 
 use super::Run;
-use crate::conform::messages::Said;
+use crate::messages::Said;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::IoContext;
 use block::{Bio, Chosen, Flags, IoContextId, Op, Origin};

@@ -9,11 +9,11 @@ mod driver;
 mod merges;
 mod steps;
 
-use super::messages::Said;
-use super::tasks::Tasks;
+use crate::messages::Said;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
 use block::{Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, Op, Origin, Shape};
+use lab::recording::Tasks;
 use merges::Doubt;
 use std::collections::{BTreeMap, BTreeSet};
 pub use steps::{Call, CallKind, Step, What};

@@ -4,18 +4,19 @@
 //! to be woken and what the device gets next; and an operation whose last bio is done lets its task
 //! go on.
 
+use crate::clock::AgendaItem;
 use crate::cores::Cause;
 use crate::page_cache::disk::DiskCache;
-use crate::world::{AgendaItem, Wait, World};
+use crate::world::{Wait, World};
 use block::command::Command;
 use block::{ContextId, Output};
 
 impl World {
     pub fn complete_commands(&mut self) {
         let mut completed = std::mem::take(&mut self.completed);
-        self.device.advance(self.now, &mut completed);
+        self.device.advance(self.clock.now(), &mut completed);
         for tag in completed.drain(..) {
-            self.mark.completion(self.now, tag.0);
+            self.mark.completion(self.clock.now(), tag.0);
             // One interrupt for each hardware queue: with several, commands complete where they
             // were issued; a single one is served by the first core.
             let several = self.queue.limits().facts.hardware_queues > 1;
@@ -34,7 +35,7 @@ impl World {
                         self.issued_on.resize(tag + 1, 0);
                     }
                     self.issued_on[tag] = self.context(by).core;
-                    self.mark.command(self.now, &command);
+                    self.mark.command(self.clock.now(), &command);
                     self.hand_over(by, command);
                 }
                 Output::BioDone { token, context } => {
@@ -47,7 +48,7 @@ impl World {
                 Output::Wake(context) => self.wake_by(by, context),
                 Output::RunWorker { after } if after.is_zero() => self.notify(self.worker()),
                 Output::RunWorker { after } => {
-                    self.agenda.schedule(self.now + after, AgendaItem::Worker);
+                    self.clock.schedule_after(after, AgendaItem::Worker);
                 }
             }
         }
@@ -57,11 +58,11 @@ impl World {
     fn hand_over(&mut self, by: ContextId, command: Command) {
         let cost = self.prices.transfer(command.sectors);
         if cost.is_zero() {
-            return self.device.accept(self.now, command);
+            return self.device.accept(self.clock.now(), command);
         }
         let core = usize::from(self.context(by).core);
         self.cores[core].moves_data = true;
-        self.agenda.schedule(self.now + cost, AgendaItem::Moved(core, command));
+        self.clock.schedule_after(cost, AgendaItem::Moved(core, command));
         self.owe(by, cost);
     }
 
@@ -93,7 +94,7 @@ impl World {
 
     /// Nothing of an operation is under way any more.
     pub fn operation_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
-        let now = self.now;
+        let now = self.clock.now();
         let exec = &mut self.contexts[owner.0 as usize];
         let Some(operation) = exec.operations.find(token) else { return };
         let is_awaited = match (exec.wait, operation.ring) {

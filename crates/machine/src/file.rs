@@ -450,7 +450,7 @@ impl Task {
     pub(crate) async fn finish_plug(&self, why: PlugFlush) {
         {
             let mut world = self.world();
-            let (now, cpu) = (world.now, world.context(self.id()).core);
+            let (now, cpu) = (world.clock.now(), world.context(self.id()).core);
             world.queue.finish_plug(now, self.id(), cpu, why);
         }
         self.drive().await;
@@ -458,7 +458,7 @@ impl Task {
 
     /// What every task does that is about to sleep for I/O: its plug is flushed.
     pub(crate) fn poll_before_sleep(&self, world: &mut World) -> Poll<()> {
-        let (now, cpu) = (world.now, world.context(self.id()).core);
+        let (now, cpu) = (world.clock.now(), world.context(self.id()).core);
         world.queue.finish_plug(now, self.id(), cpu, PlugFlush::Blocks);
         self.poll_drive(world)
     }
@@ -495,7 +495,7 @@ impl Task {
         self.enter_kernel().await;
         let number = {
             let mut world = self.world();
-            let operation = Operation::new(world.now, transfer.call(), transfer);
+            let operation = Operation::new(world.clock.now(), transfer.call(), transfer);
             world.enter(self.id(), operation)
         };
         self.compute(self.costs().system_call).await;

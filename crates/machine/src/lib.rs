@@ -9,6 +9,7 @@
 mod alarms;
 mod buffered;
 pub mod check;
+mod clock;
 mod completion;
 pub mod cores;
 mod eevdf;
@@ -25,7 +26,6 @@ pub mod program;
 pub mod ring;
 pub mod simulation;
 pub mod task;
-mod timer;
 mod world;
 
 pub use check::Checker;

@@ -1,12 +1,13 @@
 //! The life of tasks and jobs: how they come into being, whose io_context and control group they
 //! have, and how they end.
 
+use crate::clock::AgendaItem;
 use crate::cores::{CoreSet, Paid, State};
 use crate::observe::TaskInfo;
 use crate::operations::Operations;
 use crate::simulation::{ControlGroup, Job, Move};
 use crate::task::Body;
-use crate::world::{AgendaItem, Wait, World};
+use crate::world::{Wait, World};
 use base::{Duration, Instant, Ticket};
 use block::scheduler::{Cgroup, IoContext};
 use block::{CgroupId, ContextId, IoContextId, Ioprio};
@@ -126,7 +127,7 @@ impl World {
         exec.status = Some(status);
         let (io_context, job, alarm) = (exec.io_context, exec.job, exec.alarm.take());
         if let Some((alarm, _)) = alarm {
-            self.agenda.cancel(alarm);
+            self.clock.cancel(alarm);
         }
         self.cache.end_mappings(context);
         for file in self.cache.files_of(context) {
@@ -135,7 +136,7 @@ impl World {
         self.leave(context);
         self.io_contexts[io_context.0 as usize].tasks -= 1;
         if self.io_contexts[io_context.0 as usize].tasks == 0 {
-            self.queue.exit_io_context(self.now, context, io_context);
+            self.queue.exit_io_context(self.clock.now(), context, io_context);
             self.take_outputs(context);
         } else {
             self.define_io_context(context);
@@ -146,8 +147,8 @@ impl World {
             }
         }
         if let Some(job) = job.filter(|job| self.jobs[*job].main == Some(context)) {
-            self.jobs[job].ended = Some((self.now, status));
-            self.mark.exit(self.now, job, status);
+            self.jobs[job].ended = Some((self.clock.now(), status));
+            self.mark.exit(self.clock.now(), job, status);
             self.kill_job(job);
             self.is_prepared(job);
             self.stop_background();
@@ -264,11 +265,11 @@ impl World {
         let job = self.jobs[number].job.take().expect("a job starts once");
         self.let_begin();
         if let Some(duration) = job.duration {
-            self.agenda.schedule(self.now + duration, AgendaItem::Stop(number));
+            self.clock.schedule_after(duration, AgendaItem::Stop(number));
         }
         for (index, to) in job.moves.iter().enumerate() {
             let after = to.at.saturating_since(job.start);
-            self.agenda.schedule(self.now + after, AgendaItem::Move(number, index));
+            self.clock.schedule_after(after, AgendaItem::Move(number, index));
         }
         self.jobs[number].moves = job.moves;
         let cgroup = self.define_cgroup(&job.cgroup, None);
@@ -283,7 +284,7 @@ impl World {
             acts_for: None,
         });
         self.jobs[number].main = Some(main);
-        self.jobs[number].started = Some(self.now);
+        self.jobs[number].started = Some(self.clock.now());
         self.spawned.push((main, Body::Program(job.program)));
     }
 

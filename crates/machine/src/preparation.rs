@@ -5,11 +5,12 @@
 //! line has ended, as in the world linux, and from then on time is counted for everybody outside:
 //! an observer sees nothing of what was before, nor the end of what had begun before.
 
+use crate::clock::AgendaItem;
 use crate::life::JobState;
 use crate::program::{Program, Shell};
 use crate::simulation::{Job, SetupError};
 use crate::task::Task;
-use crate::world::{AgendaItem, World};
+use crate::world::World;
 use base::{Duration, Instant};
 use block::{Action, Event};
 
@@ -50,24 +51,24 @@ impl World {
         let shell = Program::native("setup", move |task| run(lines.clone(), task));
         self.jobs.push(JobState::new(Job::new("setup", shell)));
         let at = Instant::ZERO + self.start_delay;
-        self.agenda.schedule(at, AgendaItem::Start(self.preparation.jobs));
+        self.clock.schedule(at, AgendaItem::Start(self.preparation.jobs));
     }
 
     /// A job has ended: if it is the preparation, the others are to begin.
     pub fn is_prepared(&mut self, job: usize) {
         if job == self.preparation.jobs && !self.preparation.has_failed() {
-            let seconds = self.now.since(Instant::ZERO).as_nanos() / 1_000_000_000;
+            let seconds = self.clock.now().since(Instant::ZERO).as_nanos() / 1_000_000_000;
             self.begin_jobs(Instant::ZERO + Duration::from_secs(seconds) + PAUSE);
         }
     }
 
     fn begin_jobs(&mut self, begins: Instant) {
         self.preparation.begins = Some(begins);
-        self.until = self.until.map(|until| until + begins.since(Instant::ZERO));
+        self.clock.prolong(begins.since(Instant::ZERO));
         for number in 0..self.preparation.jobs {
             let start = self.jobs[number].job.as_ref().expect("it has not started").start;
             let at = begins + start.since(Instant::ZERO) + self.start_delay;
-            self.agenda.schedule(at, AgendaItem::Start(number));
+            self.clock.schedule(at, AgendaItem::Start(number));
         }
     }
 }

@@ -182,7 +182,7 @@ impl AsyncQueue {
             AsyncOp::Discard => (Syscall::Discard, check(Op::Discard)),
             AsyncOp::Sync => (Syscall::Sync, Ok((0, Transfer::FLUSH))),
         };
-        let at = world.now;
+        let at = world.clock.now();
         drop(world);
         let what = match file.index() {
             Some(_) if op != AsyncOp::Sync => {
@@ -280,7 +280,7 @@ impl AsyncQueue {
                 ring: Some((self.ring, prepared.user)),
                 ioprio: prepared.ioprio,
                 result,
-                ..Operation::new(world.now, prepared.call, transfer)
+                ..Operation::new(world.clock.now(), prepared.call, transfer)
             };
             world.enter(task.id(), operation)
         };
@@ -302,7 +302,7 @@ impl AsyncQueue {
             task.submit_plugged(number, transfer, nowait).await;
         }
         let mut world = task.world();
-        let now = world.now;
+        let now = world.clock.now();
         world.context(task.id()).operations.get(number).submitted = now;
     }
 
@@ -373,7 +373,7 @@ impl AsyncQueue {
         let mut world = task.world();
         let is_enough = |world: &World| {
             world.rings[self.ring].done.len() >= least
-                || until.is_some_and(|until| world.now >= until)
+                || until.is_some_and(|until| world.clock.now() >= until)
         };
         if is_enough(&world) {
             return Poll::Ready(());

@@ -350,7 +350,7 @@ impl Machine {
         }
         let mut jobs = std::mem::take(&mut world.jobs);
         world.preparation.finish(&mut jobs)?;
-        let now = world.now;
+        let now = world.clock.now();
         let counted = |at: Instant| world.preparation.counted(at);
         let jobs: Vec<JobOutcome> = jobs
             .into_iter()

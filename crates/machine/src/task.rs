@@ -33,11 +33,12 @@ pub use crate::file::{Errno, File, OpenFlags, Transfer};
 pub use crate::page_cache::readahead::Advice;
 pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
 
+use crate::clock::AgendaItem;
 use crate::cores::State;
 use crate::host::Costs;
 use crate::life::TaskSpec;
 use crate::program::Program;
-use crate::world::{AgendaItem, Progress, Wait, World};
+use crate::world::{Progress, Wait, World};
 use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
 use std::cell::{RefCell, RefMut};
@@ -88,7 +89,7 @@ impl Task {
 
     /// The time.
     pub fn now(&self) -> Instant {
-        self.world().now
+        self.world().clock.now()
     }
 
     /// What the disk says of itself.
@@ -113,7 +114,7 @@ impl Task {
     /// What the clock says, which may be behind.
     pub(crate) fn clock(&self) -> Instant {
         let world = self.world();
-        world.timer.read(world.now)
+        world.clock.read()
     }
 
     /// Sleeps for a time.
@@ -141,11 +142,11 @@ impl Task {
             let mut world = self.world();
             // A timer may end it somewhat early.
             let has_slept = sleeps && world.context(self.id).alarm.is_none();
-            if has_slept || world.now >= until {
+            if has_slept || world.clock.now() >= until {
                 return Poll::Ready(());
             }
             sleeps = true;
-            let first = world.timer.early(until).filter(|it| *it > world.now).unwrap_or(until);
+            let first = world.clock.early(until).unwrap_or(until);
             self.set_alarm_between(&mut world, first, until);
             self.wait(&mut world, Wait::Alarm)
         })
@@ -189,7 +190,7 @@ impl Task {
     pub(crate) async fn exec(&self) {
         self.compute(self.costs().exec).await;
         let mut world = self.world();
-        let (now, job) = (world.now, world.context(self.id).job);
+        let (now, job) = (world.clock.now(), world.context(self.id).job);
         if let Some(job) = job {
             world.jobs[job].started = Some(now);
         }
@@ -247,7 +248,7 @@ impl Task {
                 self.cancel_alarm(&mut world);
                 return Poll::Ready(true);
             }
-            if world.now >= until {
+            if world.clock.now() >= until {
                 return Poll::Ready(false);
             }
             if until < Instant::FAR_FUTURE {
@@ -376,18 +377,18 @@ impl Task {
     /// fires then.
     fn set_alarm_between(&self, world: &mut World, first: Instant, at: Instant) {
         if world.context(self.id).alarm.is_none() {
-            if world.timer.is_coarse() {
-                let (now, next_alarm) = (world.now, world.next_alarm());
-                world.timer.sleep(now, at, next_alarm);
+            if world.clock.is_coarse() {
+                let next_alarm = world.next_alarm();
+                world.clock.sleep(at, next_alarm);
             }
-            let ticket = world.agenda.schedule(first, AgendaItem::Alarm(self.id));
+            let ticket = world.clock.schedule(first, AgendaItem::Alarm(self.id));
             world.context(self.id).alarm = Some((ticket, at));
         }
     }
 
     pub(crate) fn cancel_alarm(&self, world: &mut World) {
         if let Some((ticket, _)) = world.context(self.id).alarm.take() {
-            world.agenda.cancel(ticket);
+            world.clock.cancel(ticket);
         }
     }
 
@@ -416,7 +417,7 @@ pub(crate) async fn worker(task: Task) -> i32 {
         task.notified().await;
         {
             let mut world = task.world();
-            let (now, cpu) = (world.now, world.context(task.id).core);
+            let (now, cpu) = (world.clock.now(), world.context(task.id).core);
             world.queue.run(now, task.id, cpu);
         }
         task.drive().await;

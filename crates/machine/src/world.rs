@@ -11,6 +11,7 @@
 //! (spec 9.5). On blk-mq tasks are woken as their bios are delivered, and asynchronous runs of the
 //! queue are done by a worker, which is a task on a core like any other.
 
+use crate::clock::{AgendaItem, Clock};
 use crate::cores::{Cause, Core, Lock, RunQueue, State};
 use crate::file::DirectRules;
 use crate::filesystem::{FileSystem, TaskOfFileSystem};
@@ -24,9 +25,7 @@ use crate::prices::Prices;
 use crate::ring::Ring;
 use crate::simulation::{Setup, SetupError, check_jobs};
 use crate::task::Body;
-use crate::timer::Timer;
-use base::{Agenda, Duration, Instant, Rng};
-use block::command::Command;
+use base::{Duration, Instant, Rng};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Bio, CgroupId, ContextId, Event, EventLog, RequestQueue, Segments, Shape, Step, Tag, Work,
@@ -35,16 +34,13 @@ use device::Device;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 
-/// System calls that may be made while time stands still; beyond, a program is taken to be endless.
-const MOST_CALLS_AT_AN_INSTANT: u32 = 10_000_000;
-
 /// Seconds for which a machine has been up when jobs begin: so it is in the world linux, later
 /// where a file system is mounted before.
 const UPTIME: u64 = 4;
 const UPTIME_MOUNTED: u64 = 12;
 /// The state of a machine.
 pub(crate) struct World {
-    pub now: Instant,
+    pub clock: Clock,
     pub seed: u64,
     /// How much longer switches to tasks take.
     pub switches: Rng,
@@ -54,12 +50,9 @@ pub(crate) struct World {
     pub cache: DiskCache,
     pub prices: Prices,
     pub device: Box<dyn Device>,
-    pub agenda: Agenda<AgendaItem>,
     pub cores: Vec<Core>,
     pub lock: Lock,
     pub time_slice: Duration,
-    /// Its first core's.
-    pub timer: Timer,
     /// Contexts by number: first the interrupts of each core, then tasks.
     pub contexts: Vec<ExecContext>,
     /// Contexts that have something to do.
@@ -87,15 +80,12 @@ pub(crate) struct World {
     /// The block layer's timer has come and waits for its interrupt.
     pub timer_raised: bool,
     pub io_contexts: Vec<IoContext>,
-    /// When the run ends at the latest.
-    pub until: Option<Instant>,
     worker: ContextId,
     pub completed: Vec<Tag>,
     /// On which core a command was issued, by tag.
     pub issued_on: Vec<u16>,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
-    calls_at_this_instant: u32,
     /// The kernel's tasks that write what is dirty, by group, once it had anything.
     pub flushers: BTreeMap<CgroupId, ContextId>,
     /// The file system on the disk, if it carries one.
@@ -104,30 +94,6 @@ pub(crate) struct World {
     pub fs_tasks: Vec<(ContextId, TaskOfFileSystem)>,
     /// The job that makes system calls without end.
     pub endless: Option<usize>,
-}
-
-/// What is scheduled.
-pub(crate) enum AgendaItem {
-    /// A job starts.
-    Start(usize),
-    /// A job has run for as long as it may.
-    Stop(usize),
-    /// The tasks of a job go to another control group: which of its moves that is.
-    Move(usize, usize),
-    /// A core is done with what it was busy with.
-    Charged(usize),
-    /// A tick comes while a core is busy.
-    Tick(usize),
-    /// A look at the clock is over that made interrupts of a core wait.
-    Unmasked(usize),
-    /// A sleeping task's time is over.
-    Alarm(ContextId),
-    /// The timer fires that ends a task's sleep.
-    Fires(ContextId),
-    /// A kernel worker is to run the queue.
-    Worker,
-    /// A core has moved the data of a command, which the device takes now.
-    Moved(usize, Command),
 }
 
 /// What a sleeping task waits for.
@@ -198,7 +164,7 @@ impl World {
         let facts = setup.device.facts().clone();
         let run_queue = RunQueue::of(&setup);
         let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
-        let timer = Timer::new(setup.host.clock_step, tick);
+        let clock = Clock::new(setup.host.clock_step, tick, setup.until);
         let mut cache = DiskCache::new(
             setup.kernel.version,
             setup.kernel.hz,
@@ -235,7 +201,7 @@ impl World {
             queue.set(Instant::ZERO, name, *value).map_err(refused)?;
         }
         Ok(World {
-            now: Instant::ZERO,
+            clock,
             seed: setup.seed,
             switches: Rng::stream(setup.seed, "host/switch"),
             queue,
@@ -244,11 +210,9 @@ impl World {
             cache,
             prices,
             device: setup.device,
-            agenda: Agenda::new(),
             cores: (0..cores).map(|_| Core::default()).collect(),
             lock: Lock::default(),
             time_slice: setup.host.time_slice,
-            timer,
             contexts: (0..cores).map(ExecContext::interrupts).collect(),
             ready: VecDeque::new(),
             run_queue,
@@ -265,13 +229,11 @@ impl World {
             task_infos: Vec::new(),
             mark: Mark::default(),
             timer_raised: false,
-            until: setup.until,
             worker: ContextId(0),
             io_contexts: Vec::new(),
             completed: Vec::new(),
             issued_on: Vec::new(),
             held_wakes: Vec::new(),
-            calls_at_this_instant: 0,
             flushers: BTreeMap::new(),
             fs,
             fs_tasks: Vec::new(),
@@ -309,26 +271,24 @@ impl World {
             return false;
         }
         let timer = self.queue.next_timer().filter(|_| !self.timer_raised);
-        let sources = [self.device.next_event(), timer, self.agenda.next_at()];
+        let sources = [self.device.next_event(), timer, self.clock.next_at()];
         let Some(next) = sources.into_iter().flatten().min() else { return self.stuck() };
-        if let Some(until) = self.until.filter(|until| self.preparation.is_done() && next > *until)
-        {
-            self.now = until;
+        if let Some(until) = self.end().filter(|until| next > *until) {
+            self.clock.advance(until);
             return false;
         }
-        if next > self.now {
+        if next > self.clock.now() {
             self.rest();
-            self.now = next;
-            self.calls_at_this_instant = 0;
+            self.clock.advance(next);
         }
-        if sources[0].is_some_and(|at| at <= self.now) && !self.has_looked() {
+        if sources[0].is_some_and(|at| at <= self.clock.now()) && !self.has_looked() {
             self.complete_commands();
         }
-        if timer.is_some_and(|at| at <= self.now) {
+        if timer.is_some_and(|at| at <= self.clock.now()) {
             self.timer_raised = true;
             self.interrupt(0, Cause::Timer);
         }
-        while let Some((_, item)) = self.agenda.pop_due(self.now) {
+        while let Some(item) = self.clock.pop_due() {
             self.handle_item(item);
         }
         true
@@ -346,7 +306,7 @@ impl World {
                     return Progress::Busy;
                 }
             }
-            let step = self.queue.step(self.now, context);
+            let step = self.queue.step(self.clock.now(), context);
             self.take_outputs(context);
             match step {
                 Step::Idle => return Progress::Idle,
@@ -381,12 +341,12 @@ impl World {
 
     /// Gives a bio of a task to the block layer; to be driven afterwards.
     pub fn submit(&mut self, bio: Bio) {
-        self.queue.submit(self.now, bio);
+        self.queue.submit(self.clock.now(), bio);
     }
 
     /// The same for one whose data lie in these pieces of memory.
     pub fn submit_scattered(&mut self, bio: Bio, memory: Segments) {
-        self.queue.submit_scattered(self.now, bio, memory);
+        self.queue.submit_scattered(self.clock.now(), bio, memory);
     }
 
     /// Writes an event of a task.
@@ -396,8 +356,7 @@ impl World {
 
     /// Counts a system call; false when the program is endless and must not go on.
     pub fn count_call(&mut self, context: ContextId) -> bool {
-        self.calls_at_this_instant += 1;
-        if self.calls_at_this_instant > MOST_CALLS_AT_AN_INSTANT {
+        if !self.clock.count_call() {
             self.endless = self.context(context).job.or(Some(0));
         }
         self.endless.is_none()
@@ -441,7 +400,7 @@ impl World {
         if !self.queue.log().is_on() || self.context(context).is_preparing {
             return;
         }
-        let (at, cpu) = (self.now, self.context(context).core);
+        let (at, cpu) = (self.clock.now(), self.context(context).core);
         let (sector, sectors, token) = (operation.sector, operation.sectors, operation.number);
         let op = match operation.call {
             block::Syscall::Read | block::Syscall::AsyncRead => block::Op::Read,
@@ -449,6 +408,11 @@ impl World {
             _ => block::Op::Write,
         };
         self.log(|| Event { at, context, cpu, op, sector, sectors, token, ..Event::note(action) });
+    }
+
+    /// When the run ends at the latest, as soon as that is known.
+    fn end(&self) -> Option<Instant> {
+        self.clock.until().filter(|_| self.preparation.is_done())
     }
 
     fn is_over(&self) -> bool {
@@ -463,8 +427,8 @@ impl World {
     /// Nothing will ever happen again although a job is not done: a bug of a program or of us,
     /// unless the run is cut off anyway.
     fn stuck(&mut self) -> bool {
-        if let Some(until) = self.until.filter(|_| self.preparation.is_done()) {
-            self.now = until;
+        if let Some(until) = self.end() {
+            self.clock.advance(until);
             return false;
         }
         let sleepers: Vec<String> = self
@@ -474,7 +438,7 @@ impl World {
             .filter(|(_, exec)| exec.job.is_some() && exec.state != State::Gone)
             .map(|(number, exec)| format!("task {number}: {:?}, {:?}", exec.state, exec.wait))
             .collect();
-        panic!("nothing will ever happen again at {}; {}", self.now, sleepers.join("; "));
+        panic!("nothing will ever happen again at {}; {}", self.clock.now(), sleepers.join("; "));
     }
 
     fn handle_item(&mut self, item: AgendaItem) {
@@ -490,7 +454,7 @@ impl World {
             AgendaItem::Worker => self.notify(self.worker),
             AgendaItem::Moved(core, command) => {
                 self.cores[core].moves_data = false;
-                self.device.accept(self.now, command);
+                self.device.accept(self.clock.now(), command);
                 self.unmasked(core);
             }
         }

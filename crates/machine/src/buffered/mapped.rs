@@ -95,7 +95,7 @@ impl Task {
         let number = {
             let mut world = self.world();
             let (call, transfer) = (syscall(op), intended(op, offset, length));
-            let operation = Operation::new(world.now, call, transfer);
+            let operation = Operation::new(world.clock.now(), call, transfer);
             world.enter(self.id(), operation)
         };
         let mut result = Ok(length);

@@ -145,7 +145,7 @@ impl Task {
     /// Begins to make something durable that no call asked for; the answer is its number.
     pub(crate) fn begin_besides(&self) -> u64 {
         let mut world = self.world();
-        let operation = Operation::new(world.now, Syscall::Sync, Transfer::FLUSH);
+        let operation = Operation::new(world.clock.now(), Syscall::Sync, Transfer::FLUSH);
         world.context(self.id()).operations.insert(operation)
     }
 
@@ -194,7 +194,7 @@ impl Task {
 impl World {
     /// Ticks since time zero.
     pub fn tick(&self) -> u64 {
-        ticks(self.now, self.cache.writeback.hz())
+        ticks(self.clock.now(), self.cache.writeback.hz())
     }
 
     /// When a sleep of so many ticks ends.

@@ -2,7 +2,8 @@
 //! disabled. On a core whose clock counts in steps they come when a look at the clock ends.
 
 use super::{Cause, Pays, RunQueue};
-use crate::world::{AgendaItem, Progress, World};
+use crate::clock::AgendaItem;
+use crate::world::{Progress, World};
 use base::Instant;
 use block::ContextId;
 
@@ -13,7 +14,7 @@ impl World {
         self.cores[core].pending.push_back(cause);
         match end {
             Some(end) => {
-                self.agenda.schedule(end, AgendaItem::Unmasked(core));
+                self.clock.schedule(end, AgendaItem::Unmasked(core));
             }
             None => self.enter_interrupt(core),
         }
@@ -78,23 +79,23 @@ impl World {
     fn handle(&mut self, core: usize, cause: Cause) {
         let (context, cpu) = (ContextId(core as u32), core as u16);
         match cause {
-            Cause::Completion(tag) => self.queue.complete(self.now, context, cpu, tag),
+            Cause::Completion(tag) => self.queue.complete(self.clock.now(), context, cpu, tag),
             Cause::Timer => {
                 self.timer_raised = false;
-                self.queue.timer(self.now, context, cpu);
+                self.queue.timer(self.clock.now(), context, cpu);
             }
             Cause::Tick => {
-                let ticked = self.timer.ticked(self.now);
+                let ticked = self.clock.ticked();
                 if let RunQueue::Eevdf(queue) = &mut self.run_queue {
                     queue.account(ticked);
                 }
-                self.timer.fired(self.now);
+                self.clock.fired();
                 // The time has been set meanwhile: whoever looked at the clock looks again.
                 let look = self.prices.costs.kernel_clock;
                 self.owe(context, look);
             }
             Cause::Alarm(sleeper) => {
-                self.timer.fired(self.now);
+                self.clock.fired();
                 self.wake_sleeper(sleeper);
             }
         }
@@ -116,20 +117,20 @@ impl World {
     fn end_of_look(&self, core: usize, cause: &Cause) -> Option<Instant> {
         let (_, charge) = self.cores[core].charge.as_ref()?;
         let is_next = matches!(cause, Cause::Completion(_));
-        let end = self.timer.end_of_look(charge.until - charge.length, self.now, is_next)?;
+        let end = self.clock.end_of_look(charge.until - charge.length, is_next)?;
         let end = end.min(charge.until);
-        (end > self.now).then_some(end)
+        (end > self.clock.now()).then_some(end)
     }
 
     /// Whether a look at the clock ends now; what the disk does at this instant comes later.
     pub fn has_looked(&self) -> bool {
         let charge = self.cores[0].charge.as_ref();
-        self.timer.is_coarse() && charge.is_some_and(|(_, it)| it.until == self.now)
+        self.clock.is_coarse() && charge.is_some_and(|(_, it)| it.until == self.clock.now())
     }
 
     /// A tick comes.
     pub fn tick_comes(&mut self, core: usize) {
-        if self.cores[core].charge.is_some() && self.timer.is_new_tick(self.now) {
+        if self.cores[core].charge.is_some() && self.clock.is_new_tick() {
             self.interrupt(core, Cause::Tick);
         }
     }

@@ -18,10 +18,11 @@
 mod interrupts;
 mod sharing;
 
+use crate::clock::AgendaItem;
 use crate::eevdf::Eevdf;
 use crate::host::Costs;
 use crate::simulation::Setup;
-use crate::world::{AgendaItem, Progress, World};
+use crate::world::{Progress, World};
 use base::{Duration, Instant, Ticket};
 use block::{ContextId, Tag, Version, Work};
 use std::collections::VecDeque;
@@ -195,10 +196,10 @@ impl World {
             let slice_end = match &self.run_queue {
                 RunQueue::InTurn(_) => self.cores[core].slice_start + self.time_slice,
                 // A tick says so itself.
-                RunQueue::Eevdf(_) if self.timer.is_coarse() => Instant::FAR_FUTURE,
-                RunQueue::Eevdf(queue) => queue.step_end(self.now),
+                RunQueue::Eevdf(_) if self.clock.is_coarse() => Instant::FAR_FUTURE,
+                RunQueue::Eevdf(queue) => queue.step_end(self.clock.now()),
             };
-            let most = slice_end.saturating_since(self.now);
+            let most = slice_end.saturating_since(self.clock.now());
             let most = if most.is_zero() { self.time_slice } else { most };
             self.charge(core, Pays::Debt, debt.min(most));
             return false;
@@ -235,7 +236,7 @@ impl World {
         exec.state = State::Blocked;
         let core = usize::from(exec.core);
         if let RunQueue::Eevdf(queue) = &mut self.run_queue {
-            queue.sleep(self.timer.ticked(self.now), false);
+            queue.sleep(self.clock.ticked(), false);
         }
         self.leave_core(core);
     }
@@ -247,7 +248,7 @@ impl World {
         let core = usize::from(exec.core);
         if self.cores[core].owner == Some(context) {
             if let RunQueue::Eevdf(queue) = &mut self.run_queue {
-                queue.sleep(self.timer.ticked(self.now), true);
+                queue.sleep(self.clock.ticked(), true);
             }
             self.leave_core(core);
         }
@@ -327,7 +328,7 @@ impl World {
             self.context(next).spins = false;
             let core = &mut self.cores[usize::from(self.contexts[next.0 as usize].core)];
             if let Some(since) = core.spins_since.take() {
-                core.used.spinning += self.now.since(since);
+                core.used.spinning += self.clock.now().since(since);
             }
             self.make_ready(next);
         }
@@ -351,7 +352,7 @@ impl World {
                 if !self.context(context).spins {
                     self.context(context).spins = true;
                     let core = usize::from(self.context(context).core);
-                    self.cores[core].spins_since = Some(self.now);
+                    self.cores[core].spins_since = Some(self.clock.now());
                     self.lock.waiters.push_back(context);
                 }
                 false
@@ -360,11 +361,11 @@ impl World {
     }
 
     fn charge(&mut self, core: usize, pays: Pays, length: Duration) {
-        let until = self.now + length;
-        if let Some(tick) = self.timer.tick_within(self.now, until) {
-            self.agenda.schedule(tick, AgendaItem::Tick(core));
+        let until = self.clock.now() + length;
+        if let Some(tick) = self.clock.tick_within(until) {
+            self.clock.schedule(tick, AgendaItem::Tick(core));
         }
-        let ticket = self.agenda.schedule(until, AgendaItem::Charged(core));
+        let ticket = self.clock.schedule(until, AgendaItem::Charged(core));
         let previous = self.cores[core].charge.replace((ticket, Charge { pays, length, until }));
         assert!(previous.is_none(), "core {core} is busy with two things");
     }
@@ -382,7 +383,7 @@ impl World {
         let RunQueue::Eevdf(queue) = &mut self.run_queue else {
             return self.slice_is_over(context, core);
         };
-        queue.account(self.timer.ticked(self.now));
+        queue.account(self.clock.ticked());
         if !queue.must_switch() || !in_user_mode {
             return false;
         }
@@ -415,9 +416,9 @@ impl World {
     /// accounted before anybody new is there to be charged.
     pub fn let_begin(&mut self) {
         if let RunQueue::Eevdf(queue) = &mut self.run_queue {
-            queue.account(self.now);
+            queue.account(self.clock.now());
         }
-        self.timer.lets_begin(self.now, self.start_delay);
+        self.clock.lets_begin(self.start_delay);
     }
 
     /// Gives the core to whoever goes first, if it is idle; false when nobody does.
@@ -426,10 +427,10 @@ impl World {
         if self.cores[0].owner.is_some() || self.cores[0].in_interrupt {
             return false;
         }
-        let Some(next) = queue.pick(self.timer.ticked(self.now)) else { return false };
-        if !self.timer.works() {
+        let Some(next) = queue.pick(self.clock.ticked()) else { return false };
+        if !self.clock.works() {
             let next_alarm = self.next_alarm();
-            self.timer.work(self.now, next_alarm);
+            self.clock.work(next_alarm);
         }
         self.assign(next, 0);
         true
@@ -437,13 +438,13 @@ impl World {
 
     /// Nothing is left to run for the moment.
     pub fn rest(&mut self) {
-        if self.timer.works() && self.cores[0].owner.is_none() {
-            self.timer.rest(self.now);
+        if self.clock.works() && self.cores[0].owner.is_none() {
+            self.clock.rest();
         }
     }
 
     fn slice_is_over(&mut self, context: ContextId, core: usize) -> bool {
-        let elapsed = self.now.saturating_since(self.cores[core].slice_start);
+        let elapsed = self.clock.now().saturating_since(self.cores[core].slice_start);
         let in_the_middle = self.context(context).paid != Paid::Nothing
             || self.lock.holder == Some(context)
             || self.cores[core].moves_data
@@ -455,7 +456,7 @@ impl World {
         let RunQueue::InTurn(queue) = &self.run_queue else { return false };
         if !queue.iter().any(|other| self.allows(*other, core)) {
             self.cores[core].yields = false;
-            self.cores[core].slice_start = self.now;
+            self.cores[core].slice_start = self.clock.now();
             return false;
         }
         self.context(context).state = State::Runnable;
@@ -480,7 +481,7 @@ impl World {
     fn place(&mut self, context: ContextId) {
         if let RunQueue::Eevdf(queue) = &mut self.run_queue {
             let nice = self.contexts[context.0 as usize].cpu_nice();
-            queue.wake(self.timer.ticked(self.now), context, nice);
+            queue.wake(self.clock.ticked(), context, nice);
             return self.suspend_for_others();
         }
         self.forgive(context);
@@ -543,7 +544,7 @@ impl World {
 
     fn assign(&mut self, context: ContextId, core: usize) {
         self.cores[core].owner = Some(context);
-        self.cores[core].slice_start = self.now;
+        self.cores[core].slice_start = self.clock.now();
         self.cores[core].has_begun = false;
         self.cores[core].yields = false;
         let switch = self.price_of_switch();
@@ -565,8 +566,8 @@ impl World {
     /// Stops what a core is busy with; the answer is what is left of it.
     fn stop_charge(&mut self, core: usize) -> Option<Charge> {
         let (ticket, charge) = self.cores[core].charge.take()?;
-        self.agenda.cancel(ticket);
-        let left = charge.until.since(self.now);
+        self.clock.cancel(ticket);
+        let left = charge.until.since(self.clock.now());
         self.cores[core].used.computing += charge.length - left;
         if let Some(task) = self.cores[core].owner {
             self.note_served(task, charge.length - left);

@@ -23,7 +23,7 @@ impl World {
     pub(super) fn shares_fairly(&self) -> bool {
         matches!(self.run_queue, RunQueue::InTurn(_))
             && self.cores.len() == 1
-            && !self.timer.is_coarse()
+            && !self.clock.is_coarse()
     }
 
     /// A context has had the core.

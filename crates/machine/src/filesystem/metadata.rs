@@ -23,7 +23,7 @@ impl Task {
     pub(super) fn begin_metadata(&self, op: Op, places: &[Range<u64>], flags: Flags) -> u64 {
         let mut world = self.world();
         let call = if op == Op::Read { Syscall::Read } else { Syscall::Write };
-        let operation = Operation::new(world.now, call, transfer(op, &places[0], flags));
+        let operation = Operation::new(world.clock.now(), call, transfer(op, &places[0], flags));
         world.context(self.id()).operations.insert(operation)
     }
 

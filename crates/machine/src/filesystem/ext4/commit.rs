@@ -5,10 +5,11 @@
 //! (filesystems 3.7).
 
 use super::journal::{JournalWait, Phase, Record};
+use crate::clock::AgendaItem;
 use crate::filesystem::{FileSystem, key};
 use crate::life::TaskSpec;
 use crate::task::Task;
-use crate::world::{AgendaItem, Wait, World};
+use crate::world::{Wait, World};
 use block::{CgroupId, ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -234,7 +235,7 @@ impl World {
         let committer = fs.committer;
         if self.context(committer).alarm.is_none() {
             let at = self.start_of_tick(expires);
-            let ticket = self.agenda.schedule(at, AgendaItem::Alarm(committer));
+            let ticket = self.clock.schedule(at, AgendaItem::Alarm(committer));
             self.context(committer).alarm = Some((ticket, at));
         }
     }

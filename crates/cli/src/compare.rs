@@ -6,14 +6,14 @@ use crate::output::{print, write_file};
 use crate::progress;
 use base::{Bytes, nearest};
 use lab::experiment::Setting;
-use lab::filesystem;
-use lab::input::{self, TraceOptions};
+use lab::experiment::filesystem;
+use lab::experiment::input::{self, TraceOptions};
 use lab::matrix::Report;
 use lab::plan::Plan;
 use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use lab::scheduler_spec::{parse_assignment, parse_hz, parse_kernel};
 use lab::summary::Summary;
-use lab::{Axis, Error, Experiment, JobSpec, Pace, Work, World, matrix, record};
+use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, Work, World, matrix, record};
 use std::path::Path;
 use std::time::Instant;
 
@@ -43,7 +43,7 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
         Some(None) => print(json().as_bytes())?,
         _ => print(report::text::compare(&report, &summary, took).as_bytes())?,
     }
-    Ok(report.results.iter().all(matrix::RunResult::succeeded))
+    Ok(report.results.iter().all(RunResult::succeeded))
 }
 
 /// A file for each result.

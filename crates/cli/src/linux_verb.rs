@@ -7,7 +7,7 @@ use crate::output::print;
 use base::Hz;
 use device::Model;
 use lab::Error;
-use lab::linux_world::recording::{Machine, ROOM, Recorded, Times};
+use lab::worlds::linux::recording::{Machine, ROOM, Recorded, Times};
 use linux::build::{Progress, Recipe, Source, TICKS, build};
 use linux::{BuildError, Cache, Finished, Trace, Visit, VisitError};
 use std::io::{IsTerminal, Write};

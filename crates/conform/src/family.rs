@@ -12,8 +12,8 @@
 use base::Rng;
 use device::Model;
 use lab::Error;
-use lab::linux_world::LinuxWorld;
-use lab::linux_world::recording::Recorded;
+use lab::worlds::linux::LinuxWorld;
+use lab::worlds::linux::recording::Recorded;
 use linux::{Job, Script, Setting};
 
 /// A load with its machine.

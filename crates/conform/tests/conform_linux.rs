@@ -2,9 +2,9 @@
 
 use conform::family::Member;
 use conform::{Conformity, Options, conform, conform_recording};
-use lab::linux_world::LinuxWorld;
 use lab::plan::Plan;
 use lab::recording::Recording;
+use lab::worlds::linux::LinuxWorld;
 use lab::{Error, Experiment, World, matrix};
 use linux::Directory;
 

@@ -160,10 +160,9 @@ impl Place {
 }
 
 impl Seen {
-    fn of(results: &[matrix::RunResult], writes: u64) -> Seen {
+    fn of(results: &[lab::RunResult], writes: u64) -> Seen {
         let runs = results.len() as f64;
-        let mean =
-            |of: &dyn Fn(&matrix::RunResult) -> f64| results.iter().map(of).sum::<f64>() / runs;
+        let mean = |of: &dyn Fn(&lab::RunResult) -> f64| results.iter().map(of).sum::<f64>() / runs;
         let millis = |time: Duration| time.as_nanos() as f64 / 1e6;
         let write = mean(&|run| millis(run.jobs[0].call(CallKind::Write).lat.mean));
         let elapsed = mean(&|run| millis(run.jobs[0].runtime));

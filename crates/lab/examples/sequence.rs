@@ -3,7 +3,7 @@
 //! `sequence EXPERIMENT.toml [LINES]`: every row in both worlds with the first seed, and so many
 //! commands around the first difference.
 
-use lab::fidelity::sequence::{Agreement, Step};
+use lab::metrics::commands::{Agreement, Step};
 use lab::plan::Plan;
 use lab::{Experiment, World, matrix};
 use std::error::Error;

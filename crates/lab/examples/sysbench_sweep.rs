@@ -91,7 +91,7 @@ fn bandwidth(threads: u32, seeds: u64, on: Option<&Machine>) -> Result<f64, Box<
         }
     }
     let results = matrix::run(plan, None, 2, &|_| ())?.results;
-    let rate = |run: &matrix::RunResult| run.jobs[0].call(CallKind::Read).bw_bytes / 1e6;
+    let rate = |run: &lab::RunResult| run.jobs[0].call(CallKind::Read).bw_bytes / 1e6;
     Ok(results.iter().map(rate).sum::<f64>() / results.len() as f64)
 }
 

@@ -6,9 +6,9 @@
 //! left out. A `manifest.txt` beside them says what was recorded.
 
 use crate::error::Error;
-use crate::linux_world::World;
 use crate::plan::{Plan, Row};
 use crate::recording::manifest::{self, Manifest};
+use crate::world::World;
 use block::{Action, Event, Flags, Op, Version};
 use machine::{Observer, Outcome, TaskInfo};
 use std::path::{Path, PathBuf};

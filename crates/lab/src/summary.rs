@@ -4,12 +4,13 @@
 //! The first job is taken for the one that matters: it is judged by the 99th percentile of its
 //! main calls, or by its throughput if it merely copies. The others are shown by throughput.
 
-use crate::expectation::Expectation;
-use crate::matrix::{JobResult, Report, RunResult};
-use crate::metrics::figure::{Figure, Layer, Point, What};
+use crate::experiment::expectation::Expectation;
+use crate::figure::{Figure, Layer, Point, What};
+use crate::matrix::Report;
 use crate::metrics::{CallKind, disk};
 use crate::plan::Row;
 use crate::quantity::{Kind, human};
+use crate::result::{JobResult, RunResult};
 use crate::statistics::Estimate;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Experiments from text to summary.
 
 use base::Duration;
+use lab::figure::Figure;
 use lab::matrix::{Report, run};
 use lab::metrics::CallKind;
-use lab::metrics::figure::Figure;
 use lab::plan::Plan;
 use lab::summary::Summary;
 use lab::{Error, Experiment};

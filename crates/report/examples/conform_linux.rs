@@ -6,7 +6,7 @@
 
 use conform::family::Member;
 use conform::{Conformity, Options, conform_recording};
-use lab::linux_world::LinuxWorld;
+use lab::worlds::linux::LinuxWorld;
 use std::error::Error;
 use std::path::PathBuf;
 

@@ -3,11 +3,11 @@
 //! What a simulation does not know is zero: processor time, page faults, context switches and the
 //! sizes of batches.
 
-use lab::matrix::{CallResult, JobResult, RunResult};
+use lab::figure::{Figure, What};
 use lab::metrics::calls::DEPTH_LEVELS;
-use lab::metrics::figure::{Figure, What};
 use lab::metrics::samples::{Spread, WINDOW};
 use lab::metrics::{CallKind, Latency};
+use lab::result::{CallResult, JobResult, RunResult};
 use serde_json::{Map, Value, json};
 
 /// The names of fio's decades within a unit.

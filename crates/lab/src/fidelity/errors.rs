@@ -1,13 +1,14 @@
 //! The simulator's results beside those of the real kernel.
 
 use super::Figure;
-use super::bios::{common, told};
 use super::seeks;
-use super::sequence::{Agreement, Step};
-use crate::linux_world::World;
-use crate::matrix::{JobResult, Report, RunResult};
+use super::told::{common, told};
+use crate::matrix::Report;
+use crate::metrics::commands::{Agreement, Step};
 use crate::metrics::{CallKind, Disk};
 use crate::plan::Row;
+use crate::result::{JobResult, RunResult};
+use crate::world::World;
 use base::Duration;
 use machine::Program;
 use machine::program::fio::{Engine, Job};

@@ -1,16 +1,15 @@
 //! How far the simulator is from the kernel, over many experiments.
 //!
 //! * [`errors()`] puts every job of a report beside itself in the other world.
-//! * [`sequence`]: what the disk was asked for in both worlds, command by command; [`bios`]: what
-//!   tasks asked the block layer for, with flags; [`seeks`]: how far the arm has to go.
+//! * [`told`]: what is the same in both, of the commands of the disk and of what they are for;
+//!   [`seeks`]: how far the arm has to go.
 //! * [`Overview`] sums up: medians, the worst, and what part agrees command by command.
 //! * [`random`] makes experiments up, always the same ones from a seed.
 
-pub mod bios;
 pub mod errors;
 pub mod random;
 pub mod seeks;
-pub mod sequence;
+pub mod told;
 
 pub use errors::{Agreed, JobError, Pair, agreed, errors};
 

@@ -6,7 +6,7 @@
 //!
 //! Leaves out flushes, which go nowhere, and the order of distances.
 
-use super::sequence::Step;
+use crate::metrics::commands::Step;
 use block::command::CommandOp;
 
 /// Distances between the end of each command and the start of the next, in sectors, sorted.

@@ -4,9 +4,10 @@
 //! one. Latency is measured in layers: *syscall*, what a caller waited; *queue*, a bio's way from
 //! entering the block layer to the device (Q2D); *device*, from there to its completion (D2C).
 
+pub mod bios;
 pub mod calls;
+pub mod commands;
 pub mod disk;
-pub mod figure;
 pub mod held;
 pub mod latency;
 pub mod samples;

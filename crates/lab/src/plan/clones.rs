@@ -2,7 +2,7 @@
 
 use super::{PlannedJob, Planner};
 use crate::error::Error;
-use crate::job::{JobSpec, Work};
+use crate::experiment::job::{JobSpec, Work};
 use crate::metrics::{Naming, Section};
 use base::Duration;
 use machine::{Host, Program};

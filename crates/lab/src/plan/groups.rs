@@ -1,9 +1,9 @@
 //! The control groups of an experiment: what is said of them, in one place each, and where that holds.
 
 use super::{PlannedJob, Planner};
-use crate::cgroup::{self, CgroupSpec, absolute};
 use crate::error::Error;
-use crate::linux_world;
+use crate::experiment::cgroup::{self, CgroupSpec, absolute};
+use crate::world;
 
 impl Planner<'_> {
     /// The groups that are described, and those that jobs give a weight.
@@ -44,7 +44,7 @@ impl Planner<'_> {
         }
         if let Some(group) = groups.iter().find(|it| it.needs_version_1()) {
             let problem = format!("leaf_weight of {} in the world linux", absolute(&group.path));
-            let accepted = format!("weight with kernel {}, or --world sim", linux_world::KERNEL);
+            let accepted = format!("weight with kernel {}, or --world sim", world::KERNEL);
             return Err(Error::bad(&group.place, problem, accepted));
         }
         let several = jobs.iter().zip(&self.experiment.jobs);

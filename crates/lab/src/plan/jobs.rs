@@ -1,11 +1,11 @@
 //! The jobs of an experiment: from command lines, job files and recordings to programs.
 
 use super::{PlannedJob, Planner};
-use crate::cgroup::{MoveSpec, absolute};
 use crate::error::Error;
-use crate::job::{JobSpec, Recording, Work};
-use crate::linux_world::World;
+use crate::experiment::cgroup::{MoveSpec, absolute};
+use crate::experiment::job::{JobSpec, Recording, Work};
 use crate::metrics::{Naming, Section};
+use crate::world::World;
 use base::Instant;
 use block::Ioprio;
 use machine::filesystem::Format;

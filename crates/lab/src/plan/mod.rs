@@ -11,14 +11,15 @@ mod preparation;
 
 pub use preparation::DROP_CACHES;
 
-use crate::cgroup::{self, CgroupSpec};
 use crate::error::Error;
+use crate::experiment::cgroup::{self, CgroupSpec};
+use crate::experiment::filesystem;
+use crate::experiment::job::{JobSpec, Work};
 use crate::experiment::{Axis, Experiment, Setting, parse_queue_depth};
-use crate::filesystem;
-use crate::job::{JobSpec, Work};
-use crate::linux_world::{self, World, virtio};
 use crate::metrics::Naming;
 use crate::scheduler_spec::{SchedulerSpec, parse_hz, parse_kernel};
+use crate::virtio;
+use crate::world::{self, World};
 use base::nearest;
 use base::{Bytes, Hz, Instant};
 use block::command::Facts;
@@ -320,7 +321,7 @@ impl Planner<'_> {
 
     /// A guest has less than a machine of which nothing is said, and the simulator then as little.
     fn memory(&self) -> Bytes {
-        let default = if self.is_judged() { linux_world::MEMORY } else { machine::DEFAULT_MEMORY };
+        let default = if self.is_judged() { world::MEMORY } else { machine::DEFAULT_MEMORY };
         self.experiment.memory.unwrap_or(default)
     }
 
@@ -383,11 +384,11 @@ impl Planner<'_> {
 
     /// In the world `linux` there is one kernel, and the simulator follows.
     fn check_kernels(&self, specs: &[SchedulerSpec]) -> Result<(), Error> {
-        let other = specs.iter().find(|it| it.kernel.version != linux_world::KERNEL);
+        let other = specs.iter().find(|it| it.kernel.version != world::KERNEL);
         match other.filter(|_| self.is_judged()) {
             Some(spec) => {
                 let problem = format!("{} in the world linux", spec.label());
-                let accepted = format!("kernel {}", linux_world::KERNEL);
+                let accepted = format!("kernel {}", world::KERNEL);
                 Err(Error::bad("--world", problem, accepted))
             }
             None => Ok(()),
@@ -409,7 +410,7 @@ impl Planner<'_> {
         match self.value("kernel") {
             Some((axis, value)) => parse_kernel(value, &axis.place).map(Some),
             None if self.is_judged() && self.experiment.kernel.is_none() => {
-                Ok(Kernel::named(&linux_world::KERNEL.to_string()))
+                Ok(Kernel::named(&world::KERNEL.to_string()))
             }
             None => Ok(self.experiment.kernel),
         }

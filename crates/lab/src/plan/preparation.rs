@@ -5,7 +5,7 @@
 
 use super::{PlannedJob, Planner};
 use crate::error::Error;
-use crate::job::{JobSpec, Work};
+use crate::experiment::job::{JobSpec, Work};
 use crate::metrics::Naming;
 use block::Ioprio;
 use machine::{Host, Program};

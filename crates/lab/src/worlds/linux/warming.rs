@@ -31,7 +31,7 @@ struct InStep {
 /// The disk, with as many requests at once as the other one.
 pub fn disk(queue_depth: u32) -> Disk {
     let model = Model::find(MODEL).expect("a built-in model");
-    let facts = super::virtio::facts(model.facts(), Some(queue_depth));
+    let facts = crate::virtio::facts(model.facts(), Some(queue_depth));
     let device = Box::new(InStep { facts, waiting: Vec::new() });
     Disk { name: MODEL.to_string(), device, contents: Contents::forgetful() }
 }

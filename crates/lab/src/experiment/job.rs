@@ -1,6 +1,6 @@
 //! A job of an experiment: what runs, as whom, when.
 
-use crate::cgroup::MoveSpec;
+use super::cgroup::MoveSpec;
 use crate::error::Error;
 use base::Duration;
 use block::{Ioprio, IoprioClass};

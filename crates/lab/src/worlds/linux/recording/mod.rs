@@ -9,10 +9,11 @@
 
 mod times;
 
-use super::{LinuxWorld, virtio};
+use super::LinuxWorld;
 use crate::error::Error;
 use crate::recording::manifest::{self, Manifest};
 use crate::recording::{CGROUPS, PRIORITIES, ROOT_CGROUP, Recording, Tasks};
+use crate::{virtio, world};
 use base::Bytes;
 use block::{Ioprio, IoprioClass};
 use device::Model;
@@ -189,7 +190,7 @@ impl LinuxWorld {
         let guest = Guest {
             kernel: self.kernel(default_hz()),
             root: &self.root,
-            memory: super::MEMORY,
+            memory: world::MEMORY,
             disks: vec![Disk {
                 name: model.name().to_string(),
                 device: Box::new(virtio::Renewed::new(model, seed, facts, base::Duration::ZERO)),

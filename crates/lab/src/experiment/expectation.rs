@@ -4,7 +4,7 @@
 //! `"cfq@4.19 threads=3" = { write_bw = "60 kB/s ± 10 %", "db.read_p99" = "< 20 ms" }`.
 
 use crate::error::Error;
-use crate::metrics::figure::Figure;
+use crate::figure::Figure;
 use crate::quantity::{Kind, Quantity};
 
 /// One expected figure.

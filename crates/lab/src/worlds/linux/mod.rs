@@ -3,10 +3,9 @@
 //! The disk is the same model with the same seed as in the simulator, behind virtio; computing
 //! takes no time. So whatever differs from the simulator is an error of the simulator, or of the
 //! translation here. What programs say of themselves becomes the same results
-//! ([`crate::matrix::RunResult`]) that the simulator measures.
+//! ([`crate::result::RunResult`]) that the simulator measures.
 //!
 //! * `image`: a file system on the disk.
-//! * `virtio`: the disk as virtio presents it, for both worlds.
 //! * `command`: jobs as the guest's shell gets them.
 //! * `said`: what programs print, as figures.
 //! * `served`: what the disk did, from its log.
@@ -21,17 +20,17 @@ mod load;
 pub mod recording;
 mod said;
 mod served;
-pub mod virtio;
 mod warming;
 
 use crate::error::Error;
-use crate::fidelity::bios::Asked;
-use crate::fidelity::sequence::{Agreement, Step};
-use crate::matrix::{JobResult, RunResult};
 use crate::metrics::Layers;
+use crate::metrics::bios::{self, Asked};
+use crate::metrics::commands::{self, Agreement, Step};
 use crate::plan::{Plan, Row};
+use crate::result::{JobResult, RunResult};
+use crate::virtio;
+use crate::world::World;
 use base::{Bytes, Duration, Hz, Instant};
-use block::Version;
 use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
@@ -41,10 +40,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The kernel that both worlds have.
-pub const KERNEL: Version = Version::V6_12;
-/// The memory of a guest when nobody says otherwise. // assumed
-pub const MEMORY: Bytes = Bytes(512 << 20);
 /// What watching the block layer takes besides the room for its lines.
 /// // measured: nr_free_pages of a guest of 192 MiB with and without, 62 pages
 const WATCHING: Bytes = Bytes(248 << 10);
@@ -69,48 +64,6 @@ const PROGRAMS: [&str; 14] = [
     "touch",
     "truncate",
 ];
-
-/// Where an experiment runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum World {
-    /// In the simulator.
-    #[default]
-    Sim,
-    /// On a real kernel in virtual time.
-    Linux,
-}
-
-impl World {
-    /// Understands `sim` and `linux`, one or several.
-    pub fn parse_list(text: &str, place: &str) -> Result<Vec<World>, Error> {
-        let mut worlds = Vec::new();
-        for name in text.split(',') {
-            let world = match name {
-                "sim" => World::Sim,
-                "linux" => World::Linux,
-                "live" => return Err(Error::not_yet(place, "world live", "sim, linux")),
-                _ => {
-                    let hint = base::nearest(name, ["sim", "linux", "live"]);
-                    let problem = format!("unknown world \"{name}\"{hint}");
-                    return Err(Error::bad(place, problem, "sim, linux"));
-                }
-            };
-            if !worlds.contains(&world) {
-                worlds.push(world);
-            }
-        }
-        Ok(worlds)
-    }
-}
-
-impl fmt::Display for World {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            World::Sim => "sim",
-            World::Linux => "linux",
-        })
-    }
-}
 
 /// Kernels and a root directory that runs share.
 #[derive(Debug)]
@@ -210,7 +163,7 @@ impl LinuxWorld {
             let finished = finish(guest, row, seed)?;
             let watched = result(row, seed, &finished)?;
             let is_same = Agreement::of(&watched.commands, commands).same_commands();
-            if is_same && crate::fidelity::bios::is_whole(&finished.bios) {
+            if is_same && bios::is_whole(&finished.bios) {
                 return Ok(watched.bios);
             }
             first.get_or_insert(watched.bios);
@@ -374,7 +327,7 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         spec: row.spec.clone(),
         axes: row.axes.clone(),
         model: row.model.name().to_string(),
-        fs: crate::filesystem::name(row.mount.as_ref()),
+        fs: crate::experiment::filesystem::name(row.mount.as_ref()),
         host: row.host.name.clone(),
         seed,
         tunables: row.tunables.clone(),
@@ -384,21 +337,8 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         jobs,
         processes,
         disk,
-        commands: crate::fidelity::sequence::of_log(&finished.log.served, began),
-        bios: crate::fidelity::bios::of_lines(&finished.bios, "254,0", finished.begun_freely),
+        commands: commands::of_log(&finished.log.served, began),
+        bios: bios::of_lines(&finished.bios, "254,0", finished.begun_freely),
         exits,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn worlds_are_named_once_each_and_unknown_ones_refused() {
-        let parse = |text| World::parse_list(text, "--world");
-        assert_eq!(parse("sim,linux,sim").unwrap(), [World::Sim, World::Linux]);
-        let unknown = parse("linus").unwrap_err().to_string();
-        assert!(unknown.contains("nearest: \"linux\""), "{unknown}");
-    }
 }

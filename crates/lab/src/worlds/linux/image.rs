@@ -6,7 +6,7 @@
 //! what it read, and been idle for long enough to have written everything.
 
 use crate::error::Error;
-use crate::filesystem;
+use crate::experiment::filesystem;
 use base::Bytes;
 use linux::Contents;
 use machine::Mount;

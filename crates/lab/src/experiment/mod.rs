@@ -4,18 +4,25 @@
 //! It is what a TOML file says ([`Experiment::parse`]), or what a caller puts together. Nothing is
 //! loaded or checked against the rest yet; that is done when it is planned ([`crate::plan`]).
 
-use crate::cgroup::{self, CgroupSpec};
-use crate::document::{Document, Text, Value};
+pub mod cgroup;
+mod document;
+pub mod expectation;
+pub mod filesystem;
+pub mod input;
+pub mod job;
+
 use crate::error::Error;
-use crate::expectation::{Bound, Expectation};
-use crate::filesystem;
-use crate::job::{JobSpec, Work, parse_ioprio, parse_weight};
-use crate::linux_world::{World, virtio};
-use crate::metrics::figure::Figure;
+use crate::figure::Figure;
 use crate::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use crate::scheduler_spec::{parse_hz, parse_kernel};
+use crate::virtio;
+use crate::world::World;
 use base::{Bytes, Duration, Hz};
 use block::Kernel;
+use cgroup::CgroupSpec;
+use document::{Document, Text, Value};
+use expectation::{Bound, Expectation};
+use job::{JobSpec, Work, parse_ioprio, parse_weight};
 use machine::Mount;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};

@@ -3,11 +3,10 @@
 //! A name is an optional job and a dot, then what is measured. Expectations, summaries and tables
 //! all choose figures this way.
 
-use super::calls::CallKind;
-use super::{Latency, Layers};
 use crate::error::Error;
-use crate::matrix::{JobResult, RunResult};
+use crate::metrics::{CallKind, Latency, Layers};
 use crate::quantity::Kind;
+use crate::result::{JobResult, RunResult};
 use std::fmt;
 
 /// A figure of a run.

@@ -4,10 +4,10 @@
 mod sysbench;
 
 use crate::error::Error;
-use crate::matrix::{CallResult, DECADES, JobResult, ProgramExit};
 use crate::metrics::latency::PERCENTILES;
 use crate::metrics::{CallKind, Latency};
 use crate::plan::PlannedJob;
+use crate::result::{CallResult, JobResult, ProgramExit, decades};
 use base::{Bytes, Duration, Histogram};
 use linux::Outcome;
 use machine::Program;
@@ -130,7 +130,7 @@ fn calls(parts: &[&Value]) -> CallResult {
         slat: latency(parts, "slat_ns"),
         clat: latency(parts, "clat_ns"),
         lat: latency(parts, "lat_ns"),
-        decades: decades(&bins(parts, "lat_ns")),
+        decades: decades(bins(parts, "lat_ns")),
         ..CallResult::default()
     }
 }
@@ -186,16 +186,6 @@ fn stated(of: &Value) -> Vec<(u64, Duration)> {
 fn bins(parts: &[&Value], key: &str) -> Vec<(u64, u64)> {
     let all = parts.iter().filter_map(|part| part[key]["bins"].as_object()).flatten();
     all.filter_map(|(nanos, count)| Some((nanos.parse().ok()?, count.as_u64()?))).collect()
-}
-
-/// The percentage of calls in each decade of latency, the last one open.
-fn decades(bins: &[(u64, u64)]) -> Vec<f64> {
-    let mut counts = [0_u64; DECADES.len() + 1];
-    for (nanos, count) in bins {
-        counts[DECADES.partition_point(|limit| limit < nanos)] += count;
-    }
-    let all = counts.iter().sum::<u64>().max(1) as f64;
-    counts.iter().map(|count| 100.0 * *count as f64 / all).collect()
 }
 
 /// dd says how much it copied and in which time; not whether that was reading or writing, but a

@@ -4,9 +4,9 @@
 //! `blkio.weight` against its siblings and `blkio.leaf_weight` of its own tasks against its children, and
 //! both for single disks. Version 2 has only the first, `io.weight`, of another range.
 
-use crate::document::{Document, Text, Value};
+use super::document::{Document, Text, Value};
+use super::job::parse_weight;
 use crate::error::Error;
-use crate::job::parse_weight;
 use crate::quantity::{self, ACCEPTED_DURATION};
 use crate::scheduler_spec::SchedulerSpec;
 use base::{Duration, Instant};
@@ -297,7 +297,7 @@ mod tests {
     fn the_world_linux_says_what_it_cannot() {
         let linux = |text: &str| {
             let mut experiment = parse(text).unwrap();
-            experiment.worlds = vec![crate::linux_world::World::Linux];
+            experiment.worlds = vec![crate::world::World::Linux];
             experiment.schedulers = vec![("none".to_string(), "x".to_string())];
             Plan::new(experiment).unwrap_err().to_string()
         };

@@ -2,9 +2,9 @@
 //! are the products of both, so they are as exact as what is printed. Latencies are of reads, writes and
 //! syncs together and in hundredths of a millisecond, so none are taken.
 
-use crate::matrix::{CallResult, JobResult};
 use crate::metrics::CallKind;
 use crate::plan::PlannedJob;
+use crate::result::{CallResult, JobResult};
 use base::{Bytes, Duration};
 
 const MIB: f64 = 1048576.0;

@@ -3,9 +3,9 @@
 //! Content decides, because traces have any name; where content alone does not tell, the ending of
 //! the name does.
 
+use super::Experiment;
+use super::job::{JobSpec, Pace, Recording, Work};
 use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::job::{JobSpec, Pace, Recording, Work};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -1,0 +1,189 @@
+//! What a run yields, whatever the world: values only.
+
+use crate::metrics::bios::Asked;
+use crate::metrics::calls::DEPTH_LEVELS;
+use crate::metrics::commands::Step;
+use crate::metrics::samples::Spread;
+use crate::metrics::{CallKind, Disk, Latency, Layers};
+use crate::scheduler_spec::SchedulerSpec;
+use crate::world::World;
+use base::{Bytes, Duration};
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// Where it ran.
+    pub world: World,
+    /// The scheduler as it was asked for.
+    pub spec: SchedulerSpec,
+    /// Name and value of each axis.
+    pub axes: Vec<(String, String)>,
+    /// The device model.
+    pub model: String,
+    /// The file system on its disk.
+    pub fs: &'static str,
+    /// The host.
+    pub host: String,
+    /// What randomness derived from.
+    pub seed: u64,
+    /// Tunables and settings with their values.
+    pub tunables: Vec<(&'static str, i64)>,
+    /// Two runs with the same fingerprint did the same.
+    pub fingerprint: u64,
+    /// When the last job ended.
+    pub elapsed: Duration,
+    /// What each job did; the clones of a fio job count together.
+    pub jobs: Vec<JobResult>,
+    /// What each process did, as fio reports it.
+    pub processes: Vec<JobResult>,
+    /// Latency by layer, of all jobs together.
+    pub layers: Layers,
+    /// What the disk did.
+    pub disk: Disk,
+    /// The same command by command, if the plan has more than one world.
+    pub commands: Vec<Step>,
+    /// What tasks gave to the block layer, if it was watched.
+    pub bios: Vec<Asked>,
+    /// How each program ended, and what it said.
+    pub exits: Vec<ProgramExit>,
+}
+
+/// What a job, or the tasks of one name within it, did.
+#[derive(Clone, Debug, Default)]
+pub struct JobResult {
+    /// Its name.
+    pub name: String,
+    /// The path of its control group.
+    pub cgroup: String,
+    /// How many tasks it had.
+    pub tasks: u32,
+    /// From its first call to the end of its last.
+    pub runtime: Duration,
+    /// Its calls, by [`CallKind`].
+    pub calls: [CallResult; 4],
+    /// Latency by layer.
+    pub layers: Layers,
+    /// How often a call was made at depths up to 1, 2, 4, … 64 and more.
+    pub depths: [u64; DEPTH_LEVELS],
+}
+
+/// The calls of one kind, summed up.
+#[derive(Clone, Debug, Default)]
+pub struct CallResult {
+    /// How many ended.
+    pub count: u64,
+    /// How many had not ended when the run did.
+    pub unfinished: u64,
+    /// What they transferred.
+    pub bytes: Bytes,
+    /// Bytes per second of the job's runtime; zero if that is zero.
+    pub bw_bytes: f64,
+    /// Calls per second of the job's runtime.
+    pub iops: f64,
+    /// From preparing an asynchronous call to its submission.
+    pub slat: Latency,
+    /// From submission to the end.
+    pub clat: Latency,
+    /// Both together.
+    pub lat: Latency,
+    /// Bytes in windows of half a second.
+    pub byte_samples: Spread,
+    /// Calls in windows of half a second.
+    pub call_samples: Spread,
+    /// Of fio's decades of latency, the percentage of calls in each; see [`DECADES`].
+    pub decades: Vec<f64>,
+}
+
+/// Upper limits of fio's decades of latency, in nanoseconds; one more class lies above.
+pub const DECADES: [u64; 31] = {
+    const STEPS: [u64; 9] = [2, 4, 10, 20, 50, 100, 250, 500, 750];
+    let mut limits = [0; 31];
+    let mut unit = 1;
+    let mut at = 0;
+    while at < 31 {
+        let step = at % 10;
+        limits[at] = unit * if step < 9 { STEPS[step] } else { 1000 };
+        if step == 9 {
+            unit *= 1000;
+        }
+        at += 1;
+    }
+    limits[30] = 2_000_000_000;
+    limits
+};
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramExit {
+    /// The job.
+    pub job: String,
+    /// Whether it ended as it should have.
+    pub failed: bool,
+    /// How it ended, in words.
+    pub how: String,
+    /// What it wrote to its standard error.
+    pub messages: Vec<String>,
+}
+
+impl RunResult {
+    /// A job by its name.
+    pub fn job(&self, name: &str) -> Option<&JobResult> {
+        self.jobs.iter().find(|job| job.name == name)
+    }
+
+    /// Whether every program ended as it should have.
+    pub fn succeeded(&self) -> bool {
+        self.exits.iter().all(|exit| !exit.failed)
+    }
+}
+
+impl JobResult {
+    /// Its calls of one kind.
+    pub fn call(&self, kind: CallKind) -> &CallResult {
+        &self.calls[kind as usize]
+    }
+
+    /// The percentage of calls made at each depth level.
+    pub fn depth_shares(&self) -> Vec<f64> {
+        let all = self.depths.iter().sum::<u64>().max(1) as f64;
+        self.depths.iter().map(|count| 100.0 * *count as f64 / all).collect()
+    }
+
+    /// The percentage of all its calls that move data in each decade of latency.
+    pub fn decades(&self) -> Vec<f64> {
+        let kinds = [CallKind::Read, CallKind::Write, CallKind::Trim].map(|kind| self.call(kind));
+        let all = kinds.iter().map(|call| call.lat.count).sum::<u64>().max(1) as f64;
+        let share = |decade: usize| {
+            let of = |call: &&CallResult| {
+                call.decades.get(decade).copied().unwrap_or(0.0) * call.lat.count as f64
+            };
+            kinds.iter().map(of).sum::<f64>() / all
+        };
+        (0..=DECADES.len()).map(share).collect()
+    }
+}
+
+/// The percentage of calls in each of fio's decades of latency, the last one open; from nanoseconds
+/// and how many calls took so long.
+pub fn decades(bins: impl IntoIterator<Item = (u64, u64)>) -> Vec<f64> {
+    let mut counts = [0_u64; DECADES.len() + 1];
+    for (nanos, count) in bins {
+        counts[DECADES.partition_point(|limit| *limit < nanos)] += count;
+    }
+    let all = counts.iter().sum::<u64>().max(1) as f64;
+    counts.iter().map(|count| 100.0 * *count as f64 / all).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_decades_are_those_of_fio() {
+        assert_eq!(DECADES[..4], [2, 4, 10, 20]);
+        assert_eq!(DECADES[9..12], [1000, 2000, 4000]);
+        assert_eq!(DECADES[19..22], [1_000_000, 2_000_000, 4_000_000]);
+        assert_eq!(DECADES[29..], [1_000_000_000, 2_000_000_000]);
+        assert!(DECADES.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

@@ -1,0 +1,184 @@
+//! The world `sim`: an experiment on the simulated machine.
+
+use crate::error::Error;
+use crate::experiment::cgroup::CgroupSpec;
+use crate::experiment::filesystem;
+use crate::metrics::bios::BioCollector;
+use crate::metrics::commands::Collector;
+use crate::metrics::samples::Samples;
+use crate::metrics::{Actor, CallKind, Calls, Latency, Layers, Measured, Meter};
+use crate::plan::{Plan, PlannedJob, Row};
+use crate::record::{self, Recorder};
+use crate::result::{self, CallResult, JobResult, ProgramExit, RunResult};
+use crate::world::World;
+use base::Duration;
+use machine::{Exit, Observer, Several};
+use std::path::Path;
+
+/// Runs one row with one seed.
+pub(super) fn run(
+    plan: &Plan,
+    row: &Row,
+    seed: u64,
+    record_to: Option<&Path>,
+) -> Result<RunResult, Error> {
+    let setup = setup(plan, row, seed, record_to.is_some());
+    let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
+    meter.count_for(row.programs().map(|(number, _)| number).collect());
+    let mut collector = (plan.experiment.worlds.len() > 1).then(Collector::default);
+    let mut bios = plan.experiment.watches_bios.then(BioCollector::default);
+    let mut recorder = match record_to {
+        None => None,
+        Some(directory) => {
+            Some(Recorder::create(&directory.join(record::directory_name(row, seed)), row)?)
+        }
+    };
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut meter];
+    observers.extend(collector.as_mut().map(|it| it as &mut dyn Observer));
+    observers.extend(bios.as_mut().map(|it| it as &mut dyn Observer));
+    observers.extend(recorder.as_mut().map(|it| it as &mut dyn Observer));
+    let outcome = machine::run(setup, &mut Several(observers));
+    let label = row.spec.label();
+    let outcome =
+        outcome.map_err(|cause| Error::Setup { run: format!("{label}, seed {seed}"), cause })?;
+    if let Some(recorder) = recorder {
+        recorder.finish(&outcome)?;
+    }
+    let measured = meter.finish(outcome.elapsed);
+    Ok(RunResult {
+        world: World::Sim,
+        spec: row.spec.clone(),
+        axes: row.axes.clone(),
+        model: row.model.name().to_string(),
+        fs: filesystem::name(row.mount.as_ref()),
+        host: row.host.name.clone(),
+        seed,
+        tunables: row.tunables.clone(),
+        fingerprint: outcome.fingerprint.finish(),
+        elapsed: outcome.elapsed,
+        layers: measured.layers(),
+        jobs: job_results(&measured.sections, &row.jobs),
+        processes: process_results(&measured, &row.jobs),
+        disk: measured.disk,
+        commands: collector.map(Collector::finish).unwrap_or_default(),
+        bios: bios.map(BioCollector::finish).unwrap_or_default(),
+        exits: outcome.jobs.into_iter().map(exit).collect(),
+    })
+}
+
+/// The machine of a row.
+fn setup(plan: &Plan, row: &Row, seed: u64, messages: bool) -> machine::Setup {
+    let jobs = row.programs().map(|(_, job)| job.clone()).collect();
+    machine::Setup {
+        settings: row.settings.clone(),
+        memory: row.memory,
+        mount: row.mount.clone(),
+        cgroups: row.cgroups.iter().map(CgroupSpec::on_the_disk).collect(),
+        blkio: row.blkio,
+        cgroup_writeback: row.cgroup_writeback,
+        preparation: row.preparation.iter().map(PlannedJob::as_line).collect(),
+        seed,
+        events: true,
+        messages,
+        paranoid: plan.experiment.paranoid,
+        ..machine::Setup::new(
+            row.spec.kernel,
+            row.attach(),
+            row.device(seed),
+            row.host.clone(),
+            jobs,
+        )
+    }
+}
+
+/// A result for each job, or for each section within it.
+fn job_results(sections: &[Actor], jobs: &[PlannedJob]) -> Vec<JobResult> {
+    let mut results = Vec::new();
+    for (number, planned) in jobs.iter().enumerate() {
+        let of_job = || sections.iter().filter(move |it| it.job == Some(number));
+        let callers: Vec<&Actor> = of_job().filter(|it| it.did_anything()).collect();
+        let cgroup = &planned.job.cgroup;
+        match callers.as_slice() {
+            [] => {
+                let (name, cgroup) = (planned.job.name.clone(), cgroup.clone());
+                results.push(JobResult { name, cgroup, ..JobResult::default() });
+            }
+            [only] => {
+                let name = planned.result_name(&only.name, true);
+                // Helpers make no calls of their own, but carry out those of the only caller.
+                let layers = Layers::of(of_job());
+                results.push(job_result(only, name, cgroup, layers));
+            }
+            several => results.extend(several.iter().map(|actor| {
+                let name = planned.result_name(&actor.name, false);
+                job_result(actor, name, cgroup, Layers::of([*actor].into_iter()))
+            })),
+        }
+    }
+    results
+}
+
+/// A result for each process: clones in the place of their section.
+fn process_results(measured: &Measured, jobs: &[PlannedJob]) -> Vec<JobResult> {
+    let mut actors: Vec<Actor> = Vec::new();
+    for section in &measured.sections {
+        let clones = measured.processes.iter().filter(|process| {
+            let naming = process.job.map(|job| &jobs[job].naming);
+            let of = naming.map_or("", |naming| naming.section_of(&process.name));
+            process.job == section.job && of == section.name
+        });
+        let before = actors.len();
+        actors.extend(clones.cloned());
+        if actors.len() == before {
+            actors.push(section.clone());
+        }
+    }
+    job_results(&actors, jobs)
+}
+
+/// What an actor did.
+fn job_result(actor: &Actor, name: String, cgroup: &str, layers: Layers) -> JobResult {
+    let runtime = actor.runtime();
+    JobResult {
+        name,
+        cgroup: cgroup.to_string(),
+        tasks: actor.tasks,
+        runtime,
+        calls: CallKind::ALL.map(|kind| call_result(&actor.calls[kind as usize], runtime)),
+        layers,
+        depths: actor.depths,
+    }
+}
+
+/// The calls of one kind, summed up.
+fn call_result(calls: &Calls, runtime: Duration) -> CallResult {
+    let per_second = |amount: u64| match runtime.as_nanos() {
+        0 => 0.0,
+        nanos => amount as f64 * 1e9 / nanos as f64,
+    };
+    let Samples { bytes, operations, .. } = calls.samples.clone();
+    CallResult {
+        count: calls.count,
+        unfinished: calls.unfinished,
+        bytes: calls.bytes,
+        bw_bytes: per_second(calls.bytes.0),
+        iops: per_second(calls.count),
+        slat: Latency::of(&calls.submission),
+        clat: Latency::of(&calls.completion),
+        lat: Latency::of(&calls.total),
+        byte_samples: bytes,
+        call_samples: operations,
+        decades: result::decades(calls.total.bins()),
+    }
+}
+
+/// How a program ended.
+fn exit(job: machine::JobOutcome) -> ProgramExit {
+    let (failed, how) = match job.exit {
+        Exit::Status(0) => (false, "ended".to_string()),
+        Exit::Status(status) => (true, format!("failed with exit status {status}")),
+        Exit::Stopped => (false, "stopped when its time was over".to_string()),
+        Exit::CutOff => (false, "cut off at the end of the run".to_string()),
+    };
+    ProgramExit { job: job.name, failed, how, messages: job.messages }
+}

@@ -10,10 +10,10 @@
 mod common;
 
 use base::Bytes;
+use cache::readahead::Advice;
 use common::processor_time;
 use device::Model;
 use machine::filesystem::Creation;
-use machine::page_cache::readahead::Advice;
 use machine::program::fio::Surroundings;
 use machine::task::{OpenFlags, Task};
 use machine::{Exit, Job, Mount, Nobody, Program, Setup};

@@ -6,10 +6,10 @@
 
 use crate::clock::AgendaItem;
 use crate::cores::Cause;
-use crate::page_cache::disk::DiskCache;
 use crate::world::{Wait, World};
 use block::command::Command;
 use block::{ContextId, Output};
+use cache::PageCache;
 
 impl World {
     pub fn complete_commands(&mut self) {
@@ -68,7 +68,7 @@ impl World {
 
     /// A bio of an operation is done. (A task that was killed has no operations any more.)
     pub fn bio_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
-        if DiskCache::owns(token) {
+        if PageCache::owns(token) {
             let is_write = self.fs.as_ref().is_some_and(|fs| fs.files().is_writing(token));
             return match is_write {
                 true => self.file_pages_written(token, by),

@@ -3,7 +3,7 @@
 //! Every path below `/dev` is the simulated disk, but for `/dev/zero` and `/dev/null`; there are no
 //! other files. A direct call is cut into bios of at most 256 pages, submitted by the caller under
 //! a plug, and waited for (filesystems 1.8). Writes that must be durable carry FUA and are followed
-//! by a flush. Without O_DIRECT reads and writes go through the page cache ([`crate::page_cache`]).
+//! by a flush. Without O_DIRECT reads and writes go through the page cache ([`cache`]).
 
 use crate::buffered::ALL;
 use crate::operations::Operation;

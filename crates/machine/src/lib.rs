@@ -19,7 +19,6 @@ pub mod host;
 mod life;
 pub mod observe;
 mod operations;
-pub mod page_cache;
 mod preparation;
 mod prices;
 pub mod program;
@@ -28,12 +27,12 @@ pub mod simulation;
 pub mod task;
 mod world;
 
+pub use cache::limits::MACHINE_SETTINGS;
 pub use check::Checker;
 pub use cores::{CoreSet, CoreUse};
 pub use filesystem::Mount;
 pub use host::{Host, HostError};
 pub use observe::{Nobody, Observer, Several, TaskInfo};
-pub use page_cache::limits::MACHINE_SETTINGS;
 pub use preparation::Line;
 pub use program::Program;
 pub use simulation::{

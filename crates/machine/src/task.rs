@@ -30,8 +30,8 @@
 pub use crate::buffered::Mapping;
 pub use crate::cores::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};
-pub use crate::page_cache::readahead::Advice;
 pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
+pub use cache::readahead::Advice;
 
 use crate::clock::AgendaItem;
 use crate::cores::State;

@@ -18,8 +18,6 @@ use crate::filesystem::{FileSystem, TaskOfFileSystem};
 use crate::life::{ExecContext, JobState, TaskSpec};
 use crate::observe::{Mark, TaskInfo};
 use crate::operations::Operation;
-use crate::page_cache::disk::DiskCache;
-use crate::page_cache::memory::Memory;
 use crate::preparation::Preparation;
 use crate::prices::Prices;
 use crate::ring::Ring;
@@ -30,6 +28,8 @@ use block::scheduler::{Cgroup, IoContext};
 use block::{
     Bio, CgroupId, ContextId, Event, EventLog, RequestQueue, Segments, Shape, Step, Tag, Work,
 };
+use cache::PageCache;
+use cache::memory::Memory;
 use device::Device;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ pub(crate) struct World {
     pub queue: RequestQueue,
     pub shape: Shape,
     pub rules: DirectRules,
-    pub cache: DiskCache,
+    pub cache: PageCache,
     pub prices: Prices,
     pub device: Box<dyn Device>,
     pub cores: Vec<Core>,
@@ -165,7 +165,7 @@ impl World {
         let run_queue = RunQueue::of(&setup);
         let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
         let clock = Clock::new(setup.host.clock_step, tick, setup.until);
-        let mut cache = DiskCache::new(
+        let mut cache = PageCache::new(
             setup.kernel.version,
             setup.kernel.hz,
             facts.segment,
@@ -173,7 +173,7 @@ impl World {
             if setup.mount.is_some() { UPTIME_MOUNTED } else { UPTIME },
         );
         if let Some(mount) = &setup.mount {
-            cache.note_mount(mount.format, facts.capacity.0);
+            cache.note_mount(mount.in_memory(facts.capacity.0));
         }
         cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
         let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));

@@ -12,10 +12,10 @@ use super::{PAGE, flusher, pages_of};
 use crate::file::{Errno, File, Kind, Transfer};
 use crate::filesystem::{intended, key};
 use crate::operations::Operation;
-use crate::page_cache::disk::Faulted;
-use crate::page_cache::readahead::Advice;
 use crate::task::Task;
 use block::{Flags, Op, Syscall};
+use cache::page_cache::Faulted;
+use cache::readahead::Advice;
 use std::ops::Range;
 
 /// A file that a program has in its memory.

@@ -10,13 +10,13 @@ mod mapped;
 mod writing;
 
 use crate::file::{Errno, File, Transfer};
-use crate::page_cache::disk::{DiskCache, PageBio};
-use crate::page_cache::pages::Counts;
-use crate::page_cache::readahead::{Advice, Allowance, Reader, Window};
 use crate::task::Task;
 use crate::world::{Wait, World};
 use base::Sector;
 use block::{Bio, ContextId, Flags, Op, PlugFlush};
+use cache::pages::Counts;
+use cache::readahead::{Advice, Allowance, Reader, Window};
+use cache::{PageBio, PageCache};
 pub(crate) use flusher::wake as wake_flusher;
 pub use mapped::Mapping;
 use std::future::poll_fn;
@@ -192,7 +192,7 @@ impl Task {
     }
 
     pub(crate) async fn wait_for_page(&self, page: u64) {
-        self.wait_at_page(page, |cache| cache.is_ready(page), DiskCache::wait).await;
+        self.wait_at_page(page, |cache| cache.is_ready(page), PageCache::wait).await;
     }
 
     /// Sleeps until something is true of a page; `wait` has the task woken when it may be. Its plug
@@ -200,8 +200,8 @@ impl Task {
     async fn wait_at_page(
         &self,
         page: u64,
-        is_true: impl Fn(&DiskCache) -> bool,
-        wait: fn(&mut DiskCache, u64, ContextId),
+        is_true: impl Fn(&PageCache) -> bool,
+        wait: fn(&mut PageCache, u64, ContextId),
     ) {
         poll_fn(|_| {
             let mut world = self.world();
@@ -244,7 +244,7 @@ impl World {
 
     /// A bio that read or wrote pages is done.
     pub fn pages_done(&mut self, token: u64, by: ContextId) {
-        debug_assert!(DiskCache::owns(token), "token {token:#x}");
+        debug_assert!(PageCache::owns(token), "token {token:#x}");
         for (page, task) in self.cache.done(token) {
             self.wake_page_waiter(by, task, page);
         }

@@ -7,12 +7,12 @@
 
 use crate::file::{Errno, File, Transfer};
 use crate::operations::Operation;
-use crate::page_cache::disk::{DiskCache, FILE_PAGES};
-use crate::page_cache::writeback::Tested;
 use crate::task::Task;
 use crate::world::World;
 use base::{Hz, Instant};
 use block::{CgroupId, Flags, Op, PlugFlush, Syscall};
+use cache::writeback::Tested;
+use cache::{FILE_PAGES, PageCache};
 use std::ops::Range;
 
 use super::{PAGE, PAGE_SECTORS, flusher, pages_of};
@@ -132,7 +132,7 @@ impl Task {
 
     /// Waits while another task submits a page.
     pub(crate) async fn lock(&self, page: u64) {
-        self.wait_at_page(page, |cache| !cache.is_locked(page), DiskCache::wait_for_lock).await;
+        self.wait_at_page(page, |cache| !cache.is_locked(page), PageCache::wait_for_lock).await;
     }
 
     /// A flush as a part of something else.
@@ -187,7 +187,7 @@ impl Task {
     }
 
     pub(crate) async fn wait_until_written(&self, page: u64) {
-        self.wait_at_page(page, |cache| !cache.is_written(page), DiskCache::wait).await;
+        self.wait_at_page(page, |cache| !cache.is_written(page), PageCache::wait).await;
     }
 }
 

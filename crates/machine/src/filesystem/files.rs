@@ -2,9 +2,9 @@
 
 use super::{Format, key};
 use crate::file::{Errno, File, Kind, OpenFlags};
-use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use crate::world::{Wait, World};
+use cache::FILE_PAGES;
 use std::future::poll_fn;
 use std::task::Poll;
 

@@ -6,9 +6,9 @@
 use super::key;
 use crate::buffered::pages_of;
 use crate::file::{File, Kind};
-use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use block::{Flags, PlugFlush};
+use cache::FILE_PAGES;
 use std::ops::Range;
 
 /// What sync_file_range is to do.

@@ -4,11 +4,11 @@ use super::writing::intended;
 use super::{Files, Format, key};
 use crate::buffered::{PAGE, PAGE_SECTORS};
 use crate::file::{Errno, File, MOST_BYTES};
-use crate::page_cache::disk::{FILE_PAGES, PageBio};
 use crate::task::Task;
 use crate::world::World;
 use base::{Sector, Sectors};
 use block::Op;
+use cache::{FILE_PAGES, PageBio};
 use std::ops::Range;
 
 impl Task {

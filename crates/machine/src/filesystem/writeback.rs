@@ -6,11 +6,11 @@
 
 use super::{Format, key};
 use crate::buffered::{PAGE, PAGE_SECTORS};
-use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use crate::world::World;
 use base::{Sector, Sectors};
 use block::{Bio, ContextId, Flags, Op, Origin};
+use cache::FILE_PAGES;
 use std::ops::Range;
 
 /// A bio to be: pages of a file and the first block on the disk.

@@ -8,10 +8,10 @@ use super::layout::{GROUP, UNIT};
 use super::names::CREATE;
 use crate::filesystem::directories::{Move, ROOT};
 use crate::filesystem::inode::Inode;
-use crate::page_cache::disk::FILE_PAGES;
 use crate::task::Task;
 use base::Fingerprint;
 use block::Flags;
+use cache::FILE_PAGES;
 
 /// Blocks that a new name of a file may change. // observed on 6.12: jbd2_handle_start
 const RENAME: u64 = 63;

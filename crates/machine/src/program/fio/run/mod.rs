@@ -30,9 +30,9 @@ use super::job::{Direction, FileKind, Job};
 use super::layout::{Layout, Looks, Ranges};
 use super::random::Seeds;
 use super::surroundings::Surroundings;
-use crate::page_cache::memory::Footprint;
-use crate::page_cache::pcp_lists::{Left, LeftBehind};
 use crate::task::{IoContextOf, Task};
+use cache::memory::Footprint;
+use cache::pcp_lists::{Left, LeftBehind};
 
 /// How often fio looks whether processes have ended while others wait for their turn, and how long
 /// it lets them get ready; its sleeps take a timer slack of 50 us longer. // strace of fio 3.33

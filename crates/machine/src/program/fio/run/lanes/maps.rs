@@ -6,10 +6,10 @@
 //! request's bytes, reads among them.
 
 use super::{Errno, Request, What};
-use crate::page_cache::readahead::Advice;
 use crate::program::fio::job::{Direction, Job};
 use crate::program::fio::pattern::Range;
 use crate::task::{File, Mapping, Task};
+use cache::readahead::Advice;
 
 /// The files of a process.
 pub(super) struct Maps {

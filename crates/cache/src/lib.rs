@@ -5,18 +5,22 @@
 //! [`memory`] how many there may be, [`pcp_lists`] which are not free any more and not used yet,
 //! [`lru`] which page goes when memory is short, `mapped` which ones programs have in their own
 //! memory, [`limits`] how much may be dirty, [`throttle`] how long who dirties must pause. None of
-//! them knows of time or devices. `disk` puts together what reading and writing the disk needs of
-//! them, with what `writeback` knows of writing and `groups` of whose it is.
+//! them knows of time or devices. [`PageCache`] puts together what reading and writing the disk
+//! needs of them, with what [`writeback`] knows of writing and [`groups`] of whose it is.
 
-pub(crate) mod disk;
+#![forbid(unsafe_code)]
+
 pub mod frames;
-pub(crate) mod groups;
+pub mod groups;
 pub mod limits;
 pub mod lru;
 mod mapped;
 pub mod memory;
+pub mod page_cache;
 pub mod pages;
 pub mod pcp_lists;
 pub mod readahead;
 pub mod throttle;
-pub(crate) mod writeback;
+pub mod writeback;
+
+pub use page_cache::{FILE_PAGES, PageBio, PageCache};

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 /// Files, pages and flushers by group; the root group's are those that no other has.
 #[derive(Default)]
-pub(crate) struct Groups {
+pub struct Groups {
     is_on: bool,
     /// Files of other groups than the root's.
     owners: BTreeMap<u64, CgroupId>,

@@ -1,11 +1,11 @@
 //! Whose flusher a page concerns: what is counted for which group, and what its limits say.
 
-use super::{DiskCache, FILE_PAGES};
-use crate::page_cache::writeback::{Counted, Tested, Writeback};
+use super::{FILE_PAGES, PageCache};
+use crate::writeback::{Counted, Tested, Writeback};
 use block::{CgroupId, ContextId};
 use std::ops::Range;
 
-impl DiskCache {
+impl PageCache {
     /// What is known of a group's writing back; that of the root where groups have none.
     pub fn writeback_of(&mut self, group: CgroupId) -> &mut Writeback {
         self.groups.writeback(group).unwrap_or(&mut self.writeback)

@@ -98,8 +98,8 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_cache::limits::{Settings, Thresholds};
-    use crate::page_cache::pcp_lists::PcpLists;
+    use crate::limits::{Settings, Thresholds};
+    use crate::pcp_lists::PcpLists;
     use block::Version;
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
             assert!(memory.low.abs_diff(low) <= 3, "{size}: {memory:?}");
             assert!(memory.high.abs_diff(high) <= 4, "{size}: {memory:?}");
             let mut pcp_lists = PcpLists::new(Version::V6_12, memory.managed);
-            pcp_lists.note_ext4();
+            pcp_lists.note_mount(true, 480);
             let dirtyable = memory.dirtyable() - pcp_lists.pages();
             let ours = Thresholds::new(&Settings::of(Version::V6_12), dirtyable).dirty;
             assert!(ours.abs_diff(threshold) <= 60, "{size}: {ours} for {threshold}");

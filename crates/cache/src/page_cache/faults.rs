@@ -1,9 +1,9 @@
 //! What is read when a mapped page is touched (filesystems 1.6), and what is mapped with it.
 
-use super::DiskCache;
+use super::PageCache;
 use super::open_files::OfFile;
-use crate::page_cache::pages::Flags;
-use crate::page_cache::readahead::{Advice, Allowance, Reader, Window};
+use crate::pages::Flags;
+use crate::readahead::{Advice, Allowance, Reader, Window};
 use block::ContextId;
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use std::ops::Range;
 const AROUND: u64 = 16;
 
 /// What a fault reads.
-pub(crate) enum Faulted {
+pub enum Faulted {
     /// The page itself, as a plain read.
     Alone,
     /// Windows of readahead.
     Windows(Vec<Window>),
 }
 
-impl DiskCache {
+impl PageCache {
     /// A task maps pages.
     pub fn begin_mapping(&mut self, task: ContextId, pages: Range<u64>) {
         self.mapped.begin(task, pages);

@@ -16,8 +16,6 @@ const BATCH_SHARE: u64 = 1024;
 const BATCH_MOST: u64 = 256;
 /// A batch of a machine with more than little memory.
 const LITTLE: u64 = 31;
-/// What mounting ext4 leaves for whatever else on a machine with more than little memory.
-const OTHERS_OF_EXT4: u64 = 480;
 /// Buffers that are described in one page: what is written has one for each block. // measured
 const BUFFERS_PER_PAGE: u64 = 39;
 /// Pages whose places are kept in one page. // measured, with the descriptions above: /proc/vmstat
@@ -67,7 +65,7 @@ pub struct PcpLists {
     others: u64,
     /// Dirty pages have descriptions of their blocks, but on XFS.
     /// Observed on 6.12: /proc/slabinfo.
-    pub describes: bool,
+    describes: bool,
     /// Pages with a description of their block.
     described: u64,
 }
@@ -96,10 +94,12 @@ impl PcpLists {
         pcp_lists
     }
 
-    /// An ext4 was mounted.
-    pub fn note_ext4(&mut self) {
+    /// A file system was mounted: whether its pages have descriptions of their blocks, and what
+    /// is left for whatever else on a machine with more than little memory.
+    pub fn note_mount(&mut self, has_buffers: bool, others: u64) {
+        self.describes = has_buffers;
         if self.most > 0 && self.batch >= LITTLE {
-            self.others = OTHERS_OF_EXT4;
+            self.others = others;
         }
     }
 

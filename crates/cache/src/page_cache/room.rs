@@ -1,33 +1,28 @@
 //! Which pages leave memory: on demand, with their file, or because more are to come.
 
-use super::{DISK, DiskCache, FILE_PAGES, TOGETHER};
-use crate::filesystem::Format;
-use crate::page_cache::frames::{Frames, leaf_of, nodes_above};
-use crate::page_cache::lru::Verdict;
-use crate::page_cache::pages::Flags;
+use super::{DISK, FILE_PAGES, PageCache, TOGETHER};
+use crate::frames::{Frames, leaf_of, nodes_above};
+use crate::lru::Verdict;
+use crate::pages::Flags;
 use std::ops::Range;
 
-/// Pieces of nodes of a file that stay when it is let go: on ext4 of up to so many bytes, on a
-/// larger one, and on XFS.
-// measured on 6.12 in guests of 512 MiB: disks of 40 GiB, and of 100 GiB to 1.9 TB
-const SMALL: u64 = 64 << 30;
-const KEPT_ON_SMALL_EXT4: u64 = 1;
-const KEPT_ON_EXT4: u64 = 3;
-const KEPT_ON_XFS: u64 = 2;
+/// What of memory a mounted file system has to do with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mounted {
+    /// Pieces of nodes of a file that stay when it is let go.
+    pub pieces_kept: u64,
+    /// Its dirty pages have descriptions of their blocks (buffer heads).
+    pub has_buffers: bool,
+    /// Pages for whatever else that mounting leaves with a core of more than little memory.
+    pub others: u64,
+}
 
-impl DiskCache {
-    /// A file system is mounted on a disk of so many bytes, which leaves memory as it does.
-    pub fn note_mount(&mut self, format: Format, capacity: u64) {
-        let kept = match format {
-            Format::Ext4 if capacity <= SMALL => KEPT_ON_SMALL_EXT4,
-            Format::Ext4 => KEPT_ON_EXT4,
-            Format::Xfs => KEPT_ON_XFS,
-        };
-        self.pages.frames().into_iter().for_each(|frames| frames.keep_pieces(kept));
-        match format {
-            Format::Ext4 => self.pcp_lists.note_ext4(),
-            Format::Xfs => self.pcp_lists.describes = false,
-        }
+impl PageCache {
+    /// A file system is mounted, which leaves memory as it does.
+    pub fn note_mount(&mut self, mounted: Mounted) {
+        let frames = self.pages.frames();
+        frames.into_iter().for_each(|frames| frames.keep_pieces(mounted.pieces_kept));
+        self.pcp_lists.note_mount(mounted.has_buffers, mounted.others);
     }
 
     /// A page that is dirty need not be written, at least not now.

@@ -2,9 +2,9 @@
 //!
 //! A file counts pages from its own first; in the cache they have numbers among all pages.
 
-use super::{DiskCache, FILE_PAGES, PAGE};
-use crate::page_cache::pages::{CachedPages, Flags, Pages};
-use crate::page_cache::readahead::{Advice, Allowance, Readahead, Reader, Window};
+use super::{FILE_PAGES, PAGE, PageCache};
+use crate::pages::{CachedPages, Flags, Pages};
+use crate::readahead::{Advice, Allowance, Readahead, Reader, Window};
 use block::ContextId;
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ impl Opened {
     }
 }
 
-impl DiskCache {
+impl PageCache {
     /// A task opens the disk, or the file whose pages have the numbers from `base` on; the answer
     /// is the number of the open file.
     pub fn open(&mut self, owner: ContextId, device: Allowance, base: u64, writes: bool) -> usize {

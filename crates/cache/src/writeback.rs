@@ -31,13 +31,15 @@ const NEAR: u64 = 64;
 const SMALL_STEP: u64 = 8;
 
 /// The state of writing back.
-pub(crate) struct Writeback {
+pub struct Writeback {
     hz: Hz,
     /// The counter of ticks when jobs begin.
     origin: u64,
     has_floor: bool,
+    /// What of the disk is to be dirty at most, and for how long.
     pub settings: Settings,
     limit: HardLimit,
+    /// How fast its writers dirty pages and the disk writes them.
     pub estimate: Estimate,
     /// Pages dirtied and written in all.
     dirtied: u64,
@@ -67,7 +69,7 @@ pub(crate) struct Writeback {
 
 /// What of the disk's pages is whose.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
+pub struct Counted {
     /// Of all groups together.
     pub all: Counts,
     /// Of the group that this is about.
@@ -78,7 +80,7 @@ pub(crate) struct Counted {
 
 /// What comes of dirtying a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tested {
+pub struct Tested {
     /// The flusher is to start.
     pub starts: bool,
     /// Whose flusher, and by whose limits the writer is held back.

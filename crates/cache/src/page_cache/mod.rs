@@ -1,7 +1,7 @@
 //! The disk's own pages in memory: what is being read into them, and who waits for which.
 //!
-//! Whoever reads asks for windows ([`DiskCache::missed`], [`DiskCache::touched`]), has them taken
-//! in ([`DiskCache::admit_of`]), submits what comes out, and waits for his page.
+//! Whoever reads asks for windows ([`PageCache::missed`], [`PageCache::touched`]), has them taken
+//! in ([`PageCache::admit_of`]), submits what comes out, and waits for his page.
 //!
 // Divergence: marks are found page by page; kernels with folios look at up to 31 of them at once.
 // Pages go when more come, at once, while a kernel thread makes room.
@@ -11,19 +11,20 @@ mod open_files;
 mod room;
 mod shares;
 
-use super::frames::{Frames, Places};
-use super::groups::Groups;
-use super::lru::{FileNumber, Lru};
-use super::mapped::Mapped;
-use super::memory::Memory;
-use super::pages::{CachedPages, Counts, Flags, Pages};
-use super::pcp_lists::{PcpLists, batch_of};
-use super::readahead::{Rules, Window};
-use super::writeback::Writeback;
+use crate::frames::{Frames, Places};
+use crate::groups::Groups;
+use crate::lru::{FileNumber, Lru};
+use crate::mapped::Mapped;
+use crate::memory::Memory;
+use crate::pages::{CachedPages, Counts, Flags, Pages};
+use crate::pcp_lists::{PcpLists, batch_of};
+use crate::readahead::{Rules, Window};
+use crate::writeback::Writeback;
 use base::{Hz, Sectors};
 use block::{ContextId, Segments, Version};
-pub(crate) use faults::Faulted;
+pub use faults::Faulted;
 use open_files::Opened;
+pub use room::Mounted;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,10 +40,10 @@ const OLD_FILE_VECS: u32 = 128;
 /// Runs of pages that leave together at most; to remember more would take more room than they did.
 const TOGETHER: usize = 1 << 18;
 /// Every file has so many numbers for its pages, one file behind the other; the disk is the first.
-pub(crate) const FILE_PAGES: u64 = 1 << 34;
+pub const FILE_PAGES: u64 = 1 << 34;
 
 /// The pages of the disk, and of the files on it.
-pub(crate) struct DiskCache {
+pub struct PageCache {
     rules: Rules,
     /// Pages or folios of one bio (filesystems 1.5 rules 5 and 6).
     bio_vecs: u32,
@@ -55,8 +56,11 @@ pub(crate) struct DiskCache {
     pages: Pages,
     /// That of the root group, which has everything where groups have none of their own.
     pub writeback: Writeback,
+    /// Whose files are whose.
     pub groups: Groups,
+    /// How many pages there may be.
     pub memory: Memory,
+    /// Pages that are neither free nor in files.
     pub pcp_lists: PcpLists,
     lru: Lru,
     mapped: Mapped,
@@ -86,12 +90,14 @@ struct Fresh {
 const DISK: FileNumber = FileNumber(0);
 
 /// A bio to be submitted.
-pub(crate) struct PageBio {
+pub struct PageBio {
+    /// What its completion is known by.
     pub token: u64,
+    /// What it reads or writes.
     pub pages: Range<u64>,
 }
 
-impl DiskCache {
+impl PageCache {
     /// `segment` is how much contiguous memory pages lie in that are read together; `uptime` for
     /// how many seconds the machine has been up when jobs begin.
     pub fn new(
@@ -100,7 +106,7 @@ impl DiskCache {
         segment: Sectors,
         memory: Memory,
         uptime: u64,
-    ) -> DiskCache {
+    ) -> PageCache {
         let is_old = version <= Version::V2_6_32;
         // `high` in /proc/zoneinfo, when as many are wanted as there may be.
         // observed on 6.1.192 and 6.12.117
@@ -113,7 +119,7 @@ impl DiskCache {
             // Each page is a piece of memory of its own.
             _ => Pages::default(),
         };
-        DiskCache {
+        PageCache {
             rules: Rules::of(version),
             bio_vecs: if is_old { 1 } else { BIO_MAX_VECS },
             segment_pages,
@@ -409,7 +415,7 @@ fn folio(page: u64, end: u64, order: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_cache::readahead::{Allowance, Reader};
+    use crate::readahead::{Allowance, Reader};
 
     /// Each run as the first page and the end of its bios.
     fn spans(runs: &[Vec<PageBio>]) -> Vec<Vec<(u64, u64)>> {
@@ -425,7 +431,7 @@ mod tests {
     const MEMORY: Memory =
         Memory { managed: 10_000, free: 10_000, programs: 0, low: 100, high: 150 };
 
-    impl DiskCache {
+    impl PageCache {
         /// A window of the disk itself is taken in.
         fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
             self.admit_in(self.bio_vecs, window, disk_pages)
@@ -433,8 +439,8 @@ mod tests {
     }
 
     /// Pages that lie apart.
-    fn sparse(version: Version) -> DiskCache {
-        DiskCache::new(version, HZ, Sectors(PAGE_SECTORS), MEMORY, 4)
+    fn sparse(version: Version) -> PageCache {
+        PageCache::new(version, HZ, Sectors(PAGE_SECTORS), MEMORY, 4)
     }
 
     fn window(start: u64, length: u64, order: u32) -> Window {
@@ -457,7 +463,7 @@ mod tests {
         let mut cache = sparse(Version::V6_18);
         let runs = cache.admit(window(2048, 2048, 9), 10_000);
         assert_eq!(spans(&runs), [[(2048, 4096)]]);
-        let mut cache = DiskCache::new(Version::V6_12, HZ, Sectors(16), MEMORY, 4);
+        let mut cache = PageCache::new(Version::V6_12, HZ, Sectors(16), MEMORY, 4);
         let runs = cache.admit(window(0, 600, 0), 10_000);
         assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
     }
@@ -547,7 +553,7 @@ mod tests {
     fn who_waits_is_named_by_ascending_page_and_what_was_read_is_dropped_when_written_over() {
         let mut cache = sparse(Version::V6_12);
         let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
-        assert!(DiskCache::owns(token) && !cache.is_ready(2));
+        assert!(PageCache::owns(token) && !cache.is_ready(2));
         cache.wait(2, ContextId(7));
         cache.wait(1, ContextId(9));
         cache.drop_range(0..4);

@@ -5,7 +5,7 @@
 //! disk's average bandwidth.
 
 use super::Groups;
-use crate::page_cache::writeback::Writeback;
+use crate::writeback::Writeback;
 use block::CgroupId;
 use std::ops::Range;
 

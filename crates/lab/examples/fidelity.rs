@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 const SUITE: &str = "fidelity";
-const DEFAULT_TO: &str = "docs/fidelity-linux.md";
+const DEFAULT_TO: &str = "fidelity/results/raw.md";
 const HEAD: &str = "# The simulator against the kernel
 
 The same experiments in the simulator and on an unmodified Linux 6.12 in virtual time, over the same

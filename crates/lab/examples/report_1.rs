@@ -1,7 +1,7 @@
 //! The first founding report as a table: dd appends 512 bytes with dsync, ten thousand times, under each
 //! condition that the report names, on its virtual disk and on the drive passed through.
 //!
-//! `report_1 [WRITES [SEEDS [lines]]]` prints the tables of docs/fidelity.md, with `lines` only that of the
+//! `report_1 [WRITES [SEEDS [lines]]]` prints the tables of docs/trust.md, with `lines` only that of the
 //! time CFQ waits. Every line is an experiment that could as well be typed: the same job with one thing changed.
 
 use base::Duration;

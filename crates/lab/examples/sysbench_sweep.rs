@@ -1,7 +1,7 @@
 //! sysbench's threads of the report of 2009 on machines that differ in what is not known of that one: HZ,
 //! how far the drive looks ahead, what a block costs the processor, and how evenly tasks wake.
 //!
-//! `sysbench_sweep [SEEDS]` prints the table of docs/fidelity.md: what was published, what comes out of the
+//! `sysbench_sweep [SEEDS]` prints the table of docs/trust.md: what was published, what comes out of the
 //! models as they are (the mean of so many seeds), and the least, the middle and the most of all machines.
 
 use base::Hz;

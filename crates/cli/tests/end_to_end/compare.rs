@@ -1,6 +1,6 @@
 //! What `compare` and `list` print and write.
 
-use crate::directory::Directory;
+use crate::directory::{Directory, workspace};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -196,44 +196,6 @@ fn the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release() 
         seen.push_str(&format!("{} {} seed {seed}\n", word("fingerprint"), word("label")));
     }
     check_golden("first-light.txt", &seen);
-}
-
-/// The directory of the workspace.
-fn workspace() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
-
-/// Everything but how long it took.
-#[test]
-fn the_first_command_of_the_readme_prints_what_the_readme_says() {
-    let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap_or_default();
-    let command = "compare experiments/journal-pingpong.toml";
-    let output = Command::new(env!("CARGO_BIN_EXE_paternoster"))
-        .args(command.split(' '))
-        .current_dir(workspace())
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("Under cfq@4.19 the disk stands idle with work queued"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() < 110), "{text}");
-    if readme.is_empty() {
-        return;
-    }
-    let (_, block) = readme.split_once(command).expect("the README shows the command");
-    let shown = block.lines().skip(2).take_while(|it| it.is_empty() || it.starts_with("    "));
-    let shown: Vec<&str> =
-        shown.map(|line| timeless(line.strip_prefix("    ").unwrap_or(line))).collect();
-    let printed: Vec<&str> = text.lines().map(|line| timeless(line.trim_end())).collect();
-    assert_eq!(shown.join("\n").trim_end(), printed.join("\n").trim_end());
-}
-
-/// A line without the time that all runs took.
-fn timeless(line: &str) -> &str {
-    match line.starts_with("world sim") {
-        true => &line[..line.rfind(" · ").expect("the time is the last of them")],
-        false => line,
-    }
 }
 
 #[test]

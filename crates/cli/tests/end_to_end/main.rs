@@ -3,4 +3,5 @@
 mod bad_input;
 mod compare;
 mod directory;
+mod documents;
 mod linux;

@@ -1,5 +1,5 @@
 //! Compares the built-in models with their sources and prints the tables of
-//! `docs/fidelity-devices.md`.
+//! `fidelity/results/devices.md`.
 //!
 //! `cargo run --release -p paternoster-device --example validate -- --traces DIR`, where `DIR`
 //! holds `block_csv/cheetah9LP.trace`; without it the calibration disk is left out.

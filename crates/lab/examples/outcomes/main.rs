@@ -3,7 +3,7 @@
 //! `outcomes DIRECTORY [--only NAME] [--seeds N] [--record DIR]`: what each recording below the directory
 //! ran is run on the model of its disk and on the host `icount`, with the scheduler, tunables and
 //! control groups of its manifest, and what each job saw is put beside what the recording says. The
-//! table is `docs/fidelity-4.19.md`. With `--record` the first seed of each is written as text, an
+//! table is `fidelity/results/recorded-4.19.md`. With `--record` the first seed of each is written as text, an
 //! event a line.
 
 mod run;

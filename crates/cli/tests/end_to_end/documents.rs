@@ -1,0 +1,107 @@
+//! Commands in the documents print what the documents show.
+//!
+//! A command stands after `$` in an indented block, and its output below it. A line of `…` stands
+//! for output that the document leaves out. The time that runs took may differ.
+
+use crate::directory::workspace;
+use std::path::Path;
+use std::process::Command;
+
+/// A command of a document with the output that is shown below it.
+struct Shown {
+    command: String,
+    output: Vec<String>,
+}
+
+/// The commands of a document; none if there is no such document.
+fn commands_of(document: &str) -> Vec<Shown> {
+    let text = std::fs::read_to_string(workspace().join(document)).unwrap_or_default();
+    let mut commands: Vec<Shown> = Vec::new();
+    let mut is_in_block = false;
+    for line in text.lines() {
+        let indented = line.strip_prefix("    ");
+        if let Some(command) = indented.and_then(|it| it.strip_prefix("$ ")) {
+            commands.push(Shown { command: command.to_string(), output: Vec::new() });
+            is_in_block = true;
+        } else if indented.is_some() || line.is_empty() {
+            let current = commands.last_mut().filter(|_| is_in_block);
+            current.into_iter().for_each(|it| it.output.push(indented.unwrap_or("").to_string()));
+        } else {
+            is_in_block = false;
+        }
+    }
+    commands
+}
+
+/// What the program prints when it is called as a document says.
+fn run(command: &str) -> String {
+    let arguments = command.strip_prefix("paternoster ").expect("a command of this program");
+    let output = Command::new(env!("CARGO_BIN_EXE_paternoster"))
+        .args(arguments.split(' '))
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{command}: {errors}{text}");
+    text
+}
+
+/// Asserts that each piece between lines of `…` is printed, in the order in which it is shown.
+fn assert_printed(shown: &Shown, text: &str) {
+    let printed: Vec<&str> = text.lines().map(|line| timeless(line.trim_end())).collect();
+    let lines: Vec<&str> = shown.output.iter().map(|line| timeless(line)).collect();
+    let mut rest = &printed[..];
+    for piece in lines.split(|line| *line == "…").map(without_blank_ends) {
+        if piece.is_empty() {
+            continue;
+        }
+        let at = rest.windows(piece.len()).position(|window| window == piece);
+        let at = at.unwrap_or_else(|| {
+            panic!("{}: shown, but not printed:\n{}\n---\n{text}", shown.command, piece.join("\n"))
+        });
+        rest = &rest[at + piece.len()..];
+    }
+}
+
+fn without_blank_ends<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
+    let first = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
+    let end = lines.iter().rposition(|line| !line.is_empty()).map_or(first, |last| last + 1);
+    &lines[first..end]
+}
+
+/// A line without the time that all runs took.
+fn timeless(line: &str) -> &str {
+    match line.starts_with("world sim") {
+        true => &line[..line.rfind(" · ").expect("the time is the last of them")],
+        false => line,
+    }
+}
+
+#[test]
+fn the_first_command_of_the_readme_prints_what_the_readme_says() {
+    let command = "paternoster compare experiments/journal-pingpong.toml";
+    let text = run(command);
+    assert!(text.contains("Under cfq@4.19 the disk stands idle with work queued"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 110), "{text}");
+    let commands = commands_of("README.md");
+    let Some(first) = commands.first() else { return };
+    assert_eq!(first.command, command);
+    assert_printed(first, &text);
+}
+
+/// Those on the kernel in virtual time are left out: they take long, and it may not be there.
+#[test]
+fn the_commands_of_the_tutorial_and_the_guides_print_what_they_say() {
+    let guides = std::fs::read_dir(workspace().join("docs/guides")).into_iter().flatten();
+    let guides = guides.map(|entry| entry.unwrap().path());
+    let guides = guides.filter(|path| path.extension().is_some_and(|it| it == "md"));
+    let tutorial = Path::new("docs/tutorial.md").to_path_buf();
+    for document in guides.chain([tutorial]) {
+        for shown in commands_of(&document.to_string_lossy()) {
+            if !shown.command.contains("linux") {
+                assert_printed(&shown, &run(&shown.command));
+            }
+        }
+    }
+}

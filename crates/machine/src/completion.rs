@@ -5,8 +5,9 @@
 //! go on.
 
 use crate::clock::AgendaItem;
-use crate::cores::Cause;
-use crate::world::{Wait, World};
+use crate::cpus::Cause;
+use crate::tasks::Wait;
+use crate::world::World;
 use block::command::Command;
 use block::{ContextId, Output};
 use cache::PageCache;
@@ -21,7 +22,7 @@ impl World {
             // were issued; a single one is served by the first core.
             let several = self.queue.limits().facts.hardware_queues > 1;
             let core = if several { self.issued_on[tag.0 as usize] } else { 0 };
-            self.interrupt(usize::from(core), Cause::Completion(tag));
+            self.cpus.interrupt(&mut self.clock, usize::from(core), Cause::Completion(tag));
         }
         self.completed = completed;
     }
@@ -34,17 +35,15 @@ impl World {
                     if tag >= self.issued_on.len() {
                         self.issued_on.resize(tag + 1, 0);
                     }
-                    self.issued_on[tag] = self.context(by).core;
+                    self.issued_on[tag] = self.cpus.core_of(by);
                     self.mark.command(self.clock.now(), &command);
                     self.hand_over(by, command);
                 }
                 Output::BioDone { token, context } => {
-                    let owner = self.context(context).acts_for.unwrap_or(context);
+                    let owner = self.tasks.principal(context);
                     self.bio_done(owner, token, by);
                 }
-                Output::WouldBlock { token, context } => {
-                    self.context(context).refused = Some(token);
-                }
+                Output::WouldBlock { context, .. } => self.io.refuse(context),
                 Output::Wake(context) => self.wake_by(by, context),
                 Output::RunWorker { after } if after.is_zero() => self.notify(self.worker()),
                 Output::RunWorker { after } => {
@@ -56,14 +55,12 @@ impl World {
 
     /// Gives a command to the device, after its data have been moved where the driver does that.
     fn hand_over(&mut self, by: ContextId, command: Command) {
-        let cost = self.prices.transfer(command.sectors);
+        let cost = self.cpus.prices().transfer(command.sectors);
         if cost.is_zero() {
             return self.device.accept(self.clock.now(), command);
         }
-        let core = usize::from(self.context(by).core);
-        self.cores[core].moves_data = true;
+        let core = self.cpus.move_data(by, cost);
         self.clock.schedule_after(cost, AgendaItem::Moved(core, command));
-        self.owe(by, cost);
     }
 
     /// A bio of an operation is done. (A task that was killed has no operations any more.)
@@ -75,38 +72,23 @@ impl World {
                 false => self.pages_done(token, by),
             };
         }
-        let exec = &mut self.contexts[owner.0 as usize];
-        let Some(operation) = exec.operations.find(token) else { return };
-        operation.bios_left -= 1;
-        if operation.bios_left > 0 {
-            return;
-        }
-        let finish = operation.finish.take();
+        let Some(operation) = self.io.bio_done(owner, token) else { return };
+        let is_finished_later = std::mem::take(&mut operation.is_finished_later);
         if self.fs.is_some() {
             self.log_written(owner, by);
             self.log_of_xfs_written(owner, token, by);
         }
-        match finish {
-            Some(finish) => self.leave_to_finisher(owner, token, finish, by),
-            None => self.operation_done(owner, token, by),
+        match is_finished_later {
+            true => self.leave_to_finisher(owner, token, by),
+            false => self.operation_done(owner, token, by),
         }
     }
 
     /// Nothing of an operation is under way any more.
     pub fn operation_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
-        let now = self.clock.now();
-        let exec = &mut self.contexts[owner.0 as usize];
-        let Some(operation) = exec.operations.find(token) else { return };
-        let is_awaited = match (exec.wait, operation.ring) {
-            (wait, None) => wait == Wait::Operation(token),
-            (wait, Some((ring, _))) => {
-                let done = &mut self.rings[ring].done;
-                done.push_back((token, now));
-                matches!(wait, Wait::Ring { ring: it, least } if it == ring && done.len() >= least)
-            }
-        };
-        if is_awaited {
-            exec.wait = Wait::Nothing;
+        let (now, wait) = (self.clock.now(), self.tasks.wait(owner));
+        if self.io.is_awaited(owner, token, wait, now) {
+            self.tasks.set_wait(owner, Wait::Nothing);
             self.wake_by(by, owner);
         }
     }

@@ -6,11 +6,12 @@
 //! by a flush. Without O_DIRECT reads and writes go through the page cache ([`cache`]).
 
 use crate::buffered::ALL;
-use crate::operations::Operation;
+use crate::io::Operation;
 use crate::task::Task;
-use crate::world::{Wait, World};
+use crate::tasks::Wait;
+use crate::world::World;
 use base::{Duration, Sector, Sectors};
-use block::{Action, Bio, Flags, Kernel, Op, PlugFlush, Syscall, Version};
+use block::{Action, Bio, Flags, Op, PlugFlush, Syscall};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
@@ -152,59 +153,6 @@ impl Transfer {
             Op::Read => Syscall::Read,
             Op::Write if self.sectors.is_zero() => Syscall::Sync,
             Op::Write => Syscall::Write,
-        }
-    }
-}
-
-/// What changed in direct I/O over the years (filesystems 0.5, 1.8).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DirectRules {
-    /// A synchronous read of one bio carries SYNC.
-    single_read_is_sync: bool,
-    /// A call of one bio is plugged like any other.
-    plugs_single: bool,
-    /// Of asynchronous requests that are submitted together so many are not plugged.
-    pub unplugged_batch: usize,
-    /// Writes carry IDLE.
-    writes_idle: bool,
-    /// Bios are built within the limits of the queue, because it does not split them.
-    within_limits: bool,
-    /// What pages carry that are written because somebody waits for them (fsync).
-    pub synced_pages: Flags,
-}
-
-impl DirectRules {
-    pub fn of(kernel: &Kernel) -> DirectRules {
-        // Read in 6.18, and assumed for 6.12; everything older as 4.19.
-        let recent = kernel.version >= Version::V6_12;
-        DirectRules {
-            single_read_is_sync: recent,
-            plugs_single: !recent,
-            // Observed on 6.12: two go one by one, four are merged.
-            unplugged_batch: if recent { 2 } else { 0 },
-            writes_idle: kernel.direct_writes_idle,
-            within_limits: !kernel.splits_bios,
-            // assumed: 2.6.28 writes them as it writes its journal, plainly (filesystems 3.7 rule
-            // 12); that fsync marks its writes was proposed in March 2009 (LWN, "That massive
-            // filesystem thread").
-            synced_pages: match kernel.version < Version::V2_6_32 {
-                true => Flags::NONE,
-                false => Flags::SYNC,
-            },
-        }
-    }
-
-    /// The flags of direct reads and writes.
-    pub fn flags(&self, op: Op, is_synchronous_single: bool, durable: bool) -> Flags {
-        match op {
-            Op::Read if is_synchronous_single && self.single_read_is_sync => Flags::SYNC,
-            Op::Read => Flags::NONE,
-            Op::Discard => Flags::SYNC,
-            Op::Write => {
-                let idle = if self.writes_idle { Flags::IDLE } else { Flags::NONE };
-                let fua = if durable { Flags::FUA } else { Flags::NONE };
-                Flags::SYNC.with(idle).with(fua)
-            }
         }
     }
 }
@@ -371,7 +319,7 @@ impl Task {
 
     /// Submits the bios of an operation and waits until they are done.
     async fn run_operation(&self, number: u64, transfer: Transfer) {
-        self.world().context(self.id()).operations.get(number).bios_left = 1;
+        self.world().io.get(self.id(), number).bios_left = 1;
         self.submit_plugged(number, transfer, false).await;
         self.wait_for_operation(number).await;
     }
@@ -380,13 +328,13 @@ impl Task {
     pub(crate) async fn wait_for_operation(&self, number: u64) {
         poll_fn(|_| {
             let mut world = self.world();
-            if world.context(self.id()).operations.get(number).bios_left == 0 {
+            if world.io.get(self.id(), number).bios_left == 0 {
                 return Poll::Ready(());
             }
             if self.poll_before_sleep(&mut world).is_pending() {
                 return Poll::Pending;
             }
-            if world.context(self.id()).operations.get(number).bios_left == 0 {
+            if world.io.get(self.id(), number).bios_left == 0 {
                 return Poll::Ready(());
             }
             self.wait(&mut world, Wait::Operation(number))
@@ -410,12 +358,12 @@ impl Task {
                 let length = world.bio_length(transfer.op, sector, left);
                 let piece = Transfer { sector, sectors: length, ..transfer };
                 let bio = self.bio(&mut world, number, piece, nowait);
-                world.context(self.id()).operations.get(number).bios_left += 1;
+                world.io.get(self.id(), number).bios_left += 1;
                 world.submit(bio);
                 length
             };
             self.drive().await;
-            if nowait && self.world().context(self.id()).refused.take().is_some() {
+            if nowait && self.world().io.take_refused(self.id()) {
                 self.defer(number, Transfer { sector, sectors: length, ..transfer });
             }
             sector = sector + length;
@@ -428,9 +376,9 @@ impl Task {
 
     /// The bio for a piece of an operation, as this task submits it.
     pub(crate) fn bio(&self, world: &mut World, number: u64, it: Transfer, nowait: bool) -> Bio {
-        let own = world.io_context(self.id()).ioprio;
-        let owner = world.context(self.id()).acts_for.unwrap_or(self.id());
-        let operation = world.context(owner).operations.find(number);
+        let own = world.tasks.ioprio(self.id());
+        let owner = world.tasks.principal(self.id());
+        let operation = world.io.find(owner, number);
         let ioprio = operation.and_then(|operation| operation.ioprio).unwrap_or(own);
         // Only a bio that will not be split can be refused as a whole.
         let fits = it.sectors <= world.queue.limits().largest_at(it.sector);
@@ -450,7 +398,7 @@ impl Task {
     pub(crate) async fn finish_plug(&self, why: PlugFlush) {
         {
             let mut world = self.world();
-            let (now, cpu) = (world.clock.now(), world.context(self.id()).core);
+            let (now, cpu) = (world.clock.now(), world.cpus.core_of(self.id()));
             world.queue.finish_plug(now, self.id(), cpu, why);
         }
         self.drive().await;
@@ -458,7 +406,7 @@ impl Task {
 
     /// What every task does that is about to sleep for I/O: its plug is flushed.
     pub(crate) fn poll_before_sleep(&self, world: &mut World) -> Poll<()> {
-        let (now, cpu) = (world.clock.now(), world.context(self.id()).core);
+        let (now, cpu) = (world.clock.now(), world.cpus.core_of(self.id()));
         world.queue.finish_plug(now, self.id(), cpu, PlugFlush::Blocks);
         self.poll_drive(world)
     }
@@ -468,18 +416,18 @@ impl Task {
     pub(crate) async fn enter_kernel(&self) {
         poll_fn(|_| {
             let mut world = self.world();
-            if world.context(self.id()).must_exit() {
-                world.make_ready(self.id());
+            if world.must_exit(self.id()) {
+                world.cpus.make_ready(self.id());
                 return Poll::Pending;
             }
-            if world.is_to_leave(self.id()) {
-                world.make_ready(self.id());
+            if world.cpus.is_to_leave(self.id()) {
+                world.cpus.make_ready(self.id());
                 return Poll::Pending;
             }
             if !world.count_call(self.id()) {
                 return self.wait(&mut world, Wait::Nothing);
             }
-            world.context(self.id()).in_call = true;
+            world.cpus.set_in_call(self.id(), true);
             Poll::Ready(())
         })
         .await;
@@ -487,7 +435,7 @@ impl Task {
 
     /// Leaves a system call of any kind.
     pub(crate) fn leave_kernel(&self) {
-        self.world().context(self.id()).in_call = false;
+        self.world().cpus.set_in_call(self.id(), false);
     }
 
     /// Enters a system call that concerns the disk, and pays for it; the answer is its number.
@@ -504,20 +452,20 @@ impl Task {
 
     pub(crate) fn leave_call(&self, number: u64) {
         let mut world = self.world();
-        let operation = world.context(self.id()).operations.remove(number);
+        let operation = world.io.end(self.id(), number);
         let (call, entered) = (operation.call, operation.entered);
         let action = Action::SyscallExit { call, entered, submitted: entered };
         world.log_call(self.id(), &operation, action);
-        world.context(self.id()).in_call = false;
+        world.cpus.set_in_call(self.id(), false);
     }
 }
 
 impl World {
     /// Takes in an operation of a task and says so; the answer is its number.
     pub fn enter(&mut self, task: block::ContextId, operation: Operation) -> u64 {
-        let number = self.context(task).operations.insert(operation);
+        let number = self.io.begin(task, operation);
         if self.queue.log().is_on() {
-            let operation = self.context(task).operations.get(number).clone();
+            let operation = self.io.get(task, number).clone();
             self.log_call(task, &operation, Action::SyscallEnter(operation.call));
         }
         number
@@ -576,25 +524,6 @@ impl World {
             return most.min(self.queue.limits().largest_at(sector));
         }
         most
-    }
-}
-
-impl Operation {
-    /// An operation that begins now.
-    pub fn new(now: base::Instant, call: Syscall, transfer: Transfer) -> Operation {
-        Operation {
-            number: 0,
-            call,
-            sector: transfer.sector,
-            sectors: transfer.sectors,
-            entered: now,
-            submitted: now,
-            bios_left: 1,
-            ring: None,
-            ioprio: None,
-            result: Ok(0),
-            finish: None,
-        }
     }
 }
 

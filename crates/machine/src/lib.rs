@@ -1,38 +1,38 @@
 //! A machine in virtual time: tasks on cores, system calls, programs, and below them the block
 //! layer and a disk.
 //!
-//! Read `simulation.rs` first (the loop), then `task.rs` (what programs can do) and `cores.rs` (who
+//! Read `simulation.rs` first (the loop), then `task.rs` (what programs can do) and `cpus` (who
 //! computes where and for how long).
 
 #![forbid(unsafe_code)]
 
-mod alarms;
 mod buffered;
 pub mod check;
 mod clock;
 mod completion;
-pub mod cores;
-mod eevdf;
+mod core_set;
+mod cpus;
 pub mod file;
 pub mod filesystem;
 pub mod host;
+mod io;
 mod life;
 pub mod observe;
-mod operations;
 mod preparation;
-mod prices;
 pub mod program;
 pub mod ring;
+mod rules;
 pub mod simulation;
 pub mod task;
+mod tasks;
 mod world;
 
 pub use cache::limits::MACHINE_SETTINGS;
 pub use check::Checker;
-pub use cores::{CoreSet, CoreUse};
+pub use core_set::CoreSet;
 pub use filesystem::Mount;
 pub use host::{Host, HostError};
-pub use observe::{Nobody, Observer, Several, TaskInfo};
+pub use observe::{CoreUse, Nobody, Observer, Several, TaskInfo};
 pub use preparation::Line;
 pub use program::Program;
 pub use simulation::{

@@ -3,7 +3,7 @@
 //! The machine hands every event to one [`Observer`], in the order in which things happened.
 //! Metrics, recorders and checkers are observers; [`Several`] lets more than one watch.
 
-use base::{Fingerprint, Instant};
+use base::{Duration, Fingerprint, Instant};
 use block::{Action, CgroupId, Command, CommandOp, ContextId, Event, IoContextId, Ioprio};
 
 /// Somebody who watches a run.
@@ -31,6 +31,15 @@ pub struct TaskInfo {
     pub cgroup: CgroupId,
     /// The explicit priority of its io_context, of the same moment.
     pub ioprio: Ioprio,
+}
+
+/// What a core did during a run; the rest of the time it was idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreUse {
+    /// Time spent computing, for tasks and interrupts.
+    pub computing: Duration,
+    /// Time spent waiting for the scheduler's lock.
+    pub spinning: Duration,
 }
 
 /// Nobody watches.

@@ -11,12 +11,12 @@
 
 use crate::buffered::{ALL, pages_of};
 use crate::file::{Errno, File, Transfer};
-use crate::operations::Operation;
+use crate::io::Operation;
 use crate::task::{IoContextOf, Task};
-use crate::world::{Wait, World};
+use crate::tasks::Wait;
+use crate::world::World;
 use base::{Duration, Instant};
 use block::{Action, ContextId, Ioprio, Op, PlugFlush, Syscall};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -77,16 +77,6 @@ pub struct Reaped {
     pub completed: Instant,
 }
 
-/// The machine's side of an asynchronous queue.
-#[derive(Default)]
-pub(crate) struct Ring {
-    /// Operations that are done, and since when.
-    pub done: VecDeque<(u64, Instant)>,
-    /// Pieces of operations that the worker is to submit.
-    deferred: VecDeque<(u64, Transfer)>,
-    worker: Option<ContextId>,
-}
-
 impl Task {
     /// What a request on a file of the file system means to move.
     fn intended_on_file(
@@ -106,20 +96,20 @@ impl Task {
 
     /// Makes an operation one of the task itself for a while: what it waits for is not its end.
     pub(crate) fn detach(&self, number: u64) -> Option<(usize, u64)> {
-        self.world().context(self.id()).operations.get(number).ring.take()
+        self.world().io.get(self.id(), number).ring.take()
     }
 
     /// Gives an operation back to its queue; it is still to be submitted.
     pub(crate) fn attach(&self, number: u64, ring: Option<(usize, u64)>) {
         let mut world = self.world();
-        let operation = world.context(self.id()).operations.get(number);
+        let operation = world.io.get(self.id(), number);
         (operation.ring, operation.bios_left) = (ring, 1);
     }
 
     /// What came of an operation, which may be less than was asked for.
     fn note_result(&self, number: u64, result: Result<u64, Errno>) {
         let mut world = self.world();
-        if let Some(operation) = world.context(self.id()).operations.find(number) {
+        if let Some(operation) = world.io.find(self.id(), number) {
             operation.result = result;
         }
     }
@@ -127,8 +117,7 @@ impl Task {
     /// Creates an asynchronous queue.
     pub fn async_queue(&self, interface: Interface) -> AsyncQueue {
         let mut world = self.world();
-        world.rings.push(Ring::default());
-        let ring = world.rings.len() - 1;
+        let ring = world.io.add_ring();
         drop(world);
         AsyncQueue { task: self.clone(), ring, interface, prepared: Vec::new(), in_flight: 0 }
     }
@@ -136,10 +125,9 @@ impl Task {
     /// Leaves a piece of an operation to the worker of its queue.
     pub(crate) fn defer(&self, number: u64, piece: Transfer) {
         let mut world = self.world();
-        let operation = world.context(self.id()).operations.get(number);
+        let operation = world.io.get(self.id(), number);
         let (ring, _) = operation.ring.expect("only asynchronous bios are refused");
-        world.rings[ring].deferred.push_back((number, piece));
-        if let Some(worker) = world.rings[ring].worker {
+        if let Some(worker) = world.io.defer(ring, number, piece) {
             return world.notify(worker);
         }
         drop(world);
@@ -147,7 +135,7 @@ impl Task {
         let worker = self.spawn_for("iou-wrk", IoContextOf::Parent, Some(self.id()), |task| {
             submit_deferred(task, ring)
         });
-        self.world().rings[ring].worker = Some(worker);
+        self.world().io.set_worker(ring, worker);
         self.notify(worker);
     }
 }
@@ -245,7 +233,7 @@ impl AsyncQueue {
     ) -> usize {
         let task = self.task.clone();
         let least = least.min(most).min(self.in_flight);
-        let done = task.world().rings[self.ring].done.len();
+        let done = task.world().io.done(self.ring);
         // A completion ring is memory that can be read without a system call.
         if self.interface == Interface::Libaio || done < least {
             task.enter_kernel().await;
@@ -256,11 +244,10 @@ impl AsyncQueue {
         let until = timeout.map(|timeout| task.now().saturating_add(timeout));
         poll_fn(|_| self.poll_done(&task, least, until)).await;
         let mut world = task.world();
-        task.cancel_alarm(&mut world);
-        let count = most.min(world.rings[self.ring].done.len());
+        world.clock.cancel_alarm(task.id());
+        let count = most.min(world.io.done(self.ring));
         for _ in 0..count {
-            let (number, completed) =
-                world.rings[self.ring].done.pop_front().expect("counted a line above");
+            let (number, completed) = world.io.take_done(self.ring).expect("counted a line above");
             reaped.push(world.reap(task.id(), number, completed));
         }
         self.in_flight -= count;
@@ -292,7 +279,7 @@ impl AsyncQueue {
         } else if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
             task.world().all_submitted(task.id(), number);
         } else if is_flush {
-            task.world().context(task.id()).operations.get(number).bios_left += 1;
+            task.world().io.get(task.id(), number).bios_left += 1;
             task.defer(number, transfer);
             task.world().all_submitted(task.id(), number);
         } else {
@@ -303,7 +290,7 @@ impl AsyncQueue {
         }
         let mut world = task.world();
         let now = world.clock.now();
-        world.context(task.id()).operations.get(number).submitted = now;
+        world.io.get(task.id(), number).submitted = now;
     }
 
     /// What goes through the page cache is done when it has been submitted.
@@ -372,7 +359,7 @@ impl AsyncQueue {
     fn poll_done(&self, task: &Task, least: usize, until: Option<Instant>) -> Poll<()> {
         let mut world = task.world();
         let is_enough = |world: &World| {
-            world.rings[self.ring].done.len() >= least
+            world.io.done(self.ring) >= least
                 || until.is_some_and(|until| world.clock.now() >= until)
         };
         if is_enough(&world) {
@@ -385,7 +372,7 @@ impl AsyncQueue {
             return Poll::Ready(());
         }
         if let Some(until) = until {
-            task.set_alarm(&mut world, until);
+            world.clock.sleep(task.id(), until, until);
         }
         task.wait(&mut world, Wait::Ring { ring: self.ring, least })
     }
@@ -408,7 +395,7 @@ impl World {
 
     /// Takes out an operation that is done.
     fn reap(&mut self, task: ContextId, number: u64, completed: Instant) -> Reaped {
-        let operation = self.context(task).operations.remove(number);
+        let operation = self.io.end(task, number);
         let (call, entered) = (operation.call, operation.entered);
         let submitted = operation.submitted;
         self.log_call(task, &operation, Action::SyscallExit { call, entered, submitted });
@@ -423,7 +410,7 @@ async fn submit_deferred(task: Task, ring: usize) -> i32 {
         task.notified().await;
         while let Some((number, piece)) = {
             let mut world = task.world();
-            world.rings[ring].deferred.pop_front()
+            world.io.next_deferred(ring)
         } {
             {
                 let mut world = task.world();

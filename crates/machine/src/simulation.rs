@@ -2,13 +2,13 @@
 //!
 //! [`run`] is the whole of it: let everybody who can go on do so, tell the observer what happened,
 //! let time pass until something happens, and begin again. What can happen, and in which order, is
-//! written down in `world.rs`; who runs on which core in `cores.rs`; what programs may do in
+//! written down in `world.rs`; who runs on which core in `cpus`; what programs may do in
 //! `task.rs`. One run is one thread and depends on nothing but its [`Setup`].
 
-use crate::cores::{CoreSet, CoreUse};
+use crate::core_set::CoreSet;
 use crate::filesystem::Mount;
 use crate::host::Host;
-use crate::observe::{Observer, TaskInfo};
+use crate::observe::{CoreUse, Observer, TaskInfo};
 use crate::preparation::Line;
 use crate::program::Program;
 use crate::task::{Body, Running, Task, worker};
@@ -305,7 +305,7 @@ impl Machine {
     fn poll(&mut self, task: ContextId) {
         let place = &mut self.programs[task.0 as usize];
         let program = place.as_mut().expect("a task that runs has a program");
-        let status = if self.world.borrow_mut().context(task).must_exit() {
+        let status = if self.world.borrow().must_exit(task) {
             KILLED
         } else {
             match program.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -320,7 +320,8 @@ impl Machine {
     /// Hands everything that has happened to the observer.
     fn report(&mut self, observer: &mut dyn Observer) {
         let mut world = self.world.borrow_mut();
-        let World { queue, mark, task_infos, preparation, .. } = &mut *world;
+        let World { queue, mark, tasks, preparation, .. } = &mut *world;
+        let task_infos = tasks.infos();
         for who in task_infos[self.met..].iter().filter(|who| !preparation.is_it(who.job)) {
             observer.meet(who);
         }
@@ -370,18 +371,13 @@ impl Machine {
             world.queue.assert_drained();
         }
         let last = jobs.iter().map(|job| job.ended).max().unwrap_or(counted(now));
-        let mut tasks = std::mem::take(&mut world.task_infos);
-        for who in &mut tasks {
-            who.cgroup = world.context(who.context).cgroup;
-            who.ioprio = world.io_contexts[who.io_context.0 as usize].ioprio;
-        }
         Ok(Outcome {
             jobs,
             elapsed: last.since(Instant::ZERO),
             fingerprint: std::mem::take(&mut world.mark).finish(),
-            tasks,
-            cgroups: std::mem::take(&mut world.cgroups),
-            cores: world.cores.iter().map(|core| core.used).collect(),
+            tasks: world.tasks.last_infos(),
+            cgroups: world.cgroups.all().to_vec(),
+            cores: world.cpus.used(),
             inputs: world.queue.take_inputs(),
         })
     }

@@ -28,17 +28,17 @@
 //! * Saying something: [`Task::print`].
 
 pub use crate::buffered::Mapping;
-pub use crate::cores::CoreSet;
+pub use crate::core_set::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};
 pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
 pub use cache::readahead::Advice;
 
-use crate::clock::AgendaItem;
-use crate::cores::State;
+use crate::cpus::State;
 use crate::host::Costs;
-use crate::life::TaskSpec;
 use crate::program::Program;
-use crate::world::{Progress, Wait, World};
+use crate::tasks::TaskSpec;
+use crate::tasks::Wait;
+use crate::world::{Progress, World};
 use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
 use std::cell::{RefCell, RefMut};
@@ -106,7 +106,7 @@ impl Task {
     /// Writes a line to the messages of the job, as a program does to its standard error.
     pub fn print(&self, line: impl Into<String>) {
         let mut world = self.world();
-        if let Some(job) = world.context(self.id).job {
+        if let Some(job) = world.tasks.job(self.id) {
             world.jobs[job].messages.push(line.into());
         }
     }
@@ -129,10 +129,10 @@ impl Task {
         let slack = self.world().timer_slack;
         if !slack.is_zero() {
             let from = self.clock().saturating_add(time);
-            self.world().context(self.id).may_wake = from;
+            self.world().clock.may_wake(self.id, from);
         }
         self.sleep(time + slack).await;
-        self.world().context(self.id).may_wake = Instant::FAR_FUTURE;
+        self.world().clock.may_wake(self.id, Instant::FAR_FUTURE);
     }
 
     /// Sleeps until a point in time; not at all if it is past.
@@ -141,13 +141,13 @@ impl Task {
         poll_fn(|_| {
             let mut world = self.world();
             // A timer may end it somewhat early.
-            let has_slept = sleeps && world.context(self.id).alarm.is_none();
+            let has_slept = sleeps && !world.clock.has_alarm(self.id);
             if has_slept || world.clock.now() >= until {
                 return Poll::Ready(());
             }
             sleeps = true;
             let first = world.clock.early(until).unwrap_or(until);
-            self.set_alarm_between(&mut world, first, until);
+            world.clock.sleep(self.id, first, until);
             self.wait(&mut world, Wait::Alarm)
         })
         .await;
@@ -164,7 +164,7 @@ impl Task {
                 return Poll::Ready(());
             }
             is_done = true;
-            self.world().owe(self.id, time);
+            self.world().cpus.owe(self.id, time);
             Poll::Pending
         })
         .await;
@@ -179,8 +179,7 @@ impl Task {
                 return Poll::Ready(());
             }
             is_done = true;
-            world.disturb();
-            world.make_ready(self.id);
+            world.cpus.disturb(self.id);
             Poll::Pending
         })
         .await;
@@ -190,7 +189,7 @@ impl Task {
     pub(crate) async fn exec(&self) {
         self.compute(self.costs().exec).await;
         let mut world = self.world();
-        let (now, job) = (world.clock.now(), world.context(self.id).job);
+        let (now, job) = (world.clock.now(), world.tasks.job(self.id));
         if let Some(job) = job {
             world.jobs[job].started = Some(now);
         }
@@ -226,7 +225,7 @@ impl Task {
     pub async fn join(&self, child: ContextId) -> i32 {
         poll_fn(|_| {
             let mut world = self.world();
-            match world.context(child).status {
+            match world.tasks.status(child) {
                 Some(status) => Poll::Ready(status),
                 None => self.wait(&mut world, Wait::Exit(child)),
             }
@@ -244,15 +243,15 @@ impl Task {
     pub async fn notified_until(&self, until: Instant) -> bool {
         poll_fn(|_| {
             let mut world = self.world();
-            if std::mem::take(&mut world.context(self.id).has_permit) {
-                self.cancel_alarm(&mut world);
+            if world.tasks.take_permit(self.id) {
+                world.clock.cancel_alarm(self.id);
                 return Poll::Ready(true);
             }
             if world.clock.now() >= until {
                 return Poll::Ready(false);
             }
             if until < Instant::FAR_FUTURE {
-                self.set_alarm(&mut world, until);
+                world.clock.sleep(self.id, until, until);
             }
             self.wait(&mut world, Wait::Notification)
         })
@@ -262,7 +261,7 @@ impl Task {
     /// Says whether what the task does from now on is only a preparation, such as writing the files
     /// that a load will read: its calls are not told to observers.
     pub fn prepares(&self, is_preparing: bool) {
-        self.world().context(self.id).is_preparing = is_preparing;
+        self.world().tasks.set_preparing(self.id, is_preparing);
     }
 
     /// Lets another task go on that listens, now or later.
@@ -273,14 +272,14 @@ impl Task {
     /// Sets the explicit I/O priority of the task, and so of its io_context.
     pub fn set_ioprio(&self, ioprio: Ioprio) {
         let mut world = self.world();
-        world.io_context(self.id).ioprio = ioprio;
+        world.tasks.set_ioprio(self.id, ioprio);
         world.define_io_context(self.id);
     }
 
     /// Sets the nice value, from which schedulers derive a priority where none is set.
     pub fn set_nice(&self, nice: i8) {
         let mut world = self.world();
-        world.context(self.id).nice = nice.clamp(-20, 19);
+        world.cpus.set_nice(self.id, nice.clamp(-20, 19));
         world.define_io_context(self.id);
     }
 
@@ -289,7 +288,7 @@ impl Task {
     pub fn enter_cgroup(&self, path: &str, weight: Option<u32>) -> CgroupId {
         let mut world = self.world();
         let cgroup = world.define_cgroup(path, weight);
-        world.context(self.id).cgroup = cgroup;
+        world.tasks.enter_cgroup(self.id, cgroup);
         cgroup
     }
 
@@ -297,11 +296,21 @@ impl Task {
     /// changes, when the host has none of them.
     pub fn set_affinity(&self, cores: CoreSet) -> bool {
         let mut world = self.world();
-        let fits = cores.fits(world.cores.len() as u16);
+        let fits = cores.fits(world.cpus.count());
         if fits {
-            world.context(self.id).affinity = Some(cores);
+            world.cpus.set_affinity(self.id, Some(cores));
         }
         fits
+    }
+
+    /// The cores that the task may use, if not all.
+    pub(crate) fn affinity(&self) -> Option<CoreSet> {
+        self.world().cpus.affinity(self.id).cloned()
+    }
+
+    /// The task may use these cores again, or all.
+    pub(crate) fn restore_affinity(&self, affinity: Option<CoreSet>) {
+        self.world().cpus.set_affinity(self.id, affinity);
     }
 
     pub(crate) fn world(&self) -> RefMut<'_, World> {
@@ -310,18 +319,14 @@ impl Task {
 
     /// What computing costs here.
     pub(crate) fn costs(&self) -> Costs {
-        self.world().prices.costs
+        self.world().cpus.costs()
     }
 
     /// As whom the task submits bios now.
     pub(crate) fn origin(&self, world: &mut World) -> Origin {
-        let exec = world.context(self.id);
-        Origin {
-            context: self.id,
-            io_context: exec.io_context,
-            cgroup: exec.cgroup,
-            cpu: exec.core,
-        }
+        let cpu = world.cpus.core_of(self.id);
+        let (io_context, _) = world.tasks.io_context(self.id);
+        Origin { context: self.id, io_context, cgroup: world.tasks.cgroup(self.id), cpu }
     }
 
     pub(crate) fn spawn_for<F>(
@@ -334,17 +339,17 @@ impl Task {
     where
         F: Future<Output = i32> + 'static,
     {
-        let mut world = self.world();
-        let ioprio = world.io_context(self.id).ioprio;
-        let parent = world.context(self.id);
+        let world = self.world();
+        let (shared, like) = world.tasks.io_context(self.id);
+        let (nice, affinity) = (world.cpus.nice(self.id), world.cpus.affinity(self.id).cloned());
         let spec = TaskSpec {
             name: name.to_string(),
-            job: parent.job,
-            io_context: (io_context == IoContextOf::Parent).then_some(parent.io_context),
-            cgroup: parent.cgroup,
-            ioprio,
-            nice: parent.nice,
-            affinity: parent.affinity.clone(),
+            job: world.tasks.job(self.id),
+            io_context: (io_context == IoContextOf::Parent).then_some(shared),
+            cgroup: world.tasks.cgroup(self.id),
+            ioprio: like.ioprio,
+            nice,
+            affinity,
             acts_for,
         };
         drop(world);
@@ -364,32 +369,9 @@ impl Task {
 
     /// Goes to sleep; whoever ends what is waited for wakes the task.
     pub(crate) fn wait<T>(&self, world: &mut World, what: Wait) -> Poll<T> {
-        world.context(self.id).wait = what;
+        world.tasks.set_wait(self.id, what);
         world.block(self.id);
         Poll::Pending
-    }
-
-    pub(crate) fn set_alarm(&self, world: &mut World, at: Instant) {
-        self.set_alarm_between(world, at, at);
-    }
-
-    /// Sees to it that something wakes the task at a point in time, or at an earlier one if a timer
-    /// fires then.
-    fn set_alarm_between(&self, world: &mut World, first: Instant, at: Instant) {
-        if world.context(self.id).alarm.is_none() {
-            if world.clock.is_coarse() {
-                let next_alarm = world.next_alarm();
-                world.clock.sleep(at, next_alarm);
-            }
-            let ticket = world.clock.schedule(first, AgendaItem::Alarm(self.id));
-            world.context(self.id).alarm = Some((ticket, at));
-        }
-    }
-
-    pub(crate) fn cancel_alarm(&self, world: &mut World) {
-        if let Some((ticket, _)) = world.context(self.id).alarm.take() {
-            world.clock.cancel(ticket);
-        }
     }
 
     /// Does what the task has to do in the block layer; sleeps there for requests if need be.
@@ -398,7 +380,7 @@ impl Task {
             Progress::Idle => Poll::Ready(()),
             Progress::Busy => Poll::Pending,
             Progress::Asleep => {
-                assert_eq!(world.context(self.id).state, State::Running);
+                assert_eq!(world.cpus.state(self.id), State::Running);
                 world.block(self.id);
                 Poll::Pending
             }
@@ -417,7 +399,7 @@ pub(crate) async fn worker(task: Task) -> i32 {
         task.notified().await;
         {
             let mut world = task.world();
-            let (now, cpu) = (world.clock.now(), world.context(task.id).core);
+            let (now, cpu) = (world.clock.now(), world.cpus.core_of(task.id));
             world.queue.run(now, task.id, cpu);
         }
         task.drive().await;

@@ -12,19 +12,17 @@
 //! queue are done by a worker, which is a task on a core like any other.
 
 use crate::clock::{AgendaItem, Clock};
-use crate::cores::{Cause, Core, Lock, RunQueue, State};
-use crate::file::DirectRules;
+use crate::cpus::{Cause, Cpus, Prices, State};
 use crate::filesystem::{FileSystem, TaskOfFileSystem};
-use crate::life::{ExecContext, JobState, TaskSpec};
-use crate::observe::{Mark, TaskInfo};
-use crate::operations::Operation;
+use crate::io::{Io, Operation};
+use crate::life::JobState;
+use crate::observe::Mark;
 use crate::preparation::Preparation;
-use crate::prices::Prices;
-use crate::ring::Ring;
+use crate::rules::Rules;
 use crate::simulation::{Setup, SetupError, check_jobs};
 use crate::task::Body;
-use base::{Duration, Instant, Rng};
-use block::scheduler::{Cgroup, IoContext};
+use crate::tasks::{Cgroups, TaskSpec, Tasks, Wait};
+use base::{Duration, Instant};
 use block::{
     Bio, CgroupId, ContextId, Event, EventLog, RequestQueue, Segments, Shape, Step, Tag, Work,
 };
@@ -32,7 +30,6 @@ use cache::PageCache;
 use cache::memory::Memory;
 use device::Device;
 use std::collections::BTreeMap;
-use std::collections::VecDeque;
 
 /// Seconds for which a machine has been up when jobs begin: so it is in the world linux, later
 /// where a file system is mounted before.
@@ -42,30 +39,15 @@ const UPTIME_MOUNTED: u64 = 12;
 pub(crate) struct World {
     pub clock: Clock,
     pub seed: u64,
-    /// How much longer switches to tasks take.
-    pub switches: Rng,
     pub queue: RequestQueue,
     pub shape: Shape,
-    pub rules: DirectRules,
+    pub rules: Rules,
     pub cache: PageCache,
-    pub prices: Prices,
     pub device: Box<dyn Device>,
-    pub cores: Vec<Core>,
-    pub lock: Lock,
-    pub time_slice: Duration,
-    /// Contexts by number: first the interrupts of each core, then tasks.
-    pub contexts: Vec<ExecContext>,
-    /// Contexts that have something to do.
-    pub ready: VecDeque<ContextId>,
-    pub run_queue: RunQueue,
-    /// What the task that has had least of the core has had.
-    pub least_served: Duration,
-    pub rings: Vec<Ring>,
-    pub cgroups: Vec<Cgroup>,
-    /// Schedulers see control groups.
-    pub blkio: bool,
-    /// What groups weigh that nobody gave a weight, if the scheduler does not know.
-    pub default_weight: Option<u32>,
+    pub cpus: Cpus,
+    pub tasks: Tasks,
+    pub io: Io,
+    pub cgroups: Cgroups,
     /// Jobs, and behind them their preparation.
     pub jobs: Vec<JobState>,
     pub preparation: Preparation,
@@ -75,11 +57,9 @@ pub(crate) struct World {
     pub timer_slack: Duration,
     /// Tasks that were created but whose programs have not been taken over.
     pub spawned: Vec<(ContextId, Body)>,
-    pub task_infos: Vec<TaskInfo>,
     pub mark: Mark,
     /// The block layer's timer has come and waits for its interrupt.
     pub timer_raised: bool,
-    pub io_contexts: Vec<IoContext>,
     worker: ContextId,
     pub completed: Vec<Tag>,
     /// On which core a command was issued, by tag.
@@ -94,31 +74,6 @@ pub(crate) struct World {
     pub fs_tasks: Vec<(ContextId, TaskOfFileSystem)>,
     /// The job that makes system calls without end.
     pub endless: Option<usize>,
-}
-
-/// What a sleeping task waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// Nothing: it does not sleep, or sleeps in the block layer for a request.
-    Nothing,
-    /// An operation of its own.
-    Operation(u64),
-    /// So many finished operations of an asynchronous queue.
-    Ring { ring: usize, least: usize },
-    /// A point in time.
-    Alarm,
-    /// Another task's word.
-    Notification,
-    /// Another task's end.
-    Exit(ContextId),
-    /// A page of the disk or of a file.
-    Page(u64),
-    /// Something of the journal.
-    Journal,
-    /// Nobody else is changing a directory.
-    Directory,
-    /// Nobody else is changing where blocks of a file are.
-    Map,
 }
 
 /// What came of driving a context.
@@ -148,7 +103,7 @@ impl World {
         }
         world.worker = world.spawn(TaskSpec::kernel_task("kworker/kblockd"));
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
-        world.context(world.worker).is_urgent = true;
+        world.cpus.make_urgent(world.worker);
         world.fs_tasks = world.spawn_file_system_tasks();
         world.move_file_system_tasks(journal_cgroup.as_deref());
         world.prepare(jobs, lines);
@@ -162,7 +117,8 @@ impl World {
         let prices = Prices::new(&setup.host, shape, scheduler);
         let cores = setup.host.cores;
         let facts = setup.device.facts().clone();
-        let run_queue = RunQueue::of(&setup);
+        let rules = Rules::of(setup.kernel);
+        let cpus = Cpus::new(&setup.host, prices, rules.shares_by_deadlines, setup.seed);
         let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
         let clock = Clock::new(setup.host.clock_step, tick, setup.until);
         let mut cache = PageCache::new(
@@ -203,34 +159,23 @@ impl World {
         Ok(World {
             clock,
             seed: setup.seed,
-            switches: Rng::stream(setup.seed, "host/switch"),
             queue,
             shape,
-            rules: DirectRules::of(setup.kernel),
+            rules,
             cache,
-            prices,
             device: setup.device,
-            cores: (0..cores).map(|_| Core::default()).collect(),
-            lock: Lock::default(),
-            time_slice: setup.host.time_slice,
-            contexts: (0..cores).map(ExecContext::interrupts).collect(),
-            ready: VecDeque::new(),
-            run_queue,
-            least_served: Duration::ZERO,
-            rings: Vec::new(),
-            cgroups: vec![Cgroup { path: "/".to_string(), ..Cgroup::default() }],
-            blkio: setup.blkio,
-            default_weight: None,
+            cpus,
+            tasks: Tasks::new(cores),
+            io: Io::default(),
+            cgroups: Cgroups::new(setup.blkio),
             jobs: Vec::new(),
             preparation: Preparation::default(),
             start_delay: setup.host.start_delay,
             timer_slack: setup.host.timer_slack,
             spawned: Vec::new(),
-            task_infos: Vec::new(),
             mark: Mark::default(),
             timer_raised: false,
             worker: ContextId(0),
-            io_contexts: Vec::new(),
             completed: Vec::new(),
             issued_on: Vec::new(),
             held_wakes: Vec::new(),
@@ -246,20 +191,15 @@ impl World {
         self.worker
     }
 
-    /// The state of a context.
-    pub fn context(&mut self, context: ContextId) -> &mut ExecContext {
-        &mut self.contexts[context.0 as usize]
-    }
-
     /// The next task whose program has to go on; `None` when everybody waits for something.
     pub fn next_to_poll(&mut self) -> Option<ContextId> {
         loop {
-            while let Some(context) = self.ready.pop_front() {
+            while let Some(context) = self.cpus.next_ready() {
                 if self.advance(context) {
                     return Some(context);
                 }
             }
-            if !self.pick_next() {
+            if !self.cpus.pick_next(&mut self.clock) {
                 return None;
             }
         }
@@ -278,15 +218,16 @@ impl World {
             return false;
         }
         if next > self.clock.now() {
-            self.rest();
+            self.cpus.rest(&mut self.clock);
             self.clock.advance(next);
         }
-        if sources[0].is_some_and(|at| at <= self.clock.now()) && !self.has_looked() {
+        if sources[0].is_some_and(|at| at <= self.clock.now()) && !self.cpus.has_looked(&self.clock)
+        {
             self.complete_commands();
         }
         if timer.is_some_and(|at| at <= self.clock.now()) {
             self.timer_raised = true;
-            self.interrupt(0, Cause::Timer);
+            self.cpus.interrupt(&mut self.clock, 0, Cause::Timer);
         }
         while let Some(item) = self.clock.pop_due() {
             self.handle_item(item);
@@ -296,11 +237,11 @@ impl World {
 
     /// Does what a context has to do in the block layer, as far as it can without taking time.
     pub fn drive(&mut self, context: ContextId) -> Progress {
-        if self.is_suspended(context) {
+        if self.cpus.is_suspended(context) {
             return Progress::Busy;
         }
         loop {
-            if !self.prices.free {
+            if !self.cpus.prices().free {
                 let Some(work) = self.queue.next_work(context) else { return Progress::Idle };
                 if !self.pay(context, work) {
                     return Progress::Busy;
@@ -311,18 +252,19 @@ impl World {
             match step {
                 Step::Idle => return Progress::Idle,
                 Step::Asleep => return Progress::Asleep,
-                Step::Did(_) if self.prices.free => {}
+                Step::Did(_) if self.cpus.prices().free => {}
                 Step::Did(work) => {
-                    let goes_on = self.unlock(context);
+                    let goes_on = self.cpus.unlock(&mut self.clock, context);
                     if work == Work::Allocate {
-                        let cost = self.allocation_cost(context);
+                        let looks = || self.queue.looks_at_clock(context, Work::Allocate);
+                        let cost = self.cpus.allocation_cost(looks);
                         if !cost.is_zero() {
-                            self.owe(context, cost);
+                            self.cpus.owe(context, cost);
                             return Progress::Busy;
                         }
                     }
                     self.owe_messages(context);
-                    if !goes_on || !self.context(context).debt.is_zero() {
+                    if !goes_on || self.cpus.owes(context) {
                         return Progress::Busy;
                     }
                 }
@@ -333,10 +275,79 @@ impl World {
     /// Charges for what the scheduler has written into the trace.
     fn owe_messages(&mut self, context: ContextId) {
         let messages = self.queue.log().take_written();
-        let cost = self.prices.costs.message * messages;
+        let cost = self.cpus.costs().message * messages;
         if !cost.is_zero() {
-            self.owe(context, cost);
+            self.cpus.owe(context, cost);
         }
+    }
+
+    /// Lets a context do what it can without taking time; true when its program is to be polled.
+    fn advance(&mut self, context: ContextId) -> bool {
+        if self.cpus.is_interrupt(context) {
+            self.advance_interrupt(context.0 as usize);
+            return false;
+        }
+        if !self.cpus.goes_on(&mut self.clock, context) {
+            return false;
+        }
+        match self.drive(context) {
+            Progress::Idle => true,
+            Progress::Busy => false,
+            Progress::Asleep => {
+                self.block(context);
+                false
+            }
+        }
+    }
+
+    /// Lets the interrupts of a core do what they can without taking time.
+    fn advance_interrupt(&mut self, core: usize) {
+        if !self.cpus.interrupt_goes_on(core) {
+            return;
+        }
+        loop {
+            if self.cpus.charge_interrupt(&mut self.clock, core) {
+                return;
+            }
+            match self.drive(ContextId(core as u32)) {
+                Progress::Busy => return,
+                Progress::Asleep => panic!("an interrupt on core {core} went to sleep"),
+                Progress::Idle => {}
+            }
+            self.deliver_held_wakes();
+            match self.cpus.next_cause(core) {
+                Some(cause) => self.handle_interrupt(core, cause),
+                None => return self.cpus.leave_interrupt(&mut self.clock, core),
+            }
+        }
+    }
+
+    fn handle_interrupt(&mut self, core: usize, cause: Cause) {
+        let (now, context, cpu) = (self.clock.now(), ContextId(core as u32), core as u16);
+        match cause {
+            Cause::Completion(tag) => self.queue.complete(now, context, cpu, tag),
+            Cause::Timer => {
+                self.timer_raised = false;
+                self.queue.timer(now, context, cpu);
+            }
+            Cause::Tick => self.cpus.account_tick(&mut self.clock, core),
+            Cause::Alarm(sleeper) => {
+                self.clock.fired();
+                self.wake_sleeper(sleeper);
+            }
+        }
+    }
+
+    /// Pays for the next piece of work of a context; false when that takes time or the lock.
+    fn pay(&mut self, context: ContextId, work: Work) -> bool {
+        let World { cpus, clock, queue, .. } = self;
+        if cpus.is_unpaid(context) {
+            let looks = cpus.charges_looks(work) && queue.looks_at_clock(context, work);
+            if !cpus.pay_unlocked(clock, context, work, looks) {
+                return false;
+            }
+        }
+        cpus.pay_locked(clock, context, work, || queue.queued())
     }
 
     /// Gives a bio of a task to the block layer; to be driven afterwards.
@@ -357,7 +368,7 @@ impl World {
     /// Counts a system call; false when the program is endless and must not go on.
     pub fn count_call(&mut self, context: ContextId) -> bool {
         if !self.clock.count_call() {
-            self.endless = self.context(context).job.or(Some(0));
+            self.endless = self.tasks.job(context).or(Some(0));
         }
         self.endless.is_none()
     }
@@ -367,9 +378,42 @@ impl World {
         self.bio_done(owner, number, owner);
     }
 
+    /// A sleeping task has to go on.
+    pub fn wake(&mut self, context: ContextId) {
+        self.cpus.wake(&mut self.clock, context);
+    }
+
+    /// A running task goes to sleep.
+    pub fn block(&mut self, context: ContextId) {
+        self.cpus.block(&mut self.clock, context);
+    }
+
+    /// The time of an alarm has come, or that of a tick shortly before.
+    fn alarm(&mut self, context: ContextId) {
+        if self.clock.alarm_comes(context) {
+            self.wake_sleeper(context);
+            for sleeper in self.clock.end_other_sleeps() {
+                self.wake_sleeper(sleeper);
+            }
+        }
+    }
+
+    /// The timer of a core whose clock counts in steps has fired for a task.
+    fn alarm_fires(&mut self, context: ContextId) {
+        self.clock.alarm_fires(context);
+        self.cpus.interrupt(&mut self.clock, 0, Cause::Alarm(context));
+    }
+
+    /// A task has slept for as long as it wanted to at most.
+    fn wake_sleeper(&mut self, context: ContextId) {
+        if self.tasks.wait(context) != Wait::Nothing {
+            self.wake_from(context);
+        }
+    }
+
     /// Wakes a task that waits for something; what it waited for has come.
     pub fn wake_from(&mut self, context: ContextId) {
-        self.context(context).wait = Wait::Nothing;
+        self.tasks.set_wait(context, Wait::Nothing);
         self.wake(context);
     }
 
@@ -381,26 +425,27 @@ impl World {
         self.held_wakes.clear();
     }
 
-    /// Writes that an operation did not come to its end. What the kernel's own tasks have under way
-    /// is no call that anybody entered.
-    pub fn log_unfinished(&mut self, context: ContextId, operation: &Operation) {
-        if self.context(context).job.is_none() {
-            return;
+    /// Writes that the operations of a task did not come to their ends. What the kernel's own tasks
+    /// have under way is no call that anybody entered.
+    pub fn log_unfinished(&mut self, context: ContextId) {
+        for operation in self.io.end_all(context) {
+            if self.tasks.job(context).is_some() {
+                let action = block::Action::SyscallUnfinished {
+                    call: operation.call,
+                    entered: operation.entered,
+                    submitted: operation.submitted,
+                };
+                self.log_call(context, &operation, action);
+            }
         }
-        let action = block::Action::SyscallUnfinished {
-            call: operation.call,
-            entered: operation.entered,
-            submitted: operation.submitted,
-        };
-        self.log_call(context, operation, action);
     }
 
     /// Writes an event about an operation.
     pub fn log_call(&mut self, context: ContextId, operation: &Operation, action: block::Action) {
-        if !self.queue.log().is_on() || self.context(context).is_preparing {
+        if !self.queue.log().is_on() || !self.tasks.tells_calls(context) {
             return;
         }
-        let (at, cpu) = (self.clock.now(), self.context(context).core);
+        let (at, cpu) = (self.clock.now(), self.cpus.core_of(context));
         let (sector, sectors, token) = (operation.sector, operation.sectors, operation.number);
         let op = match operation.call {
             block::Syscall::Read | block::Syscall::AsyncRead => block::Op::Read,
@@ -432,11 +477,12 @@ impl World {
             return false;
         }
         let sleepers: Vec<String> = self
-            .contexts
-            .iter()
-            .enumerate()
-            .filter(|(_, exec)| exec.job.is_some() && exec.state != State::Gone)
-            .map(|(number, exec)| format!("task {number}: {:?}, {:?}", exec.state, exec.wait))
+            .tasks
+            .numbers()
+            .filter(|task| self.tasks.job(*task).is_some())
+            .map(|task| (task, self.cpus.state(task), self.tasks.wait(task)))
+            .filter(|(_, state, _)| *state != State::Gone)
+            .map(|(task, state, wait)| format!("task {}: {state:?}, {wait:?}", task.0))
             .collect();
         panic!("nothing will ever happen again at {}; {}", self.clock.now(), sleepers.join("; "));
     }
@@ -446,49 +492,37 @@ impl World {
             AgendaItem::Start(job) => self.start_job(job),
             AgendaItem::Stop(job) => self.stop_job(job),
             AgendaItem::Move(job, number) => self.move_job(job, number),
-            AgendaItem::Charged(core) => self.charged(core),
-            AgendaItem::Tick(core) => self.tick_comes(core),
-            AgendaItem::Unmasked(core) => self.unmasked(core),
+            AgendaItem::Charged(core) => self.cpus.charged(core),
+            AgendaItem::Tick(core) => self.cpus.tick_comes(&mut self.clock, core),
+            AgendaItem::Unmasked(core) => self.cpus.unmasked(&mut self.clock, core),
             AgendaItem::Alarm(context) => self.alarm(context),
             AgendaItem::Fires(context) => self.alarm_fires(context),
             AgendaItem::Worker => self.notify(self.worker),
             AgendaItem::Moved(core, command) => {
-                self.cores[core].moves_data = false;
                 self.device.accept(self.clock.now(), command);
-                self.unmasked(core);
+                self.cpus.data_moved(&mut self.clock, core);
             }
         }
     }
 
     /// A task is given a word: it wakes from waiting for one, or does not fall asleep next time.
     pub fn notify(&mut self, context: ContextId) {
-        if self.permit_was_awaited(context) {
+        if self.tasks.give_permit(context) {
             self.wake(context);
         }
     }
 
     /// The same on behalf of a context that still has something to do.
     pub fn notify_by(&mut self, by: ContextId, context: ContextId) {
-        if self.permit_was_awaited(context) {
+        if self.tasks.give_permit(context) {
             self.wake_by(by, context);
         }
-    }
-
-    /// Gives a task a word; whether it slept until one came.
-    fn permit_was_awaited(&mut self, context: ContextId) -> bool {
-        let exec = self.context(context);
-        exec.has_permit = true;
-        let has_waited = exec.wait == Wait::Notification;
-        if has_waited {
-            exec.wait = Wait::Nothing;
-        }
-        has_waited
     }
 
     /// Wakes a task on behalf of a context that still has something to do.
     pub fn wake_by(&mut self, by: ContextId, context: ContextId) {
         match self.shape {
-            Shape::Single if self.is_interrupt(by) => self.held_wakes.push(context),
+            Shape::Single if self.cpus.is_interrupt(by) => self.held_wakes.push(context),
             _ => self.wake(context),
         }
     }

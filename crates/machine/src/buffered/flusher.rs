@@ -5,8 +5,8 @@
 //! is dirty, and writes until little is. It goes around the disk, in visits of some size each. Each
 //! control group that has writeback of its own has a flusher for it.
 
-use crate::life::TaskSpec;
 use crate::task::{Body, Task};
+use crate::tasks::TaskSpec;
 use block::{CgroupId, ContextId, Flags, PlugFlush};
 
 /// As `comm` says, with a number. // observed on 6.12

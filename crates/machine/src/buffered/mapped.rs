@@ -11,7 +11,7 @@
 use super::{PAGE, flusher, pages_of};
 use crate::file::{Errno, File, Kind, Transfer};
 use crate::filesystem::{intended, key};
-use crate::operations::Operation;
+use crate::io::Operation;
 use crate::task::Task;
 use block::{Flags, Op, Syscall};
 use cache::page_cache::Faulted;

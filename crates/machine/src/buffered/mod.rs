@@ -11,7 +11,8 @@ mod writing;
 
 use crate::file::{Errno, File, Transfer};
 use crate::task::Task;
-use crate::world::{Wait, World};
+use crate::tasks::Wait;
+use crate::world::World;
 use base::Sector;
 use block::{Bio, ContextId, Flags, Op, PlugFlush};
 use cache::pages::Counts;
@@ -174,7 +175,7 @@ impl Task {
             flags,
             sector,
             sectors,
-            ioprio: world.io_context(self.id()).ioprio,
+            ioprio: world.tasks.ioprio(self.id()),
             origin: self.origin(world),
             token: it.token,
         }
@@ -252,8 +253,7 @@ impl World {
 
     /// What a task waits for may have become of a page.
     fn wake_page_waiter(&mut self, by: ContextId, task: ContextId, page: u64) {
-        if self.context(task).wait == Wait::Page(page) {
-            self.context(task).wait = Wait::Nothing;
+        if self.tasks.end_wait(task, Wait::Page(page)) {
             self.wake_by(by, task);
         }
     }

@@ -6,7 +6,7 @@
 //! a part is written is read before (1.7).
 
 use crate::file::{Errno, File, Transfer};
-use crate::operations::Operation;
+use crate::io::Operation;
 use crate::task::Task;
 use crate::world::World;
 use base::{Hz, Instant};
@@ -146,12 +146,12 @@ impl Task {
     pub(crate) fn begin_besides(&self) -> u64 {
         let mut world = self.world();
         let operation = Operation::new(world.clock.now(), Syscall::Sync, Transfer::FLUSH);
-        world.context(self.id()).operations.insert(operation)
+        world.io.begin(self.id(), operation)
     }
 
     /// Ends that.
     pub(crate) fn end_besides(&self, number: u64) {
-        self.world().context(self.id()).operations.remove(number);
+        self.world().io.end(self.id(), number);
     }
 
     /// Before something goes past the page cache (filesystems 1.8 rule 3).
@@ -178,7 +178,7 @@ impl Task {
             let until = self.world().at_tick(ticks);
             self.sleep_until(until).await;
             let mut world = self.world();
-            if !again || world.context(self.id()).is_killed {
+            if !again || world.tasks.is_killed(self.id()) {
                 return;
             }
             let now = world.tick();

@@ -3,8 +3,10 @@
 //! Equal times happen in the order in which they were scheduled. Time moves on only by
 //! [`Clock::advance`], and never past the end of the run.
 
+mod alarms;
 mod timer;
 
+use alarms::Alarm;
 use base::{Agenda, Duration, Instant, Ticket};
 use block::ContextId;
 use block::command::Command;
@@ -43,6 +45,8 @@ pub(crate) struct Clock {
     agenda: Agenda<AgendaItem>,
     /// Its first core's.
     timer: Timer,
+    /// What ends the sleep of each context.
+    alarms: Vec<Alarm>,
     /// System calls since time moved on.
     calls_at_this_instant: u32,
     /// When the run ends at the latest.
@@ -56,6 +60,7 @@ impl Clock {
             now: Instant::ZERO,
             agenda: Agenda::new(),
             timer: Timer::new(step, tick),
+            alarms: Vec::new(),
             calls_at_this_instant: 0,
             until,
         }
@@ -143,16 +148,6 @@ impl Clock {
         self.timer.is_new_tick(self.now)
     }
 
-    /// Whether a tick comes now: none has stopped them before.
-    pub fn ticks(&self) -> bool {
-        self.timer.ticks(self.now)
-    }
-
-    /// When the timer fires that is set to this time.
-    pub fn fires(&mut self) -> Instant {
-        self.timer.fires(self.now)
-    }
-
     /// The timer has fired, and is set to what comes next.
     pub fn fired(&mut self) {
         self.timer.fired(self.now);
@@ -161,11 +156,6 @@ impl Clock {
     /// The timer has fired so much late for a job that begins.
     pub fn lets_begin(&mut self, delay: Duration) {
         self.timer.lets_begin(self.now, delay);
-    }
-
-    /// A task that runs wants to sleep until `at`; others until `next` at least.
-    pub fn sleep(&mut self, at: Instant, next: Instant) {
-        self.timer.sleep(self.now, at, next);
     }
 
     /// The tick to come that ends a sleep until `at` early, if there is one in its last part.
@@ -178,8 +168,9 @@ impl Clock {
         self.timer.works()
     }
 
-    /// A task runs again; the next timer of others is to fire at `next`.
-    pub fn work(&mut self, next: Instant) {
+    /// A task runs again.
+    pub fn work(&mut self) {
+        let next = self.next_alarm();
         self.timer.work(self.now, next);
     }
 

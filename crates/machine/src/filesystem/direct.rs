@@ -31,7 +31,7 @@ impl Task {
             self.note_direct_read(index, false).await;
             self.write_dirty_of(index, offset, offset + bytes).await;
             let flags = self.world().files().rules.direct_read;
-            self.world().context(self.id()).operations.get(number).bios_left = 1;
+            self.world().io.get(self.id(), number).bios_left = 1;
             self.submit_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
             self.wait_for_operation(number).await;
             self.note_direct_read(index, true).await;
@@ -82,7 +82,7 @@ impl Task {
         let is_durable = file.flags.dsync || file.flags.sync;
         let overwrites = plan.is_written && !plan.extends;
         let flags = self.direct_flags(is_durable && overwrites && !file.flags.sync);
-        self.world().context(self.id()).operations.get(number).bios_left = 1;
+        self.world().io.get(self.id(), number).bios_left = 1;
         self.submit_directly(number, index, Op::Write, flags, from..end).await;
         self.wait_for_operation(number).await;
         if prepared.is_err() {

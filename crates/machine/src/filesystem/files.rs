@@ -3,7 +3,8 @@
 use super::{Format, key};
 use crate::file::{Errno, File, Kind, OpenFlags};
 use crate::task::Task;
-use crate::world::{Wait, World};
+use crate::tasks::Wait;
+use crate::world::World;
 use cache::FILE_PAGES;
 use std::future::poll_fn;
 use std::task::Poll;

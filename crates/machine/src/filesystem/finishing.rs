@@ -5,11 +5,12 @@
 //! that are done together, all wait for one commit. // observed on 6.12
 
 use super::{Format, Written};
-use crate::life::TaskSpec;
 use crate::task::Task;
-use crate::world::{Wait, World};
+use crate::tasks::TaskSpec;
+use crate::tasks::Wait;
+use crate::world::World;
 use block::ContextId;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// As `comm` says. // observed on 6.12
 const NAME: &str = "kworker/0:1";
@@ -35,6 +36,8 @@ pub(crate) enum Durable {
 /// Operations that are to be finished, and who does.
 #[derive(Default)]
 pub(super) struct Finishing {
+    /// What is left to do for operations whose data are not on the disk yet.
+    pending: BTreeMap<(ContextId, u64), Finish>,
     due: VecDeque<(ContextId, u64, Finish)>,
     /// Who had something to do last stands last, and is asked first.
     workers: Vec<ContextId>,
@@ -46,8 +49,9 @@ impl Task {
     /// An operation that is being submitted is not done when its data are on the disk.
     pub(super) fn finish_later(&self, number: u64, finish: Finish) {
         let mut world = self.world();
-        world.context(self.id()).operations.get(number).finish = Some(finish);
+        world.io.get(self.id(), number).is_finished_later = true;
         let finishing = &mut world.files().finishing;
+        finishing.pending.insert((self.id(), number), finish);
         finishing.begun += 1;
         let lacks_worker = finishing.workers.len() < finishing.begun;
         drop(world);
@@ -93,18 +97,12 @@ async fn run(task: Task) -> i32 {
 
 impl World {
     /// The data of an operation are on the disk: a worker that has nothing to do finishes it.
-    pub(crate) fn leave_to_finisher(
-        &mut self,
-        owner: ContextId,
-        number: u64,
-        finish: Finish,
-        by: ContextId,
-    ) {
+    pub(crate) fn leave_to_finisher(&mut self, owner: ContextId, number: u64, by: ContextId) {
         let finishing = &mut self.files().finishing;
+        let Some(finish) = finishing.pending.remove(&(owner, number)) else { return };
         finishing.due.push_back((owner, number, finish));
         let workers = finishing.workers.clone();
-        let idle =
-            workers.into_iter().rev().find(|it| self.context(*it).wait == Wait::Notification);
+        let idle = workers.into_iter().rev().find(|it| self.tasks.wait(*it) == Wait::Notification);
         if let Some(idle) = idle {
             self.notify_by(by, idle);
         }

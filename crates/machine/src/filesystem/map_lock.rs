@@ -11,7 +11,8 @@
 //! in vain the map is handed over, and nobody may be faster. // observed on 6.12
 
 use crate::task::Task;
-use crate::world::{Wait, World};
+use crate::tasks::Wait;
+use crate::world::World;
 use base::Hz;
 use block::ContextId;
 use std::collections::VecDeque;

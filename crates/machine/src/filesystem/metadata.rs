@@ -4,7 +4,7 @@
 //! and when, is up to each file system.
 
 use crate::file::Transfer;
-use crate::operations::Operation;
+use crate::io::Operation;
 use crate::task::Task;
 use base::{Sector, Sectors};
 use block::{Flags, Op, PlugFlush, Syscall};
@@ -16,7 +16,7 @@ impl Task {
         let number = self.begin_metadata(op, places, flags);
         self.submit_metadata(number, op, places, flags).await;
         self.wait_for_operation(number).await;
-        self.world().context(self.id()).operations.remove(number);
+        self.world().io.end(self.id(), number);
     }
 
     /// Notes an operation on places that are about to be submitted; the answer is its number.
@@ -24,7 +24,7 @@ impl Task {
         let mut world = self.world();
         let call = if op == Op::Read { Syscall::Read } else { Syscall::Write };
         let operation = Operation::new(world.clock.now(), call, transfer(op, &places[0], flags));
-        world.context(self.id()).operations.insert(operation)
+        world.io.begin(self.id(), operation)
     }
 
     /// Submits the bios of an operation. Does not wait for them.
@@ -44,7 +44,7 @@ impl Task {
             {
                 let mut world = self.world();
                 let bio = self.bio(&mut world, number, transfer(op, place, flags), false);
-                world.context(self.id()).operations.get(number).bios_left += 1;
+                world.io.get(self.id(), number).bios_left += 1;
                 world.submit(bio);
             }
             self.drive().await;

@@ -38,14 +38,14 @@ mod xfs;
 
 pub use directories::Status;
 pub use files::Creation;
-pub(crate) use finishing::Finish;
 pub(crate) use flush::work as flush;
 pub use ranges::RangeSync;
 use writeback::Written;
 pub(crate) use writing::intended;
 
 use crate::task::{Running, Task};
-use crate::world::{Wait, World};
+use crate::tasks::Wait;
+use crate::world::World;
 use block::{CgroupId, ContextId, Facts, Flags, Kernel, Version};
 use cache::FILE_PAGES;
 use cache::page_cache::Mounted;
@@ -282,8 +282,7 @@ impl World {
     /// Wakes tasks that waited for the journal or the log.
     fn wake_from_journal(&mut self, by: ContextId, tasks: Vec<ContextId>) {
         for task in tasks {
-            if self.context(task).wait == Wait::Journal {
-                self.context(task).wait = Wait::Nothing;
+            if self.tasks.end_wait(task, Wait::Journal) {
                 self.wake_by(by, task);
             }
         }
@@ -321,7 +320,7 @@ impl World {
         let cgroup = self.define_cgroup(path, None);
         for number in 0..self.fs_tasks.len() {
             let (task, _) = self.fs_tasks[number];
-            self.context(task).cgroup = cgroup;
+            self.tasks.enter_cgroup(task, cgroup);
         }
     }
 }

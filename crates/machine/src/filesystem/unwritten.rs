@@ -7,8 +7,8 @@
 
 use super::writeback::Written;
 use super::{Format, TaskOfFileSystem};
-use crate::life::TaskSpec;
 use crate::task::Task;
+use crate::tasks::TaskSpec;
 use crate::world::World;
 use block::ContextId;
 

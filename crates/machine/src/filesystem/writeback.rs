@@ -240,7 +240,7 @@ impl Task {
                 flags,
                 sector: Sector(piece.start * PAGE_SECTORS),
                 sectors: Sectors((length * PAGE_SECTORS) as u32),
-                ioprio: world.io_context(self.id()).ioprio,
+                ioprio: world.tasks.ioprio(self.id()),
                 origin: self.origin_for(&mut world, file),
                 token,
             };
@@ -265,7 +265,7 @@ impl Task {
 impl World {
     /// A task is about to dirty a page, which may make the file its group's.
     pub(crate) fn claim_page(&mut self, task: ContextId, page: u64) {
-        let group = self.context(task).cgroup;
+        let group = self.tasks.cgroup(task);
         self.cache.claim(page, group);
     }
 

@@ -5,11 +5,11 @@
 //! (filesystems 3.7).
 
 use super::journal::{JournalWait, Phase, Record};
-use crate::clock::AgendaItem;
 use crate::filesystem::{FileSystem, key};
-use crate::life::TaskSpec;
 use crate::task::Task;
-use crate::world::{Wait, World};
+use crate::tasks::TaskSpec;
+use crate::tasks::Wait;
+use crate::world::World;
 use block::{CgroupId, ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -42,12 +42,12 @@ impl Task {
     async fn wait_for_due(&self) {
         poll_fn(|_| {
             let mut world = self.world();
-            self.cancel_alarm(&mut world);
+            world.clock.cancel_alarm(self.id());
             let now = world.tick();
             if world.fs().journal.is_due(now) {
                 return Poll::Ready(());
             }
-            world.context(self.id()).has_permit = false;
+            world.tasks.take_permit(self.id());
             world.arm_committer();
             self.wait(&mut world, Wait::Notification)
         })
@@ -233,10 +233,9 @@ impl World {
         let fs = self.fs();
         let Some(expires) = fs.journal.running.as_ref().map(|it| it.expires.alarm) else { return };
         let committer = fs.committer;
-        if self.context(committer).alarm.is_none() {
+        if !self.clock.has_alarm(committer) {
             let at = self.start_of_tick(expires);
-            let ticket = self.clock.schedule(at, AgendaItem::Alarm(committer));
-            self.context(committer).alarm = Some((ticket, at));
+            self.clock.set_alarm(committer, at);
         }
     }
 }

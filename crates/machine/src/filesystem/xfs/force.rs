@@ -10,7 +10,8 @@
 use super::log::{LogWait, Record, Stage};
 use crate::filesystem::FileSystem;
 use crate::task::Task;
-use crate::world::{Wait, World};
+use crate::tasks::Wait;
+use crate::world::World;
 use block::{ContextId, Flags, Op};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -91,7 +92,7 @@ impl Task {
         self.submit_metadata(number, Op::Write, &record.pieces, flags).await;
         let what = last_of.map_or(LogWait::Buffer(record.number), LogWait::Stable);
         self.wait_for_log(what).await;
-        self.world().context(self.id()).operations.remove(number);
+        self.world().io.end(self.id(), number);
     }
 
     async fn wait_for_log(&self, what: LogWait) {

@@ -5,10 +5,9 @@
 use super::Xfs;
 use super::layout::SECTORS;
 use super::log::Item;
-use crate::clock::AgendaItem;
 use crate::filesystem::TaskOfFileSystem;
-use crate::life::TaskSpec;
 use crate::task::Task;
+use crate::tasks::TaskSpec;
 use crate::world::World;
 use block::{ContextId, Flags, Op};
 use std::ops::Range;
@@ -31,8 +30,7 @@ pub(in crate::filesystem) fn spawn(world: &mut World) -> Vec<(ContextId, TaskOfF
     let worker = world.spawn(TaskSpec::kernel_task(WORKER));
     let first = world.cache.writeback.timer_of_period(None, MOUNTED, PERIOD);
     let at = world.start_of_tick(first);
-    let alarm = world.clock.schedule(at, AgendaItem::Alarm(worker));
-    world.context(worker).alarm = Some((alarm, at));
+    world.clock.set_alarm(worker, at);
     let inactivator = world.spawn(TaskSpec::kernel_task(INACTIVATOR));
     world.xfs().inactivator = inactivator;
     vec![

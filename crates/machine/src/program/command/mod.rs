@@ -10,7 +10,7 @@ mod words;
 pub use words::split_sequence;
 
 use super::{LIST, Program, Step, cp, dd, dump, fio, lg, sysbench, tools};
-use crate::cores::CoreSet;
+use crate::core_set::CoreSet;
 use base::{Duration, nearest};
 use block::Ioprio;
 use prefixes::Prefixes;

@@ -2,7 +2,7 @@
 //! `systemd-run --scope`. Each takes its own words and leaves the others.
 
 use super::{Command, CommandError};
-use crate::cores::CoreSet;
+use crate::core_set::CoreSet;
 use crate::program::Program;
 use block::{Ioprio, IoprioClass};
 

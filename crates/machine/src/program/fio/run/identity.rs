@@ -28,7 +28,7 @@ pub(super) fn spawn_confined(
     job: &Job,
     spawn: impl FnOnce() -> ContextId,
 ) -> ContextId {
-    let before = task.world().context(task.id()).affinity.clone();
+    let before = task.affinity();
     if let Some(cpus) = &job.process.cpus {
         let cores = cpus.iter().filter_map(|cpu| u16::try_from(*cpu).ok());
         if !task.set_affinity(CoreSet::of(cores)) {
@@ -36,7 +36,7 @@ pub(super) fn spawn_confined(
         }
     }
     let child = spawn();
-    task.world().context(task.id()).affinity = before;
+    task.restore_affinity(before);
     child
 }
 

@@ -397,7 +397,7 @@ fn stream(task: &Task, job: &Job, purpose: &str) -> Rng {
     match job.pattern.seed {
         Some(seed) => Rng::stream(seed, &format!("program/fio/{}/{purpose}", job.number)),
         None => {
-            let program = task.world().context(task.id()).job.unwrap_or(0);
+            let program = task.world().tasks.job(task.id()).unwrap_or(0);
             task.rng(&format!("program/fio/{program}/{}/{purpose}", job.number))
         }
     }

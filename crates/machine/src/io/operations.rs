@@ -6,6 +6,7 @@
 //! taken by an old operation, a number is skipped. So look-up needs no map and nothing is allocated
 //! once the table is large enough.
 
+use crate::file::{Errno, Transfer};
 use base::{Instant, Sector, Sectors};
 use block::{Ioprio, Syscall};
 
@@ -25,9 +26,28 @@ pub(crate) struct Operation {
     /// The asynchronous queue to which it belongs, and the caller's mark there.
     pub ring: Option<(usize, u64)>,
     pub ioprio: Option<Ioprio>,
-    pub result: Result<u64, crate::file::Errno>,
-    /// What is left to do when its data are on the disk.
-    pub finish: Option<crate::filesystem::Finish>,
+    pub result: Result<u64, Errno>,
+    /// Something is left to do when its data are on the disk.
+    pub is_finished_later: bool,
+}
+
+impl Operation {
+    /// An operation that begins now.
+    pub fn new(now: Instant, call: Syscall, transfer: Transfer) -> Operation {
+        Operation {
+            number: 0,
+            call,
+            sector: transfer.sector,
+            sectors: transfer.sectors,
+            entered: now,
+            submitted: now,
+            bios_left: 1,
+            ring: None,
+            ioprio: None,
+            result: Ok(0),
+            is_finished_later: false,
+        }
+    }
 }
 
 /// The operations of one task.
@@ -126,7 +146,7 @@ mod tests {
             ring: None,
             ioprio: None,
             result: Ok(0),
-            finish: None,
+            is_finished_later: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Prices: what the pieces of block-layer work cost a core, by host and by scheduler.
 //!
 //! A piece has a part outside the scheduler's lock and one under it; who pays, and when, is in
-//! `cores.rs`.
+//! `paying`.
 
 use crate::host::{Costs, Host};
 use base::{Duration, Sectors};
@@ -12,9 +12,9 @@ use block::{Facts, Shape, Work};
 pub(crate) struct Prices {
     pub costs: Costs,
     /// An event of the scheduler.
-    pub scheduler: Duration,
+    scheduler: Duration,
     /// Whether there is a lock that all cores share.
-    pub has_lock: bool,
+    has_lock: bool,
     /// Whether nothing costs anything.
     pub free: bool,
 }

@@ -1,0 +1,116 @@
+//! What ends the sleeps of tasks.
+//!
+//! A program's sleep may be longer than asked by the slack of the timer. Where the clock is as fine
+//! as time, the timer fires when the first sleep must end, and ends all that may end by then: so
+//! tasks that pause for as long as each other fall into step. Where the clock counts in steps, the
+//! timer says when it fires.
+
+use super::{AgendaItem, Clock};
+use base::{Instant, Ticket};
+use block::ContextId;
+
+/// What ends the sleep of one context.
+pub(super) struct Alarm {
+    /// What is scheduled, and when the sleep is over at the latest.
+    set: Option<(Ticket, Instant)>,
+    /// From when on the timer may end the sleep, if it fires then for somebody else.
+    may_wake: Instant,
+}
+
+impl Alarm {
+    const NONE: Alarm = Alarm { set: None, may_wake: Instant::FAR_FUTURE };
+}
+
+impl Clock {
+    /// Whether something is set to end the sleep of a context.
+    pub fn has_alarm(&self, context: ContextId) -> bool {
+        self.alarms.get(context.0 as usize).is_some_and(|it| it.set.is_some())
+    }
+
+    /// Sees to it that something wakes a context at a point in time.
+    pub fn set_alarm(&mut self, context: ContextId, at: Instant) {
+        self.schedule_alarm(context, at, at);
+    }
+
+    /// The running task wants to sleep until `at`, or until an earlier point in time if a timer
+    /// fires then.
+    pub fn sleep(&mut self, context: ContextId, first: Instant, at: Instant) {
+        if self.has_alarm(context) {
+            return;
+        }
+        if self.timer.is_coarse() {
+            let next = self.next_alarm();
+            self.timer.sleep(self.now, at, next);
+        }
+        self.schedule_alarm(context, first, at);
+    }
+
+    /// From when on the timer may end the sleep of a context, if it fires for somebody else.
+    pub fn may_wake(&mut self, context: ContextId, from: Instant) {
+        self.alarm_of(context).may_wake = from;
+    }
+
+    /// Nothing is to end the sleep of a context any more.
+    pub fn cancel_alarm(&mut self, context: ContextId) {
+        if let Some((ticket, _)) = self.alarm_of(context).set.take() {
+            self.agenda.cancel(ticket);
+        }
+    }
+
+    /// The time of an alarm has come, or that of a tick shortly before; whether the sleep ends at
+    /// once. Otherwise the timer is to fire for it.
+    pub fn alarm_comes(&mut self, context: ContextId) -> bool {
+        let Some((_, until)) = self.alarm_of(context).set else { return false };
+        if !self.timer.is_coarse() {
+            self.alarm_of(context).set = None;
+            return true;
+        }
+        let is_early = self.now < until;
+        let ticket = if is_early && !self.timer.ticks(self.now) {
+            self.agenda.schedule(until, AgendaItem::Alarm(context))
+        } else {
+            let fires = self.timer.fires(self.now);
+            self.agenda.schedule(fires, AgendaItem::Fires(context))
+        };
+        self.alarm_of(context).set = Some((ticket, until));
+        false
+    }
+
+    /// The timer has fired for a context.
+    pub fn alarm_fires(&mut self, context: ContextId) {
+        self.alarm_of(context).set = None;
+    }
+
+    /// Takes the alarms away of those whose sleeps may have ended by now, in the order in which they
+    /// had to.
+    pub fn end_other_sleeps(&mut self) -> Vec<ContextId> {
+        let now = self.now;
+        let may_end = self.alarms.iter().enumerate().filter(|(_, it)| it.may_wake <= now);
+        let of = may_end.filter_map(|(number, it)| Some((it.set?.1, ContextId(number as u32))));
+        let mut sleepers: Vec<(Instant, ContextId)> = of.collect();
+        sleepers.sort();
+        for (_, sleeper) in &sleepers {
+            self.cancel_alarm(*sleeper);
+        }
+        sleepers.into_iter().map(|(_, sleeper)| sleeper).collect()
+    }
+
+    /// When the first alarm is due.
+    pub fn next_alarm(&self) -> Instant {
+        let alarms = self.alarms.iter().filter_map(|it| Some(it.set?.1));
+        alarms.min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    fn schedule_alarm(&mut self, context: ContextId, first: Instant, at: Instant) {
+        let ticket = self.agenda.schedule(first, AgendaItem::Alarm(context));
+        self.alarm_of(context).set = Some((ticket, at));
+    }
+
+    fn alarm_of(&mut self, context: ContextId) -> &mut Alarm {
+        let number = context.0 as usize;
+        if number >= self.alarms.len() {
+            self.alarms.resize_with(number + 1, || Alarm::NONE);
+        }
+        &mut self.alarms[number]
+    }
+}

@@ -1,0 +1,223 @@
+//! Who gets a core, and who has to leave it.
+
+use super::paying::Paid;
+use super::{Cpus, RunQueue, State};
+use crate::clock::Clock;
+use crate::host::Costs;
+use base::Duration;
+use block::ContextId;
+use std::collections::VecDeque;
+
+impl Cpus {
+    /// A sleeping task has to go on: it takes a core, or waits for one.
+    pub fn wake(&mut self, clock: &mut Clock, context: ContextId) {
+        let computing = self.of_mut(context);
+        if computing.state != State::Blocked {
+            return;
+        }
+        computing.state = State::Runnable;
+        self.place(clock, context);
+    }
+
+    /// A running task goes to sleep and leaves its core.
+    pub fn block(&mut self, clock: &mut Clock, context: ContextId) {
+        let computing = self.of_mut(context);
+        assert_eq!(computing.state, State::Running, "task {} goes to sleep", context.0);
+        computing.state = State::Blocked;
+        let core = usize::from(computing.core);
+        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+            queue.sleep(clock.ticked(), false);
+        }
+        self.leave_core(clock, core);
+    }
+
+    /// A task exits and leaves its core.
+    pub fn leave(&mut self, clock: &mut Clock, context: ContextId) {
+        let computing = self.of_mut(context);
+        computing.state = State::Gone;
+        let core = usize::from(computing.core);
+        if self.cores[core].owner == Some(context) {
+            if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+                queue.sleep(clock.ticked(), true);
+            }
+            self.leave_core(clock, core);
+        }
+    }
+
+    /// Whether a task would leave its core if it went on.
+    pub fn is_to_leave(&self, context: ContextId) -> bool {
+        matches!(&self.run_queue, RunQueue::Eevdf(queue) if queue.must_switch())
+            && self.of(context).is_in_user_mode()
+    }
+
+    /// The task that runs is to leave its core for a moment.
+    pub fn disturb(&mut self, context: ContextId) {
+        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+            queue.disturb();
+        }
+        self.make_ready(context);
+    }
+
+    /// The timer has fired for a job that begins, so much late. A tick of this instant came with it,
+    /// and is accounted before anybody new is there to be charged.
+    pub fn let_begin(&mut self, clock: &mut Clock, delay: Duration) {
+        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+            queue.account(clock.now());
+        }
+        clock.lets_begin(delay);
+    }
+
+    /// Gives the core to whoever goes first, if it is idle; false when nobody does.
+    pub fn pick_next(&mut self, clock: &mut Clock) -> bool {
+        let RunQueue::Eevdf(queue) = &mut self.run_queue else { return false };
+        if self.cores[0].owner.is_some() || self.cores[0].in_interrupt {
+            return false;
+        }
+        let Some(next) = queue.pick(clock.ticked()) else { return false };
+        if !clock.works() {
+            clock.work();
+        }
+        self.assign(clock, next, 0);
+        true
+    }
+
+    /// Nothing is left to run for the moment.
+    pub fn rest(&mut self, clock: &mut Clock) {
+        if clock.works() && self.cores[0].owner.is_none() {
+            clock.rest();
+        }
+    }
+
+    /// Whether a task has to leave its core to others now, and does.
+    pub(super) fn must_leave(&mut self, clock: &Clock, context: ContextId, core: usize) -> bool {
+        let in_user_mode = self.of(context).is_in_user_mode();
+        let RunQueue::Eevdf(queue) = &mut self.run_queue else {
+            return self.slice_is_over(clock, context, core);
+        };
+        queue.account(clock.ticked());
+        if !queue.must_switch() || !in_user_mode {
+            return false;
+        }
+        queue.put_back();
+        self.of_mut(context).state = State::Runnable;
+        self.cores[core].owner = None;
+        true
+    }
+
+    fn slice_is_over(&mut self, clock: &Clock, context: ContextId, core: usize) -> bool {
+        let elapsed = clock.now().saturating_since(self.cores[core].slice_start);
+        let in_the_middle = self.of(context).paid != Paid::Nothing
+            || self.lock.holder == Some(context)
+            || self.cores[core].moves_data
+            || self.of(context).spins;
+        let is_over = elapsed >= self.time_slice || self.cores[core].yields;
+        if !is_over || in_the_middle {
+            return false;
+        }
+        let RunQueue::InTurn(queue) = &self.run_queue else { return false };
+        if !queue.iter().any(|other| self.allows(*other, core)) {
+            self.cores[core].yields = false;
+            self.cores[core].slice_start = clock.now();
+            return false;
+        }
+        self.of_mut(context).state = State::Runnable;
+        self.in_turn().push_back(context);
+        self.leave_core(clock, core);
+        true
+    }
+
+    fn leave_core(&mut self, clock: &Clock, core: usize) {
+        self.cores[core].owner = None;
+        let RunQueue::InTurn(queue) = &self.run_queue else { return };
+        let next = match self.shares_fairly {
+            true => self.least_served(queue),
+            false => (0..queue.len()).find(|n| self.allows(queue[*n], core)),
+        };
+        if let Some(next) = next.and_then(|n| self.in_turn().remove(n)) {
+            self.assign(clock, next, core);
+        }
+    }
+
+    /// Finds a core for a task: the one it ran on last, another idle one, or none yet.
+    fn place(&mut self, clock: &mut Clock, context: ContextId) {
+        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+            let nice = self.contexts[context.0 as usize].cpu_nice();
+            queue.wake(clock.ticked(), context, nice);
+            return self.suspend_for_others(clock);
+        }
+        self.forgive(context);
+        let last = usize::from(self.core_of(context));
+        let idle = |cpus: &Cpus, core: usize| {
+            cpus.cores[core].owner.is_none() && cpus.allows(context, core)
+        };
+        if idle(self, last) {
+            return self.assign(clock, context, last);
+        }
+        match (0..self.cores.len()).find(|core| idle(self, *core)) {
+            Some(core) => self.assign(clock, context, core),
+            None if self.of(context).is_urgent || self.goes_before_new_owner(context, last) => {
+                self.displace(clock, context, last)
+            }
+            None => {
+                self.in_turn().push_back(context);
+                self.cores[last].yields |= self.goes_before_owner(context, last);
+            }
+        }
+    }
+
+    /// A task that computes in user mode is stopped at once when it has to leave its core.
+    fn suspend_for_others(&mut self, clock: &mut Clock) {
+        let Some(owner) = self.cores[0].owner else { return };
+        if self.cores[0].in_interrupt || !self.is_to_leave(owner) {
+            return;
+        }
+        if self.stop_charge(clock, 0).is_some() {
+            self.make_ready(owner);
+        }
+    }
+
+    fn in_turn(&mut self) -> &mut VecDeque<ContextId> {
+        match &mut self.run_queue {
+            RunQueue::InTurn(queue) => queue,
+            RunQueue::Eevdf(_) => panic!("tasks do not take turns here"),
+        }
+    }
+
+    /// An urgent task takes the core of one that has not begun, or is the next.
+    fn displace(&mut self, clock: &Clock, context: ContextId, core: usize) {
+        let owner = self.cores[core].owner.filter(|_| !self.cores[core].has_begun);
+        match owner {
+            Some(owner) => {
+                self.of_mut(owner).state = State::Runnable;
+                self.in_turn().push_front(owner);
+                self.assign(clock, context, core);
+            }
+            None => self.in_turn().push_front(context),
+        }
+    }
+
+    fn allows(&self, context: ContextId, core: usize) -> bool {
+        self.of(context).affinity.as_ref().is_none_or(|set| set.contains(core as u16))
+    }
+
+    fn assign(&mut self, clock: &Clock, context: ContextId, core: usize) {
+        self.cores[core].owner = Some(context);
+        self.cores[core].slice_start = clock.now();
+        self.cores[core].has_begun = false;
+        self.cores[core].yields = false;
+        let switch = self.price_of_switch();
+        let computing = self.of_mut(context);
+        computing.core = core as u16;
+        computing.state = State::Running;
+        computing.debt += switch;
+        self.make_ready(context);
+    }
+
+    fn price_of_switch(&mut self) -> Duration {
+        let Costs { switch, switch_spread, .. } = self.prices.costs;
+        match switch_spread.as_nanos() {
+            0 => switch,
+            spread => switch + Duration::from_nanos(self.switches.below(spread + 1)),
+        }
+    }
+}

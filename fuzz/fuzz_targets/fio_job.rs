@@ -2,13 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use machine::program::fio::{Context, parse_job_file};
+use programs::Surroundings;
+use programs::fio::parse_job_file;
 
 fuzz_target!(|text: &str| {
-    let context = Context {
+    let context = Surroundings {
         page_size: 4096,
         ncpus: 8,
         mb_memory: 16_384,
+        mount: None,
         environment: &|_| None,
         read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),
     };

@@ -105,7 +105,7 @@ const PARAMETERS: [&str; 5] = ["parameter", "value", "unit", "source", "from"];
 
 /// The programs that can be run.
 pub fn programs() -> Table {
-    let rows = machine::program::LIST.iter().chain([&REPLAY]);
+    let rows = programs::LIST.iter().map(|it| (it.name, it.does)).chain([REPLAY]);
     let rows = rows.map(|(name, about)| vec![name.to_string(), about.to_string()]).collect();
     Table { headings: vec!["program", "what it does"], rows }
 }

@@ -10,7 +10,7 @@ use block::{Command, Facts, Tag, Transport};
 use common::processor_time;
 use device::Device;
 use machine::task::{AsyncOp, Interface, OpenFlags, Task};
-use machine::{Job, Nobody, Program, Setup};
+use machine::{Job, Native, Nobody, Setup};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -147,7 +147,7 @@ fn measure(name: &str, requests: u64, make: impl Fn(u64) -> Setup) {
 
 /// An hour of one task that reads and writes 16 KiB at random places of a hard disk.
 fn hour(scheduler: &str) {
-    let program = Program::native("random", |task: Task| async move {
+    let program = Native::new("random", |task: Task| async move {
         let disk = task.open("/dev/sda", OpenFlags::direct()).expect("the disk");
         let mut rng = task.rng("hour");
         let blocks = task.disk().capacity.0 / 16_384;
@@ -177,12 +177,12 @@ fn main() {
     println!("{scheduler} on {host}, {DEPTH} in flight over {TAGS} tags");
     measure("one task, asynchronous", requests, |requests| {
         let start = move |task| asynchronous(task, requests);
-        setup(scheduler, host, vec![Job::new("reader", Program::native("reader", start))])
+        setup(scheduler, host, vec![Job::new("reader", Native::new("reader", start))])
     });
     measure("128 tasks, synchronous", requests, |requests| {
         let each = requests / DEPTH as u64;
         let start = move |task| synchronous(task, each);
-        let job = Job::new("reader", Program::native("reader", start));
+        let job = Job::new("reader", Native::new("reader", start));
         setup(scheduler, host, vec![job; DEPTH])
     });
     hour(scheduler);

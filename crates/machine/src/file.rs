@@ -68,7 +68,7 @@ impl File {
     }
 
     /// Whether it has pages in the page cache: the disk, or a file on it.
-    pub(crate) fn is_cached(&self) -> bool {
+    pub fn is_cached(&self) -> bool {
         matches!(self.kind, Kind::Disk | Kind::File(_))
     }
 
@@ -78,7 +78,7 @@ impl File {
     }
 
     /// The number of the file of the file system that it is, if it is one.
-    pub(crate) fn index(&self) -> Option<usize> {
+    pub fn index(&self) -> Option<usize> {
         match self.kind {
             Kind::File(index) => Some(index),
             _ => None,
@@ -139,7 +139,7 @@ pub struct Transfer {
 
 impl Transfer {
     /// A flush of the disk's cache (filesystems 0.5, last row).
-    pub(crate) const FLUSH: Transfer = Transfer {
+    pub const FLUSH: Transfer = Transfer {
         op: Op::Write,
         flags: Flags::PREFLUSH.with(Flags::SYNC),
         sector: Sector(0),
@@ -413,7 +413,7 @@ impl Task {
 
     /// Enters a system call of any kind. Does not come back if the program is taken to be endless,
     /// or if the task was killed.
-    pub(crate) async fn enter_kernel(&self) {
+    pub async fn enter_kernel(&self) {
         poll_fn(|_| {
             let mut world = self.world();
             if world.must_exit(self.id()) {
@@ -434,7 +434,7 @@ impl Task {
     }
 
     /// Leaves a system call of any kind.
-    pub(crate) fn leave_kernel(&self) {
+    pub fn leave_kernel(&self) {
         self.world().cpus.set_in_call(self.id(), false);
     }
 

@@ -1,5 +1,5 @@
-//! A machine in virtual time: tasks on cores, system calls, programs, and below them the block
-//! layer and a disk.
+//! A machine in virtual time: tasks on cores, system calls, and below them the block layer and a
+//! disk. What the tasks do is up to programs, which come from outside (`program.rs`).
 //!
 //! Read `simulation.rs` first (the loop), then `task.rs` (what programs can do) and `cpus` (who
 //! computes where and for how long).
@@ -33,8 +33,7 @@ pub use core_set::CoreSet;
 pub use filesystem::Mount;
 pub use host::{Host, HostError};
 pub use observe::{CoreUse, Nobody, Observer, Several, TaskInfo};
-pub use preparation::Line;
-pub use program::Program;
+pub use program::{Native, Program};
 pub use simulation::{
     ControlGroup, DEFAULT_MEMORY, Exit, Job, JobOutcome, Move, Outcome, Setup, SetupError, run,
 };

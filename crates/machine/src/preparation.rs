@@ -1,55 +1,43 @@
-//! What is done before the jobs begin: lines that run one after the other and leave a state behind,
-//! such as files, cached pages, a journal and a head that stands somewhere.
+//! What is done before the jobs begin: a program that leaves a state behind, such as files, cached
+//! pages, a journal and a head that stands somewhere.
 //!
-//! They begin at time zero of the machine. The jobs begin at the second whole second after the last
-//! line has ended, as in the world linux, and from then on time is counted for everybody outside:
+//! It begins at time zero of the machine. The jobs begin at the second whole second after it has
+//! ended, as in the world linux, and from then on time is counted for everybody outside:
 //! an observer sees nothing of what was before, nor the end of what had begun before.
 
 use crate::clock::AgendaItem;
 use crate::life::JobState;
-use crate::program::{Program, Shell};
+use crate::program::Program;
 use crate::simulation::{Job, SetupError};
-use crate::task::Task;
 use crate::world::World;
 use base::{Duration, Instant};
 use block::{Action, Event};
+use std::sync::Arc;
 
 /// From the whole second before the end of the last line to the start of the jobs.
 // measured in the world linux: what the guest's script does takes no second
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A line that is done before the jobs.
-#[derive(Clone, Debug)]
-pub struct Line {
-    /// As it was written.
-    pub text: String,
-    /// What runs.
-    pub program: Program,
-}
-
-/// How far the preparation of a run has come. It is a job behind the others: a shell that has its
-/// lines done.
+/// How far the preparation of a run has come. It is a job behind the others.
 #[derive(Debug, Default)]
 pub(crate) struct Preparation {
     /// How many other jobs there are.
     jobs: usize,
     /// When they begin, as soon as that is known.
     begins: Option<Instant>,
-    /// The line that failed.
+    /// What of it failed, in its own words.
     failed: Option<String>,
 }
 
 impl World {
-    /// Has the lines done, and the jobs when they are done.
-    pub fn prepare(&mut self, jobs: Vec<Job>, lines: Vec<Line>) {
+    /// Has the jobs done, after a preparation if there is one.
+    pub fn prepare(&mut self, jobs: Vec<Job>, preparation: Option<Arc<dyn Program>>) {
         self.preparation.jobs = jobs.len();
         self.jobs.extend(jobs.into_iter().map(JobState::new));
-        if lines.is_empty() {
-            self.begin_jobs(Instant::ZERO);
-            return;
-        }
-        let shell = Program::native("setup", move |task| run(lines.clone(), task));
-        self.jobs.push(JobState::new(Job::new("setup", shell)));
+        let Some(preparation) = preparation else {
+            return self.begin_jobs(Instant::ZERO);
+        };
+        self.jobs.push(JobState::new(Job::new("setup", preparation)));
         let at = Instant::ZERO + self.start_delay;
         self.clock.schedule(at, AgendaItem::Start(self.preparation.jobs));
     }
@@ -73,21 +61,13 @@ impl World {
     }
 }
 
-/// The lines, one after the other, until one fails.
-async fn run(lines: Vec<Line>, task: Task) -> i32 {
-    let mut shell = Shell::default();
-    for Line { text, program } in lines {
-        let status = shell.run(program, &task).await;
-        if status != 0 {
-            task.world().preparation.failed = Some(text);
-            return status;
-        }
-    }
-    0
-}
-
 impl Preparation {
-    /// Whether a line has failed, so that nothing else happens.
+    /// Notes what of it failed.
+    pub fn blame(&mut self, line: &str) {
+        self.failed = Some(line.to_string());
+    }
+
+    /// Whether it has failed, so that nothing else happens.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
@@ -102,7 +82,7 @@ impl Preparation {
         job.is_some_and(|job| job >= self.jobs)
     }
 
-    /// Takes itself away from the jobs of a run; the answer is why a line failed.
+    /// Takes itself away from the jobs of a run; the answer is why it failed.
     pub fn finish(&self, jobs: &mut Vec<JobState>) -> Result<(), SetupError> {
         let shell = jobs.split_off(self.jobs).pop();
         let Some((line, shell)) = self.failed.clone().zip(shell) else { return Ok(()) };

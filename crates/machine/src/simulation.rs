@@ -9,9 +9,8 @@ use crate::core_set::CoreSet;
 use crate::filesystem::Mount;
 use crate::host::Host;
 use crate::observe::{CoreUse, Observer, TaskInfo};
-use crate::preparation::Line;
-use crate::program::Program;
-use crate::task::{Body, Running, Task, worker};
+use crate::program::{Program, Running};
+use crate::task::{Body, Task, worker};
 use crate::world::World;
 use base::{Bytes, Duration, Fingerprint, Instant};
 use block::scheduler::Cgroup;
@@ -19,6 +18,7 @@ use block::{Attach, ContextId, Input, Ioprio, Kernel, TunableError, Version};
 use device::Device;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// The memory of a machine when nobody says otherwise. // assumed
@@ -46,8 +46,8 @@ pub struct Setup {
     pub blkio: bool,
     /// Control groups have writeback of their own, on a file system.
     pub cgroup_writeback: bool,
-    /// What is done before, one line after the other: unseen, but for the state it leaves.
-    pub preparation: Vec<Line>,
+    /// What is done before: unseen, but for the state it leaves.
+    pub preparation: Option<Arc<dyn Program>>,
     /// What is run.
     pub jobs: Vec<Job>,
     /// What all randomness derives from.
@@ -84,7 +84,7 @@ impl Setup {
             cgroups: Vec::new(),
             blkio: true,
             cgroup_writeback: kernel.version >= Version::V6_12,
-            preparation: Vec::new(),
+            preparation: None,
             jobs,
             seed: 1,
             until: None,
@@ -102,7 +102,7 @@ pub struct Job {
     /// Its name in results.
     pub name: String,
     /// What runs.
-    pub program: Program,
+    pub program: Arc<dyn Program>,
     /// The path of its control group.
     pub cgroup: String,
     /// When its tasks go to other control groups.
@@ -418,7 +418,7 @@ impl SetupError {
 
 impl Job {
     /// A job that starts at once in the root group, with nothing set.
-    pub fn new(name: &str, program: Program) -> Job {
+    pub fn new(name: &str, program: Arc<dyn Program>) -> Job {
         Job {
             name: name.to_string(),
             program,

@@ -35,7 +35,7 @@ pub use cache::readahead::Advice;
 
 use crate::cpus::State;
 use crate::host::Costs;
-use crate::program::Program;
+use crate::program::{Program, Running};
 use crate::tasks::TaskSpec;
 use crate::tasks::Wait;
 use crate::world::{Progress, World};
@@ -43,8 +43,8 @@ use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
 use std::cell::{RefCell, RefMut};
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// A handle of a task, for its program.
@@ -54,12 +54,9 @@ pub struct Task {
     id: ContextId,
 }
 
-/// What runs in a task.
-pub(crate) type Running = Pin<Box<dyn Future<Output = i32>>>;
-
 /// A program that waits to be started.
 pub(crate) enum Body {
-    Program(Program),
+    Program(Arc<dyn Program>),
     Running(Running),
 }
 
@@ -112,7 +109,7 @@ impl Task {
     }
 
     /// What the clock says, which may be behind.
-    pub(crate) fn clock(&self) -> Instant {
+    pub fn clock(&self) -> Instant {
         let world = self.world();
         world.clock.read()
     }
@@ -125,7 +122,7 @@ impl Task {
 
     /// Sleeps for a time and, where timers are waited for together, for as much longer as they may
     /// be late.
-    pub(crate) async fn sleep_with_slack(&self, time: Duration) {
+    pub async fn sleep_with_slack(&self, time: Duration) {
         let slack = self.world().timer_slack;
         if !slack.is_zero() {
             let from = self.clock().saturating_add(time);
@@ -171,7 +168,7 @@ impl Task {
     }
 
     /// Is stopped for a moment by deferred work of the kernel, so that others may go on before it.
-    pub(crate) async fn be_disturbed(&self) {
+    pub async fn be_disturbed(&self) {
         let mut is_done = false;
         poll_fn(|_| {
             let mut world = self.world();
@@ -196,13 +193,13 @@ impl Task {
     }
 
     /// Looks for so many files of the system by their paths.
-    pub(crate) async fn look_for_files(&self, files: u32) {
+    pub async fn look_for_files(&self, files: u32) {
         let cost = self.costs().path * u64::from(files);
         self.compute(cost).await;
     }
 
     /// Looks at the clock so often.
-    pub(crate) async fn look_at_clock(&self, times: u32) {
+    pub async fn look_at_clock(&self, times: u32) {
         let cost = self.costs().clock * u64::from(times);
         self.compute(cost).await;
     }
@@ -304,12 +301,12 @@ impl Task {
     }
 
     /// The cores that the task may use, if not all.
-    pub(crate) fn affinity(&self) -> Option<CoreSet> {
+    pub fn affinity(&self) -> Option<CoreSet> {
         self.world().cpus.affinity(self.id).cloned()
     }
 
     /// The task may use these cores again, or all.
-    pub(crate) fn restore_affinity(&self, affinity: Option<CoreSet>) {
+    pub fn restore_affinity(&self, affinity: Option<CoreSet>) {
         self.world().cpus.set_affinity(self.id, affinity);
     }
 
@@ -318,7 +315,7 @@ impl Task {
     }
 
     /// What computing costs here.
-    pub(crate) fn costs(&self) -> Costs {
+    pub fn costs(&self) -> Costs {
         self.world().cpus.costs()
     }
 

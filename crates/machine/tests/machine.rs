@@ -7,7 +7,7 @@ use block::{Attach, Ioprio, Kernel};
 use common::{Steady, checked, command, native, setup};
 use machine::Exit;
 use machine::task::{AsyncOp, CoreSet, Interface, IoContextOf, OpenFlags, Task};
-use machine::{ControlGroup, Host, Job, Nobody, Program, Setup};
+use machine::{ControlGroup, Host, Job, Native, Nobody, Setup};
 
 const KERNELS: [(&str, &str); 7] = [
     ("2.6.28", "noop"),
@@ -366,7 +366,7 @@ fn a_sleeper_wakes_at_its_time_and_children_are_waited_for() {
 #[test]
 fn what_prepares_a_machine_is_unseen_and_jobs_begin_at_a_whole_second_after_it() {
     let reads = |times: u64| {
-        let program = Program::native("reads", move |task| async move {
+        let program = Native::new("reads", move |task| async move {
             let disk = task.open("/dev/sda", OpenFlags::direct()).unwrap();
             for n in 0..times {
                 task.pread(&disk, 4096 * n, 4096).await.unwrap();
@@ -374,7 +374,7 @@ fn what_prepares_a_machine_is_unseen_and_jobs_begin_at_a_whole_second_after_it()
             task.sleep(Duration::from_millis(700)).await;
             0
         });
-        machine::Line { text: "reads".to_string(), program }
+        programs::Line { text: "reads".to_string(), program }
     };
     let job = native("job", |task| async move {
         assert_eq!(task.now(), Instant::from_nanos(3_000_000_000));
@@ -382,7 +382,7 @@ fn what_prepares_a_machine_is_unseen_and_jobs_begin_at_a_whole_second_after_it()
         task.pread(&disk, 0, 4096).await.unwrap();
         0
     });
-    let preparation = vec![reads(5), reads(3)];
+    let preparation = programs::Script::of(vec![reads(5), reads(3)]);
     let setup = Setup { preparation, jobs: vec![job], ..setup("6.18", "none") };
     let (outcome, counts) = checked(setup);
     assert_eq!((outcome.jobs.len(), counts.bios), (1, 1));
@@ -392,13 +392,14 @@ fn what_prepares_a_machine_is_unseen_and_jobs_begin_at_a_whole_second_after_it()
 
 #[test]
 fn a_line_of_the_preparation_that_fails_ends_the_run_with_what_it_said() {
-    let fails = Program::native("fails", |task| async move {
+    let fails = Native::new("fails", |task| async move {
         task.print("no luck");
         3
     });
-    let line = machine::Line { text: "try this".to_string(), program: fails };
+    let line = programs::Line { text: "try this".to_string(), program: fails };
     let job = native("job", |_| async { panic!("it never starts") });
-    let setup = Setup { preparation: vec![line], jobs: vec![job], ..setup("6.18", "none") };
+    let preparation = programs::Script::of(vec![line]);
+    let setup = Setup { preparation, jobs: vec![job], ..setup("6.18", "none") };
     let error = machine::run(setup, &mut Nobody).unwrap_err();
     assert_eq!(error.to_string(), "setup \"try this\": no luck");
 }

@@ -6,7 +6,8 @@ use block::{Action, Attach, ContextId, Event};
 use device::{Device, Model};
 use lab::recordings::{Figure, Recording};
 use lab::scheduler_spec::parse_kernel;
-use machine::{ControlGroup, Host, Job, Line, Mount, Observer, Program, Setup, Task, TaskInfo};
+use machine::{ControlGroup, Host, Job, Mount, Native, Observer, Program, Setup, Task, TaskInfo};
+use programs::{Line, Script};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -83,7 +84,7 @@ fn setup(
     let journal_cgroup = if recording.note.starts_with("jbd2 in the same") { "c1" } else { "" };
     let mount = Mount { journal_cgroup: journal_cgroup.to_string(), ..Mount::default() };
     setup.mount = on_files.then_some(mount);
-    setup.preparation = preparation(recording)?;
+    setup.preparation = Script::of(preparation(recording)?);
     setup.memory = MEMORY;
     if is_writeback(recording) {
         setup.settings.push(("dirty_background_bytes".to_string(), 16 << 20));
@@ -113,14 +114,14 @@ fn jobs(command: &str, order: &[usize]) -> Result<Vec<Job>, Box<dyn Error>> {
             Some(rest) if !order.is_empty() => format!("lg --order={} {rest}", order.join(",")),
             _ => line.to_string(),
         };
-        let program = machine::program::parse(&line)?.program;
+        let program = programs::parse(&line)?.program;
         let cgroup = cgroup.trim_start_matches('.');
         jobs.push(job(&format!("dd.{}", jobs.len()), program, cgroup));
     }
     Ok(jobs)
 }
 
-fn job(name: &str, program: Program, cgroup: &str) -> Job {
+fn job(name: &str, program: Arc<dyn Program>, cgroup: &str) -> Job {
     Job { cgroup: cgroup.to_string(), ..Job::new(name, program) }
 }
 
@@ -149,7 +150,7 @@ fn preparation(recording: &Recording) -> Result<Vec<Line>, Box<dyn Error>> {
         lines.push(format!("{writer},n={blocks}"));
         lines.push("sync".to_string());
     }
-    let line = |text: String| Ok(Line { program: machine::program::parse(&text)?.program, text });
+    let line = |text: String| Ok(Line { program: programs::parse(&text)?.program, text });
     lines.into_iter().map(line).collect()
 }
 
@@ -178,7 +179,7 @@ impl Tracer {
 
     fn job(&self) -> Job {
         let tracer = self.clone();
-        let program = Program::native("blktrace", move |task| {
+        let program = Native::new("blktrace", move |task| {
             let tracer = tracer.clone();
             async move {
                 let begun = task.now();

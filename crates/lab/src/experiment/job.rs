@@ -4,7 +4,7 @@ use super::cgroup::MoveSpec;
 use crate::error::Error;
 use base::Duration;
 use block::{Ioprio, IoprioClass};
-pub use machine::program::replay::Pace;
+pub use programs::replay::Pace;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -10,8 +10,7 @@ use crate::plan::Row;
 use crate::result::{JobResult, RunResult};
 use crate::world::World;
 use base::Duration;
-use machine::Program;
-use machine::program::fio::{Engine, Job};
+use programs::fio::{Engine, Fio, Job};
 
 /// How far the simulator is off for a job under a scheduler, averaged over seeds.
 #[derive(Clone, Debug)]
@@ -196,15 +195,13 @@ fn is_long_enough(results: &[RunResult], job: &str) -> bool {
 /// Whether a job, or a section of one, waits for each of its calls.
 fn is_synchronous(row: &Row, name: &str) -> bool {
     let section = name.rsplit('/').next().unwrap_or(name);
-    row.jobs.iter().any(|planned| match &planned.job.program {
-        Program::Fio(fio) => {
-            let is_it = |job: &&Job| job.name == section || planned.job.name == section;
-            fio.jobs()
-                .iter()
-                .find(is_it)
-                .is_some_and(|job| matches!(job.engine, Engine::Sync | Engine::Mmap))
-        }
-        _ => false,
+    row.jobs.iter().any(|planned| {
+        let Some(fio) = planned.program.downcast::<Fio>() else { return false };
+        let is_it = |job: &&Job| job.name == section || planned.job.name == section;
+        fio.jobs()
+            .iter()
+            .find(is_it)
+            .is_some_and(|job| matches!(job.engine, Engine::Sync | Engine::Mmap))
     })
 }
 

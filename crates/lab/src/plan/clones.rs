@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::experiment::job::{JobSpec, Work};
 use crate::metrics::{Naming, Section};
 use base::Duration;
-use machine::{Host, Program};
+use machine::Host;
+use programs::fio::Fio;
 
 /// What stands for the number of a clone, from one on, in its command and group.
 const CLONE: &str = "{clone}";
@@ -41,7 +42,7 @@ impl Planner<'_> {
         };
         let cgroup = spec.cgroup.as_ref().map(of);
         let mut planned = self.job(&JobSpec { work, cgroup, ..spec.clone() }, host)?;
-        if matches!(planned.job.program, Program::Fio(_)) {
+        if planned.program.is::<Fio>() {
             let problem = "clones of fio, which has its own";
             return Err(Error::bad(&spec.place, problem, "numjobs"));
         }

@@ -8,11 +8,13 @@ use crate::metrics::{Naming, Section};
 use crate::world::World;
 use base::Instant;
 use block::Ioprio;
+use machine::Host;
 use machine::filesystem::Format;
-use machine::program::fio::Fio;
-use machine::program::replay::Replay;
-use machine::{Host, Program};
+use programs::dump::Dump;
+use programs::fio::Fio;
+use programs::replay::Replay;
 use std::path::Path;
+use std::sync::Arc;
 
 impl Planner<'_> {
     pub(super) fn jobs(&self, host: &Host) -> Result<Vec<PlannedJob>, Error> {
@@ -55,7 +57,7 @@ impl Planner<'_> {
         spec: &JobSpec,
         host: &Host,
     ) -> Result<PlannedJob, Error> {
-        let refuse = |cause: machine::program::CommandError| match &spec.work {
+        let refuse = |cause: programs::CommandError| match &spec.work {
             Work::JobFile(_) => Error::JobFile(cause.to_string()),
             _ => Error::Command { place: spec.place.clone(), cause: cause.to_string() },
         };
@@ -64,7 +66,7 @@ impl Planner<'_> {
             std::fs::read_to_string(if path.exists() { path } else { &beside })
         };
         let mount = self.mount()?;
-        let context = machine::program::fio::Surroundings {
+        let context = programs::Surroundings {
             page_size: 4096,
             ncpus: host.cores.into(),
             mb_memory: self.memory().0 >> 20,
@@ -72,36 +74,37 @@ impl Planner<'_> {
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,
         };
-        let command = machine::program::parse_in(line, &context).map_err(refuse)?;
-        let mut job = machine::Job::new(&spec.name, command.program);
+        let command = programs::parse_in(line, &context).map_err(refuse)?;
+        let program = command.program;
+        let mut job = machine::Job::new(&spec.name, program.clone());
         job.ioprio = command.ioprio.unwrap_or(Ioprio::NONE);
         job.nice = command.nice.unwrap_or(0);
         job.affinity = command.affinity;
         if let Some(cgroup) = command.cgroup {
             job.cgroup = cgroup;
         }
-        self.check_files(&job.program.files(), &spec.place)?;
-        let is_there = |it: &&Program| matches!(it, Program::Dump(dump) if !dump.is_described());
-        let dumps = job.program.parts().iter().any(is_there);
+        self.check_files(&program.files(), &spec.place)?;
+        let is_there = |dump: &Dump| !dump.is_described();
+        let dumps = program.parts().iter().any(|it| it.downcast().is_some_and(is_there));
         if dumps && self.experiment.worlds.contains(&World::Sim) {
             let problem = "dump of the file system itself is not modelled";
             let accepted = "--population=COUNTxSIZE without fs, or --world linux alone";
             return Err(Error::bad(&spec.place, problem, accepted));
         }
         let is_xfs = mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
-        if is_xfs && job.program.copies_files() {
+        if is_xfs && program.copies_files() {
             let problem = "cp shares the blocks of the source on xfs, which is not modelled";
             let accepted = "cp --reflink=never, dd, or fs = \"ext4\"";
             return Err(Error::bad(&spec.place, problem.to_string(), accepted));
         }
-        let (naming, notes) = match &job.program {
-            Program::Fio(fio) => (sections(fio), notes(fio)),
-            _ => (Naming::Whole, Vec::new()),
+        let (naming, notes) = match program.downcast() {
+            Some(fio) => (sections(fio), notes(fio)),
+            None => (Naming::Whole, Vec::new()),
         };
         let weight = command.weight;
         let line = Some(line.to_string());
         let clones = Vec::new();
-        Ok(PlannedJob { line, job, clones, weight, naming, named_by_task: false, notes })
+        Ok(PlannedJob { line, program, job, clones, weight, naming, named_by_task: false, notes })
     }
 
     /// Understands a fio job file.
@@ -147,17 +150,7 @@ fn notes(fio: &Fio) -> Vec<String> {
 
 fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
     let (arrivals, pace) = (recording.arrivals.clone(), recording.pace);
-    let job = machine::Job::new(&spec.name, Program::Replay(Replay { arrivals, pace }));
     let remarks = recording.remarks.iter();
     let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
-    let clones = Vec::new();
-    PlannedJob {
-        line: None,
-        job,
-        clones,
-        weight: None,
-        naming: Naming::Whole,
-        named_by_task: false,
-        notes,
-    }
+    PlannedJob { notes, ..PlannedJob::new(&spec.name, Arc::new(Replay { arrivals, pace })) }
 }

@@ -26,9 +26,12 @@ use block::command::Facts;
 use block::scheduler::TunableError;
 use block::{Attach, EventLog, Kernel, QUEUE_SETTINGS, RequestQueue};
 use device::{Device, Model};
-use machine::program::replay::Pace;
-use machine::{Host, MACHINE_SETTINGS, Mount, Program};
+use machine::{Host, MACHINE_SETTINGS, Mount};
+use programs::Program;
+use programs::dd::Dd;
+use programs::replay::{Pace, Replay};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Settings that belong to writeback.
 const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
@@ -95,6 +98,8 @@ pub struct Row {
 pub struct PlannedJob {
     /// The command, if it is one, with the values of axes.
     pub line: Option<String>,
+    /// What runs.
+    pub program: Arc<dyn Program>,
     /// As the machine takes it.
     pub job: machine::Job,
     /// The others that are started with it, if there are several.
@@ -151,13 +156,25 @@ impl Plan {
 }
 
 impl PlannedJob {
+    /// A program that is run once and has nothing to be said of it.
+    pub fn new(name: &str, program: Arc<dyn Program>) -> PlannedJob {
+        PlannedJob {
+            line: None,
+            job: machine::Job::new(name, program.clone()),
+            program,
+            clones: Vec::new(),
+            weight: None,
+            naming: Naming::Whole,
+            named_by_task: false,
+            notes: Vec::new(),
+        }
+    }
+
     /// Whether it merely moves data, as fast as it can.
     pub fn copies(&self) -> bool {
-        match &self.job.program {
-            Program::Dd(_) => true,
-            Program::Replay(replay) => matches!(replay.pace, Pace::BackToBack { .. }),
-            _ => false,
-        }
+        let replay = self.program.downcast::<Replay>();
+        self.program.is::<Dd>()
+            || replay.is_some_and(|it| matches!(it.pace, Pace::BackToBack { .. }))
     }
 
     /// What a section of the job, perhaps its only one, is called in results.

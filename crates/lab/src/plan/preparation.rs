@@ -6,9 +6,8 @@
 use super::{PlannedJob, Planner};
 use crate::error::Error;
 use crate::experiment::job::{JobSpec, Work};
-use crate::metrics::Naming;
 use block::Ioprio;
-use machine::{Host, Program};
+use machine::{Host, Native};
 
 /// Lets clean pages go, as `echo 3 >/proc/sys/vm/drop_caches` does.
 pub const DROP_CACHES: &str = "drop_caches";
@@ -47,25 +46,17 @@ fn is_idle(line: &str) -> bool {
 }
 
 fn drops_caches() -> PlannedJob {
-    let program = Program::native(DROP_CACHES, |task| async move {
+    let program = Native::new(DROP_CACHES, |task| async move {
         task.drop_caches();
         0
     });
-    PlannedJob {
-        line: Some(DROP_CACHES.to_string()),
-        job: machine::Job::new(DROP_CACHES, program),
-        clones: Vec::new(),
-        weight: None,
-        naming: Naming::Whole,
-        named_by_task: false,
-        notes: Vec::new(),
-    }
+    PlannedJob { line: Some(DROP_CACHES.to_string()), ..PlannedJob::new(DROP_CACHES, program) }
 }
 
 impl PlannedJob {
     /// As a machine prepares itself with it.
-    pub fn as_line(&self) -> machine::Line {
+    pub fn as_line(&self) -> programs::Line {
         let text = self.line.clone().unwrap_or_else(|| self.job.name.clone());
-        machine::Line { text, program: self.job.program.clone() }
+        programs::Line { text, program: self.program.clone() }
     }
 }

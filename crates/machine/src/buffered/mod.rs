@@ -69,7 +69,7 @@ impl Task {
     }
 
     /// Opens a file once more that was closed.
-    pub(crate) fn reopen(&self, file: &File) {
+    pub fn reopen(&self, file: &File) {
         if file.is_disk() {
             let mut world = self.world();
             let device = world.readahead_allowance();

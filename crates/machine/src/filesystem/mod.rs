@@ -43,7 +43,8 @@ pub use ranges::RangeSync;
 use writeback::Written;
 pub(crate) use writing::intended;
 
-use crate::task::{Running, Task};
+use crate::program::Running;
+use crate::task::Task;
 use crate::tasks::Wait;
 use crate::world::World;
 use block::{CgroupId, ContextId, Facts, Flags, Kernel, Version};

@@ -8,7 +8,7 @@ pub mod calls;
 use base::{Bytes, Duration, Instant, Sectors};
 use block::{Action, Attach, Command, Event, Facts, Flags, Kernel, Op, Tag, Transport};
 use device::Device;
-use machine::{Checker, Host, Job, Mount, Observer, Outcome, Program, Setup, TaskInfo};
+use machine::{Checker, Host, Job, Mount, Native, Observer, Outcome, Setup, TaskInfo};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A disk that takes the same time for everything and serves all commands at once.
@@ -79,7 +79,7 @@ pub fn setup(kernel: &str, scheduler: &str) -> Setup {
 
 /// A job that runs a command.
 pub fn command(line: &str) -> Job {
-    Job::new(line, machine::program::parse(line).expect("a command").program)
+    Job::new(line, programs::parse(line).expect("a command").program)
 }
 
 /// A job that runs an `async` function.
@@ -87,7 +87,7 @@ pub fn native<F>(name: &str, program: impl Fn(machine::Task) -> F + Send + Sync 
 where
     F: Future<Output = i32> + 'static,
 {
-    Job::new(name, Program::native(name, program))
+    Job::new(name, Native::new(name, program))
 }
 
 /// Runs a setup under a checker; the counts are those of the checker.

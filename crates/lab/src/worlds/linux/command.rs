@@ -8,9 +8,11 @@
 
 use crate::error::Error;
 use crate::plan::{DROP_CACHES, PlannedJob};
-use machine::program::dump::Dump;
-use machine::program::sysbench::Sysbench;
-use machine::{Mount, Program};
+use machine::Mount;
+use programs::dump::Dump;
+use programs::fio::Fio;
+use programs::sysbench::Sysbench;
+use programs::{Program, Sequence};
 use std::path::Path;
 
 /// What fio is asked for besides: figures that can be read and merged, and the clock of the guest
@@ -45,7 +47,7 @@ pub fn of_job(
     seed: u64,
     setup: &mut Vec<String>,
 ) -> Result<String, Error> {
-    let is_shell = matches!(planned.job.program, Program::Sequence(_));
+    let is_shell = planned.program.is::<Sequence>();
     of_planned(planned, mount, seed, setup, !is_shell)
 }
 
@@ -61,15 +63,15 @@ fn of_planned(
         let what = format!("job {name}: a recording in the world linux");
         return Err(Error::not_yet("--world", what, "sim"));
     };
-    let mut command = match &planned.job.program {
-        Program::Sequence(steps) => {
-            let parts = machine::program::split_sequence(line);
+    let mut command = match planned.program.downcast() {
+        Some(Sequence { steps }) => {
+            let parts = programs::split_sequence(line);
             let mut text = String::new();
             for (step, (needs_success, part)) in steps.iter().zip(&parts) {
                 if !text.is_empty() {
                     text.push_str(if *needs_success { " && " } else { "; " });
                 }
-                text.push_str(&of_program(&step.program, part.trim(), seed, setup)?);
+                text.push_str(&of_program(&*step.program, part.trim(), seed, setup)?);
             }
             // One shell for all of it.
             match planned.job.nice != 0 || planned.job.duration.is_some() {
@@ -77,7 +79,7 @@ fn of_planned(
                 false => text,
             }
         }
-        program => of_program(program, line, seed, setup)?,
+        None => of_program(&*planned.program, line, seed, setup)?,
     };
     if planned.job.nice != 0 {
         command = format!("nice -n {} {command}", planned.job.nice);
@@ -87,7 +89,7 @@ fn of_planned(
         let (seconds, rest) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
         command = format!("timeout {seconds}.{rest:09} {command}");
     }
-    if let Some(mount) = mount.filter(|_| names_files(&planned.job.program)) {
+    if let Some(mount) = mount.filter(|_| names_files(&*planned.program)) {
         let exec = if replaces_shell { "exec " } else { "" };
         command = format!("cd {} && {exec}{command}", mount.point);
     }
@@ -95,28 +97,31 @@ fn of_planned(
 }
 
 /// Whether relative names are files of the file system.
-fn names_files(program: &Program) -> bool {
-    program.parts().into_iter().any(|part| match part {
-        Program::Fio(fio) => fio.jobs().iter().any(|job| job.has_files()),
-        Program::Sysbench(sysbench) => sysbench.has_files(),
-        _ => false,
+fn names_files(program: &dyn Program) -> bool {
+    program.parts().into_iter().any(|part| {
+        let fio = part.downcast::<Fio>();
+        fio.is_some_and(|fio| fio.jobs().iter().any(|job| job.has_files()))
+            || part.downcast::<Sysbench>().is_some_and(Sysbench::has_files)
     })
 }
 
 /// The command of one program.
 fn of_program(
-    program: &Program,
+    program: &dyn Program,
     line: &str,
     seed: u64,
     setup: &mut Vec<String>,
 ) -> Result<String, Error> {
     let command = without_prefixes(line);
     name_disks(&command, setup);
-    match program {
-        Program::Fio(_) => {}
-        Program::Sysbench(sysbench) => return of_sysbench(sysbench, &command, seed),
-        Program::Dump(dump) => return of_dump(dump, &command),
-        _ => return Ok(command),
+    if let Some(sysbench) = program.downcast() {
+        return of_sysbench(sysbench, &command, seed);
+    }
+    if let Some(dump) = program.downcast() {
+        return of_dump(dump, &command);
+    }
+    if !program.is::<Fio>() {
+        return Ok(command);
     }
     let command = with_files(&without_grouping(&command), setup)?;
     let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
@@ -231,7 +236,7 @@ mod tests {
     fn of(line: &str, point: Option<&str>) -> Result<String, Error> {
         let mount =
             point.map(|it| machine::Mount { point: it.to_string(), ..machine::Mount::default() });
-        let context = machine::program::fio::Surroundings {
+        let context = programs::Surroundings {
             page_size: 4096,
             ncpus: 1,
             mb_memory: 512,
@@ -239,8 +244,8 @@ mod tests {
             environment: &|_| None,
             read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
         };
-        let program = machine::program::parse_in(line, &context).unwrap().program;
-        of_program(&program, line, 3, &mut Vec::new())
+        let program = programs::parse_in(line, &context).unwrap().program;
+        of_program(&*program, line, 3, &mut Vec::new())
     }
 
     #[test]

@@ -34,7 +34,6 @@ use base::{Bytes, Duration, Hz, Instant};
 use linux::build::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
-use machine::Program;
 use recording::{Machine, Recorded, Times};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -83,8 +82,8 @@ impl LinuxWorld {
         ticks.sort_unstable();
         ticks.dedup();
         let planned = rows().flat_map(|row| row.preparation.iter().chain(&row.jobs));
-        let parts = planned.flat_map(|it| it.job.program.parts());
-        let wanted: Vec<&str> = parts.map(Program::name).collect();
+        let parts = planned.flat_map(|it| it.program.parts());
+        let wanted: Vec<&str> = parts.map(|it| it.name()).collect();
         let rare = RARE.into_iter().filter(|name| wanted.contains(name));
         let programs: Vec<&str> = PROGRAMS.into_iter().chain(rare).collect();
         if ticks.is_empty() { Ok(None) } else { LinuxWorld::with(&programs, &ticks).map(Some) }

@@ -10,7 +10,9 @@ use crate::plan::PlannedJob;
 use crate::result::{CallResult, JobResult, ProgramExit, decades};
 use base::{Bytes, Duration, Histogram};
 use linux::Outcome;
-use machine::Program;
+use programs::dd::Dd;
+use programs::fio::Fio;
+use programs::sysbench::Sysbench;
 use serde_json::Value;
 
 /// The status of a program that `timeout` has ended.
@@ -39,17 +41,18 @@ pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
         _ if stopped => (false, "stopped when its time was over".to_string()),
         status => (true, format!("failed with exit status {status}")),
     };
-    let (jobs, processes) = match &planned.job.program {
-        Program::Fio(_) if !failed => of_fio(planned, outcome)?,
-        Program::Dd(_) => {
+    let program = &*planned.program;
+    let (jobs, processes) = match () {
+        () if program.is::<Fio>() && !failed => of_fio(planned, outcome)?,
+        () if program.is::<Dd>() => {
             let result = of_dd(planned, &messages);
             (vec![result.clone()], vec![result])
         }
-        Program::Sysbench(_) if !failed => {
+        () if program.is::<Sysbench>() && !failed => {
             let result = sysbench::result(planned, &String::from_utf8_lossy(&outcome.output));
             (vec![result.clone()], vec![result])
         }
-        _ => (Vec::new(), Vec::new()),
+        () => (Vec::new(), Vec::new()),
     };
     let exit = ProgramExit { job: planned.job.name.clone(), failed, how, messages };
     Ok(Said { jobs, processes, exit })

@@ -45,21 +45,12 @@ pub(super) fn result(planned: &PlannedJob, output: &str) -> JobResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Naming;
-    use machine::Program;
 
     #[test]
     fn the_closing_lines_are_understood() {
         let line = "sysbench fileio --file-test-mode=seqwr run";
-        let planned = PlannedJob {
-            line: Some(line.to_string()),
-            job: machine::Job::new("load", Program::Sync),
-            clones: Vec::new(),
-            weight: None,
-            naming: Naming::Whole,
-            named_by_task: false,
-            notes: Vec::new(),
-        };
+        let mut planned = PlannedJob::new("load", std::sync::Arc::new(programs::Sync));
+        planned.line = Some(line.to_string());
         let output = "File operations:\n    reads/s:                      0.00\n    \
                       writes/s:                     2920.00\n    fsyncs/s:                     \
                       120.00\n\nThroughput:\n    read, MiB/s:                  0.00\n    \

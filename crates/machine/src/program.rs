@@ -1,0 +1,95 @@
+//! What the machine knows of a program: what it is called and how it begins. And what a program may
+//! tell the machine of itself, beside its system calls.
+//!
+//! Which programs there are, what they are typed as and what they do is a matter of whoever makes
+//! them; a [`Setup`](crate::Setup) takes any.
+
+pub use cache::memory::Footprint;
+pub use cache::pcp_lists::{Left, LeftBehind};
+
+use crate::task::Task;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A program at work in its task; in the end there is its exit status.
+pub type Running = Pin<Box<dyn Future<Output = i32>>>;
+
+/// A program, ready to run, any number of times.
+pub trait Program: fmt::Debug + Send + Sync {
+    /// What it is called.
+    fn name(&self) -> &str;
+
+    /// Begins to run in a task.
+    fn run(&self, task: Task) -> Running;
+}
+
+/// What a native program starts with: its task.
+type Start = dyn Fn(Task) -> Running + Send + Sync;
+
+/// A program written in Rust against [`Task`], for one purpose.
+#[derive(Clone)]
+pub struct Native {
+    name: String,
+    start: Arc<Start>,
+}
+
+impl Native {
+    /// A program that is an `async` function.
+    pub fn new<F>(name: &str, start: impl Fn(Task) -> F + Send + Sync + 'static) -> Arc<Native>
+    where
+        F: Future<Output = i32> + 'static,
+    {
+        let start: Arc<Start> = Arc::new(move |task| Box::pin(start(task)));
+        Arc::new(Native { name: name.to_string(), start })
+    }
+}
+
+impl Program for Native {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&self, task: Task) -> Running {
+        (self.start)(task)
+    }
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Native").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Task {
+    /// The number of its job, from 0 on, if it belongs to one.
+    pub fn job(&self) -> Option<usize> {
+        self.world().tasks.job(self.id())
+    }
+
+    /// What all randomness of the run derives from.
+    pub fn seed(&self) -> u64 {
+        self.world().seed
+    }
+
+    /// The program begins to use this much memory.
+    pub fn take_memory(&self, footprint: Footprint) {
+        self.world().cache.memory.take(footprint);
+    }
+
+    /// The program no longer uses this much memory.
+    pub fn give_memory_back(&self, footprint: Footprint) {
+        self.world().cache.memory.give_back(footprint);
+    }
+
+    /// The program needed memory for a moment, and these pages are at hand then.
+    pub fn leave_pages_behind(&self, left: LeftBehind) {
+        self.world().cache.pcp_lists.leave(left);
+    }
+
+    /// Says what of a preparation failed, before it ends with another exit status than 0.
+    pub fn blame(&self, line: &str) {
+        self.world().preparation.blame(line);
+    }
+}

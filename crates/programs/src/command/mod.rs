@@ -1,0 +1,261 @@
+//! From the command a person types to a program and how it is run.
+//!
+//! A command line is split into words as a shell does it, without expansions. Words that say how
+//! to run a program (`ionice`, `nice`, `taskset`, `cgexec`, `systemd-run --scope`) are taken off
+//! one after the other; what remains names the program.
+
+mod prefixes;
+mod words;
+
+pub use words::split_sequence;
+
+use crate::{LIST, Program, Sequence, Step, Surroundings};
+use base::nearest;
+use block::Ioprio;
+use machine::CoreSet;
+use prefixes::Prefixes;
+use std::sync::Arc;
+use words::split;
+
+/// A command, understood.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// What runs.
+    pub program: Arc<dyn Program>,
+    /// The I/O priority that `ionice` sets.
+    pub ioprio: Option<Ioprio>,
+    /// The nice value that `nice` sets.
+    pub nice: Option<i8>,
+    /// The cores that `taskset` allows.
+    pub affinity: Option<CoreSet>,
+    /// The control group of `cgexec` or `systemd-run`.
+    pub cgroup: Option<String>,
+    /// The weight that `systemd-run -p IOWeight=` sets.
+    pub weight: Option<u32>,
+}
+
+/// Why a command cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The words cannot be told apart.
+    #[error("{line}: {problem}; accepted: one command, quoted as for a shell, without expansions")]
+    Quoting {
+        /// The command line.
+        line: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A prefix is not written as it must be.
+    #[error("{prefix}: {problem}; accepted: {accepted}")]
+    Prefix {
+        /// Which.
+        prefix: &'static str,
+        /// What is wrong.
+        problem: String,
+        /// What would be accepted.
+        accepted: &'static str,
+    },
+    /// There is no such program here.
+    #[error("{name}: this program is not modelled{hint}; there are {all}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The nearest one, as the end of a sentence.
+        hint: String,
+        /// All there are.
+        all: String,
+    },
+    /// The program itself refuses, in its own words.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Understands a command line where there are no files and no environment, for a host of one core.
+pub fn parse(line: &str) -> Result<Command, CommandError> {
+    let nowhere = Surroundings {
+        page_size: 4096,
+        ncpus: 1,
+        mb_memory: 1024,
+        mount: None,
+        environment: &|_| None,
+        read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+    };
+    parse_in(line, &nowhere)
+}
+
+/// Understands a command line in its surroundings: one command, or several with `;` and `&&`
+/// between them.
+pub fn parse_in(line: &str, context: &Surroundings<'_>) -> Result<Command, CommandError> {
+    let parts = split_sequence(line);
+    let [(_, only)] = parts.as_slice() else {
+        return parse_sequence(&parts, context);
+    };
+    parse_one(only, context)
+}
+
+fn parse_sequence(
+    parts: &[(bool, String)],
+    context: &Surroundings<'_>,
+) -> Result<Command, CommandError> {
+    let mut steps = Vec::new();
+    for (needs_success, part) in parts {
+        let command = parse_one(part, context)?;
+        let is_plain = command.ioprio.is_none()
+            && command.nice.is_none()
+            && command.affinity.is_none()
+            && command.cgroup.is_none();
+        if !is_plain {
+            let refusal = format!(
+                "{}: a prefix in a sequence of commands is not modelled; accepted: ioprio and \
+                 cgroup of the job, or one command",
+                part.trim()
+            );
+            return Err(CommandError::Refused(refusal));
+        }
+        steps.push(Step { needs_success: *needs_success, program: command.program });
+    }
+    Ok(Prefixes::default().with(Arc::new(Sequence { steps })))
+}
+
+fn parse_one(line: &str, context: &Surroundings<'_>) -> Result<Command, CommandError> {
+    let words = split(line)?;
+    let mut rest: &[String] = &words;
+    let mut found = Prefixes::default();
+    while let Some((name, arguments)) = rest.split_first() {
+        rest = match name.as_str() {
+            "ionice" => found.ionice(arguments)?,
+            "nice" => found.nice(arguments)?,
+            "taskset" => found.taskset(arguments)?,
+            "cgexec" => found.cgexec(arguments)?,
+            "systemd-run" => found.systemd_run(arguments)?,
+            name => {
+                let entry = LIST.iter().find(|it| it.name == name).ok_or_else(|| unknown(name))?;
+                let program = (entry.parse)(arguments, context).map_err(CommandError::Refused)?;
+                return Ok(found.with(program));
+            }
+        };
+    }
+    Err(unknown(""))
+}
+
+fn unknown(name: &str) -> CommandError {
+    let names = || LIST.iter().map(|it| it.name);
+    CommandError::Unknown {
+        name: if name.is_empty() { "no program".to_string() } else { name.to_string() },
+        hint: nearest(name, names()),
+        all: names().collect::<Vec<_>>().join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sleep;
+    use base::Duration;
+    use block::IoprioClass;
+
+    #[test]
+    fn commands_follow_each_other_with_semicolons_and_conditions() {
+        let line = "dd if=/mnt/a of=/mnt/b; sync && sleep 1.5;";
+        let program = parse(line).unwrap().program;
+        let Sequence { steps } = program.downcast().expect("several programs");
+        assert_eq!(
+            steps.iter().map(|it| it.needs_success).collect::<Vec<_>>(),
+            [false, false, true]
+        );
+        let sleeps = steps[2].program.downcast();
+        assert_eq!(sleeps, Some(&Sleep(Duration::from_millis(1500))));
+        assert_eq!(split_sequence("a 'x;y' \\; b").len(), 1);
+        assert!(
+            parse("nice sync; sync").unwrap_err().to_string().contains("a prefix in a sequence")
+        );
+        assert!(parse("sleep 1.0aé").is_err());
+        assert!(parse("sleep x").unwrap_err().to_string().contains("accepted: sleep 1.5"));
+    }
+
+    const DD: &str = "dd if=/dev/zero of=/dev/sda";
+
+    fn words(line: &str) -> Vec<String> {
+        split(line).unwrap()
+    }
+
+    fn refusal(line: &str) -> String {
+        parse(line).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn words_are_quoted_as_for_a_shell() {
+        assert_eq!(words(r#"dd  'a b' "c\"d\e" f\ g ''"#), ["dd", "a b", "c\"d\\e", "f g", ""]);
+        assert_eq!(words(r"--x='1 2'3"), ["--x=1 23"]);
+        assert!(split("dd 'x").is_err() && split("dd \"x").is_err() && split("dd \\").is_err());
+        assert_eq!(
+            refusal("dd if=/dev/sda | cat"),
+            "dd if=/dev/sda | cat: \"|\" means something to a shell; accepted: one command, quoted \
+             as for a shell, without expansions"
+        );
+    }
+
+    #[test]
+    fn prefixes_say_how_a_program_runs() {
+        let line = "nice -n 5 ionice -c2 -n 0 taskset -c 0,2-3 systemd-run --scope \
+                    -p IOWeight=200 --slice=batch -- dd if=/dev/zero of=/dev/sda count=1";
+        let command = parse(line).unwrap();
+        assert_eq!(command.ioprio, Ioprio::new(IoprioClass::BestEffort, 0));
+        assert_eq!(command.nice, Some(5));
+        assert_eq!(command.affinity, Some(CoreSet::of([0, 2, 3])));
+        assert_eq!(command.cgroup.as_deref(), Some("/batch.slice/run.scope"));
+        assert_eq!(command.weight, Some(200));
+        assert!(command.program.is::<crate::dd::Dd>());
+        let command = parse(&format!("cgexec -g blkio:db nice ionice -c idle {DD}")).unwrap();
+        assert_eq!(command.ioprio.unwrap().class, IoprioClass::Idle);
+        assert_eq!((command.nice, command.cgroup.as_deref()), (Some(10), Some("db")));
+        let command = parse(&format!("taskset d nice -19 {DD}")).unwrap();
+        assert_eq!((command.affinity, command.nice), (Some(CoreSet::of([0, 2, 3])), Some(19)));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_by_name() {
+        let all = "cp, dd, dump, fallocate, fio, lg, ls, mkdir, mv, rm, rmdir, sleep, stat, \
+                   sync, sysbench, touch, truncate";
+        assert_eq!(
+            refusal("openssl -a x y"),
+            format!("openssl: this program is not modelled; there are {all}")
+        );
+        assert_eq!(
+            refusal("d if=x"),
+            format!("d: this program is not modelled; nearest: \"dd\"; there are {all}")
+        );
+        assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
+        assert!(refusal("ionice -n 8 dd").starts_with("ionice: level 8"));
+        assert!(refusal("ionice -p 77").starts_with("ionice: option \"-p\""));
+        assert!(refusal("nice -n x dd").starts_with("nice: \"x\" is no number"));
+        assert!(refusal("taskset -c 3-1 dd").starts_with("taskset: cores \"3-1\""));
+        assert!(refusal("taskset -c 1").starts_with("taskset: no command follows"));
+        assert!(refusal("systemd-run dd").starts_with("systemd-run: no --scope"));
+        assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
+        assert_eq!(
+            refusal(""),
+            format!("no program: this program is not modelled; there are {all}")
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_it_panic(
+            words in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "dd", "ionice", "nice", "taskset", "cgexec", "systemd-run", "-c", "-n", "-g",
+                    "-p", "--scope", "--slice=a", "--", "0-2", "ff", "bs=1k", "bs=", "count=9xB",
+                    "if=/dev/zero", "of=/dev/sda", "conv=sync,,", "oflag=direct", "seek=7EB", "'",
+                    "\"", "\\", "é", "-19", "IOWeight=5", "=", "4294967295", "0-65535",
+                ]),
+                0..9,
+            ),
+            any in ".{0,20}",
+        ) {
+            let _ = parse(&words.join(" "));
+            let _ = parse(&any);
+            let _ = parse(&format!("dd {any}={any}"));
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! fio at work: the main task, which starts a task for each process and waits for them.
+//!
+//! As in fio, the processes of a stage start together, a process with a delay when that has passed
+//! since the start of fio, a process that waits for a job when all processes of that job ended.
+//! What a process does is in `run/process.rs`, how it hands requests over in `run/lanes.rs`.
+
+mod crew;
+mod donor;
+mod files;
+mod goal;
+mod helper;
+mod identity;
+mod lanes;
+mod pace;
+mod process;
+
+use crate::Program;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Duration, Instant, Rng};
+use block::ContextId;
+
+use self::crew::{Crew, State};
+use self::files::Files;
+use self::identity::spawn_confined;
+use self::process::Process;
+use super::command_line::parse_command_line;
+use super::error::ParseError;
+use super::job::{Direction, FileKind, Job};
+use super::layout::{Layout, Looks, Ranges};
+use super::random::Seeds;
+use crate::Surroundings;
+use machine::program::{Footprint, Left, LeftBehind, Running};
+use machine::task::{IoContextOf, Task};
+
+/// How often fio looks whether processes have ended while others wait for their turn, and how long
+/// it lets them get ready; its sleeps take a timer slack of 50 us longer. // strace of fio 3.33
+const LOOK: Duration = Duration::from_micros(100_050);
+/// How often its main process looks after the others while they work, with the slack of the timer.
+const POLL: Duration = Duration::from_micros(10_050);
+/// When it has measured its clock, it sleeps for 1 us, with the slack, so many times.
+const NAPS: u32 = 10;
+const NAP: Duration = Duration::from_micros(51);
+/// The memory of fio and its libraries.
+/// Measured: /proc/meminfo of a guest while fio 3.33 runs, less what it was before.
+const FOOTPRINT: Footprint = Footprint { own: 2_000, files: 7_750 };
+/// What the core has at hand when fio makes its files, and when its processes begin to write.
+/// Measured: global_dirty_state in guests of 192 MiB to 1 GiB.
+const LEFT_BY_MAIN: LeftBehind = LeftBehind {
+    little: Left { files: 90, doubled: 5, structures: 436, others: 0 },
+    much: Left { files: 460, doubled: 2, structures: 38, others: 0 },
+};
+const LEFT_BY_PROCESSES: LeftBehind = LeftBehind {
+    little: Left { files: 464, doubled: 5, structures: 436, others: 490 },
+    much: Left { files: 460, doubled: 2, structures: 38, others: 480 },
+};
+/// Exit status of fio when a job failed.
+const FAILED: i32 = 1;
+
+/// fio with its jobs, ready to run.
+#[derive(Clone, Debug)]
+pub struct Fio {
+    jobs: Arc<[Job]>,
+}
+
+impl machine::Program for Fio {
+    fn name(&self) -> &str {
+        "fio"
+    }
+
+    fn run(&self, task: Task) -> Running {
+        Box::pin(self.clone().work(task))
+    }
+}
+
+impl Program for Fio {}
+
+impl Fio {
+    /// fio with these processes.
+    pub fn new(jobs: Vec<Job>) -> Fio {
+        Fio { jobs: jobs.into() }
+    }
+
+    /// What the words behind `fio` mean.
+    pub fn parse(words: &[String], context: &Surroundings<'_>) -> Result<Fio, ParseError> {
+        parse_command_line(words, context).map(|line| Fio::new(line.jobs))
+    }
+
+    /// Its processes.
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// What a user should know about how the jobs are understood, each said once.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for note in self.jobs.iter().flat_map(|job| &job.notes) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        notes
+    }
+
+    /// Does it all; the answer is the exit status.
+    async fn work(self, task: Task) -> i32 {
+        task.take_memory(FOOTPRINT);
+        task.leave_pages_behind(LEFT_BY_MAIN);
+        let status = self.run_jobs(&task).await;
+        task.give_memory_back(FOOTPRINT);
+        status
+    }
+
+    async fn run_jobs(self, task: &Task) -> i32 {
+        begin(task, &self.jobs).await;
+        let (plan, files) = match lay_out(task, &self.jobs, Looks::Early) {
+            Ok(plan) => plan.into_iter().unzip::<_, _, Vec<_>, Vec<_>>(),
+            Err(error) => {
+                task.print(format!("fio: {error}"));
+                return FAILED;
+            }
+        };
+        let (helper, have_files) = match launch(task, &self.jobs, &files).await {
+            Ok(launched) => launched,
+            Err(message) => {
+                task.print(message);
+                return FAILED;
+            }
+        };
+        task.leave_pages_behind(LEFT_BY_PROCESSES);
+        let started = task.now();
+        let crew = Rc::new(Crew::new(&self.jobs, task.id()));
+        let delays: Vec<Instant> = self.jobs.iter().map(|job| started + delay(job, task)).collect();
+        loop {
+            let (mut due, mut next) = self.due(&crew, &delays, task.now());
+            if due.iter().any(|number| self.begins_stage(&crew, *number)) {
+                // It sleeps once more when it has seen that the last process ended, and lets the
+                // new ones get ready.
+                let wait = if takes_time(task) { LOOK } else { LOOK * 2 };
+                task.sleep_until(next_look(started, task.now()) + wait).await;
+                (due, next) = self.due(&crew, &delays, task.now());
+            }
+            self.start_all(task, &crew, due, (&plan, &files, have_files)).await;
+            if crew.all_ended() {
+                break;
+            }
+            self.wait(task, &crew, next).await;
+        }
+        if let Some(helper) = helper {
+            task.notify(helper);
+            task.join(helper).await;
+        }
+        if crew.any_failed() { FAILED } else { 0 }
+    }
+
+    /// Waits until there may be something to do.
+    async fn wait(&self, task: &Task, crew: &Crew, next: Instant) {
+        if !takes_time(task) {
+            task.notified_until(next).await;
+            return;
+        }
+        let waits = (0..self.jobs.len()).any(|it| crew.state(it) == State::Waiting);
+        let look = task.clock() + if waits { LOOK } else { POLL };
+        let before = crew.ended();
+        task.sleep_until(next.min(look)).await;
+        task.look_at_clock(2 * (crew.ended() - before)).await;
+        look_for_orders(task).await;
+    }
+
+    /// Creates processes, and lets them go together when all are ready.
+    async fn start_all(
+        &self,
+        task: &Task,
+        crew: &Rc<Crew>,
+        due: Vec<usize>,
+        (plan, files, have_files): (&[Option<Ranges>], &[Files], usize),
+    ) {
+        let takes_time = takes_time(task) && !due.is_empty();
+        let mut children = Vec::new();
+        // What the others had to say before was heard otherwise.
+        task.notified_until(task.now()).await;
+        for number in due {
+            children.push(self.start(task, crew, number, (&plan[number], &files[number])));
+            if takes_time {
+                task.notified().await;
+            }
+        }
+        if takes_time {
+            get_ready(task, &self.jobs, have_files).await;
+        }
+        for child in children {
+            task.notify(child);
+        }
+        if takes_time {
+            look_for_orders(task).await;
+        }
+    }
+
+    /// Whether a process is the first of a later stage.
+    fn begins_stage(&self, crew: &Crew, number: usize) -> bool {
+        let stage = self.jobs[number].stage;
+        let waits = |other: usize| crew.state(other) == State::Waiting;
+        stage > 0 && (0..self.jobs.len()).all(|it| self.jobs[it].stage != stage || waits(it))
+    }
+
+    /// The processes that are to start, and when to look again at the latest.
+    fn due(&self, crew: &Crew, delays: &[Instant], now: Instant) -> (Vec<usize>, Instant) {
+        let (mut due, mut next) = (Vec::new(), Instant::FAR_FUTURE);
+        for (number, job) in self.jobs.iter().enumerate() {
+            if crew.state(number) != State::Waiting {
+                continue;
+            }
+            if delays[number] > now {
+                next = next.min(delays[number]);
+            } else if crew.has_its_turn(&self.jobs, number) {
+                due.push(number);
+            } else if job.stage > 0 && !crew.has_ended_before(&self.jobs, job.stage) {
+                break;
+            }
+        }
+        (due, next)
+    }
+
+    fn start(
+        &self,
+        task: &Task,
+        crew: &Rc<Crew>,
+        number: usize,
+        (ranges, files): (&Option<Ranges>, &Files),
+    ) -> ContextId {
+        let label = label(&self.jobs, number);
+        let (main, takes_time) = (task.id(), takes_time(task));
+        let child = spawn_confined(task, &self.jobs[number], || {
+            let (jobs, crew) = (self.jobs.clone(), crew.clone());
+            let (name, ranges, mut files) = (label.clone(), ranges.clone(), files.clone());
+            task.spawn(&label, IoContextOf::Itself, |task| async move {
+                let job = &jobs[number];
+                if takes_time {
+                    task.notify(main);
+                }
+                // Observed: the engine is ready before the process starts.
+                let is_ready = files.open_donor(&task, job).await;
+                if takes_time {
+                    task.notified().await;
+                }
+                let status = match is_ready {
+                    Ok(()) => run_process(&task, &name, job, &crew, (ranges, files)).await,
+                    Err(message) => {
+                        task.print(message);
+                        FAILED
+                    }
+                };
+                crew.end(&task, &jobs, number, status);
+                status
+            })
+        });
+        crew.start(number, child);
+        child
+    }
+}
+
+/// What a job uses of files that may not have been there before.
+fn look_at_start(task: &Task, job: &Job) -> Result<(Ranges, Files), ParseError> {
+    let jobs = std::slice::from_ref(job);
+    let plan = lay_out(task, jobs, Looks::AtStart)?.into_iter().next();
+    Ok(plan.and_then(|(ranges, files)| Some((ranges?, files))).expect("one job that has looked"))
+}
+
+/// What jobs use of which files, and nothing yet for those that look when they start.
+fn lay_out(
+    task: &Task,
+    jobs: &[Job],
+    looks: Looks,
+) -> Result<Vec<(Option<Ranges>, Files)>, ParseError> {
+    let existing = |path: &str| task.stat(path);
+    let mut rng = task.rng("program/fio/layout");
+    let layout = Layout::new(jobs, task.disk().capacity, &existing, &mut rng, looks)?;
+    let of = |job: &Job| {
+        if layout.looks_at_start(job) {
+            return Ok((None, Files::default()));
+        }
+        let ranges = layout.ranges(job)?;
+        let files = Files::of(job, &layout, &ranges.files);
+        Ok((Some(ranges), files))
+    };
+    jobs.iter().map(of).collect()
+}
+
+/// What a process does once it may go; the answer is its exit status.
+async fn run_process(
+    task: &Task,
+    name: &str,
+    job: &Job,
+    crew: &Crew,
+    (ranges, files): (Option<Ranges>, Files),
+) -> i32 {
+    let (ranges, files) = match ranges {
+        Some(ranges) => (ranges, files),
+        None => match look_at_start(task, job) {
+            Ok((ranges, found)) => (ranges, files.found(found)),
+            Err(error) => {
+                task.print(format!("fio: {error}"));
+                return FAILED;
+            }
+        },
+    };
+    match Process::new(task.clone(), name, job, crew, (&ranges, files)).await {
+        Ok(mut process) => process.run().await,
+        Err(status) => status,
+    }
+}
+
+/// Whether what fio does beside its requests takes time on this host.
+fn takes_time(task: &Task) -> bool {
+    !task.costs().launch.is_zero()
+}
+
+/// What fio does before its processes: it sleeps a little between looks at its clock and makes the
+/// files. The answer is its helper, where that takes time, and how many jobs had their files.
+// measured in the world linux, as all that follows
+async fn launch(
+    task: &Task,
+    jobs: &[Job],
+    files: &[Files],
+) -> Result<(Option<ContextId>, usize), String> {
+    if !takes_time(task) {
+        return files::make_all(task, jobs, files).await.map(|have_files| (None, have_files));
+    }
+    for _ in 0..NAPS {
+        task.sleep(NAP).await;
+        task.look_at_clock(2).await;
+    }
+    task.look_at_clock(4).await;
+    let helper = helper::start(task).await;
+    let have_files = files::make_all(task, jobs, files).await?;
+    Ok((Some(helper), have_files))
+}
+
+/// What fio does before it lets its processes go: it looks at the disk for each of them, for one
+/// that writes once more whether it is mounted, and at its clock while it creates those that do
+/// not find their files there. With files it looks once.
+async fn get_ready(task: &Task, jobs: &[Job], have_files: usize) {
+    let looks = |job: &Job| 1 + u32::from(job.pattern.directions.include(Direction::Write));
+    let of_disks: u32 = jobs.iter().filter(|job| !job.has_files()).map(looks).sum();
+    let of_files = u32::from(jobs.iter().any(Job::has_files));
+    task.look_for_files(of_disks + of_files).await;
+    task.look_at_clock(4 * (jobs.len() - have_files) as u32 + 3).await;
+    task.look_for_files(1).await;
+    task.sleep(LOOK).await;
+}
+
+/// Looks at the clock after fio has asked for its files, before it sleeps for the first time, and
+/// how many more there are with disks alone.
+// measured in the world linux: when the first request comes
+const LOOKS_AT_BEGIN: u32 = 3;
+const LOOKS_WITHOUT_FILES: u32 = 1;
+
+/// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the
+/// directory.
+async fn begin(task: &Task, jobs: &[Job]) {
+    task.compute(task.costs().launch).await;
+    for job in jobs {
+        let files = job.files.list.iter().filter(|file| file.kind == FileKind::File);
+        let mut missing = 0;
+        for file in files.clone() {
+            missing += u32::from(task.look_for(&file.name).await.is_none());
+        }
+        if missing > 0 {
+            task.look_for_files(1 + missing).await;
+        }
+    }
+    if takes_time(task) {
+        let is_without_files = !jobs.iter().any(Job::has_files);
+        let more = if is_without_files { LOOKS_WITHOUT_FILES } else { 0 };
+        task.look_at_clock(LOOKS_AT_BEGIN + more).await;
+    }
+}
+
+/// The main process looks whether somebody has asked for its figures, in a file; work that the
+/// kernel had put off goes before what it does next.
+async fn look_for_orders(task: &Task) {
+    task.look_for_files(1).await;
+    task.be_disturbed().await;
+}
+
+/// When fio looks again whether processes have ended.
+fn next_look(started: Instant, now: Instant) -> Instant {
+    let looks = now.since(started).as_nanos().div_ceil(LOOK.as_nanos());
+    started + LOOK * looks
+}
+
+/// How long after the start of fio a job starts; drawn if it gives a range.
+fn delay(job: &Job, task: &Task) -> Duration {
+    let (from, to) = job.timing.start_delay;
+    let mut rng = stream(task, job, "delay");
+    Duration::from_nanos(rng.between(from.as_nanos(), to.as_nanos()))
+}
+
+/// The seeds of what a process draws as fio does. The seed of the experiment takes the place of
+/// `randseed` where a job has none.
+fn seeds(task: &Task, job: &Job) -> Seeds {
+    Seeds::new(job, task.seed())
+}
+
+/// A stream of random numbers of one process that fio draws otherwise. With `randseed` it depends
+/// on that alone, otherwise on the seed of the experiment.
+fn stream(task: &Task, job: &Job, purpose: &str) -> Rng {
+    match job.pattern.seed {
+        Some(seed) => Rng::stream(seed, &format!("program/fio/{}/{purpose}", job.number)),
+        None => {
+            let program = task.job().unwrap_or(0);
+            task.rng(&format!("program/fio/{program}/{}/{purpose}", job.number))
+        }
+    }
+}
+
+/// The name under which the results of a process count: processes that report as a group have one
+/// in common, others are told apart.
+fn label(jobs: &[Job], number: usize) -> String {
+    let job = &jobs[number];
+    if job.group_reporting {
+        let same = |other: &&Job| other.group_reporting && other.group == job.group;
+        return jobs.iter().find(same).unwrap_or(job).name.clone();
+    }
+    let is_shared =
+        |name: &str| jobs.iter().any(|other| other.number != job.number && other.name == name);
+    match () {
+        () if !is_shared(&job.name) => job.name.clone(),
+        () if job.clones > 1 && !jobs.iter().any(|other| is_namesake(job, other)) => {
+            format!("{}.{}", job.name, job.clone)
+        }
+        () => format!("{}.{}", job.name, job.number),
+    }
+}
+
+/// Whether two processes have one name, but are not clones of one section.
+fn is_namesake(job: &Job, other: &Job) -> bool {
+    // Clones are numbered from the last to the first.
+    let first = |job: &Job| job.number - (job.clones - job.clone) % job.clones;
+    job.name == other.name && first(job) != first(other)
+}

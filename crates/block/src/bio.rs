@@ -25,7 +25,7 @@ pub enum Direction {
 }
 
 impl Op {
-    /// Reads read, everything else counts as a write (spec 0.2).
+    /// Reads read, everything else counts as a write (rule request-1).
     pub const fn direction(self) -> Direction {
         match self {
             Op::Read => Direction::Read,
@@ -34,7 +34,7 @@ impl Op {
     }
 }
 
-/// The flags of a bio or request (spec 9.2).
+/// The flags of a bio or request (rules flags).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u16);
 
@@ -89,7 +89,7 @@ impl Flags {
 }
 
 /// Whether an operation is synchronous: any read, and whatever carries SYNC, FUA or PREFLUSH
-/// (spec 0.2).
+/// (rule request-2).
 pub const fn is_sync(op: Op, flags: Flags) -> bool {
     // Without a branch: nobody can foresee what the next request is, and many ask.
     matches!(op, Op::Read) | flags.intersects(Flags::SYNC.with(Flags::FUA).with(Flags::PREFLUSH))
@@ -137,7 +137,7 @@ pub struct Bio {
     pub sector: Sector,
     /// Length; zero only for a pure flush.
     pub sectors: Sectors,
-    /// The priority the bio itself carries (spec 9.9 rule 5).
+    /// The priority the bio itself carries (rule owner-4).
     pub ioprio: Ioprio,
     /// Who submits it.
     pub origin: Origin,

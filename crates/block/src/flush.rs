@@ -1,5 +1,5 @@
 //! The flush machinery's view of a request: which steps it needs and which are done
-//! (spec 9.8).
+//! (rules flush).
 //!
 //! A write with PREFLUSH or FUA is taken apart into flush, data, flush, as far as the device needs
 //! it. Requests that need a flush wait in a pending list; one flush command serves all of them.
@@ -10,7 +10,7 @@ use crate::request::RequestId;
 use alloc::vec::Vec;
 use base::{Duration, Instant, Sectors};
 
-/// A pending flush waits no longer than this for data in flight (spec 9.8 rule 3).
+/// A pending flush waits no longer than this for data in flight (rule flush-3).
 pub(crate) const PENDING_LIMIT: Duration = Duration::from_secs(5);
 
 /// The steps that are left of a request's way through the machinery.
@@ -25,7 +25,7 @@ pub struct FlushSequence {
 }
 
 impl FlushSequence {
-    /// What a bio with these flags needs on this device (spec 9.8 rule 1).
+    /// What a bio with these flags needs on this device (rule flush-1).
     pub fn needed(flags: Flags, sectors: Sectors, facts: &Facts) -> FlushSequence {
         let cached = facts.volatile_cache;
         FlushSequence {

@@ -1,4 +1,4 @@
-//! I/O priorities as Linux encodes them: a class and a level (spec 9.9 rule 5).
+//! I/O priorities as Linux encodes them: a class and a level (rule owner-2).
 
 /// The class of an I/O priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,7 +50,7 @@ impl Ioprio {
         Ioprio { class, level: (bits & 7) as u8 }
     }
 
-    /// The better of two priorities, an unset one counting as best effort 4 (spec 9.3 rule 7).
+    /// The better of two priorities, an unset one counting as best effort 4 (rule merge-7).
     pub fn better(self, other: Ioprio) -> Ioprio {
         let (a, b) = (self.or_default(), other.or_default());
         if a.to_bits() <= b.to_bits() { a } else { b }

@@ -55,7 +55,7 @@ pub enum Shape {
 /// How requests are held back before insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plugging {
-    /// The device is plugged as a whole (up to 2.6.38; spec 9.4, addendum A.5).
+    /// The device is plugged as a whole (up to 2.6.38; rules device-plug).
     Device {
         /// Requests waiting that unplug it.
         threshold: u32,
@@ -105,7 +105,7 @@ pub enum PlugMerge {
     Newest,
 }
 
-/// What happens when two pieces of I/O of different priority could be merged (spec 9.3 rule 7).
+/// What happens when two pieces of I/O of different priority could be merged (rule merge-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityMerge {
     /// They merge, and the request takes the better priority.
@@ -114,7 +114,7 @@ pub enum PriorityMerge {
     MustEqual,
 }
 
-/// What a shallow tag depth means (addendum B.3).
+/// What a shallow tag depth means (rules tags-2 and tags-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShallowDepth {
     /// A number of bits in every word of the map.
@@ -123,7 +123,7 @@ pub enum ShallowDepth {
     WholeMap,
 }
 
-/// How blk-mq takes requests from a scheduler (spec 9.7 rule 4).
+/// How blk-mq takes requests from a scheduler (rules hctx-2 and hctx-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeue {
     /// One at a time: the driver has it before the next is asked for.
@@ -152,7 +152,7 @@ pub enum Kick {
     EachList,
 }
 
-/// Where a write goes whose flush sequence has only its data step (spec 9.8 rule 2).
+/// Where a write goes whose flush sequence has only its data step (rule flush-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushData {
     /// Around the elevator, into the dispatch or residual list.
@@ -196,10 +196,10 @@ pub struct MultiQueue {
     /// Observed on 6.12: with 16 tags and two tasks that sleep, both are woken by every second
     /// free, and the first takes both tags.
     pub wakes_on: bool,
-    /// A flush waits for flush-sequence data in flight, for a while (spec 9.8 rule 3: not with a
+    /// A flush waits for flush-sequence data in flight, for a while (rule flush-3: not with a
     /// scheduler in 4.19).
     pub flush_waits: bool,
-    /// The scheduler's depth hook runs before `nr_requests` has its new value (addendum B.7 rule 7:
+    /// The scheduler's depth hook runs before `nr_requests` has its new value (rule allocate-9:
     /// up to 6.17).
     pub depth_hook_sees_old: bool,
 }
@@ -215,7 +215,7 @@ pub struct Kernel {
     pub single: Option<SingleQueue>,
     /// The blk-mq shape with schedulers, if this kernel has it.
     pub multi: Option<MultiQueue>,
-    /// Default cap of a request's size (`max_sectors_kb`; spec 9.1, addendum B.9).
+    /// Default cap of a request's size (`max_sectors_kb`; rule request-9).
     pub max_sectors_cap: Sectors,
     /// Bios larger than the limits are split by the block layer (4.3 and later); before, upper
     /// layers built them within the limits.
@@ -241,7 +241,7 @@ const HZ_1000: Hz = match Hz::new(1000) {
 };
 
 /// Task plug of the single queue from 4.x, and of blk-mq up to 5.x with one hardware queue
-/// (spec 9.4).
+/// (rules plug).
 const PLUG_4_X: TaskPlug = TaskPlug {
     max_requests: 16,
     flush_bytes: 128 * 1024,
@@ -251,8 +251,9 @@ const PLUG_4_X: TaskPlug = TaskPlug {
     holds_one_with_several_queues: true,
 };
 
-/// Task plug of 6.17 and later (addendum B.2). Observed on 6.12.117: it tests the oldest request,
-/// too, so that a plug that begins with a small one holds 27 of which the 17th has 128 KiB.
+/// Task plug of 6.17 and later (rules plug-2 and plug-3). Observed on 6.12.117: it tests the oldest
+/// request, too, so that a plug that begins with a small one holds 27 of which the 17th has 128
+/// KiB.
 const PLUG_6_12: TaskPlug = TaskPlug {
     max_requests: 32,
     flush_bytes: 128 * 1024,
@@ -262,7 +263,7 @@ const PLUG_6_12: TaskPlug = TaskPlug {
     holds_one_with_several_queues: false,
 };
 
-/// Device plug of 2.6.28 (addendum A.5).
+/// Device plug of 2.6.28 (rules device-plug).
 const DEVICE_PLUG: Plugging =
     Plugging::Device { threshold: 4, delay_ms: 3, sync_unplugs: true, skips_nonrotational: false };
 
@@ -363,8 +364,8 @@ pub const KERNELS: [Kernel; 8] = [
     // blk-mq schedulers came with 4.11.
     Kernel { version: Version::V4_10, multi: None, ..KERNEL_4_19 },
     KERNEL_4_19,
-    // The single queue went with 5.0. Spec 9.3 names 5.4 for equal priorities; 5.1 and 5.2 are
-    // assumed to merge as 4.19 does.
+    // The single queue went with 5.0. The specification names 5.4 for equal priorities; 5.1 and 5.2
+    // are assumed to merge as 4.19 does.
     Kernel { version: Version::V5_1, single: None, ..KERNEL_4_19 },
     Kernel { version: Version::V5_2, single: None, ..KERNEL_4_19 },
     KERNEL_6_12,
@@ -436,7 +437,7 @@ impl Kernel {
     }
 
     /// The delay of the device plug in time: three milliseconds in whole ticks, at least one
-    /// (addendum A.5 rule 1: 3*HZ/1000 rounds down).
+    /// (rule device-plug-3: 3*HZ/1000 rounds down).
     pub fn unplug_delay(&self, delay_ms: u64) -> Duration {
         let ticks = delay_ms * u64::from(self.hz.get()) / 1_000;
         self.hz.tick() * ticks.max(1)

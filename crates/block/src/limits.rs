@@ -4,7 +4,7 @@ use crate::command::Facts;
 use crate::kernel::{Kernel, Shape};
 use base::{Bytes, Sectors};
 
-/// `read_ahead_kb` of a disk that states no optimal size (filesystems 1.1 rule 2).
+/// `read_ahead_kb` of a disk that states no optimal size (rule readahead-1).
 const DEFAULT_READ_AHEAD_KB: u32 = 128;
 
 /// The limits of a queue.
@@ -96,7 +96,7 @@ impl Limits {
         }
     }
 
-    /// `nr_requests` after a scheduler was attached (spec 9.6, 9.7 rule 1).
+    /// `nr_requests` after a scheduler was attached (rule allocate-7).
     pub fn default_requests(facts: &Facts, shape: Shape, has_scheduler: bool) -> u32 {
         match shape {
             Shape::Single => 128,
@@ -105,7 +105,7 @@ impl Limits {
         }
     }
 
-    /// Segments of a contiguous piece of data (spec 9.1, last bullet).
+    /// Segments of a contiguous piece of data (rule request-10).
     // Divergence: a kernel looks where each page lies; here all pieces of memory are equally long.
     pub fn segments(&self, sectors: Sectors) -> u16 {
         if sectors <= self.facts.segment {

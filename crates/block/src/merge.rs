@@ -1,4 +1,4 @@
-//! Finding a request that a bio or another request could be merged into (spec 9.3).
+//! Finding a request that a bio or another request could be merged into (rules merge).
 //!
 //! The index holds exactly the mergeable requests inside the scheduler: a one-hit cache of the last
 //! request merged into, and a hash by end sector in which the newest entry of a bucket is met
@@ -10,7 +10,7 @@ use crate::request::{Request, RequestId};
 use crate::{Bio, Op};
 use base::{Arena, Sector, Side};
 
-/// Buckets of the hash. The kernel has 64 (spec 9.3 rule 2); more make a look-up shorter and change
+/// Buckets of the hash. The kernel has 64 (rule merge-2); more make a look-up shorter and change
 /// nothing, because what ends at the same sector shares a bucket. A power of two.
 const BUCKETS: usize = 1024;
 
@@ -136,7 +136,7 @@ fn bucket(end: Sector) -> usize {
 }
 
 /// Whether request and bio are of the same kind, apart from adjacency and size
-/// (spec 9.3 rule 7).
+/// (rule merge-7).
 pub(crate) fn may_merge_bio(kernel: &Kernel, rq: &Request, bio: &Bio) -> bool {
     rq.is_mergeable()
         && bio.is_mergeable()
@@ -145,7 +145,7 @@ pub(crate) fn may_merge_bio(kernel: &Kernel, rq: &Request, bio: &Bio) -> bool {
         && (!kernel.cgroup_must_match || rq.origin.cgroup == bio.origin.cgroup)
 }
 
-/// Whether `next` may be appended to `rq` (spec 9.3 rule 8).
+/// Whether `next` may be appended to `rq` (rule merge-8).
 pub(crate) fn may_join(kernel: &Kernel, limits: &Limits, rq: &Request, next: &Request) -> bool {
     rq.is_mergeable()
         && next.is_mergeable()

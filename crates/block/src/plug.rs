@@ -1,5 +1,5 @@
 //! A task's plug: requests held back so that more can be merged and sorted before they are
-//! inserted (spec 9.4).
+//! inserted (rules plug).
 
 use crate::kernel::{PlugEnd, PlugMerge, TaskPlug};
 use crate::request::{Request, RequestId};
@@ -55,7 +55,7 @@ impl Plug {
         self.depth > 0
     }
 
-    /// Whether the list must be flushed before one more request is added (spec 9.4 rule 3).
+    /// Whether the list must be flushed before one more request is added (rule plug-3).
     pub fn is_full(&self, rules: &TaskPlug, requests: &Arena<Request>, queues: usize) -> bool {
         let tested = match rules.flush_tests {
             PlugEnd::Oldest => self.requests.first(),
@@ -79,7 +79,7 @@ impl Plug {
 }
 
 /// Sorts a list that is flushed by sector; equal sectors come out in reversed order of submission
-/// (spec 9.4, task plugging rule 4).
+/// (rule plug-4).
 pub(crate) fn sort_for_flush(list: &mut [RequestId], requests: &Arena<Request>) {
     list.reverse();
     list.sort_by_key(|rq| (requests[*rq].hctx, requests[*rq].sector));

@@ -34,7 +34,7 @@ pub struct Request {
     pub sector: Sector,
     /// Length.
     pub sectors: Sectors,
-    /// Its priority field (spec 9.9 rule 5); merged requests may take the better one.
+    /// Its priority field (rule owner-4); merged requests may take the better one.
     pub ioprio: Ioprio,
     /// Who allocated it.
     pub origin: Origin,
@@ -49,11 +49,11 @@ pub struct Request {
     /// Its bios, in sector order.
     pub(crate) first_bio: Option<BioId>,
     pub(crate) last_bio: Option<BioId>,
-    /// Never to be merged again (9.1: something did not fit).
+    /// Never to be merged again (rule request-8: something did not fit).
     pub(crate) no_merge: bool,
     /// The driver has seen it (single queue: activated).
     pub(crate) started: bool,
-    /// A requeued request: nothing is sorted in front of it (spec 9.5).
+    /// A requeued request: nothing is sorted in front of it (rule dispatch-list-5).
     pub(crate) soft_barrier: bool,
     /// The scheduler has bound this request and was not yet told that it is finished.
     pub(crate) bound: bool,

@@ -2,8 +2,9 @@
 //!
 //! A [`Scheduler`] orders requests. It owns only its own state; requests belong to the queue and
 //! are named by [`RequestId`]. Everything it may see or do comes through [`Cx`]. The queue is its
-//! only caller, calls the hooks in the kernel's order (spec 0.3 for the single queue, 0.4 for
-//! blk-mq) and checks the contract at every call (`queue/guard.rs`).
+//! only caller, calls the hooks in the kernel's order (rules request-3 and request-4 for the single
+//! queue, rules request-5 and request-6 for blk-mq) and checks the contract at every call
+//! (`queue/guard.rs`).
 //!
 //! Start a new scheduler from `noop.rs` of crate `sched`; the whole trait is used by CFQ and BFQ,
 //! whose walk through it is in `docs/scheduler-seam.md`.
@@ -44,7 +45,7 @@ pub trait Scheduler {
     }
 
     /// blk-mq: the smallest number [`Scheduler::limit_depth`] may ever answer; it decides how many
-    /// sleepers one freed tag wakes (addendum B.3 rule 4). `None`: no limit is ever given.
+    /// sleepers one freed tag wakes (rule tags-5). `None`: no limit is ever given.
     fn min_depth(&self, _cx: &Cx<'_>) -> Option<u32> {
         None
     }
@@ -227,7 +228,8 @@ pub enum InsertAt {
     Head,
 }
 
-/// Where in the dispatch list a request goes (single queue; spec 9.5).
+/// Where in the dispatch list a request goes (single queue; rules dispatch-list-1 and
+/// dispatch-list-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Sorted in by sector, from the last boundary on.
@@ -274,7 +276,7 @@ pub struct IoContext {
     pub tasks: u32,
 }
 
-/// How the processor scheduler treats a task (spec 9.9 rule 5).
+/// How the processor scheduler treats a task (rule owner-3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CpuPolicy {
     /// SCHED_OTHER or SCHED_BATCH: best effort, with a level derived from nice.

@@ -1,7 +1,7 @@
 //! Tag maps: which tags are free, who sleeps for one, and whom a freed tag wakes.
 //!
-//! A map is divided into words, because depth limits apply to words (spec 9.7 rule 2, addendum
-//! B.3). Sleepers wait in eight queues that are served in turn.
+//! A map is divided into words, because depth limits apply to words (rules tags-1 to tags-3).
+//! Sleepers wait in eight queues that are served in turn.
 
 use crate::bio::ContextId;
 use crate::kernel::ShallowDepth;
@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Wait queues of a map (spec 9.7 rule 2).
+/// Wait queues of a map (rule tags-4).
 const WAIT_QUEUES: usize = 8;
 
 /// A map of tags.
@@ -213,7 +213,7 @@ impl TagMap {
         match self.shallow {
             ShallowDepth::PerWord => limit.min(bits),
             ShallowDepth::WholeMap => {
-                // Addendum B.3 rule 1.
+                // Rule tags-3.
                 let share = bits * limit / self.depth;
                 let rest = bits * limit % self.depth;
                 share + u32::from(rest >= (word + 1) * bits)
@@ -227,7 +227,7 @@ fn low_bits(count: u32) -> u64 {
 }
 
 /// Bits per word of a map: 64, halved while there would be fewer than four words
-/// (spec 9.7 rule 2).
+/// (rule tags-1).
 pub fn bits_per_word(depth: u32) -> u32 {
     let mut shift = 6;
     if depth >= 4 {
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn words_are_as_the_specification_computes_them() {
-        // Appendix A item 9.
+        // Rule tags-1.
         let expected = [(31, 4), (32, 8), (62, 8), (64, 16), (128, 32), (256, 64)];
         for (depth, bits) in expected {
             assert_eq!(bits_per_word(depth), bits, "depth {depth}");
@@ -258,7 +258,7 @@ mod tests {
             let words = 0..map.words.len();
             words.map(|word| map.usable(word, Some(limit)).count_ones()).collect::<Vec<_>>()
         };
-        // Addendum B.3 rule 2.
+        // Rule tags-3.
         assert_eq!(allowed(64, 1), [1, 0, 0, 0]);
         assert_eq!(allowed(64, 63), [16, 16, 16, 15]);
         assert_eq!(allowed(62, 46), [6, 6, 6, 6, 6, 6, 6, 4]);

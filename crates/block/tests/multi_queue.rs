@@ -1,4 +1,4 @@
-//! blk-mq follows its rules (spec 1.2, 9.3, 9.4, 9.7, 9.8; addendum B).
+//! blk-mq follows its rules (rules none, merge, plug, hctx, flush and tags).
 
 mod common;
 

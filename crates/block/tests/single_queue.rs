@@ -1,4 +1,4 @@
-//! The single queue follows its rules (spec 9.4 to 9.6, 9.8; addendum A.5).
+//! The single queue follows its rules (rules plug, dispatch-list, allocate, flush and device-plug).
 
 mod common;
 

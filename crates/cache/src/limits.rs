@@ -1,5 +1,5 @@
-//! How much may be dirty: thresholds in pages (filesystems 2.2), and how much one visit of the
-//! flusher to a file may write (2.6 rule 4).
+//! How much may be dirty: thresholds in pages (rules dirty-limits), and how much one visit of the
+//! flusher to a file may write (rule dirty-limits-7).
 //!
 //! All numbers are pages. Whose pages they are, and how many are dirty, is told by the caller.
 
@@ -53,7 +53,7 @@ pub const MACHINE_SETTINGS: [MachineSetting; 6] = [
 ];
 
 impl Settings {
-    /// What a kernel starts with (filesystems 2.2 rule 2).
+    /// What a kernel starts with (rule dirty-limits-2).
     pub fn of(version: Version) -> Settings {
         let (dirty_ratio, background_ratio) = match version {
             Version::V2_6_28 => (10, 5),
@@ -113,7 +113,7 @@ impl Thresholds {
         Thresholds { dirty, background }
     }
 
-    /// Those of a real-time task, which may go further (filesystems 2.2 rule 3).
+    /// Those of a real-time task, which may go further (rule dirty-limits-3).
     pub fn raised(self, hard_limit: u64) -> Thresholds {
         let raise = |pages: u64| pages + pages / 4 + hard_limit / 32;
         Thresholds { dirty: raise(self.dirty), background: raise(self.background) }
@@ -126,7 +126,7 @@ impl Thresholds {
 }
 
 /// The limit that dirty pages never pass; it follows the threshold down only slowly
-/// (filesystems 2.2 rule 4).
+/// (rule dirty-limits-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HardLimit {
     followed: u64,
@@ -175,7 +175,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// The part of the threshold that is the device's (filesystems 2.2 rule 6).
+    /// The part of the threshold that is the device's (rule dirty-limits-5).
     pub fn threshold(self, total: Thresholds, dirty: u64, floor: bool) -> u64 {
         let dirty_limit = total.dirty;
         let free = dirty_limit * (100 - self.at_least) / 100;
@@ -197,7 +197,7 @@ pub fn background_share(share: u64, total: Thresholds) -> u64 {
 }
 
 /// The most that one visit of the flusher to a file writes: half a second at the average bandwidth
-/// in pages per second, but at least 4 MiB (filesystems 2.6 rule 4).
+/// in pages per second, but at least 4 MiB (rule dirty-limits-7).
 pub fn visit(average_bandwidth: u64, hard_limit: u64, left: u64) -> u64 {
     let pages = (average_bandwidth / 2).min(hard_limit / 8).min(left);
     (pages + VISIT_STEP) / VISIT_STEP * VISIT_STEP
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_visit_writes_half_a_second_in_steps_of_4_mib() {
-        // Filesystems, Appendix A.6.
+        // Rule dirty-limits-7.
         let cases = [
             (25600, 200_000, u64::MAX, 13312),
             (25600, 40_000, u64::MAX, 5120),

@@ -66,7 +66,7 @@ impl Memory {
         }
     }
 
-    /// Pages that could be dirty, of which limits are percentages (filesystems 2.2 rule 1).
+    /// Pages that could be dirty, of which limits are percentages (rule dirty-limits-1).
     pub fn dirtyable(&self) -> u64 {
         (self.free + self.programs).saturating_sub(self.high)
     }

@@ -178,7 +178,7 @@ impl Writeback {
         now.checked_sub(self.ticks(self.settings.expire))
     }
 
-    /// Whether a writer is to be tested, and what comes of it (filesystems 2.3).
+    /// Whether a writer is to be tested, and what comes of it (rules writeback-limit).
     pub fn test(&mut self, task: ContextId, now: u64, dirtyable: u64, counts: Counted) -> Tested {
         let exceeded = self.is_exceeded;
         let all = throttle::core_test(self.thresholds(dirtyable).dirty, 1);
@@ -224,7 +224,7 @@ impl Writeback {
         self.reckon(now, &position, false);
     }
 
-    /// Whether so much is dirty that the flusher goes on (filesystems 2.5 rule 2).
+    /// Whether so much is dirty that the flusher goes on (rule flusher-2).
     pub fn is_too_much(&self, dirtyable: u64, counts: Counted) -> bool {
         let thresholds = self.thresholds(dirtyable);
         let share =

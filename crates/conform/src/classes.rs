@@ -116,7 +116,7 @@ pub fn classify(
 }
 
 /// Decisions that what came before the recording can have influenced: batches of both directions
-/// until writes had their turn (spec 2.1 rule 5).
+/// until writes had their turn (rule deadline-6).
 const FIRST_DECISIONS: usize = 48;
 
 /// Whether the age of a request lies within a tick of its deadline.

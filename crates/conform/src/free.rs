@@ -41,8 +41,8 @@ fn key_of(history: &History, rq: Traced) -> Key {
 }
 
 /// What the kernel issued, in the order of first issues, and how long the device took. The driver
-/// of the single queue looks at one request more than the device takes (spec 9.5); that one begins
-/// when another has finished.
+/// of the single queue looks at one request more than the device takes (rule dispatch-list-3); that
+/// one begins when another has finished.
 fn issues(history: &History, depth: u32) -> (Vec<Traced>, Services) {
     let mut order = Vec::new();
     let mut seen = BTreeSet::new();

@@ -3,8 +3,8 @@
 //! A recording tells what a run issued. It does not tell of a run that issued nothing, nor how
 //! often a scheduler was asked in vain; and either may change what the scheduler remembers
 //! (mq-deadline with several classes of priority), or park a request that it chose. What is known
-//! of runs on kernels that collect requests in bursts (spec 9.7) is kept here: how many requests a
-//! list may have, and when the queue is run again after a scheduler withheld.
+//! of runs on kernels that collect requests in bursts (rules hctx) is kept here: how many requests
+//! a list may have, and when the queue is run again after a scheduler withheld.
 //!
 //! Leaves out: several hardware queues.
 
@@ -17,7 +17,7 @@ use block::kernel::Dequeue;
 #[derive(Clone, Debug)]
 pub struct Runs {
     tick: Duration,
-    /// How often the driver refused lately (spec 9.7 rule 6).
+    /// How often the driver refused lately (rule hctx-5).
     busy: u32,
     /// Requests of the list that is being issued.
     listed: u32,

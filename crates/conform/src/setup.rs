@@ -87,12 +87,12 @@ impl Setup {
 
     /// Whether requests that join are traced as merges.
     pub fn joins_are_traced(&self) -> bool {
-        // blktrace tells of them since 5.11 (formats 1.2).
+        // blktrace tells of them since 5.11 (rule trace-format-6).
         self.kernel.version >= block::Version::V6_12
     }
 
     /// Whether the driver takes requests from the scheduler before it knows that it can issue them
-    /// (spec 9.7 rule 4: drivers without a budget).
+    /// (rule hctx-3: drivers without a budget).
     pub fn parks(&self) -> bool {
         let budget = matches!(self.facts.transport, Transport::Sata | Transport::Scsi);
         self.shape() == Shape::Multi && !budget && self.spec.name != "none"

@@ -6,7 +6,7 @@ use base::{Duration, Instant, Sectors};
 use block::command::{Command, Facts, Tag, Transport};
 use device::{Device, Model};
 
-/// Entries of the ring, and so the largest queue depth. // linux-in-virtual-time.md 4
+/// Entries of the ring, and so the largest queue depth. // docs/linux.md
 pub const RING: u32 = 256;
 /// A request is never longer; the kernel's own limit is far below. // virtio-blk sets none
 const MOST_SECTORS: Sectors = Sectors(u32::MAX >> 9);

@@ -43,7 +43,8 @@ impl Checker {
     /// A checker for a device, below a block layer of some shape.
     pub fn new(facts: &Facts, shape: Shape) -> Checker {
         let depth = facts.queue_depth as usize * facts.hardware_queues.max(1) as usize;
-        // The single queue shows the driver one request more than the device takes (spec 9.5).
+        // The single queue shows the driver one request more than the device takes (rule
+        // dispatch-list-3).
         let peeked = usize::from(shape == Shape::Single);
         Checker {
             now: Instant::ZERO,

@@ -2,7 +2,7 @@
 //!
 //! Every path below `/dev` is the simulated disk, but for `/dev/zero` and `/dev/null`; there are no
 //! other files. A direct call is cut into bios of at most 256 pages, submitted by the caller under
-//! a plug, and waited for (filesystems 1.8). Writes that must be durable carry FUA and are followed
+//! a plug, and waited for (rules direct-io). Writes that must be durable carry FUA and are followed
 //! by a flush. Without O_DIRECT reads and writes go through the page cache ([`cache`]).
 
 use crate::buffered::ALL;
@@ -16,7 +16,7 @@ use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
 
-/// Largest bio of direct I/O: 256 pieces of memory (filesystems 1.8 rule 1).
+/// Largest bio of direct I/O: 256 pieces of memory (rule direct-io-1).
 const BIO_MAX_VECS: u32 = 256;
 /// A call of at most so many sectors is one bio to begin with: as many pages.
 const BIO_SECTORS: u32 = BIO_MAX_VECS * 8;
@@ -138,7 +138,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// A flush of the disk's cache (filesystems 0.5, last row).
+    /// A flush of the disk's cache (rule flags-5).
     pub const FLUSH: Transfer = Transfer {
         op: Op::Write,
         flags: Flags::PREFLUSH.with(Flags::SYNC),
@@ -297,7 +297,7 @@ impl Task {
         result
     }
 
-    /// An empty flush, if the disk has something to flush (filesystems 2.9 rule 1).
+    /// An empty flush, if the disk has something to flush (rule sync-1).
     pub(crate) async fn flush(&self, number: u64) {
         if self.world().queue.limits().facts.volatile_cache {
             self.run_operation(number, Transfer::FLUSH).await;

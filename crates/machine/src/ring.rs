@@ -2,7 +2,7 @@
 //!
 //! A batch is submitted by the task itself under one plug. Under libaio the task sleeps when there
 //! is no request to be had; under io_uring such a bio is refused, and a worker of the process
-//! submits it again and sleeps instead (filesystems 1.9). Flushes are done by a worker in both.
+//! submits it again and sleeps instead (rule direct-io-5). Flushes are done by a worker in both.
 //!
 // Divergence: io_uring waits for buffered reads as libaio does, while a worker should. A durable
 // write (O_DSYNC) carries FUA here and is not followed by the flush that a synchronous one has;

@@ -1,5 +1,5 @@
 //! What kernels do differently above the block layer: one named field for each difference
-//! (filesystems 0.5, 1.8). Whoever needs a difference asks for the field, never for a version.
+//! (rules flags and direct-io). Whoever needs a difference asks for the field, never for a version.
 
 use block::{Flags, Kernel, Op, Version};
 
@@ -34,8 +34,8 @@ impl Rules {
             unplugged_batch: if recent { 2 } else { 0 },
             writes_idle: kernel.direct_writes_idle,
             within_limits: !kernel.splits_bios,
-            // assumed: 2.6.28 writes them as it writes its journal, plainly (filesystems 3.7 rule
-            // 12); that fsync marks its writes was proposed in March 2009 (LWN, "That massive
+            // assumed: 2.6.28 writes them as it writes its journal, plainly (rule sync-6);
+            // that fsync marks its writes was proposed in March 2009 (LWN, "That massive
             // filesystem thread").
             synced_pages: match kernel.version < Version::V2_6_32 {
                 true => Flags::NONE,

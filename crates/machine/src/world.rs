@@ -8,8 +8,8 @@
 //! then the block layer's timer, then what was scheduled, in the order of scheduling. Then contexts
 //! go on, first ready, first served, until all of them wait for something. On the single queue a
 //! completion is followed by the scheduler and by running the queue, and only then are tasks woken
-//! (spec 9.5). On blk-mq tasks are woken as their bios are delivered, and asynchronous runs of the
-//! queue are done by a worker, which is a task on a core like any other.
+//! (rule dispatch-list-6). On blk-mq tasks are woken as their bios are delivered, and asynchronous
+//! runs of the queue are done by a worker, which is a task on a core like any other.
 
 use crate::clock::{AgendaItem, Clock};
 use crate::cpus::{Cause, Cpus, Prices, State};

@@ -103,7 +103,7 @@ fn fsync_by_somebody_else_counts_for_the_group_that_dirtied_the_file() {
 
 #[test]
 fn durable_appends_are_the_groups_and_their_journal_the_roots() {
-    // filesystems 2.10 rule 5, observed on 4.19: exactly 50 bios, 204800 bytes.
+    // Rule cgroup-writeback-4, observed on 4.19: exactly 50 bios, 204800 bytes.
     let line = "dd if=/dev/zero of=/mnt/f bs=4k count=50 oflag=dsync";
     let with = written(true, vec![in_group(line, "a")]);
     assert_eq!(of(&with, "dd", "/a"), 204_800);

@@ -4,7 +4,7 @@
 //! weighed (reads first, but writes at least every third time) and the oldest request of the
 //! chosen direction is looked at: if its deadline has passed, the sweep starts again there.
 //!
-//! The rules are spec 2.1; each is named where it is followed. Zoned devices are left out.
+//! Its rules are named where they are followed (rules deadline). Zoned devices are left out.
 
 use crate::settings::{Settings, TUNABLES};
 use crate::sorted_fifo::SortedFifo;
@@ -33,8 +33,8 @@ struct Rules {
 
 impl Rules {
     fn of(kernel: &Kernel) -> Rules {
-        // Spec 2.1 rule 1: 2.6.32 to 3.0. assumed: 2.6.28 too, of which addendum A.3 says that its
-        // deadline is that of 2.6.32.
+        // Rule deadline-1: 2.6.32 to 3.0. assumed: 2.6.28 too, whose deadline is said to be that of
+        // 2.6.32.
         Rules { alias_leaves: kernel.version <= Version::V2_6_32 }
     }
 }
@@ -76,7 +76,7 @@ impl Deadline {
         &self.directions[cx.request(rq).direction() as usize]
     }
 
-    /// Rule 5a: a batch that is not full goes on, whatever has expired meanwhile.
+    /// Rule deadline-5: a batch that is not full goes on, whatever has expired meanwhile.
     fn continued(&self) -> Option<Choice> {
         let candidates = [Direction::Write, Direction::Read];
         let (direction, rq) = candidates
@@ -86,7 +86,7 @@ impl Deadline {
         open.then_some(Choice { rq, direction, reason: DispatchReason::BatchContinues })
     }
 
-    /// Rules 5b to 5e: which direction, and where its batch starts.
+    /// Rules deadline-6 and deadline-7: which direction, and where its batch starts.
     fn start_batch(&mut self, cx: &Cx<'_>) -> Option<Choice> {
         let [reads, writes] = &self.directions;
         let direction = self.starvation.choose(
@@ -124,7 +124,7 @@ impl Scheduler for Deadline {
         assert!(known, "deadline has no tunable {tunable}");
     }
 
-    /// Rule 2.
+    /// Rule deadline-2.
     fn front_merge(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> Option<RequestId> {
         if !self.settings.front_merges {
             return None;
@@ -132,7 +132,7 @@ impl Scheduler for Deadline {
         self.directions[bio.direction() as usize].starting_at(bio.end())
     }
 
-    /// Rule 3. The sweep still goes on with this request if it was next.
+    /// Rule deadline-3. The sweep still goes on with this request if it was next.
     fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, _bio: &Bio, merge: Merge) {
         if merge == Merge::Front {
             let request = cx.request(rq);
@@ -140,7 +140,7 @@ impl Scheduler for Deadline {
         }
     }
 
-    /// Rule 4. A request that is absorbed on arrival is in no lane.
+    /// Rule deadline-4. A request that is absorbed on arrival is in no lane.
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
         let direction = cx.request(next).direction();
         if !self.directions[direction as usize].contains(next) {
@@ -160,7 +160,7 @@ impl Scheduler for Deadline {
         self.lane_of(cx, rq).after(rq)
     }
 
-    /// Rule 1. Where the sweep goes on is not looked at.
+    /// Rule deadline-1. Where the sweep goes on is not looked at.
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
         let request = cx.request(rq);
         let (direction, sector) = (request.direction(), request.sector);
@@ -177,13 +177,13 @@ impl Scheduler for Deadline {
         self.directions[direction as usize].insert(rq, sector, deadline);
     }
 
-    /// Rule 5: exactly one request. Rule 8: forced or not.
+    /// Rule deadline-5: exactly one request. Rule deadline-9: forced or not.
     fn dispatch(&mut self, cx: &mut Cx<'_>, _hctx: HctxId, force: bool) -> Dispatched {
         let Some(choice) = self.continued().or_else(|| self.start_batch(cx)) else {
             return Dispatched::Empty;
         };
         self.batching += 1;
-        // Rule 5f.
+        // Rule deadline-5.
         self.next = [None; 2];
         self.next[choice.direction as usize] =
             self.directions[choice.direction as usize].after(choice.rq);

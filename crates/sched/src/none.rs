@@ -1,8 +1,8 @@
 //! none: no elevator at all.
 //!
 //! blk-mq hands requests to the driver without asking anybody for an order: directly where it can,
-//! through the per-core software queues where the driver is busy (spec 1.2). Those queues belong to
-//! the block layer, so there is no `Scheduler` here, only what a list of schedulers shows.
+//! through the per-core software queues where the driver is busy (rules none). Those queues belong
+//! to the block layer, so there is no `Scheduler` here, only what a list of schedulers shows.
 
 use block::{About, Shape};
 

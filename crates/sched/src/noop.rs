@@ -4,7 +4,7 @@
 //! is the baseline of every comparison, the right choice where something below orders better than
 //! the kernel could, and the shortest complete [`Scheduler`]: start a new one from here.
 //!
-//! The rules are spec 1.1; each is named where it is followed.
+//! Its rules are named where they are followed (rules noop).
 
 use alloc::format;
 use alloc::string::String;
@@ -17,7 +17,7 @@ pub const ABOUT: About = About {
     name: "noop",
     shape: Shape::Single,
     summary: "serves requests in the order in which they arrived",
-    tunables: &[], // rule 6
+    tunables: &[], // rule noop-6
 };
 
 /// The noop elevator: one FIFO.
@@ -40,20 +40,20 @@ impl Scheduler for Noop {
         panic!("noop has no tunable {tunable}")
     }
 
-    /// Rule 1: at the tail.
+    /// Rule noop-1: at the tail.
     fn insert(&mut self, _cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
         self.fifo.push_back(&mut self.links, rq);
     }
 
-    /// Rule 2: the head, one request a call, sorted into the dispatch list. Rule 6: `force` makes
-    /// no difference.
+    /// Rule noop-2: the head, one request a call, sorted into the dispatch list. Rule noop-6:
+    /// `force` makes no difference.
     fn dispatch(&mut self, cx: &mut Cx<'_>, _hctx: HctxId, _force: bool) -> Dispatched {
         let Some(rq) = self.fifo.pop_front(&mut self.links) else { return Dispatched::Empty };
         cx.issue(rq, Placement::Sorted, DispatchReason::ArrivalOrder);
         Dispatched::Some(1)
     }
 
-    /// Rule 3: neighbours are neighbours in the FIFO, whatever their sectors.
+    /// Rule noop-3: neighbours are neighbours in the FIFO, whatever their sectors.
     fn former(&self, _cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
         self.links.previous(rq)
     }
@@ -62,7 +62,7 @@ impl Scheduler for Noop {
         self.links.next(rq)
     }
 
-    /// Rule 4: the survivor keeps its place. A request that is absorbed on arrival has none.
+    /// Rule noop-4: the survivor keeps its place. A request that is absorbed on arrival has none.
     fn requests_merged(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, next: RequestId) {
         if self.links.contains(next) {
             self.fifo.remove(&mut self.links, next);

@@ -69,7 +69,7 @@ pub(crate) const fn time(name: &'static str, default: i64, effect: &'static str)
     Tunable { name, unit: "ms", default: Some(default), min: 0, max: INT_MAX, effect }
 }
 
-/// The table of spec 2.1.
+/// The table of rule deadline-11.
 pub(crate) const TUNABLES: [Tunable; 5] = [
     time("read_expire", 500, "age at which the oldest read starts the next batch"),
     time("write_expire", 5_000, "age at which the oldest write starts the next batch"),

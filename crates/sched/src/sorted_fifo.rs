@@ -38,7 +38,7 @@ impl SortedFifo {
     }
 
     /// Takes `next` out; if its deadline is earlier, `rq` inherits it and its place in the FIFO
-    /// (spec 2.1 rule 4).
+    /// (rule deadline-4).
     pub fn join(&mut self, rq: RequestId, next: RequestId) {
         let deadline = self.deadlines[next];
         if deadline < self.deadlines[rq] {
@@ -76,7 +76,7 @@ impl SortedFifo {
 
     /// A request that starts at exactly `sector`.
     // assumed: among several the first to arrive; which one the kernel's search of its tree meets
-    // depends on the shape of the tree, and spec 2.1 rule 2 does not say.
+    // depends on the shape of the tree, and rule deadline-2 does not say.
     pub fn starting_at(&self, sector: Sector) -> Option<RequestId> {
         self.sorted.find(sector)
     }

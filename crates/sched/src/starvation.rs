@@ -9,7 +9,7 @@ pub(crate) struct Starvation {
 }
 
 impl Starvation {
-    /// The direction of the next batch, given who waits (spec 2.1 rules 5b and 5c).
+    /// The direction of the next batch, given who waits (rule deadline-6).
     // measured in the linux world for mq-deadline of 6.12, assumed for the others: writes_starved
     // compares as an unsigned number, so with a negative one reads always win.
     pub fn choose(&mut self, reads: bool, writes: bool, writes_starved: i64) -> Option<Direction> {

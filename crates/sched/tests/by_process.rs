@@ -567,7 +567,7 @@ impl Run {
         assert_eq!(self.harness.queue.next_timer(), None, "somebody is waited for");
         let [shared, own] = self.queues_left;
         // Whoever leaves a control group while its queue is to become a part of another drops its
-        // pointer (4.7 rule 2) and no more: that other queue stays for ever.
+        // pointer (rule cfq-bind-2) and no more: that other queue stays for ever.
         let may_leave = if self.moves { 0..=17 } else { 0..=0 };
         let is_left = own == 0 || self.moves && own > 0;
         assert!(may_leave.contains(&shared) && is_left, "queues are left: {shared}, {own}");

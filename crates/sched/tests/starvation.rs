@@ -128,8 +128,8 @@ proptest! {
         let others = levels.len() as u64 - 1;
         let longest_turn = levels.iter().map(|level| turn(*level)).max().expect("there are some");
         for (process, level) in levels.iter().enumerate() {
-            // A short turn comes later (4.5); until then longer ones come again. Afterwards
-            // everybody has one more.
+            // A short turn comes later (rules cfq-place); until then longer ones come again.
+            // Afterwards everybody has one more.
             let later = others * (longest_turn - turn(*level)) * MILLI;
             let once: u64 = (0..levels.len())
                 .filter(|other| *other != process)

@@ -1,5 +1,5 @@
-//! From a bio to a request, and on to the plug or the scheduler (spec 0.3 steps 4 to 6, 9.4, 9.6,
-//! 9.7).
+//! From a bio to a request, and on to the plug or the scheduler (rules request-3, plug, allocate
+//! and hctx).
 //!
 //! A task that gets no request goes to sleep here, inside the queue: it joins the wait list, its
 //! plug is flushed as for every task that blocks, and when it is woken it tries again.
@@ -191,7 +191,7 @@ impl RequestQueue {
     }
 
     /// Whether a new request goes to the task's plug. Flush requests of blk-mq do not wait
-    /// (spec 9.8 rule 5).
+    /// (rule flush-5).
     fn holds_back(&mut self, context: ContextId, rq: RequestId) -> bool {
         if !self.core.context(context).plug.is_active() || self.task_plug().is_none() {
             return false;
@@ -314,7 +314,7 @@ impl RequestQueue {
     }
 
     /// Whether a request with a flush sequence starts with plain data that recent kernels give to
-    /// the scheduler (spec 9.8 rule 2).
+    /// the scheduler (rule flush-2).
     pub(super) fn flush_goes_through_elevator(&self, rq: RequestId) -> bool {
         let sequence = self.core.requests[rq].flush;
         sequence.is_some_and(|sequence| sequence.data && !sequence.before)

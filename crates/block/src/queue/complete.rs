@@ -1,5 +1,5 @@
-//! Completions, requeues, the flush machinery, and telling submitters (spec 0.3 step 8, 0.4 step 6,
-//! 9.5, 9.8).
+//! Completions, requeues, the flush machinery, and telling submitters (rules request-4, request-6,
+//! dispatch-list and flush).
 
 use super::context::Frame;
 use super::{Output, RequestQueue, ShapeState, Work};
@@ -11,7 +11,7 @@ use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{InsertAt, Placement};
 use base::{Duration, Instant, Sector, Sectors};
 
-/// A queue whose device refused a request is run again after this time (spec 9.5, 9.7 rule 5).
+/// A queue whose device refused a request is run again after this time (rule request-11).
 const RETRY: Duration = Duration::from_millis(3);
 
 impl RequestQueue {
@@ -37,8 +37,8 @@ impl RequestQueue {
         Work::Complete
     }
 
-    /// The single queue is run by the completion itself, before submitters are told (spec 9.5);
-    /// blk-mq is run by a worker, if a hardware queue is marked.
+    /// The single queue is run by the completion itself, before submitters are told (rule
+    /// dispatch-list-6); blk-mq is run by a worker, if a hardware queue is marked.
     fn push_run_after_completion(&mut self, context: ContextId) {
         if matches!(self.shape, ShapeState::Single(_)) {
             self.remove_device_plug();

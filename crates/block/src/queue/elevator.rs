@@ -1,5 +1,5 @@
 //! Between the queue and the scheduler: insertion, joining of requests, and what the scheduler lets
-//! go (spec 9.3 rules 4 to 9).
+//! go (rules merge-4 to merge-9).
 
 use super::{RequestQueue, ShapeState};
 use crate::bio::{Bio, ContextId};
@@ -15,7 +15,7 @@ use base::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Absorber {
     pub rq: RequestId,
-    /// It is not in turn appended to another (rule 5: what the one-hit cache finds).
+    /// It is not in turn appended to another (rule merge-5: what the one-hit cache finds).
     pub is_last: bool,
 }
 
@@ -60,7 +60,7 @@ impl RequestQueue {
     }
 
     /// Appends an arriving, mergeable request to a queued one, and that perhaps to another
-    /// (rule 5).
+    /// (rule merge-5).
     fn absorb_at_insertion(&mut self, now: Instant, context: ContextId, rq: RequestId) -> bool {
         let mut newcomer = rq;
         while let Some(absorber) = self.find_absorber(now, context, newcomer, newcomer == rq) {
@@ -102,7 +102,7 @@ impl RequestQueue {
         is_joinable.then_some(Absorber { rq: found, is_last: false })
     }
 
-    /// After a bio was merged into `rq`: perhaps it now touches its neighbour (rule 4).
+    /// After a bio was merged into `rq`: perhaps it now touches its neighbour (rule merge-4).
     pub(super) fn bio_merged(
         &mut self,
         now: Instant,
@@ -213,7 +213,7 @@ impl RequestQueue {
         request.sectors += sectors;
         request.segments += segments;
         request.last_bio = last_bio;
-        // The earlier start time is inherited (spec 9.3 rule 4).
+        // The earlier start time is inherited (rule merge-4).
         request.allocated_at = request.allocated_at.min(allocated_at);
         if request.ioprio != ioprio {
             request.ioprio = request.ioprio.better(ioprio);

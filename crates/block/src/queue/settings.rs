@@ -1,5 +1,5 @@
 //! What can be changed while the queue is in use: tunables, settings and the scheduler itself
-//! (spec 9.6, addendum B.7).
+//! (rules allocate).
 //!
 //! Changing the scheduler, or `nr_requests` of blk-mq, freezes the queue: nobody gets a request
 //! until all that are allocated are done; then the change is made and everybody goes on.
@@ -188,7 +188,7 @@ impl RequestQueue {
         }
     }
 
-    /// The largest `nr_requests` that sysfs accepts (addendum B.7 rule 5).
+    /// The largest `nr_requests` that sysfs accepts (rule allocate-6).
     fn most_requests(&self) -> i64 {
         match self.shape.shape() {
             Shape::Single => i64::from(i32::MAX),

@@ -1,5 +1,5 @@
-//! The single queue: one lock, one dispatch list, request limits per direction (spec 9.4 to 9.6,
-//! addendum A.5 for kernels that plug the device).
+//! The single queue: one lock, one dispatch list, request limits per direction (rules
+//! dispatch-list, allocate and device-plug).
 
 use super::allocate::Allowance;
 use super::context::Frame;
@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use base::{Arena, Instant, Links, List, Sector};
 
 /// Requests a batching task may allocate beyond the limit, and for how long: HZ/50
-/// (spec 9.6 rule 2).
+/// (rule allocate-2).
 const BATCH_REQUESTS: u32 = 32;
 const BATCH_TIME: base::Duration = base::Duration::from_millis(20);
 
@@ -33,7 +33,8 @@ pub(super) struct Single {
     /// The dispatch list.
     list: List<Request>,
     links: Links<Request>,
-    /// Where the last sorted sweep stands, and the request that will move it (spec 9.5).
+    /// Where the last sorted sweep stands, and the request that will move it (rules dispatch-list-1
+    /// and dispatch-list-2).
     boundary: Sector,
     boundary_request: Option<RequestId>,
     /// Request limits: one set, or one per control group.
@@ -109,7 +110,7 @@ impl Single {
     }
 
     /// The element behind which a request belongs: ascending from the boundary, then wrapped to the
-    /// part below it (spec 9.5, sorted insert).
+    /// part below it (rule dispatch-list-1).
     fn sorted_place(&self, requests: &Arena<Request>, rq: RequestId) -> Option<RequestId> {
         let new = &requests[rq];
         self.list.iter_rev(&self.links).find(|id| {
@@ -192,7 +193,7 @@ impl Single {
         (list, usize::from(!first))
     }
 
-    /// The limit test of spec 9.6 rules 2 and 3.
+    /// The limit test of rules allocate-2 and allocate-3.
     fn may_allocate(&mut self, limit: u32, bio: &Bio, must: bool, batching: bool) -> Verdict {
         let (list, side) = self.list_of(bio);
         let list = &mut self.limits[list];
@@ -236,7 +237,7 @@ impl RequestQueue {
         }
     }
 
-    /// Whether writeback and read-ahead should hold back (spec 9.6 rule 2).
+    /// Whether writeback and read-ahead should hold back (rule allocate-2).
     pub fn is_congested(&self) -> bool {
         match &self.shape {
             ShapeState::Single(single) => single.is_congested(),
@@ -296,7 +297,7 @@ impl RequestQueue {
         }
     }
 
-    /// A request inserted into an empty queue plugs the device (addendum A.5 rule 1).
+    /// A request inserted into an empty queue plugs the device (rule device-plug-1).
     fn plug_device(&mut self, now: Instant, context: ContextId) {
         let Plugging::Device { delay_ms, skips_nonrotational, .. } = self.single().rules.plugging
         else {
@@ -391,8 +392,8 @@ impl RequestQueue {
         }
     }
 
-    /// Asks the scheduler when the dispatch list is empty, else takes its head (spec 9.5); whether
-    /// there is another round.
+    /// Asks the scheduler when the dispatch list is empty, else takes its head (rule
+    /// dispatch-list-4); whether there is another round.
     fn run_single_round(&mut self, now: Instant, context: ContextId) -> (Work, bool) {
         let single = self.single();
         if single.plugged_until.is_some() {
@@ -466,7 +467,7 @@ impl RequestQueue {
     }
 
     /// The driver looks at the head for the first time: here the kernel traces D, even when the
-    /// device then turns out to be full (spec 9.5).
+    /// device then turns out to be full (rule dispatch-list-3).
     pub(super) fn activate(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         if self.core.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.activated(cx, rq));

@@ -1,5 +1,5 @@
 //! A bio enters: splitting to the device's limits, merging into a plug, a software queue or the
-//! scheduler, and else on to the allocation of a request (spec 0.3 and 0.4, steps 1 to 3).
+//! scheduler, and else on to the allocation of a request (rules request-3 and request-5).
 
 use super::context::Frame;
 use super::{Core, Output, RequestQueue, ShapeState, Work};
@@ -12,7 +12,7 @@ use crate::scheduler::Merge;
 use crate::segments::Segments;
 use base::{Instant, Sectors};
 
-/// Entries of a software queue that are examined for a merge (spec 9.3 rule 6).
+/// Entries of a software queue that are examined for a merge (rule merge-6).
 const SCANNED: usize = 8;
 
 impl RequestQueue {
@@ -68,7 +68,7 @@ impl RequestQueue {
     }
 
     /// Cuts off the first `most` sectors, which the device can take at once, and returns them. The
-    /// rest is submitted again after them (spec 9.1).
+    /// rest is submitted again after them (rule request-7).
     #[cold]
     fn split(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
         let splits = self.core.kernel.splits_bios;
@@ -185,7 +185,7 @@ impl RequestQueue {
         found.filter(|(rq, _)| self.fits(*rq, bio, segments))
     }
 
-    /// The look-up of spec 9.3: one-hit cache, back merges by hash, the scheduler's front merge.
+    /// The look-up of rules merge: one-hit cache, back merges by hash, the scheduler's front merge.
     fn find_merge(
         &mut self,
         now: Instant,
@@ -227,7 +227,7 @@ impl RequestQueue {
     }
 
     /// Without a scheduler: the last few requests of the submitting core's software queue; the
-    /// first adjacent one decides (spec 1.2 rule 5).
+    /// first adjacent one decides (rule none-5).
     fn find_in_software_queue(&self, bio: &Bio) -> Option<(RequestId, Merge)> {
         let ShapeState::Multi(multi) = &self.shape else { return None };
         multi
@@ -251,7 +251,8 @@ impl RequestQueue {
         may_merge_bio(self.core.kernel, request, bio).then_some(merge)
     }
 
-    /// Whether the limits allow it; if not, the request is never merged into again (spec 9.1).
+    /// Whether the limits allow it; if not, the request is never merged into again (rule
+    /// request-8).
     fn fits(&mut self, rq: RequestId, bio: &Bio, segments: u16) -> bool {
         let (request, limits) = (&self.core.requests[rq], &self.core.limits);
         let segments = request.segments + segments;
@@ -291,8 +292,8 @@ impl RequestQueue {
         core.log_bio(now, action, id, Some(rq));
     }
 
-    /// On kernels where every bio with SYNC unplugs the device, it does so after it is in (addendum
-    /// A.5 rule 2). Plain reads have no such flag, readahead least of all (A.6 rule 5).
+    /// On kernels where every bio with SYNC unplugs the device, it does so after it is in (rule
+    /// device-plug-2). Plain reads have no such flag, readahead least of all (rule readahead-13).
     fn push_sync_unplug(&mut self, context: ContextId, bio: &Bio) {
         if self.unplugs_on_sync() && bio.flags.intersects(Flags::SYNC) {
             let frame = Frame::Unplug { by_timer: false };

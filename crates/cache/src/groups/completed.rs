@@ -1,5 +1,5 @@
 //! What each group had written of late: every three seconds all of it counts half as much
-//! (filesystems 2.2 rule 6), as long as that leaves more than a page.
+//! (rule dirty-limits-6), as long as that leaves more than a page.
 //!
 //! So a group of which little was written beside others is forgotten after some seconds: it has no
 //! share in what may be dirty then, and its flusher's next look writes everything. A disk that is

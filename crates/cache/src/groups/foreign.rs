@@ -1,5 +1,5 @@
 //! When a file changes its group: by a vote of the pages that are written of it, and how long that
-//! has been so (filesystems 2.10 rule 5).
+//! has been so (rule cgroup-writeback-4).
 //!
 //! Time here counts in parts of a second of which there are 8192, and is what writing takes at the
 //! disk's average bandwidth.

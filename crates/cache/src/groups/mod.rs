@@ -1,4 +1,5 @@
-//! Control groups with writeback of their own: whose dirty pages are which (filesystems 2.10).
+//! Control groups with writeback of their own: whose dirty pages are which (rules
+//! cgroup-writeback).
 //!
 //! A file belongs to the group of whoever dirtied it first. What is written of it, by whomever,
 //! counts for that group, which has a flusher, estimates of the disk, and a share of what may be

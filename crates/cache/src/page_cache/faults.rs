@@ -1,4 +1,4 @@
-//! What is read when a mapped page is touched (filesystems 1.6), and what is mapped with it.
+//! What is read when a mapped page is touched (rules mmap), and what is mapped with it.
 
 use super::PageCache;
 use super::open_files::OfFile;
@@ -7,8 +7,7 @@ use crate::readahead::{Advice, Allowance, Reader, Window};
 use block::ContextId;
 use std::ops::Range;
 
-/// Pages that are mapped with the one that was touched: the 64 KiB around it (filesystems 1.6 rule
-/// 4).
+/// Pages that are mapped with the one that was touched: the 64 KiB around it (rule mmap-3).
 const AROUND: u64 = 16;
 
 /// What a fault reads.

@@ -31,11 +31,11 @@ use std::ops::Range;
 
 /// Tokens of reads that belong to pages and not to an operation have this bit.
 const OF_PAGES: u64 = 1 << 63;
-/// Pieces of memory of one bio (filesystems 1.5 rule 5).
+/// Pieces of memory of one bio (rule readahead-14).
 const BIO_MAX_VECS: u32 = 256;
 const PAGE_SECTORS: u32 = 8;
 const PAGE: u64 = 4096;
-/// Segments of one bio of a file of old kernels (addendum A.6 rule 3).
+/// Segments of one bio of a file of old kernels (rule readahead-15).
 const OLD_FILE_VECS: u32 = 128;
 /// Runs of pages that leave together at most; to remember more would take more room than they did.
 const TOGETHER: usize = 1 << 18;
@@ -45,11 +45,11 @@ pub const FILE_PAGES: u64 = 1 << 34;
 /// The pages of the disk, and of the files on it.
 pub struct PageCache {
     rules: Rules,
-    /// Pages or folios of one bio (filesystems 1.5 rules 5 and 6).
+    /// Pages or folios of one bio (rule readahead-14).
     bio_vecs: u32,
     /// How much of a piece of memory a device takes as one segment.
     segment_pages: u64,
-    /// Bios of windows carry RAHEAD (filesystems 0.5; addendum A.6 rule 5).
+    /// Bios of windows carry RAHEAD (rule readahead-13).
     pub says_ahead: bool,
     /// The pages of a bio are let go of from the last to the first.
     releases_backwards: bool,
@@ -188,7 +188,7 @@ impl PageCache {
     }
 
     /// A bio is done: its pages are ready. Answers with who waits for them, in the order in which
-    /// the kernel lets go of them: old ones begin with the last page (addendum A.6 rule 4).
+    /// the kernel lets go of them: old ones begin with the last page (rule readahead-16).
     pub fn done(&mut self, token: u64) -> Vec<(u64, ContextId)> {
         let pages = self.under_way.remove(&token);
         let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));

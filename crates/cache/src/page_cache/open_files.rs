@@ -49,7 +49,7 @@ impl PageCache {
     }
 
     /// An open file shall stand for a file that lies in these pages of the disk: it is read ahead
-    /// from its own beginning to its own end, and many pages are a bio (addendum A.6 rule 3).
+    /// from its own beginning to its own end, and many pages are a bio (rule readahead-15).
     pub fn confine(&mut self, file: usize, extent: Range<u64>) {
         self.files[file].extent = Some(extent);
     }
@@ -68,8 +68,8 @@ impl PageCache {
         self.files[file].owner.is_some() && others.into_iter().all(|(_, it)| it.owner.is_none())
     }
 
-    /// A file is closed. With the last one of the disk everything goes that is clean (filesystems
-    /// 2.9 rule 7). Answers with the number of the file's first page and whether it was written, if
+    /// A file is closed. With the last one of the disk everything goes that is clean (rule sync-4).
+    /// Answers with the number of the file's first page and whether it was written, if
     /// it was open.
     pub fn close(&mut self, file: usize) -> Option<(u64, bool)> {
         let is_last = self.files[file].base == 0 && self.is_last(file);

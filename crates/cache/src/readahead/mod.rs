@@ -4,7 +4,7 @@
 //! A reader who finds a page missing asks for a window and waits for it; a reader who touches the
 //! mark asks for the next window before he needs it. What the decisions were in each kernel is a
 //! value, [`Rules`]; whether a page is cached is asked of [`CachedPages`]. Nothing is read here:
-//! who asks gets a [`Window`] and submits it (filesystems 1.3 to 1.6; addendum A.7).
+//! who asks gets a [`Window`] and submits it (rules readahead and mmap).
 //!
 // Divergence: 2.6.32 also limits a window to half of the free and inactive pages.
 
@@ -18,12 +18,12 @@ use super::pages::CachedPages;
 use rules::{ContextReadahead, Joining};
 use std::ops::Range;
 
-/// Pages of one piece of a forced readahead: 2 MiB (filesystems 1.5 rule 4).
+/// Pages of one piece of a forced readahead: 2 MiB (rule readahead-11).
 const FORCED_PIECE: u64 = 512;
-/// Largest folio of a file, as a power of two of pages: 2 MiB (filesystems 1.4 rule 4).
+/// Largest folio of a file, as a power of two of pages: 2 MiB (rule readahead-9).
 const LARGEST_ORDER: u32 = 9;
 /// Faults on absent pages, less those on cached ones, beyond which nothing is read around them
-/// (filesystems 1.6 rule 2).
+/// (rules mmap-1 and mmap-2).
 const MANY_FAULT_MISSES: u32 = 100;
 const MOST_FAULT_MISSES: u32 = 1000;
 
@@ -121,7 +121,7 @@ impl Readahead {
         }
     }
 
-    /// Takes advice (filesystems 1.1 rule 5).
+    /// Takes advice (rule readahead-1).
     pub fn advise(&mut self, advice: Advice, device: Allowance) {
         match advice {
             Advice::Normal | Advice::Sequential => {
@@ -207,7 +207,7 @@ impl Readahead {
         Some(self.window())
     }
 
-    /// Reads what is asked in pieces, whatever came before (filesystems 1.5 rule 4).
+    /// Reads what is asked in pieces, whatever came before (rule readahead-11).
     pub fn forced(&self, device: Allowance, reader: Reader) -> Vec<Window> {
         let most = device.request.max(self.most);
         let end = reader.page + reader.request.min(most.max(1));
@@ -221,7 +221,7 @@ impl Readahead {
     }
 
     /// A mapped page is absent when it is touched: what is read around it. `None`: only the page
-    /// itself, as a plain read (filesystems 1.6).
+    /// itself, as a plain read (rules mmap).
     pub fn fault_missed(&mut self, page: u64) -> Option<Window> {
         self.fault_misses = (self.fault_misses + 1).min(MOST_FAULT_MISSES);
         if self.is_random || self.most == 0 || self.fault_misses > MANY_FAULT_MISSES {
@@ -245,7 +245,7 @@ impl Readahead {
         self.most
     }
 
-    /// The most one decision may read (filesystems 1.1 rule 4).
+    /// The most one decision may read (rule readahead-2).
     fn maximum(&self, rules: &Rules, device: Allowance, request: u64) -> u64 {
         if rules.long_calls_read_more && request > self.most && device.request > self.most {
             return request.min(device.request);
@@ -286,7 +286,7 @@ impl Readahead {
     }
 
     /// A window from what is cached before the page; false if that does not look like reading in
-    /// order (filesystems 1.3 c and d, addendum A.7 rule 10).
+    /// order (rules readahead-5 and readahead-10).
     fn begin_from_context(
         &mut self,
         rules: &Rules,
@@ -331,7 +331,7 @@ impl Readahead {
         }
     }
 
-    /// Lets folios grow and ends the window where one of them would (filesystems 1.4 rule 4).
+    /// Lets folios grow and ends the window where one of them would (rule readahead-9).
     fn align(&mut self, most: u64) {
         let order = self.order + 2;
         let unit = match most.is_power_of_two() {
@@ -353,7 +353,7 @@ impl Readahead {
     }
 }
 
-/// The size of the first window (filesystems 1.3).
+/// The size of the first window (rule readahead-3).
 fn first_size(request: u64, most: u64) -> u64 {
     let size = request.next_power_of_two();
     if size <= most / 32 {
@@ -365,7 +365,7 @@ fn first_size(request: u64, most: u64) -> u64 {
     }
 }
 
-/// The size of a window after one of so many pages (filesystems 1.3).
+/// The size of a window after one of so many pages (rule readahead-6).
 fn next_size(size: u64, most: u64) -> u64 {
     let factor = if size < most / 16 { 4 } else { 2 };
     (size * factor).min(most)

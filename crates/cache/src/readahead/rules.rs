@@ -1,7 +1,7 @@
 //! What changed in readahead over the years.
 //!
-//! One value for each generation: 2.6.28 (addendum A.7), 2.6.32 (its rule 10), 4.10 to 5.2 and 6.x
-//! (filesystems 1.3 and 1.4). The code asks for a field and never for a version.
+//! One value for each generation: 2.6.28, 2.6.32, 4.10 to 5.2, 6.12 and 6.18 (rules readahead).
+//! The code asks for a field and never for a version.
 
 use block::Version;
 

@@ -1,10 +1,10 @@
 //! What is known of a device that pages are written to: its bandwidth, and the rate that its
-//! writers are held to (filesystems 2.3 rules 5 and 6).
+//! writers are held to (rules writeback-limit-8 and writeback-limit-9).
 
 use super::position::SHIFT;
 use base::Hz;
 
-/// Pages per second at the start: 100 MiB/s (filesystems 2.3).
+/// Pages per second at the start: 100 MiB/s (rule writeback-limit-8).
 const START_RATE: u64 = 25_600;
 
 /// The estimates, in pages per second.
@@ -29,7 +29,7 @@ impl Estimate {
         balanced: START_RATE,
     };
 
-    /// So many pages were completed in so many ticks (rule 5).
+    /// So many pages were completed in so many ticks (rule writeback-limit-8).
     pub fn written(&mut self, pages: u64, elapsed: u64, hz: Hz) {
         let hz = u64::from(hz.get());
         let period = (3 * hz).next_power_of_two();
@@ -52,7 +52,7 @@ impl Estimate {
     }
 
     /// So many pages were dirtied in so many ticks, at a ratio of [`super::position::Position`];
-    /// `is_below` is whether fewer are dirty than should be (rule 6).
+    /// `is_below` is whether fewer are dirty than should be (rule writeback-limit-9).
     pub fn dirtied(&mut self, pages: u64, elapsed: u64, hz: Hz, ratio: u64, is_below: bool) {
         self.balance(pages * u64::from(hz.get()) / elapsed.max(1), ratio, is_below);
     }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn bandwidth_and_its_average_fall_as_in_the_table() {
-        // Filesystems, Appendix A.3.
+        // Rule writeback-limit-8.
         let mut estimate = Estimate::START;
         let mut found = Vec::new();
         for _ in 0..6 {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_ratelimit_moves_in_small_steps_and_only_when_all_signs_agree() {
-        // Filesystems, Appendix A.4: dirty is 180000 or 170000, the setpoint 175000.
+        // Rule writeback-limit-9: dirty is 180000 or 170000, the setpoint 175000.
         let cases = [
             ((25600, 25600), false, 900, 25600, (25600, 11250)),
             ((25600, 12000), false, 900, 25600, (25575, 11250)),

@@ -1,5 +1,5 @@
 //! Holding back who dirties pages: whether a writer goes on, and how long he pauses if not
-//! (filesystems 2.3).
+//! (rules writeback-limit).
 //!
 //! Pure arithmetic: ticks of the kernel's clock, pages, and pages per second. The bandwidth of the
 //! device and the rate its writers are held to are in [`estimate`], how near dirty pages are to
@@ -65,15 +65,15 @@ impl Dirtier {
         self.dirtied >= self.test_after.min(most)
     }
 
-    /// So little is dirty that nobody is held back: the next test (2.3 rule 2b).
+    /// So little is dirty that nobody is held back: the next test (rule writeback-limit-2).
     pub fn run_free(&mut self, now: u64, position: &Position) {
         self.dirtied = 0;
         self.paused_at = now;
         self.test_after = next_free_test(position.threshold.saturating_sub(position.dirty));
     }
 
-    /// The test beyond the freerun ceiling (2.3 rule 2f to 2j). `dirtied` is what the task counted
-    /// when it was tested.
+    /// The test beyond the freerun ceiling (rules writeback-limit-3 and writeback-limit-4).
+    /// `dirtied` is what the task counted when it was tested.
     pub fn hold_back(
         &mut self,
         now: u64,
@@ -104,7 +104,7 @@ impl Dirtier {
         }
         let ticks = (pause as u64).min(longest);
         let verdict = self.sleep(now, ticks, pauses, false);
-        // Of what is cut off as much as a longest pause is forgiven (2.3 rule 2i).
+        // Of what is cut off as much as a longest pause is forgiven (rule writeback-limit-4).
         self.paused_at += (pause as u64 - ticks).saturating_sub(longest);
         verdict
     }
@@ -118,7 +118,7 @@ impl Dirtier {
 }
 
 impl Pauses {
-    /// 2.3 rule 3.
+    /// Rule writeback-limit-5.
     pub fn new(longest: u64, task_rate: u64, estimate: &Estimate, hz: Hz) -> Pauses {
         let hz = u64::from(hz.get());
         let ratelimit = estimate.ratelimit;
@@ -144,19 +144,20 @@ impl Pauses {
     }
 }
 
-/// The longest pause, in ticks: 200 ms, or less if the device would run dry (2.3 rule 3).
+/// The longest pause, in ticks: 200 ms, or less if the device would run dry (rule
+/// writeback-limit-5).
 pub fn longest_pause(device_dirty: u64, average_bandwidth: u64, hz: Hz) -> u64 {
     let hz = u64::from(hz.get());
     let eighth = (1 + hz / 8).next_power_of_two();
     (hz / 5).max(1).min(device_dirty / (1 + average_bandwidth / eighth) + 1)
 }
 
-/// Pages until the next test when so many more may become dirty (2.3 rule 2b).
+/// Pages until the next test when so many more may become dirty (rule writeback-limit-2).
 pub fn next_free_test(free: u64) -> u64 {
     1 << (log2(free) / 2)
 }
 
-/// Pages of all tasks of a core until one of them is tested (2.3 rule 1).
+/// Pages of all tasks of a core until one of them is tested (rule writeback-limit-1).
 pub fn core_test(threshold: u64, cores: u64) -> u64 {
     (threshold / (32 * cores)).max(16)
 }
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn pauses_are_those_of_the_table() {
-        // Filesystems, Appendix A.2.
+        // Rule writeback-limit-5.
         let cases = [
             (175_000, 25_600, 25_600, (50, 2, 200)),
             (175_000, 25_600, 6_400, (50, 4, 150)),
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn who_runs_free_is_tested_after_the_root_of_what_is_free() {
-        // Filesystems, Appendix A.5.
+        // Rule writeback-limit-2.
         let found = [100_000, 65_536, 1000, 10].map(next_free_test);
         assert_eq!(found, [256, 256, 16, 2]);
         let mut dirtier = Dirtier { dirtied: 40, ..Dirtier::new(0) };

@@ -1,5 +1,5 @@
-//! How near dirty pages are to their limits, as a factor for the rate of writers (filesystems 2.3
-//! rule 4).
+//! How near dirty pages are to their limits, as a factor for the rate of writers (rules
+//! writeback-limit-6 and writeback-limit-7).
 
 /// A ratio of one is `1 << SHIFT`.
 pub const SHIFT: u32 = 10;
@@ -37,7 +37,8 @@ impl Position {
         (self.freerun() + self.hard_limit) / 2
     }
 
-    /// Whether the device is beyond its share while all are beyond the threshold (2.3 rule 2d).
+    /// Whether the device is beyond its share while all are beyond the threshold (rule
+    /// writeback-limit-10).
     pub fn exceeds(&self) -> bool {
         self.device_dirty > self.device_threshold && self.dirty > self.threshold
     }
@@ -90,7 +91,7 @@ impl Position {
 
 #[cfg(test)]
 impl Position {
-    /// So many pages of one device are dirty. // filesystems, Appendix A.1
+    /// So many pages of one device are dirty. // rule writeback-limit-6
     pub fn of_one_device(dirty: u64) -> Position {
         Position {
             threshold: 200_000,

@@ -533,7 +533,7 @@ pub fn op_of(record: &Record) -> Op {
     if record.categories.contains(Categories::DISCARD) {
         Op::Discard
     } else if record.categories.contains(Categories::WRITE) || record.bytes == 0 {
-        // A pure flush carries the bit of a read (formats 1.2).
+        // A pure flush carries the bit of a read (rule trace-format-4).
         Op::Write
     } else {
         Op::Read
@@ -555,7 +555,7 @@ fn flags_of(record: &Record) -> Flags {
     ];
     let carried = known.iter().filter(|(category, _)| record.categories.contains(*category));
     let flags = carried.fold(Flags::NONE, |all, (_, flag)| all.with(*flag));
-    // Others wait for metadata that is read (spec 9.2); events do not tell.
+    // Others wait for metadata that is read (rule flags-1); events do not tell.
     let has_prio = flags.intersects(Flags::META) && op_of(record) == Op::Read;
     if has_prio { flags.with(Flags::PRIO) } else { flags }
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const BEFORE: Duration = Duration::from_secs(1);
 /// One after another: longer than a process is waited for.
 const APART: Duration = Duration::from_millis(20);
-/// So many requests make the time between them count (spec 4.8 rule 3).
+/// So many requests make the time between them count (rule cfq-insert-2).
 const SAMPLES: u32 = 3;
 /// The number of an io_context that no task has.
 const VISITOR: u32 = 1;

@@ -105,7 +105,8 @@ impl Run<'_> {
         }
     }
 
-    /// The driver of the single queue looks at one request more than it can take (spec 9.5).
+    /// The driver of the single queue looks at one request more than it can take (rule
+    /// dispatch-list-3).
     fn ask_remembering(&mut self, now: Instant) {
         let has_room = self.in_flight <= self.depth;
         if has_room && !self.parked && !self.waiting.is_empty() && self.requeued == 0 {

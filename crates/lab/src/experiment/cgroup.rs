@@ -18,7 +18,7 @@ const EXAMPLE: &str = "[[cgroup]] with path = \"…\" and perhaps weight = 100";
 const EXAMPLE_MOVE: &str = "move = [{ at = \"5s\", to = \"GROUP\" }, …]";
 /// The disk of an experiment, as jobs call it.
 const DISK: &str = "sda";
-/// What `blkio.weight` and its relatives take. // spec 4.1
+/// What `blkio.weight` and its relatives take. // rule cfq-settings-3
 const VERSION_1: RangeInclusive<u32> = 10..=1000;
 
 /// A control group.

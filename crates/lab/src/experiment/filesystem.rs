@@ -112,7 +112,7 @@ pub fn cgroup_writeback(
 ) -> Result<bool, Error> {
     let is_recent = kernel.version >= Version::V6_12;
     let is_xfs = mount.is_some_and(|it| it.format == Format::Xfs);
-    // filesystems 2.10 rule 1; observed on 6.12 with both
+    // Rule cgroup-writeback-1; observed on 6.12 with both
     let is_there = is_recent || kernel.version >= Version::V4_10 && !is_xfs;
     match asked {
         None => Ok(is_recent),

@@ -1,4 +1,4 @@
-//! The flusher: the kernel's task that writes what is dirty (filesystems 2.5 to 2.7).
+//! The flusher: the kernel's task that writes what is dirty (rules flusher).
 //!
 //! It is born when something is dirtied for the first time. It wakes every five seconds while
 //! anything is dirty, and writes what has been for half a minute; or when a writer finds that much

@@ -1,7 +1,7 @@
 //! Files in the memory of programs: page faults, and msync.
 //!
 //! A program that touches a page it has not touched before has a fault: if the page is not cached
-//! it is read, with what readahead adds (filesystems 1.6), by the task itself. The first write to a
+//! it is read, with what readahead adds (rules mmap), by the task itself. The first write to a
 //! page that is clean has a fault too, which makes it dirty as a write of the whole page would
 //! without copying; when it has been written to the disk, the next write has one again.
 //!

@@ -1,6 +1,6 @@
 //! The disk through the page cache, and what files have in common with it.
 //!
-//! Page by page (filesystems 1.2): what is missing is read with what readahead adds; whoever
+//! Page by page (rule page-cache-1): what is missing is read with what readahead adds; whoever
 //! touches a mark has the next window read before he waits for his page; then the page is copied.
 //! Who submits is always the caller, each window under a plug of its own. Beside reading: advice,
 //! what drops clean pages, and closing.
@@ -53,8 +53,8 @@ impl Task {
         }
     }
 
-    /// Closes a file; the last one who closes the disk writes what is dirty (filesystems 2.9 rule
-    /// 7). Others of the same task are closed when it exits.
+    /// Closes a file; the last one who closes the disk writes what is dirty (rule sync-4).
+    /// Others of the same task are closed when it exits.
     pub async fn close(&self, file: &File) {
         if file.is_cached() {
             self.enter_kernel().await;
@@ -138,7 +138,7 @@ impl Task {
         }
     }
 
-    /// Where the device is plugged, it stays so until the reader sleeps (addendum A.6 rule 1).
+    /// Where the device is plugged, it stays so until the reader sleeps (rule page-cache-2).
     async fn submit_run(&self, run: Vec<PageBio>) {
         let plugs = self.world().queue.plugs_tasks();
         if plugs {

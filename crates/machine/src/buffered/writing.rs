@@ -2,8 +2,8 @@
 //!
 //! A write makes pages dirty and returns, unless so much is dirty that it must pause. Pages are
 //! written by whoever asks for it (fsync, O_DSYNC, the last one who closes the disk) or by the
-//! flusher, each as a bio of its own under one plug (filesystems 2.7 rule 4). A page of which only
-//! a part is written is read before (1.7).
+//! flusher, each as a bio of its own under one plug (rule flusher-5). A page of which only
+//! a part is written is read before (rule page-cache-3).
 
 use crate::file::{Errno, File, Transfer};
 use crate::io::Operation;
@@ -70,7 +70,7 @@ impl Task {
 
     /// Writes what is dirty of a range of pages and waits until all of it is written.
     pub(crate) async fn write_and_wait(&self, pages: Range<u64>) {
-        // What is made dirty meanwhile is not written (filesystems 2.7 rule 2).
+        // What is made dirty meanwhile is not written (rule flusher-6).
         let mut dirty = self.world().cache.dirty_runs(pages.clone());
         dirty.reverse();
         if !dirty.is_empty() {
@@ -154,7 +154,7 @@ impl Task {
         self.world().io.end(self.id(), number);
     }
 
-    /// Before something goes past the page cache (filesystems 1.8 rule 3).
+    /// Before something goes past the page cache (rule direct-io-2).
     pub(crate) async fn write_what_is_cached(&self, transfer: &Transfer) {
         let end = transfer.sector.0 + u64::from(transfer.sectors.0);
         let pages = transfer.sector.0 / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS);

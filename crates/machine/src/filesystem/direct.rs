@@ -1,4 +1,4 @@
-//! Direct reads and writes of files (filesystems 1.8).
+//! Direct reads and writes of files (rules direct-io).
 //!
 //! Blocks that have a place are read and written there. A write that needs new ones gives them
 //! places before, and tells the inode of its size afterwards; what else an overwritten, a new or a

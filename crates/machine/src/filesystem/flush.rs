@@ -1,4 +1,4 @@
-//! The flusher among files: oldest first, so much of each at a time (filesystems 2.6).
+//! The flusher among files: oldest first, so much of each at a time (rule flusher-3).
 //!
 //! What has been dirty for half a minute is written when the flusher wakes; everything is while too
 //! much is dirty, and as long as nothing has been written to the disk. Each round is done under one
@@ -7,7 +7,7 @@
 //! group that has writeback of its own has a flusher, which looks at the group's files.
 //!
 // Divergence: a sync waits until what is written in the background is done, instead of ending it
-// (filesystems 2.5 rule 2).
+// (rule flusher-2).
 
 use super::{Format, all_pages, key};
 use crate::task::Task;

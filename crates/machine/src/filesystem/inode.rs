@@ -2,7 +2,7 @@
 //!
 //! Blocks are kept as extents, each written or not: what was never written reads as zeros and must
 //! be converted when its data are on the disk. Four extents fit into the inode; more need a leaf, a
-//! block of their own, which is given back when four are left (filesystems 3.3 rule 7). A leaf that
+//! block of their own, which is given back when four are left (rule ext4-space-7). A leaf that
 //! is full is cut where one more extent belongs; more than four leaves need a block that says where
 //! they are.
 //!
@@ -49,7 +49,7 @@ pub struct Inode {
     /// // observed on 6.12
     pub is_unsynced: bool,
     /// It was made empty and is being written again: what is dirty is written when it is closed, so
-    /// that whoever replaces a file in this way does not lose both (filesystems 3.3 rule 6).
+    /// that whoever replaces a file in this way does not lose both (rule ext4-space-6).
     pub is_rewritten: bool,
     /// The ticks of its times of modification and access.
     pub modified: Option<u64>,

@@ -14,8 +14,9 @@
 //! * `map`: who may change where blocks of a file are.
 //! * `metadata`: metadata and the log on their way between memory and the disk.
 //!
-//! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
-//! The whole list of what is and is not modelled is in `docs/filesystems.md`.
+//! Written after the specification for 4.19 and 6.18 (`docs/rules` has what is implemented of it);
+//! 6.12 as it was observed in the world `linux`. The whole list of what is and is not modelled is
+//! in `docs/filesystems.md`.
 
 mod delayed;
 mod direct;
@@ -64,7 +65,7 @@ use xfs::Xfs;
 /// Seconds after which a transaction is committed (mount option `commit`).
 pub const COMMIT_SECONDS: u64 = 5;
 
-/// Bytes of a buffer of XFS's log. // filesystems 4.2 rule 3
+/// Bytes of a buffer of XFS's log. // rule xfs-log-3
 pub const LOG_BUFFER: u64 = 32 << 10;
 
 /// What file systems there are.

@@ -1,7 +1,7 @@
 //! Parts of files that somebody wants written or out of memory: `posix_fadvise` with DONTNEED,
 //! `sync_file_range`, and what replaces the contents of a file.
 //!
-//! Neither makes anything durable: no commit, no flush (filesystems 1.1 rule 5, 2.9, 6.6).
+//! Neither makes anything durable: no commit, no flush (rules page-cache-4 and sync-5).
 
 use super::key;
 use crate::buffered::pages_of;

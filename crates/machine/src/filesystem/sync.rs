@@ -1,4 +1,4 @@
-//! sync(2): everything of the file system and of the disk (filesystems 2.9 rule 4).
+//! sync(2): everything of the file system and of the disk (rule sync-3).
 //!
 //! The flusher writes data and metadata; then the file system does what it must: the running
 //! transaction is committed, or the log forced.

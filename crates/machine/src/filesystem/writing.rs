@@ -1,9 +1,9 @@
 //! Buffered writes of files, and making durable what was written.
 //!
 //! A write changes pages and little else: the time of modification once in a tick, and in ext4 the
-//! size where the block has a place already (filesystems 3.2 rule 1). fsync writes the pages, waits
+//! size where the block has a place already (rule ext4-write-1). fsync writes the pages, waits
 //! for them, and then for what was last changed of the file to be in the journal or log; if it is
-//! already, the cache of the disk is flushed instead (3.5, 4.3).
+//! already, the cache of the disk is flushed instead (rules ext4-fsync and xfs-force).
 
 use super::{Format, key};
 use crate::buffered::{PAGE, pages_of, wake_flusher};

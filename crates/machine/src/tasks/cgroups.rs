@@ -6,7 +6,7 @@ use block::CgroupId;
 use block::scheduler::Cgroup;
 
 /// What a group weighs in version 2 of control groups that nobody gave a weight; the root twice that.
-const DEFAULT_WEIGHT: u32 = 100; // spec 4.1
+const DEFAULT_WEIGHT: u32 = 100; // rule cfq-settings-3
 
 /// All control groups, the root first.
 pub(crate) struct Cgroups {

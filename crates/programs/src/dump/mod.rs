@@ -2,7 +2,7 @@
 //!
 //! A master walks the inodes and hands out records of 10 KiB to three slaves in turns; each reads
 //! its part of the disk through a descriptor of its own and writes it out when its turn comes
-//! (addendum A.8). So one sequential stream is read by three processes, 10 KiB each at a time. With
+//! (rules dump). So one sequential stream is read by three processes, 10 KiB each at a time. With
 //! `--clone-io` all of them share an io_context, as dump from 0.4b42 on does.
 //!
 //! What the file system holds is described (`--population`), as none exists. Passes I and II, which
@@ -23,11 +23,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A.8 rule 1.
+/// Rule dump-1.
 const SLAVES: usize = 3;
 /// Unit of the tape, and of headers.
 const TAPE_BLOCK: u64 = 1024;
-/// Data that one header describes (rule 4).
+/// Data that one header describes (rule dump-4).
 const DATA_OF_HEADER: u64 = 512 * 1024;
 /// Exit status when something went wrong: the startup could not be completed.
 const FAILED: i32 = 3;
@@ -91,7 +91,7 @@ impl Dump {
     }
 }
 
-/// Opens the disk anew and drops what is clean of it in memory (A.8 rule 2).
+/// Opens the disk anew and drops what is clean of it in memory (rule dump-2).
 async fn open_disk(task: &Task, path: &str) -> Result<File, Errno> {
     let disk = task.open(path, OpenFlags::default())?;
     task.drop_cached(&disk).await;
@@ -140,7 +140,7 @@ async fn master(dump: Dump, task: Task, sharing: IoContextOf) -> i32 {
     0
 }
 
-/// Rule 4: inode by inode, block by block.
+/// Rule dump-4: inode by inode, block by block.
 async fn walk(
     dump: &Dump,
     task: &Task,
@@ -204,7 +204,7 @@ impl Draft {
         }
     }
 
-    /// Rule 5: to the slave whose turn it is; not before it has answered the last time.
+    /// Rule dump-5: to the slave whose turn it is; not before it has answered the last time.
     async fn send(&mut self, task: &Task, crew: &RefCell<Crew>) {
         let to = self.slave;
         while crew.borrow().owes[to] {
@@ -221,7 +221,7 @@ impl Draft {
     }
 }
 
-/// Rule 6: reads at once, writes in turn.
+/// Rule dump-6: reads at once, writes in turn.
 async fn slave(dump: Dump, task: Task, crew: Rc<RefCell<Crew>>, number: usize) -> i32 {
     let disk = match open_disk(&task, &dump.disk).await {
         Ok(disk) => disk,

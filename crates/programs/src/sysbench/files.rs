@@ -69,7 +69,7 @@ impl Sysbench {
         task.open_file(&path, self.flags, EXISTING).await
     }
 
-    /// One file after the other, block by block (A.9 rule 2).
+    /// One file after the other, block by block (rule sysbench-2).
     pub(super) async fn prepare(&self, task: &Task) -> Result<(), Complaint> {
         for number in 0..self.files {
             self.prepare_file(task, number).await.map_err(|errno| absent(number, errno))?;

@@ -3,9 +3,9 @@
 //! Command lines are those of 0.4 (`--test=fileio`) and of 1.0 (`fileio`). With a file system the
 //! files lie in its directory, `files`; without one they lie one after the other on the disk, each in one
 //! piece, from `--disk-start` on. All threads use the same open files, and so one readahead state for
-//! each (addendum A.9).
+//! each (rules sysbench).
 //!
-//! Written after the documentation, addendum A.9 and what strace shows of 1.0.20. Its requests are
+//! Written after the documentation, a description of 0.4 and what strace shows of 1.0.20. Its requests are
 //! numbered with its syncs: after `--file-fsync-freq` reads and writes all files are synced, written
 //! to or not, by whichever threads come by, and each of these counts as an event. In the end every thread
 //! syncs all files once more. `--file-fsync-all` syncs after each write, and then neither of the two. Of 0.4
@@ -116,7 +116,7 @@ impl Sysbench {
         }
         let threads = self.threads;
         let shared = Rc::new(RefCell::new(Shared::new(self, (files, maps), started, task)));
-        // Threads do not pass CLONE_IO: each has an io_context of its own (A.4 rule 2).
+        // Threads do not pass CLONE_IO: each has an io_context of its own (rule owner-1).
         let threads: Vec<_> = (0..threads)
             .map(|_| {
                 let shared = shared.clone();
@@ -182,7 +182,7 @@ async fn attempt(task: &Task, shared: &Rc<RefCell<Shared>>, request: Request) {
     }
 }
 
-/// A thread: takes a request, does it, and looks at the time (A.9 rule 4).
+/// A thread: takes a request, does it, and looks at the time (rule sysbench-4).
 async fn work(task: Task, shared: Rc<RefCell<Shared>>) -> i32 {
     loop {
         let request = shared.borrow_mut().take(task.now());
@@ -292,8 +292,8 @@ impl Shared {
     }
 
     /// The next request; `None` when all is done.
-    // Divergence: threads of 0.4 on different cores can rarely be handed the same block (A.9 rule
-    // 5).
+    // Divergence: threads of 0.4 on different cores can rarely be handed the same block (rule
+    // sysbench-5).
     fn take(&mut self, now: Instant) -> Option<Request> {
         if self.complaint.is_some() {
             return None;

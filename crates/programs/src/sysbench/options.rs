@@ -113,7 +113,7 @@ impl Mode {
 }
 
 impl Sysbench {
-    /// The defaults (A.9 rule 1; 1.0: its own --help).
+    /// The defaults (rule sysbench-1; 1.0: its own --help).
     fn of(generation: Generation) -> Sysbench {
         let is_old = generation == Generation::V0_4;
         Sysbench {

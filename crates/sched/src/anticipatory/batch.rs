@@ -1,5 +1,5 @@
-//! Batches: synchronous and asynchronous requests take turns by time, and what leaves next (spec
-//! 3.5 rules 6 and 8 to 10, 3.6).
+//! Batches: synchronous and asynchronous requests take turns by time, and what leaves next (rules
+//! as-wait-6 and as-batch).
 
 use super::{Anticipatory, Choice, Kind, now};
 use block::scheduler::RunQueue;
@@ -29,7 +29,7 @@ impl Batch {
             expires: 0,
             drains: false,
             is_new: false,
-            // Spec 3.1.
+            // Rule as-process-1.
             write_count: (write_batch_expire / 10).max(2),
             writes_left: 0,
             write_idled: false,
@@ -47,7 +47,7 @@ impl Batch {
         self.writes_left = (self.writes_left - 1).max(0);
     }
 
-    /// 3.5 rule 9.
+    /// Rule as-batch-1.
     fn is_over(&self, now: i64) -> bool {
         if self.drains || self.is_new {
             return false;
@@ -55,8 +55,8 @@ impl Batch {
         now > self.expires || self.kind == Kind::Async && self.writes_left == 0
     }
 
-    /// 3.6: the first synchronous request after an asynchronous batch is done; did that take as
-    /// long as such a batch should?
+    /// Rule as-batch-10: the first synchronous request after an asynchronous batch is done; did
+    /// that take as long as such a batch should?
     fn tune(&mut self, now: i64, batch: i64) {
         let took = (now - self.expires + batch).max(0);
         if took > batch && !self.write_idled {
@@ -77,7 +77,7 @@ impl Batch {
 }
 
 impl Anticipatory {
-    /// 3.5 rule 8: what leaves next, nothing, or why nothing does.
+    /// Rules as-batch: what leaves next, nothing, or why nothing does.
     pub(super) fn decide(&mut self, cx: &mut Cx<'_>) -> Result<Option<Choice>, HoldReason> {
         let (syncs, asyncs) = (self.has(Kind::Sync), self.has(Kind::Async));
         // a.
@@ -171,7 +171,7 @@ impl Anticipatory {
         self.directions[kind as usize].oldest().expect("a kind is chosen only if it has requests")
     }
 
-    /// 3.5 rule 6.
+    /// Rules as-batch-5 and as-wait-6.
     pub(super) fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let now = now(cx);
         let (kind, owner) = (Kind::of(cx.request(rq)), self.owners[rq]);

@@ -1,4 +1,4 @@
-//! Which of two requests is nearer (spec 3.4).
+//! Which of two requests is nearer (rule as-order-1).
 
 use base::Sector;
 use block::{Cx, RequestId};

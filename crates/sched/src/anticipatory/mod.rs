@@ -4,10 +4,10 @@
 //! is done, the disk may be left alone for a few milliseconds, because the process that waited for
 //! it is likely to ask for something close by; moving away and back would cost more.
 //!
-//! The rules are spec 3, each named where it is followed; 2.6.28 and 2.6.32 decide alike (addendum
-//! A.3). One idea a file: processes and what is known of them (`process`), waiting (`wait`),
-//! batches (`batch`), which request is nearest (`choose`). `est_time`, which shows statistics as
-//! text, is left out; `describe` says the same.
+//! Its rules are named where they are followed (rules as-process, as-order, as-wait, as-break and
+//! as-batch); 2.6.28 and 2.6.32 decide alike. One idea a file: processes and what is known of them
+//! (`process`), waiting (`wait`), batches (`batch`), which request is nearest (`choose`).
+//! `est_time`, which shows statistics as text, is left out; `describe` says the same.
 
 mod batch;
 mod choose;
@@ -99,7 +99,7 @@ impl Anticipatory {
         }
     }
 
-    /// Rule 3.5.1: into both orders of its kind.
+    /// Rule as-wait-1: into both orders of its kind.
     fn add_sorted(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
         let (kind, sector) = (Kind::of(request), request.sector);
@@ -110,7 +110,7 @@ impl Anticipatory {
         self.directions[kind as usize].insert(rq, sector, Jiffies(deadline as u64));
     }
 
-    /// What is nearest when `rq` is no longer there (3.4).
+    /// What is nearest when `rq` is no longer there (rule as-order-1).
     fn successor(&self, cx: &Cx<'_>, kind: Kind, rq: RequestId) -> Option<RequestId> {
         let requests = &self.directions[kind as usize];
         let first = || requests.at_or_after(Sector(0)).filter(|it| *it != rq);
@@ -125,7 +125,7 @@ impl Anticipatory {
         }
     }
 
-    /// Rule 3.5.8h.
+    /// Rule as-batch-7.
     fn let_go(&mut self, cx: &mut Cx<'_>, choice: Choice) {
         let rq = choice.rq;
         let kind = Kind::of(cx.request(rq));
@@ -153,7 +153,7 @@ impl Anticipatory {
         cx.issue(rq, Placement::Sorted, choice.reason);
     }
 
-    /// Rule 3.5.8, forced: synchronous requests first, in the order of the sweep.
+    /// Rule as-batch-9: synchronous requests first, in the order of the sweep.
     fn drain(&mut self, cx: &mut Cx<'_>) -> Dispatched {
         self.batch.reset();
         let mut left = 0;
@@ -170,7 +170,7 @@ impl Anticipatory {
         !self.directions[kind as usize].is_empty()
     }
 
-    /// Rule 3.5.10: whether the oldest has waited too long; looked at once per such time.
+    /// Rule as-batch-6: whether the oldest has waited too long; looked at once per such time.
     fn is_fifo_expired(&mut self, now: i64, kind: Kind) -> bool {
         let expire = self.settings.fifo_expire[kind as usize];
         if now - self.last_check[kind as usize] < expire {
@@ -199,7 +199,7 @@ impl Scheduler for Anticipatory {
         assert!(known, "anticipatory has no tunable {tunable}");
     }
 
-    /// Rule 3.5.5: who is waited for may have one beyond the limit.
+    /// Rule as-wait-5: who is waited for may have one beyond the limit.
     fn may_queue(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
         let is_awaited = self.wait.awaited == Some(bio.origin.io_context);
         if self.wait.is_on() && is_awaited { MayQueue::Must } else { MayQueue::May }
@@ -211,13 +211,14 @@ impl Scheduler for Anticipatory {
         self.processes.entry(owner).or_insert_with(|| Process::since(now(cx))).requests += 1;
     }
 
-    /// Rule 3.5.7. The kernel numbers its trees by kind and looks here by data direction: a read is
-    /// looked for among asynchronous requests, so that ordinary front merges never happen.
+    /// Rules as-wait-7 and as-wait-8. The kernel numbers its trees by kind and looks here by data
+    /// direction: a read is looked for among asynchronous requests, so that ordinary front merges
+    /// never happen.
     fn front_merge(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> Option<RequestId> {
         self.directions[bio.direction() as usize].starting_at(bio.end())
     }
 
-    /// Rule 3.5.7: an alias at the new place leaves.
+    /// Rules as-wait-7 and as-wait-8: an alias at the new place leaves.
     fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, _bio: &Bio, merge: Merge) {
         if merge != Merge::Front {
             return;
@@ -231,7 +232,7 @@ impl Scheduler for Anticipatory {
         self.directions[kind as usize].reposition(rq, sector);
     }
 
-    /// Rule 3.5.7. A request that is absorbed on arrival is in no lane.
+    /// Rules as-wait-7 and as-wait-8. A request that is absorbed on arrival is in no lane.
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
         let kind = Kind::of(cx.request(next));
         if !self.directions[kind as usize].contains(next) {
@@ -256,7 +257,7 @@ impl Scheduler for Anticipatory {
         self.directions[Kind::of(cx.request(rq)) as usize].after(rq)
     }
 
-    /// Rule 3.5.1.
+    /// Rule as-wait-1.
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
         let request = cx.request(rq);
         let (kind, sector, end) = (Kind::of(request), request.sector, request.end());
@@ -289,14 +290,14 @@ impl Scheduler for Anticipatory {
         }
     }
 
-    /// Rule 3.5.4.
+    /// Rule as-wait-4.
     fn activated(&mut self, _cx: &mut Cx<'_>, rq: RequestId) {
         if let Some(process) = self.processes.get_mut(&self.owners[rq]) {
             process.dispatched -= 1;
         }
     }
 
-    /// Rule 3.5.4.
+    /// Rule as-wait-4.
     fn deactivated(&mut self, _cx: &mut Cx<'_>, rq: RequestId) {
         if let Some(process) = self.processes.get_mut(&self.owners[rq]) {
             process.dispatched += 1;

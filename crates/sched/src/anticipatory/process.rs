@@ -1,10 +1,10 @@
-//! What is known of a process: how long it thinks, and how far it seeks (spec 3.3).
+//! What is known of a process: how long it thinks, and how far it seeks (rules as-process).
 
 use super::Anticipatory;
 use base::Sector;
 use block::IoContextId;
 
-/// Longest think time that is counted: HZ/50 less a tick (spec 3.1).
+/// Longest think time that is counted: HZ/50 less a tick (rule as-process-1).
 const MAX_THINK_MILLIS: u64 = 20;
 /// Samples up to which a far seek may weigh much, in units of the exponential mean.
 const FEW_SAMPLES: u64 = 60;
@@ -133,7 +133,7 @@ mod tests {
             mean.add(4, |_| 128);
             mean.samples
         });
-        // Appendix A.1.
+        // Rule as-process-2.
         assert_eq!(counts, [32, 60, 84, 105, 123, 139, 153, 165]);
     }
 

@@ -1,4 +1,4 @@
-//! The tunables of anticipatory (spec 3.1).
+//! The tunables of anticipatory (rule as-process-1).
 
 use crate::settings::{from_millis, time, to_millis};
 use base::Hz;
@@ -64,7 +64,7 @@ impl Settings {
     }
 }
 
-/// The table of spec 3.1, with HZ=1000.
+/// The table of rule as-process-1, with HZ=1000.
 pub(super) const TUNABLES: [Tunable; 5] = [
     time("read_expire", 125, "age at which the oldest synchronous request goes first"),
     time("write_expire", 250, "age at which the oldest asynchronous request goes first"),
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_slow_tick_waits_one_tick() {
-        // Appendix A.6.
+        // Rule as-process-1.
         for (hz, millis) in [(250, 4), (100, 10)] {
             let hz = Hz::new(hz).unwrap();
             assert_eq!(Settings::new(hz).get(hz, "antic_expire"), Some(millis));

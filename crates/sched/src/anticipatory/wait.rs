@@ -1,5 +1,5 @@
-//! Waiting for the next request of a process: when it begins, and what ends it (spec 3.5 rules 2,
-//! 3, 11 to 13).
+//! Waiting for the next request of a process: when it begins, and what ends it (rules as-wait-2,
+//! as-wait-3, as-wait-9 and as-break).
 
 use super::{Anticipatory, Kind, now};
 use base::{Instant, Jiffies};
@@ -57,7 +57,7 @@ impl Wait {
 }
 
 impl Anticipatory {
-    /// 3.5 rule 2.
+    /// Rule as-wait-2.
     pub(super) fn stop_waiting(&mut self, cx: &mut Cx<'_>) {
         if self.wait.is_on() {
             self.wait.timer = None;
@@ -66,7 +66,7 @@ impl Anticipatory {
         }
     }
 
-    /// 3.5 rule 8c: the disk is left alone from now on.
+    /// Rule as-wait-9: the disk is left alone from now on.
     pub(super) fn start_waiting(&mut self, cx: &Cx<'_>) -> HoldReason {
         self.wait.status = Status::WaitRequest;
         if self.wait.finished {
@@ -83,7 +83,7 @@ impl Anticipatory {
         self.wait.timer = Some(due.max(cx.now));
     }
 
-    /// 3.5 rule 3: it did not come back.
+    /// Rule as-wait-3: it did not come back.
     pub(super) fn timer_fired(&mut self, cx: &mut Cx<'_>) {
         self.wait.timer = None;
         if !self.wait.is_on() {
@@ -101,14 +101,14 @@ impl Anticipatory {
         }
     }
 
-    /// 3.5 rule 11: whether the disk is left alone although `rq` could go next.
+    /// Rule as-wait-9: whether the disk is left alone although `rq` could go next.
     pub(super) fn can_anticipate(&mut self, cx: &Cx<'_>, rq: Option<RequestId>) -> bool {
         self.wait.awaited.is_some()
             && self.wait.status != Status::Finished
             && !self.can_break(cx, rq)
     }
 
-    /// 3.5 rule 12: whether waiting makes no sense, or no longer does.
+    /// Rules as-break: whether waiting makes no sense, or no longer does.
     pub(super) fn can_break(&mut self, cx: &Cx<'_>, rq: Option<RequestId>) -> bool {
         let now = now(cx);
         let Some(awaited) = self.wait.awaited else { return false };
@@ -137,7 +137,7 @@ impl Anticipatory {
         self.thinks_too_long(awaited)
     }
 
-    /// 3.5 rules 12f to 12h.
+    /// Rules as-break-5 and as-break-6.
     fn thinks_too_long(&mut self, awaited: IoContextId) -> bool {
         let process = &self.processes[&awaited];
         let (think, is_new) = (process.think.mean as i64, process.think.samples == 0);
@@ -157,8 +157,8 @@ impl Anticipatory {
             || newcomers.exit_probability * newcomers.no_successor > HALF * 256
     }
 
-    /// 3.5 rule 13: whether it is as good as what is waited for; the longer that takes, the more
-    /// is.
+    /// Rules as-break-7 and as-break-8: whether it is as good as what is waited for; the longer
+    /// that takes, the more is.
     fn is_close(&self, cx: &Cx<'_>, rq: RequestId) -> bool {
         let request = cx.request(rq);
         if Kind::of(request) == Kind::Async {

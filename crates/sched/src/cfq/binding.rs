@@ -1,4 +1,5 @@
-//! Whose request it is: contexts, their queues, priorities, references (spec 4.7, 4.15).
+//! Whose request it is: contexts, their queues, priorities, references (rules cfq-bind and
+//! cfq-exit).
 
 use super::queue::{Class, Queue, QueueId, class_of};
 use super::think::ThinkTime;
@@ -63,7 +64,7 @@ impl Cfq {
         self.bound[rq].queue
     }
 
-    /// 4.7, may_queue: a queue that is waited for may have one more, once a turn.
+    /// Rule cfq-bind-7: a queue that is waited for may have one more, once a turn.
     pub(super) fn may_allocate(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
         let Some(id) = self.queue_of_bio(bio) else { return MayQueue::May };
         self.init_priority(cx, id, bio.origin.io_context);
@@ -78,7 +79,7 @@ impl Cfq {
         MayQueue::May
     }
 
-    /// 4.7: binds a request to the queue of who allocated it.
+    /// Rules cfq-bind: binds a request to the queue of who allocated it.
     pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
         let (origin, sync) = (request.origin, request.is_sync());
@@ -103,7 +104,7 @@ impl Cfq {
         self.bound.set(rq, Bound { queue: id, io_context: owner, expires: 0 });
     }
 
-    /// Rule 1.
+    /// Rule cfq-bind-1.
     fn note_priority(&mut self, cx: &mut Cx<'_>, owner: IoContextId, ioprio: Ioprio) {
         let cic = self.context(owner);
         if cic.ioprio == ioprio {
@@ -119,7 +120,7 @@ impl Cfq {
         }
     }
 
-    /// Rule 2.
+    /// Rule cfq-bind-2.
     fn note_cgroup(&mut self, cx: &mut Cx<'_>, owner: IoContextId, cgroup: CgroupId) {
         let cic = self.context(owner);
         if core::mem::replace(&mut cic.cgroup, cgroup) == cgroup {
@@ -132,7 +133,7 @@ impl Cfq {
         }
     }
 
-    /// Rules 3 and 4.
+    /// Rules cfq-bind-3 and cfq-bind-4.
     fn queue_for(&mut self, cx: &mut Cx<'_>, origin: &Origin, sync: bool) -> QueueId {
         let (owner, pid, side) = (origin.io_context, origin.context, usize::from(sync));
         if let Some(id) = self.context(owner).queues[side] {
@@ -165,7 +166,7 @@ impl Cfq {
         id
     }
 
-    /// Rule 4: processes of a queue that merges go over to the other one, one by one.
+    /// Rule cfq-bind-4: processes of a queue that merges go over to the other one, one by one.
     fn follow_merge(&mut self, cx: &mut Cx<'_>, owner: IoContextId, id: QueueId) -> QueueId {
         let Some(into) = self.queues[id].merges_into else { return id };
         self.say(cx, id, format_args!("merging with queue {}", Token(into)));
@@ -175,7 +176,7 @@ impl Cfq {
         into
     }
 
-    /// Rule 5: the asynchronous queue that all of the same group and priority share.
+    /// Rule cfq-bind-5: the asynchronous queue that all of the same group and priority share.
     fn async_queue(
         &mut self,
         cx: &mut Cx<'_>,
@@ -218,7 +219,7 @@ impl Cfq {
         id
     }
 
-    /// Rule 6.
+    /// Rule cfq-bind-6.
     pub(super) fn init_priority(&mut self, cx: &Cx<'_>, id: QueueId, owner: IoContextId) {
         let queue = &mut self.queues[id];
         if !core::mem::take(&mut queue.prio_changed) {
@@ -265,7 +266,7 @@ impl Cfq {
         }
     }
 
-    /// 4.15: the last task of an io_context is gone.
+    /// Rules cfq-exit: the last task of an io_context is gone.
     pub(super) fn exit_context(&mut self, cx: &mut Cx<'_>, owner: IoContextId) {
         let Some(cic) = self.contexts.get_mut(owner) else { return };
         let queues = core::mem::take(&mut cic.queues);
@@ -300,7 +301,7 @@ impl Cfq {
     }
 }
 
-/// A queue as an address in messages: any stable token does (spec 10.1).
+/// A queue as an address in messages: any stable token does (rule cfq-message-2).
 struct Token(QueueId);
 
 impl core::fmt::Display for Token {

@@ -1,4 +1,5 @@
-//! Cooperators: processes that read close to each other in turns are taken for one (spec 4.13).
+//! Cooperators: processes that read close to each other in turns are taken for one (rules
+//! cfq-cooperate).
 //!
 //! Queues of one level are sorted by where they would go on. The key is the sector at the time of
 //! sorting, look-ups compare with where a queue would go on now; so a close one may be missed.
@@ -19,7 +20,7 @@ impl Cfq {
         }
     }
 
-    /// 4.5: where a queue would go on may have changed.
+    /// Rules cfq-place: where a queue would go on may have changed.
     pub(super) fn update_prio_tree(&mut self, cx: &Cx<'_>, id: QueueId) {
         self.leave_prio_tree(id);
         let queue = &self.queues[id];

@@ -1,4 +1,4 @@
-//! Whether the disk queues commands, guessed from how many it was given (spec 4.14).
+//! Whether the disk queues commands, guessed from how many it was given (rules cfq-queues).
 
 /// Requests that a disk with queueing is expected to take at once.
 const THRESHOLD: u32 = 5;

@@ -1,4 +1,4 @@
-//! What leaves: one request of the queue whose turn it is, if it may (spec 4.9, 4.11).
+//! What leaves: one request of the queue whose turn it is, if it may (rules cfq-dispatch).
 
 use super::binding::Bound;
 use super::depth::Load;
@@ -12,7 +12,7 @@ use block::{Cx, DispatchReason, HoldReason, RequestId};
 use core::hint::select_unpredictable;
 
 impl Cfq {
-    /// 4.9 rules 1 to 5, when somebody is busy.
+    /// Rules cfq-dispatch-1 to cfq-dispatch-3, when somebody is busy.
     pub(super) fn dispatch_one(&mut self, cx: &mut Cx<'_>) -> Dispatched {
         let id = match self.select(cx) {
             Selected::Queue(id) => id,
@@ -51,7 +51,7 @@ impl Cfq {
         Dispatched::Some(1)
     }
 
-    /// Rule 2: once a turn, whether the oldest request has waited too long.
+    /// Rule cfq-dispatch-2: once a turn, whether the oldest request has waited too long.
     fn check_fifo(&mut self, cx: &Cx<'_>, id: QueueId) -> Option<RequestId> {
         let now = self.now(cx);
         let queue = &mut self.queues[id];
@@ -63,7 +63,7 @@ impl Cfq {
         expired
     }
 
-    /// Rule 4: moves a request to the dispatch list.
+    /// Rule cfq-dispatch-1: moves a request to the dispatch list.
     fn let_go(&mut self, cx: &mut Cx<'_>, rq: RequestId, reason: DispatchReason) {
         let bound = self.bound[rq];
         let id = bound.queue;
@@ -80,7 +80,7 @@ impl Cfq {
         self.active_context.get_or_insert(bound.io_context);
     }
 
-    /// Rule 5: some turns end by the number of requests.
+    /// Rule cfq-dispatch-3: some turns end by the number of requests.
     fn after_dispatch(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let now = self.now(cx);
         let most = 2 * self.settings.slice_async_rq * (8 - i64::from(self.queues[id].level));
@@ -95,7 +95,7 @@ impl Cfq {
         self.say(cx, id, format_args!("dispatched a request"));
     }
 
-    /// 4.11.
+    /// Rules cfq-dispatch-4 to cfq-dispatch-6.
     fn may_dispatch(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Result<(), HoldReason> {
         let queue = &self.queues[id];
         if queue.must_dispatch {
@@ -143,7 +143,7 @@ impl Cfq {
         queue.slice_new || self.now(cx) + lasts > queue.slice_end
     }
 
-    /// 4.9 rules 6 to 8.
+    /// Rules cfq-dispatch-7, cfq-slice-4, cfq-idle-2, cfq-idle-5 and cfq-idle-8.
     pub(super) fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let (bound, now) = (self.bound[rq], self.now(cx));
         let id = bound.queue;
@@ -178,7 +178,7 @@ impl Cfq {
         self.depth.completed(load);
     }
 
-    /// Rule 6: the group has one less in flight, and from now on they think.
+    /// Rule cfq-dispatch-7: the group has one less in flight, and from now on they think.
     fn note_end(&mut self, cx: &Cx<'_>, rq: RequestId, bound: Bound, now: i64) {
         let (request, queue) = (cx.request(rq), &self.queues[bound.queue]);
         let (class, kind) = queue.tree();
@@ -197,7 +197,7 @@ impl Cfq {
         }
     }
 
-    /// Rule 7.
+    /// Rules cfq-slice-4 and cfq-idle-2.
     fn complete_of_active(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         if self.queues[id].slice_new {
             self.set_slice(cx, id);
@@ -225,7 +225,7 @@ impl Cfq {
         }
     }
 
-    /// 4.9 rule 9: everything leaves.
+    /// Rule cfq-select-10: everything leaves.
     #[cold]
     pub(super) fn drain(&mut self, cx: &mut Cx<'_>) -> Dispatched {
         if let Some(active) = self.active {

@@ -1,4 +1,4 @@
-//! Control groups and the tree in which they wait for the disk (spec 4.3).
+//! Control groups and the tree in which they wait for the disk (rules cfq-group).
 //!
 //! Each group has a virtual time that advances by what it is charged, divided by its share of the
 //! disk; the group whose time is least goes next. The share follows from the weights of the groups
@@ -179,7 +179,7 @@ impl Cfq {
         false
     }
 
-    /// Rule 1: one of its queues has become busy.
+    /// Rule cfq-group-1: one of its queues has become busy.
     pub(super) fn group_gains_queue(&mut self, cx: &Cx<'_>, id: GroupId) {
         self.group_mut(id).queues += 1;
         if self.group(id).in_tree {
@@ -199,7 +199,7 @@ impl Cfq {
         if in_requests { u64::from(cx.kernel().hz.get()) / 5 } else { NEW_GROUP_OFFSET }
     }
 
-    /// Rule 4: one of its queues is no longer busy.
+    /// Rule cfq-group-3: one of its queues is no longer busy.
     pub(super) fn group_loses_queue(&mut self, cx: &mut Cx<'_>, id: GroupId) {
         self.group_mut(id).queues -= 1;
         if self.group(id).queues > 0 {
@@ -210,7 +210,7 @@ impl Cfq {
         self.group_mut(id).saved = None;
     }
 
-    /// Rule 2.
+    /// Rule cfq-group-2.
     fn activate_group(&mut self, cx: &Cx<'_>, id: GroupId) {
         let vdisktime = self.group(id).vdisktime;
         self.group_tree.insert(vdisktime, id);
@@ -238,7 +238,7 @@ impl Cfq {
         self.group_mut(id).fraction = fraction.max(1);
     }
 
-    /// Rule 3.
+    /// Rule cfq-group-3.
     fn deactivate_group(&mut self, id: GroupId) {
         self.group_tree.remove(id);
         let group = self.group_mut(id);
@@ -257,7 +257,7 @@ impl Cfq {
         }
     }
 
-    /// Rule 5: which group goes next.
+    /// Rule cfq-group-4: which group goes next.
     pub(super) fn next_group(&mut self) -> Option<GroupId> {
         let tree = &mut self.group_tree;
         let (vdisktime, id) = *tree.entries.first()?;
@@ -267,12 +267,12 @@ impl Cfq {
         Some(id)
     }
 
-    /// Rule 6: how long a group is served at a stretch.
+    /// Rule cfq-group-5: how long a group is served at a stretch.
     pub(super) fn group_slice(&self, id: GroupId) -> i64 {
         self.settings.target_latency * self.group(id).fraction as i64 / ONE as i64
     }
 
-    /// Rule 7: a group pays for what it got, and is placed anew.
+    /// Rule cfq-group-6: a group pays for what it got, and is placed anew.
     pub(super) fn charge_group(&mut self, cx: &mut Cx<'_>, id: GroupId, charge: i64) {
         let fraction = self.group(id).fraction.max(1);
         let scaled = ((charge as u128) << 24) / u128::from(fraction);
@@ -288,7 +288,7 @@ impl Cfq {
 /// What the tasks of a group weigh against its children; a change counts from the next activation.
 fn leaf_weight(cx: &Cx<'_>, id: GroupId) -> u64 {
     let group = cx.cgroup(CgroupId(id.0));
-    // On the root, the file "weight" is an alias of the leaf weight (spec 4.3 rule 8).
+    // On the root, the file "weight" is an alias of the leaf weight (rule cfq-group-7).
     let own = group.leaf_weight.or(group.weight.filter(|_| group.parent.is_none()));
     let default = if group.parent.is_none() { 2 * DEFAULT_WEIGHT } else { DEFAULT_WEIGHT };
     u64::from(own.unwrap_or(default))

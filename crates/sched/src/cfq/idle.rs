@@ -1,5 +1,5 @@
 //! Waiting for a process that has run out of requests, instead of moving the disk elsewhere
-//! (spec 4.8, 4.9).
+//! (rules cfq-insert and cfq-idle).
 
 use super::Cfq;
 use super::binding::Bound;
@@ -24,7 +24,7 @@ pub(super) fn is_noidle(cx: &Cx<'_>, rq: RequestId) -> bool {
 }
 
 impl Queue {
-    /// 4.8 rule 4: how far the request is from the one before.
+    /// Rule cfq-insert-3: how far the request is from the one before.
     pub(super) fn note_seek(&mut self, cx: &Cx<'_>, request: &Request) {
         let before = core::mem::replace(&mut self.last_request_end, request.end());
         let far = if cx.limits().facts.rotational {
@@ -37,7 +37,7 @@ impl Queue {
 }
 
 impl Cfq {
-    /// 4.9 rule 11: whether the queue is worth waiting for.
+    /// Rule cfq-idle-1: whether the queue is worth waiting for.
     pub(super) fn should_idle(&self, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let idle = self.settings.slice_idle;
@@ -61,7 +61,7 @@ impl Cfq {
         !cx.limits().facts.rotational && self.depth.queues()
     }
 
-    /// 4.9 rule 10.
+    /// Rules cfq-idle-2 to cfq-idle-4.
     pub(super) fn arm_timer(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         if self.is_fast(cx) && (self.settings.group_idle == 0 || !self.rules.idles_groups_on_flash)
         {
@@ -98,7 +98,7 @@ impl Cfq {
         self.say(cx, id, format_args!("arm_idle: {wait} group_idle: {by_group}"));
     }
 
-    /// 4.9 rule 8: whether the group is kept busy although the queue's turn is over.
+    /// Rule cfq-idle-5: whether the group is kept busy although the queue's turn is over.
     pub(super) fn should_wait_busy(&self, cx: &Cx<'_>, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let group = self.group(queue.group);
@@ -146,7 +146,7 @@ impl Cfq {
         self.timer
     }
 
-    /// 4.8 rule 3: think times of the process, of its kind of queues, and of the group.
+    /// Rule cfq-insert-2: think times of the process, of its kind of queues, and of the group.
     pub(super) fn note_think_times(&mut self, cx: &Cx<'_>, bound: Bound) {
         let now = self.now(cx);
         let queue = &self.queues[bound.queue];
@@ -163,7 +163,7 @@ impl Cfq {
         }
     }
 
-    /// 4.8 rule 5: whether the queue is worth waiting for in its own right.
+    /// Rule cfq-insert-5: whether the queue is worth waiting for in its own right.
     pub(super) fn update_idle_window(&mut self, cx: &mut Cx<'_>, bound: Bound) {
         let queue = &mut self.queues[bound.queue];
         if !queue.sync || queue.class == Class::Idle {

@@ -1,4 +1,5 @@
-//! Arrivals: insertion, merging, and whether an arrival ends another's turn (spec 4.8, 4.12).
+//! Arrivals: insertion, merging, and whether an arrival ends another's turn (rules cfq-insert and
+//! cfq-preempt).
 
 use super::queue::{Class, QueueId, choose};
 use super::{Cfq, Kind, Turn};
@@ -9,7 +10,7 @@ use block::{Cx, Flags, RequestId};
 const PAGE_SECTORS: u32 = 8;
 
 impl Cfq {
-    /// 4.8.
+    /// Rules cfq-insert.
     pub(super) fn add_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let now = self.now(cx);
         let request = cx.request(rq);
@@ -38,7 +39,7 @@ impl Cfq {
         }
     }
 
-    /// Rule 1: sorts a request in, and has its queue served.
+    /// Rule cfq-insert-1: sorts a request in, and has its queue served.
     fn add_sorted(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
         let queue = &mut self.queues[id];
         queue.sorted.insert(cx.request(rq).sector, rq);
@@ -111,7 +112,7 @@ impl Cfq {
         }
     }
 
-    /// Rule 7: the queue that is being served gets a request.
+    /// Rule cfq-insert-6: the queue that is being served gets a request.
     fn serve_waiting(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
         if !self.queues[id].wait_request {
             return;
@@ -125,7 +126,7 @@ impl Cfq {
         }
     }
 
-    /// 4.12: whether an arrival at `new` ends the turn of the active queue.
+    /// Rules cfq-preempt: whether an arrival at `new` ends the turn of the active queue.
     fn should_preempt(&mut self, cx: &mut Cx<'_>, new: QueueId, rq: RequestId) -> bool {
         let Some(active) = self.active else { return false };
         let (n, a) = (&self.queues[new], &self.queues[active]);

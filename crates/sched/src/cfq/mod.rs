@@ -4,11 +4,12 @@
 //! queues by priority. Queues take turns. A queue that runs empty in its turn is waited for a
 //! while, so that a process that reads on sequentially keeps the disk's arm where it is.
 //!
-//! The rules are spec 4, each named where it is followed; the reference is 4.19. Kernels before
-//! control groups differ so much that they have a directory of their own (`early`). One idea a file:
-//! whose request it is (`binding`), its queue (`queue`), arrivals (`insert`), groups and what they
-//! pay (`group`), turns (`slice`), whose turn it is (`select`), what leaves (`dispatch`), waiting
-//! (`idle`, `think`), processes that work as one (`cooperator`), the disk's depth (`depth`).
+//! Its rules are named where they are followed (those of `docs/rules/cfq-*.md`); the reference is
+//! 4.19. Kernels before control groups differ so much that they have a directory of their own
+//! (`early`). One idea a file: whose request it is (`binding`), its queue (`queue`), arrivals
+//! (`insert`), groups and what they pay (`group`), turns (`slice`), whose turn it is (`select`),
+//! what leaves (`dispatch`), waiting (`idle`, `think`), processes that work as one (`cooperator`),
+//! the disk's depth (`depth`).
 
 mod binding;
 mod cooperator;
@@ -194,7 +195,7 @@ impl Cfq {
         cx.kernel().hz.tick().as_nanos() as i64
     }
 
-    /// A message about a queue (spec 10.2).
+    /// A message about a queue (rule cfq-message-1).
     #[inline]
     fn say(&self, cx: &mut Cx<'_>, id: QueueId, text: fmt::Arguments<'_>) {
         if cx.wants_messages() {
@@ -240,13 +241,14 @@ impl Scheduler for Cfq {
         self.bind_request(cx, rq);
     }
 
-    /// 4.8: only among the submitter's own requests.
+    /// Rule cfq-bind-9: only among the submitter's own requests.
     fn front_merge(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> Option<RequestId> {
         let id = self.queue_of_bio(bio)?;
         self.queues[id].sorted.find(bio.end())
     }
 
-    /// 4.8: what somebody waits for does not go into what nobody waits for, nor into another's.
+    /// Rule cfq-bind-9: what somebody waits for does not go into what nobody waits for, nor into
+    /// another's.
     fn allow_bio_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
         let fits = !bio.is_sync() || cx.request(rq).is_sync();
         fits && self.queue_of_bio(bio) == Some(self.queue_of(rq))
@@ -329,7 +331,7 @@ impl Scheduler for Cfq {
         self.drop_group(cx, cgroup);
     }
 
-    /// 4.15: nobody is waited for on a disk that does not rotate.
+    /// Rule cfq-settings-2: nobody is waited for on a disk that does not rotate.
     fn attached(&mut self, cx: &mut Cx<'_>) {
         self.last_delayed_sync = self.now(cx) - LONG_AGO;
         if !cx.limits().facts.rotational {

@@ -1,5 +1,5 @@
 //! A queue: the requests of one process (synchronous), or of one priority in a group
-//! (asynchronous), and which of them goes next (spec 4.2, 4.6).
+//! (asynchronous), and which of them goes next (rules cfq-bind-3 and cfq-choose).
 
 use super::sector_tree::Node;
 use super::{GroupId, Kind};
@@ -187,7 +187,7 @@ pub(super) struct Ways {
     pub favoured: Flags,
 }
 
-/// Which of two requests is served first when the last one was at `last` (spec 4.6).
+/// Which of two requests is served first when the last one was at `last` (rules cfq-choose).
 pub(super) fn choose(
     cx: &Cx<'_>,
     ways: &Ways,
@@ -222,7 +222,7 @@ fn way(ways: &Ways, sector: Sector, last: Sector) -> u64 {
     if sector >= last { sector.0 - last.0 } else { behind }
 }
 
-/// The name of a queue in messages (spec 10.2).
+/// The name of a queue in messages (rule cfq-message-1).
 #[derive(Clone, Copy)]
 pub(super) struct QueueName {
     pid: u32,
@@ -238,7 +238,7 @@ impl fmt::Display for QueueName {
     }
 }
 
-/// The class and level a priority means; one that is not set is derived (spec 4.7 rule 6).
+/// The class and level a priority means; one that is not set is derived (rule cfq-bind-6).
 pub(super) fn class_of(context: &block::scheduler::IoContext) -> (Class, u8) {
     use block::scheduler::CpuPolicy;
     let derived = block::Ioprio::from_nice(context.nice).level;

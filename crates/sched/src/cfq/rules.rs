@@ -1,4 +1,4 @@
-//! What differs between kernels (spec 4.17, addendum 2 C.5).
+//! What differs between kernels (rules cfq-group-1, cfq-idle-3 and cfq-message-1).
 
 use block::{Kernel, Version};
 

@@ -1,4 +1,4 @@
-//! Whose turn it is (spec 4.10).
+//! Whose turn it is (rules cfq-select).
 
 use super::queue::{Class, QueueId};
 use super::{Cfq, GroupId, Kind, Turn};
@@ -62,7 +62,7 @@ impl Cfq {
         }
     }
 
-    /// Rules 1 to 7, for a queue that does not simply go on.
+    /// Rules cfq-select-1 to cfq-select-7, for a queue that does not simply go on.
     fn judge(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Verdict {
         let queue = &self.queues[id];
         let (is_empty, dispatched) = (queue.is_empty(), queue.dispatched);
@@ -94,7 +94,7 @@ impl Cfq {
         self.judge_group(id)
     }
 
-    /// Rule 6: the disk is much faster than the process seeks.
+    /// Rule cfq-select-6: the disk is much faster than the process seeks.
     fn note_fast_disk(&mut self, cx: &Cx<'_>, id: QueueId) {
         let now = self.now(cx);
         let queue = &mut self.queues[id];

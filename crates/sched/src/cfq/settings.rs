@@ -12,7 +12,7 @@ const UINT_MAX: i64 = u32::MAX as i64;
 const MILLI: i64 = 1_000_000;
 const MICRO: i64 = 1_000;
 
-/// The values of spec 4.1.
+/// The values of rule cfq-settings-1.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub quantum: i64,
@@ -135,7 +135,7 @@ const SLICE_SYNC: &str = "turn of a synchronous queue of level 4";
 const SLICE_ASYNC: &str = "turn of an asynchronous queue of level 4";
 const TARGET_LATENCY: &str = "time in which every queue should have had a turn";
 
-/// The table of spec 4.1.
+/// The table of rule cfq-settings-1.
 pub(super) const TUNABLES: [Tunable; 17] = [
     tunable("quantum", "requests", 8, 1, "requests of one queue in flight while others are busy"),
     tunable("fifo_expire_sync", "ms", 125, 1, "age at which a synchronous request is served first"),

@@ -1,5 +1,5 @@
-//! Turns: how long a queue may use the disk, and what is settled when its turn ends (spec 4.4,
-//! 4.5, 4.10).
+//! Turns: how long a queue may use the disk, and what is settled when its turn ends (rules
+//! cfq-slice, cfq-place and cfq-group-8).
 
 use super::queue::{Class, QueueId};
 use super::{Cfq, GroupId, Kind};
@@ -171,7 +171,7 @@ impl Cfq {
         self.update_prio_tree(cx, id);
     }
 
-    /// 4.5.
+    /// Rules cfq-place.
     fn place(&mut self, cx: &Cx<'_>, id: QueueId, front: bool) {
         let queue = &self.queues[id];
         let (class, kind, group) = (queue.class, queue.kind(), queue.group);

@@ -1,6 +1,6 @@
 //! Think time: how long somebody takes, after a request of theirs is done, to send the next one.
 //!
-//! Contexts, service trees and groups each have a record of it (spec 4.8 rule 3).
+//! Contexts, service trees and groups each have a record of it (rule cfq-insert-2).
 
 /// Statistics count from so many samples on, in units of the exponential mean: the third one.
 const VALID_SAMPLES: u64 = 80;

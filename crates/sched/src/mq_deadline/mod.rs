@@ -4,8 +4,8 @@
 //! looked at between batches. A class is served only while no better class has anything queued or
 //! with the device, except that a request older than `prio_aging_expire` goes first.
 //!
-//! The rules are spec 2.2 (up to 5.13, without classes) and 2.3 (since) with addendum B.4; each is
-//! named where it is followed. Zoned devices are left out.
+//! Its rules are named where they are followed (rules mq-deadline); up to 5.13 it has no classes.
+//! Zoned devices are left out.
 
 mod rules;
 
@@ -61,7 +61,7 @@ struct Class {
     next: [Option<RequestId>; 2],
     /// By direction: start of the last dispatched request ([`Sweep::Position`]).
     last: [Sector; 2],
-    /// Requests inserted and not freed, those with the device included (rule 4).
+    /// Requests inserted and not freed, those with the device included (rule mq-deadline-6).
     unfinished: u32,
 }
 
@@ -109,14 +109,14 @@ impl MqDeadline {
     }
 
     fn choose(&mut self, cx: &Cx<'_>) -> Option<Choice> {
-        // Spec 2.2 rule 1, addendum B.4 rule 1.
+        // Rule mq-deadline-1.
         if let Some(rq) = self.heads.head() {
             return Some(self.take_head(cx, rq));
         }
         self.choose_aged(cx).or_else(|| self.choose_by_class(cx))
     }
 
-    /// Spec 2.3 rule 5a: first what has waited too long in a lower class.
+    /// Rule mq-deadline-5: first what has waited too long in a lower class.
     fn choose_aged(&mut self, cx: &Cx<'_>) -> Option<Choice> {
         let occupied = self.classes.iter().filter(|class| class.unfinished > 0).count();
         if !self.rules.ages || occupied < 2 {
@@ -124,27 +124,28 @@ impl MqDeadline {
         }
         let now = cx.now.jiffies(cx.kernel().hz);
         // Before the machine is as old as the ageing time nothing can be that old; the passes
-        // over the classes still have their effects (rule 6f).
+        // over the classes still have their effects (rule mq-deadline-7).
         let latest = now.0 as i64 - self.prio_aging_expire.0 as i64;
         let aged =
             (BEST_EFFORT..CLASSES).find_map(|class| self.choose_from(cx, class, Some(latest)))?;
         Some(Choice { reason: DispatchReason::Aged, ..aged })
     }
 
-    /// Spec 2.3 rule 5b: no class is served while a better one has anything unfinished.
+    /// Rule mq-deadline-6: no class is served while a better one has anything unfinished.
     fn choose_by_class(&mut self, cx: &Cx<'_>) -> Option<Choice> {
         // A class with nothing unfinished has nothing to choose from, and looking changes nothing.
         let class = self.classes.iter().position(|class| class.unfinished > 0)?;
         self.choose_from(cx, class, None)
     }
 
-    /// Spec 2.3 rule 6: takes one request of a class, if it had arrived by `latest`. What is
-    /// decided on the way (direction, batch, starvation) stays decided if it had not.
+    /// Rules mq-deadline-7 and mq-deadline-8: takes one request of a class, if it had arrived by
+    /// `latest`. What is decided on the way (direction, batch, starvation) stays decided if it had
+    /// not.
     // Divergence: without `latest` ages are not looked at. The kernel compares with the present
     // there, which fails only after an expiry was shortened with requests queued.
     fn choose_from(&mut self, cx: &Cx<'_>, class: usize, latest: Option<i64>) -> Option<Choice> {
         let choice = self.continue_batch(class).or_else(|| self.start_batch(cx, class))?;
-        // Rule 6f.
+        // Rule mq-deadline-7.
         if let Some(latest) = latest {
             let requests = &self.classes[class].directions[choice.direction as usize];
             if !self.arrived_by(latest, requests.deadline(choice.rq), choice.direction) {
@@ -160,7 +161,7 @@ impl MqDeadline {
         deadline.0 as i64 - self.settings.expire[direction as usize].0 as i64 <= latest
     }
 
-    /// Rule 6g.
+    /// Rule mq-deadline-8.
     fn take(&mut self, cx: &Cx<'_>, class: usize, choice: Choice) {
         self.batching += 1;
         self.waiting -= 1;
@@ -172,7 +173,7 @@ impl MqDeadline {
         class.directions[choice.direction as usize].remove(choice.rq);
     }
 
-    /// Rule 6b.
+    /// Rule mq-deadline-8.
     fn continue_batch(&self, class: usize) -> Option<Choice> {
         if self.batching >= self.settings.fifo_batch {
             return None;
@@ -187,7 +188,7 @@ impl MqDeadline {
         Some(Choice { rq, direction, reason: DispatchReason::BatchContinues })
     }
 
-    /// Rules 6c to 6e.
+    /// Rules deadline-6 and deadline-7.
     fn start_batch(&mut self, cx: &Cx<'_>, class: usize) -> Option<Choice> {
         let class = &self.classes[class];
         let [reads, writes] = &class.directions;
@@ -225,7 +226,7 @@ impl MqDeadline {
 }
 
 impl Class {
-    /// The next request at or above the last dispatched one (rules 6b and 7).
+    /// The next request at or above the last dispatched one (rule mq-deadline-8).
     fn above(&self, direction: Direction) -> Option<RequestId> {
         self.directions[direction as usize].at_or_after(self.last[direction as usize])
     }
@@ -235,7 +236,7 @@ impl Class {
         self.last[direction as usize] = sector;
     }
 
-    /// The sweep goes on behind a request that is dispatched (2.1 rule 5f).
+    /// The sweep goes on behind a request that is dispatched (rule deadline-5).
     fn go_on_behind(&mut self, direction: Direction, rq: RequestId) {
         self.next = [None; 2];
         self.next[direction as usize] = self.directions[direction as usize].after(rq);
@@ -273,7 +274,7 @@ impl Scheduler for MqDeadline {
         }
     }
 
-    /// Rule 8: synchronous reads, which all reads are, may use every tag.
+    /// Rule mq-deadline-10: synchronous reads, which all reads are, may use every tag.
     fn limit_depth(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         if !self.rules.limits_async || bio.op == Op::Read {
             return None;
@@ -294,12 +295,12 @@ impl Scheduler for MqDeadline {
         self.rules.announced_depth
     }
 
-    /// Rule 8: a value set by the user is lost.
+    /// Rule mq-deadline-10: a value set by the user is lost.
     fn depth_changed(&mut self, cx: &mut Cx<'_>) {
         self.async_depth = i64::from(cx.limits().nr_requests.max(1));
     }
 
-    /// Rule 2: in the class of the bio.
+    /// Rule mq-deadline-4: in the class of the bio.
     fn front_merge(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> Option<RequestId> {
         if !self.settings.front_merges {
             return None;
@@ -308,7 +309,7 @@ impl Scheduler for MqDeadline {
         class.directions[bio.direction() as usize].starting_at(bio.end())
     }
 
-    /// Spec 2.1 rule 3.
+    /// Rule deadline-3.
     fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, _bio: &Bio, merge: Merge) {
         if merge == Merge::Front {
             let request = cx.request(rq);
@@ -317,7 +318,7 @@ impl Scheduler for MqDeadline {
         }
     }
 
-    /// Rule 3. A request that is absorbed on arrival was never counted.
+    /// Rule mq-deadline-4. A request that is absorbed on arrival was never counted.
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
         let Some(member) = self.members.get(next) else { return };
         let direction = cx.request(next).direction() as usize;
@@ -339,7 +340,7 @@ impl Scheduler for MqDeadline {
         class.directions[cx.request(rq).direction() as usize].after(rq)
     }
 
-    /// Rule 1: a requeued request is not counted twice, and keeps its class.
+    /// Rule mq-deadline-4: a requeued request is not counted twice, and keeps its class.
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
         let request = cx.request(rq);
         let class = match self.members.get(rq) {
@@ -363,7 +364,7 @@ impl Scheduler for MqDeadline {
         }
     }
 
-    /// Rule 5.
+    /// Rules mq-deadline-5 and mq-deadline-6.
     fn dispatch(&mut self, cx: &mut Cx<'_>, _hctx: HctxId, _force: bool) -> Dispatched {
         if self.waiting == 0 {
             return Dispatched::Empty;
@@ -377,14 +378,14 @@ impl Scheduler for MqDeadline {
         }
     }
 
-    /// Rule 9.
+    /// Rule mq-deadline-6.
     fn finished(&mut self, _cx: &mut Cx<'_>, rq: RequestId) {
         if let Some(member) = self.members.take(rq) {
             self.classes[member.class].unfinished -= 1;
         }
     }
 
-    /// Rule 10.
+    /// Rule mq-deadline-6.
     fn has_work(&self, _hctx: HctxId) -> bool {
         self.waiting > 0
     }

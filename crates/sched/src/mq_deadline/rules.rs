@@ -10,11 +10,11 @@ pub(super) struct Rules {
     pub has_classes: bool,
     /// How the sweep remembers where it was.
     pub sweep: Sweep,
-    /// Old requests of lower classes go first (`prio_aging_expire`; spec 2.3 rule 5a).
+    /// Old requests of lower classes go first (`prio_aging_expire`; rule mq-deadline-5).
     pub ages: bool,
-    /// Whatever is not a synchronous read uses only `async_depth` tags (spec 2.3 rule 8).
+    /// Whatever is not a synchronous read uses only `async_depth` tags (rule mq-deadline-10).
     pub limits_async: bool,
-    /// The smallest depth announced to the tag map (addendum B.3 rule 4).
+    /// The smallest depth announced to the tag map (rule tags-5).
     pub announced_depth: Option<u32>,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Sweep {
     Position,
 }
 
-/// Spec 2.2.
+/// Rules mq-deadline-1 to mq-deadline-3.
 const WITHOUT_CLASSES: Rules = Rules {
     has_classes: false,
     sweep: Sweep::Request,
@@ -37,9 +37,9 @@ const WITHOUT_CLASSES: Rules = Rules {
 };
 
 /// 6.12 lies between the kernels that were read, 6.8 and 6.13. What both have in common holds but
-/// for requests inserted at the head, which wait in one list for all classes as in 6.18.3 (addendum
-/// B.4): debugfs of 6.12.117 has a single file `dispatch`. 6.18 has nothing else (measured in the
-/// linux world).
+/// for requests inserted at the head, which wait in one list for all classes as in 6.18.3 (rule
+/// mq-deadline-1): debugfs of 6.12.117 has a single file `dispatch`. 6.18 has nothing else
+/// (measured in the linux world).
 const WITH_CLASSES: Rules = Rules {
     has_classes: true,
     sweep: Sweep::Position,

@@ -1,5 +1,6 @@
-//! Anticipatory once more, after the text of the specification (3.1 to 3.6): unsorted lists, one
-//! method for each rule, no code shared with the scheduler.
+//! Anticipatory once more, after the text of the specification (`docs/rules/anticipatory.md` has
+//! what is implemented of it): unsorted lists, one method for each rule, no code shared with the
+//! scheduler.
 
 use super::shadow::Naive;
 use base::Sector;
@@ -17,7 +18,7 @@ enum Status {
     Finished,
 }
 
-/// 3.3: exponential, weight 1/8, fixed point 256.
+/// Rules as-process: exponential, weight 1/8, fixed point 256.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     samples: i64,
@@ -133,7 +134,7 @@ impl NaiveAnticipatory {
         self.status == Status::WaitReq || self.status == Status::WaitNext
     }
 
-    /// 3.3.
+    /// Rules as-process.
     fn feed(&mut self, now: i64, id: u32, from: i64, end: i64) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         if process.running || process.started {
@@ -166,7 +167,7 @@ impl NaiveAnticipatory {
         process.started = true;
     }
 
-    /// 3.4.
+    /// Rule as-order-1.
     fn choose(
         &self,
         cx: &Cx<'_>,
@@ -210,7 +211,7 @@ impl NaiveAnticipatory {
         self.fifo[kind].iter().filter(starts).copied().collect()
     }
 
-    /// 3.5 rule 2.
+    /// Rule as-wait-2.
     fn stop(&mut self) {
         if self.waits() {
             self.timer = None;
@@ -224,7 +225,7 @@ impl NaiveAnticipatory {
         self.timer = Some(due.max(cx.now.as_nanos() as i64));
     }
 
-    /// 3.5 rule 8h.
+    /// Rule as-batch-7.
     fn let_go(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (kind, id) = (Self::kind(cx, rq), self.requests[&rq].process);
         self.stop();
@@ -246,13 +247,13 @@ impl NaiveAnticipatory {
         self.nr_dispatched += 1;
     }
 
-    /// 3.5 rule 9.
+    /// Rule as-batch-1.
     fn batch_expired(&self, now: i64) -> bool {
         let no_more = self.batch == ASYNC && self.writes_left == 0;
         !self.changed_batch && !self.new_batch && (now > self.expires || no_more)
     }
 
-    /// 3.5 rule 10.
+    /// Rule as-batch-6.
     fn fifo_expired(&mut self, now: i64, kind: usize) -> bool {
         if now - self.last_check[kind] < self.fifo_expire[kind] {
             return false;
@@ -261,7 +262,7 @@ impl NaiveAnticipatory {
         self.fifo[kind].first().is_some_and(|rq| now > self.requests[rq].fifo_time)
     }
 
-    /// 3.5 rule 13.
+    /// Rules as-break-7 and as-break-8.
     fn close(&self, cx: &Cx<'_>, rq: RequestId) -> bool {
         let idle = self.status == Status::Off || !self.finished;
         let delay = if idle { 0 } else { self.now(cx) - self.start };
@@ -284,7 +285,7 @@ impl NaiveAnticipatory {
         expected > (next - last).abs()
     }
 
-    /// 3.5 rule 12.
+    /// Rules as-break.
     fn can_break(&mut self, cx: &Cx<'_>, rq: Option<RequestId>) -> bool {
         let now = self.now(cx);
         let Some(awaited) = self.awaited else { return false };
@@ -320,7 +321,7 @@ impl NaiveAnticipatory {
         self.new_think.1 > self.antic_expire || self.exit_prob * self.exit_no_coop > 128 * 256
     }
 
-    /// 3.6.
+    /// Rule as-batch-10.
     fn tune(&mut self, now: i64) {
         let batch = self.batch_expire[ASYNC];
         let took = (now - self.expires + batch).max(0);
@@ -333,7 +334,7 @@ impl NaiveAnticipatory {
         self.write_count = self.write_count.max(1);
     }
 
-    /// 3.5 rule 8.
+    /// Rules as-batch.
     fn decide(&mut self, cx: &Cx<'_>) -> Option<RequestId> {
         let now = self.now(cx);
         let (reads, writes) = (!self.fifo[SYNC].is_empty(), !self.fifo[ASYNC].is_empty());
@@ -383,7 +384,7 @@ impl NaiveAnticipatory {
         Some(rq)
     }
 
-    /// Rules 8d and 8e.
+    /// Rule as-batch-3.
     fn start_batch(&mut self, now: i64, reads: bool, writes: bool) -> RequestId {
         if reads && !(writes && self.batch == SYNC) {
             self.changed_batch |= self.batch == ASYNC;
@@ -430,7 +431,7 @@ impl Naive for NaiveAnticipatory {
         self.requests.insert(rq, Rq { process, fifo_time: 0, at: Sector(0) });
     }
 
-    /// Rule 7: by direction, in the lists by kind.
+    /// Rules as-wait-7 and as-wait-8: by direction, in the lists by kind.
     fn fronts(&self, _cx: &Cx<'_>, bio: &Bio) -> Vec<RequestId> {
         let place = if bio.direction() == Direction::Write { SYNC } else { ASYNC };
         self.starting_at(place, bio.end())
@@ -472,7 +473,7 @@ impl Naive for NaiveAnticipatory {
         self.by_sector(Self::kind(cx, rq))
     }
 
-    /// Rule 1.
+    /// Rule as-wait-1.
     fn insert(&mut self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId> {
         let (kind, owner, now) = (Self::kind(cx, rq), self.requests[&rq].process, self.now(cx));
         let request = cx.request(rq);
@@ -528,7 +529,7 @@ impl Naive for NaiveAnticipatory {
         }
     }
 
-    /// Rule 6.
+    /// Rules as-batch-5 and as-wait-6.
     fn completed(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (kind, owner, now) = (Self::kind(cx, rq), self.requests[&rq].process, self.now(cx));
         if self.changed_batch && self.nr_dispatched == 1 {
@@ -563,7 +564,7 @@ impl Naive for NaiveAnticipatory {
         self.timer
     }
 
-    /// Rule 3.
+    /// Rule as-wait-3.
     fn timer_fires(&mut self, _cx: &Cx<'_>) {
         self.timer = None;
         if !self.waits() {

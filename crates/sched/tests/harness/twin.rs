@@ -66,7 +66,7 @@ pub fn twin_of(name: &str, kernel: &'static Kernel, nr_requests: u32) -> Box<dyn
     }
 }
 
-/// Spec 1.1.
+/// Rules noop.
 #[derive(Clone, Default)]
 struct Noop(Vec<RequestId>);
 
@@ -200,7 +200,7 @@ impl Common {
         fifo.min_by_key(|item| item.fifo_order).copied()
     }
 
-    /// Rules 5b and 5c.
+    /// Rule deadline-6.
     fn direction(&mut self, of: impl Fn(&Seen) -> bool) -> Option<Direction> {
         let waits = |direction| {
             self.items.iter().any(|item| of(&item.seen) && item.seen.direction == direction)
@@ -236,7 +236,7 @@ impl Common {
     }
 }
 
-/// Spec 2.1.
+/// Rules deadline.
 #[derive(Clone)]
 struct Deadline {
     common: Common,
@@ -255,7 +255,7 @@ impl Deadline {
         tree.iter().map(|item| item.seen.rq).collect()
     }
 
-    /// Rule 5f.
+    /// Rule deadline-5.
     fn take(&mut self, rq: RequestId) {
         let direction = self.common.item(rq).expect("is queued").seen.direction;
         let successor = neighbours(&self.tree(direction), rq).1;
@@ -349,7 +349,7 @@ impl Twin for Deadline {
     }
 }
 
-/// Spec 2.2, 2.3, addendum B.4.
+/// Rules mq-deadline.
 #[derive(Clone)]
 struct MqDeadline {
     common: Common,

@@ -22,10 +22,10 @@ enum Order {
     Big,
 }
 
-/// The magic number less the version in its lowest byte (formats 1.1).
+/// The magic number less the version in its lowest byte (rule trace-format-1).
 const MAGIC: u32 = 0x6561_7400;
 
-/// The bit of an action that says that a control group precedes the payload (formats 1.1).
+/// The bit of an action that says that a control group precedes the payload (rule trace-format-2).
 const CGROUP: u64 = 1 << 8;
 
 /// Whether `head`, the start of a file, is that of a blktrace file of any version.
@@ -297,7 +297,7 @@ mod tests {
         fields.push((4242, 8));
         let mut bytes: Vec<u8> =
             fields.into_iter().flat_map(|(value, length)| order(value, length)).collect();
-        // formats 1.1, from a real capture; big-endian in every file.
+        // Rule trace-format-2, from a real capture; big-endian in every file.
         bytes.extend([0x0f, 0xd0, 0, 0, 0, 0x80, 0, 2, 0, 0, 0, 0, 0x01, 0x38, 0x87, 0x58]);
         bytes
     }

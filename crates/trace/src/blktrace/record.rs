@@ -102,7 +102,7 @@ pub enum Action {
     Other(u16),
 }
 
-/// Code and letter of every event that is known (formats 1.1, 1.2).
+/// Code and letter of every event that is known (rule trace-format-3).
 const EVENTS: [(Action, u16, char); 19] = [
     (Action::Queue, 1, 'Q'),
     (Action::BackMerge, 2, 'M'),
@@ -221,7 +221,8 @@ impl Categories {
     pub const ZONE_MANAGEMENT: Categories = Categories(0b1_1111 << 17);
     /// Version 8: a write of zeroes; in version 7 it looks like a write.
     pub const WRITE_ZEROES: Categories = Categories(1 << 22);
-    /// The operations on zones, with the letters that `blkparse` has for them (formats 1.3).
+    /// The operations on zones, with the letters that `blkparse` has for them (rule
+    /// trace-format-5).
     pub const ZONES: [(Categories, &'static str); 6] = [
         (Categories::ZONE_APPEND, "ZA"),
         (Categories(1 << 17), "ZR"),

@@ -1,5 +1,5 @@
 //! blk-mq: hardware queues with driver tags, scheduler tags, software queues and a residual list
-//! (spec 1.2, 9.7); `runs` has what a run of one does.
+//! (rules none and hctx); `runs` has what a run of one does.
 //!
 //! A run of a hardware queue first takes the residual list, then collects requests from the
 //! scheduler (in bursts, on recent kernels) or from the software queues, and gives them to the
@@ -38,7 +38,7 @@ struct Hctx {
     wanted: bool,
     /// A worker runs it then, if none has before: its scheduler withheld.
     rerun: Option<Instant>,
-    /// How often the driver refused lately (spec 9.7 rule 6).
+    /// How often the driver refused lately (rule hctx-5).
     dispatch_busy: u32,
     /// The software queue to be served next, when they are served in turn.
     next_software: usize,
@@ -205,7 +205,7 @@ impl Multi {
 
     /// A flush command goes to the head of the residual list, before requests that wait for a tag.
     /// Without a scheduler it borrows the driver tag of the first request it serves.
-    // Spec 9.8 rule 4 names the list; that it is the head was observed on 6.12.117, and is assumed
+    // Rule flush-4 names the list; that it is the head was observed on 6.12.117, and is assumed
     // for the others.
     pub fn place_flush(&mut self, core: &mut Core, command: RequestId, first: RequestId) {
         core.requests[command].driver_tag = core.requests[first].driver_tag;
@@ -272,7 +272,7 @@ impl Multi {
         true
     }
 
-    /// Without a scheduler: the next requests of the software queues (spec 1.2 rule 4).
+    /// Without a scheduler: the next requests of the software queues (rule none-4).
     fn take_from_software(&mut self, hctx: u16, into: &mut ContextWork) {
         let count = self.hctxs.len();
         let mine = |cpu: &usize| cpu % count == usize::from(hctx);
@@ -371,7 +371,7 @@ impl RequestQueue {
     }
 
     /// Without a scheduler: straight to the driver, unless it was busy lately
-    /// (spec 1.2 rules 1 and 2).
+    /// (rules none-1 and none-2).
     fn offer_directly(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let is_sync = self.core.requests[rq].is_sync();
         let hctx = self.core.requests[rq].hctx;

@@ -1,5 +1,5 @@
 //! A run of a hardware queue: the residual list, then what the scheduler or the software queues give,
-//! is issued to the driver until something is lacking (spec 9.7).
+//! is issued to the driver until something is lacking (rules hctx).
 
 use crate::bio::ContextId;
 use crate::command::Tag;
@@ -104,7 +104,7 @@ impl RequestQueue {
         Work::Dispatch
     }
 
-    /// One request with budget and driver tag; false when collecting ends here (spec 9.7 rule 4).
+    /// One request with budget and driver tag; false when collecting ends here (rule hctx-3).
     fn collect_from_scheduler(&mut self, now: Instant, context: ContextId, run: RunMulti) -> bool {
         let hctx = HctxId(run.hctx);
         let work = self.scheduler.as_ref().is_some_and(|scheduler| scheduler.has_work(hctx));
@@ -183,7 +183,7 @@ impl RequestQueue {
     }
 
     /// Gives the next collected request to the driver. One without a tag, and all behind it, go
-    /// back to the residual list (spec 9.7 rule 5).
+    /// back to the residual list (rule hctx-4).
     fn issue_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
         let Some(&rq) = self.core.context(context).collected.front() else {
             return self.end_of_list(now, context, run);

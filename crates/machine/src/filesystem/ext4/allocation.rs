@@ -1,7 +1,7 @@
 //! Writing pages of a file: first those whose blocks have a place, then the others, which get one.
 //!
 //! A handle is begun, pages that follow each other get one extent of at most 8 MiB, and their bios
-//! are submitted while the handle is open, but for the last (filesystems 3.2).
+//! are submitted while the handle is open, but for the last (rule ext4-write-2).
 
 use super::Ext4;
 use super::layout::GROUP;

@@ -2,7 +2,7 @@
 //!
 //! It writes what a transaction changed to the log under one plug, each block a bio of its own,
 //! waits for that, and then writes the commit block, behind and before a flush of the disk's cache
-//! (filesystems 3.7).
+//! (rules commit).
 
 use super::journal::{JournalWait, Phase, Record};
 use crate::filesystem::{FileSystem, key};
@@ -14,12 +14,12 @@ use block::{CgroupId, ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// The task, as `comm` says, and its priority (filesystems 0.6).
+/// The task, as `comm` says, and its priority (rule commit-1).
 const NAME: &str = "jbd2/vda-8";
 const IOPRIO: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
 /// Sectors of a block.
 const SECTORS: u64 = 8;
-/// Buffers that are written to their places together (filesystems 3.8 rule 2).
+/// Buffers that are written to their places together (rule checkpoint-1).
 const BATCH: usize = 64;
 
 /// Creates the task.
@@ -123,7 +123,7 @@ impl Task {
     }
 
     /// Data of files that must be on the disk before the commit block: those that are dirty and
-    /// have a place are written by this task (filesystems 3.6 rule 4).
+    /// have a place are written by this task (rule journal-4).
     async fn submit_ordered(&self) {
         for (file, pages) in self.ordered() {
             self.write_mapped(file, pages, Flags::SYNC).await;
@@ -150,7 +150,7 @@ impl Task {
     }
 
     /// Makes room in the log: writes what the oldest transactions changed to its places, and moves
-    /// the log's beginning (filesystems 3.8). Others wait meanwhile.
+    /// the log's beginning (rules checkpoint). Others wait meanwhile.
     pub(super) async fn make_room_in_log(&self) {
         if self.world().fs().journal.is_checkpointing {
             return self.wait_for_journal(JournalWait::Room).await;

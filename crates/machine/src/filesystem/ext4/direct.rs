@@ -1,4 +1,4 @@
-//! What direct writes change of a file (filesystems 1.8).
+//! What direct writes change of a file (rules direct-io).
 //!
 //! A write that makes the file longer has it meanwhile on the list of those that a crash would have
 //! to be cleaned up after, which is in the superblock. Blocks that were set aside before become an

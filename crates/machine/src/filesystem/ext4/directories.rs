@@ -72,7 +72,7 @@ impl Task {
     }
 
     /// A file has another name; what had it before is gone, so what is to take its place is written
-    /// first (filesystems 3.3 rule 6).
+    /// first (rule ext4-space-6).
     pub(in crate::filesystem) async fn rename_on_ext4(&self, moved: Move) {
         let writes_first = {
             let mut world = self.world();

@@ -2,15 +2,15 @@
 //!
 //! A handle is a change that is made as a whole; it joins the running transaction. A commit closes
 //! that one for new handles, waits for those that are open, and writes it while the next one
-//! collects (filesystems 3.6, 3.7). What was committed stays in the log until its blocks have been
-//! written to their places (3.8). This file knows numbers of blocks and ticks, and nothing of time,
-//! bios or tasks, but for whom to wake.
+//! collects (rules journal and commit). What was committed stays in the log until its blocks have
+//! been written to their places (rules checkpoint). This file knows numbers of blocks and ticks,
+//! and nothing of time, bios or tasks, but for whom to wake.
 
 use block::ContextId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Blocks that a descriptor block describes: with checksums, 16 bytes each. // filesystems 3.7.5
+/// Blocks that a descriptor block describes: with checksums, 16 bytes each. // rule commit-2
 const DESCRIBED: u64 = 254;
 /// Revoked blocks that fit into a block: 8 bytes each, behind a header. // derived
 const REVOKED: u64 = 500;

@@ -2,7 +2,8 @@
 //!
 //! Groups of 32,768 blocks; sixteen of them are a unit whose bitmaps and inode tables lie together
 //! in the first; descriptors, with room to grow, behind the superblock and its copies; the journal
-//! in the middle of the disk (filesystems 3.1). Held against `dumpe2fs` on the disks of all models.
+//! in the middle of the disk (rules ext4-layout). Held against `dumpe2fs` on the disks of all
+//! models.
 //!
 //! Leaves out: other block sizes, other features, disks of less than two groups.
 

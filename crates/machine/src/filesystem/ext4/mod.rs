@@ -9,8 +9,9 @@
 //! * `fallocate`, `direct` and `calls`: what it does for calls that all file systems know.
 //!   `exchange`: one that only ext4 knows.
 //!
-//! Written after `filesystems.md` for 4.19 and 6.18; 6.12 as it was observed in the world `linux`.
-//! The whole list of what is and is not modelled is in `docs/filesystems.md`.
+//! Written after the specification for 4.19 and 6.18 (`docs/rules` has what is implemented of it);
+//! 6.12 as it was observed in the world `linux`. The whole list of what is and is not modelled is
+//! in `docs/filesystems.md`.
 
 mod allocation;
 mod buddies;

@@ -2,7 +2,7 @@
 //!
 //! Requests are made larger and aligned before they are looked for, so that files lie in few
 //! extents: small files share chunks of 512 blocks, larger ones get pieces of their own, of which
-//! the rest is kept for them (filesystems 3.3). What is freed can be used again when the
+//! the rest is kept for them (rules ext4-space). What is freed can be used again when the
 //! transaction that freed it is on the disk.
 //!
 //! Order of search, observed on 6.12: behind the file's last block; then group by group, for small
@@ -339,7 +339,7 @@ impl Wanted {
         self.first..self.first + self.length
     }
 
-    /// The request made larger and aligned (filesystems 3.3 rule 2), as far as there is room.
+    /// The request made larger and aligned (rule ext4-space-2), as far as there is room.
     fn enlarged(&self) -> Range<u64> {
         let end = self.size.max(self.first + self.length);
         let piece = |size: u64| {

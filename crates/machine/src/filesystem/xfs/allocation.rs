@@ -1,7 +1,7 @@
 //! Room for pages of files: set aside when they are written to, given when they go to the disk.
 //!
 //! A file that grows gets more set aside than it needs: twice what it has together, as a power of
-//! two (filesystems 4.1 rule 3; the arithmetic was observed on 6.12 with `stat`). What was set
+//! two (rule xfs-layout-3; the arithmetic was observed on 6.12 with `stat`). What was set
 //! aside becomes one extent when the first of its pages is written. What is left over goes when the
 //! file is closed.
 
@@ -31,7 +31,7 @@ const MOST_PAGES: u64 = 4096;
 /// grow. // measured on 6.18: appending so many blocks to a disk with 258 left
 const BESIDE_DIRECT: u64 = 4;
 const BESIDE_DELAYED: u64 = 6;
-/// The most that is set aside beyond the end of a file: 8 GiB. // filesystems 4.1 rule 3
+/// The most that is set aside beyond the end of a file: 8 GiB. // rule xfs-layout-3
 const MOST_BEYOND: u64 = 1 << 21;
 /// What changes when blocks are taken or given back.
 pub(super) const FREE_SPACE: [Part; 3] = [Part::FreeSpace, Part::BySize, Part::ByPlace];

@@ -1,6 +1,6 @@
 //! Transactions: what they change, and reading it before.
 //!
-//! A transaction is over at once: what it changed is on a list in memory (filesystems 4.2 rule 1).
+//! A transaction is over at once: what it changed is on a list in memory (rule xfs-log-1).
 //!
 // Divergence: who wants the same metadata meanwhile does not wait, but for finding room.
 

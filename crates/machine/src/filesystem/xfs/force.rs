@@ -1,4 +1,4 @@
-//! Writing the log, and waiting for it (filesystems 4.3, 4.4).
+//! Writing the log, and waiting for it (rules xfs-force).
 //!
 //! Who wants a change durable has its checkpoint put into the log buffer that is being filled, and
 //! submits that buffer itself, unless it goes with somebody else's. While the buffer before is on

@@ -2,7 +2,7 @@
 //!
 //! Four allocation groups of one size. Each begins with four sectors (superblock, free space,
 //! inodes, free list), the roots of its trees and a few spare blocks; the first also has the first
-//! chunk of inodes, the middle one the log (filesystems 4.1). Held against what `mkfs.xfs -N` and
+//! chunk of inodes, the middle one the log (rules xfs-layout). Held against what `mkfs.xfs -N` and
 //! `xfs_db` print for the disks of all models.
 //!
 //! Leaves out: disks beyond 4 TiB, other sizes of blocks, sectors and inodes, stripes.

@@ -3,9 +3,10 @@
 //!
 //! A transaction puts what it changed into a list in memory and is done. Whoever wants it durable
 //! has the list written as a whole: a *checkpoint*, which goes into the log buffer that is being
-//! filled, and with that buffer to the disk (filesystems 4.2, 4.3). What is there is to be written
-//! to its place some day (4.5). How many bytes a change has in the log was observed with
-//! `xfs_logprint`. This file knows nothing of time, bios or tasks, but for whom to wake.
+//! filled, and with that buffer to the disk (rules xfs-log and xfs-force). What is there is to be
+//! written to its place some day (rules xfs-ail-1 and xfs-ail-2). How many bytes a change has in
+//! the log was observed with `xfs_logprint`. This file knows nothing of time, bios or tasks, but
+//! for whom to wake.
 //!
 // Divergence: the list is written only when somebody asks or the worker comes, not because it is
 // long; operations that continue in the next buffer have no header of their own.
@@ -16,7 +17,7 @@ use std::ops::Range;
 
 /// Bytes of a sector, and of the header of a log record.
 const SECTOR: u64 = 512;
-/// A record has a sector of header for so many bytes. // filesystems 4.2 rule 3; observed
+/// A record has a sector of header for so many bytes. // rule xfs-log-3; observed
 const DESCRIBED: u64 = 32 << 10;
 /// Bytes in front of each piece that is logged.
 const OPERATION: u64 = 12;
@@ -246,7 +247,7 @@ impl Log {
     }
 
     /// Whether so much of the log is in use that things must go to their places: a quarter is kept
-    /// free (filesystems 4.5 rule 1).
+    /// free (rule xfs-ail-1).
     pub fn is_crowded(&self) -> bool {
         let tail = self.logged.values().min().copied().unwrap_or(self.head);
         self.head - tail > (self.area.end - self.area.start) / 4 * 3

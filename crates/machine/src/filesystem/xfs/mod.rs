@@ -78,7 +78,7 @@ pub(crate) struct Xfs {
     allocating: BTreeMap<usize, Vec<ContextId>>,
     /// Inodes of which more than the core was changed since they were written.
     with_fork: BTreeSet<u64>,
-    /// How often the superblock is still to be logged when nothing else is (filesystems 4.6).
+    /// How often the superblock is still to be logged when nothing else is (rule xfs-ail-3).
     covers_left: u32,
     /// Everything that is logged is to go to its place as soon as it can.
     places_all: bool,

@@ -1,6 +1,6 @@
 //! The tasks of XFS: the worker that forces the log twice a minute, the one that takes away what has
-//! no name any more, and the one that writes metadata to their places, `xfsaild/vda` (filesystems
-//! 4.5, 4.6).
+//! no name any more, and the one that writes metadata to their places, `xfsaild/vda` (rules
+//! xfs-ail-1 to xfs-ail-3).
 
 use super::Xfs;
 use super::layout::SECTORS;

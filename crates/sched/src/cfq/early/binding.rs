@@ -1,4 +1,5 @@
-//! Whose request it is: contexts, their queues, priorities, references (addendum A.1.6; spec 4.7).
+//! Whose request it is: contexts, their queues, priorities, references (rules cfq-early-bind and
+//! cfq-bind).
 
 use super::super::queue::{Class, class_of};
 use super::super::think::ThinkTime;
@@ -37,7 +38,7 @@ impl EarlyCfq {
         self.contexts.get(&bio.origin.io_context)?.queues[usize::from(sync)]
     }
 
-    /// A.1.6 rule 2. In 2.6.28 plain reads, which carry no SYNC, never profit.
+    /// Rule cfq-early-bind-2. In 2.6.28 plain reads, which carry no SYNC, never profit.
     pub(super) fn may_allocate(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
         let by_flag = self.rules.may_queue_by_flag;
         let sync = if by_flag { bio.flags.intersects(Flags::SYNC) } else { bio.is_sync() };
@@ -51,7 +52,7 @@ impl EarlyCfq {
         MayQueue::May
     }
 
-    /// A.1.6 rule 1: binds a request to the queue of who allocated it.
+    /// Rule cfq-early-bind-1: binds a request to the queue of who allocated it.
     pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
         let (origin, sync) = (request.origin, request.is_sync());
@@ -197,7 +198,7 @@ impl EarlyCfq {
         }
     }
 
-    /// A.1.14 rule 3: the last task of an io_context is gone.
+    /// Rule cfq-early-end-3: the last task of an io_context is gone.
     pub(super) fn exit_context(&mut self, cx: &mut Cx<'_>, owner: IoContextId) {
         let Some(cic) = self.contexts.remove(&owner) else { return };
         for id in cic.queues.into_iter().flatten() {

@@ -1,5 +1,5 @@
 //! Cooperators of 2.6.32: processes that read close to each other in turns come to share a queue
-//! (spec 4.13 with 4.17 items 30 and 37). 2.6.28 has none.
+//! (rules cfq-early-cooperate). 2.6.28 has none.
 
 use super::super::queue::Class;
 use super::super::sector_tree::Found;

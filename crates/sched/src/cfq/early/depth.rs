@@ -1,4 +1,4 @@
-//! Whether the disk queues commands (addendum A.1.14 rule 2): taken for granted at first, and
+//! Whether the disk queues commands (rule cfq-early-end-2): taken for granted at first, and
 //! looked at anew after every 51 completions under load.
 
 /// Requests that a disk with queueing is expected to take at once.

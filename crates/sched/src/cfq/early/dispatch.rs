@@ -1,5 +1,5 @@
 //! What leaves: rounds of requests (2.6.28) or one (2.6.32), and what follows when they are done
-//! (addendum A.1.11, A.1.12; spec 4.17 item 29).
+//! (rules cfq-early-dispatch and cfq-early-idle).
 
 use super::super::queue::Class;
 use super::queue::QueueId;
@@ -10,7 +10,7 @@ use block::scheduler::{Dispatched, RunQueue};
 use block::{Cx, DispatchReason, HoldReason, RequestId};
 
 impl EarlyCfq {
-    /// A.1.11 rules 2 and 3: several rounds, of several queues.
+    /// Rules cfq-early-dispatch-2 and cfq-early-dispatch-7: several rounds, of several queues.
     pub(super) fn dispatch_rounds(&mut self, cx: &mut Cx<'_>) -> Dispatched {
         let mut left = 0;
         let outcome = loop {
@@ -149,7 +149,7 @@ impl EarlyCfq {
         }
     }
 
-    /// A.1.12.
+    /// Rules cfq-early-idle.
     pub(super) fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let (bound, now) = (self.bound[rq], now(cx));
         let id = bound.queue;
@@ -174,7 +174,7 @@ impl EarlyCfq {
         }
     }
 
-    /// A.1.12 rule 2.
+    /// Rule cfq-early-idle-1.
     fn complete_of_active(&mut self, cx: &mut Cx<'_>, id: QueueId, is_sync: bool) {
         let now = now(cx);
         let queue = &mut self.queues[id];
@@ -198,7 +198,7 @@ impl EarlyCfq {
         }
     }
 
-    /// A.1.11 rule 1, forced: everything leaves, in the order of turns.
+    /// Rule cfq-early-dispatch-1: everything leaves, in the order of turns.
     pub(super) fn drain(&mut self, cx: &mut Cx<'_>) -> Dispatched {
         let everybody: Vec<QueueId> = self.tree.iter().map(|entry| entry.2).collect();
         let mut left = 0;

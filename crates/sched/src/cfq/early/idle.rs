@@ -1,5 +1,5 @@
-//! Waiting for a process that has run out of requests (addendum A.1.3, A.1.8, A.1.12 rule 4,
-//! A.1.13; spec 4.17 items 31 and 32).
+//! Waiting for a process that has run out of requests (rules cfq-early-think, cfq-early-window,
+//! cfq-early-idle-2 and cfq-early-idle-3).
 
 use super::super::queue::Class;
 use super::queue::QueueId;
@@ -8,7 +8,7 @@ use base::{Instant, Jiffies};
 use block::{Cx, RequestId};
 
 impl EarlyCfq {
-    /// A.1.3: think time and seek of an arrival.
+    /// Rules cfq-early-think: think time and seek of an arrival.
     pub(super) fn note_arrival(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (now, bound, idle) = (now(cx), self.bound[rq], self.settings.slice_idle);
         let request = cx.request(rq);
@@ -30,7 +30,7 @@ impl EarlyCfq {
         }
     }
 
-    /// A.1.8, item 31: whether the queue is worth waiting for.
+    /// Rules cfq-early-window: whether the queue is worth waiting for.
     pub(super) fn update_idle_window(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let bound = self.bound[rq];
         let queue = &self.queues[bound.queue];
@@ -55,7 +55,7 @@ impl EarlyCfq {
         }
     }
 
-    /// A.1.12 rule 4, item 32.
+    /// Rule cfq-early-idle-2.
     pub(super) fn arm_timer(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let is_fast = !cx.limits().facts.rotational && self.depth.queues;
         let queue = &self.queues[id];
@@ -89,7 +89,7 @@ impl EarlyCfq {
         }
     }
 
-    /// A.1.13: nobody came.
+    /// Rule cfq-early-idle-3: nobody came.
     pub(super) fn timer_fired(&mut self, cx: &mut Cx<'_>) {
         cx.message(format_args!("cfq idle timer fired"));
         self.timer = None;

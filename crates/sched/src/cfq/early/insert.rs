@@ -1,5 +1,5 @@
-//! Arrivals: insertion, merging, and whether an arrival ends another's turn (addendum A.1.5, A.1.7,
-//! A.1.9; spec 4.17 items 34 and 35).
+//! Arrivals: insertion, merging, and whether an arrival ends another's turn (rules
+//! cfq-early-choose, cfq-early-insert and cfq-early-preempt).
 
 use super::super::queue::Class;
 use super::queue::QueueId;
@@ -12,7 +12,7 @@ use block::{Cx, DispatchReason, Flags, RequestId};
 const PAGE_SECTORS: u32 = 8;
 
 impl EarlyCfq {
-    /// A.1.7.
+    /// Rules cfq-early-insert.
     pub(super) fn add_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let bound = self.bound[rq];
         let id = bound.queue;
@@ -51,7 +51,8 @@ impl EarlyCfq {
         }
     }
 
-    /// Takes a request out of its queue, which leaves the tree with its last one (A.1.4 rule 1).
+    /// Takes a request out of its queue, which leaves the tree with its last one (rule
+    /// cfq-early-place-1).
     fn remove_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let id = self.bound[rq].queue;
         if self.queues[id].next == Some(rq) {
@@ -80,7 +81,7 @@ impl EarlyCfq {
         cx.issue(rq, Placement::Sorted, reason);
     }
 
-    /// `next` becomes a part of `rq`; neighbours are of one queue (A.1.6 rule 3).
+    /// `next` becomes a part of `rq`; neighbours are of one queue (rule cfq-early-bind-3).
     pub(super) fn join(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
         if !self.links.contains(next) {
             return;
@@ -95,7 +96,7 @@ impl EarlyCfq {
         self.remove_request(cx, next);
     }
 
-    /// A.1.7 rule 3, item 35: the queue that is being served gets a request.
+    /// Rule cfq-early-insert-2: the queue that is being served gets a request.
     fn serve_waiting(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
         if !self.queues[id].wait_request {
             return;
@@ -108,7 +109,7 @@ impl EarlyCfq {
         self.queues[id].must_dispatch = !self.rules.small_goes_at_once;
     }
 
-    /// A.1.9, item 34: whether an arrival at `new` ends the turn of the active queue.
+    /// Rules cfq-early-preempt: whether an arrival at `new` ends the turn of the active queue.
     fn should_preempt(&self, cx: &Cx<'_>, new: QueueId, rq: RequestId) -> bool {
         let Some(active) = self.active else { return false };
         if self.is_slice_used(cx, active) {

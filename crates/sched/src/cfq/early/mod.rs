@@ -4,8 +4,8 @@
 //! 2.6.28 a queue is waited for whoever else has what comes next on the disk. 2.6.32 looks for a
 //! queue that goes on close by, and lets processes that do so share one.
 //!
-//! The rules are addendum A.1 (2.6.28) and its differences to 2.6.32 (A.2; spec 4.17 items 28 to
-//! 38), each named where it is followed. One idea a file, as in the directory above.
+//! Its rules are named where they are followed (those of `docs/rules/cfq-early.md`). One idea a
+//! file, as in the directory above.
 
 mod binding;
 mod cooperator;
@@ -100,7 +100,7 @@ impl EarlyCfq {
         self.tree.len() as u32
     }
 
-    /// A message about a queue (spec 10.2).
+    /// A message about a queue (rule cfq-message-1).
     fn say(&self, cx: &mut Cx<'_>, id: QueueId, text: fmt::Arguments<'_>) {
         let pid = self.queues[id].pid.0;
         cx.message(format_args!("cfq{pid} {text}"));
@@ -137,7 +137,7 @@ impl Scheduler for EarlyCfq {
         self.queues[id].sorted.find(bio.end())
     }
 
-    /// A.1.6 rule 3: only with the submitter's own requests.
+    /// Rule cfq-early-bind-3: only with the submitter's own requests.
     fn allow_bio_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
         let fits = !bio.is_sync() || cx.request(rq).is_sync();
         fits && self.queue_of_bio(bio) == Some(self.bound[rq].queue)
@@ -218,7 +218,8 @@ impl Scheduler for EarlyCfq {
         self.exit_context(cx, io_context);
     }
 
-    /// Nothing synchronous was done for a second: asynchronous requests are not held back (spec 4.2).
+    /// Nothing synchronous was done for a second: asynchronous requests are not held back (rule
+    /// cfq-settings-4).
     fn attached(&mut self, cx: &mut Cx<'_>) {
         self.last_end_sync = now(cx) - i64::from(self.settings.hz.get());
     }

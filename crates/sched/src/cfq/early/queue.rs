@@ -1,5 +1,5 @@
-//! A queue: the requests of one process (synchronous), or of one priority (asynchronous) (addendum
-//! A.1.2, A.1.5).
+//! A queue: the requests of one process (synchronous), or of one priority (asynchronous) (rules
+//! cfq-early-bind-1 and cfq-early-choose).
 
 use super::super::queue::{Class, choose};
 use super::super::sector_tree::Node;
@@ -104,7 +104,7 @@ impl Queue {
 }
 
 impl EarlyCfq {
-    /// A.1.5: the better of two requests, seen from where the driver is.
+    /// Rules cfq-early-choose: the better of two requests, seen from where the driver is.
     pub(super) fn nearer(
         &self,
         cx: &Cx<'_>,
@@ -114,7 +114,7 @@ impl EarlyCfq {
         choose(cx, &self.settings.ways, one, two, self.last_position)
     }
 
-    /// A.1.5: what follows when `rq`, which was next, leaves.
+    /// Rules cfq-early-choose: what follows when `rq`, which was next, leaves.
     pub(super) fn successor(&self, cx: &Cx<'_>, id: QueueId, rq: RequestId) -> Option<RequestId> {
         let sorted = &self.queues[id].sorted;
         let first = || sorted.first().filter(|it| *it != rq);

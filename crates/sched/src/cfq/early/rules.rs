@@ -1,4 +1,4 @@
-//! What differs between 2.6.28 and 2.6.32 (addendum A.2).
+//! What differs between 2.6.28 and 2.6.32, as *Kernels* in `docs/rules/cfq-early.md` says.
 
 use block::{Kernel, Version};
 

@@ -1,4 +1,4 @@
-//! How far requests are from each other (addendum A.1.3 rule 2; spec 4.17 item 30).
+//! How far requests are from each other (rule cfq-early-think-2).
 
 use base::Sector;
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_far_beginning_is_long_remembered() {
-        // Addendum A.1.3 rule 3 counts sequential requests after the far one: 28, and 8.
+        // Rule cfq-early-think-3 counts sequential requests after the far one: 28, and 8.
         assert_eq!(first_sequential(1 << 22), 28);
         assert_eq!(first_sequential(100_000), 8);
         let mut seeks = Seeks::default();

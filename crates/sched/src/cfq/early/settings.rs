@@ -1,4 +1,4 @@
-//! The tunables of CFQ before control groups (addendum A.1.1).
+//! The tunables of CFQ before control groups (rules cfq-early-settings).
 
 use super::super::queue::Ways;
 use crate::settings::{from_millis, to_millis};
@@ -24,7 +24,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// The defaults: fractions of a second in whole ticks (rule 1).
+    /// The defaults: fractions of a second in whole ticks (rule cfq-early-settings-1).
     pub fn new(hz: Hz) -> Settings {
         let part = |of_second: i64| i64::from(hz.get()) / of_second;
         Settings {
@@ -39,18 +39,18 @@ impl Settings {
         }
     }
 
-    /// The turn of a queue of this level (rule 3).
+    /// The turn of a queue of this level (rule cfq-early-settings-3).
     pub fn turn(&self, sync: bool, level: u8) -> i64 {
         let base = self.slice[usize::from(sync)];
         base + base / 5 * (4 - i64::from(level))
     }
 
-    /// Asynchronous requests that may go at once (rule 4).
+    /// Asynchronous requests that may go at once (rule cfq-early-settings-4).
     pub fn async_round(&self, level: u8) -> i64 {
         2 * (self.slice_async_rq + self.slice_async_rq * (7 - i64::from(level)))
     }
 
-    /// How long a seeky process is waited for: 2 ms, rounded up (rule 2).
+    /// How long a seeky process is waited for: 2 ms, rounded up (rule cfq-early-settings-2).
     pub fn short_idle(&self) -> i64 {
         self.slice_idle.min(self.hz.jiffies_from_millis(2).0 as i64)
     }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn turns_and_rounds_follow_levels() {
-        // Appendix A.2, addendum A.1.1.
+        // Rules cfq-slice-1 and cfq-early-settings.
         let turns = |sync| [0, 1, 4, 7].map(|level| settings(1000).turn(sync, level));
         assert_eq!(turns(true), [180, 160, 100, 40]);
         assert_eq!(turns(false), [72, 64, 40, 16]);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn slow_ticks_round_as_the_kernel_does() {
-        // Appendix A.5.
+        // Rule cfq-early-settings-1.
         assert_eq!([1000, 250, 100].map(|hz| settings(hz).slice_idle), [8, 2, 1]);
         assert_eq!([1000, 250, 100].map(|hz| settings(hz).slice), [[40, 100], [10, 25], [4, 10]]);
         assert_eq!([1000, 250].map(|hz| settings(hz).short_idle()), [2, 1]);

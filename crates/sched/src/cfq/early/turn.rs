@@ -1,5 +1,5 @@
-//! Turns: their order, whose it is, and their end (addendum A.1.4, A.1.10, A.1.14; spec 4.17 items
-//! 28 and 33).
+//! Turns: their order, whose it is, and their end (rules cfq-early-place, cfq-early-select
+//! and cfq-early-end).
 
 use super::super::queue::Class;
 use super::queue::QueueId;
@@ -35,7 +35,7 @@ fn rank(class: Class) -> u8 {
 }
 
 impl EarlyCfq {
-    /// A.1.4 rule 1: a queue that gets a request has a turn to come.
+    /// Rule cfq-early-place-1: a queue that gets a request has a turn to come.
     pub(super) fn join_tree(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         if self.queues[id].place.is_some() {
             return;
@@ -63,7 +63,8 @@ impl EarlyCfq {
         self.queues[id].place = Some((rank, key));
     }
 
-    /// A.1.4 rules 2 and 3: later, the more queues are busy and the shorter its turns are.
+    /// Rules cfq-early-place-2 and cfq-early-place-3: later, the more queues are busy and the
+    /// shorter its turns are.
     fn put_at_key(&mut self, cx: &Cx<'_>, id: QueueId, busy: i64) {
         let now = now(cx);
         let queue = &mut self.queues[id];
@@ -79,7 +80,7 @@ impl EarlyCfq {
         self.move_to(id, key);
     }
 
-    /// A.1.4 rule 3: who stands there already keeps its place among equals.
+    /// Rule cfq-early-place-2: who stands there already keeps its place among equals.
     fn move_to(&mut self, id: QueueId, key: i64) {
         let queue = &self.queues[id];
         if queue.place == Some((rank(queue.class), key)) {
@@ -89,7 +90,7 @@ impl EarlyCfq {
         self.put_in(id, key);
     }
 
-    /// A.1.9: before all others of its class.
+    /// Rule cfq-early-place-4: before all others of its class.
     pub(super) fn move_to_front(&mut self, now: i64, id: QueueId) {
         let key = if self.rules.front_is_zero {
             0
@@ -100,14 +101,14 @@ impl EarlyCfq {
         self.move_to(id, key);
     }
 
-    /// A.1.10 rule 4.
+    /// Rule cfq-early-select-1.
     pub(super) fn is_slice_used(&self, cx: &Cx<'_>, id: QueueId) -> bool {
         let queue = &self.queues[id];
         !queue.slice_new && now(cx) >= queue.slice_end
     }
 
-    /// A.1.10, item 33: whose turn it is; `Err` with the reason why nobody's although there are
-    /// requests.
+    /// Rules cfq-early-select: whose turn it is; `Err` with the reason why nobody's although there
+    /// are requests.
     pub(super) fn select(&mut self, cx: &mut Cx<'_>) -> Result<Option<QueueId>, HoldReason> {
         let mut heir = None;
         if let Some(id) = self.active {
@@ -139,7 +140,7 @@ impl EarlyCfq {
         Ok(next)
     }
 
-    /// A.1.10 rule 3.
+    /// Rule cfq-early-select-2.
     pub(super) fn set_active(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         self.say(cx, id, format_args!("set_active"));
         let queue = &mut self.queues[id];
@@ -152,7 +153,7 @@ impl EarlyCfq {
         self.active = Some(id);
     }
 
-    /// A.1.14 rule 1: a turn ends.
+    /// Rule cfq-early-end-1: a turn ends.
     pub(super) fn expire(&mut self, cx: &mut Cx<'_>, id: QueueId, timed_out: bool) {
         self.say(cx, id, format_args!("slice expired t={}", u8::from(timed_out)));
         let now = now(cx);

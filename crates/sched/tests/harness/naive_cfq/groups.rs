@@ -1,4 +1,4 @@
-//! Groups, and the lengths and places of turns (4.3 to 4.5).
+//! Groups, and the lengths and places of turns (rules cfq-group, cfq-slice and cfq-place).
 
 use super::*;
 
@@ -82,7 +82,7 @@ impl NaiveCfq {
         }
     }
 
-    // 4.4
+    // Rules cfq-slice
 
     pub(super) fn prio_slice(&self, sync: bool, level: i64) -> i64 {
         let base = self.slice[usize::from(sync)];
@@ -113,7 +113,7 @@ impl NaiveCfq {
         !self.queues[q].slice_new && now(cx) >= self.queues[q].slice_end
     }
 
-    // 4.5
+    // Rules cfq-place
 
     pub(super) fn position(&mut self, cx: &Cx<'_>, q: usize, front: bool) {
         let (class, kind) = (self.queues[q].class, self.kind(q));

@@ -1,9 +1,9 @@
-//! CFQ of 4.10 and 4.19 once more, after the text of the specification (4.1 to 4.15) and as slow as it
-//! is written there: every queue is looked at for every question, nothing is kept in a tree. It shares no
-//! code with the scheduler.
+//! CFQ of 4.10 and 4.19 once more, after the text of the specification (`docs/rules/cfq-*.md` have what
+//! is implemented of it) and as slow as it is written there: every queue is looked at for every question,
+//! nothing is kept in a tree. It shares no code with the scheduler.
 //!
-//! Not here are cooperators (4.13): which of two close queues is found depends on the shape of a tree. So
-//! whoever compares keeps processes apart.
+//! Not here are cooperators (rules cfq-cooperate): which of two close queues is found depends on the
+//! shape of a tree. So whoever compares keeps processes apart.
 
 mod groups;
 mod queues;
@@ -23,7 +23,7 @@ const SYNC_NOIDLE: usize = 1;
 const SYNC: usize = 2;
 const MS: i64 = 1_000_000;
 
-/// 4.8 rule 3.
+/// Rule cfq-insert-2.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Think {
     last_end: i64,
@@ -159,7 +159,7 @@ fn now(cx: &Cx<'_>) -> i64 {
     cx.now.as_nanos() as i64
 }
 
-/// 4.7 rule 6.
+/// Rule cfq-bind-6.
 pub(super) fn class_of(context: &IoContext) -> (usize, i64) {
     let derived = i64::from((i32::from(context.nice) + 20) / 5);
     let level = i64::from(context.ioprio.level);
@@ -291,7 +291,7 @@ impl NaiveCfq {
         id
     }
 
-    // 4.7
+    // Rules cfq-bind
 
     pub(super) fn queue_of_bio(&self, bio: &Bio) -> Option<usize> {
         self.processes.get(&bio.origin.io_context.0)?.queues[usize::from(bio.is_sync())]

@@ -1,4 +1,4 @@
-//! What is in a queue, and what an arrival does (4.6, 4.8, 4.12).
+//! What is in a queue, and what an arrival does (rules cfq-choose, cfq-insert and cfq-preempt).
 
 use super::*;
 
@@ -51,7 +51,7 @@ impl NaiveCfq {
         self.choose(cx, next, previous, cx.request(rq).sector.0)
     }
 
-    // 4.8
+    // Rules cfq-insert
 
     pub(super) fn insert_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (q, process) = (self.requests[&rq].queue, self.requests[&rq].process);
@@ -156,7 +156,7 @@ impl NaiveCfq {
         self.queues[q].fifo.retain(|it| *it != rq);
     }
 
-    // 4.12
+    // Rules cfq-preempt
 
     pub(super) fn should_preempt(&self, cx: &Cx<'_>, n: usize, rq: RequestId) -> bool {
         let Some(active) = self.active else { return false };

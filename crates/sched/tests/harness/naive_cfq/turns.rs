@@ -1,4 +1,5 @@
-//! Whose turn it is, what leaves, and what a completion does (4.9 to 4.11, 4.14).
+//! Whose turn it is, what leaves, and what a completion does (rules cfq-dispatch, cfq-idle,
+//! cfq-select and cfq-queues).
 
 use super::super::shadow::Naive;
 use super::*;
@@ -141,7 +142,7 @@ impl NaiveCfq {
         }
     }
 
-    /// 4.14.
+    /// Rules cfq-queues.
     pub(super) fn estimate_depth(&mut self) {
         self.deepest = self.deepest.max(self.in_driver);
         if self.hw_tag == Some(true) || self.queued() <= 5 && self.in_driver <= 5 {
@@ -214,7 +215,7 @@ impl NaiveCfq {
         self.expire(cx, q, false);
     }
 
-    /// 4.9 rule 9.
+    /// Rule cfq-select-10.
     pub(super) fn drain_all(&mut self, cx: &Cx<'_>) -> Vec<RequestId> {
         if let Some(active) = self.active {
             self.expire(cx, active, false);
@@ -246,7 +247,7 @@ impl NaiveCfq {
         left
     }
 
-    // 4.10
+    // Rules cfq-select
 
     pub(super) fn select(&mut self, cx: &Cx<'_>) -> Option<usize> {
         if let Some(q) = self.active {

@@ -1,6 +1,6 @@
-//! CFQ of 2.6.28 and 2.6.32 once more, after the text of the specification (addendum A.1; A.2 and
-//! spec 4.17 items 28 to 37 for 2.6.32): every queue is looked at for every question. It shares no
-//! code with the scheduler.
+//! CFQ of 2.6.28 and 2.6.32 once more, after the text of the specification
+//! (`docs/rules/cfq-early.md` has what is implemented of it): every queue is looked at for every
+//! question. It shares no code with the scheduler.
 //!
 //! Not here are the cooperators of 2.6.32: which of two close queues is found depends on the shape
 //! of a tree. So whoever compares keeps processes apart there; 2.6.28 needs no such care.
@@ -13,7 +13,7 @@ use base::Sector;
 use block::{Bio, Cx, Flags, IoContextId, Ioprio, IoprioClass, Kernel, RequestId, Version};
 use std::collections::BTreeMap;
 
-/// A.1.3: exponential means of weight 1/8, fixed point 256.
+/// Rules cfq-early-think: exponential means of weight 1/8, fixed point 256.
 #[derive(Clone, Copy, Default)]
 struct Think {
     last_end: i64,
@@ -160,7 +160,7 @@ impl NaiveEarlyCfq {
         cx.now.as_nanos() as i64 / self.tick
     }
 
-    /// 2 ms, rounded up, for those that seek (A.1.1 rule 2).
+    /// 2 ms, rounded up, for those that seek (rule cfq-early-settings-2).
     fn short_idle(&self) -> i64 {
         self.slice_idle.min((2 * self.hz + 999) / 1_000)
     }
@@ -197,7 +197,7 @@ impl NaiveEarlyCfq {
         }
     }
 
-    /// A.1.4 rule 2; `busy` counts the queue itself.
+    /// Rules cfq-early-place-2 and cfq-early-place-3; `busy` counts the queue itself.
     fn put_in_order(&mut self, cx: &Cx<'_>, q: usize, busy: i64) {
         let now = self.now(cx);
         if self.queues[q].class == IDLE {
@@ -212,7 +212,7 @@ impl NaiveEarlyCfq {
         self.put_at(q, if self.first { key + resid } else { key - resid });
     }
 
-    // A.1.5
+    // Rules cfq-early-choose
 
     fn choose(
         &self,
@@ -295,7 +295,7 @@ impl NaiveEarlyCfq {
         alias.into_iter().collect()
     }
 
-    // A.1.6
+    // Rules cfq-early-bind
 
     fn queue_of(&self, process: IoContextId, sync: bool) -> Option<usize> {
         self.processes.get(&process.0)?.queues[usize::from(sync)]
@@ -358,7 +358,7 @@ impl NaiveEarlyCfq {
         }
     }
 
-    // A.1.3, A.1.8
+    // Rules cfq-early-think and cfq-early-window
 
     fn note_arrival(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (now, id) = (self.now(cx), self.requests[&rq].process);

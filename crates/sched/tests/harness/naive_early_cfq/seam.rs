@@ -1,4 +1,5 @@
-//! The twin as whoever compares sees it (A.1.5 to A.1.7, A.1.12, A.1.13).
+//! The twin as whoever compares sees it (rules cfq-early-choose, cfq-early-bind, cfq-early-insert
+//! and cfq-early-idle).
 
 use super::super::shadow::Naive;
 use super::*;
@@ -208,7 +209,8 @@ impl Naive for NaiveEarlyCfq {
         self.timer.map(|due| due * self.tick)
     }
 
-    /// A.1.13; 2.6.32 as spec 4.9 rule 12 where a request of the waiting queue came.
+    /// Rule cfq-early-idle-3; 2.6.32 as rules cfq-idle-6 and cfq-idle-7 where a request of the
+    /// waiting queue came.
     fn timer_fires(&mut self, cx: &Cx<'_>) {
         self.timer = None;
         let Some(q) = self.active else { return };

@@ -1,10 +1,11 @@
-//! Whose turn it is, what leaves, and when somebody is waited for (A.1.9 to A.1.12, A.1.14).
+//! Whose turn it is, what leaves, and when somebody is waited for (rules cfq-early-preempt,
+//! cfq-early-select, cfq-early-dispatch, cfq-early-idle and cfq-early-end).
 
 use super::super::shadow::Naive;
 use super::*;
 
 impl NaiveEarlyCfq {
-    // A.1.9
+    // Rules cfq-early-preempt
 
     pub(super) fn should_preempt(&self, cx: &Cx<'_>, n: usize, rq: RequestId) -> bool {
         let Some(active) = self.active else { return false };
@@ -34,7 +35,7 @@ impl NaiveEarlyCfq {
         distance <= if a.seek.is_valid() { a.seek.mean } else { 8192 }
     }
 
-    // A.1.10, A.1.14
+    // Rules cfq-early-select and cfq-early-end
 
     pub(super) fn used(&self, cx: &Cx<'_>, q: usize) -> bool {
         !self.queues[q].slice_new && self.now(cx) >= self.queues[q].slice_end
@@ -80,7 +81,7 @@ impl NaiveEarlyCfq {
         Some(q)
     }
 
-    // A.1.11
+    // Rules cfq-early-dispatch
 
     pub(super) fn move_next(&mut self, cx: &Cx<'_>, q: usize) -> RequestId {
         let mut rq = self.queues[q].next;
@@ -107,7 +108,7 @@ impl NaiveEarlyCfq {
         !full && (queue.sync || self.sync_flight == 0)
     }
 
-    /// Spec 4.17 item 29.
+    /// Rules cfq-early-dispatch.
     pub(super) fn may_go_32(&self, cx: &Cx<'_>, q: usize) -> bool {
         let queue = &self.queues[q];
         if queue.idle_window && self.in_driver[0] > 0 || !queue.sync && self.sync_flight > 0 {
@@ -171,7 +172,7 @@ impl NaiveEarlyCfq {
         }
     }
 
-    // A.1.12
+    // Rules cfq-early-idle
 
     pub(super) fn arm(&mut self, cx: &Cx<'_>, q: usize) {
         let fast = !cx.limits().facts.rotational && self.hw_tag;

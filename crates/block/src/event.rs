@@ -7,6 +7,7 @@
 use crate::bio::{BioId, CgroupId, ContextId, Flags, Op};
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::RequestId;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base::{Instant, Sector, Sectors};
@@ -175,11 +176,20 @@ enum Messages {
     Kept,
 }
 
+/// The clock within a hook of a scheduler, by what the scheduler says.
+///
+/// A hook takes no time. Who follows a kernel whose hooks took some puts such a clock into the log.
+pub trait HookClock {
+    /// The time after the scheduler has said this; `now` is the time before.
+    fn said(&mut self, now: Instant, text: &str) -> Instant;
+}
+
 /// Where events go until they are drained.
 #[derive(Default)]
 pub struct EventLog {
     enabled: bool,
     messages: Messages,
+    hook_clock: Option<Box<dyn HookClock>>,
     /// How many schedulers have written since somebody asked.
     written: u64,
     events: Vec<Event>,
@@ -214,6 +224,16 @@ impl EventLog {
     /// From now on messages are counted.
     pub fn count_messages(&mut self) {
         self.messages = self.messages.max(Messages::Counted);
+    }
+
+    /// Messages that are kept set the clock of the hook that writes them from now on.
+    pub fn set_hook_clock(&mut self, clock: Box<dyn HookClock>) {
+        self.hook_clock = Some(clock);
+    }
+
+    /// The time after a message, within the hook that wrote it.
+    pub(crate) fn time_after(&mut self, now: Instant, text: &str) -> Instant {
+        self.hook_clock.as_mut().map_or(now, |clock| clock.said(now, text))
     }
 
     /// A scheduler writes a message; false when nobody keeps it.

@@ -31,14 +31,12 @@ pub mod tags;
 
 pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin};
 pub use command::{Command, CommandOp, Facts, Tag, Transport};
-pub use event::{Action, Event, EventLog, Syscall};
+pub use event::{Action, Event, EventLog, HookClock, Syscall};
 pub use input::Input;
 pub use ioprio::{Ioprio, IoprioClass};
 pub use kernel::{KERNELS, Kernel, Shape, Version};
 pub use limits::{Limits, QUEUE_SETTINGS, QueueSetting};
-pub use queue::{
-    Attach, Chosen, MergeDifferences, Output, PlugFlush, Replica, RequestQueue, Step, Work,
-};
+pub use queue::{Attach, Output, PlugFlush, RequestQueue, Step, Work};
 pub use reason::{DispatchReason, HoldReason};
 pub use request::{Request, RequestId};
 pub use scheduler::{About, Cx, Scheduler, Tunable, TunableError};

@@ -10,16 +10,15 @@
 //! whose walk through it is in `docs/scheduler-seam.md`.
 
 use crate::bio::{Bio, CgroupId, ContextId, IoContextId};
-use crate::event::{Action, Event};
+use crate::event::{Action, Event, EventLog};
 use crate::ioprio::Ioprio;
 use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
-use crate::queue::Core;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{Request, RequestId};
 use alloc::string::String;
 use alloc::vec::Vec;
-use base::Instant;
+use base::{Arena, Instant};
 use core::fmt;
 
 /// A policy that orders requests.
@@ -301,13 +300,18 @@ pub struct Cgroup {
     pub leaf_weight: Option<u32>,
 }
 
-/// Everything a scheduler may see and do while one of its hooks runs: a window on the queue.
-pub struct Cx<'a> {
-    /// The time; the same during one step.
-    pub now: Instant,
-    /// In whose context the code runs.
-    pub context: ContextId,
-    pub(crate) core: &'a mut Core,
+/// What a queue shows its scheduler while a hook runs. Bios, tags, contexts, the dispatch list and
+/// the guard are not among it: who has a [`Cx`] cannot reach them.
+pub(crate) struct Seen {
+    pub kernel: &'static Kernel,
+    pub limits: Limits,
+    pub requests: Arena<Request>,
+    pub io_contexts: Vec<IoContext>,
+    pub cgroups: Vec<Cgroup>,
+    /// The core that each context runs on.
+    pub runs_on: Vec<u16>,
+    pub wishes: Wishes,
+    pub log: EventLog,
 }
 
 /// What a scheduler asked for during a hook; the queue acts on it afterwards.
@@ -317,59 +321,95 @@ pub(crate) struct Wishes {
     pub run: Option<RunQueue>,
 }
 
-impl Cx<'_> {
+impl Seen {
+    /// Of a queue that is new.
+    pub fn new(kernel: &'static Kernel, limits: Limits, log: EventLog) -> Seen {
+        Seen {
+            kernel,
+            limits,
+            requests: Arena::new(),
+            io_contexts: Vec::new(),
+            cgroups: alloc::vec![Cgroup { path: String::from("/"), ..Cgroup::default() }],
+            runs_on: Vec::new(),
+            wishes: Wishes::default(),
+            log,
+        }
+    }
+
+    /// The core a context runs on.
+    #[inline]
+    pub fn cpu_of(&self, id: ContextId) -> u16 {
+        self.runs_on.get(id.0 as usize).copied().unwrap_or(0)
+    }
+}
+
+/// Everything a scheduler may see and do while one of its hooks runs: a window on the queue.
+pub struct Cx<'a> {
+    /// The time; the same during one step.
+    pub now: Instant,
+    /// In whose context the code runs.
+    pub context: ContextId,
+    seen: &'a mut Seen,
+}
+
+impl<'a> Cx<'a> {
+    #[inline]
+    pub(crate) fn new(now: Instant, context: ContextId, seen: &'a mut Seen) -> Cx<'a> {
+        Cx { now, context, seen }
+    }
+
     /// The kernel whose rules hold.
     pub fn kernel(&self) -> &'static Kernel {
-        self.core.kernel
+        self.seen.kernel
     }
 
     /// The queue's limits and the device's facts.
     pub fn limits(&self) -> &Limits {
-        &self.core.limits
+        &self.seen.limits
     }
 
     /// The core on which the code runs.
     pub fn cpu(&self) -> u16 {
-        self.core.cpu_of(self.context)
+        self.seen.cpu_of(self.context)
     }
 
     /// A request.
     #[track_caller]
     pub fn request(&self, rq: RequestId) -> &Request {
-        &self.core.requests[rq]
+        &self.seen.requests[rq]
     }
 
     /// An io_context.
     pub fn io_context(&self, id: IoContextId) -> IoContext {
-        self.core.io_contexts.get(id.0 as usize).copied().unwrap_or_default()
+        self.seen.io_contexts.get(id.0 as usize).copied().unwrap_or_default()
     }
 
     /// A control group.
     pub fn cgroup(&self, id: CgroupId) -> &Cgroup {
-        &self.core.cgroups[id.0 as usize]
+        &self.seen.cgroups[id.0 as usize]
     }
 
     /// Lets a request leave the scheduler.
     pub fn issue(&mut self, rq: RequestId, placement: Placement, reason: DispatchReason) {
-        self.core.wishes.issued.push((rq, placement, reason));
+        self.seen.wishes.issued.push((rq, placement, reason));
     }
 
     /// Asks for the queue to be run.
     pub fn run_queue(&mut self, when: RunQueue) {
-        let run = &mut self.core.wishes.run;
+        let run = &mut self.seen.wishes.run;
         *run = (*run).max(Some(when));
     }
 
     /// Whether anybody reads messages; who has to look something up for one asks first.
     #[inline]
     pub fn wants_messages(&self) -> bool {
-        self.core.log.wants_messages()
+        self.seen.log.wants_messages()
     }
 
     /// Writes a message into the trace, as the kernel's schedulers do; formatted only when wanted.
     #[inline]
     pub fn message(&mut self, text: fmt::Arguments<'_>) {
-        if self.wants_messages() && self.core.log.writes_message() {
+        if self.wants_messages() && self.seen.log.writes_message() {
             self.write_message(None, text);
         }
     }
@@ -377,7 +417,7 @@ impl Cx<'_> {
     /// Writes a message about a control group; from 4.14 on the record carries the group's id.
     #[inline]
     pub fn group_message(&mut self, cgroup: CgroupId, text: fmt::Arguments<'_>) {
-        if self.wants_messages() && self.core.log.writes_message() {
+        if self.wants_messages() && self.seen.log.writes_message() {
             self.write_message(Some(cgroup), text);
         }
     }
@@ -386,11 +426,9 @@ impl Cx<'_> {
     fn write_message(&mut self, cgroup: Option<CgroupId>, text: fmt::Arguments<'_>) {
         let (at, context, cpu) = (self.now, self.context, self.cpu());
         let text = alloc::fmt::format(text);
-        if let Some(then) = self.core.pace.said(at, &text) {
-            self.now = at.max(then);
-        }
+        self.now = self.seen.log.time_after(at, &text);
         let action = Action::Message { text, cgroup };
-        self.core.log.push(|| Event { at, context, cpu, ..Event::note(action) });
+        self.seen.log.push(|| Event { at, context, cpu, ..Event::note(action) });
     }
 }
 

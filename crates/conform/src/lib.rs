@@ -17,16 +17,18 @@ pub mod family;
 mod free;
 mod history;
 mod messages;
+mod replica;
 mod runs;
 mod setup;
 mod slots;
 
 pub use classes::Class;
 pub use messages::MessageAgreement;
+pub use replica::MergeDifferences;
 pub use setup::{Options, Setup};
 
 use base::{Duration, Instant, Sector, Sectors};
-use block::{MergeDifferences, Op};
+use block::Op;
 use history::{History, Traced};
 use lab::Error;
 use lab::recording::Recording;

@@ -1,12 +1,13 @@
 //! Under what a recording is replayed: kernel, scheduler, tunables, limits.
 
 use crate::history::{Era, FIRST_TASK, History};
+use crate::replica::Replica;
 use base::Instant;
 use block::kernel::PlugMerge;
 use block::scheduler::{Cgroup, IoContext};
 use block::{
-    Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, QUEUE_SETTINGS, Replica, RequestQueue,
-    Shape, Transport,
+    Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, QUEUE_SETTINGS, RequestQueue, Shape,
+    Transport,
 };
 use lab::Error;
 use lab::recording::manifest::{Group, Manifest};

@@ -152,13 +152,13 @@ impl RequestQueue {
     ) -> RequestId {
         let core = &mut self.core;
         let segments = core.bios[id].segments;
-        let facts = &core.limits.facts;
+        let facts = &core.seen.limits.facts;
         let sequence = bio
             .needs_flush_machinery()
             .then(|| FlushSequence::needed(bio.flags, bio.sectors, facts));
         let flags =
             if sequence.is_some() { data_flags(bio.op, bio.flags, facts) } else { bio.flags };
-        let rq = core.requests.insert(Request {
+        let rq = core.seen.requests.insert(Request {
             op: bio.op,
             flags: flags.without(Flags::NOWAIT),
             sector: bio.sector,
@@ -196,7 +196,7 @@ impl RequestQueue {
         if !self.core.context(context).plug.is_active() || self.task_plug().is_none() {
             return false;
         }
-        matches!(self.shape, ShapeState::Single(_)) || self.core.requests[rq].flush.is_none()
+        matches!(self.shape, ShapeState::Single(_)) || self.core.seen.requests[rq].flush.is_none()
     }
 
     #[inline(never)]
@@ -214,7 +214,7 @@ impl RequestQueue {
         let queues = self.hardware_queues();
         let core = &mut self.core;
         let plug = &core.contexts[context.0 as usize].plug;
-        if plug.is_full(&rules, &core.requests, queues) {
+        if plug.is_full(&rules, &core.seen.requests, queues) {
             let stack = &mut core.contexts[context.0 as usize].stack;
             stack.push(Frame::PlugAdd { rq, flushed: true });
             stack.push(Frame::FlushPlug(PlugFlush::Explicit));
@@ -250,7 +250,7 @@ impl RequestQueue {
         let state = &mut core.contexts[context.0 as usize];
         assert!(state.flushing.is_empty(), "a plug is flushed while its last list is inserted");
         if sorts {
-            sort_for_flush(&mut state.plug.requests, &core.requests);
+            sort_for_flush(&mut state.plug.requests, &core.seen.requests);
         }
         let depth = state.plug.requests.len() as u32;
         state.flushing.extend(state.plug.requests.drain(..));
@@ -288,7 +288,7 @@ impl RequestQueue {
         if matches!(self.shape, ShapeState::Single(_)) {
             self.core.log_note(now, context, unplug_action(why, depth));
         }
-        let cpu = self.core.context(context).cpu;
+        let cpu = self.core.seen.cpu_of(context);
         match why {
             PlugFlush::Explicit => self.push_hctx_run(context, cpu),
             PlugFlush::Blocks => self.request_worker(),
@@ -306,7 +306,7 @@ impl RequestQueue {
 
     /// Gives a request to the flush machinery or the scheduler; `merge`: it may be absorbed.
     pub(super) fn insert(&mut self, now: Instant, context: ContextId, rq: RequestId, merge: bool) {
-        if self.core.requests[rq].flush.is_some() && !self.flush_goes_through_elevator(rq) {
+        if self.core.seen.requests[rq].flush.is_some() && !self.flush_goes_through_elevator(rq) {
             self.insert_flush(now, rq);
         } else {
             self.insert_into_scheduler(now, context, rq, InsertAt::Sorted, merge);
@@ -316,9 +316,9 @@ impl RequestQueue {
     /// Whether a request with a flush sequence starts with plain data that recent kernels give to
     /// the scheduler (rule flush-2).
     pub(super) fn flush_goes_through_elevator(&self, rq: RequestId) -> bool {
-        let sequence = self.core.requests[rq].flush;
+        let sequence = self.core.seen.requests[rq].flush;
         sequence.is_some_and(|sequence| sequence.data && !sequence.before)
-            && self.core.kernel.flush_data == FlushData::ThroughElevator
+            && self.core.seen.kernel.flush_data == FlushData::ThroughElevator
     }
 
     /// The rules of task plugs, if this kernel has them.

@@ -19,7 +19,7 @@ impl RequestQueue {
         self.push_run_after_completion(context);
         let rq = self.take_from_driver(tag);
         self.core.in_flight -= 1;
-        let request = &self.core.requests[rq];
+        let request = &self.core.seen.requests[rq];
         let (issued, is_flush_command) = (request.issued_at, request.is_flush_command);
         let has_sequence = request.flush.is_some();
         self.core.log_request(now, context, Action::Complete { issued }, rq);
@@ -56,7 +56,7 @@ impl RequestQueue {
     }
 
     pub(super) fn tell_completed(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        if self.core.requests[rq].bound {
+        if self.core.seen.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.completed(cx, rq));
             self.settle(now, context);
         }
@@ -65,7 +65,7 @@ impl RequestQueue {
     /// The request is done: its bios are delivered, by the single queue after its run, by blk-mq
     /// before anybody who waits for a tag is woken. // observed on 6.12
     pub(super) fn end_request(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        let request = &mut self.core.requests[rq];
+        let request = &mut self.core.seen.requests[rq];
         let first = request.first_bio.take().expect("a request has bios");
         let issued_at = request.issued_at;
         request.last_bio = None;
@@ -131,11 +131,11 @@ impl RequestQueue {
     }
 
     pub(super) fn requeue_single(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        if self.core.requests[rq].bound {
+        if self.core.seen.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.deactivated(cx, rq));
             self.settle(now, context);
         }
-        let request = &mut self.core.requests[rq];
+        let request = &mut self.core.seen.requests[rq];
         request.started = false;
         request.soft_barrier = true;
         self.core.guard.requeue_bypassing(request);
@@ -145,17 +145,17 @@ impl RequestQueue {
     }
 
     pub(super) fn requeue_multi(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        let was_bound = self.core.requests[rq].bound;
+        let was_bound = self.core.seen.requests[rq].bound;
         if was_bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.requeued(cx, rq));
             self.settle(now, context);
-            let request = &mut self.core.requests[rq];
+            let request = &mut self.core.seen.requests[rq];
             request.bound = false;
             request.started = false;
             self.core.guard.requeue(request);
             self.insert_into_scheduler(now, context, rq, InsertAt::Head, false);
         } else {
-            let request = &mut self.core.requests[rq];
+            let request = &mut self.core.seen.requests[rq];
             request.started = false;
             self.core.guard.requeue_bypassing(request);
             self.place_front(rq);
@@ -167,26 +167,26 @@ impl RequestQueue {
     fn place_front(&mut self, rq: RequestId) {
         match &mut self.shape {
             ShapeState::Single(single) => single.place_front(rq),
-            ShapeState::Multi(multi) => multi.place_front(&self.core.requests, rq),
+            ShapeState::Multi(multi) => multi.place_front(&self.core.seen.requests, rq),
         }
     }
 
     /// A request begins its way through the flush machinery.
     pub(super) fn insert_flush(&mut self, now: Instant, rq: RequestId) {
-        let sequence = self.core.requests[rq].flush.expect("a flush sequence");
-        self.core.requests[rq].state = RequestState::Dispatched;
+        let sequence = self.core.seen.requests[rq].flush.expect("a flush sequence");
+        self.core.seen.requests[rq].state = RequestState::Dispatched;
         match sequence.next() {
             Some(FlushStep::Before) => self.flush_of(rq).wait(now, rq),
             Some(FlushStep::Data) if sequence.after => {
-                self.core.requests[rq].in_flush_data = true;
+                self.core.seen.requests[rq].in_flush_data = true;
                 self.flush_of(rq).data_in_flight += 1;
                 self.place_front(rq);
             }
             Some(FlushStep::Data) => match &mut self.shape {
                 ShapeState::Single(single) => {
-                    single.place(&self.core.requests, rq, Placement::Tail);
+                    single.place(&self.core.seen.requests, rq, Placement::Tail);
                 }
-                ShapeState::Multi(multi) => multi.append(&self.core.requests, rq),
+                ShapeState::Multi(multi) => multi.append(&self.core.seen.requests, rq),
             },
             _ => unreachable!("a sequence without steps is not built: {sequence:?}"),
         }
@@ -196,7 +196,7 @@ impl RequestQueue {
     /// The data of a flush sequence is on the device.
     #[inline(never)]
     fn flush_data_done(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        let request = &mut self.core.requests[rq];
+        let request = &mut self.core.seen.requests[rq];
         let through_elevator = request.bound;
         let counted = core::mem::take(&mut request.in_flush_data);
         let sequence = request.flush.as_mut().expect("a flush sequence");
@@ -209,11 +209,11 @@ impl RequestQueue {
             self.tell_completed(now, context, rq);
             self.with_scheduler(now, context, |scheduler, cx| scheduler.finished(cx, rq));
             self.settle(now, context);
-            self.core.requests[rq].bound = false;
+            self.core.seen.requests[rq].bound = false;
         }
         match next {
             Some(FlushStep::After) => {
-                self.core.requests[rq].state = RequestState::Dispatched;
+                self.core.seen.requests[rq].state = RequestState::Dispatched;
                 self.flush_of(rq).wait(now, rq);
             }
             None => {
@@ -233,7 +233,7 @@ impl RequestQueue {
         assert_eq!(machine.command.take(), Some(command), "another flush was under way");
         let served = core::mem::take(&mut machine.running);
         for rq in served.iter().copied() {
-            let request = &mut self.core.requests[rq];
+            let request = &mut self.core.seen.requests[rq];
             let sequence = request.flush.as_mut().expect("a flush sequence");
             sequence.advance();
             match sequence.next() {
@@ -243,8 +243,8 @@ impl RequestQueue {
                     self.place_front(rq);
                 }
                 None => {
-                    let issued = self.core.requests[command].issued_at;
-                    self.core.requests[rq].issued_at = issued;
+                    let issued = self.core.seen.requests[command].issued_at;
+                    self.core.seen.requests[rq].issued_at = issued;
                     self.core.log_request(now, context, Action::Complete { issued }, rq);
                     self.end_request(now, context, rq);
                 }
@@ -255,7 +255,7 @@ impl RequestQueue {
         served.clear();
         self.flush_of(command).running = served;
         self.kick_flush(now, command);
-        self.core.requests.remove(command);
+        self.core.seen.requests.remove(command);
         self.mark_for_run();
     }
 
@@ -267,10 +267,10 @@ impl RequestQueue {
         }
         let first = self.flush_of(near).pending[0];
         let (origin, ioprio, hctx) = {
-            let request = &self.core.requests[first];
+            let request = &self.core.seen.requests[first];
             (request.origin, request.ioprio, request.hctx)
         };
-        let command = self.core.requests.insert(Request {
+        let command = self.core.seen.requests.insert(Request {
             op: Op::Write,
             flags: Flags::PREFLUSH.with(Flags::SYNC),
             sector: Sector(0),
@@ -312,7 +312,7 @@ impl RequestQueue {
     fn flush_of(&mut self, rq: RequestId) -> &mut FlushMachine {
         match &mut self.shape {
             ShapeState::Single(single) => &mut single.flush,
-            ShapeState::Multi(multi) => multi.flush_of(self.core.requests[rq].hctx),
+            ShapeState::Multi(multi) => multi.flush_of(self.core.seen.requests[rq].hctx),
         }
     }
 

@@ -57,8 +57,6 @@ enum Sleep {
 /// The state of a context.
 #[derive(Default)]
 pub(super) struct ContextWork {
-    /// The core it runs on.
-    pub cpu: u16,
     /// What it has to do, innermost last.
     pub stack: Vec<Frame>,
     /// Its plug.

@@ -13,7 +13,8 @@ use base::Instant;
 
 /// A queued request that a newcomer is appended to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Absorber {
+pub struct Absorber {
+    /// Which.
     pub rq: RequestId,
     /// It is not in turn appended to another (rule merge-5: what the one-hit cache finds).
     pub is_last: bool,
@@ -35,14 +36,14 @@ impl RequestQueue {
         } else {
             self.bind(now, context, rq);
         }
-        let is_mergeable = self.core.requests[rq].is_mergeable();
+        let is_mergeable = self.core.seen.requests[rq].is_mergeable();
         if merge && is_mergeable && self.absorb_at_insertion(now, context, rq) {
             return;
         }
         if !is_single {
             self.core.log_request(now, context, Action::Insert, rq);
         }
-        let request = &mut self.core.requests[rq];
+        let request = &mut self.core.seen.requests[rq];
         self.core.guard.insert(request);
         if at == InsertAt::Sorted && is_mergeable {
             let end = request.end();
@@ -55,7 +56,7 @@ impl RequestQueue {
     /// The scheduler takes note of whose request this is.
     pub(super) fn bind(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let bound = self.with_scheduler(now, context, |scheduler, cx| scheduler.bind(cx, rq));
-        self.core.requests[rq].bound = bound.is_some();
+        self.core.seen.requests[rq].bound = bound.is_some();
         self.settle(now, context);
     }
 
@@ -82,14 +83,14 @@ impl RequestQueue {
         newcomer: RequestId,
         has_arrived: bool,
     ) -> Option<Absorber> {
-        let nomerges = self.core.limits.nomerges;
+        let nomerges = self.core.seen.limits.nomerges;
         if nomerges == 2 {
             return None;
         }
-        let position = self.core.requests[newcomer].sector;
+        let position = self.core.seen.requests[newcomer].sector;
         if has_arrived
             && let Some(last) = self.core.merge.last_merge()
-            && self.core.requests[last].end() == position
+            && self.core.seen.requests[last].end() == position
             && self.is_joinable(now, context, last, newcomer)
         {
             return Some(Absorber { rq: last, is_last: true });
@@ -97,7 +98,7 @@ impl RequestQueue {
         if nomerges == 1 {
             return None;
         }
-        let found = self.core.merge.ending_at(&self.core.requests, position)?;
+        let found = self.core.merge.ending_at(&self.core.seen.requests, position)?;
         let is_joinable = self.is_joinable(now, context, found, newcomer);
         is_joinable.then_some(Absorber { rq: found, is_last: false })
     }
@@ -152,10 +153,10 @@ impl RequestQueue {
         self.settle(now, context);
         // A front merge leaves the end, and the request's place among those that end there.
         if merge == Merge::Back {
-            let end = self.core.requests[rq].end();
+            let end = self.core.seen.requests[rq].end();
             self.core.merge.reposition(rq, end);
         }
-        if self.core.requests[rq].is_mergeable() {
+        if self.core.seen.requests[rq].is_mergeable() {
             self.core.merge.set_last_merge(rq);
         }
     }
@@ -169,8 +170,8 @@ impl RequestQueue {
         next: RequestId,
     ) -> bool {
         let core = &self.core;
-        let (first, second) = (&core.requests[rq], &core.requests[next]);
-        if rq == next || !may_join(core.kernel, &core.limits, first, second) {
+        let (first, second) = (&core.seen.requests[rq], &core.seen.requests[next]);
+        if rq == next || !may_join(core.seen.kernel, &core.seen.limits, first, second) {
             return false;
         }
         let allowed = self.with_scheduler(now, context, |scheduler, cx| {
@@ -190,11 +191,11 @@ impl RequestQueue {
         self.append(rq, next);
         self.with_scheduler(now, context, |scheduler, cx| scheduler.requests_merged(cx, rq, next));
         self.settle(now, context);
-        if self.core.requests[next].state == RequestState::Inserted {
-            self.core.guard.merge(&self.core.requests[next]);
+        if self.core.seen.requests[next].state == RequestState::Inserted {
+            self.core.guard.merge(&self.core.seen.requests[next]);
         }
         self.core.merge.remove(next);
-        let end = self.core.requests[rq].end();
+        let end = self.core.seen.requests[rq].end();
         self.core.merge.reposition(rq, end);
         self.core.merge.set_last_merge(rq);
         self.core.log_request(now, context, Action::Join { into: rq }, next);
@@ -204,11 +205,11 @@ impl RequestQueue {
     /// Moves the bios of `next` to the end of `rq`.
     fn append(&mut self, rq: RequestId, next: RequestId) {
         let core = &mut self.core;
-        let second = &core.requests[next];
+        let second = &core.seen.requests[next];
         let (sectors, segments, ioprio) = (second.sectors, second.segments, second.ioprio);
         let (first_bio, last_bio) = (second.first_bio, second.last_bio);
         let allocated_at = second.allocated_at;
-        let request = &mut core.requests[rq];
+        let request = &mut core.seen.requests[rq];
         let last = request.last_bio.expect("a request has bios");
         request.sectors += sectors;
         request.segments += segments;
@@ -219,23 +220,23 @@ impl RequestQueue {
             request.ioprio = request.ioprio.better(ioprio);
         }
         core.bios[last].next = first_bio;
-        core.requests[next].first_bio = None;
-        core.requests[next].last_bio = None;
+        core.seen.requests[next].first_bio = None;
+        core.seen.requests[next].last_bio = None;
     }
 
     /// Takes over what the scheduler let go during its last hook.
     pub(super) fn take_issued(&mut self, now: Instant, context: ContextId) {
-        for index in 0..self.core.wishes.issued.len() {
-            let (rq, placement, reason) = self.core.wishes.issued[index];
-            self.core.guard.issue(&mut self.core.requests[rq]);
+        for index in 0..self.core.seen.wishes.issued.len() {
+            let (rq, placement, reason) = self.core.seen.wishes.issued[index];
+            self.core.guard.issue(&mut self.core.seen.requests[rq]);
             self.core.merge.remove(rq);
             self.core.log_request(now, context, Action::Dispatch(reason), rq);
             match &mut self.shape {
-                ShapeState::Single(single) => single.place(&self.core.requests, rq, placement),
+                ShapeState::Single(single) => single.place(&self.core.seen.requests, rq, placement),
                 ShapeState::Multi(_) => self.core.context(context).collected.push_back(rq),
             }
         }
-        self.core.wishes.issued.clear();
+        self.core.seen.wishes.issued.clear();
     }
 
     /// The scheduler withheld what it has, and says for whom.
@@ -246,7 +247,7 @@ impl RequestQueue {
 
     /// A request is gone: the scheduler forgets it, and what it occupied is given back.
     pub(super) fn free_request(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        if self.core.requests[rq].bound {
+        if self.core.seen.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.finished(cx, rq));
             self.settle(now, context);
         }
@@ -254,7 +255,7 @@ impl RequestQueue {
             ShapeState::Single(single) => single.release(&mut self.core, rq),
             ShapeState::Multi(multi) => multi.release(&mut self.core, rq),
         }
-        let request = self.core.requests.remove(rq);
+        let request = self.core.seen.requests.remove(rq);
         assert!(request.first_bio.is_none(), "a freed request still has bios");
         self.core.wake_all();
     }

@@ -16,7 +16,7 @@ impl Core {
         action: Action,
         rq: RequestId,
     ) {
-        if self.log.is_on() {
+        if self.seen.log.is_on() {
             self.write_request_event(at, context, action, rq);
         }
     }
@@ -29,11 +29,21 @@ impl Core {
         action: Action,
         rq: RequestId,
     ) {
-        let cpu = self.cpu_of(context);
-        let &Request { op, flags, sector, sectors, .. } = &self.requests[rq];
+        let cpu = self.seen.cpu_of(context);
+        let &Request { op, flags, sector, sectors, .. } = &self.seen.requests[rq];
         let request = Some(rq);
         let note = Event::note(action);
-        self.log.push(|| Event { at, context, cpu, op, flags, sector, sectors, request, ..note });
+        self.seen.log.push(|| Event {
+            at,
+            context,
+            cpu,
+            op,
+            flags,
+            sector,
+            sectors,
+            request,
+            ..note
+        });
     }
 
     /// Writes an event about a bio, and perhaps the request it went into, if events are wanted.
@@ -45,7 +55,7 @@ impl Core {
         id: BioId,
         request: Option<RequestId>,
     ) {
-        if self.log.is_on() {
+        if self.seen.log.is_on() {
             self.write_bio_event(at, action, id, request);
         }
     }
@@ -60,7 +70,7 @@ impl Core {
     ) {
         let &Bio { op, flags, sector, sectors, origin, token, .. } = &self.bios[id].bio;
         let (context, cpu, bio) = (origin.context, origin.cpu, Some(id));
-        self.log.push(|| Event {
+        self.seen.log.push(|| Event {
             at,
             action,
             context,
@@ -78,7 +88,7 @@ impl Core {
     /// Writes an event that concerns no particular request.
     #[inline]
     pub(super) fn log_note(&mut self, at: Instant, context: ContextId, action: Action) {
-        let cpu = self.cpu_of(context);
-        self.log.push(|| Event { at, context, cpu, ..Event::note(action) });
+        let cpu = self.seen.cpu_of(context);
+        self.seen.log.push(|| Event { at, context, cpu, ..Event::note(action) });
     }
 }

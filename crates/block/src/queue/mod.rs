@@ -15,11 +15,10 @@ mod complete;
 mod context;
 mod elevator;
 mod guard;
+pub mod guided;
 mod log;
 mod multi;
 mod output;
-mod pace;
-mod replica;
 mod settings;
 mod single;
 mod submit;
@@ -32,7 +31,7 @@ use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
 use crate::merge::MergeIndex;
 use crate::request::{Request, RequestId};
-use crate::scheduler::{Cgroup, Cx, IoContext, RunQueue, Scheduler, Wishes};
+use crate::scheduler::{Cgroup, Cx, IoContext, RunQueue, Scheduler, Seen};
 use crate::segments::Segments;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -43,7 +42,6 @@ use context::{ContextWork, Frame};
 use guard::Guard;
 use multi::Multi;
 pub use output::{Output, Step, Work};
-pub use replica::{Chosen, MergeDifferences, Replica};
 use single::Single;
 
 /// What is attached to a queue: one of the two shapes, with or without a scheduler.
@@ -94,23 +92,15 @@ enum ShapeState {
     Multi(Multi),
 }
 
-/// Everything but the scheduler and the shape; grouped so that a scheduler can be called while
-/// this is borrowed. What a scheduler may see of it, [`Cx`] shows.
-pub(crate) struct Core {
-    pub(crate) kernel: &'static Kernel,
-    pub(crate) limits: Limits,
+/// Everything but the scheduler and the shape.
+struct Core {
+    /// The part that a scheduler is shown while one of its hooks runs.
+    seen: Seen,
     cpus: u16,
-    pub(crate) requests: Arena<Request>,
     bios: Arena<BioRecord>,
-    pub(crate) io_contexts: Vec<IoContext>,
-    pub(crate) cgroups: Vec<Cgroup>,
     contexts: Vec<ContextWork>,
     merge: MergeIndex,
     outputs: VecDeque<Output>,
-    pub(crate) wishes: Wishes,
-    /// A replica's clock within hooks.
-    pub(crate) pace: pace::Pace,
-    pub(crate) log: EventLog,
     guard: Guard,
     recorder: Recorder,
     /// Contexts that wait for a change of scheduler or depth to finish.
@@ -134,19 +124,12 @@ impl RequestQueue {
         assert!(kernel.has(shape), "Linux {} has no {shape:?} queue", kernel.version);
         let limits = Limits::new(facts, kernel, shape, scheduler.is_some());
         let core = Core {
-            kernel,
-            limits,
+            seen: Seen::new(kernel, limits, log),
             cpus: cpus.max(1),
-            requests: Arena::new(),
             bios: Arena::new(),
-            io_contexts: Vec::new(),
-            cgroups: alloc::vec![Cgroup { path: String::from("/"), ..Cgroup::default() }],
             contexts: Vec::new(),
             merge: MergeIndex::default(),
             outputs: VecDeque::new(),
-            wishes: Wishes::default(),
-            pace: pace::Pace::default(),
-            log,
             guard: Guard::default(),
             recorder: Recorder::default(),
             frozen: Vec::new(),
@@ -166,16 +149,16 @@ impl RequestQueue {
     pub fn define_io_context(&mut self, id: IoContextId, value: IoContext) {
         self.core.recorder.push(|| Input::IoContext(id, value));
         let index = id.0 as usize;
-        if self.core.io_contexts.len() <= index {
-            self.core.io_contexts.resize(index + 1, IoContext::default());
+        if self.core.seen.io_contexts.len() <= index {
+            self.core.seen.io_contexts.resize(index + 1, IoContext::default());
         }
-        self.core.io_contexts[index] = value;
+        self.core.seen.io_contexts[index] = value;
     }
 
     /// The last task of an io_context exits, in `context`.
     pub fn exit_io_context(&mut self, now: Instant, context: ContextId, id: IoContextId) {
         self.core.recorder.push(|| Input::Exit(now, context, id));
-        if let Some(value) = self.core.io_contexts.get_mut(id.0 as usize) {
+        if let Some(value) = self.core.seen.io_contexts.get_mut(id.0 as usize) {
             value.tasks = 0;
         }
         self.with_scheduler(now, context, |scheduler, cx| scheduler.io_context_exited(cx, id));
@@ -186,10 +169,10 @@ impl RequestQueue {
     pub fn define_cgroup(&mut self, id: CgroupId, value: Cgroup) {
         self.core.recorder.push(|| Input::Cgroup(id, value.clone()));
         let index = id.0 as usize;
-        if self.core.cgroups.len() <= index {
-            self.core.cgroups.resize(index + 1, Cgroup::default());
+        if self.core.seen.cgroups.len() <= index {
+            self.core.seen.cgroups.resize(index + 1, Cgroup::default());
         }
-        self.core.cgroups[index] = value;
+        self.core.seen.cgroups[index] = value;
     }
 
     /// A control group disappears, in `context`: no task is in it any more, and no group. Bios that
@@ -220,8 +203,7 @@ impl RequestQueue {
     pub fn submit_scattered(&mut self, now: Instant, bio: Bio, pieces: Segments) {
         self.core.recorder.push(|| Input::Submit(now, bio, pieces.clone()));
         let id = self.core.keep_bio(now, bio, pieces);
-        let context = self.core.context(bio.origin.context);
-        context.cpu = bio.origin.cpu;
+        let context = self.core.context_on(bio.origin.context, bio.origin.cpu);
         if !context.plug.is_active() {
             context.plug.forget_time();
         }
@@ -231,8 +213,7 @@ impl RequestQueue {
     /// A task ends its plug, or is about to sleep.
     pub fn finish_plug(&mut self, now: Instant, context: ContextId, cpu: u16, why: PlugFlush) {
         self.core.recorder.push(|| Input::FinishPlug(now, context, cpu, why));
-        let state = self.core.context(context);
-        state.cpu = cpu;
+        let state = self.core.context_on(context, cpu);
         if why == PlugFlush::Explicit && !state.plug.finish() {
             return;
         }
@@ -320,27 +301,27 @@ impl RequestQueue {
 
     /// The events since they were last cleared.
     pub fn log(&mut self) -> &mut EventLog {
-        &mut self.core.log
+        &mut self.core.seen.log
     }
 
     /// The kernel whose rules hold.
     pub fn kernel(&self) -> &'static Kernel {
-        self.core.kernel
+        self.core.seen.kernel
     }
 
     /// Limits and facts.
     pub fn limits(&self) -> &Limits {
-        &self.core.limits
+        &self.core.seen.limits
     }
 
     /// A request that is alive.
     pub fn request(&self, rq: RequestId) -> Option<&Request> {
-        self.core.requests.get(rq)
+        self.core.seen.requests.get(rq)
     }
 
     /// Requests that are alive, wherever they are.
     pub fn allocated(&self) -> usize {
-        self.core.requests.len()
+        self.core.seen.requests.len()
     }
 
     /// The queue was in use before: tasks have slept for its tags so many times, each alone. That
@@ -353,7 +334,7 @@ impl RequestQueue {
 
     /// Nothing is under way: no request is alive, and no bio waits to become a part of one.
     pub fn is_drained(&self) -> bool {
-        self.core.requests.is_empty() && self.core.bios.is_empty()
+        self.core.seen.requests.is_empty() && self.core.bios.is_empty()
     }
 
     /// Commands with the device.
@@ -389,7 +370,11 @@ impl RequestQueue {
 
     /// Asserts that nothing is left: to be called when a run has ended and everything is done.
     pub fn assert_drained(&self) {
-        assert!(self.core.requests.is_empty(), "requests are left: {}", self.core.requests.len());
+        assert!(
+            self.core.seen.requests.is_empty(),
+            "requests are left: {}",
+            self.core.seen.requests.len()
+        );
         assert!(self.core.bios.is_empty(), "bios are left: {}", self.core.bios.len());
         self.core.guard.assert_balanced();
     }
@@ -483,23 +468,23 @@ impl RequestQueue {
         call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         let scheduler = self.scheduler.as_deref_mut()?;
-        Some(call(scheduler, &mut Cx { now, context, core: &mut self.core }))
+        Some(call(scheduler, &mut Cx::new(now, context, &mut self.core.seen)))
     }
 
     /// Acts on what the scheduler asked for during its last hook.
     #[inline]
     fn settle(&mut self, now: Instant, context: ContextId) {
-        if !self.core.wishes.issued.is_empty() || self.core.wishes.run.is_some() {
+        if !self.core.seen.wishes.issued.is_empty() || self.core.seen.wishes.run.is_some() {
             self.settle_wishes(now, context);
         }
     }
 
     fn settle_wishes(&mut self, now: Instant, context: ContextId) {
         self.take_issued(now, context);
-        match self.core.wishes.run.take() {
+        match self.core.seen.wishes.run.take() {
             Some(RunQueue::Now) => {
                 self.remove_device_plug();
-                let cpu = self.core.context(context).cpu;
+                let cpu = self.core.seen.cpu_of(context);
                 self.push_hctx_run(context, cpu);
             }
             Some(RunQueue::Async) => self.request_worker(),
@@ -528,12 +513,12 @@ impl ShapeState {
     fn new(core: &Core, shape: Shape, has_scheduler: bool) -> ShapeState {
         match shape {
             Shape::Single => {
-                let rules = core.kernel.single.expect("the kernel has this shape");
-                ShapeState::Single(Single::new(rules, &core.limits))
+                let rules = core.seen.kernel.single.expect("the kernel has this shape");
+                ShapeState::Single(Single::new(rules, &core.seen.limits))
             }
             Shape::Multi => {
-                let rules = core.kernel.multi.expect("the kernel has this shape");
-                ShapeState::Multi(Multi::new(rules, &core.limits, core.cpus, has_scheduler))
+                let rules = core.seen.kernel.multi.expect("the kernel has this shape");
+                ShapeState::Multi(Multi::new(rules, &core.seen.limits, core.cpus, has_scheduler))
             }
         }
     }
@@ -560,18 +545,30 @@ impl Core {
     #[cold]
     fn make_context(&mut self, index: usize) -> &mut ContextWork {
         self.contexts.resize_with(index + 1, ContextWork::default);
+        self.seen.runs_on.resize(index + 1, 0);
         &mut self.contexts[index]
     }
 
-    /// The core a context runs on.
-    pub(crate) fn cpu_of(&self, id: ContextId) -> u16 {
-        self.contexts.get(id.0 as usize).map_or(0, |state| state.cpu)
+    /// The state of a context that runs on a core from now on.
+    #[inline]
+    fn context_on(&mut self, id: ContextId, cpu: u16) -> &mut ContextWork {
+        let index = id.0 as usize;
+        if index >= self.contexts.len() {
+            return self.make_context_on(index, cpu);
+        }
+        self.seen.runs_on[index] = cpu;
+        &mut self.contexts[index]
+    }
+
+    #[cold]
+    fn make_context_on(&mut self, index: usize, cpu: u16) -> &mut ContextWork {
+        self.make_context(index);
+        self.seen.runs_on[index] = cpu;
+        &mut self.contexts[index]
     }
 
     fn push_frame(&mut self, context: ContextId, cpu: u16, frame: Frame) {
-        let state = self.context(context);
-        state.cpu = cpu;
-        state.stack.push(frame);
+        self.context_on(context, cpu).stack.push(frame);
     }
 
     /// Tells everybody in `woken` that they may go on.

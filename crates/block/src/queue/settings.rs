@@ -34,7 +34,7 @@ impl RequestQueue {
             });
         } else if let Some(setting) = QUEUE_SETTINGS.iter().find(|setting| setting.name == name) {
             let max = match name {
-                "max_sectors_kb" => i64::from(self.core.limits.facts.max_hw_sectors.0 / 2),
+                "max_sectors_kb" => i64::from(self.core.seen.limits.facts.max_hw_sectors.0 / 2),
                 "nr_requests" => self.most_requests(),
                 _ => setting.max,
             };
@@ -55,7 +55,7 @@ impl RequestQueue {
                 scheduler.get(cx, name)
             });
         }
-        let limits = &self.core.limits;
+        let limits = &self.core.seen.limits;
         match name {
             "nr_requests" => Some(i64::from(limits.nr_requests)),
             "max_sectors_kb" => Some(i64::from(limits.max_sectors.0 / 2)),
@@ -82,7 +82,7 @@ impl RequestQueue {
         match &self.shape {
             ShapeState::Single(_) => {
                 self.drain_scheduler(now, context);
-                let cpu = self.core.context(context).cpu;
+                let cpu = self.core.seen.cpu_of(context);
                 self.push_hctx_run(context, cpu);
             }
             ShapeState::Multi(_) => self.request_worker(),
@@ -92,13 +92,13 @@ impl RequestQueue {
 
     /// Makes a waiting change, once nothing is allocated any more.
     pub(super) fn finish_change(&mut self, now: Instant) {
-        if self.core.change.is_none() || !self.core.requests.is_empty() {
+        if self.core.change.is_none() || !self.core.seen.requests.is_empty() {
             return;
         }
         match self.core.change.take() {
             Some(Change::Scheduler(attach)) => self.exchange(now, attach),
             Some(Change::Requests(requests)) => {
-                self.core.limits.nr_requests = requests;
+                self.core.seen.limits.nr_requests = requests;
                 self.rebuild_shape();
                 self.announce_new_depth(now);
             }
@@ -114,8 +114,8 @@ impl RequestQueue {
         self.with_scheduler(now, ContextId(0), |scheduler, cx| scheduler.detached(cx));
         self.scheduler = attach.scheduler;
         let has_scheduler = self.scheduler.is_some();
-        self.core.limits.nr_requests =
-            Limits::default_requests(&self.core.limits.facts, attach.shape, has_scheduler);
+        self.core.seen.limits.nr_requests =
+            Limits::default_requests(&self.core.seen.limits.facts, attach.shape, has_scheduler);
         self.rebuild_shape();
         self.announce_attached(now);
     }
@@ -159,7 +159,7 @@ impl RequestQueue {
     }
 
     fn set_queue(&mut self, now: Instant, name: &str, value: i64) {
-        let limits = &mut self.core.limits;
+        let limits = &mut self.core.seen.limits;
         match name {
             "max_sectors_kb" => limits.max_sectors = Sectors(value as u32 * 2),
             "nomerges" => limits.nomerges = value as u8,
@@ -171,11 +171,11 @@ impl RequestQueue {
     }
 
     fn set_requests(&mut self, now: Instant, requests: u32) {
-        if requests == self.core.limits.nr_requests {
+        if requests == self.core.seen.limits.nr_requests {
             return;
         }
         match &self.shape {
-            ShapeState::Single(_) => self.core.limits.nr_requests = requests,
+            ShapeState::Single(_) => self.core.seen.limits.nr_requests = requests,
             ShapeState::Multi(multi) => {
                 if multi.rules().depth_hook_sees_old {
                     self.with_scheduler(now, ContextId(0), |scheduler, cx| {
@@ -193,7 +193,7 @@ impl RequestQueue {
         match self.shape.shape() {
             Shape::Single => i64::from(i32::MAX),
             Shape::Multi if self.scheduler.is_some() => 2048,
-            Shape::Multi => i64::from(self.core.limits.facts.queue_depth),
+            Shape::Multi => i64::from(self.core.seen.limits.facts.queue_depth),
         }
     }
 

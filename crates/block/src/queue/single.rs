@@ -148,7 +148,7 @@ impl Single {
 
     /// Takes back what a freed request occupied; sleepers may go on.
     pub fn release(&mut self, core: &mut Core, rq: RequestId) {
-        let request = &core.requests[rq];
+        let request = &core.seen.requests[rq];
         if request.is_flush_command {
             return;
         }
@@ -161,7 +161,7 @@ impl Single {
             }
         });
         let list = &mut self.limits[list];
-        let limit = core.limits.nr_requests;
+        let limit = core.seen.limits.nr_requests;
         list.count[side] -= 1;
         let count = list.count[side];
         if count < (limit - limit / 8 - limit / 16).saturating_sub(1) {
@@ -258,7 +258,7 @@ impl RequestQueue {
             MayQueue::Must => true,
             MayQueue::May => false,
         };
-        let limit = self.core.limits.nr_requests;
+        let limit = self.core.seen.limits.nr_requests;
         let batching = self.use_batch(now, context);
         match self.single().may_allocate(limit, bio, must, batching) {
             Verdict::No => return None,
@@ -303,9 +303,9 @@ impl RequestQueue {
         else {
             return;
         };
-        let exempt = skips_nonrotational && !self.core.limits.facts.rotational;
+        let exempt = skips_nonrotational && !self.core.seen.limits.facts.rotational;
         let busy = self.scheduler.as_ref().is_some_and(|scheduler| scheduler.has_work(HCTX));
-        let delay = self.core.kernel.unplug_delay(delay_ms);
+        let delay = self.core.seen.kernel.unplug_delay(delay_ms);
         let single = self.single();
         if exempt || busy || !single.list.is_empty() || single.plugged_until.is_some() {
             return;
@@ -406,7 +406,7 @@ impl RequestQueue {
     }
 
     fn ask_scheduler(&mut self, now: Instant, context: ContextId) -> (Work, bool) {
-        let flush_blocks = self.core.limits.facts.transport == Transport::Sata;
+        let flush_blocks = self.core.seen.limits.facts.transport == Transport::Sata;
         if flush_blocks && self.single().flush.command.is_some() {
             return (Work::Housekeeping, false);
         }
@@ -428,7 +428,11 @@ impl RequestQueue {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.dispatch(cx, HCTX, force));
         let left = match dispatched.expect("the single queue has a scheduler") {
             Dispatched::Some(count) => {
-                assert_eq!(count as usize, self.core.wishes.issued.len(), "miscounted dispatch");
+                assert_eq!(
+                    count as usize,
+                    self.core.seen.wishes.issued.len(),
+                    "miscounted dispatch"
+                );
                 true
             }
             Dispatched::Hold(reason) => {
@@ -449,7 +453,7 @@ impl RequestQueue {
     }
 
     fn feed_driver(&mut self, now: Instant, context: ContextId, head: RequestId) -> (Work, bool) {
-        if !self.core.requests[head].started {
+        if !self.core.seen.requests[head].started {
             self.activate(now, context, head);
         }
         let single = self.single();
@@ -457,7 +461,7 @@ impl RequestQueue {
         let head_again = single.list.pop_front(&mut single.links);
         assert_eq!(head_again, Some(head), "the head of the dispatch list moved");
         single.in_driver[tag as usize] = Some(head);
-        let request = &mut self.core.requests[head];
+        let request = &mut self.core.seen.requests[head];
         request.driver_tag = Some(Tag(tag));
         request.state = RequestState::Issued;
         let command = command_of(request);
@@ -469,11 +473,11 @@ impl RequestQueue {
     /// The driver looks at the head for the first time: here the kernel traces D, even when the
     /// device then turns out to be full (rule dispatch-list-3).
     pub(super) fn activate(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        if self.core.requests[rq].bound {
+        if self.core.seen.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.activated(cx, rq));
             self.settle(now, context);
         }
-        let request = &mut self.core.requests[rq];
+        let request = &mut self.core.seen.requests[rq];
         request.started = true;
         request.issued_at = now;
         let end = request.end();
@@ -491,7 +495,7 @@ impl RequestQueue {
         let rq = rq.unwrap_or_else(|| panic!("tag {} is not with the device", tag.0));
         let mut nobody = Vec::new();
         self.single().tags.give(tag.0, &mut nobody);
-        self.core.requests[rq].driver_tag = None;
+        self.core.seen.requests[rq].driver_tag = None;
         rq
     }
 }

@@ -19,7 +19,7 @@ impl RequestQueue {
     pub(super) fn submit_step(&mut self, now: Instant, context: ContextId, id: BioId) -> Work {
         let core = &mut self.core;
         let record = &mut core.bios[id];
-        if record.bio.needs_flush_machinery() && !core.limits.facts.volatile_cache {
+        if record.bio.needs_flush_machinery() && !core.seen.limits.facts.volatile_cache {
             // There is nothing to flush: the flags are taken off, and a pure flush is done before
             // it began.
             let is_pure_flush = record.bio.sectors.is_zero();
@@ -30,9 +30,9 @@ impl RequestQueue {
                 return Work::Bio;
             }
         }
-        let most = record.largest_part(&core.limits);
+        let most = record.largest_part(&core.seen.limits);
         let id = if record.bio.sectors <= most || record.bio.op == Op::Discard {
-            if record.parent.is_none() || !core.kernel.splits_bios {
+            if record.parent.is_none() || !core.seen.kernel.splits_bios {
                 core.log_bio(now, Action::Queue, id, None);
             }
             id
@@ -71,11 +71,11 @@ impl RequestQueue {
     /// rest is submitted again after them (rule request-7).
     #[cold]
     fn split(&mut self, now: Instant, context: ContextId, id: BioId, most: Sectors) -> BioId {
-        let splits = self.core.kernel.splits_bios;
+        let splits = self.core.seen.kernel.splits_bios;
         if splits && self.core.bios[id].parent.is_none() {
             self.core.log_bio(now, Action::Queue, id, None);
         }
-        let limits = &self.core.limits;
+        let limits = &self.core.seen.limits;
         let record = &mut self.core.bios[id];
         let (bio, parent, queued_at) = (record.bio, record.parent, record.queued_at);
         let first_pieces = record.pieces.cut(most);
@@ -125,7 +125,7 @@ impl RequestQueue {
         bio: &Bio,
         segments: u16,
     ) -> bool {
-        if !bio.is_mergeable() || self.core.limits.nomerges == 2 {
+        if !bio.is_mergeable() || self.core.seen.limits.nomerges == 2 {
             return false;
         }
         if let Some((rq, merge)) = self.find_in_plug(context, bio, segments) {
@@ -198,11 +198,11 @@ impl RequestQueue {
         {
             return Some((rq, merge));
         }
-        if self.core.limits.nomerges == 1 {
+        if self.core.seen.limits.nomerges == 1 {
             return None;
         }
-        if let Some(rq) = self.core.merge.ending_at(&self.core.requests, bio.sector)
-            && may_merge_bio(self.core.kernel, &self.core.requests[rq], bio)
+        if let Some(rq) = self.core.merge.ending_at(&self.core.seen.requests, bio.sector)
+            && may_merge_bio(self.core.seen.kernel, &self.core.seen.requests[rq], bio)
             && self.scheduler_allows(now, context, rq, bio)
         {
             return Some((rq, Merge::Back));
@@ -240,7 +240,7 @@ impl RequestQueue {
     /// not of one kind.
     #[inline]
     fn adjacency(&self, rq: RequestId, bio: &Bio) -> Option<Merge> {
-        let request = &self.core.requests[rq];
+        let request = &self.core.seen.requests[rq];
         let merge = if request.end() == bio.sector {
             Merge::Back
         } else if request.sector == bio.end() {
@@ -248,18 +248,18 @@ impl RequestQueue {
         } else {
             return None;
         };
-        may_merge_bio(self.core.kernel, request, bio).then_some(merge)
+        may_merge_bio(self.core.seen.kernel, request, bio).then_some(merge)
     }
 
     /// Whether the limits allow it; if not, the request is never merged into again (rule
     /// request-8).
     fn fits(&mut self, rq: RequestId, bio: &Bio, segments: u16) -> bool {
-        let (request, limits) = (&self.core.requests[rq], &self.core.limits);
+        let (request, limits) = (&self.core.seen.requests[rq], &self.core.seen.limits);
         let segments = request.segments + segments;
         let sector = request.sector.min(bio.sector);
         let fits = limits.allows(sector, request.sectors + bio.sectors, segments);
         if !fits {
-            self.core.requests[rq].no_merge = true;
+            self.core.seen.requests[rq].no_merge = true;
             if self.core.merge.last_merge() == Some(rq) {
                 self.core.merge.remove(rq);
             }
@@ -271,7 +271,7 @@ impl RequestQueue {
     pub(super) fn absorb_bio(&mut self, now: Instant, rq: RequestId, id: BioId, merge: Merge) {
         let core = &mut self.core;
         let &BioRecord { bio, segments, .. } = &core.bios[id];
-        let request = &mut core.requests[rq];
+        let request = &mut core.seen.requests[rq];
         request.sectors += bio.sectors;
         request.segments += segments;
         if request.ioprio != bio.ioprio {
@@ -308,7 +308,7 @@ impl Core {
     pub(super) fn keep_bio(&mut self, now: Instant, bio: Bio, pieces: Segments) -> BioId {
         self.bios.insert(BioRecord {
             bio,
-            segments: pieces.segments(bio.sectors, &self.limits),
+            segments: pieces.segments(bio.sectors, &self.seen.limits),
             pieces,
             queued_at: now,
             issued_at: now,

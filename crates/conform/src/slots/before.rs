@@ -7,9 +7,10 @@
 
 use super::Run;
 use crate::messages::Said;
+use crate::replica::Taken;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::IoContext;
-use block::{Bio, Chosen, Flags, IoContextId, Op, Origin};
+use block::{Bio, Flags, IoContextId, Op, Origin};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So long before the recording.
@@ -59,7 +60,7 @@ impl Run<'_> {
     fn serve(&mut self, now: Instant, bio: &Bio) {
         let id = self.replica.allocate(now, bio);
         self.replica.insert(now, id, false);
-        if matches!(self.replica.choose(now), Chosen::Chosen(chosen, _) if chosen == id) {
+        if matches!(self.replica.choose(now), Taken::Chosen(chosen, _) if chosen == id) {
             self.replica.complete(now + SERVICE, id);
         }
         while self.replica.pass_time(now + APART - SERVICE).is_some() {}

@@ -10,14 +10,12 @@ mod unseen;
 
 use crate::history::{History, Step, Traced, What};
 use crate::messages::Said;
+use crate::replica::{MergeDifferences, Replica, Taken};
 use crate::runs::Runs;
 use crate::setup::Setup;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
-use block::{
-    Bio, Chosen, ContextId, Direction, DispatchReason, HoldReason, IoContextId, MergeDifferences,
-    Op, Replica, RequestId,
-};
+use block::{Bio, ContextId, Direction, DispatchReason, HoldReason, IoContextId, Op, RequestId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One place at which the kernel's driver took a request from the scheduler.
@@ -432,12 +430,12 @@ impl Run<'_> {
         self.understand(|replica| replica.choose(now))
     }
 
-    fn understand(&mut self, choose: impl FnOnce(&mut Replica) -> Chosen) -> Ours {
+    fn understand(&mut self, choose: impl FnOnce(&mut Replica) -> Taken) -> Ours {
         match choose(&mut self.replica) {
-            Chosen::Chosen(id, reason) => Ours::Chose(self.traced[&id], reason),
-            Chosen::Waiting(id) => Ours::Parked(self.traced[&id]),
-            Chosen::Hold(reason) => Ours::Held(reason),
-            Chosen::Empty => Ours::Nothing,
+            Taken::Chosen(id, reason) => Ours::Chose(self.traced[&id], reason),
+            Taken::Waiting(id) => Ours::Parked(self.traced[&id]),
+            Taken::Hold(reason) => Ours::Held(reason),
+            Taken::Empty => Ours::Nothing,
         }
     }
 

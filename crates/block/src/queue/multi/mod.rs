@@ -179,14 +179,13 @@ impl Multi {
         context: ContextId,
         cpu: u16,
     ) {
-        let state = core.context(context);
         for (index, hctx) in self.hctxs.iter_mut().enumerate().rev() {
             let is_due = hctx.rerun.is_some_and(|due| due <= now);
             if core::mem::take(&mut hctx.wanted) || is_due {
                 // It is one and the same piece of work.
                 hctx.rerun = None;
-                state.cpu = cpu;
-                state.stack.push(Frame::RunMulti(RunMulti::new(index as u16)));
+                let run = Frame::RunMulti(RunMulti::new(index as u16));
+                core.push_frame(context, cpu, run);
             }
         }
     }
@@ -208,13 +207,13 @@ impl Multi {
     // Rule flush-4 names the list; that it is the head was observed on 6.12.117, and is assumed
     // for the others.
     pub fn place_flush(&mut self, core: &mut Core, command: RequestId, first: RequestId) {
-        core.requests[command].driver_tag = core.requests[first].driver_tag;
-        self.place_front(&core.requests, command);
+        core.seen.requests[command].driver_tag = core.seen.requests[first].driver_tag;
+        self.place_front(&core.seen.requests, command);
     }
 
     /// Takes back what a freed request occupied; sleepers may go on.
     pub fn release(&mut self, core: &mut Core, rq: RequestId) {
-        let request = &core.requests[rq];
+        let request = &core.seen.requests[rq];
         let hctx = &mut self.hctxs[usize::from(request.hctx)];
         if let Some(tag) = request.scheduler_tag {
             let tags = hctx.scheduler_tags.as_mut().expect("the tag came from here");
@@ -228,7 +227,7 @@ impl Multi {
 
     /// Gives a request a driver tag, if one is free; requests without a scheduler have one already.
     fn get_driver_tag(&mut self, core: &mut Core, rq: RequestId) -> bool {
-        let request = &mut core.requests[rq];
+        let request = &mut core.seen.requests[rq];
         if request.driver_tag.is_some() {
             return true;
         }
@@ -341,7 +340,7 @@ impl RequestQueue {
         context: ContextId,
         rq: RequestId,
     ) {
-        if self.core.requests[rq].flush.is_some() && !self.flush_goes_through_elevator(rq) {
+        if self.core.seen.requests[rq].flush.is_some() && !self.flush_goes_through_elevator(rq) {
             self.insert_flush(now, rq);
             self.request_worker();
         } else if self.scheduler.is_some() {
@@ -373,8 +372,8 @@ impl RequestQueue {
     /// Without a scheduler: straight to the driver, unless it was busy lately
     /// (rules none-1 and none-2).
     fn offer_directly(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        let is_sync = self.core.requests[rq].is_sync();
-        let hctx = self.core.requests[rq].hctx;
+        let is_sync = self.core.seen.requests[rq].is_sync();
+        let hctx = self.core.seen.requests[rq].hctx;
         let multi = self.multi();
         let busy = multi.hctxs[usize::from(hctx)].dispatch_busy > 0;
         if busy && (multi.hctxs.len() == 1 || !is_sync) {
@@ -391,13 +390,13 @@ impl RequestQueue {
         context: ContextId,
         rq: RequestId,
     ) -> Work {
-        let hctx = self.core.requests[rq].hctx;
+        let hctx = self.core.seen.requests[rq].hctx;
         let has_residual = !self.multi().hctxs[usize::from(hctx)].residual.is_empty();
         if has_residual || !self.multi().get_budget(hctx) {
             self.insert_into_software(now, context, rq);
             self.request_worker();
         } else {
-            self.core.requests[rq].state = RequestState::Dispatched;
+            self.core.seen.requests[rq].state = RequestState::Dispatched;
             self.issue(now, context, rq);
             self.kick(context);
             self.multi().note_busy(hctx, false);
@@ -407,7 +406,7 @@ impl RequestQueue {
 
     pub(super) fn insert_into_software(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         self.core.log_request(now, context, Action::Insert, rq);
-        let request = &mut self.core.requests[rq];
+        let request = &mut self.core.seen.requests[rq];
         request.state = RequestState::Dispatched;
         let cpu = usize::from(request.origin.cpu);
         self.multi().software[cpu].push_back(rq);

@@ -68,7 +68,7 @@ impl RequestQueue {
     /// The residual list goes first; only when it was emptied is the scheduler asked.
     fn start_run(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
-        if multi.cannot_issue_residual(&self.core.requests, run.hctx) {
+        if multi.cannot_issue_residual(&self.core.seen.requests, run.hctx) {
             multi.hctxs[usize::from(run.hctx)].restart = true;
             multi.note_busy(run.hctx, true);
             return Work::Housekeeping;
@@ -116,7 +116,7 @@ impl RequestQueue {
         match dispatched.expect("there is a scheduler") {
             Dispatched::Some(count) => {
                 assert_eq!(count, 1, "a scheduler of blk-mq lets one request go at a time");
-                assert_eq!(self.core.wishes.issued.len(), 1, "miscounted dispatch");
+                assert_eq!(self.core.seen.wishes.issued.len(), 1, "miscounted dispatch");
             }
             Dispatched::Hold(reason) => {
                 assert!(self.queued() > 0, "withheld although nothing is queued");
@@ -140,7 +140,7 @@ impl RequestQueue {
 
     /// The scheduler withheld: the hardware queue is run again at some time.
     fn run_after_hold(&mut self, now: Instant, hctx: u16) {
-        let tick = self.core.kernel.hz.tick().as_nanos();
+        let tick = self.core.seen.kernel.hz.tick().as_nanos();
         let multi = self.multi();
         let after_hold = multi.rules.after_hold;
         let hctx = &mut multi.hctxs[usize::from(hctx)];
@@ -170,7 +170,7 @@ impl RequestQueue {
         let most = match multi.rules.dequeue {
             Dequeue::One => 1,
             Dequeue::Burst if busy => 1,
-            Dequeue::Burst => self.core.limits.nr_requests,
+            Dequeue::Burst => self.core.seen.limits.nr_requests,
         };
         count < most
     }
@@ -236,7 +236,7 @@ impl RequestQueue {
 
     /// The driver is given the request; the device hears of it with the next kick.
     pub(super) fn issue(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        let request = &mut self.core.requests[rq];
+        let request = &mut self.core.seen.requests[rq];
         request.state = RequestState::Issued;
         request.started = true;
         request.issued_at = now;
@@ -248,7 +248,7 @@ impl RequestQueue {
         assert!(occupant.is_none(), "tag {} is with the device already", tag.0);
         self.core.in_flight += 1;
         self.core.log_request(now, context, Action::Issue, rq);
-        let command = command_of(&self.core.requests[rq]);
+        let command = command_of(&self.core.seen.requests[rq]);
         self.core.context(context).unkicked.push(command);
     }
 
@@ -271,7 +271,7 @@ impl RequestQueue {
         multi.with_device -= 1;
         if hctx.scheduler_tags.is_some() {
             hctx.driver_tags.give(slot, &mut self.core.woken);
-            self.core.requests[rq].driver_tag = None;
+            self.core.seen.requests[rq].driver_tag = None;
             self.core.wake_all();
         }
         rq

@@ -3,26 +3,56 @@
 //! A recording has one time for what happened to a request, and a kernel's scheduler looks at its
 //! clock more than once while it deals with that. Where it wrote messages on the way, their times
 //! tell when; a scheduler of ours that says the same lets its clock go to that moment.
+//!
+//! The times below were fitted to what CFQ said in the recordings of 4.19.79, which were made in an
+//! emulated machine (`docs/conform.md`). Another machine speaks faster or slower: they say nothing
+//! about it.
 
-use alloc::collections::VecDeque;
-use alloc::string::String;
 use base::{Duration, Instant};
+use block::HookClock;
+use std::cell::{Ref, RefCell, RefMut};
+use std::collections::VecDeque;
+use std::rc::Rc;
 
-/// What is said longer after an event than this is not about it. // assumed: a hook is over by then
+/// What is said longer after an event than this is not about it. // fitted: a hook is over by then
 const WITHIN: Duration = Duration::from_micros(100);
-/// How long it takes to say something; its time is that of the end. // measured: what passes
+/// How long it takes to say something; its time is that of the end. // fitted: what passes
 /// between an insertion and what is said first about it
 const SAYING: Duration = Duration::from_nanos(1_100);
-/// A hook begins to say something so soon after its event, or says nothing. // measured: 4 us
+/// A hook begins to say something so soon after its event, or says nothing. // fitted: 4 us
 const BEGINS: Duration = Duration::from_micros(12);
-/// So many letters tell two messages apart.
+/// So many letters tell two messages apart. // fitted: to the words of CFQ
 const TELLING: usize = 20;
 
 /// What a kernel's scheduler said, and when.
 #[derive(Default)]
-pub(crate) struct Pace {
+pub struct Pace {
     said: VecDeque<(Instant, String)>,
     until: Option<Instant>,
+}
+
+/// A pace that the replica and the log of its queue share.
+#[derive(Clone, Default)]
+pub struct SharedPace(Rc<RefCell<Pace>>);
+
+impl SharedPace {
+    pub fn replace(&self, pace: Pace) {
+        self.0.replace(pace);
+    }
+
+    pub fn borrow(&self) -> Ref<'_, Pace> {
+        self.0.borrow()
+    }
+
+    pub fn borrow_mut(&self) -> RefMut<'_, Pace> {
+        self.0.borrow_mut()
+    }
+}
+
+impl HookClock for SharedPace {
+    fn said(&mut self, now: Instant, text: &str) -> Instant {
+        self.borrow_mut().said(now, text).map_or(now, |then| now.max(then))
+    }
 }
 
 impl Pace {

@@ -13,25 +13,21 @@
 //!
 //! Left out: requests on their way through the flush machinery that no scheduler sees.
 
-use super::allocate::Allowance;
-use super::elevator::Absorber;
-use super::pace::Pace;
-use super::{RequestQueue, ShapeState};
-use crate::bio::{Bio, BioId, ContextId, IoContextId};
-use crate::event::Action;
-use crate::plug::sort_for_flush;
-use crate::reason::{DispatchReason, HoldReason};
-use crate::request::{RequestId, RequestState};
-use crate::scheduler::{Dispatched, HctxId, InsertAt, Merge};
-use crate::segments::Segments;
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use alloc::vec::Vec;
+mod pace;
+
 use base::Instant;
+use block::queue::guided::{Absorber, Answer, GuidedQueue};
+use block::request::Request;
+use block::scheduler::Merge;
+use block::{
+    Action, Bio, ContextId, DispatchReason, HoldReason, IoContextId, RequestId, RequestQueue,
+};
+use pace::{Pace, SharedPace};
+use std::collections::VecDeque;
 
 /// What the driver gets where a kernel's driver got a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chosen {
+pub enum Taken {
     /// A request that the scheduler let go.
     Chosen(RequestId, DispatchReason),
     /// A request that had left the scheduler before: it was given back or was parked.
@@ -63,7 +59,9 @@ impl MergeDifferences {
 
 /// A queue that follows a recorded one.
 pub struct Replica {
-    queue: RequestQueue,
+    guided: GuidedQueue,
+    /// The scheduler's clock within hooks.
+    pace: SharedPace,
     leads_joins: bool,
     differences: MergeDifferences,
     /// Where the queue would merge the bio that comes next.
@@ -87,7 +85,8 @@ impl Replica {
     /// requests were joined, with [`Replica::join`].
     pub fn new(queue: RequestQueue, leads_joins: bool) -> Replica {
         Replica {
-            queue,
+            guided: GuidedQueue::new(queue),
+            pace: SharedPace::default(),
             leads_joins,
             differences: MergeDifferences::default(),
             found: None,
@@ -103,38 +102,39 @@ impl Replica {
     /// Lets the scheduler's clock within hooks go as the kernel's did, of which it is known what it
     /// said when.
     pub fn follow(&mut self, said: impl IntoIterator<Item = (Instant, String)>) {
-        self.queue.core.pace = Pace::new(said);
+        self.pace.replace(Pace::new(said));
+        self.guided.queue().log().set_hook_clock(Box::new(self.pace.clone()));
     }
 
     /// What was said from then on is about something else than what comes now.
     pub fn limit_pace(&mut self, until: Option<Instant>) {
-        self.queue.core.pace.limit(until);
+        self.pace.borrow_mut().limit(until);
     }
 
     /// When the kernel's scheduler began to choose the request that was issued at `now`.
     pub fn beginning(&mut self, last: Instant, now: Instant) -> Option<Instant> {
-        self.queue.core.pace.beginning(last, now)
+        self.pace.borrow_mut().beginning(last, now)
     }
 
     /// When the scheduler began to deal with an event.
     pub fn dealt_with(&self, at: Instant) -> Instant {
-        self.queue.core.pace.after(at).unwrap_or(at)
+        self.pace.borrow().after(at).unwrap_or(at)
     }
 
     /// When the scheduler was asked next after an event, if it said anything then.
     pub fn asked_after(&self, at: Instant) -> Instant {
-        self.queue.core.pace.next_after(at).unwrap_or(at)
+        self.pace.borrow().next_after(at).unwrap_or(at)
     }
 
     /// The last task of an io_context is gone.
     pub fn exit(&mut self, now: Instant, io_context: IoContextId) {
-        self.queue.exit_io_context(now, ContextId(0), io_context);
+        self.guided.queue().exit_io_context(now, ContextId(0), io_context);
         self.discard_outputs();
     }
 
     /// The queue, for settings and descriptions.
     pub fn queue(&mut self) -> &mut RequestQueue {
-        &mut self.queue
+        self.guided.queue()
     }
 
     /// Merges that the queue would have done otherwise than was recorded.
@@ -146,13 +146,7 @@ impl Replica {
     /// told what became of the bio.
     pub fn find_merge(&mut self, now: Instant, bio: &Bio) -> Option<(RequestId, Merge)> {
         self.settle(now, None);
-        let context = bio.origin.context;
-        if !bio.is_mergeable() || self.queue.core.limits.nomerges == 2 {
-            return None;
-        }
-        let segments = self.queue.core.limits.segments(bio.sectors);
-        let held = self.queue.find_in_plug(context, bio, segments);
-        self.found = held.or_else(|| self.queue.find_beyond_plug(now, context, bio, segments));
+        self.found = self.guided.find_merge(now, bio);
         self.found
     }
 
@@ -164,27 +158,13 @@ impl Replica {
     /// A request was allocated for a bio, which was kept apart.
     pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
         self.settle(now, None);
-        let id = self.enter(now, bio);
-        let context = bio.origin.context;
-        if let ShapeState::Single(single) = &mut self.queue.shape {
-            single.count_recorded(bio);
-            self.queue.with_scheduler(now, context, |scheduler, cx| scheduler.may_queue(cx, bio));
-        }
-        self.queue.core.context(context).cpu = bio.origin.cpu;
-        let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
-        let rq = self.queue.new_request(now, context, id, bio, with);
-        // In blk-mq, what needs the flush machinery goes past the plug.
-        let is_single = matches!(self.queue.shape, ShapeState::Single(_));
-        if is_single || !bio.needs_flush_machinery() {
-            self.queue.core.context(context).plug.requests.push(rq);
-        }
-        rq
+        self.guided.allocate(now, bio)
     }
 
     /// A bio was merged into a request, which is in a plug or with the scheduler.
     pub fn merge(&mut self, now: Instant, rq: RequestId, bio: &Bio, merge: Merge) {
         self.settle(now, None);
-        let is_contiguous = self.learn_contiguity(rq, self.queue.core.limits.segments(bio.sectors));
+        let is_contiguous = self.guided.learn_of_bio(rq, bio);
         match self.found.take() {
             Some(found) if found == (rq, merge) => {}
             _ if is_contiguous => self.differences.contiguous += 1,
@@ -193,39 +173,32 @@ impl Replica {
             }
             _ => self.differences.unexplained += 1,
         }
-        let id = self.enter(now, bio);
-        self.queue.absorb_bio(now, rq, id, merge);
-        let context = bio.origin.context;
-        if !self.is_queued(rq) || self.queue.scheduler.is_none() {
+        self.guided.merge(now, rq, bio, merge);
+        if !self.is_queued(rq) || !self.guided.has_scheduler() {
             return;
         }
         if self.leads_joins {
             self.is_chain = false;
-            self.expected = self.queue.find_neighbour(now, context, rq, merge);
+            self.expected = self.guided.find_neighbour(now, bio, rq, merge);
             self.unsettled = Some((rq, *bio, merge));
         } else {
-            self.queue.bio_merged(now, context, rq, bio, merge);
+            self.guided.join_neighbour(now, bio, rq, merge);
         }
     }
 
     /// A request was inserted; `joins`: queued ones may absorb it, or might have and did not.
     pub fn insert(&mut self, now: Instant, rq: RequestId, joins: bool) {
         self.settle(now, None);
-        let context = self.unplug(rq);
+        self.guided.unplug(rq);
         self.offered.retain(|offered| *offered != rq);
-        if self.queue.scheduler.is_none() {
-            self.queue.insert_into_software(now, context, rq);
-            return;
-        }
+        let has_scheduler = self.guided.has_scheduler();
         let absorbs = joins && !self.leads_joins;
-        if joins && self.leads_joins && self.queue.core.requests[rq].is_mergeable() {
-            let found = self.queue.find_absorber(now, context, rq, true);
+        let is_led = has_scheduler && joins && self.leads_joins;
+        if is_led && self.request(rq).is_mergeable() {
+            let found = self.guided.find_absorber(now, rq, true);
             self.differences.unexplained += u64::from(found.is_some());
         }
-        self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, absorbs);
-        let stack = &mut self.queue.core.context(context).stack;
-        self.wants_run |= !stack.is_empty();
-        stack.clear();
+        self.wants_run |= self.guided.insert(now, rq, absorbs);
     }
 
     /// Looks for requests that are to be joined, as the queue itself would: those that touch since
@@ -235,33 +208,31 @@ impl Replica {
             return self.expected;
         }
         self.settle(now, None);
-        let context = self.unplug(next);
-        self.absorber = self.queue.find_absorber(now, context, next, true);
+        self.guided.unplug(next);
+        self.absorber = self.guided.find_absorber(now, next, true);
         self.absorber.map(|it| (it.rq, next))
     }
 
     /// `next`, which was queued or arrives, was appended to `rq`, which is queued.
     pub fn join(&mut self, now: Instant, rq: RequestId, next: RequestId) {
         let was_queued = self.is_queued(next);
-        let segments = self.queue.core.requests[next].segments;
-        if self.learn_contiguity(rq, segments) {
+        if self.guided.learn_of_request(rq, next) {
             // Whether they would be joined was not to be known.
             self.differences.contiguous += 1;
             self.expected = Some((rq, next)).filter(|_| was_queued);
             self.absorber = Some(Absorber { rq, is_last: false });
         }
         self.settle(now, Some((rq, next)).filter(|_| was_queued));
-        let context = self.queue.core.requests[next].origin.context;
         let absorber = self.absorber.take();
         if !was_queued {
-            self.queue.bind(now, context, next);
+            self.guided.bind(now, next);
             self.differences.unexplained += u64::from(absorber.map(|it| it.rq) != Some(rq));
         }
         let is_chain =
             if was_queued { self.is_chain } else { !absorber.is_some_and(|it| it.is_last) };
-        self.queue.join(now, context, rq, next);
+        self.guided.join(now, rq, next);
         if is_chain {
-            let further = self.queue.find_absorber(now, context, rq, false);
+            let further = self.guided.find_absorber(now, rq, false);
             self.expected = further.map(|it| (it.rq, rq));
         }
         self.is_chain = is_chain;
@@ -273,15 +244,7 @@ impl Replica {
         if self.is_offered(rq) {
             return;
         }
-        let sorts = self.queue.task_plug().is_some_and(|rules| rules.sorts);
-        let core = &mut self.queue.core;
-        let task = core.requests[rq].origin.context;
-        let held = &mut core.contexts[task.0 as usize].plug.requests;
-        let mut flushed: Vec<RequestId> = held.drain(..count.min(held.len())).collect();
-        if sorts {
-            sort_for_flush(&mut flushed, &core.requests);
-        }
-        self.offered.extend(flushed);
+        self.offered.extend(self.guided.flush_plug(rq, count));
     }
 
     /// Whether a task is giving it to the driver.
@@ -290,96 +253,75 @@ impl Replica {
     }
 
     /// The driver takes a request from the task that flushes its plug.
-    pub fn choose_offered(&mut self, now: Instant) -> Chosen {
-        let Some(rq) = self.offered.pop_front() else { return Chosen::Empty };
-        self.queue.core.requests[rq].state = RequestState::Dispatched;
-        self.start(now, rq);
-        Chosen::Chosen(rq, DispatchReason::ArrivalOrder)
+    pub fn choose_offered(&mut self, now: Instant) -> Taken {
+        let Some(rq) = self.offered.pop_front() else { return Taken::Empty };
+        self.guided.start(now, rq);
+        Taken::Chosen(rq, DispatchReason::ArrivalOrder)
     }
 
     /// The driver takes a request.
-    pub fn choose(&mut self, now: Instant) -> Chosen {
+    pub fn choose(&mut self, now: Instant) -> Taken {
         self.settle(now, None);
-        if let Some(rq) = self.take_waiting() {
-            self.start(now, rq);
-            return Chosen::Waiting(rq);
+        if let Some(rq) = self.guided.take_waiting() {
+            self.guided.start(now, rq);
+            return Taken::Waiting(rq);
         }
-        if self.queue.scheduler.is_none() {
-            let ShapeState::Multi(multi) = &mut self.queue.shape else { return Chosen::Empty };
-            let Some(rq) = multi.take_software() else { return Chosen::Empty };
-            self.start(now, rq);
-            return Chosen::Chosen(rq, DispatchReason::ArrivalOrder);
+        let chosen = if self.guided.has_scheduler() {
+            self.ask(now)
+        } else {
+            let first = self.guided.take_software();
+            first.map_or(Taken::Empty, |rq| Taken::Chosen(rq, DispatchReason::ArrivalOrder))
+        };
+        if let Taken::Chosen(rq, _) = chosen {
+            self.guided.start(now, rq);
         }
-        match self.ask(now) {
-            Ok(reason) => {
-                let rq = self.take_waiting().expect("the scheduler let a request go");
-                self.start(now, rq);
-                Chosen::Chosen(rq, reason)
-            }
-            Err(nothing) => nothing,
-        }
+        chosen
     }
 
     /// The driver asks for a request that it cannot take yet: what is chosen is parked, out of the
     /// scheduler's sight, and goes before everything else. The answer is that of the scheduler.
-    pub fn park(&mut self, now: Instant) -> Chosen {
+    pub fn park(&mut self, now: Instant) -> Taken {
         self.settle(now, None);
-        if self.queue.scheduler.is_none() {
-            return Chosen::Empty;
+        if !self.guided.has_scheduler() {
+            return Taken::Empty;
         }
-        match self.ask(now) {
-            Ok(reason) => {
-                let rq = self.take_waiting().expect("the scheduler let a request go");
-                self.place_front(rq);
-                Chosen::Chosen(rq, reason)
-            }
-            Err(nothing) => nothing,
+        let chosen = self.ask(now);
+        if let Taken::Chosen(rq, _) = chosen {
+            self.guided.put_back(rq);
         }
+        chosen
     }
 
     /// The driver gave a request back.
     pub fn requeue(&mut self, now: Instant, rq: RequestId) {
         self.settle(now, None);
-        let context = self.queue.core.requests[rq].origin.context;
-        self.queue.core.in_flight -= 1;
-        match &self.queue.shape {
-            ShapeState::Single(_) => self.queue.requeue_single(now, context, rq),
-            ShapeState::Multi(_) => self.queue.requeue_multi(now, context, rq),
-        }
+        self.guided.requeue(now, rq);
         self.discard_outputs();
     }
 
     /// The device finished a request; that may interrupt a merge.
     pub fn complete(&mut self, now: Instant, rq: RequestId) {
-        let context = self.queue.core.requests[rq].origin.context;
-        self.queue.core.in_flight -= 1;
-        self.queue.tell_completed(now, context, rq);
-        self.queue.end_request(now, context, rq);
-        self.queue.deliver(now, context);
+        self.guided.complete(now, rq);
         self.discard_outputs();
     }
 
     /// The scheduler is told of its first timer that has passed, if there is one; when that was.
     pub fn pass_time(&mut self, now: Instant) -> Option<Instant> {
-        let due = self.queue.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer());
-        let at = due.filter(|at| *at <= now)?;
-        let context = ContextId(0);
-        self.queue.with_scheduler(at, context, |scheduler, cx| scheduler.timer(cx));
-        self.queue.take_issued(at, context);
-        self.wants_run |= self.queue.core.wishes.run.take().is_some();
+        let (at, wants_run) = self.guided.pass_time(now)?;
+        self.wants_run |= wants_run;
         Some(at)
     }
 
     /// Whether the scheduler asked for a run since this was last asked, for another reason than
     /// that a request was completed.
     pub fn take_wants_run(&mut self) -> bool {
-        core::mem::take(&mut self.wants_run)
+        std::mem::take(&mut self.wants_run)
     }
 
     /// Which requests were absorbed by which others since this was last asked, and what the
     /// scheduler said; events up to now are forgotten.
     pub fn take_events(&mut self) -> (Vec<(RequestId, RequestId)>, Vec<String>) {
-        let log = self.queue.log();
+        let log = self.guided.queue().log();
         let joins = log.events().iter().filter_map(|event| match event.action {
             Action::Join { into } => Some((event.request?, into)),
             _ => None,
@@ -393,31 +335,13 @@ impl Replica {
         taken
     }
 
-    /// Where memory is contiguous, requests have fewer segments than pages, and recordings do not
-    /// tell: what was merged although it seemed too full was not.
-    fn learn_contiguity(&mut self, rq: RequestId, more: u16) -> bool {
-        let core = &mut self.queue.core;
-        let request = &mut core.requests[rq];
-        let is_new =
-            request.no_merge || request.segments.saturating_add(more) > core.limits.max_segments;
-        if is_new {
-            request.segments = 1;
-            if core::mem::take(&mut request.no_merge) && request.state == RequestState::Inserted {
-                let end = request.end();
-                core.merge.remove(rq);
-                core.merge.insert(rq, end);
-            }
-        }
-        is_new
-    }
-
     /// Whether two requests are at the same place for a merge.
-    fn are_equal(&self, one: RequestId, other: RequestId, merge: Merge) -> bool {
-        let (one, other) = (&self.queue.core.requests[one], &self.queue.core.requests[other]);
-        match merge {
-            Merge::Back => one.end() == other.end(),
-            Merge::Front => one.sector == other.sector,
-        }
+    fn are_equal(&mut self, one: RequestId, other: RequestId, merge: Merge) -> bool {
+        let mut place = |rq| match merge {
+            Merge::Back => self.request(rq).end(),
+            Merge::Front => self.request(rq).sector,
+        };
+        place(one) == place(other)
     }
 
     /// Something else happens than what was expected after a merge, or just that.
@@ -426,73 +350,32 @@ impl Replica {
         let Some((rq, bio, merge)) = self.unsettled.take() else { return };
         let is_joined = join.is_some_and(|(one, other)| one == rq || other == rq);
         if !is_joined && self.is_queued(rq) {
-            self.queue.keep_merged(now, bio.origin.context, rq, &bio, merge);
+            self.guided.keep_merged(now, &bio, rq, merge);
         }
     }
 
     /// Whether the scheduler has it.
     pub fn is_queued(&self, rq: RequestId) -> bool {
-        self.queue.core.requests[rq].state == RequestState::Inserted
+        self.guided.is_queued(rq)
     }
 
-    /// Takes a request out of its task's plug.
-    fn unplug(&mut self, rq: RequestId) -> ContextId {
-        let context = self.queue.core.requests[rq].origin.context;
-        self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
-        context
+    fn request(&mut self, rq: RequestId) -> &Request {
+        self.guided.queue().request(rq).expect("it is alive")
     }
 
-    /// Asks the scheduler once.
-    fn ask(&mut self, now: Instant) -> Result<DispatchReason, Chosen> {
-        let context = ContextId(0);
-        let queue = &mut self.queue;
-        let answer = queue
-            .with_scheduler(now, context, |scheduler, cx| scheduler.dispatch(cx, HctxId(0), false));
-        let reason = queue.core.wishes.issued.first().map(|issued| issued.2);
-        queue.take_issued(now, context);
-        queue.core.wishes.run = None;
-        match answer.expect("there is a scheduler") {
-            Dispatched::Some(_) => Ok(reason.expect("something left the scheduler")),
-            Dispatched::Hold(reason) => Err(Chosen::Hold(reason)),
-            Dispatched::Empty => Err(Chosen::Empty),
-        }
-    }
-
-    /// The next request that has left the scheduler and waits for the driver.
-    fn take_waiting(&mut self) -> Option<RequestId> {
-        match &mut self.queue.shape {
-            ShapeState::Single(single) => single.take_head(),
-            ShapeState::Multi(multi) => {
-                let collected = &mut self.queue.core.context(ContextId(0)).collected;
-                multi.take_residual().or_else(|| collected.pop_front())
+    /// Asks the scheduler once, and takes what it lets go.
+    fn ask(&mut self, now: Instant) -> Taken {
+        match self.guided.ask(now) {
+            Answer::Issued(reason) => {
+                let rq = self.guided.take_waiting().expect("the scheduler let a request go");
+                Taken::Chosen(rq, reason)
             }
+            Answer::Hold(reason) => Taken::Hold(reason),
+            Answer::Empty => Taken::Empty,
         }
-    }
-
-    fn place_front(&mut self, rq: RequestId) {
-        match &mut self.queue.shape {
-            ShapeState::Single(single) => single.place_front(rq),
-            ShapeState::Multi(multi) => multi.place_front(&self.queue.core.requests, rq),
-        }
-    }
-
-    fn start(&mut self, now: Instant, rq: RequestId) {
-        let context = self.queue.core.requests[rq].origin.context;
-        if matches!(self.queue.shape, ShapeState::Single(_)) {
-            self.queue.activate(now, context, rq);
-        }
-        let request = &mut self.queue.core.requests[rq];
-        request.started = true;
-        request.issued_at = now;
-        request.state = RequestState::Issued;
-        self.queue.core.in_flight += 1;
-    }
-
-    fn enter(&mut self, now: Instant, bio: &Bio) -> BioId {
-        self.queue.core.keep_bio(now, *bio, Segments::default())
     }
 
     fn discard_outputs(&mut self) {
-        while self.queue.pop_output().is_some() {}
+        while self.guided.queue().pop_output().is_some() {}
     }
 }

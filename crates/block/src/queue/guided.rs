@@ -1,0 +1,307 @@
+//! A queue whose pieces of work are called by hand.
+//!
+//! [`RequestQueue::step`] decides what comes next: what is merged, who gets a request, when the
+//! driver takes one. Somebody may know that already, because he follows a queue that did it. He
+//! calls the pieces of a [`GuidedQueue`] himself, in any order that the life of a request allows.
+//! Only the scheduler still decides for itself.
+//!
+//! No piece looks at tags or request limits, and none leaves work behind for a later step.
+//! Requests that go through the flush machinery without the scheduler are not to be guided.
+
+pub use super::elevator::Absorber;
+
+use super::allocate::Allowance;
+use super::{RequestQueue, ShapeState};
+use crate::bio::{Bio, BioId, ContextId};
+use crate::plug::sort_for_flush;
+use crate::reason::{DispatchReason, HoldReason};
+use crate::request::{RequestId, RequestState};
+use crate::scheduler::{Dispatched, HctxId, InsertAt, Merge};
+use crate::segments::Segments;
+use alloc::vec::Vec;
+use base::Instant;
+
+/// Whoever runs the queue or fires a timer.
+const KERNEL: ContextId = ContextId(0);
+
+/// What the scheduler said when it was asked for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It let one go, for this reason; [`GuidedQueue::take_waiting`] has it.
+    Issued(DispatchReason),
+    /// It withholds what it has.
+    Hold(HoldReason),
+    /// It has nothing.
+    Empty,
+}
+
+/// A queue that is guided piece by piece.
+pub struct GuidedQueue {
+    queue: RequestQueue,
+}
+
+impl GuidedQueue {
+    /// Guides a queue to which nothing was submitted yet.
+    pub fn new(queue: RequestQueue) -> GuidedQueue {
+        GuidedQueue { queue }
+    }
+
+    /// The queue, for settings, events and descriptions.
+    pub fn queue(&mut self) -> &mut RequestQueue {
+        &mut self.queue
+    }
+
+    /// Whether there is a scheduler.
+    pub fn has_scheduler(&self) -> bool {
+        self.queue.scheduler.is_some()
+    }
+
+    /// Whether it is the single queue.
+    pub fn is_single(&self) -> bool {
+        matches!(self.queue.shape, ShapeState::Single(_))
+    }
+
+    /// Whether the scheduler has a request.
+    pub fn is_queued(&self, rq: RequestId) -> bool {
+        self.queue.core.seen.requests[rq].state == RequestState::Inserted
+    }
+
+    /// A bio arrives: the request that the queue would merge it into, which nothing is done to.
+    pub fn find_merge(&mut self, now: Instant, bio: &Bio) -> Option<(RequestId, Merge)> {
+        let context = bio.origin.context;
+        if !bio.is_mergeable() || self.queue.core.seen.limits.nomerges == 2 {
+            return None;
+        }
+        let segments = self.queue.core.seen.limits.segments(bio.sectors);
+        let held = self.queue.find_in_plug(context, bio, segments);
+        held.or_else(|| self.queue.find_beyond_plug(now, context, bio, segments))
+    }
+
+    /// Makes a request of a bio, which waits in its task's plug until it is inserted.
+    pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
+        let id = self.enter(now, bio);
+        let context = bio.origin.context;
+        if let ShapeState::Single(single) = &mut self.queue.shape {
+            single.count_recorded(bio);
+            self.queue.with_scheduler(now, context, |scheduler, cx| scheduler.may_queue(cx, bio));
+        }
+        self.queue.core.context_on(context, bio.origin.cpu);
+        let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
+        let rq = self.queue.new_request(now, context, id, bio, with);
+        // In blk-mq, what needs the flush machinery goes past the plug.
+        if self.is_single() || !bio.needs_flush_machinery() {
+            self.queue.core.context(context).plug.requests.push(rq);
+        }
+        rq
+    }
+
+    /// Merges a bio into a request, which is in a plug or with the scheduler. If the scheduler has
+    /// it, [`GuidedQueue::find_neighbour`] and [`GuidedQueue::join`] follow, or
+    /// [`GuidedQueue::keep_merged`], or [`GuidedQueue::join_neighbour`] that does both.
+    pub fn merge(&mut self, now: Instant, rq: RequestId, bio: &Bio, merge: Merge) {
+        let id = self.enter(now, bio);
+        self.queue.absorb_bio(now, rq, id, merge);
+    }
+
+    /// Two queued requests that touch since a bio was merged into `rq`, and may be joined.
+    pub fn find_neighbour(
+        &mut self,
+        now: Instant,
+        bio: &Bio,
+        rq: RequestId,
+        merge: Merge,
+    ) -> Option<(RequestId, RequestId)> {
+        self.queue.find_neighbour(now, bio.origin.context, rq, merge)
+    }
+
+    /// The request that a bio was merged into remains one of its own.
+    pub fn keep_merged(&mut self, now: Instant, bio: &Bio, rq: RequestId, merge: Merge) {
+        self.queue.keep_merged(now, bio.origin.context, rq, bio, merge);
+    }
+
+    /// The request that a bio was merged into is joined with its neighbour, if the queue would.
+    pub fn join_neighbour(&mut self, now: Instant, bio: &Bio, rq: RequestId, merge: Merge) {
+        self.queue.bio_merged(now, bio.origin.context, rq, bio, merge);
+    }
+
+    /// A kernel merged a bio into a request. If that has too many segments for it, as far as is
+    /// known, its memory is contiguous: it is taken to be one segment from now on. Whether it was
+    /// so.
+    pub fn learn_of_bio(&mut self, rq: RequestId, bio: &Bio) -> bool {
+        let segments = self.queue.core.seen.limits.segments(bio.sectors);
+        self.learn_contiguity(rq, segments)
+    }
+
+    /// The same where a kernel appended `next` to `rq`.
+    pub fn learn_of_request(&mut self, rq: RequestId, next: RequestId) -> bool {
+        let segments = self.queue.core.seen.requests[next].segments;
+        self.learn_contiguity(rq, segments)
+    }
+
+    /// Takes a request out of its task's plug.
+    pub fn unplug(&mut self, rq: RequestId) {
+        let context = self.context_of(rq);
+        self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
+    }
+
+    /// Takes the first `count` requests out of the plug that has this one, in the order in which a
+    /// plug is flushed.
+    pub fn flush_plug(&mut self, rq: RequestId, count: usize) -> Vec<RequestId> {
+        let sorts = self.queue.task_plug().is_some_and(|rules| rules.sorts);
+        let task = self.context_of(rq);
+        let core = &mut self.queue.core;
+        let held = &mut core.contexts[task.0 as usize].plug.requests;
+        let mut flushed: Vec<RequestId> = held.drain(..count.min(held.len())).collect();
+        if sorts {
+            sort_for_flush(&mut flushed, &core.seen.requests);
+        }
+        flushed
+    }
+
+    /// The queued request that would absorb `rq`, which `has_arrived` or has just absorbed another.
+    pub fn find_absorber(
+        &mut self,
+        now: Instant,
+        rq: RequestId,
+        has_arrived: bool,
+    ) -> Option<Absorber> {
+        let context = self.context_of(rq);
+        self.queue.find_absorber(now, context, rq, has_arrived)
+    }
+
+    /// Tells the scheduler whose request this is, which arrives and is absorbed.
+    pub fn bind(&mut self, now: Instant, rq: RequestId) {
+        let context = self.context_of(rq);
+        self.queue.bind(now, context, rq);
+    }
+
+    /// Appends `next` to `rq`; `next` disappears.
+    pub fn join(&mut self, now: Instant, rq: RequestId, next: RequestId) {
+        let context = self.context_of(next);
+        self.queue.join(now, context, rq, next);
+    }
+
+    /// Gives an unplugged request to the scheduler (or a software queue); `absorbs`: a queued one
+    /// may absorb it. Whether the scheduler wants the queue to be run.
+    pub fn insert(&mut self, now: Instant, rq: RequestId, absorbs: bool) -> bool {
+        let context = self.context_of(rq);
+        if !self.has_scheduler() {
+            self.queue.insert_into_software(now, context, rq);
+            return false;
+        }
+        self.queue.insert_into_scheduler(now, context, rq, InsertAt::Sorted, absorbs);
+        let stack = &mut self.queue.core.context(context).stack;
+        let wants_run = !stack.is_empty();
+        stack.clear();
+        wants_run
+    }
+
+    /// Asks the scheduler, of which there is one, for a request.
+    pub fn ask(&mut self, now: Instant) -> Answer {
+        let queue = &mut self.queue;
+        let answer = queue
+            .with_scheduler(now, KERNEL, |scheduler, cx| scheduler.dispatch(cx, HctxId(0), false));
+        let reason = queue.core.seen.wishes.issued.first().map(|issued| issued.2);
+        queue.take_issued(now, KERNEL);
+        queue.core.seen.wishes.run = None;
+        match answer.expect("there is a scheduler") {
+            Dispatched::Some(_) => Answer::Issued(reason.expect("something left the scheduler")),
+            Dispatched::Hold(reason) => Answer::Hold(reason),
+            Dispatched::Empty => Answer::Empty,
+        }
+    }
+
+    /// The next request that has left the scheduler and waits for the driver.
+    pub fn take_waiting(&mut self) -> Option<RequestId> {
+        match &mut self.queue.shape {
+            ShapeState::Single(single) => single.take_head(),
+            ShapeState::Multi(multi) => {
+                let collected = &mut self.queue.core.context(KERNEL).collected;
+                multi.take_residual().or_else(|| collected.pop_front())
+            }
+        }
+    }
+
+    /// The next request of the software queues, without a scheduler.
+    pub fn take_software(&mut self) -> Option<RequestId> {
+        match &mut self.queue.shape {
+            ShapeState::Single(_) => None,
+            ShapeState::Multi(multi) => multi.take_software(),
+        }
+    }
+
+    /// A request that was taken goes back, before all others that wait for the driver.
+    pub fn put_back(&mut self, rq: RequestId) {
+        match &mut self.queue.shape {
+            ShapeState::Single(single) => single.place_front(rq),
+            ShapeState::Multi(multi) => multi.place_front(&self.queue.core.seen.requests, rq),
+        }
+    }
+
+    /// The driver gives a request, which was taken, to the device.
+    pub fn start(&mut self, now: Instant, rq: RequestId) {
+        let context = self.context_of(rq);
+        if self.is_single() {
+            self.queue.activate(now, context, rq);
+        }
+        let request = &mut self.queue.core.seen.requests[rq];
+        request.started = true;
+        request.issued_at = now;
+        request.state = RequestState::Issued;
+        self.queue.core.in_flight += 1;
+    }
+
+    /// The driver gave a request back.
+    pub fn requeue(&mut self, now: Instant, rq: RequestId) {
+        let context = self.context_of(rq);
+        self.queue.core.in_flight -= 1;
+        match &self.queue.shape {
+            ShapeState::Single(_) => self.queue.requeue_single(now, context, rq),
+            ShapeState::Multi(_) => self.queue.requeue_multi(now, context, rq),
+        }
+    }
+
+    /// The device finished a request.
+    pub fn complete(&mut self, now: Instant, rq: RequestId) {
+        let context = self.context_of(rq);
+        self.queue.core.in_flight -= 1;
+        self.queue.tell_completed(now, context, rq);
+        self.queue.end_request(now, context, rq);
+        self.queue.deliver(now, context);
+    }
+
+    /// The scheduler is told of its first timer that has passed, if there is one; when that was,
+    /// and whether it wants the queue to be run.
+    pub fn pass_time(&mut self, now: Instant) -> Option<(Instant, bool)> {
+        let due = self.queue.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer());
+        let at = due.filter(|at| *at <= now)?;
+        self.queue.with_scheduler(at, KERNEL, |scheduler, cx| scheduler.timer(cx));
+        self.queue.take_issued(at, KERNEL);
+        let wants_run = self.queue.core.seen.wishes.run.take().is_some();
+        Some((at, wants_run))
+    }
+
+    fn enter(&mut self, now: Instant, bio: &Bio) -> BioId {
+        self.queue.core.keep_bio(now, *bio, Segments::default())
+    }
+
+    fn context_of(&self, rq: RequestId) -> ContextId {
+        self.queue.core.seen.requests[rq].origin.context
+    }
+
+    fn learn_contiguity(&mut self, rq: RequestId, more: u16) -> bool {
+        let core = &mut self.queue.core;
+        let request = &mut core.seen.requests[rq];
+        let most = core.seen.limits.max_segments;
+        let is_new = request.no_merge || request.segments.saturating_add(more) > most;
+        if is_new {
+            request.segments = 1;
+            if core::mem::take(&mut request.no_merge) && request.state == RequestState::Inserted {
+                let end = request.end();
+                core.merge.remove(rq);
+                core.merge.insert(rq, end);
+            }
+        }
+        is_new
+    }
+}

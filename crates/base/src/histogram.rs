@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 use crate::time::Duration;
 
 /// Bins in a group; the first two groups count single nanoseconds, each of the others spans one
-/// power of two. // fio 3.33, json+
+/// power of two (fio 3.33, json+).
 const GROUP: usize = 64;
-/// Number of groups. // fio 3.33, json+
+/// Number of groups (fio 3.33, json+).
 const GROUPS: usize = 29;
 /// The last bin, which also takes whatever is longer: its middle is at 17.1 s.
 const LAST: usize = GROUP * GROUPS - 1;

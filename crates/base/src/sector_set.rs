@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use crate::arena::{Id, Side};
 use crate::sector::Sector;
 
-/// Entries that fit into a chunk. // measured: 32 to 128 differ little, 256 is slower
+/// Entries that fit into a chunk (measured: 32 to 128 differ little, 256 is slower).
 const CHUNK: usize = 64;
 
 /// Handles in order of start sector, then of arrival.

@@ -22,12 +22,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// How many more are put back when there are too many. // observed: 992 for every 967 let go
+/// How many more are put back when there are too many (observed: 992 for every 967 let go).
 const DRAINED: usize = 25;
 
 /// Pages of a file, or nodes below it, in a node.
 const NODE: u64 = 64;
-/// Nodes in a piece of memory, and those of a file that share theirs with others. // observed
+/// Nodes in a piece of memory, and those of a file that share theirs with others (observed).
 const NODES_PER_PIECE: u64 = 14;
 const SHARING: u64 = 2;
 /// Pages at hand that are not for files, which are put back with the first ones.

@@ -11,16 +11,16 @@ use base::Bytes;
 const PAGE: u64 = 4096;
 /// A page has a descriptor of 64 bytes.
 const DESCRIPTORS: u64 = 64;
-/// The kernel's code, data and tables, and what grows with memory besides: three pages of 2048.
-/// // measured: see above
+/// The kernel's code, data and tables, and what grows with memory besides: three pages of 2048
+/// (measured: see above).
 const KERNEL: u64 = 2_661;
 const KERNEL_SHARE: (u64, u64) = (3, 2048);
-/// What runs before the jobs, without the pages of files. // measured: see above
+/// What runs before the jobs, without the pages of files (measured: see above).
 const USED: u64 = 3_050;
-/// Pages of programs and libraries that are cached. // measured: see above
+/// Pages of programs and libraries that are cached (measured: see above).
 const PROGRAMS: u64 = 1_374;
-/// What was used when the kernel first reckoned how much may be dirty. // measured: `limit` of
-/// global_dirty_state in guests of 128 to 512 MiB
+/// What was used when the kernel first reckoned how much may be dirty (measured: `limit` of
+/// global_dirty_state in guests of 128 to 512 MiB).
 const USED_AT_BOOT: u64 = 250;
 
 /// The memory of a machine.

@@ -16,9 +16,9 @@ const BATCH_SHARE: u64 = 1024;
 const BATCH_MOST: u64 = 256;
 /// A batch of a machine with more than little memory.
 const LITTLE: u64 = 31;
-/// Buffers that are described in one page: what is written has one for each block. // measured
+/// Buffers that are described in one page: what is written has one for each block (measured).
 const BUFFERS_PER_PAGE: u64 = 39;
-/// Pages whose places are kept in one page. // measured, with the descriptions above: /proc/vmstat
+/// Pages whose places are kept in one page (measured, with the descriptions above: /proc/vmstat).
 const PLACES_PER_PAGE: u64 = 448;
 
 /// What a core has at hand when files are written for the first time.

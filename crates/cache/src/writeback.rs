@@ -17,12 +17,12 @@ use super::throttle::{self, Dirtier, Verdict};
 use base::Hz;
 use block::{CgroupId, ContextId, Version};
 
-/// The counter of ticks begins so many seconds before it overflows. // observed on 6.12
+/// The counter of ticks begins so many seconds before it overflows (observed on 6.12).
 const BEFORE_OVERFLOW: u64 = 300;
 /// Where it overflows.
 const OVERFLOW: u64 = 1 << 32;
-/// A timer this many ticks ahead is late by up to its step. // observed on 6.12: 5 s and 30 s with
-/// HZ=250
+/// A timer this many ticks ahead is late by up to its step (observed on 6.12: 5 s and 30 s with
+/// HZ=250).
 const VERY_FAR: u64 = 4096;
 const LARGE_STEP: u64 = 512;
 const FAR: u64 = 512;
@@ -158,7 +158,7 @@ impl Writeback {
     }
 
     /// When a timer goes off that is set for so many seconds each time it has, the first time at a
-    /// tick after the boot. // observed on 6.12: the worker of XFS's log
+    /// tick after the boot (observed on 6.12: the worker of XFS's log).
     pub fn timer_of_period(&self, last: Option<u64>, first: u64, seconds: u64) -> u64 {
         let period = seconds * u64::from(self.hz.get());
         match last {

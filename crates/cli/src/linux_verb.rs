@@ -13,7 +13,7 @@ use linux::{BuildError, Cache, Finished, Trace, Visit, VisitError};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-/// How much a build gives way to others. // assumed: it takes minutes, so somebody else works
+/// How much a build gives way to others (assumed: it takes minutes, so somebody else works).
 const NICENESS: u8 = 10;
 /// A build that nobody watches on a terminal says this often how far it is, in percent.
 const PERCENT: u32 = 10;

@@ -67,8 +67,8 @@ impl fmt::Display for Class {
     }
 }
 
-/// Steps between an insertion and a choice that may have been made before it. // assumed: the time
-/// a worker needs to be scheduled
+/// Steps between an insertion and a choice that may have been made before it (assumed: the time
+/// a worker needs to be scheduled).
 const PARKED_WITHIN: Duration = Duration::from_micros(200);
 
 /// The class of decision `index`, on which the kernel and ours disagree; `apart`: they have

@@ -37,7 +37,7 @@ pub struct Member {
     pub seed: u64,
 }
 
-/// Disks from slow to fast, all of which take the deepest queue. // one of each kind
+/// Disks from slow to fast, all of which take the deepest queue (one of each kind).
 const MODELS: [&str; 4] = ["hdd-7200-sata", "hdd-sas-2009", "vm-ssd-m4", "ssd-sata-m4"];
 const DEPTHS: [u32; 5] = [1, 31, 64, 4, 31];
 /// Values that are tried for each file; most members have the default of most.

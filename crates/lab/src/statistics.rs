@@ -4,7 +4,7 @@
 //! t). Two schedulers are compared seed by seed: the differences of a figure under the same seed
 //! are a sample of their own, from which everything that both runs share has dropped out.
 
-/// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom. // textbook table
+/// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom (textbook table).
 const T_95: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 const ALIKE: f64 = 0.032;
 /// Who waits for whom is told of so many.
 const MOST_PAIRS: usize = 3;
-/// A disk held for less of the time is not worth a word. // assumed
+/// A disk held for less of the time is not worth a word (assumed).
 const HELD_WORTH_A_WORD: f64 = 1.0;
 
 /// What the results say.

@@ -6,16 +6,16 @@ use base::{Duration, Instant, Sectors};
 use block::command::{Command, Facts, Tag, Transport};
 use device::{Device, Model};
 
-/// Entries of the ring, and so the largest queue depth. // docs/linux.md
+/// Entries of the ring, and so the largest queue depth (docs/linux.md).
 pub const RING: u32 = 256;
-/// A request is never longer; the kernel's own limit is far below. // virtio-blk sets none
+/// A request is never longer; the kernel's own limit is far below (virtio-blk sets none).
 const MOST_SECTORS: Sectors = Sectors(u32::MAX >> 9);
 
-/// After so long without a command, from the first one on, the boot is over. // the set-up sleeps
-/// longer
+/// After so long without a command, from the first one on, the boot is over (the set-up sleeps
+/// longer).
 pub const SILENCE: Duration = Duration::from_secs(1);
-/// The same where a file system is mounted: 2.7 s after that the kernel looks at its bitmaps.
-/// // observed on 6.12
+/// The same where a file system is mounted: 2.7 s after that the kernel looks at its bitmaps
+/// (observed on 6.12).
 pub const SILENCE_MOUNTED: Duration = Duration::from_secs(4);
 
 /// The facts of a disk behind virtio, with another queue depth if one is asked for.

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The kernel that both worlds have.
 pub const KERNEL: Version = Version::V6_12;
-/// The memory of a guest when nobody says otherwise. // assumed
+/// The memory of a guest when nobody says otherwise (assumed).
 pub const MEMORY: Bytes = Bytes(512 << 20);
 
 /// Where an experiment runs.

@@ -135,7 +135,7 @@ pub const DEFAULT_SERIES: &str = "6.12";
 /// The ticks that a kernel can be built with.
 pub const TICKS: [u16; 3] = [100, 250, 1000];
 
-/// The tick that is meant when none is named. // Debian's kernels have 250
+/// The tick that is meant when none is named (Debian's kernels have 250).
 pub fn default_hz() -> Hz {
     Hz::new(250).expect("a tick that kernels have")
 }

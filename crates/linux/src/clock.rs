@@ -60,7 +60,7 @@ const GUEST_ID: u16 = 1;
 const NEVER: u64 = 1 << 62;
 /// How long the guest may run alone at most. An unbounded horizon is fatal (section 3), and a
 /// guest that comes back now and then can be watched: one that does nothing but read its clock
-/// needs some seconds of real time for this. // measured: 256 ns a reading, which takes 20 to 40 us
+/// needs some seconds of real time for this (measured: 256 ns a reading, which takes 20 to 40 us).
 const HORIZON: Duration = Duration::from_millis(50);
 /// The wall clock of a guest when it boots: 1 January 2025, in nanoseconds since 1970 (assumed;
 /// any constant will do).

@@ -368,7 +368,7 @@ fn collect(directory: &Path, script: &Script, ended: Ended) -> Result<Finished, 
     })
 }
 
-/// What the kernel's clock `uptime` counts in a second. // observed on 6.12
+/// What the kernel's clock `uptime` counts in a second (observed on 6.12).
 const UPTIME_UNITS: u64 = 100;
 
 /// The records in the recording, without the text before them (section 6 of the findings).

@@ -22,9 +22,9 @@ use crate::watch::Watchdog;
 
 /// The usual programs, which are there if the host has them.
 const PROGRAMS: [&str; 5] = ["dd", "fio", "blkdiscard", "mkfs.ext4", "mkfs.xfs"];
-/// What may be written to the disk. // assumed: ample for a file system and a try
+/// What may be written to the disk (assumed: ample for a file system and a try).
 const DATA: Bytes = Bytes(1 << 30);
-/// The guest's memory when nothing is said of it. // assumed: ample for the usual programs
+/// The guest's memory when nothing is said of it (assumed: ample for the usual programs).
 pub const MEMORY: Bytes = Bytes(512 << 20);
 /// A file of the current directory that is larger is not taken along unasked.
 const SMALL: Bytes = Bytes(16 << 20);

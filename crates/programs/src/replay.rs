@@ -45,7 +45,7 @@ pub enum Pace {
 }
 
 /// An arrival that is submitted no later than this after its time is on time: a task must wake up
-/// and make a system call. // assumed
+/// and make a system call (assumed).
 const ON_TIME: Duration = Duration::from_millis(1);
 
 /// What had to be changed or came late.

@@ -88,7 +88,7 @@ impl RequestQueue {
     }
 
     /// Whether a task runs the hardware queue before it tries again to get a tag: when it got none
-    /// and when it was woken. // the second was observed on 6.12.117, and is assumed for the others
+    /// and when it was woken (the second was observed on 6.12.117, and is assumed for the others).
     fn runs_queue_for_tag(&self) -> bool {
         self.core.change.is_none() && matches!(self.shape, ShapeState::Multi(_))
     }

@@ -63,7 +63,7 @@ impl RequestQueue {
     }
 
     /// The request is done: its bios are delivered, by the single queue after its run, by blk-mq
-    /// before anybody who waits for a tag is woken. // observed on 6.12
+    /// before anybody who waits for a tag is woken (observed on 6.12).
     pub(super) fn end_request(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let request = &mut self.core.seen.requests[rq];
         let first = request.first_bio.take().expect("a request has bios");

@@ -91,7 +91,7 @@ impl Position {
 
 #[cfg(test)]
 impl Position {
-    /// So many pages of one device are dirty. // rule writeback-limit-6
+    /// So many pages of one device are dirty (rule writeback-limit-6).
     pub fn of_one_device(dirty: u64) -> Position {
         Position {
             threshold: 200_000,

@@ -81,8 +81,8 @@ enum State {
     Gone,
 }
 
-/// What is said at an exit takes no longer. // fitted: six messages of
-/// CFQ in the recordings of 4.19.79
+/// What is said at an exit takes no longer (fitted: six messages of
+/// CFQ in the recordings of 4.19.79).
 const EXIT: Duration = Duration::from_micros(15);
 
 /// What is remembered of a task between its records.
@@ -186,7 +186,7 @@ impl History {
     }
 }
 
-/// So often at most a history is read again. // assumed: of what needs more, little would be right
+/// So often at most a history is read again (assumed: of what needs more, little would be right).
 const MOST_SECOND_THOUGHTS: usize = 1_000;
 
 impl<'a> Historian<'a> {

@@ -14,14 +14,14 @@ use std::cell::{Ref, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// What is said longer after an event than this is not about it. // fitted: a hook is over by then
+/// What is said longer after an event than this is not about it (fitted: a hook is over by then).
 const WITHIN: Duration = Duration::from_micros(100);
-/// How long it takes to say something; its time is that of the end. // fitted: what passes
-/// between an insertion and what is said first about it
+/// How long it takes to say something; its time is that of the end (fitted: what passes
+/// between an insertion and what is said first about it).
 const SAYING: Duration = Duration::from_nanos(1_100);
-/// A hook begins to say something so soon after its event, or says nothing. // fitted: 4 us
+/// A hook begins to say something so soon after its event, or says nothing (fitted: 4 us).
 const BEGINS: Duration = Duration::from_micros(12);
-/// So many letters tell two messages apart. // fitted: to the words of CFQ
+/// So many letters tell two messages apart (fitted: to the words of CFQ).
 const TELLING: usize = 20;
 
 /// What a kernel's scheduler said, and when.

@@ -16,19 +16,19 @@ use crate::runs::Runs;
 use base::{Duration, Instant};
 use block::ContextId;
 
-/// A driver that could have had a request and took none for so long was given none. // fitted:
-/// longer than a worker that runs the queue is kept from a core
+/// A driver that could have had a request and took none for so long was given none (fitted:
+/// longer than a worker that runs the queue is kept from a core).
 const WITHHELD_FOR: Duration = Duration::from_millis(1);
 
-/// What is issued so soon after an insertion is issued by the run that followed it. // fitted:
-/// longer than a run takes to begin
+/// What is issued so soon after an insertion is issued by the run that followed it (fitted:
+/// longer than a run takes to begin).
 const SAME_RUN: Duration = Duration::from_micros(100);
 
-/// After so long without a record, nobody has anything to do. // fitted: a few records of a
-/// tracer's clock
+/// After so long without a record, nobody has anything to do (fitted: a few records of a
+/// tracer's clock).
 const PAUSE: Duration = Duration::from_micros(2);
-/// A run that issues again so soon after it was interrupted is still the same. // fitted: a
-/// few records of a tracer's clock
+/// A run that issues again so soon after it was interrupted is still the same (fitted: a
+/// few records of a tracer's clock).
 const INTERRUPT: Duration = Duration::from_micros(1);
 
 impl Run<'_> {

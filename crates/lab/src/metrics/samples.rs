@@ -2,7 +2,7 @@
 
 use base::{Bytes, Duration, Instant};
 
-/// The length of a window. // fio 3.33: bwavgtime, iopsavgtime
+/// The length of a window (fio 3.33: bwavgtime, iopsavgtime).
 pub const WINDOW: Duration = Duration::from_millis(500);
 
 /// Windows, summed up while they pass.

@@ -45,7 +45,7 @@ pub const RESULT: &str = "result.txt";
 pub const PRIORITIES: &str = "priorities.txt";
 /// The file that says which events belong to which control group.
 pub const CGROUPS: &str = "cgroups.txt";
-/// The number of the root group. // measured in the linux world: what events of it carry
+/// The number of the root group (measured in the linux world: what events of it carry).
 pub const ROOT_CGROUP: u64 = 1;
 
 const ACCEPTED: &str = "a blktrace file, NAME where NAME.blktrace.0 exists, or a directory with one \

@@ -33,7 +33,7 @@ struct Job {
     shares: bool,
 }
 
-/// The priority that ext4 gives its journal's thread. // ext4(5): journal_ioprio, 3 by default
+/// The priority that ext4 gives its journal's thread (ext4(5): journal_ioprio, 3 by default).
 const JOURNAL: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
 
 impl Tasks {

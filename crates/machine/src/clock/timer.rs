@@ -6,8 +6,8 @@
 //! before what it was set to, and when ticks begin again: they stop when one comes while nothing
 //! runs, and a task that wakes then starts them. A tick near the end of a sleep ends it.
 //!
-//! // measured in the world linux: hrtimer_start and hrtimer_expire_entry, with a clock for the
-//! // trace that costs nothing there
+//! Measured in the world linux: hrtimer_start and hrtimer_expire_entry, with a clock for the
+//! trace that costs nothing there.
 
 use base::{Duration, Instant};
 
@@ -152,7 +152,7 @@ impl Timer {
         }
     }
 
-    /// It is set. The distance is rounded up. // measured: 1 ns for up to 100 ms
+    /// It is set. The distance is rounded up (measured: 1 ns for up to 100 ms).
     fn set(&mut self, now: Instant) {
         if self.is_coarse() {
             self.late = self.behind(now) + 1;

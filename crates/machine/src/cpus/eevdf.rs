@@ -15,10 +15,10 @@
 use base::{Duration, Instant};
 use block::ContextId;
 
-/// The weight of nice 0. // each nice level is a quarter more (sched-nice-design)
+/// The weight of nice 0 (each nice level is a quarter more: sched-nice-design).
 const WEIGHT: f64 = 1024.0;
 /// What a task may compute before another one is considered, in nanoseconds: the base slice of 6.12
-/// on one core. // assumed: it cannot be read there, and matters only in that a step exceeds it
+/// on one core (assumed: it cannot be read there, and matters only in that a step exceeds it).
 const SLICE: i64 = 750_000;
 
 /// The tasks that are runnable, and those that sleep although they owe time.

@@ -108,7 +108,7 @@ impl Task {
     }
 
     /// A write of ext4 that found room for a part of it has written that part, and fails. What it
-    /// has behind the end of the file goes. // observed on 6.12
+    /// has behind the end of the file goes (observed on 6.12).
     async fn undo_directly(&self, index: usize, plan: DirectWrite) {
         if plan.extends {
             let size = self.world().files().inode(index).size;
@@ -168,7 +168,7 @@ impl Task {
         self.note_direct_read(index, true).await;
     }
 
-    /// The time of access, which XFS sets before it reads and ext4 when it has. // observed on 6.12
+    /// The time of access, which XFS sets before it reads and ext4 when it has (observed on 6.12).
     async fn note_direct_read(&self, index: usize, has_read: bool) {
         if has_read == (self.format() == Format::Ext4) {
             self.note_read(index).await;

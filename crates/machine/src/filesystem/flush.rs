@@ -14,7 +14,7 @@ use crate::task::Task;
 use crate::world::World;
 use block::{CgroupId, ContextId, Flags, PlugFlush};
 
-/// Buffers of the disk carry these. // observed on 6.12
+/// Buffers of the disk carry these (observed on 6.12).
 const METADATA: Flags = Flags::META.with(Flags::PRIO);
 const DISK: usize = 0;
 
@@ -24,7 +24,7 @@ pub(crate) enum FlushOf {
     /// sync(2).
     Sync,
     /// A write of XFS that found too little room: what becomes of pages that are not written yet
-    /// may take less than was set aside. // observed on 6.12
+    /// may take less than was set aside (observed on 6.12).
     Room,
 }
 

@@ -45,8 +45,8 @@ pub struct Inode {
     /// The transaction that changed last what fdatasync must keep.
     pub data_changed_in: u64,
     /// XFS: fdatasync must keep it, for something else than times was changed since it was synced
-    /// by itself or written to its place, even if it came into the log in another way.
-    /// // observed on 6.12
+    /// by itself or written to its place, even if it came into the log in another way
+    /// (observed on 6.12).
     pub is_unsynced: bool,
     /// It was made empty and is being written again: what is dirty is written when it is closed, so
     /// that whoever replaces a file in this way does not lose both (rule ext4-space-6).

@@ -83,7 +83,7 @@ impl Task {
         }
     }
 
-    /// Writes pages that somebody waits for. XFS does not plug. // observed on 6.12
+    /// Writes pages that somebody waits for. XFS does not plug (observed on 6.12).
     pub(super) async fn write_for_sync(&self, index: usize, pages: Range<u64>) {
         let plugs = self.format() == Format::Ext4;
         if plugs {

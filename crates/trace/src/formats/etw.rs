@@ -3,7 +3,7 @@
 //! Behind a block of definitions that ends with `EndHeader` there is a line for each event:
 //! `DiskRead, TimeStamp, Process ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime,
 //! DiskNum, …`, offsets and sizes in hexadecimal, times in microseconds. The event is written when
-//! the operation is done, so it began the elapsed time before. // assumed, as xperf does it
+//! the operation is done, so it began the elapsed time before (assumed, as xperf does it).
 
 use crate::arrival::{ACCEPTED_SPAN, Arrival, Draft, Op, Span};
 use crate::error::Error;

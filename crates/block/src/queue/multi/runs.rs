@@ -206,7 +206,7 @@ impl RequestQueue {
     }
 
     /// Whether the next collected request of a run goes to the driver. It gets its tag now if one
-    /// is free: the clock is read after that. // observed on 6.12
+    /// is free: the clock is read after that (observed on 6.12).
     pub(in crate::queue) fn can_issue_next(&mut self, context: ContextId) -> bool {
         let ShapeState::Multi(multi) = &mut self.shape else { return true };
         let state = &self.core.contexts[context.0 as usize];

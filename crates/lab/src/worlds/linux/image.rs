@@ -22,7 +22,7 @@ const MOST_DATA: Bytes = Bytes(2 << 30);
 const IDENTIFIER: &str = "6a1f3c52-0000-4000-8000-000000000001";
 const HASH_SEED: &str = "6a1f3c52-0000-4000-8000-000000000002";
 const XFS_PACKAGE: &str = "xfsprogs";
-/// The root directory, and two inodes of what XFS calls realtime. // observed: mkfs.xfs 6.1
+/// The root directory, and two inodes of what XFS calls realtime (observed: mkfs.xfs 6.1).
 const XFS_FIRST_INODES: [u64; 3] = [128, 129, 130];
 /// The date of an ext4: this many seconds after 1970.
 const DATE: &str = "1600000000";

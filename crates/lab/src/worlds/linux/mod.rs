@@ -39,8 +39,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What watching the block layer takes besides the room for its lines.
-/// // measured: nr_free_pages of a guest of 192 MiB with and without, 62 pages
+/// What watching the block layer takes besides the room for its lines
+/// (measured: nr_free_pages of a guest of 192 MiB with and without, 62 pages).
 const WATCHING: Bytes = Bytes(248 << 10);
 /// How often it is watched at most.
 const WATCHES: u64 = 3;

@@ -14,7 +14,7 @@ use linux::{Contents, Disk};
 /// A command that has to go through the kernel's worker. The first request that a kernel leaves to
 /// it takes longer, as the worker makes another one before it begins; machines have that behind
 /// them. A flush is left to the worker, and on a disk of its own it leaves the scheduler and the
-/// tags of the other one alone. // observed on 6.12
+/// tags of the other one alone (observed on 6.12).
 pub const WARM_UP: &str = "dd if=/dev/null of=/dev/vdb conv=fsync 2>/dev/null";
 /// What the guest takes it for: a disk with a cache to flush.
 const MODEL: &str = "hdd-7200-sata";

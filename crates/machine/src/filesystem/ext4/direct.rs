@@ -10,7 +10,7 @@ use crate::file::Errno;
 use crate::task::Task;
 use std::ops::Range;
 
-/// Blocks that giving a write its places may change. // observed: jbd2_handle_start
+/// Blocks that giving a write its places may change (observed: jbd2_handle_start).
 const ALLOCATE: u64 = 33;
 
 impl Task {

@@ -10,9 +10,9 @@ use block::ContextId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Blocks that a descriptor block describes: with checksums, 16 bytes each. // rule commit-2
+/// Blocks that a descriptor block describes: with checksums, 16 bytes each (rule commit-2).
 const DESCRIBED: u64 = 254;
-/// Revoked blocks that fit into a block: 8 bytes each, behind a header. // derived
+/// Revoked blocks that fit into a block: 8 bytes each, behind a header (derived).
 const REVOKED: u64 = 500;
 
 /// What a task waits for.
@@ -285,7 +285,7 @@ impl Journal {
     }
 
     /// The metadata of the committing transaction are in the log. Answers with who waited for that, in
-    /// the order in which the blocks were changed first. // observed on 6.12
+    /// the order in which the blocks were changed first (observed on 6.12).
     pub fn logged(&mut self) -> Vec<ContextId> {
         let (_, phase) = self.committing.as_mut().expect("it is being committed");
         *phase = Phase::Logged;
@@ -305,7 +305,7 @@ impl Journal {
     }
 
     /// The commit block is on the disk. Answers with the transaction, and who waits for it or for a
-    /// later one: they look, and get in line anew. // observed on 6.12: the order of four that fsync
+    /// later one: they look, and get in line anew (observed on 6.12: the order of four tasks).
     pub fn sealed(&mut self, record: &Record) -> (Transaction, Vec<ContextId>) {
         let (transaction, _) = self.committing.take().expect("it was being committed");
         self.committed = transaction.id;

@@ -175,7 +175,7 @@ fn has_copy(group: u64) -> bool {
     group <= 1 || [3, 5, 7].into_iter().any(is_power)
 }
 
-/// Blocks of the journal by the size of the file system. // observed: mke2fs 1.47
+/// Blocks of the journal by the size of the file system (observed: mke2fs 1.47).
 fn journal_blocks(blocks: u64) -> u64 {
     const SIZES: [(u64, u64); 8] = [
         (32_768, 1024),

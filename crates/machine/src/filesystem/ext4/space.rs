@@ -97,7 +97,7 @@ impl Space {
     }
 
     /// How many blocks files may still be given: some are held back, which extents can become more
-    /// with. // sysfs-fs-ext4: reserved_clusters, 2 % and at most 4096 by default
+    /// with (sysfs-fs-ext4: reserved_clusters, 2 % and at most 4096 by default).
     pub fn room(&self) -> u64 {
         self.unused.saturating_sub((self.layout.blocks / 50).min(4096))
     }

@@ -25,7 +25,7 @@ pub const ROOT: u64 = 128;
 const HEAD: u64 = 10;
 /// The log begins in front of the spare blocks.
 const BEFORE_LOG: u64 = 6;
-/// The first chunk of inodes, as blocks of the first group. // observed: mkfs.xfs 6.1
+/// The first chunk of inodes, as blocks of the first group (observed: mkfs.xfs 6.1).
 const FIRST_CHUNK: Range<u64> = 16..24;
 /// The log has a part of the disk, at least and at most so many blocks.
 const LOG_PART: u64 = 2048;
@@ -135,7 +135,7 @@ impl Layout {
     }
 
     /// Blocks that files do not get, so that what frees some always can: a twentieth, but no more
-    /// than 32 MiB. // as `held`
+    /// than 32 MiB (as `held`).
     pub fn pool(&self) -> u64 {
         (self.blocks / 20).min(8192)
     }

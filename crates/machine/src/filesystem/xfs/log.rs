@@ -17,15 +17,15 @@ use std::ops::Range;
 
 /// Bytes of a sector, and of the header of a log record.
 const SECTOR: u64 = 512;
-/// A record has a sector of header for so many bytes. // rule xfs-log-3; observed
+/// A record has a sector of header for so many bytes (rule xfs-log-3; observed).
 const DESCRIBED: u64 = 32 << 10;
 /// Bytes in front of each piece that is logged.
 const OPERATION: u64 = 12;
-/// Bytes around a checkpoint: its start, a header, its end. // observed: xfs_logprint
+/// Bytes around a checkpoint: its start, a header, its end (observed: xfs_logprint).
 const FRAME: u64 = OPERATION + (OPERATION + 16) + OPERATION;
-/// Of a buffer: a description, and so much of it around what changed. // observed: xfs_logprint
+/// Of a buffer: a description, and so much of it around what changed (observed: xfs_logprint).
 const BUFFER: u64 = (OPERATION + 24) + (OPERATION + 128);
-/// Of an inode: a description and its core. // observed: xfs_logprint
+/// Of an inode: a description and its core (observed: xfs_logprint).
 const INODE: u64 = (OPERATION + 56) + (OPERATION + 176);
 /// What an inode has room for behind its core.
 const FORK: u64 = 336;
@@ -204,7 +204,7 @@ impl Log {
     }
 
     /// A buffer is on the disk. What is in it, and in those before, has to go to its place; who
-    /// waited goes on, first those who have the next to write. // observed on 6.12
+    /// waited goes on, first those who have the next to write (observed on 6.12).
     pub fn written(&mut self, number: u64) -> Vec<ContextId> {
         let found = self.writing.iter_mut().find(|it| it.0 == number);
         found.expect("it was being written").1.is_done = true;
@@ -300,7 +300,7 @@ pub fn bytes_of_beginning(bytes: u64) -> u64 {
     bytes_of_stale_buffer() + OPERATION + bytes.next_multiple_of(128)
 }
 
-/// Bytes that a new chunk of inodes takes. // observed: xfs_logprint
+/// Bytes that a new chunk of inodes takes (observed: xfs_logprint).
 pub fn bytes_of_chunk() -> u64 {
     OPERATION + 28
 }
@@ -312,7 +312,7 @@ fn bytes_of_stale_buffer() -> u64 {
 
 /// Bytes that the block of a directory takes, with so many bytes of head and names, and so many names:
 /// parts of 128 bytes, one more behind the names, and where they are at the end of the block, eight
-/// bytes for each and for two more. // observed: xfs_logprint
+/// bytes for each and for two more (observed: xfs_logprint).
 pub fn bytes_of_directory_block(bytes: u64, names: u64) -> u64 {
     let parts = |bytes: u64| bytes.next_multiple_of(128);
     bytes_of_stale_buffer() + OPERATION + parts(bytes) + 128 + OPERATION + parts(8 * (names + 3))

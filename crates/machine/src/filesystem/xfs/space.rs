@@ -143,7 +143,7 @@ impl Space {
 }
 
 impl Group {
-    /// The room that is nearest to a place. // observed on 6.12: random direct writes
+    /// The room that is nearest to a place (observed on 6.12: random direct writes).
     fn near(&self, goal: Option<u64>, length: u64) -> Option<u64> {
         let goal = goal?;
         let is_large = |(start, end): &(&u64, &u64)| *end - *start >= length;

@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const ALL: u128 = 100_000_000;
 /// Good windows in a row at one depth after which a deeper one is tried.
 const GOOD_WINDOWS: u32 = 3;
-/// fio counts bandwidth in KiB. // assumed
+/// fio counts bandwidth in KiB (assumed).
 const KIB: u64 = 1024;
 
 /// What comes of a look at the clock.

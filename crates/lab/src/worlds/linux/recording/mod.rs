@@ -26,7 +26,7 @@ use trace::blktrace::{self, Action, DevT, Record, Wallclock};
 
 /// The disk's name in the guest, which its files get.
 const NAME: &str = "vda";
-/// Its number. // measured in the linux world: the first virtio disk
+/// Its number (measured in the linux world: the first virtio disk).
 const DISK: DevT = DevT::new(254, 0);
 
 /// Whose times a recording has.

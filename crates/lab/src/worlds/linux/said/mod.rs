@@ -17,7 +17,7 @@ use serde_json::Value;
 
 /// The status of a program that `timeout` has ended.
 const STOPPED: u8 = 124;
-/// A signal ended the program; it is the rest. // POSIX shell
+/// A signal ended the program; it is the rest (POSIX shell).
 const SIGNALLED: u8 = 128;
 const SIGTERM: u8 = 15;
 

@@ -14,29 +14,18 @@ use cache::PageCache;
 
 impl World {
     pub fn complete_commands(&mut self) {
-        let mut completed = std::mem::take(&mut self.completed);
-        self.device.advance(self.clock.now(), &mut completed);
-        for tag in completed.drain(..) {
-            self.mark.completion(self.clock.now(), tag.0);
-            // One interrupt for each hardware queue: with several, commands complete where they
-            // were issued; a single one is served by the first core.
-            let several = self.queue.limits().facts.hardware_queues > 1;
-            let core = if several { self.issued_on[tag.0 as usize] } else { 0 };
-            self.cpus.interrupt(&mut self.clock, usize::from(core), Cause::Completion(tag));
-        }
-        self.completed = completed;
+        let World { disk, cpus, clock, mark, .. } = self;
+        disk.complete(clock.now(), mark, |core, tag| {
+            cpus.interrupt(clock, core, Cause::Completion(tag));
+        });
     }
 
     pub fn take_outputs(&mut self, by: ContextId) {
         while let Some(output) = self.queue.pop_output() {
             match output {
                 Output::Issue(command) => {
-                    let tag = command.tag.0 as usize;
-                    if tag >= self.issued_on.len() {
-                        self.issued_on.resize(tag + 1, 0);
-                    }
-                    self.issued_on[tag] = self.cpus.core_of(by);
-                    self.mark.command(self.clock.now(), &command);
+                    let core = self.cpus.core_of(by);
+                    self.disk.issue(self.clock.now(), core, &command, &mut self.mark);
                     self.hand_over(by, command);
                 }
                 Output::BioDone { token, context } => {
@@ -45,7 +34,7 @@ impl World {
                 }
                 Output::WouldBlock { context, .. } => self.io.refuse(context),
                 Output::Wake(context) => self.wake_by(by, context),
-                Output::RunWorker { after } if after.is_zero() => self.notify(self.worker()),
+                Output::RunWorker { after } if after.is_zero() => self.notify(self.worker),
                 Output::RunWorker { after } => {
                     self.clock.schedule_after(after, AgendaItem::Worker);
                 }
@@ -57,7 +46,7 @@ impl World {
     fn hand_over(&mut self, by: ContextId, command: Command) {
         let cost = self.cpus.prices().transfer(command.sectors);
         if cost.is_zero() {
-            return self.device.accept(self.clock.now(), command);
+            return self.disk.accept(self.clock.now(), command);
         }
         let core = self.cpus.move_data(by, cost);
         self.clock.schedule_after(cost, AgendaItem::Moved(core, command));

@@ -5,7 +5,7 @@ use crate::clock::AgendaItem;
 use crate::cpus::{Newcomer, State};
 use crate::simulation::{ControlGroup, Job, Move};
 use crate::task::Body;
-use crate::tasks::{TaskSpec, Wait};
+use crate::tasks::{KernelTask, TaskSpec, Wait};
 use crate::world::World;
 use base::Instant;
 use block::scheduler::IoContext;
@@ -39,6 +39,13 @@ impl World {
             self.cache.task_started();
             self.wake(context);
         }
+        context
+    }
+
+    /// Creates a task of the kernel's own.
+    pub fn spawn_kernel_task(&mut self, what: KernelTask) -> ContextId {
+        let context = self.spawn(what.spec(&self.guest, self.cpus.count()));
+        self.spawned.push((context, Body::Kernel(what)));
         context
     }
 

@@ -14,10 +14,6 @@ use base::{Duration, Instant};
 use block::{Action, Event};
 use std::sync::Arc;
 
-/// From the whole second before the end of the last line to the start of the jobs.
-// measured in the world linux: what the guest's script does takes no second
-const PAUSE: Duration = Duration::from_secs(2);
-
 /// How far the preparation of a run has come. It is a job behind the others.
 #[derive(Debug, Default)]
 pub(crate) struct Preparation {
@@ -46,7 +42,7 @@ impl World {
     pub fn is_prepared(&mut self, job: usize) {
         if job == self.preparation.jobs && !self.preparation.has_failed() {
             let seconds = self.clock.now().since(Instant::ZERO).as_nanos() / 1_000_000_000;
-            self.begin_jobs(Instant::ZERO + Duration::from_secs(seconds) + PAUSE);
+            self.begin_jobs(Instant::ZERO + Duration::from_secs(seconds) + self.guest.pause);
         }
     }
 

@@ -7,11 +7,14 @@
 
 use crate::core_set::CoreSet;
 use crate::filesystem::Mount;
+use crate::guest::Guest;
 use crate::host::Host;
 use crate::observe::{CoreUse, Observer, TaskInfo};
 use crate::program::{Program, Running};
 use crate::task::{Body, Task, worker};
+use crate::tasks::KernelTask;
 use crate::world::World;
+use crate::{buffered, filesystem};
 use base::{Bytes, Duration, Fingerprint, Instant};
 use block::scheduler::Cgroup;
 use block::{Attach, ContextId, Input, Ioprio, Kernel, TunableError, Version};
@@ -36,6 +39,8 @@ pub struct Setup {
     pub device: Box<dyn Device>,
     /// Cores and costs.
     pub host: Host,
+    /// What was observed of the guest that the machine stands for.
+    pub guest: Guest,
     /// Memory, and so how much the page cache can hold.
     pub memory: Bytes,
     /// The file system on the disk, fresh and mounted, if it carries one.
@@ -79,6 +84,7 @@ impl Setup {
             settings: Vec::new(),
             device,
             host,
+            guest: Guest::OBSERVED,
             memory: DEFAULT_MEMORY,
             mount: None,
             cgroups: Vec::new(),
@@ -257,14 +263,6 @@ struct Machine {
 impl Machine {
     fn new(setup: Setup) -> Result<Machine, SetupError> {
         let world = Rc::new(RefCell::new(World::new(setup)?));
-        let worker_id = world.borrow().worker();
-        let body = Box::pin(worker(Task::new(world.clone(), worker_id)));
-        world.borrow_mut().spawned.push((worker_id, Body::Running(body)));
-        let tasks = std::mem::take(&mut world.borrow_mut().fs_tasks);
-        for (id, run) in tasks {
-            let body = run(Task::new(world.clone(), id));
-            world.borrow_mut().spawned.push((id, Body::Running(body)));
-        }
         Ok(Machine { world, programs: Vec::new(), met: 0 })
     }
 
@@ -274,6 +272,7 @@ impl Machine {
         for (id, body) in spawned {
             let running = match body {
                 Body::Running(running) => running,
+                Body::Kernel(what) => run_kernel_task(what, Task::new(self.world.clone(), id)),
                 Body::Program(program) => {
                     let task = Task::new(self.world.clone(), id);
                     Box::pin(async move {
@@ -380,6 +379,20 @@ impl Machine {
             cores: world.cpus.used(),
             inputs: world.queue.take_inputs(),
         })
+    }
+}
+
+/// What tasks of the kernel's own do.
+fn run_kernel_task(what: KernelTask, task: Task) -> Running {
+    match what {
+        KernelTask::Queue => Box::pin(worker(task)),
+        KernelTask::Flusher(group, _) => Box::pin(buffered::flusher::run(task, group)),
+        KernelTask::Converter => Box::pin(filesystem::unwritten::run(task)),
+        KernelTask::Finisher => Box::pin(filesystem::finishing::run(task)),
+        KernelTask::Committer => Box::pin(filesystem::ext4::committer(task)),
+        KernelTask::Placer => Box::pin(filesystem::xfs::tasks::place(task)),
+        KernelTask::Forcer => Box::pin(filesystem::xfs::tasks::work(task)),
+        KernelTask::Inactivator => Box::pin(filesystem::xfs::tasks::take_away(task)),
     }
 }
 

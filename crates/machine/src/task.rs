@@ -36,8 +36,7 @@ pub use cache::readahead::Advice;
 use crate::cpus::State;
 use crate::host::Costs;
 use crate::program::{Program, Running};
-use crate::tasks::TaskSpec;
-use crate::tasks::Wait;
+use crate::tasks::{KernelTask, TaskSpec, Wait};
 use crate::world::{Progress, World};
 use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
@@ -58,6 +57,7 @@ pub struct Task {
 pub(crate) enum Body {
     Program(Arc<dyn Program>),
     Running(Running),
+    Kernel(KernelTask),
 }
 
 /// Whose io_context a new task uses.
@@ -72,11 +72,6 @@ pub enum IoContextOf {
 impl Task {
     pub(crate) fn new(world: Rc<RefCell<World>>, id: ContextId) -> Task {
         Task { world, id }
-    }
-
-    /// A handle of another task.
-    pub(crate) fn other(&self, id: ContextId) -> Task {
-        Task { world: self.world.clone(), id }
     }
 
     /// Its number.

@@ -13,7 +13,9 @@
 
 use crate::clock::{AgendaItem, Clock};
 use crate::cpus::{Cause, Cpus, Prices, State};
-use crate::filesystem::{FileSystem, TaskOfFileSystem};
+use crate::disk::Disk;
+use crate::filesystem::FileSystem;
+use crate::guest::Guest;
 use crate::io::{Io, Operation};
 use crate::life::JobState;
 use crate::observe::Mark;
@@ -21,29 +23,23 @@ use crate::preparation::Preparation;
 use crate::rules::Rules;
 use crate::simulation::{Setup, SetupError, check_jobs};
 use crate::task::Body;
-use crate::tasks::{Cgroups, TaskSpec, Tasks, Wait};
+use crate::tasks::{Cgroups, KernelTask, Tasks, Wait};
 use base::{Duration, Instant};
-use block::{
-    Bio, CgroupId, ContextId, Event, EventLog, RequestQueue, Segments, Shape, Step, Tag, Work,
-};
+use block::{Bio, CgroupId, ContextId, Event, EventLog, RequestQueue, Segments, Shape, Step, Work};
 use cache::PageCache;
 use cache::memory::Memory;
-use device::Device;
 use std::collections::BTreeMap;
 
-/// Seconds for which a machine has been up when jobs begin: so it is in the world linux, later
-/// where a file system is mounted before.
-const UPTIME: u64 = 4;
-const UPTIME_MOUNTED: u64 = 12;
 /// The state of a machine.
 pub(crate) struct World {
     pub clock: Clock,
     pub seed: u64,
+    pub guest: Guest,
     pub queue: RequestQueue,
     pub shape: Shape,
     pub rules: Rules,
     pub cache: PageCache,
-    pub device: Box<dyn Device>,
+    pub disk: Disk,
     pub cpus: Cpus,
     pub tasks: Tasks,
     pub io: Io,
@@ -60,18 +56,13 @@ pub(crate) struct World {
     pub mark: Mark,
     /// The block layer's timer has come and waits for its interrupt.
     pub timer_raised: bool,
-    worker: ContextId,
-    pub completed: Vec<Tag>,
-    /// On which core a command was issued, by tag.
-    pub issued_on: Vec<u16>,
+    pub worker: ContextId,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
     /// The kernel's tasks that write what is dirty, by group, once it had anything.
     pub flushers: BTreeMap<CgroupId, ContextId>,
     /// The file system on the disk, if it carries one.
     pub fs: Option<FileSystem>,
-    /// Tasks of the file system that do not run yet.
-    pub fs_tasks: Vec<(ContextId, TaskOfFileSystem)>,
     /// The job that makes system calls without end.
     pub endless: Option<usize>,
 }
@@ -101,11 +92,10 @@ impl World {
         for group in &cgroups {
             world.weigh_cgroup(group);
         }
-        world.worker = world.spawn(TaskSpec::kernel_task("kworker/kblockd"));
+        world.worker = world.spawn_kernel_task(KernelTask::Queue);
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
         world.cpus.make_urgent(world.worker);
-        world.fs_tasks = world.spawn_file_system_tasks();
-        world.move_file_system_tasks(journal_cgroup.as_deref());
+        world.spawn_file_system_tasks(journal_cgroup.as_deref());
         world.prepare(jobs, lines);
         Ok(world)
     }
@@ -126,10 +116,10 @@ impl World {
             setup.kernel.hz,
             facts.segment,
             Memory::new(setup.memory),
-            if setup.mount.is_some() { UPTIME_MOUNTED } else { UPTIME },
+            if setup.mount.is_some() { setup.guest.uptime_mounted } else { setup.guest.uptime },
         );
         if let Some(mount) = &setup.mount {
-            cache.note_mount(mount.in_memory(facts.capacity.0));
+            cache.note_mount(mount.in_memory(&setup.guest, facts.capacity));
         }
         cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
         let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));
@@ -144,7 +134,7 @@ impl World {
         }
         queue.set_paranoid(setup.paranoid);
         if let Some(mount) = &setup.mount {
-            queue.note_waits(mount.waits_for_tags(facts.capacity.0));
+            queue.note_waits(mount.waits_for_tags(&setup.guest, facts.capacity));
         }
         if setup.record_inputs {
             queue.record_inputs();
@@ -159,11 +149,12 @@ impl World {
         Ok(World {
             clock,
             seed: setup.seed,
+            guest: setup.guest,
             queue,
             shape,
             rules,
             cache,
-            device: setup.device,
+            disk: Disk::new(setup.device),
             cpus,
             tasks: Tasks::new(cores),
             io: Io::default(),
@@ -176,19 +167,11 @@ impl World {
             mark: Mark::default(),
             timer_raised: false,
             worker: ContextId(0),
-            completed: Vec::new(),
-            issued_on: Vec::new(),
             held_wakes: Vec::new(),
             flushers: BTreeMap::new(),
             fs,
-            fs_tasks: Vec::new(),
             endless: None,
         })
-    }
-
-    /// The kernel worker that runs the queue.
-    pub fn worker(&self) -> ContextId {
-        self.worker
     }
 
     /// The next task whose program has to go on; `None` when everybody waits for something.
@@ -211,7 +194,7 @@ impl World {
             return false;
         }
         let timer = self.queue.next_timer().filter(|_| !self.timer_raised);
-        let sources = [self.device.next_event(), timer, self.clock.next_at()];
+        let sources = [self.disk.next_event(), timer, self.clock.next_at()];
         let Some(next) = sources.into_iter().flatten().min() else { return self.stuck() };
         if let Some(until) = self.end().filter(|until| next > *until) {
             self.clock.advance(until);
@@ -499,7 +482,7 @@ impl World {
             AgendaItem::Fires(context) => self.alarm_fires(context),
             AgendaItem::Worker => self.notify(self.worker),
             AgendaItem::Moved(core, command) => {
-                self.device.accept(self.clock.now(), command);
+                self.disk.accept(self.clock.now(), command);
                 self.cpus.data_moved(&mut self.clock, core);
             }
         }

@@ -5,12 +5,9 @@
 //! is dirty, and writes until little is. It goes around the disk, in visits of some size each. Each
 //! control group that has writeback of its own has a flusher for it.
 
-use crate::task::{Body, Task};
-use crate::tasks::TaskSpec;
+use crate::task::Task;
+use crate::tasks::KernelTask;
 use block::{CgroupId, ContextId, Flags, PlugFlush};
-
-/// As `comm` says, with a number. // observed on 6.12
-const NAME: &str = "kworker/u4:";
 
 /// Tells the flusher of a group that it is wanted, now or some day.
 pub(crate) fn wake(task: &Task, group: CgroupId) {
@@ -22,11 +19,8 @@ pub(crate) fn wake(task: &Task, group: CgroupId) {
 fn spawn(task: &Task, group: CgroupId) -> ContextId {
     let mut world = task.world();
     let number = world.flushers.len() + 1;
-    let flusher = world.spawn(TaskSpec::kernel_task(&format!("{NAME}{number}")));
+    let flusher = world.spawn_kernel_task(KernelTask::Flusher(group, number));
     world.flushers.insert(group, flusher);
-    drop(world);
-    let body = Box::pin(run(task.other(flusher), group));
-    task.world().spawned.push((flusher, Body::Running(body)));
     flusher
 }
 
@@ -39,7 +33,8 @@ enum Work {
     Much,
 }
 
-async fn run(task: Task, group: CgroupId) -> i32 {
+/// What the flusher of a group does.
+pub(crate) async fn run(task: Task, group: CgroupId) -> i32 {
     loop {
         let (wakes, asked, now) = {
             let mut world = task.world();

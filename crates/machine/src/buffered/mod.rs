@@ -5,7 +5,7 @@
 //! Who submits is always the caller, each window under a plug of its own. Beside reading: advice,
 //! what drops clean pages, and closing.
 
-mod flusher;
+pub(crate) mod flusher;
 mod mapped;
 mod writing;
 

@@ -6,14 +6,10 @@
 
 use super::{Format, Written};
 use crate::task::Task;
-use crate::tasks::TaskSpec;
-use crate::tasks::Wait;
+use crate::tasks::{KernelTask, Wait};
 use crate::world::World;
 use block::ContextId;
 use std::collections::{BTreeMap, VecDeque};
-
-/// As `comm` says. // observed on 6.12
-const NAME: &str = "kworker/0:1";
 
 /// What is left to do for a write whose data are on the disk.
 #[derive(Clone, Debug)]
@@ -56,7 +52,7 @@ impl Task {
         let lacks_worker = finishing.workers.len() < finishing.begun;
         drop(world);
         if lacks_worker {
-            let worker = self.start(TaskSpec::kernel_task(NAME), run);
+            let worker = self.world().spawn_kernel_task(KernelTask::Finisher);
             self.world().files().finishing.workers.push(worker);
         }
     }
@@ -76,7 +72,8 @@ impl Task {
     }
 }
 
-async fn run(task: Task) -> i32 {
+/// What such a worker does.
+pub(crate) async fn run(task: Task) -> i32 {
     loop {
         task.notified().await;
         while let Some((owner, number, finish)) = {

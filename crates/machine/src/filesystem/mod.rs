@@ -21,9 +21,9 @@
 mod delayed;
 mod direct;
 mod directories;
-mod ext4;
+pub(crate) mod ext4;
 mod files;
-mod finishing;
+pub(crate) mod finishing;
 mod flush;
 mod inode;
 mod map_lock;
@@ -32,10 +32,10 @@ mod ranges;
 mod reading;
 mod room;
 mod sync;
-mod unwritten;
+pub(crate) mod unwritten;
 mod writeback;
 mod writing;
-mod xfs;
+pub(crate) mod xfs;
 
 pub use directories::Status;
 pub use files::Creation;
@@ -44,10 +44,10 @@ pub use ranges::RangeSync;
 use writeback::Written;
 pub(crate) use writing::intended;
 
-use crate::program::Running;
-use crate::task::Task;
+use crate::guest::Guest;
 use crate::tasks::Wait;
 use crate::world::World;
+use base::Bytes;
 use block::{CgroupId, ContextId, Facts, Flags, Kernel, Version};
 use cache::FILE_PAGES;
 use cache::page_cache::Mounted;
@@ -99,41 +99,26 @@ pub struct Mount {
     pub journal_cgroup: String,
 }
 
-/// Disks from this size on make mounting ext4 wait for tags: half a TiB.
-const LARGE: u64 = 1 << 39;
-/// How often. // fitted on 6.12 to which of four that fsync on a disk of 1 TB with 32 tags comes
-// last, once; held against all 395 commands of another run
-const WAITS_OF_LARGE: u32 = 2;
-
-/// Pieces of nodes of a file that stay when it is let go: on ext4 of up to so many bytes, on a
-/// larger one, and on XFS.
-// measured on 6.12 in guests of 512 MiB: disks of 40 GiB, and of 100 GiB to 1.9 TB
-const SMALL: u64 = 64 << 30;
-const KEPT_ON_SMALL_EXT4: u64 = 1;
-const KEPT_ON_EXT4: u64 = 3;
-const KEPT_ON_XFS: u64 = 2;
-/// Pages that mounting ext4 leaves for whatever else on a machine with more than little memory.
-const OTHERS_OF_EXT4: u64 = 480;
-
 impl Mount {
     /// What of memory it has to do with, on a disk of so many bytes.
-    pub(crate) fn in_memory(&self, capacity: u64) -> Mounted {
+    pub(crate) fn in_memory(&self, guest: &Guest, capacity: Bytes) -> Mounted {
         let pieces_kept = match self.format {
-            Format::Ext4 if capacity <= SMALL => KEPT_ON_SMALL_EXT4,
-            Format::Ext4 => KEPT_ON_EXT4,
-            Format::Xfs => KEPT_ON_XFS,
+            Format::Ext4 if capacity <= guest.small_disk => guest.pieces_kept_by_small_ext4,
+            Format::Ext4 => guest.pieces_kept_by_ext4,
+            Format::Xfs => guest.pieces_kept_by_xfs,
         };
         let is_ext4 = self.format == Format::Ext4;
         Mounted {
             pieces_kept,
             has_buffers: is_ext4,
-            others: if is_ext4 { OTHERS_OF_EXT4 } else { 0 },
+            others: if is_ext4 { guest.pages_left_by_ext4 } else { 0 },
         }
     }
 
     /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
-    pub(crate) fn waits_for_tags(&self, capacity: u64) -> u32 {
-        if self.format == Format::Ext4 && capacity >= LARGE { WAITS_OF_LARGE } else { 0 }
+    pub(crate) fn waits_for_tags(&self, guest: &Guest, capacity: Bytes) -> u32 {
+        let waits = self.format == Format::Ext4 && capacity >= guest.large_disk;
+        if waits { guest.waits_on_large_disk } else { 0 }
     }
 }
 
@@ -303,32 +288,22 @@ impl World {
         }
     }
 
-    /// Creates the tasks that a file system has of its own; what they do comes with them.
-    pub fn spawn_file_system_tasks(&mut self) -> Vec<(ContextId, TaskOfFileSystem)> {
-        let mut tasks: Vec<(ContextId, TaskOfFileSystem)> = match &self.fs {
-            None => return Vec::new(),
-            Some(FileSystem::Ext4(_)) => {
-                vec![(ext4::spawn_committer(self), |task| Box::pin(ext4::committer(task)))]
-            }
-            Some(FileSystem::Xfs(_)) => xfs::spawn_tasks(self),
+    /// Creates the tasks that a file system has of its own, in a control group if somebody moved
+    /// them there.
+    pub fn spawn_file_system_tasks(&mut self, cgroup: Option<&str>) {
+        let mut tasks = match &self.fs {
+            None => return,
+            Some(FileSystem::Ext4(_)) => vec![ext4::spawn_committer(self)],
+            Some(FileSystem::Xfs(_)) => xfs::tasks::spawn(self),
         };
         tasks.push(unwritten::spawn(self));
-        tasks
-    }
-
-    /// Moves the tasks of the file system to a control group, as somebody may do.
-    pub fn move_file_system_tasks(&mut self, cgroup: Option<&str>) {
         let Some(path) = cgroup.filter(|path| !path.is_empty()) else { return };
         let cgroup = self.define_cgroup(path, None);
-        for number in 0..self.fs_tasks.len() {
-            let (task, _) = self.fs_tasks[number];
+        for task in tasks {
             self.tasks.enter_cgroup(task, cgroup);
         }
     }
 }
-
-/// What a task of a file system does.
-pub(crate) type TaskOfFileSystem = fn(Task) -> Running;
 
 /// The number of a page in the page cache.
 pub(crate) fn key(file: usize, page: u64) -> u64 {

@@ -5,15 +5,12 @@
 //! pages been written. So whoever waits for them goes on behind who was waiting for a tag (observed
 //! on 6.12).
 
+use super::Format;
 use super::writeback::Written;
-use super::{Format, TaskOfFileSystem};
 use crate::task::Task;
-use crate::tasks::TaskSpec;
+use crate::tasks::KernelTask;
 use crate::world::World;
 use block::ContextId;
-
-/// As `comm` says. // observed on 6.12
-const NAME: &str = "kworker/u4:1";
 
 /// A write whose data are on the disk.
 #[derive(Debug)]
@@ -24,13 +21,14 @@ pub(super) struct Ended {
 }
 
 /// Creates the worker.
-pub(super) fn spawn(world: &mut World) -> (ContextId, TaskOfFileSystem) {
-    let converter = world.spawn(TaskSpec::kernel_task(NAME));
+pub(super) fn spawn(world: &mut World) -> ContextId {
+    let converter = world.spawn_kernel_task(KernelTask::Converter);
     world.files().converter = converter;
-    (converter, |task| Box::pin(run(task)))
+    converter
 }
 
-async fn run(task: Task) -> i32 {
+/// What it does.
+pub(crate) async fn run(task: Task) -> i32 {
     loop {
         task.notified().await;
         while let Some(Ended { written, tokens }) = task.next_ended() {

@@ -4,8 +4,10 @@
 //! under way to [`crate::io`].
 
 mod cgroups;
+mod kernel;
 
 pub(crate) use cgroups::Cgroups;
+pub(crate) use kernel::KernelTask;
 
 use crate::core_set::CoreSet;
 use crate::observe::TaskInfo;
@@ -59,8 +61,8 @@ pub(crate) struct TaskSpec {
 }
 
 impl TaskSpec {
-    /// A task of the kernel's own.
-    pub fn kernel_task(name: &str) -> TaskSpec {
+    /// A task of the kernel's own with this name.
+    fn kernel_task(name: &str) -> TaskSpec {
         TaskSpec {
             name: name.to_string(),
             job: None,

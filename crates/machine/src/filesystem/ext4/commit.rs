@@ -7,16 +7,13 @@
 use super::journal::{JournalWait, Phase, Record};
 use crate::filesystem::{FileSystem, key};
 use crate::task::Task;
-use crate::tasks::TaskSpec;
+use crate::tasks::KernelTask;
 use crate::tasks::Wait;
 use crate::world::World;
-use block::{CgroupId, ContextId, Flags, Ioprio, IoprioClass, Op, PlugFlush};
+use block::{CgroupId, ContextId, Flags, Op, PlugFlush};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// The task, as `comm` says, and its priority (rule commit-1).
-const NAME: &str = "jbd2/vda-8";
-const IOPRIO: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
 /// Sectors of a block.
 const SECTORS: u64 = 8;
 /// Buffers that are written to their places together (rule checkpoint-1).
@@ -24,7 +21,7 @@ const BATCH: usize = 64;
 
 /// Creates the task.
 pub(crate) fn spawn(world: &mut World) -> ContextId {
-    let committer = world.spawn(TaskSpec { ioprio: IOPRIO, ..TaskSpec::kernel_task(NAME) });
+    let committer = world.spawn_kernel_task(KernelTask::Committer);
     world.fs().committer = committer;
     committer
 }

@@ -28,7 +28,8 @@ mod layout;
 mod names;
 mod space;
 
-pub(super) use commit::{run as committer, spawn as spawn_committer};
+pub(crate) use commit::run as committer;
+pub(super) use commit::spawn as spawn_committer;
 
 use super::delayed::Delayed;
 use super::{Files, Mount};

@@ -18,9 +18,7 @@ mod layout;
 mod log;
 mod names;
 mod space;
-mod tasks;
-
-pub(super) use tasks::spawn as spawn_tasks;
+pub(crate) mod tasks;
 
 use super::delayed::Delayed;
 use super::{Files, Mount};

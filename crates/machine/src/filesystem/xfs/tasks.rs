@@ -5,44 +5,34 @@
 use super::Xfs;
 use super::layout::SECTORS;
 use super::log::Item;
-use crate::filesystem::TaskOfFileSystem;
 use crate::task::Task;
-use crate::tasks::TaskSpec;
+use crate::tasks::KernelTask;
 use crate::world::World;
 use block::{ContextId, Flags, Op};
 use std::ops::Range;
 
-/// As `comm` says. // observed on 6.12
-const PLACER: &str = "xfsaild/vda";
-const WORKER: &str = "kworker/0:2";
-const INACTIVATOR: &str = "kworker/0:1";
 /// Seconds between two forces (xfssyncd_centisecs).
 const PERIOD: u64 = 30;
-/// Ticks from the boot to the mount, from when on they count. // observed on 6.12
-const MOUNTED: u64 = 2;
 /// The superblock.
 const SUPERBLOCK: Range<u64> = 0..1;
 
 /// Creates the tasks.
-pub(in crate::filesystem) fn spawn(world: &mut World) -> Vec<(ContextId, TaskOfFileSystem)> {
-    let placer = world.spawn(TaskSpec::kernel_task(PLACER));
+pub(in crate::filesystem) fn spawn(world: &mut World) -> Vec<ContextId> {
+    let placer = world.spawn_kernel_task(KernelTask::Placer);
     world.xfs().placer = placer;
-    let worker = world.spawn(TaskSpec::kernel_task(WORKER));
-    let first = world.cache.writeback.timer_of_period(None, MOUNTED, PERIOD);
+    let forcer = world.spawn_kernel_task(KernelTask::Forcer);
+    let mounted = world.guest.ticks_to_mount;
+    let first = world.cache.writeback.timer_of_period(None, mounted, PERIOD);
     let at = world.start_of_tick(first);
-    world.clock.set_alarm(worker, at);
-    let inactivator = world.spawn(TaskSpec::kernel_task(INACTIVATOR));
+    world.clock.set_alarm(forcer, at);
+    let inactivator = world.spawn_kernel_task(KernelTask::Inactivator);
     world.xfs().inactivator = inactivator;
-    vec![
-        (placer, |task| Box::pin(place(task))),
-        (worker, |task| Box::pin(work(task))),
-        (inactivator, |task| Box::pin(take_away(task))),
-    ]
+    vec![placer, forcer, inactivator]
 }
 
 /// The worker that takes away what has no name any more, a tick after it has lost it.
 /// // observed on 6.12
-async fn take_away(task: Task) -> i32 {
+pub(crate) async fn take_away(task: Task) -> i32 {
     loop {
         task.notified().await;
         let at = {
@@ -56,13 +46,14 @@ async fn take_away(task: Task) -> i32 {
 
 /// The worker. A log to which nothing happens any more gets a superblock, twice, so that it can say
 /// that it is clean.
-async fn work(task: Task) -> i32 {
+pub(crate) async fn work(task: Task) -> i32 {
     let mut since = None;
     loop {
         // It comes for the first time when it is due.
         let at = {
             let world = task.world();
-            let tick = world.cache.writeback.timer_of_period(since, MOUNTED, PERIOD);
+            let mounted = world.guest.ticks_to_mount;
+            let tick = world.cache.writeback.timer_of_period(since, mounted, PERIOD);
             since = Some(tick);
             world.start_of_tick(tick)
         };
@@ -90,7 +81,7 @@ async fn work(task: Task) -> i32 {
 }
 
 /// The task that writes metadata to their places.
-async fn place(task: Task) -> i32 {
+pub(crate) async fn place(task: Task) -> i32 {
     loop {
         task.notified().await;
         let items = {

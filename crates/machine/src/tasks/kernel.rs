@@ -1,0 +1,71 @@
+//! Tasks of the kernel's own: which there are, and what they are called. What they do is said where
+//! a run is put together.
+
+use super::TaskSpec;
+use crate::guest::Guest;
+use block::{CgroupId, Ioprio, IoprioClass};
+
+/// The priority of the task that commits (rule commit-1).
+const COMMITTER: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
+
+/// A task of the kernel's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KernelTask {
+    /// It runs the queue whenever it is told to.
+    Queue,
+    /// It writes what a group has made dirty: the how many-th of its kind it is.
+    Flusher(CgroupId, usize),
+    /// It says of blocks that were written that they have their contents.
+    Converter,
+    /// It finishes asynchronous direct writes.
+    Finisher,
+    /// It commits transactions of ext4.
+    Committer,
+    /// It puts metadata of XFS in their places.
+    Placer,
+    /// It forces the log of XFS from time to time.
+    Forcer,
+    /// It takes away files of XFS that have no name any more.
+    Inactivator,
+}
+
+impl KernelTask {
+    /// What such a task is given on a guest with so many cores.
+    pub fn spec(self, guest: &Guest, cores: u16) -> TaskSpec {
+        let ioprio = if self == KernelTask::Committer { COMMITTER } else { Ioprio::NONE };
+        TaskSpec { ioprio, ..TaskSpec::kernel_task(&self.comm(guest, cores)) }
+    }
+
+    /// As `comm` says, with the number of the pool of workers. // observed on 6.12
+    fn comm(self, guest: &Guest, cores: u16) -> String {
+        let disk = &guest.disk;
+        // Each core has four pools of its own; those of no core come behind them.
+        let unbound = 4 * cores;
+        match self {
+            KernelTask::Queue => "kworker/kblockd".to_string(),
+            KernelTask::Flusher(_, number) => format!("kworker/u{unbound}:{number}"),
+            KernelTask::Converter => format!("kworker/u{unbound}:1"),
+            KernelTask::Finisher | KernelTask::Inactivator => "kworker/0:1".to_string(),
+            KernelTask::Forcer => "kworker/0:2".to_string(),
+            // The journal is the file with this number.
+            KernelTask::Committer => format!("jbd2/{disk}-8"),
+            KernelTask::Placer => format!("xfsaild/{disk}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_disk_and_the_number_of_cores() {
+        let other = Guest { disk: "sdb".into(), ..Guest::OBSERVED };
+        let name = |task: KernelTask, guest: &Guest, cores| task.spec(guest, cores).name;
+        assert_eq!(name(KernelTask::Committer, &Guest::OBSERVED, 1), "jbd2/vda-8");
+        assert_eq!(name(KernelTask::Placer, &other, 1), "xfsaild/sdb");
+        let flusher = KernelTask::Flusher(CgroupId::ROOT, 2);
+        assert_eq!(name(flusher, &Guest::OBSERVED, 1), "kworker/u4:2");
+        assert_eq!(name(flusher, &other, 8), "kworker/u32:2");
+    }
+}

@@ -9,13 +9,10 @@ use lab::recording::{Manifest, Recording};
 use lab::{Experiment, matrix};
 use linux::Directory;
 use std::path::{Path, PathBuf};
+use testing::needs::ORACLE;
 
 /// The recordings of real kernels whose scheduler is one of these.
 fn recordings(schedulers: &[&str]) -> Vec<PathBuf> {
-    let Some(root) = std::env::var_os("PATERNOSTER_ORACLE") else {
-        println!("skipped: PATERNOSTER_ORACLE names no directory with recordings of real kernels");
-        return Vec::new();
-    };
     let mut found = Vec::new();
     let directories = |path: &Path| {
         let entries = std::fs::read_dir(path).unwrap();
@@ -24,7 +21,7 @@ fn recordings(schedulers: &[&str]) -> Vec<PathBuf> {
         paths.sort();
         paths
     };
-    for family in directories(Path::new(&root)) {
+    for family in directories(&testing::needs::oracle()) {
         found.extend(directories(&family).into_iter().filter(|path| {
             let manifest = Manifest::beside(path).unwrap();
             let scheduler = manifest.and_then(|it| it.scheduler);
@@ -41,9 +38,6 @@ fn of(path: &Path) -> Conformity {
 /// Asserts that the recordings of a scheduler agree as is published, merges included.
 fn assert_agrees(scheduler: &str, least_dispatches: u64, least_contested: u64) {
     let paths = recordings(&[scheduler]);
-    if paths.is_empty() {
-        return;
-    }
     let results: Vec<Conformity> = paths.iter().map(|path| of(path)).collect();
     floors::assert_above(&format!("{scheduler}@4.19"), &results);
     for result in &results {
@@ -55,22 +49,16 @@ fn assert_agrees(scheduler: &str, least_dispatches: u64, least_contested: u64) {
     assert!(contested >= least_contested, "{contested}");
 }
 
-#[test]
 fn noop_decides_as_4_19() {
     assert_agrees("noop", 119_000, 1);
 }
 
-#[test]
 fn deadline_decides_as_4_19() {
     assert_agrees("deadline", 410_000, 14_000);
 }
 
-#[test]
 fn cfq_decides_and_speaks_as_4_19() {
     let results: Vec<Conformity> = recordings(&["cfq"]).iter().map(|path| of(path)).collect();
-    if results.is_empty() {
-        return;
-    }
     floors::assert_above("cfq@4.19", &results);
     let said = results.iter().filter_map(|it| it.messages.as_ref());
     let (both, all) =
@@ -80,23 +68,20 @@ fn cfq_decides_and_speaks_as_4_19() {
     assert!(contested >= 150_000, "{contested}");
 }
 
-#[test]
 fn mq_deadline_decides_as_4_19() {
     assert_agrees("mq-deadline", 25_000, 0);
 }
 
-#[test]
 fn none_decides_as_4_19() {
     assert_agrees("none", 0, 0);
 }
 
-#[test]
 fn arrival_order_and_other_tunables_are_told_apart_from_the_kernel() {
     let paths = recordings(&["deadline"]);
     let find = |name: &str| paths.iter().find(|path| path.ends_with(name));
-    let Some(path) = find("f-fast-deadline-seeky8-qd1") else { return };
+    let path = find("f-fast-deadline-seeky8-qd1").unwrap();
     assert!(of(path).null_agreement().unwrap() < 60.0);
-    let Some(path) = find("f-hdd-deadline-async-vs-rand") else { return };
+    let path = find("f-hdd-deadline-async-vs-rand").unwrap();
     let settings = vec![("fifo_batch".to_string(), 15)];
     let other = conform(path, &Options { settings, ..Options::default() }).unwrap();
     assert!(other.agreed < other.contested, "{:?}", other.agreement());
@@ -172,7 +157,6 @@ fn virtio_disk(directory: &Path) -> String {
     path.display().to_string()
 }
 
-#[test]
 fn our_own_recordings_agree_in_everything() {
     let directory = Directory::make().unwrap();
     let virtio = virtio_disk(directory.path());
@@ -194,7 +178,6 @@ fn our_own_recordings_agree_in_everything() {
     }
 }
 
-#[test]
 fn our_own_recordings_say_who_the_tasks_were() {
     let directory = Directory::make().unwrap();
     for (scheduler, kernel) in [("cfq", "4.19"), ("cfq", "2.6.32"), ("mq-deadline", "6.12")] {
@@ -213,7 +196,6 @@ fn our_own_recordings_say_who_the_tasks_were() {
     }
 }
 
-#[test]
 fn a_tunable_that_was_not_told_is_noticed_and_explained() {
     let directory = Directory::make().unwrap();
     let path = record(directory.path(), "deadline:fifo_batch=4", "4.19", "hdd-7200-sata");
@@ -227,7 +209,6 @@ fn a_tunable_that_was_not_told_is_noticed_and_explained() {
     assert!(difference.state.contains("batching"), "{}", difference.state);
 }
 
-#[test]
 fn a_recording_that_is_cut_agrees_as_far_as_it_goes() {
     let directory = Directory::make().unwrap();
     let path = record(directory.path(), "deadline", "4.19", "hdd-7200-sata");
@@ -238,12 +219,9 @@ fn a_recording_that_is_cut_agrees_as_far_as_it_goes() {
     assert_eq!(result.agreed, result.contested, "{result:#?}");
 }
 
-#[test]
 fn a_recording_that_begins_in_the_middle_is_judged_from_a_quiet_moment_on() {
     let paths = recordings(&["deadline"]);
-    let Some(path) = paths.iter().find(|it| it.ends_with("h-hdd-qd1-deadline-seq8")) else {
-        return;
-    };
+    let path = paths.iter().find(|it| it.ends_with("h-hdd-qd1-deadline-seq8")).unwrap();
     let mut recording = Recording::read(path, None).unwrap();
     recording.records.drain(..1_003);
     let result = conform_recording(&recording, &Options::default()).unwrap();
@@ -251,7 +229,6 @@ fn a_recording_that_begins_in_the_middle_is_judged_from_a_quiet_moment_on() {
     assert!(result.agreement().is_none_or(|it| it > 90.0), "{result:#?}");
 }
 
-#[test]
 fn what_cannot_be_known_is_asked_for() {
     let directory = Directory::make().unwrap();
     let refusal = |options: &Options, path: &Path| conform(path, options).unwrap_err().to_string();
@@ -265,4 +242,21 @@ fn what_cannot_be_known_is_asked_for() {
     assert_eq!(conform(&path, &said).unwrap().scheduler, "noop");
     let device = Options { device: Some("9,0".into()), ..said };
     assert!(refusal(&device, &path).contains("no device 9,0 in it"));
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [ORACLE] => noop_decides_as_4_19,
+            deadline_decides_as_4_19,
+            cfq_decides_and_speaks_as_4_19,
+            mq_deadline_decides_as_4_19,
+            none_decides_as_4_19,
+            arrival_order_and_other_tunables_are_told_apart_from_the_kernel,
+            a_recording_that_begins_in_the_middle_is_judged_from_a_quiet_moment_on;
+        [] => our_own_recordings_agree_in_everything,
+            our_own_recordings_say_who_the_tasks_were,
+            a_tunable_that_was_not_told_is_noticed_and_explained,
+            a_recording_that_is_cut_agrees_as_far_as_it_goes,
+            what_cannot_be_known_is_asked_for,
+    ])
 }

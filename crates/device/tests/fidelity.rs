@@ -1,18 +1,14 @@
 //! The calibration disk against its measured service times: the second half of the trace, to
-//! which nothing was fitted. Skipped without the trace.
+//! which nothing was fitted.
 
 use base::{Duration, Instant, Sector, Sectors};
 use block::command::{Command, CommandOp, Tag};
 use device::Model;
+use testing::needs::TRACES;
 
-#[test]
 fn cheetah9lp_keeps_its_demerit_on_the_half_nothing_was_fitted_to() {
-    let Ok(directory) = std::env::var("PATERNOSTER_TRACES") else {
-        println!("skipped: PATERNOSTER_TRACES names no directory with block_csv/cheetah9LP.trace");
-        return;
-    };
-    let path = format!("{directory}/block_csv/cheetah9LP.trace");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let path = testing::needs::traces().join("block_csv/cheetah9LP.trace");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|it| panic!("{path:?}: {it}"));
     let mut device = Model::builtin("cheetah9lp").unwrap().build(1);
     let (mut now, mut completed) = (Instant::ZERO, Vec::new());
     let (mut measured, mut modelled) = (Vec::new(), Vec::new());
@@ -46,4 +42,10 @@ fn demerit(mut measured: Vec<f64>, mut modelled: Vec<f64>) -> f64 {
     modelled.sort_by(f64::total_cmp);
     let squares: f64 = measured.iter().zip(&modelled).map(|(a, b)| (a - b) * (a - b)).sum();
     (squares / measured.len() as f64).sqrt()
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [TRACES] => cheetah9lp_keeps_its_demerit_on_the_half_nothing_was_fitted_to,
+    ])
 }

@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::assert_same;
+use common::{KERNEL, assert_same};
+use testing::needs::{BUSYBOX, FIO, MKFS_EXT4};
 
-#[test]
 fn mount_options_and_the_write_cache_count_as_on_the_kernel() {
     assert_same(
         r#"
@@ -22,7 +22,6 @@ fn mount_options_and_the_write_cache_count_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel() {
     assert_same(
         r#"
@@ -42,7 +41,6 @@ fn two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kerne
     );
 }
 
-#[test]
 fn sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel() {
     assert_same(
         r#"
@@ -62,7 +60,6 @@ fn sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn fio_makes_files_and_uses_them_as_on_the_kernel() {
     assert_same(
         r#"
@@ -80,7 +77,6 @@ fn fio_makes_files_and_uses_them_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel() {
     assert_same(
         r#"
@@ -100,4 +96,14 @@ fn a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel() {
         start = "9s"
         "#,
     );
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO, MKFS_EXT4] => mount_options_and_the_write_cache_count_as_on_the_kernel,
+            two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel,
+            sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel,
+            fio_makes_files_and_uses_them_as_on_the_kernel,
+            a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel,
+    ])
 }

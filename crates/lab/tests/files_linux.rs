@@ -1,7 +1,11 @@
 //! Loads on every file system in both worlds: the disk gets the same commands in the same order.
 //! Needs a kernel in the cache, mkfs.ext4 and mkfs.xfs.
 
+use testing::needs::{BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS};
+
 mod common;
+
+use common::KERNEL;
 
 /// Runs an experiment on each file system in both worlds; every row must agree in every command.
 fn assert_same_on_each(text: &str) {
@@ -10,7 +14,6 @@ fn assert_same_on_each(text: &str) {
     }
 }
 
-#[test]
 fn dd_makes_appended_data_durable_as_on_the_kernel() {
     assert_same_on_each(
         r#"
@@ -26,7 +29,6 @@ fn dd_makes_appended_data_durable_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn mapped_files_are_read_and_written_as_on_the_kernel() {
     let text = r#"
         model = "vm-ssd-m4"
@@ -42,7 +44,6 @@ fn mapped_files_are_read_and_written_as_on_the_kernel() {
     common::assert_same(&text.replace("{file}", "/dev/sda"));
 }
 
-#[test]
 fn each_control_group_has_a_flusher_that_knows_its_files_only() {
     assert_same_on_each(
         r#"
@@ -66,7 +67,6 @@ fn each_control_group_has_a_flusher_that_knows_its_files_only() {
     );
 }
 
-#[test]
 fn overwriting_truncating_and_direct_io_agree_with_the_kernel() {
     assert_same_on_each(
         r#"
@@ -115,7 +115,6 @@ fn overwriting_truncating_and_direct_io_agree_with_the_kernel() {
     );
 }
 
-#[test]
 fn blocks_of_two_files_change_places_as_on_the_kernel() {
     common::assert_same(
         r#"
@@ -132,4 +131,14 @@ fn blocks_of_two_files_change_places_as_on_the_kernel() {
         rw = ["write --bs=32k --inplace=0", "randwrite --bs=4k --inplace=1"]
         "#,
     );
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS] => dd_makes_appended_data_durable_as_on_the_kernel,
+            mapped_files_are_read_and_written_as_on_the_kernel,
+            each_control_group_has_a_flusher_that_knows_its_files_only,
+            overwriting_truncating_and_direct_io_agree_with_the_kernel,
+            blocks_of_two_files_change_places_as_on_the_kernel,
+    ])
 }

@@ -2,8 +2,11 @@
 
 mod common;
 
+use common::KERNEL;
+
 use lab::World;
 use std::fs;
+use testing::needs::{BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS};
 
 /// 640 MiB of a disk that has 40 GiB.
 fn small_disk() -> String {
@@ -23,7 +26,6 @@ fn assert_same_end(name: &str, jobs: &str) {
     let text = format!("model = {:?}\nschedulers = [\"none\"]\n{jobs}", model.to_str().unwrap());
     let report = common::in_both_worlds(&text);
     fs::remove_dir_all(&directory).unwrap();
-    let Some(report) = report else { return };
     let ends = |world| {
         let rows = report.plan.rows.iter().enumerate().filter(move |(_, row)| row.world == world);
         let exits = rows.flat_map(|(row, _)| &report.results_of(row)[0].exits);
@@ -49,20 +51,17 @@ fn assert_same_end_on_each(name: &str, job: &str, ways: [&str; 2]) {
     assert_same_end(name, &format!("{job}[axes]\nfs = [\"xfs\"]\nhow = [{direct:?}]\n"));
 }
 
-#[test]
 fn one_file_fills_the_disk() {
     let job = "dd if=/dev/zero of=/mnt/a bs=1M {how}";
     assert_same_end_on_each("one", job, ["", "oflag=direct"]);
 }
 
-#[test]
 fn fio_fills_a_file_system_and_reads_what_is_there() {
     let job = "fio --directory=/mnt --filename=f --bs=1M --direct={how} --name=w --rw=write \
                --fill_device=1 --name=r --stonewall --create_serialize=0 --rw=read";
     assert_same_end_on_each("fio", job, ["0", "1"]);
 }
 
-#[test]
 fn what_was_given_up_is_used_again() {
     assert_same_end(
         "again",
@@ -83,4 +82,12 @@ fn what_was_given_up_is_used_again() {
         how = ["direct", "sync"]
         "#,
     );
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS] => one_file_fills_the_disk,
+            fio_fills_a_file_system_and_reads_what_is_there,
+            what_was_given_up_is_used_again,
+    ])
 }

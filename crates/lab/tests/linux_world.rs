@@ -3,7 +3,12 @@
 use lab::fidelity::errors::errors;
 use lab::matrix::{self, Report};
 use lab::plan::Plan;
-use lab::{Error, Experiment, World};
+use lab::{Experiment, World};
+use testing::Need;
+use testing::needs::{BUSYBOX, FIO};
+
+/// The kernel of the user's cache.
+const KERNEL: Need = testing::needs::kernel(linux::has_kernel);
 
 const EXPERIMENT: &str = r#"
 model = "hdd-7200-sata"
@@ -22,35 +27,33 @@ start = "10ms"
 run = "dd if=/dev/zero of=/dev/sda bs=64k count=20 seek=1000 oflag=direct"
 "#;
 
-/// None, with the reason printed, where there is no kernel or no fio.
-fn run(worlds: &[World]) -> Option<Report> {
+fn run(worlds: &[World]) -> Report {
     let mut experiment = Experiment::parse("test", EXPERIMENT).unwrap();
     experiment.worlds = worlds.to_vec();
-    match matrix::run(Plan::new(experiment).unwrap(), None, 1, &|_| ()) {
-        Err(Error::NoLinux(cause)) => {
-            println!("skipped: {cause}");
-            None
-        }
-        report => Some(report.unwrap()),
-    }
+    matrix::run(Plan::new(experiment).unwrap(), None, 1, &|_| ()).unwrap()
 }
 
-#[test]
 fn the_kernel_does_the_same_twice() {
-    let (Some(one), Some(other)) = (run(&[World::Linux]), run(&[World::Linux])) else { return };
+    let (one, other) = (run(&[World::Linux]), run(&[World::Linux]));
     let (one, other) = (&one.results[0], &other.results[0]);
     assert!(one.succeeded(), "{:?}", one.exits);
     assert_eq!(one.fingerprint, other.fingerprint);
     assert_eq!(format!("{one:?}"), format!("{other:?}"));
 }
 
-#[test]
 fn the_disk_gets_as_many_requests_as_in_the_simulator() {
-    let Some(report) = run(&[World::Sim, World::Linux]) else { return };
+    let report = run(&[World::Sim, World::Linux]);
     let errors = errors(&report);
     assert_eq!(errors.len(), 2);
     assert!(errors.iter().all(|error| error.same_requests), "{errors:?}");
     // dd is done in the guest before fio, which looks at the clock for a while first, begins.
     let bandwidth = errors[0].bandwidth.unwrap().percent();
     assert!(bandwidth.abs() < 10.0, "{errors:?}");
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO] => the_kernel_does_the_same_twice,
+            the_disk_gets_as_many_requests_as_in_the_simulator,
+    ])
 }

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::assert_same;
+use common::{KERNEL, assert_same};
+use testing::needs::{BUSYBOX, MKFS_EXT4, MKFS_XFS};
 
 /// `form` with each of some numbers, and something in between.
 fn each(form: &str, count: usize, between: &str) -> String {
@@ -20,7 +21,6 @@ fn assert_same_on(systems: &str, run: &str) {
 
 const BOTH: &str = r#"["ext4", "xfs"]"#;
 
-#[test]
 fn a_burst_of_new_names_renamings_and_removals_is_logged_as_on_the_kernel() {
     let names = each("/mnt/a#", 20, " ");
     let made = each("dd if=/dev/zero of=/mnt/a# bs=4k count=1", 20, "; ");
@@ -35,7 +35,6 @@ fn a_burst_of_new_names_renamings_and_removals_is_logged_as_on_the_kernel() {
     }
 }
 
-#[test]
 fn names_times_sizes_and_room_change_what_they_change_on_the_kernel() {
     assert_same_on(
         BOTH,
@@ -46,7 +45,6 @@ fn names_times_sizes_and_room_change_what_they_change_on_the_kernel() {
     );
 }
 
-#[test]
 fn a_copy_that_shares_nothing_is_read_and_written_as_on_the_kernel() {
     assert_same_on(
         BOTH,
@@ -55,7 +53,6 @@ fn a_copy_that_shares_nothing_is_read_and_written_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn directories_of_xfs_are_where_the_kernel_puts_them() {
     assert_same_on(
         r#"["xfs"]"#,
@@ -66,4 +63,13 @@ fn directories_of_xfs_are_where_the_kernel_puts_them() {
     );
     let many = each("/mnt/a#", 80, " ");
     assert_same_on(r#"["xfs"]"#, &format!("touch {many}; sync; touch /mnt/b; sync"));
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, MKFS_EXT4, MKFS_XFS] => a_burst_of_new_names_renamings_and_removals_is_logged_as_on_the_kernel,
+            names_times_sizes_and_room_change_what_they_change_on_the_kernel,
+            a_copy_that_shares_nothing_is_read_and_written_as_on_the_kernel,
+            directories_of_xfs_are_where_the_kernel_puts_them,
+    ])
 }

@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::assert_same;
+use common::{KERNEL, assert_same};
+use testing::needs::{BUSYBOX, FIO};
 
-#[test]
 fn dd_reads_ahead_as_the_kernel_does() {
     assert_same(
         r#"
@@ -21,7 +21,6 @@ fn dd_reads_ahead_as_the_kernel_does() {
     );
 }
 
-#[test]
 fn one_two_and_four_readers_in_order_and_at_random_read_as_on_the_kernel() {
     assert_same(
         r#"
@@ -38,7 +37,6 @@ fn one_two_and_four_readers_in_order_and_at_random_read_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn interleaved_readers_of_one_range_read_as_on_the_kernel() {
     assert_same(
         r#"
@@ -55,7 +53,6 @@ fn interleaved_readers_of_one_range_read_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn read_ahead_kb_and_advice_count_as_on_the_kernel() {
     assert_same(
         r#"
@@ -72,7 +69,6 @@ fn read_ahead_kb_and_advice_count_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn dd_makes_its_writes_durable_as_on_the_kernel() {
     assert_same(
         r#"
@@ -88,7 +84,6 @@ fn dd_makes_its_writes_durable_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn the_flusher_writes_beside_fsync_as_on_the_kernel() {
     assert_same(
         r#"
@@ -101,4 +96,15 @@ fn the_flusher_writes_beside_fsync_as_on_the_kernel() {
         how = ["conv=fsync", "seek=3"]
         "#,
     );
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO] => dd_reads_ahead_as_the_kernel_does,
+            one_two_and_four_readers_in_order_and_at_random_read_as_on_the_kernel,
+            interleaved_readers_of_one_range_read_as_on_the_kernel,
+            read_ahead_kb_and_advice_count_as_on_the_kernel,
+            dd_makes_its_writes_durable_as_on_the_kernel,
+            the_flusher_writes_beside_fsync_as_on_the_kernel,
+    ])
 }

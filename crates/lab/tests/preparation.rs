@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::assert_same;
+use common::{KERNEL, assert_same};
 use lab::metrics::CallKind;
 use lab::plan::Plan;
 use lab::{Error, Experiment, matrix};
+use testing::needs::{BUSYBOX, MKFS_EXT4, MKFS_XFS};
 
 fn plan(text: &str) -> Result<Plan, Error> {
     Plan::new(Experiment::parse("test", text)?)
@@ -31,7 +32,6 @@ fn prepared(lines: &str) -> String {
 
 const MADE: &str = r#""dd if=/dev/zero of=/mnt/a bs=64k count=32 conv=fsync""#;
 
-#[test]
 fn a_file_that_setup_made_is_there_and_cached_unless_caches_are_dropped() {
     let read = |lines: &str| {
         let report = run(&prepared(lines)).unwrap();
@@ -45,7 +45,6 @@ fn a_file_that_setup_made_is_there_and_cached_unless_caches_are_dropped() {
     assert!(read(&format!(r#"[{MADE}, "sync", "drop_caches"]"#)).0 > 0);
 }
 
-#[test]
 fn nothing_of_what_setup_did_counts_and_time_begins_with_the_jobs() {
     let lines = format!(r#"[{MADE}, "sync", "sleep 100", "drop_caches"]"#);
     let report = run(&prepared(&lines)).unwrap();
@@ -56,13 +55,11 @@ fn nothing_of_what_setup_did_counts_and_time_begins_with_the_jobs() {
     assert_eq!(result.exits.len(), 1);
 }
 
-#[test]
 fn what_does_nothing_on_a_fresh_machine_is_left_out() {
     let plan = plan(&prepared(r#"["drop_caches", "sync"]"#)).unwrap();
     assert!(plan.rows[0].preparation.is_empty());
 }
 
-#[test]
 fn a_line_of_setup_may_use_axes() {
     let text = prepared(r#"["dd if=/dev/zero of=/mnt/a bs={size} count=1"]"#);
     let plan = plan(&format!("{text}[axes]\nsize = [\"4k\", \"8k\"]")).unwrap();
@@ -73,7 +70,6 @@ fn a_line_of_setup_may_use_axes() {
     assert_eq!(report.results[0].disk.reads, 0);
 }
 
-#[test]
 fn a_line_that_cannot_be_done_is_one_message() {
     let refusal = |lines: &str| run(&prepared(lines)).unwrap_err().to_string();
     assert!(refusal(r#"["mkfs /dev/sda"]"#).starts_with("test:1: mkfs: this program is not"));
@@ -83,7 +79,6 @@ fn a_line_that_cannot_be_done_is_one_message() {
     assert!(failed.contains("setup \"cp /mnt/none /mnt/b\": cp: cannot "), "{failed}");
 }
 
-#[test]
 fn after_the_same_setup_jobs_do_the_same_as_on_the_kernel() {
     for (fs, line) in [
         ("ext4", "dd if=/dev/zero of=/mnt/a bs=64k count=160 conv=fsync && cp /mnt/a /mnt/b"),
@@ -103,4 +98,15 @@ fn after_the_same_setup_jobs_do_the_same_as_on_the_kernel() {
             ));
         }
     }
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [] => a_file_that_setup_made_is_there_and_cached_unless_caches_are_dropped,
+            nothing_of_what_setup_did_counts_and_time_begins_with_the_jobs,
+            what_does_nothing_on_a_fresh_machine_is_left_out,
+            a_line_of_setup_may_use_axes,
+            a_line_that_cannot_be_done_is_one_message;
+        [KERNEL, BUSYBOX, MKFS_EXT4, MKFS_XFS] => after_the_same_setup_jobs_do_the_same_as_on_the_kernel,
+    ])
 }

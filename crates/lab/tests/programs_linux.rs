@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::assert_same;
+use common::{KERNEL, assert_same};
 use lab::matrix;
 use lab::plan::Plan;
-use lab::{Error, Experiment, World};
+use lab::{Experiment, World};
+use testing::needs::{BUSYBOX, DUMP, MKFS_EXT4, SYSBENCH};
 
 fn sysbench(how: &str) -> String {
     let files = "fileio --file-num=4 --file-total-size=4M";
@@ -17,12 +18,10 @@ fn sysbench(how: &str) -> String {
     )
 }
 
-#[test]
 fn sysbench_reads_in_sequence_as_ours_does() {
     assert_same(&sysbench("--file-test-mode=seqrd"));
 }
 
-#[test]
 fn sysbench_prepares_its_files_and_makes_them_durable_as_ours_does() {
     let files = "fileio --file-num=3 --file-total-size=12M {how}";
     assert_same(&format!(
@@ -33,7 +32,6 @@ fn sysbench_prepares_its_files_and_makes_them_durable_as_ours_does() {
     ));
 }
 
-#[test]
 fn dump_reads_a_file_system_that_is_there() {
     let text = "model = \"vm-ssd-m4\"\nfs = \"ext4\"\nschedulers = [\"none\"]\nseeds = 1\n\
                 setup = [\"dd if=/dev/zero of=/mnt/a bs=1M count=3\", \"sync\", \"drop_caches\"]\n\
@@ -45,11 +43,16 @@ fn dump_reads_a_file_system_that_is_there() {
     };
     let refusal = in_worlds(&[World::Sim, World::Linux]).unwrap_err().to_string();
     assert!(refusal.contains("accepted: --population=COUNTxSIZE"), "{refusal}");
-    let report = match matrix::run(in_worlds(&[World::Linux]).unwrap(), None, 1, &|_| ()) {
-        Err(Error::NoLinux(cause)) => return println!("skipped: {cause}"),
-        report => report.unwrap(),
-    };
+    let report = matrix::run(in_worlds(&[World::Linux]).unwrap(), None, 1, &|_| ()).unwrap();
     let result = &report.results[0];
     assert!(result.succeeded(), "{:?}", result.exits);
     assert!(result.disk.read_bytes.0 >= 3 << 20, "{:?}", result.disk);
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, MKFS_EXT4, SYSBENCH] => sysbench_reads_in_sequence_as_ours_does,
+            sysbench_prepares_its_files_and_makes_them_durable_as_ours_does;
+        [KERNEL, BUSYBOX, MKFS_EXT4, DUMP] => dump_reads_a_file_system_that_is_there,
+    ])
 }

@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::assert_same;
+use common::{KERNEL, assert_same};
+use testing::needs::{BUSYBOX, FIO, MKFS_XFS};
 
-#[test]
 fn log_buffers_and_the_write_cache_count_as_on_the_kernel() {
     assert_same(
         r#"
@@ -22,7 +22,6 @@ fn log_buffers_and_the_write_cache_count_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel() {
     assert_same(
         r#"
@@ -42,7 +41,6 @@ fn two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kerne
     );
 }
 
-#[test]
 fn sync_after_a_copy_writes_data_and_log_as_on_the_kernel() {
     assert_same(
         r#"
@@ -63,7 +61,6 @@ fn sync_after_a_copy_writes_data_and_log_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn log_worker_and_metadata_come_at_the_times_of_the_kernel() {
     assert_same(
         r#"
@@ -85,7 +82,6 @@ fn log_worker_and_metadata_come_at_the_times_of_the_kernel() {
     );
 }
 
-#[test]
 fn direct_io_beside_buffered_and_a_reader_agree_with_the_kernel() {
     assert_same(
         r#"
@@ -117,7 +113,6 @@ fn direct_io_beside_buffered_and_a_reader_agree_with_the_kernel() {
     );
 }
 
-#[test]
 fn fio_makes_files_and_uses_them_as_on_the_kernel() {
     assert_same(
         r#"
@@ -135,7 +130,6 @@ fn fio_makes_files_and_uses_them_as_on_the_kernel() {
     );
 }
 
-#[test]
 fn fio_overwrites_and_reads_at_random_as_on_the_kernel() {
     assert_same(
         r#"
@@ -150,4 +144,16 @@ fn fio_overwrites_and_reads_at_random_as_on_the_kernel() {
         how = ["fdatasync=1 --overwrite=1", "direct=1", "direct=1 --ioengine=libaio --iodepth=8"]
         "#,
     );
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO, MKFS_XFS] => log_buffers_and_the_write_cache_count_as_on_the_kernel,
+            two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel,
+            sync_after_a_copy_writes_data_and_log_as_on_the_kernel,
+            log_worker_and_metadata_come_at_the_times_of_the_kernel,
+            direct_io_beside_buffered_and_a_reader_agree_with_the_kernel,
+            fio_makes_files_and_uses_them_as_on_the_kernel,
+            fio_overwrites_and_reads_at_random_as_on_the_kernel,
+    ])
 }

@@ -34,6 +34,12 @@ pub struct Kernel {
     pub hz: Hz,
 }
 
+/// Whether the user's cache has the kernel that guests run unless another is named.
+pub fn has_kernel() -> bool {
+    let found = Cache::of_user().and_then(|cache| cache.require(DEFAULT_SERIES, default_hz()));
+    found.is_ok()
+}
+
 /// A directory of kernels.
 #[derive(Clone, Debug)]
 pub struct Cache {

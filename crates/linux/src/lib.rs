@@ -34,7 +34,7 @@ mod vhost;
 pub mod visit;
 mod watch;
 
-pub use cache::{Cache, Kernel};
+pub use cache::{Cache, Kernel, has_kernel};
 pub use clock::Protocol;
 pub use directory::Directory;
 pub use error::{BuildError, RootError, RunError, VisitError};

@@ -362,23 +362,4 @@ mod tests {
         let missing = locate("no-such-program-anywhere").unwrap_err().to_string();
         assert!(missing.starts_with("no-such-program-anywhere is not in PATH"), "{missing}");
     }
-
-    #[test]
-    fn a_program_comes_with_its_libraries() {
-        let directory =
-            std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
-        if find_program("busybox").is_none() {
-            eprintln!("skipped: there is no busybox on this host");
-            return;
-        }
-        let root = Root::make(&directory, &["sleep"]).unwrap();
-        let sleep = find_program("sleep").unwrap();
-        assert!(root.inside(&sleep).exists());
-        if let Interpreter::Linker(linker) = interpreter(&sleep).unwrap() {
-            assert!(root.inside(&linker).exists());
-        }
-        assert!(directory.join("busybox/mount").symlink_metadata().is_ok());
-        Root::make(&directory, &["sleep"]).expect("making it again does no harm");
-        fs::remove_dir_all(&directory).unwrap();
-    }
 }

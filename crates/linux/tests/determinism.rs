@@ -4,8 +4,9 @@
 mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use testing::needs::{BUSYBOX, FIO};
 
-use common::{directory, finish, guest, machine, modelled, recording};
+use common::{KERNEL, directory, finish, guest, machine, modelled, recording};
 use device::Model;
 use linux::{Cgroup, Finished, Guest, Job, Protocol, Recording, Script, Setting, Trace};
 
@@ -51,9 +52,8 @@ fn assert_same(one: &Finished, other: &Finished) {
     assert_eq!(one.timers, other.timers);
 }
 
-#[test]
 fn the_same_guest_twice_is_the_same_to_the_byte() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let recorded = Recording { priorities: true, ..recording() };
     for trace in [Trace::Off, Trace::Perturbing(recorded), Trace::Free(recorded)] {
         let one = finish(busy_guest(machine, trace));
@@ -63,18 +63,16 @@ fn the_same_guest_twice_is_the_same_to_the_byte() {
     }
 }
 
-#[test]
 fn the_directory_makes_no_difference() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let one = finish(busy_guest(machine, Trace::Off));
     let directory = directory(&format!("another directory/{}", "with a long name ".repeat(10)));
     let other = busy_guest(machine, Trace::Off).run_in(&directory).unwrap();
     assert_same(&one, &other);
 }
 
-#[test]
 fn neither_do_busy_cores() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let one = finish(busy_guest(machine, Trace::Off));
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -91,25 +89,22 @@ fn neither_do_busy_cores() {
     });
 }
 
-#[test]
 fn neither_does_the_core() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let one = finish(busy_guest(machine, Trace::Off));
     assert_same(&one, &finish(Guest { core: Some(0), ..busy_guest(machine, Trace::Off) }));
 }
 
-#[test]
 fn messages_and_shared_memory_tell_the_same_time() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let trace = Trace::Perturbing(recording());
     let one = finish(busy_guest(machine, trace));
     let by_messages = Guest { protocol: Protocol::Messages, ..busy_guest(machine, trace) };
     assert_same(&one, &finish(by_messages));
 }
 
-#[test]
 fn a_free_recording_changes_nothing() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let one = finish(busy_guest(machine, Trace::Off));
     let other = finish(busy_guest(machine, Trace::Free(recording())));
     assert!(!other.trace.is_empty());
@@ -121,10 +116,21 @@ fn a_free_recording_changes_nothing() {
     assert_eq!(served(&one), served(&other));
 }
 
-#[test]
 fn another_seed_is_another_run() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let one = finish(busy_guest(machine, Trace::Perturbing(recording())));
     let other = Guest { seed: 1, ..busy_guest(machine, Trace::Perturbing(recording())) };
     assert!(one.trace != finish(other).trace);
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO] => the_same_guest_twice_is_the_same_to_the_byte,
+            the_directory_makes_no_difference,
+            neither_do_busy_cores,
+            neither_does_the_core,
+            messages_and_shared_memory_tell_the_same_time,
+            a_free_recording_changes_nothing,
+            another_seed_is_another_run,
+    ])
 }

@@ -3,9 +3,10 @@
 mod common;
 
 use base::{Bytes, Duration};
-use common::{constant, finish, guest, machine, modelled};
+use common::{KERNEL, constant, finish, guest, machine, modelled};
 use device::Model;
 use linux::{Contents, Disk, Job, RunError, Script, Setting};
+use testing::needs::{BUSYBOX, FIO};
 
 fn job(command: &str) -> Job {
     Job { name: "job".into(), command: command.into(), ..Job::default() }
@@ -20,9 +21,8 @@ fn readers(readers: u32) -> String {
     )
 }
 
-#[test]
 fn the_queue_depth_is_exactly_what_was_asked_for() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     for depth in [1, 31, 64] {
         let script = Script {
             settings: vec![Setting::queue(0, "scheduler", "mq-deadline")],
@@ -35,9 +35,8 @@ fn the_queue_depth_is_exactly_what_was_asked_for() {
     }
 }
 
-#[test]
 fn two_disks_keep_their_own_times_and_data() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let commands = [
         "yes one | head -c 1048576 | dd of=/dev/vda bs=64k iflag=fullblock oflag=direct",
         "yes two | head -c 1048576 | dd of=/dev/vdb bs=64k iflag=fullblock oflag=direct",
@@ -61,9 +60,8 @@ fn two_disks_keep_their_own_times_and_data() {
     }
 }
 
-#[test]
 fn what_is_on_a_disk_can_be_handed_to_the_next_guest() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let write = "printf paternoster | dd of=/dev/vda conv=notrunc,fsync";
     let script = Script { jobs: vec![job(write)], ..Script::default() };
     let mut finished = finish(guest(machine, vec![constant(100, 64)], 32, script));
@@ -74,9 +72,8 @@ fn what_is_on_a_disk_can_be_handed_to_the_next_guest() {
     assert_eq!(finished.jobs[0].output, b"paternoster");
 }
 
-#[test]
 fn more_data_than_allowed_is_an_error() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let disk = Disk { contents: Contents::new(Bytes(1 << 20)), ..constant(10, 64) };
     let command = "yes | head -c 4194304 | dd of=/dev/vda bs=64k iflag=fullblock oflag=direct";
     let script = Script { jobs: vec![job(command)], ..Script::default() };
@@ -84,9 +81,8 @@ fn more_data_than_allowed_is_an_error() {
     assert!(matches!(error, RunError::StoreFull { .. }), "{error}");
 }
 
-#[test]
 fn every_kind_of_model_serves_a_guest() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     for name in ["hdd-7200-sata", "nvme-980pro", "cloud-gp3", "vm-disk"] {
         let model = Model::builtin(name).unwrap();
         let command = "dd if=/dev/zero of=/dev/vda bs=64k count=20 oflag=direct,dsync";
@@ -95,4 +91,14 @@ fn every_kind_of_model_serves_a_guest() {
         assert_eq!(finished.jobs[0].exit, 0, "{name}: {finished:?}");
         assert!(finished.log.served.len() >= 20, "{name}");
     }
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO] => the_queue_depth_is_exactly_what_was_asked_for,
+            two_disks_keep_their_own_times_and_data,
+            what_is_on_a_disk_can_be_handed_to_the_next_guest,
+            more_data_than_allowed_is_an_error,
+            every_kind_of_model_serves_a_guest,
+    ])
 }

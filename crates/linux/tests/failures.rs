@@ -4,9 +4,10 @@ mod common;
 
 use std::path::PathBuf;
 use std::time::Duration as WallTime;
+use testing::needs::{BUSYBOX, DEBIANS_UML, FIO};
 
 use base::{Bytes, Duration};
-use common::{constant, guest, machine};
+use common::{KERNEL, constant, guest, machine};
 use linux::{Cgroup, Guest, Job, Kernel, Root, RunError, Script, Setting, Watchdog};
 
 fn job(command: &str) -> Script {
@@ -22,17 +23,15 @@ fn patient(seconds: u64) -> Watchdog {
     Watchdog { silence: WallTime::from_secs(seconds), ..Watchdog::default() }
 }
 
-#[test]
 fn a_guest_that_spins_is_killed() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let spinning = guest(machine, Vec::new(), 1, job("while :; do :; done"));
     let message = failure(Guest { watchdog: patient(2), ..spinning });
     assert!(message.contains("said nothing for 2 s"), "{message}");
 }
 
-#[test]
 fn a_guest_that_sleeps_for_ever_meets_its_limit() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let sleeping = guest(machine, Vec::new(), 1, job("sleep 1000000"));
     let lifetime = Duration::from_secs(5000);
     let watchdog = Watchdog { lifetime, ..Watchdog::default() };
@@ -40,9 +39,8 @@ fn a_guest_that_sleeps_for_ever_meets_its_limit() {
     assert!(message.contains("stopped after 5000 s"), "{message}");
 }
 
-#[test]
 fn a_program_that_is_no_kernel_is_refused() {
-    let Some((kernel, root)) = machine() else { return };
+    let (kernel, root) = machine();
     let cases = [
         ("/bin/true", "ended before"),
         ("/bin/sleep", "ended before"),
@@ -55,9 +53,8 @@ fn a_program_that_is_no_kernel_is_refused() {
     }
 }
 
-#[test]
 fn a_root_without_a_first_program_is_a_panic_of_the_kernel() {
-    let Some((kernel, root)) = machine() else { return };
+    let (kernel, root) = machine();
     let directory = common::directory("empty-root");
     std::os::unix::fs::symlink(root.directory().join("busybox"), directory.join("busybox"))
         .unwrap();
@@ -68,9 +65,8 @@ fn a_root_without_a_first_program_is_a_panic_of_the_kernel() {
     assert!(message.contains("kernel panicked: Requested init /init failed"), "{message}");
 }
 
-#[test]
 fn a_guest_that_does_not_end_as_it_should_is_no_result() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     for (command, last_words) in [
         ("poweroff -f", "reboot: Power down"),
         ("halt -f", "reboot: System halted"),
@@ -82,23 +78,17 @@ fn a_guest_that_does_not_end_as_it_should_is_no_result() {
     }
 }
 
-#[test]
 fn a_kernel_without_time_travel_is_told_from_others() {
-    let Some((kernel, root)) = machine() else { return };
+    let (kernel, root) = machine();
     // Debian's.
     let binary = PathBuf::from("/usr/bin/linux.uml");
-    if !binary.exists() {
-        eprintln!("skipped: Debian's user-mode-linux is not installed");
-        return;
-    }
     let machine = (Kernel { binary, ..kernel.clone() }, root.clone());
     let message = failure(guest(&machine, vec![constant(1, 1)], 1, Script::default()));
     assert!(message.contains("built without UML_TIME_TRAVEL_SUPPORT"), "{message}");
 }
 
-#[test]
 fn a_setting_that_is_refused_is_named() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let script =
         Script { settings: vec![Setting::queue(0, "scheduler", "cfq")], ..Script::default() };
     let message = failure(guest(machine, vec![constant(1, 1)], 1, script));
@@ -110,17 +100,15 @@ fn a_setting_that_is_refused_is_named() {
     assert!(message.contains("writing 1 to /sys/fs/cgroup/a/b/io.no"), "{message}");
 }
 
-#[test]
 fn a_set_up_command_that_fails_ends_the_run_with_its_output() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let script = Script { setup: vec!["true".into(), "ls /nowhere".into()], ..Script::default() };
     let message = failure(guest(machine, Vec::new(), 1, script));
     assert!(message.contains("ls /nowhere: ") && message.contains("No such file"), "{message}");
 }
 
-#[test]
 fn a_guest_that_makes_no_sense_is_refused() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let refused = |guest: Guest<'_>, expected: &str| match guest.run() {
         Err(error @ RunError::Bad { .. }) => assert_eq!(error.to_string(), expected),
         other => panic!("{other:?}"),
@@ -138,4 +126,18 @@ fn a_guest_that_makes_no_sense_is_refused() {
     astray.script = job("true");
     astray.script.jobs[0].cgroup = Some("db".into());
     refused(astray, "job job in cgroup db; accepted: a cgroup of the script");
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO] => a_guest_that_spins_is_killed,
+            a_guest_that_sleeps_for_ever_meets_its_limit,
+            a_program_that_is_no_kernel_is_refused,
+            a_root_without_a_first_program_is_a_panic_of_the_kernel,
+            a_guest_that_does_not_end_as_it_should_is_no_result,
+            a_setting_that_is_refused_is_named,
+            a_set_up_command_that_fails_ends_the_run_with_its_output,
+            a_guest_that_makes_no_sense_is_refused;
+        [KERNEL, BUSYBOX, FIO, DEBIANS_UML] => a_kernel_without_time_travel_is_told_from_others,
+    ])
 }

@@ -3,18 +3,17 @@
 mod common;
 
 use std::time::Duration as WallTime;
+use testing::needs::{BUSYBOX, FIO, MKFS_EXT4};
 
-use common::{constant, finish, guest, machine};
-use linux::rootfs::find_program;
+use common::{KERNEL, constant, finish, guest, machine};
 use linux::{Cgroup, Guest, Job, Script, Setting, Watchdog};
 
 fn job(name: &str, command: &str) -> Job {
     Job { name: name.into(), command: command.into(), ..Job::default() }
 }
 
-#[test]
 fn fio_finds_the_service_time_of_the_disk() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let command = "fio --name=a --filename=/dev/vda --rw=randread --bs=4k --size=64m --direct=1 \
                    --io_size=1m --ioengine=libaio --clocksource=clock_gettime --output-format=json";
     let script = Script { jobs: vec![job("fio", command)], ..Script::default() };
@@ -30,13 +29,8 @@ fn fio_finds_the_service_time_of_the_disk() {
     assert!((99_000.0..102_000.0).contains(&mean), "{mean} ns");
 }
 
-#[test]
 fn a_file_system_on_a_disk_is_written_through_its_journal() {
-    let Some(machine) = machine() else { return };
-    if find_program("mkfs.ext4").is_none() {
-        eprintln!("skipped: there is no mkfs.ext4 on this host");
-        return;
-    }
+    let machine = machine();
     let write = "cd /mnt/disk; for i in $(seq 20); do echo $i > $i; sync; done; ls | wc -l";
     let script = Script {
         settings: vec![Setting::queue(0, "scheduler", "bfq")],
@@ -59,4 +53,11 @@ fn a_file_system_on_a_disk_is_written_through_its_journal() {
         .iter()
         .filter(|one| one.op == block::CommandOp::Flush && one.accepted >= finished.begun);
     assert!(flushes.count() >= 20, "each sync flushes the disk's cache");
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO] => fio_finds_the_service_time_of_the_disk;
+        [KERNEL, BUSYBOX, FIO, MKFS_EXT4] => a_file_system_on_a_disk_is_written_through_its_journal,
+    ])
 }

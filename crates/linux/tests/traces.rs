@@ -4,8 +4,9 @@ mod common;
 
 use base::Duration;
 use block::{Ioprio, IoprioClass};
-use common::{constant, finish, guest, machine, recording};
+use common::{KERNEL, constant, finish, guest, machine, recording};
 use linux::{Cgroup, Job, Recording, Script, Setting, Trace};
+use testing::needs::{BUSYBOX, FIO};
 use trace::blktrace::{Action, Reader, Record};
 
 fn reader(name: &str, skip: u32, start: u64, level: u8) -> Job {
@@ -29,9 +30,8 @@ fn script(scheduler: &str) -> Script {
     }
 }
 
-#[test]
 fn every_issue_in_the_trace_is_a_command_in_the_log_at_the_same_time() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
         let finished = finish(guest(machine, vec![constant(120, 64)], 1, script(scheduler)));
         assert_eq!(finished.lost_events, 0);
@@ -57,9 +57,8 @@ fn every_issue_in_the_trace_is_a_command_in_the_log_at_the_same_time() {
     }
 }
 
-#[test]
 fn priorities_are_recorded_for_each_insertion_and_reach_the_disk() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let finished = finish(guest(machine, vec![constant(120, 64)], 1, script("mq-deadline")));
     let count = |text: &str| finished.priorities.matches(text).count();
     assert_eq!((count(" be,0,6 "), count(" be,0,1 ")), (50, 50));
@@ -70,11 +69,18 @@ fn priorities_are_recorded_for_each_insertion_and_reach_the_disk() {
     assert_eq!((at(6), at(1)), (50, 50));
 }
 
-#[test]
 fn a_recording_without_room_tells_of_its_losses() {
-    let Some(machine) = machine() else { return };
+    let machine = machine();
     let small = Recording { buffer: base::Bytes(16 << 10), ..recording() };
     let script = Script { trace: Trace::Free(small), ..script("bfq") };
     let finished = finish(guest(machine, vec![constant(120, 64)], 1, script));
     assert!(finished.lost_events > 0);
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [KERNEL, BUSYBOX, FIO] => every_issue_in_the_trace_is_a_command_in_the_log_at_the_same_time,
+            priorities_are_recorded_for_each_insertion_and_reach_the_disk,
+            a_recording_without_room_tells_of_its_losses,
+    ])
 }

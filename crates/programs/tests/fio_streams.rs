@@ -15,6 +15,7 @@ use common::{Steady, command, setup};
 use machine::{Observer, TaskInfo};
 use std::collections::BTreeMap;
 use std::process::Command;
+use testing::needs::FIO;
 
 /// What a job works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,15 +138,6 @@ fn issued(line: &str) -> Option<(u64, Request)> {
     };
     let file = field("file=")?.rsplit('.').next()?.trim().parse().unwrap_or(0);
     Some((process, (direction, file, number(field("off=")?)?, number(field("len=")?)?)))
-}
-
-fn is_installed() -> bool {
-    let version = Command::new("fio").arg("--version").output();
-    let is_it = version.is_ok_and(|output| output.stdout.starts_with(b"fio-3.33"));
-    if !is_it {
-        println!("skipped: fio 3.33 is not installed");
-    }
-    is_it
 }
 
 /// The first requests that differ, as text; empty if none does.
@@ -284,11 +276,7 @@ const CHOICES: &[&[&str]] = &[
     ],
 ];
 
-#[test]
 fn jobs_at_random_go_where_fio_goes() {
-    if !is_installed() {
-        return;
-    }
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).ok().and_then(|count| count.parse().ok()).unwrap_or(otherwise)
     };
@@ -317,10 +305,9 @@ fn recording(target: Target, options: &str, streams: &Streams) -> String {
     text
 }
 
-#[test]
 fn jobs_go_where_fio_was_recorded_to_go() {
     let jobs = RECORDED_JOBS.map(|seed| made_up(&mut Rng::stream(seed, "test/fio/streams")));
-    if std::env::var_os("PATERNOSTER_BLESS").is_some() && is_installed() {
+    if std::env::var_os("PATERNOSTER_BLESS").is_some() && (FIO.is_there)() {
         let recorded = jobs.map(|(target, it)| recording(target, &it, &real(target, &it)));
         std::fs::write(RECORDINGS, recorded.collect::<String>()).expect("a place for recordings");
         return;
@@ -330,4 +317,11 @@ fn jobs_go_where_fio_was_recorded_to_go() {
     for (mine, its) in simulated.collect::<String>().lines().zip(recorded.lines()) {
         assert_eq!(mine, its);
     }
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [FIO] => jobs_at_random_go_where_fio_goes;
+        [] => jobs_go_where_fio_was_recorded_to_go,
+    ])
 }

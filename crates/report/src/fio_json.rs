@@ -161,7 +161,6 @@ fn decimals(value: f64) -> Value {
 mod tests {
     use super::*;
     use base::Histogram;
-    use std::process::Command;
 
     fn some_call() -> CallResult {
         let mut histogram = Histogram::new();
@@ -169,80 +168,6 @@ mod tests {
         let lat = Latency::of(&histogram);
         let clat = lat.clone();
         CallResult { count: 1, lat, clat, decades: vec![0.0; 32], ..CallResult::default() }
-    }
-
-    /// Every path of keys in a document, lists by their first element.
-    fn paths(value: &Value, prefix: &str, out: &mut Vec<String>) {
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    out.push(format!("{prefix}/{key}"));
-                    paths(value, &format!("{prefix}/{key}"), out);
-                }
-            }
-            Value::Array(list) => {
-                if let Some(first) = list.first() {
-                    paths(first, &format!("{prefix}[]"), out);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn our_paths() -> Vec<String> {
-        let job = JobResult {
-            name: "x".to_string(),
-            calls: [some_call(), some_call(), CallResult::default(), CallResult::default()],
-            ..JobResult::default()
-        };
-        let mut out = Vec::new();
-        paths(&job_value(&job, &test_result()), "", &mut out);
-        out
-    }
-
-    fn test_result() -> RunResult {
-        RunResult {
-            world: lab::World::Sim,
-            spec: lab::SchedulerSpec::parse("none", "test", None).unwrap(),
-            axes: Vec::new(),
-            model: String::new(),
-            fs: "raw",
-            host: String::new(),
-            seed: 1,
-            tunables: Vec::new(),
-            fingerprint: 0,
-            elapsed: base::Duration::ZERO,
-            jobs: Vec::new(),
-            processes: Vec::new(),
-            layers: Default::default(),
-            disk: Default::default(),
-            commands: Vec::new(),
-            bios: Vec::new(),
-            exits: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn the_keys_are_those_of_fio_in_its_order() {
-        let arguments = ["--output-format=json", "--name=x", "--ioengine=null", "--rw=randrw"];
-        let output = Command::new("fio").args(arguments).args(["--size=64k", "--bs=4k"]).output();
-        let Ok(output) = output else {
-            println!("skipped: fio is not installed");
-            return;
-        };
-        let text = String::from_utf8(output.stdout).unwrap();
-        let theirs: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
-        if theirs["fio version"] != "fio-3.33" {
-            println!("skipped: the schema is that of fio 3.33, this is {}", theirs["fio version"]);
-            return;
-        }
-        let mut expected = Vec::new();
-        paths(&theirs["jobs"][0], "", &mut expected);
-        let keep = |path: &&String| !path.starts_with("/job options/");
-        let expected: Vec<&String> = expected.iter().filter(keep).collect();
-        let ours = our_paths();
-        let ours: Vec<&String> = ours.iter().filter(keep).collect();
-        assert_eq!(ours, expected);
     }
 
     #[test]

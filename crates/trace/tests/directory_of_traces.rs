@@ -2,7 +2,8 @@
 //!
 //! The files belong to others; the environment variable PATERNOSTER_TRACES names the directory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use testing::needs::TRACES;
 use trace::blktrace::Layout;
 use trace::{Format, Options, TimeUnit, read_records, read_trace};
 
@@ -54,17 +55,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn directory() -> Option<PathBuf> {
-    let directory = std::env::var_os("PATERNOSTER_TRACES").map(PathBuf::from);
-    if directory.is_none() {
-        println!("skipped: PATERNOSTER_TRACES names no directory of recordings");
-    }
-    directory
-}
-
-#[test]
 fn every_file_is_read_or_refused_with_its_reason() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let mut read = 0;
     for path in files(&directory) {
         let name = path.strip_prefix(&directory).unwrap().display().to_string();
@@ -93,9 +85,8 @@ fn every_file_is_read_or_refused_with_its_reason() {
     assert!(read > 20, "only {read} files are there");
 }
 
-#[test]
 fn damage_in_a_recording_is_refused_at_its_byte() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let damaged = Path::new(env!("CARGO_TARGET_TMPDIR")).join("damaged.bin");
     for path in files(&directory) {
         let name = path.strip_prefix(&directory).unwrap().display().to_string();
@@ -119,4 +110,11 @@ fn damage_in_a_recording_is_refused_at_its_byte() {
         assert_eq!(error, message, "{name}");
     }
     std::fs::remove_file(damaged).unwrap();
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [TRACES] => every_file_is_read_or_refused_with_its_reason,
+            damage_in_a_recording_is_refused_at_its_byte,
+    ])
 }

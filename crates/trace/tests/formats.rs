@@ -236,7 +236,7 @@ mod fio {
     }
 
     #[test]
-    fn what_is_written_is_read_and_fio_accepts_it() {
+    fn what_is_written_is_read() {
         let source = "1,src 1,0,Read,4096,8192,0\n31,src 1,1,Write,0,512,0\n";
         let trace = read(source);
         let mut log = vec![];
@@ -246,21 +246,6 @@ mod fio {
             3 src_1.1 close\n";
         assert_eq!(String::from_utf8_lossy(&log), expected);
         assert_eq!(columns(&read(&log)), columns(&trace));
-
-        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("written.iolog");
-        std::fs::write(&path, &log).unwrap();
-        let mut fio = std::process::Command::new("fio");
-        fio.args(["--name=x", "--ioengine=null", "--output-format=terse", "--terse-version=3"]);
-        match fio.arg(format!("--read_iolog={}", path.display())).output() {
-            Err(error) => println!("skipped: fio does not run here ({error})"),
-            Ok(output) => {
-                let text = String::from_utf8_lossy(&output.stdout).into_owned();
-                let fields: Vec<&str> = text.trim().split(';').collect();
-                // Terse version 3: the sixth field is KiB read.
-                assert_eq!(fields.get(5), Some(&"8"), "{text}");
-            }
-        }
-        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

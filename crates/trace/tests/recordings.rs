@@ -1,23 +1,15 @@
 //! Real recordings, read whole, against what is known of them and against `blkparse`.
 //!
 //! The files belong to others and are not part of the project: the environment variable
-//! PATERNOSTER_TRACES names the directory that holds them, and the tests are skipped without it.
+//! PATERNOSTER_TRACES names the directory that holds them.
 
 use base::{Bytes, Duration, Sector};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testing::needs::{BLKTRACE, TRACES};
 use trace::blktrace::{Action, Merge, Reader, Record, recording_files};
 use trace::{Format, Op, Options, TimeUnit, Trace, read_trace};
-
-/// The directory of recordings, or nothing but the reason why the test is skipped.
-fn directory() -> Option<PathBuf> {
-    let directory = std::env::var_os("PATERNOSTER_TRACES").map(PathBuf::from);
-    if directory.is_none() {
-        println!("skipped: PATERNOSTER_TRACES names no directory of recordings");
-    }
-    directory
-}
 
 fn read(path: &Path, options: &Options) -> Trace {
     read_trace(path, options).unwrap_or_else(|error| panic!("{error}"))
@@ -31,9 +23,8 @@ fn last_at(trace: &Trace) -> u64 {
     trace.arrivals.last().expect("a trace is never empty").at.as_nanos()
 }
 
-#[test]
 fn an_hour_of_a_database_server_in_blkreplay_form() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let path = directory.join("block_csv/linux-mysql.load.gz");
     let trace = read(&path, &Options::default());
     assert_eq!(trace.format, Format::Blkreplay);
@@ -43,18 +34,16 @@ fn an_hour_of_a_database_server_in_blkreplay_form() {
     assert!(trace.arrivals.iter().all(|arrival| arrival.service.is_none()));
 }
 
-#[test]
 fn two_hours_of_a_virtual_disk_in_vscsi_form() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let trace = read(&directory.join("block_csv/cloudPhysicsIO.vscsi"), &Options::default());
     assert_eq!(trace.format, Format::Vscsi);
     assert_eq!((count(&trace, Op::Read), count(&trace, Op::Write)), (46_974, 66_898));
     assert!((7_100..7_300).contains(&(last_at(&trace) / 1_000_000_000)), "{}", last_at(&trace));
 }
 
-#[test]
 fn the_same_load_in_two_formats_is_the_same() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let spc = read(&directory.join("block_csv/Financial_mini.spc"), &Options::default());
     assert_eq!((spc.format, spc.arrivals.len()), (Format::Spc, 949));
     let options = Options {
@@ -71,9 +60,8 @@ fn the_same_load_in_two_formats_is_the_same() {
     }
 }
 
-#[test]
 fn a_cut_of_msr_must_be_named() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let path = directory.join("block_csv/msr.cut.per_10k.rw_20_80.105.trace");
     let message = read_trace(&path, &Options::default()).unwrap_err().to_string();
     assert!(message.contains("disksim") && message.contains("msr-cut"), "{message}");
@@ -83,9 +71,8 @@ fn a_cut_of_msr_must_be_named() {
     assert!(trace.remarks.is_empty(), "{:?}", trace.remarks);
 }
 
-#[test]
 fn measured_service_times_of_a_cheetah() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let trace = read(&directory.join("block_csv/cheetah9LP.trace"), &Options::default());
     assert_eq!(trace.format, Format::DiskSimValidation);
     assert_eq!(trace.arrivals.len(), 10_000);
@@ -98,9 +85,8 @@ fn measured_service_times_of_a_cheetah() {
     }
 }
 
-#[test]
 fn a_recording_without_q_events_replays_its_d_events() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let trace = read(&directory.join("keks_zfs_ssd/keks"), &Options::default());
     assert_eq!((trace.format, trace.arrivals.len()), (Format::Blktrace, 1_192));
     assert!(trace.remarks[0].contains("no Q or I events"), "{:?}", trace.remarks);
@@ -108,9 +94,8 @@ fn a_recording_without_q_events_replays_its_d_events() {
     assert!(served == 1_168, "all but the 24 flushes: {served}");
 }
 
-#[test]
 fn recordings_with_q_events_replay_those() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let disk = read(&directory.join("mynotes_sda_vm/sda"), &Options::default());
     assert_eq!(disk.arrivals.len(), 113);
     let bytes: u64 = disk.arrivals.iter().map(|arrival| arrival.bytes.0).sum();
@@ -161,8 +146,8 @@ fn printed(files: &[PathBuf]) -> Vec<String> {
     lines
 }
 
-/// What `blkparse` prints of the files, or `None` where it does not run.
-fn blkparse(files: &[PathBuf]) -> Option<Vec<String>> {
+/// What `blkparse` prints of the files.
+fn blkparse(files: &[PathBuf]) -> Vec<String> {
     let time = if files.len() > 1 { "%T.%9t" } else { "" };
     let format = format!("%M,%m %c %s {time} %p %a %d %S %n %e %C\\n");
     let mut command = Command::new("blkparse");
@@ -174,36 +159,24 @@ fn blkparse(files: &[PathBuf]) -> Option<Vec<String>> {
             command.args(["-q", "-i", "-", "-f", &format])
         }
     };
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) => {
-            println!("skipped: blkparse does not run here ({error})");
-            return None;
-        }
-    };
+    let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut lines: Vec<String> =
         text.lines().filter(|line| !line.starts_with("Input file")).map(str::to_owned).collect();
     lines.sort();
-    Some(lines)
+    lines
 }
 
-/// The same recording as `blkparse` prints it by default, or `None` where it does not run.
-fn default_text(base: &Path) -> Option<String> {
-    match Command::new("blkparse").arg("-i").arg(base).output() {
-        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Err(error) => {
-            println!("skipped: blkparse does not run here ({error})");
-            None
-        }
-    }
+/// The same recording as `blkparse` prints it by default.
+fn default_text(base: &Path) -> String {
+    let output = Command::new("blkparse").arg("-i").arg(base).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-#[test]
 fn the_text_of_a_recording_says_what_the_recording_says() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     for name in ["keks_zfs_ssd/keks", "mynotes_sda_vm/sda"] {
-        let Some(text) = default_text(&directory.join(name)) else { return };
+        let text = default_text(&directory.join(name));
         let binary = read(&directory.join(name), &Options::default());
         let source = Box::new(std::io::Cursor::new(text.clone().into_bytes()));
         let printed = trace::read_stream(source, "printed", &Options::default()).unwrap();
@@ -227,9 +200,8 @@ fn the_text_of_a_recording_says_what_the_recording_says() {
     }
 }
 
-#[test]
 fn text_that_was_kept_and_text_that_was_digested() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let directory = directory.join("blkparse_text/oxdeadmeat_nvme_dmcrypt");
     let trace = read(&directory.join("nvme0n1.blktrace.txt"), &Options::default());
     assert_eq!((trace.format, trace.arrivals.len()), (Format::Blkparse, 248));
@@ -238,9 +210,8 @@ fn text_that_was_kept_and_text_that_was_digested() {
     assert!(message.contains("no known format begins with"), "{message}");
 }
 
-#[test]
 fn start_ups_of_applications() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     for (name, requests) in [("gnometerm", 2_781), ("lowriter", 1_268), ("xterm", 718)] {
         let path = directory.join(format!("app_startup/{name}.trace"));
         let trace = read(&path, &Options::default());
@@ -250,9 +221,8 @@ fn start_ups_of_applications() {
     }
 }
 
-#[test]
 fn every_field_of_every_event_agrees_with_blkparse() {
-    let Some(directory) = directory() else { return };
+    let directory = testing::needs::traces();
     let mut recordings = vec![
         recording_files(&directory.join("keks_zfs_ssd/keks")),
         recording_files(&directory.join("mynotes_sda_vm/sda")),
@@ -262,7 +232,7 @@ fn every_field_of_every_event_agrees_with_blkparse() {
         recordings.push(vec![directory.join("loop0_blktst").join(which)]);
     }
     for files in recordings {
-        let Some(theirs) = blkparse(&files) else { return };
+        let theirs = blkparse(&files);
         let ours = printed(&files);
         let name = files[0].display();
         assert_eq!(ours.len(), theirs.len(), "{name}");
@@ -271,4 +241,20 @@ fn every_field_of_every_event_agrees_with_blkparse() {
         }
         assert!(ours.iter().all(|line| !line.contains(&Action::Abort.letter().to_string())));
     }
+}
+
+fn main() -> std::process::ExitCode {
+    testing::run(testing::tests![
+        [TRACES] => an_hour_of_a_database_server_in_blkreplay_form,
+            two_hours_of_a_virtual_disk_in_vscsi_form,
+            the_same_load_in_two_formats_is_the_same,
+            a_cut_of_msr_must_be_named,
+            measured_service_times_of_a_cheetah,
+            a_recording_without_q_events_replays_its_d_events,
+            recordings_with_q_events_replay_those,
+            text_that_was_kept_and_text_that_was_digested,
+            start_ups_of_applications;
+        [TRACES, BLKTRACE] => the_text_of_a_recording_says_what_the_recording_says,
+            every_field_of_every_event_agrees_with_blkparse,
+    ])
 }

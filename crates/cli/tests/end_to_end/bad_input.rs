@@ -25,7 +25,6 @@ fn refused_dd(directory: &Directory, options: &[&str]) -> String {
 
 const EXPERIMENT: &str = "[[job]]\nname = \"dd\"\nrun = \"dd if=/dev/zero of=/dev/sda count=1\"\n";
 
-#[test]
 fn an_unknown_scheduler_is_answered_with_the_nearest() {
     let directory = Directory::new("scheduler");
     assert_eq!(
@@ -35,7 +34,6 @@ fn an_unknown_scheduler_is_answered_with_the_nearest() {
     );
 }
 
-#[test]
 fn an_unknown_kernel_is_answered_with_those_there_are() {
     let directory = Directory::new("kernel");
     let message = refused_dd(&directory, &["--kernel", "6.81"]);
@@ -44,7 +42,6 @@ fn an_unknown_kernel_is_answered_with_those_there_are() {
     assert!(message.contains("kernel 6.18 does not have noop; accepted: 2.6.28, "), "{message}");
 }
 
-#[test]
 fn an_unknown_model_is_answered_with_those_there_are() {
     let directory = Directory::new("model");
     let output = directory.run(&[&["compare", "--model", "hdd-7200-sat"][..], &DD].concat());
@@ -54,7 +51,6 @@ fn an_unknown_model_is_answered_with_those_there_are() {
     assert!(message.contains(expected), "{message}");
 }
 
-#[test]
 fn an_unknown_host_is_refused() {
     let directory = Directory::new("host");
     let output = directory.run(&[&["compare", "--host", "vm-2091"][..], &DD].concat());
@@ -63,7 +59,6 @@ fn an_unknown_host_is_refused() {
     assert!(message.contains("nearest: \"vm-2019\""), "{message}");
 }
 
-#[test]
 fn a_tunable_out_of_range_names_range_and_unit() {
     let directory = Directory::new("tunable");
     assert_eq!(
@@ -80,7 +75,6 @@ fn a_tunable_out_of_range_names_range_and_unit() {
     assert!(message.contains("not available yet"), "{message}");
 }
 
-#[test]
 fn malformed_toml_is_refused_with_its_line() {
     let directory = Directory::new("toml");
     directory.write("x.toml", "title = \"x\"\nmodel = \n");
@@ -99,7 +93,6 @@ fn malformed_toml_is_refused_with_its_line() {
     assert!(message.starts_with("paternoster: z.toml:3: dd: "), "{message}");
 }
 
-#[test]
 fn a_model_with_a_missing_parameter_is_refused_with_file_and_name() {
     let directory = Directory::new("parameter");
     let model = include_str!("../../../../models/null.toml");
@@ -113,7 +106,6 @@ fn a_model_with_a_missing_parameter_is_refused_with_file_and_name() {
     assert_eq!(directory.names(), ["broken.toml"]);
 }
 
-#[test]
 fn a_command_that_is_not_modelled_is_refused_by_name() {
     let directory = Directory::new("command");
     let message = refusal(&directory, &["--", "rsync", "-a", "x", "y"]);
@@ -121,7 +113,6 @@ fn a_command_that_is_not_modelled_is_refused_by_name() {
     assert!(message.contains("dd"), "{message}");
 }
 
-#[test]
 fn a_damaged_trace_is_refused_with_the_place_of_the_damage() {
     let directory = Directory::new("trace");
     directory.write("cut.spc", "0,303567,3584,w,0.000000\n0,55590,3072,w,zero\n");
@@ -137,7 +128,6 @@ fn a_damaged_trace_is_refused_with_the_place_of_the_damage() {
     assert!(message.contains("nowhere.blktrace: no such file"), "{message}");
 }
 
-#[test]
 fn a_job_file_with_a_typo_is_refused_with_option_and_line() {
     let directory = Directory::new("jobfile");
     directory.write("x.fio", "[global]\nfilename=/dev/sda\n[a]\nrw=randread\niodpeth=4\n");
@@ -149,7 +139,6 @@ fn a_job_file_with_a_typo_is_refused_with_option_and_line() {
     assert_eq!(directory.names(), ["x.fio"]);
 }
 
-#[test]
 fn what_is_planned_says_so() {
     let directory = Directory::new("later");
     for options in [&["--world", "live"][..], &["--dev", "/dev/sdb"], &["--html", "x.html"]] {
@@ -164,7 +153,6 @@ fn what_is_planned_says_so() {
     }
 }
 
-#[test]
 fn bad_usage_is_refused() {
     let directory = Directory::new("usage");
     let message = refusal(&directory, &[]);
@@ -182,7 +170,6 @@ fn bad_usage_is_refused() {
     assert_eq!(directory.run(&[]).status.code(), Some(2));
 }
 
-#[test]
 fn a_load_without_end_leaves_nothing_behind() {
     let directory = Directory::new("endless");
     let message = {
@@ -194,4 +181,23 @@ fn a_load_without_end_leaves_nothing_behind() {
     };
     assert!(message.contains("without end"), "{message}");
     assert!(directory.names().is_empty(), "{:?}", directory.names());
+}
+
+/// The tests of this file.
+pub fn tests() -> Vec<testing::Test> {
+    testing::tests![
+        [] => an_unknown_scheduler_is_answered_with_the_nearest,
+            an_unknown_kernel_is_answered_with_those_there_are,
+            an_unknown_model_is_answered_with_those_there_are,
+            an_unknown_host_is_refused,
+            a_tunable_out_of_range_names_range_and_unit,
+            malformed_toml_is_refused_with_its_line,
+            a_model_with_a_missing_parameter_is_refused_with_file_and_name,
+            a_command_that_is_not_modelled_is_refused_by_name,
+            a_damaged_trace_is_refused_with_the_place_of_the_damage,
+            a_job_file_with_a_typo_is_refused_with_option_and_line,
+            what_is_planned_says_so,
+            bad_usage_is_refused,
+            a_load_without_end_leaves_nothing_behind,
+    ]
 }

@@ -4,6 +4,7 @@ use crate::directory::{Directory, workspace};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use testing::needs::{BLKTRACE, TRACES, traces};
 
 const DD: [&str; 6] = ["--", "dd", "if=/dev/zero", "of=/dev/sda", "bs=4k", "count=100"];
 
@@ -11,7 +12,6 @@ fn dd(directory: &Directory, options: &[&str]) -> String {
     directory.print(&[&["compare"], options, &DD[..], &["oflag=direct"]].concat())
 }
 
-#[test]
 fn a_command_is_compared_under_the_default_schedulers() {
     let directory = Directory::new("default");
     let text = dd(&directory, &[]);
@@ -23,7 +23,6 @@ fn a_command_is_compared_under_the_default_schedulers() {
     assert!(!text.contains('\x1b'), "no colours when piped");
 }
 
-#[test]
 fn the_documented_json_comes_out() {
     let directory = Directory::new("json");
     let text =
@@ -49,14 +48,12 @@ fn the_documented_json_comes_out() {
     assert_eq!(document["summary"][0]["figures"]["dd.bw"]["n"], 2);
 }
 
-#[test]
 fn the_same_seed_gives_the_same_document() {
     let directory = Directory::new("same");
     let options = ["--json", "--runs", "2", "-s", "all"];
     assert_eq!(dd(&directory, &options), dd(&directory, &options));
 }
 
-#[test]
 fn results_go_to_files_that_are_complete() {
     let directory = Directory::new("files");
     dd(&directory, &["--json=out/all.json", "--fio-json", "fio", "--runs", "1"]);
@@ -70,17 +67,13 @@ fn results_go_to_files_that_are_complete() {
     assert_eq!(document["disk_util"][0]["write_ios"], 100);
 }
 
-#[test]
 fn a_recording_is_read_by_blkparse_without_complaint() {
     let directory = Directory::new("record");
     dd(&directory, &["--record", "rec", "--runs", "1", "-s", "all"]);
     let base = directory.path().join("rec/deadline@4.19-seed1");
     assert!(base.join("sda.blktrace.0").exists());
-    let Ok(output) = Command::new("blkparse").args(["-i", "sda"]).current_dir(&base).output()
-    else {
-        println!("skipped: blkparse is not installed");
-        return;
-    };
+    let blkparse = Command::new("blkparse").args(["-i", "sda"]).current_dir(&base).output();
+    let output = blkparse.unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let complaints: String = String::from_utf8(output.stderr)
         .unwrap()
@@ -98,7 +91,6 @@ fn a_recording_is_read_by_blkparse_without_complaint() {
     assert_eq!(directory.run(&arguments).status.code(), Some(2));
 }
 
-#[test]
 fn a_recording_can_be_replayed() {
     let directory = Directory::new("replay");
     dd(&directory, &["--record", "rec", "--runs", "1", "-s", "none"]);
@@ -107,7 +99,6 @@ fn a_recording_can_be_replayed() {
     assert_eq!(document["results"][0]["disk"]["write_bytes"], 409_600);
 }
 
-#[test]
 fn a_program_that_fails_is_told_and_exits_with_1() {
     let directory = Directory::new("failed");
     let seek = "seek=99999999999";
@@ -118,7 +109,6 @@ fn a_program_that_fails_is_told_and_exits_with_1() {
     assert!(text.contains("dd failed with exit status 1"), "{text}");
 }
 
-#[test]
 fn a_reader_who_goes_away_is_no_failure() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_paternoster"))
         .args(["list", "tunables"])
@@ -131,7 +121,6 @@ fn a_reader_who_goes_away_is_no_failure() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
 
-#[test]
 fn everything_can_be_listed() {
     let directory = Directory::new("list");
     for subject in ["schedulers", "models", "hosts", "kernels", "programs", "tunables"] {
@@ -144,7 +133,6 @@ fn everything_can_be_listed() {
     assert!(directory.print(&["list"]).contains("blk-mq"));
 }
 
-#[test]
 fn help_completions_and_man_page_come_from_the_same_place() {
     let directory = Directory::new("help");
     assert!(directory.print(&["completions", "bash"]).contains("--scheduler"));
@@ -170,7 +158,6 @@ fn check_golden(file: &str, seen: &str) {
     );
 }
 
-#[test]
 fn help_reads_as_it_did() {
     let directory = Directory::new("golden");
     check_golden("help.txt", &directory.print(&["--help"]));
@@ -178,7 +165,6 @@ fn help_reads_as_it_did() {
 }
 
 /// What is published changes only together with a line in the change log.
-#[test]
 fn the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release() {
     let directory = Directory::new("first-light");
     let experiment = workspace().join("experiments/first-light.toml").display().to_string();
@@ -198,7 +184,6 @@ fn the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release() 
     check_golden("first-light.txt", &seen);
 }
 
-#[test]
 fn experiments_can_be_listed() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
     let output = command.args(["list", "experiments"]).current_dir(workspace()).output().unwrap();
@@ -209,7 +194,6 @@ fn experiments_can_be_listed() {
 const FIO: &str = "[global]\nfilename=/dev/sda\ndirect=1\nbs=4k\nnumber_ios=50\n\
                    [readers]\nrw=randread\nnumjobs=2\n[writer]\nrw=write\nfsync=10\n";
 
-#[test]
 fn a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process() {
     let directory = Directory::new("sections");
     directory.write("two.fio", FIO);
@@ -231,7 +215,6 @@ fn a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process() {
     assert_eq!(document["jobs"][1]["read"]["total_ios"], 50);
 }
 
-#[test]
 fn jobs_of_the_command_line_have_names_groups_and_weights() {
     let directory = Directory::new("jobs");
     let dd = "ionice -c 3 dd if=/dev/zero of=/dev/sda bs=64k count=50 oflag=direct";
@@ -242,7 +225,6 @@ fn jobs_of_the_command_line_have_names_groups_and_weights() {
     assert!(text.contains("do not honour 800:200"), "{text}");
 }
 
-#[test]
 fn an_endless_load_is_stopped_after_a_duration() {
     let directory = Directory::new("duration");
     let all = ["compare", "--runs", "1", "--json", "--duration", "500ms"];
@@ -252,18 +234,8 @@ fn an_endless_load_is_stopped_after_a_duration() {
     assert!((500_000_000..600_000_000).contains(&elapsed), "{elapsed}");
 }
 
-/// The directory of recorded traces, if there is one.
-fn traces() -> Option<std::path::PathBuf> {
-    let directory = std::env::var_os("PATERNOSTER_TRACES").map(std::path::PathBuf::from);
-    if directory.is_none() {
-        println!("skipped: PATERNOSTER_TRACES does not name the directory of traces");
-    }
-    directory
-}
-
-#[test]
 fn an_hour_of_a_server_is_compared_under_all_schedulers() {
-    let Some(traces) = traces() else { return };
+    let traces = traces();
     let trace = traces.join("block_csv/linux-mysql.load.gz").display().to_string();
     let directory = Directory::new("hour");
     let text = directory.print(&["compare", "-s", "all", "--runs", "1", "--json", &trace]);
@@ -279,9 +251,8 @@ fn an_hour_of_a_server_is_compared_under_all_schedulers() {
     assert!(!document["findings"].as_array().unwrap().is_empty());
 }
 
-#[test]
 fn every_recorded_trace_can_be_compared() {
-    let Some(traces) = traces() else { return };
+    let traces = traces();
     let directory = Directory::new("traces");
     let scsi = "block_csv/cloudPhysicsIO.vscsi";
     for (trace, options) in [
@@ -304,4 +275,28 @@ fn every_recorded_trace_can_be_compared() {
         let errors = String::from_utf8_lossy(&output.stderr).to_string();
         assert_eq!(output.status.code(), Some(0), "{trace}: {errors}");
     }
+}
+
+/// The tests of this file.
+pub fn tests() -> Vec<testing::Test> {
+    testing::tests![
+        [] => a_command_is_compared_under_the_default_schedulers,
+            the_documented_json_comes_out,
+            the_same_seed_gives_the_same_document,
+            results_go_to_files_that_are_complete,
+            a_recording_can_be_replayed,
+            a_program_that_fails_is_told_and_exits_with_1,
+            a_reader_who_goes_away_is_no_failure,
+            everything_can_be_listed,
+            help_completions_and_man_page_come_from_the_same_place,
+            help_reads_as_it_did,
+            the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release,
+            experiments_can_be_listed,
+            a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process,
+            jobs_of_the_command_line_have_names_groups_and_weights,
+            an_endless_load_is_stopped_after_a_duration;
+        [BLKTRACE] => a_recording_is_read_by_blkparse_without_complaint;
+        [TRACES] => an_hour_of_a_server_is_compared_under_all_schedulers,
+            every_recorded_trace_can_be_compared,
+    ]
 }

@@ -78,7 +78,6 @@ fn timeless(line: &str) -> &str {
     }
 }
 
-#[test]
 fn the_first_command_of_the_readme_prints_what_the_readme_says() {
     let command = "paternoster compare experiments/journal-pingpong.toml";
     let text = run(command);
@@ -91,7 +90,6 @@ fn the_first_command_of_the_readme_prints_what_the_readme_says() {
 }
 
 /// Those on the kernel in virtual time are left out: they take long, and it may not be there.
-#[test]
 fn the_commands_of_the_tutorial_and_the_guides_print_what_they_say() {
     let guides = std::fs::read_dir(workspace().join("docs/guides")).into_iter().flatten();
     let guides = guides.map(|entry| entry.unwrap().path());
@@ -104,4 +102,12 @@ fn the_commands_of_the_tutorial_and_the_guides_print_what_they_say() {
             }
         }
     }
+}
+
+/// The tests of this file.
+pub fn tests() -> Vec<testing::Test> {
+    testing::tests![
+        [] => the_first_command_of_the_readme_prints_what_the_readme_says,
+            the_commands_of_the_tutorial_and_the_guides_print_what_they_say,
+    ]
 }

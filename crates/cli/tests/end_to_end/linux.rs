@@ -2,26 +2,30 @@
 
 use crate::directory::Directory;
 use std::process::Output;
+use testing::Need;
+use testing::needs::{BLKTRACE, BUSYBOX};
 
 fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim_end().to_string()
 }
 
-/// Runs a command in a guest; none, with the reason printed, where there is no kernel.
-fn run(directory: &Directory, options: &[&str], command: &[&str]) -> Option<Output> {
-    let output = directory.run(&[&["linux", "run"], options, &["--"], command].concat());
-    let message = message(&output);
-    if message.contains("world linux: there is no kernel") || message.contains("is not in PATH") {
-        println!("skipped: {message}");
-        return None;
-    }
-    Some(output)
+/// The kernel of the user's cache.
+const KERNEL: Need = testing::needs::kernel(linux::has_kernel);
+/// What a kernel is built with.
+const BUILD_TOOLS: Need = Need {
+    name: "the tools that build a kernel",
+    how: "apt-get install make gcc binutils flex bison bc tar xz-utils, on x86-64",
+    is_there: || cfg!(target_arch = "x86_64") && linux::build::missing_tools().is_empty(),
+};
+
+/// Runs a command in a guest.
+fn run(directory: &Directory, options: &[&str], command: &[&str]) -> Output {
+    directory.run(&[&["linux", "run"], options, &["--"], command].concat())
 }
 
 /// A cache without a kernel, and nothing else changed.
 const EMPTY_CACHE: [(&str, &str); 1] = [("PATERNOSTER_CACHE", "/nonexistent/cache")];
 
-#[test]
 fn without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on() {
     let directory = Directory::new("no-kernel");
     let dd = ["--", "dd", "if=/dev/zero", "of=/dev/sda", "count=1"];
@@ -56,7 +60,6 @@ fn without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on() {
     }
 }
 
-#[test]
 fn what_a_build_lacks_is_named_with_its_package() {
     let directory = Directory::new("build");
     let refused = |variables: &[(&str, &str)], options: &[&str], expected: &str| {
@@ -66,10 +69,6 @@ fn what_a_build_lacks_is_named_with_its_package() {
         assert!(message.contains(expected), "{message}");
     };
     refused(&[], &["--hz", "60"], "--hz: 60; accepted: 100, 250, 1000");
-    if !cfg!(target_arch = "x86_64") || !linux::build::missing_tools().is_empty() {
-        println!("skipped: this is no place to build a kernel");
-        return;
-    }
     let cache = [("PATERNOSTER_CACHE", directory.path().to_str().unwrap())];
     refused(&cache, &["--kernel", "2.6"], "apt-get install linux-source-2.6");
     refused(&cache, &["--source", "/nonexistent"], "/nonexistent is not the source tree");
@@ -81,22 +80,20 @@ fn what_a_build_lacks_is_named_with_its_package() {
     assert_eq!(directory.names(), ["Makefile"]);
 }
 
-#[test]
 fn output_and_exit_status_are_those_of_the_command() {
     let directory = Directory::new("linux-run");
     let line = "cat there; dd if=/dev/sda of=/dev/null bs=4k count=3; exit 7";
     directory.write("there", "a file of the directory\n");
-    let Some(output) = run(&directory, &["--log", "log"], &[line]) else { return };
+    let output = run(&directory, &["--log", "log"], &[line]);
     assert_eq!(output.status.code(), Some(7), "{}", message(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a file of the directory\n");
     assert!(message(&output).contains("3+0 records in"), "{}", message(&output));
     let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
     assert!(log.lines().any(|line| line.contains(" Read 0+")), "{log}");
-    let words = run(&directory, &[], &["echo", "a  b", "$HOME"]).unwrap();
+    let words = run(&directory, &[], &["echo", "a  b", "$HOME"]);
     assert_eq!(String::from_utf8_lossy(&words.stdout), "a  b $HOME\n");
 }
 
-#[test]
 fn a_guest_that_cannot_be_had_is_refused() {
     let directory = Directory::new("linux-refused");
     let cases: [(&[&str], &str); 7] = [
@@ -115,7 +112,7 @@ fn a_guest_that_cannot_be_had_is_refused() {
         (&["--bring", "/nonexistent"], "looking for /nonexistent: No such file"),
     ];
     for (options, expected) in cases {
-        let Some(output) = run(&directory, options, &["true"]) else { return };
+        let output = run(&directory, options, &["true"]);
         let message = message(&output);
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(expected), "{options:?}: {message}");
@@ -125,37 +122,44 @@ fn a_guest_that_cannot_be_had_is_refused() {
     assert!(message(&output).contains("is no terminal; accepted: a terminal"));
 }
 
-#[test]
 fn a_recording_is_what_blkparse_reads() {
     let directory = Directory::new("linux-record");
     let dd = ["dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=20", "iflag=direct"];
-    let Some(output) = run(&directory, &["-s", "bfq", "--record", "reads"], &dd) else { return };
+    let output = run(&directory, &["-s", "bfq", "--record", "reads"], &dd);
     assert!(output.status.success(), "{}", message(&output));
     assert_eq!(directory.names(), ["reads"]);
     let blkparse = std::process::Command::new("blkparse")
         .args(["-q", "-i", "vda"])
         .current_dir(directory.path().join("reads"))
         .output();
-    let Ok(printed) = blkparse else {
-        println!("skipped: there is no blkparse on this host");
-        return;
-    };
+    let printed = blkparse.unwrap();
     let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
     let completed = printed.lines().filter(|line| line.contains("  C  RS "));
     assert_eq!(completed.count(), 20, "{printed}");
     assert!(printed.contains("  m   N bfq"), "{printed}");
 }
 
-#[test]
 fn a_recording_is_judged_by_conform() {
     let directory = Directory::new("linux-conform");
     let dd = ["dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=20", "iflag=direct"];
     for how in [&["--record", "own"][..], &["--record", "disk", "--unperturbed"]] {
-        let Some(output) = run(&directory, how, &dd) else { return };
+        let output = run(&directory, how, &dd);
         assert!(output.status.success(), "{}", message(&output));
         let output = directory.run(&["conform", how[1]]);
         assert!(output.status.success(), "{}", message(&output));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.contains("mq-deadline@6.12  20 "), "{text}");
     }
+}
+
+/// The tests of this file.
+pub fn tests() -> Vec<testing::Test> {
+    testing::tests![
+        [] => without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on;
+        [BUILD_TOOLS] => what_a_build_lacks_is_named_with_its_package;
+        [KERNEL, BUSYBOX] => output_and_exit_status_are_those_of_the_command,
+            a_guest_that_cannot_be_had_is_refused,
+            a_recording_is_judged_by_conform;
+        [KERNEL, BUSYBOX, BLKTRACE] => a_recording_is_what_blkparse_reads,
+    ]
 }

@@ -5,3 +5,8 @@ mod compare;
 mod directory;
 mod documents;
 mod linux;
+
+fn main() -> std::process::ExitCode {
+    let parts = [bad_input::tests(), compare::tests(), documents::tests(), linux::tests()];
+    testing::run(parts.concat())
+}

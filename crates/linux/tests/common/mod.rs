@@ -1,9 +1,9 @@
-//! What the tests of guests share: a kernel, a root directory, disks; or a reason to skip.
+//! What the tests of guests share: a kernel, a root directory, disks.
 
 #![allow(dead_code, reason = "not every file of tests needs everything")]
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use base::{Bytes, Hz};
 use device::Model;
@@ -11,22 +11,21 @@ use linux::rootfs::find_program;
 use linux::{
     Cache, Contents, Disk, Finished, Guest, Kernel, Protocol, Recording, Root, Script, Watchdog,
 };
+use testing::Need;
 
-/// A kernel of the user's cache and a root directory with fio and dd, if this host has them.
-pub fn machine() -> Option<&'static (Kernel, Root)> {
-    static MACHINE: OnceLock<Result<(Kernel, Root), String>> = OnceLock::new();
-    let machine = MACHINE.get_or_init(|| {
+/// The kernel of the user's cache.
+pub const KERNEL: Need = testing::needs::kernel(linux::has_kernel);
+
+/// The kernel and a root directory with fio and dd.
+pub fn machine() -> &'static (Kernel, Root) {
+    static MACHINE: LazyLock<(Kernel, Root)> = LazyLock::new(|| {
         let hz = Hz::new(250).expect("250 is a choice");
-        let kernel = Cache::of_user()
-            .and_then(|cache| cache.find("6.12", hz))
-            .map_err(|error| error.to_string())?
-            .ok_or("there is no kernel 6.12 with HZ 250 in the cache: build one first")?;
+        let kernel = Cache::of_user().unwrap().require("6.12", hz).unwrap();
         let mut programs = vec!["dd", "fio"];
         programs.extend(find_program("mkfs.ext4").map(|_| "mkfs.ext4"));
-        let root = Root::make(&directory("root"), &programs).map_err(|error| error.to_string())?;
-        Ok((kernel, root))
+        (kernel, Root::make(&directory("root"), &programs).unwrap())
     });
-    machine.as_ref().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
+    &MACHINE
 }
 
 /// A disk that takes `service` for everything and `depth` commands at once.

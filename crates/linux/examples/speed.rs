@@ -77,7 +77,7 @@ fn measure(directory: &Path, runs: u32) -> Result<(), Box<dyn Error>> {
     let kernel = Cache::of_user()?.require("6.12", hz)?;
     let root = Root::make(directory, &["dd", "fio"])?;
     let (source, program) = (directory.join("requests.c"), directory.join("usr/bin/requests"));
-    fs::write(&source, include_str!("determinism/requests.c"))?;
+    fs::write(&source, include_str!("../../../xtask/src/determinism/requests.c"))?;
     let compiled = Command::new("cc").arg("-O2").arg("-o").arg(program).arg(source).status()?;
     if !compiled.success() {
         return Err("the C compiler failed".into());

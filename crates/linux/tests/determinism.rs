@@ -1,4 +1,4 @@
-//! A run is a function of its description: twice the same to the byte. The example `determinism`
+//! A run is a function of its description: twice the same to the byte. `cargo xtask determinism`
 //! tries twenty more kinds of runs, harder.
 
 mod common;

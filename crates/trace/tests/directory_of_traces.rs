@@ -2,7 +2,7 @@
 //!
 //! The files belong to others; the environment variable PATERNOSTER_TRACES names the directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use testing::needs::TRACES;
 use trace::blktrace::Layout;
 use trace::{Format, Options, TimeUnit, read_records, read_trace};

@@ -1,15 +1,17 @@
 //! Runs experiments made up at random in both worlds and keeps the worst.
 //!
-//! `fidelity_random [COUNT [SEED [FIRST]]]`: so many groups of jobs on the raw disk, past the page
-//! cache. `fidelity_random --files [COUNT [SEED [FIRST]]]`: so many experiments with files and the
+//! `random [COUNT [SEED [FIRST]]]`: so many groups of jobs on the raw disk, past the page
+//! cache. `random --files [COUNT [SEED [FIRST]]]`: so many experiments with files and the
 //! page cache. What came of them is printed, and the ten worst are written to `fidelity/worst/`.
 
+use crate::Outcome;
 use lab::fidelity::random::{self, GROUPS};
 use lab::fidelity::{Agreed, Figure, JobError, Overview, agreed, errors};
 use lab::plan::Plan;
 use lab::{Experiment, World, matrix};
 use std::error::Error;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,8 +42,8 @@ struct Ran {
     agreed: Vec<Agreed>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+/// Runs the command.
+pub fn main(mut arguments: Vec<String>) -> Outcome {
     let mut kind = Kind::Raw;
     if arguments.first().is_some_and(|it| it == "--files") {
         kind = Kind::Files;
@@ -76,7 +78,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut ran = ran.into_inner().expect("nobody panicked with it");
     ran.sort_by_key(|one| one.number);
     show(&ran);
-    keep_worst(source, ran)
+    keep_worst(source, ran)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Source {

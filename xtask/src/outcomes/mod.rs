@@ -10,9 +10,10 @@ mod run;
 mod table;
 mod trace;
 
+use crate::Outcome;
 use lab::recordings::Recording;
-use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 /// What was asked for.
 struct Options {
@@ -22,8 +23,9 @@ struct Options {
     record: Option<PathBuf>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = options(std::env::args().skip(1))?;
+/// Runs the command.
+pub fn main(arguments: Vec<String>) -> Outcome {
+    let options = options(arguments.into_iter())?;
     let mut compared = Vec::new();
     for recording in Recording::below(&options.directory)? {
         if !recording.name.starts_with(&options.only) {
@@ -35,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     print!("{}", table::text(&compared));
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn options(words: impl Iterator<Item = String>) -> Result<Options, String> {

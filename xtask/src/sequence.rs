@@ -3,14 +3,16 @@
 //! `sequence EXPERIMENT.toml [LINES]`: every row in both worlds with the first seed, and so many
 //! commands around the first difference.
 
+use crate::Outcome;
 use lab::metrics::commands::{Agreement, Step};
 use lab::plan::Plan;
 use lab::{Experiment, World, matrix};
-use std::error::Error;
 use std::path::Path;
+use std::process::ExitCode;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+/// Runs the command.
+pub fn main(arguments: Vec<String>) -> Outcome {
+    let mut arguments = arguments.into_iter();
     let file = arguments.next().ok_or("usage: sequence EXPERIMENT.toml [LINES]")?;
     let lines: usize = arguments.next().map_or(Ok(8), |it| it.parse())?;
     let mut experiment = Experiment::load(Path::new(&file))?;
@@ -34,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{n:>7} {:<52} {}", of(&sim.commands), of(&linux.commands));
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn text(step: &Step) -> String {

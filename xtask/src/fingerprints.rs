@@ -1,17 +1,22 @@
 //! Prints what the simulator does in every experiment: a line with a fingerprint for each run.
 //!
-//! `fingerprints [--guest|--own] EXPERIMENT.toml…`; `--guest`: as beside the world linux, on the host
+//! `fingerprints --guest|--own EXPERIMENT.toml…`; `--guest`: as beside the world linux, on the host
 //! `guest` with the disk behind virtio; `--own`: as the experiment has it.
 
+use crate::Outcome;
 use lab::plan::Plan;
 use lab::{Experiment, World, matrix};
 use std::error::Error;
 use std::path::Path;
+use std::process::ExitCode;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_guest = arguments.remove(0) == "--guest";
-    for file in arguments {
+/// Runs the command.
+pub fn main(mut arguments: Vec<String>) -> Outcome {
+    let is_guest = match arguments.first().map(String::as_str) {
+        Some(word @ ("--guest" | "--own")) => word == "--guest",
+        _ => return Err("usage: fingerprints --guest|--own EXPERIMENT.toml…".into()),
+    };
+    for file in arguments.drain(1..) {
         let result = std::panic::catch_unwind(|| one(&file, is_guest).map_err(|it| it.to_string()));
         match result {
             Ok(Ok(lines)) => print!("{lines}"),
@@ -19,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Err(_) => println!("{file}\tpanicked"),
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn one(file: &str, is_guest: bool) -> Result<String, Box<dyn Error>> {

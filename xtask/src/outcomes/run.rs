@@ -44,7 +44,7 @@ pub fn all(
         let mut calls = Calls::default();
         let mut counter = tracer.clone();
         let mut trace = match record.filter(|_| seed == 1) {
-            Some(directory) => Some(crate::trace::Writer::create(directory, &recording.name)?),
+            Some(directory) => Some(super::trace::Writer::create(directory, &recording.name)?),
             None => None,
         };
         let mut observers: Vec<&mut dyn Observer> = vec![&mut calls, &mut counter];

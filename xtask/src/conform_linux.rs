@@ -1,14 +1,16 @@
 //! Judges our schedulers by the kernel in virtual time, over a seeded family of loads:
-//! `cargo run --release -p paternoster-report --example conform_linux [OPTIONS] [SCHEDULER…]`,
+//! `cargo xtask conform-linux [OPTIONS] [SCHEDULER…]`,
 //! where OPTIONS are `--seed N`, `--members N`, `--only NUMBER`, `--requests N` (of a member),
 //! `--record DIRECTORY` (keeps what was recorded) and `--json`; schedulers are `mq-deadline` and
 //! `none`, both if none is named.
 
+use crate::Outcome;
 use conform::family::Member;
 use conform::{Conformity, Options, conform_recording};
 use lab::worlds::linux::LinuxWorld;
 use std::error::Error;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 const SCHEDULERS: [&str; 2] = ["mq-deadline", "none"];
 const USAGE: &str = "[--seed N] [--members N] [--only NUMBER] [--requests N] [--record DIRECTORY] \
@@ -24,8 +26,9 @@ struct Asked {
     json: bool,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let asked = asked(std::env::args().skip(1))?;
+/// Runs the command.
+pub fn main(arguments: Vec<String>) -> Outcome {
+    let asked = asked(arguments.into_iter())?;
     let world = LinuxWorld::open(&[])?;
     let load = world.add_load()?;
     let mut results = Vec::new();
@@ -43,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     } else {
         print!("{}", report::conform::text(&results));
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn judge(

@@ -10,6 +10,7 @@
 mod experiments;
 mod trouble;
 
+use crate::Outcome;
 use std::env;
 use std::error::Error;
 use std::fmt::Write;
@@ -18,11 +19,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant as WallInstant;
 
+use self::experiments::{Experiment, PROGRAMS, Place, experiments};
+use self::trouble::wait_with_trouble;
 use base::Hz;
-use experiments::{Experiment, PROGRAMS, Place, experiments};
 use linux::rootfs::find_program;
 use linux::{Cache, Finished, Kernel, Root};
-use trouble::wait_with_trouble;
 
 /// The user of the third run: nobody, and not root.
 const USER: u32 = 65_534;
@@ -31,22 +32,15 @@ const LEFT: [&str; 5] = ["trace", "priorities", "output", "log", "end"];
 
 type Failure = Box<dyn Error>;
 
-fn main() -> ExitCode {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let done = match arguments.as_slice() {
+/// Runs the command, or the child's side of it.
+pub fn main(arguments: Vec<String>) -> Outcome {
+    let same = match arguments.as_slice() {
         [word, number, shared, directory] if word == "--one" => {
-            run_one(number, Path::new(shared), Path::new(directory)).map(|()| true)
+            run_one(number, Path::new(shared), Path::new(directory)).map(|()| true)?
         }
-        numbers => compare_all(numbers),
+        numbers => compare_all(numbers)?,
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("determinism: {error}");
-            ExitCode::from(2)
-        }
-    }
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs the experiments of these numbers, or all, and prints a line for each; whether all runs
@@ -67,7 +61,7 @@ fn compare_all(numbers: &[String]) -> Result<bool, Failure> {
         if let Place::FileSystem(name) = experiment.place
             && find_program(&format!("mkfs.{name}")).is_none()
         {
-            println!("| {number} | {} | skipped: no mkfs.{name} |", experiment.title);
+            println!("| {number} | {} | not run: it needs mkfs.{name} |", experiment.title);
             continue;
         }
         same &= shared.compare(number, &experiment)?;
@@ -103,7 +97,7 @@ impl Shared {
     }
 
     fn program(&self) -> PathBuf {
-        self.directory.join("determinism")
+        self.directory.join("xtask")
     }
 
     fn may_choose_user(&self) -> bool {
@@ -155,7 +149,11 @@ impl Shared {
             command.args([format!("--reuid={USER}"), format!("--regid={USER}")]);
             command.arg("--clear-groups").arg(self.program());
         }
-        command.arg("--one").arg(number.to_string()).arg(&self.directory).arg(&directory);
+        command
+            .args(["determinism", "--one"])
+            .arg(number.to_string())
+            .arg(&self.directory)
+            .arg(&directory);
         let mut child = command.current_dir(&directory).stdin(Stdio::null()).spawn()?;
         let status = match circumstances {
             Circumstances::Trouble => wait_with_trouble(&mut child)?,

@@ -2,6 +2,7 @@
 //!
 //! `fidelity [--to FILE] EXPERIMENT.toml…`; without experiments, those in `fidelity/`.
 
+use crate::Outcome;
 use lab::fidelity::{Agreed, Figure, JobError, Overview, Pair, Spread, agreed, errors};
 use lab::matrix::{self, Report};
 use lab::plan::Plan;
@@ -9,6 +10,7 @@ use lab::{Experiment, World};
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 const SUITE: &str = "fidelity";
 const DEFAULT_TO: &str = "fidelity/results/raw.md";
@@ -26,12 +28,12 @@ between the shares of commands that are at most so far from the one before), wit
 is most. What is in a directory `outcomes` does not count for how much is the same: where its bios are
 cut hangs on some dozens of pages of memory, in which one kernel differs from itself.
 
-    cargo run --release -p paternoster-lab --example fidelity
+    cargo xtask fidelity
 
 ";
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+/// Runs the command.
+pub fn main(mut arguments: Vec<String>) -> Outcome {
     let mut to = PathBuf::from(DEFAULT_TO);
     if arguments.first().is_some_and(|it| it == "--to") {
         to = PathBuf::from(arguments.get(1).ok_or("--to needs a file")?);
@@ -62,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = format!("{HEAD}{}\n{text}", overview(&Overview::of(&all, &all_agreed))?);
     std::fs::write(&to, &text)?;
     print!("{text}");
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Whether only what comes of it is compared: experiments in a directory `outcomes`.

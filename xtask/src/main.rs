@@ -1,0 +1,44 @@
+//! What keeps the project true, as `cargo xtask COMMAND`. Users need none of it.
+
+mod conform_linux;
+mod determinism;
+mod fidelity;
+mod fingerprints;
+mod fixtures;
+mod outcomes;
+mod random;
+mod sequence;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+/// What a command has come to.
+type Outcome = Result<ExitCode, Box<dyn Error>>;
+
+/// A command: its name, what it is for, and what does it.
+type Row = (&'static str, &'static str, fn(Vec<String>) -> Outcome);
+
+const COMMANDS: [Row; 8] = [
+    ("fidelity", "the simulator against the kernel: the suite in fidelity/", fidelity::main),
+    ("random", "the simulator against the kernel: experiments made up at random", random::main),
+    ("sequence", "the simulator against the kernel: one experiment, each command", sequence::main),
+    ("outcomes", "the simulator against recordings of a real 4.19", outcomes::main),
+    ("conform-linux", "schedulers against the kernel in virtual time", conform_linux::main),
+    ("determinism", "the kernel in virtual time against itself, in trouble", determinism::main),
+    ("fingerprints", "what the simulator does in experiments, a line a run", fingerprints::main),
+    ("fixtures", "goldens, scripts and tables are written anew by their tests", fixtures::main),
+];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().unwrap_or_default();
+    let Some((_, _, command)) = COMMANDS.iter().find(|(known, ..)| *known == name) else {
+        eprintln!("usage: cargo xtask COMMAND …");
+        COMMANDS.iter().for_each(|(name, what, _)| eprintln!("    {name:<14} {what}"));
+        return ExitCode::from(2);
+    };
+    command(arguments.collect()).unwrap_or_else(|error| {
+        eprintln!("{name}: {error}");
+        ExitCode::from(2)
+    })
+}

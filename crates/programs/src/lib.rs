@@ -11,6 +11,7 @@ pub mod cp;
 pub mod dd;
 pub mod dump;
 pub mod fio;
+mod habits;
 pub mod lg;
 pub mod replay;
 mod shell;
@@ -22,6 +23,9 @@ mod table;
 pub mod tools;
 
 pub use command::{Command, CommandError, parse, parse_in, split_sequence};
+pub use habits::{
+    FioHabits, Habits, HelperHabits, OwnFiles, ProcessHabits, ShellHabits, SysbenchHabits,
+};
 pub use shell::{Line, Script, Sequence, Step};
 pub use sleep::Sleep;
 pub use surroundings::Surroundings;
@@ -43,7 +47,7 @@ pub trait Program: machine::Program + Any {
     }
 
     /// Files of the system that it looks for beside those of every program.
-    fn own_files(&self) -> u32 {
+    fn own_files(&self, _known: &OwnFiles) -> u32 {
         0
     }
 }
@@ -62,7 +66,9 @@ impl dyn Program {
     /// The programs that run, one after the other: those of a sequence, or itself.
     pub fn parts(&self) -> Vec<&dyn Program> {
         match self.downcast::<Sequence>() {
-            Some(Sequence { steps }) => steps.iter().flat_map(|it| it.program.parts()).collect(),
+            Some(Sequence { steps, .. }) => {
+                steps.iter().flat_map(|it| it.program.parts()).collect()
+            }
             None => vec![self],
         }
     }

@@ -1,29 +1,23 @@
 //! A shell: what runs one program after the other.
 //!
 //! When it starts a program, files are looked for in the directories of `PATH` and by the dynamic
-//! linker, and the clock is looked at. Measured in the world linux, where a file that is looked for
-//! takes 1 us: the time between two direct reads by `dd`, with another program in between. The
-//! host's `exec` is the start of a shell and of its first program, if that needs no more than `dd`.
+//! linker, and the clock is looked at ([`ShellHabits`]). The host's `exec` is the start of a shell
+//! and of its first program, if that needs no more than `dd`.
 
-use crate::Program;
+use crate::{Program, ShellHabits};
 use machine::program::Running;
 use machine::task::Task;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Files for a program that needs none but the C library.
-const FILES: u32 = 26;
-/// Of these, those that a shell does not look for again when it has found the program before.
-const DIRECTORIES: u32 = 3;
-/// Looks at the clock.
-const LOOKS: u32 = 5;
-
 /// Several programs, one after the other.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     /// They, in order.
     pub steps: Vec<Step>,
+    /// What their shell does between them.
+    pub habits: ShellHabits,
 }
 
 /// A program of a sequence.
@@ -41,6 +35,8 @@ pub struct Step {
 pub struct Script {
     /// They, in order.
     pub lines: Vec<Line>,
+    /// What the shell does between them.
+    pub habits: ShellHabits,
 }
 
 /// A line of a script.
@@ -59,7 +55,7 @@ impl machine::Program for Sequence {
 
     fn run(&self, task: Task) -> Running {
         let sequence = self.clone();
-        Box::pin(async move { Shell::default().run(&sequence, &task).await })
+        Box::pin(async move { Shell::new(sequence.habits).run(&sequence, &task).await })
     }
 }
 
@@ -75,13 +71,13 @@ impl Program for Sequence {
 
 impl Script {
     /// What prepares a machine with these lines, if there are any.
-    pub fn of(lines: Vec<Line>) -> Option<Arc<dyn machine::Program>> {
+    pub fn of(lines: Vec<Line>, habits: ShellHabits) -> Option<Arc<dyn machine::Program>> {
         let is_something = !lines.is_empty();
-        is_something.then(|| Arc::new(Script { lines }) as Arc<dyn machine::Program>)
+        is_something.then(|| Arc::new(Script { lines, habits }) as Arc<dyn machine::Program>)
     }
 
     async fn work(self, task: Task) -> i32 {
-        let mut shell = Shell::default();
+        let mut shell = Shell::new(self.habits);
         for Line { text, program } in &self.lines {
             let status = shell.run(&**program, &task).await;
             if status != 0 {
@@ -104,12 +100,16 @@ impl machine::Program for Script {
 }
 
 /// What a shell has run.
-#[derive(Default)]
 struct Shell {
+    habits: ShellHabits,
     known: Vec<String>,
 }
 
 impl Shell {
+    fn new(habits: ShellHabits) -> Shell {
+        Shell { habits, known: Vec::new() }
+    }
+
     /// Runs a program, or those of a sequence; the answer is the exit status of the last one.
     fn run<'a>(
         &'a mut self,
@@ -117,7 +117,7 @@ impl Shell {
         task: &'a Task,
     ) -> Pin<Box<dyn Future<Output = i32> + 'a>> {
         Box::pin(async move {
-            let Some(Sequence { steps }) = program.downcast() else {
+            let Some(Sequence { steps, .. }) = program.downcast() else {
                 self.load(program, task).await;
                 return program.run(task.clone()).await;
             };
@@ -138,11 +138,13 @@ impl Shell {
         if !is_known {
             self.known.push(name.to_string());
         }
+        let ShellHabits { files, directories, looks, own_files } = self.habits;
+        let own = program.own_files(&own_files);
         if is_first {
-            return task.look_for_files(program.own_files()).await;
+            return task.look_for_files(own).await;
         }
-        let directories = if is_known { DIRECTORIES } else { 0 };
-        task.look_for_files(FILES - directories + program.own_files()).await;
-        task.look_at_clock(LOOKS).await;
+        let directories = if is_known { directories } else { 0 };
+        task.look_for_files(files - directories + own).await;
+        task.look_at_clock(looks).await;
     }
 }

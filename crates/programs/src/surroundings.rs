@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::Habits;
 use machine::filesystem::Mount;
 
 /// The surroundings of a job: the simulated host for the keywords, and the user's own surroundings
@@ -16,6 +17,8 @@ pub struct Surroundings<'a> {
     pub mb_memory: u64,
     /// The file system that is mounted, if one is: names that are not below `/dev` are files there.
     pub mount: Option<&'a Mount>,
+    /// What was seen of programs besides what they are asked for.
+    pub habits: &'a Habits,
     /// Looks up an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a job file or an included file.

@@ -46,7 +46,8 @@ pub const LIST: &[Entry] = &[
     row("stat", "looks at files", |words, _| made(Tool::stat(words))),
     row("sync", "writes everything that is dirty to the disk", |words, _| made(Sync::parse(words))),
     row("sysbench", "fileio: threads that read and write a set of files", |words, around| {
-        made(Sysbench::parse(words, around.mount.map(|mount| mount.point.as_str())))
+        let directory = around.mount.map(|mount| mount.point.as_str());
+        made(Sysbench::parse(words, directory, around.habits.sysbench))
     }),
     row("touch", "makes empty files, or files younger", |words, _| made(Tool::touch(words))),
     row("truncate", "makes files shorter or longer", |words, _| made(Tool::truncate(words))),

@@ -7,7 +7,7 @@ use device::{Device, Model};
 use lab::recordings::{Figure, Recording};
 use lab::scheduler_spec::parse_kernel;
 use machine::{ControlGroup, Host, Job, Mount, Native, Observer, Program, Setup, Task, TaskInfo};
-use programs::{Line, Script};
+use programs::{Line, Script, ShellHabits};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -84,7 +84,7 @@ fn setup(
     let journal_cgroup = if recording.note.starts_with("jbd2 in the same") { "c1" } else { "" };
     let mount = Mount { journal_cgroup: journal_cgroup.to_string(), ..Mount::default() };
     setup.mount = on_files.then_some(mount);
-    setup.preparation = Script::of(preparation(recording)?);
+    setup.preparation = Script::of(preparation(recording)?, ShellHabits::OBSERVED);
     setup.memory = MEMORY;
     if is_writeback(recording) {
         setup.settings.push(("dirty_background_bytes".to_string(), 16 << 20));

@@ -10,6 +10,7 @@ use base::Instant;
 use block::Ioprio;
 use machine::Host;
 use machine::filesystem::Format;
+use programs::Habits;
 use programs::dump::Dump;
 use programs::fio::Fio;
 use programs::replay::Replay;
@@ -70,6 +71,7 @@ impl Planner<'_> {
             page_size: 4096,
             ncpus: host.cores.into(),
             mb_memory: self.memory().0 >> 20,
+            habits: &Habits::OBSERVED,
             mount: mount.as_ref(),
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,

@@ -13,7 +13,7 @@ use crate::result::{self, CallResult, JobResult, ProgramExit, RunResult};
 use crate::world::World;
 use base::Duration;
 use machine::{Exit, Observer, Several};
-use programs::Script;
+use programs::{Script, ShellHabits};
 use std::path::Path;
 
 /// Runs one row with one seed.
@@ -77,7 +77,10 @@ fn setup(plan: &Plan, row: &Row, seed: u64, messages: bool) -> machine::Setup {
         cgroups: row.cgroups.iter().map(CgroupSpec::on_the_disk).collect(),
         blkio: row.blkio,
         cgroup_writeback: row.cgroup_writeback,
-        preparation: Script::of(row.preparation.iter().map(PlannedJob::as_line).collect()),
+        preparation: Script::of(
+            row.preparation.iter().map(PlannedJob::as_line).collect(),
+            ShellHabits::OBSERVED,
+        ),
         seed,
         events: true,
         messages,

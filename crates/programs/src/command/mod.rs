@@ -76,6 +76,7 @@ pub fn parse(line: &str) -> Result<Command, CommandError> {
         page_size: 4096,
         ncpus: 1,
         mb_memory: 1024,
+        habits: &crate::Habits::OBSERVED,
         mount: None,
         environment: &|_| None,
         read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
@@ -114,7 +115,7 @@ fn parse_sequence(
         }
         steps.push(Step { needs_success: *needs_success, program: command.program });
     }
-    Ok(Prefixes::default().with(Arc::new(Sequence { steps })))
+    Ok(Prefixes::default().with(Arc::new(Sequence { steps, habits: context.habits.shell })))
 }
 
 fn parse_one(line: &str, context: &Surroundings<'_>) -> Result<Command, CommandError> {
@@ -158,7 +159,7 @@ mod tests {
     fn commands_follow_each_other_with_semicolons_and_conditions() {
         let line = "dd if=/mnt/a of=/mnt/b; sync && sleep 1.5;";
         let program = parse(line).unwrap().program;
-        let Sequence { steps } = program.downcast().expect("several programs");
+        let Sequence { steps, .. } = program.downcast().expect("several programs");
         assert_eq!(
             steps.iter().map(|it| it.needs_success).collect::<Vec<_>>(),
             [false, false, true]

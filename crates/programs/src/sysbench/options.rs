@@ -1,5 +1,6 @@
 //! What was typed behind `sysbench`: the options of fileio, of 0.4 and of 1.0.
 
+use crate::SysbenchHabits;
 use base::{Duration, nearest};
 use machine::task::OpenFlags;
 
@@ -29,6 +30,8 @@ pub struct Sysbench {
     pub(super) most_time: Option<Duration>,
     /// Where the files lie.
     pub(super) place: Place,
+    /// What it does besides.
+    pub(super) habits: SysbenchHabits,
 }
 
 /// Where the files lie.
@@ -114,7 +117,7 @@ impl Mode {
 
 impl Sysbench {
     /// The defaults (rule sysbench-1; 1.0: its own --help).
-    fn of(generation: Generation) -> Sysbench {
+    fn of(generation: Generation, habits: SysbenchHabits) -> Sysbench {
         let is_old = generation == Generation::V0_4;
         Sysbench {
             generation,
@@ -134,15 +137,20 @@ impl Sysbench {
             most_requests: is_old.then_some(10_000),
             most_time: (!is_old).then_some(Duration::from_secs(10)),
             place: Place::Disk { path: "/dev/sda".to_string(), start: 0 },
+            habits,
         }
     }
 
     /// Understands the words behind `sysbench`, or says what is wrong with which, and what would
     /// do. The files lie in the directory, if there is one and no disk is named.
-    pub fn parse(words: &[String], directory: Option<&str>) -> Result<Sysbench, String> {
+    pub fn parse(
+        words: &[String],
+        directory: Option<&str>,
+        habits: SysbenchHabits,
+    ) -> Result<Sysbench, String> {
         let is_old = words.iter().any(|word| word.starts_with("--test"));
         let generation = if is_old { Generation::V0_4 } else { Generation::V1_0 };
-        let mut typed = Sysbench::of(generation);
+        let mut typed = Sysbench::of(generation, habits);
         let (mut action, mut mode, mut has_test) = (None, None, false);
         for word in words {
             match (word.strip_prefix("--"), word.as_str()) {
@@ -329,7 +337,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<Sysbench, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        Sysbench::parse(&words, None)
+        Sysbench::parse(&words, None, SysbenchHabits::OBSERVED)
     }
 
     #[test]
@@ -358,7 +366,7 @@ mod tests {
         let place = Place::Disk { path: "/dev/sda".to_string(), start: 1 << 30 };
         assert_eq!(typed.place, place);
         let words = ["fileio".to_string(), "prepare".to_string()];
-        let in_directory = Sysbench::parse(&words, Some("/mnt")).unwrap();
+        let in_directory = Sysbench::parse(&words, Some("/mnt"), SysbenchHabits::OBSERVED).unwrap();
         assert_eq!(in_directory.place, Place::Directory("/mnt".to_string()));
     }
 
@@ -398,7 +406,7 @@ mod tests {
             ),
         ) {
             let words: Vec<String> = words.into_iter().map(str::to_string).collect();
-            let _ = Sysbench::parse(&words, None);
+            let _ = Sysbench::parse(&words, None, SysbenchHabits::OBSERVED);
         }
     }
 }

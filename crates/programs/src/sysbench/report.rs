@@ -77,15 +77,18 @@ mod tests {
 
     #[test]
     fn both_generations_say_what_was_done() {
-        let arguments = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
+        let parse = |text: &str| {
+            let words = text.split(' ').map(str::to_string).collect::<Vec<_>>();
+            Sysbench::parse(&words, None, crate::SysbenchHabits::OBSERVED)
+        };
         let old = "--test=fileio --file-test-mode=seqrd run";
-        let options = Sysbench::parse(&arguments(old), None).unwrap();
+        let options = parse(old).unwrap();
         let counts = Counts { reads: 64, writes: 0, syncs: 1 };
         let lines = lines(&options, &counts, Duration::from_secs(1));
         assert_eq!(lines[0], "Operations performed:  64 Read, 0 Write, 1 Other = 65 Total");
         assert_eq!(lines[1], "Read 1Mb  Written 0b  Total transferred 1Mb  (1.00Mb/sec)");
         assert_eq!(lines[2], "64.00 Requests/sec executed");
-        let new = Sysbench::parse(&arguments("fileio --file-test-mode=seqrd run"), None).unwrap();
+        let new = parse("fileio --file-test-mode=seqrd run").unwrap();
         let lines = super::lines(&new, &counts, Duration::from_secs(2));
         assert!(lines.iter().any(|line| line.ends_with("0.50")), "{lines:?}");
     }

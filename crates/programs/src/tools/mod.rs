@@ -6,7 +6,7 @@
 
 mod words;
 
-use crate::Program;
+use crate::{OwnFiles, Program};
 use machine::filesystem::Creation;
 use machine::program::Running;
 use machine::task::{Errno, OpenFlags, Task};
@@ -50,12 +50,13 @@ impl Program for Tool {
         self.paths.iter().map(String::as_str).collect()
     }
 
-    fn own_files(&self) -> u32 {
-        match self.name {
-            "ls" | "mv" => 4,
-            "mkdir" => 3,
-            "stat" => 11,
-            "rm" => 1,
+    fn own_files(&self, known: &OwnFiles) -> u32 {
+        match self.deed {
+            Deed::List => known.ls,
+            Deed::Mkdir { .. } => known.mkdir,
+            Deed::Move => known.mv,
+            Deed::Remove { .. } => known.rm,
+            Deed::Stat => known.stat,
             _ => 0,
         }
     }

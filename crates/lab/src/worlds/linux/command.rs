@@ -64,7 +64,7 @@ fn of_planned(
         return Err(Error::not_yet("--world", what, "sim"));
     };
     let mut command = match planned.program.downcast() {
-        Some(Sequence { steps }) => {
+        Some(Sequence { steps, .. }) => {
             let parts = programs::split_sequence(line);
             let mut text = String::new();
             for (step, (needs_success, part)) in steps.iter().zip(&parts) {
@@ -240,6 +240,7 @@ mod tests {
             page_size: 4096,
             ncpus: 1,
             mb_memory: 512,
+            habits: &programs::Habits::OBSERVED,
             mount: mount.as_ref(),
             environment: &|_| None,
             read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),

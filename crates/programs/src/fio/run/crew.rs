@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use block::ContextId;
 
 use super::super::job::{ExitWhat, Flow, Job};
+use crate::FioHabits;
 use machine::task::Task;
 
 /// Where a process is in its life.
@@ -20,6 +21,7 @@ pub(super) enum State {
 
 /// The processes of one run.
 pub(super) struct Crew {
+    pub habits: FioHabits,
     main: ContextId,
     members: Vec<Member>,
     flows: RefCell<Vec<Tokens>>,
@@ -44,7 +46,7 @@ struct Tokens {
 }
 
 impl Crew {
-    pub fn new(jobs: &[Job], main: ContextId) -> Crew {
+    pub fn new(jobs: &[Job], main: ContextId, habits: FioHabits) -> Crew {
         let member = |job: &Job| Member {
             state: Cell::new(State::Waiting),
             task: Cell::new(None),
@@ -52,7 +54,8 @@ impl Crew {
             does_io: job.cpu.is_none(),
             tokens: Cell::new(None),
         };
-        Crew { main, members: jobs.iter().map(member).collect(), flows: RefCell::new(Vec::new()) }
+        let members = jobs.iter().map(member).collect();
+        Crew { habits, main, members, flows: RefCell::new(Vec::new()) }
     }
 
     pub fn state(&self, number: usize) -> State {

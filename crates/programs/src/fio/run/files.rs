@@ -10,14 +10,9 @@ use super::super::engine::{Engine, NameCall};
 use super::super::job::{Direction, FileKind, Job, Room, SyncMode};
 use super::super::layout::{FileSize, Layout};
 use super::donor::OpenDonor;
+use crate::FioHabits;
 use machine::filesystem;
 use machine::task::{Errno, File, OpenFlags, Task};
-
-/// How often fio looks at the clock for each file that it makes, and at the directory for each job
-/// with files.
-// measured in the world linux: one to four jobs, one to three files each
-const LOOKS_PER_FILE: u32 = 3;
-const PATHS_PER_JOB: u32 = 2;
 
 /// The files of a job that lie in a file system.
 #[derive(Clone, Debug, Default)]
@@ -72,24 +67,24 @@ impl Files {
     }
 
     /// Makes those that are missing or too short; the answer is whether there was one.
-    pub async fn make(&self, task: &Task, job: &Job) -> Result<bool, String> {
+    pub async fn make(&self, task: &Task, job: &Job, habits: &FioHabits) -> Result<bool, String> {
         let creates = job.engine == Engine::Names(NameCall::Create);
         if job.creation.on_open || creates || !job.engine.does_block_io() {
             return Ok(false);
         }
         task.prepares(true);
-        let made = self.make_each(task, job).await;
+        let made = self.make_each(task, job, habits).await;
         task.prepares(false);
         made
     }
 
-    async fn make_each(&self, task: &Task, job: &Job) -> Result<bool, String> {
+    async fn make_each(&self, task: &Task, job: &Job, habits: &FioHabits) -> Result<bool, String> {
         let mut makes = false;
         for slot in self.slots.iter().flatten() {
             let failed = |errno: Errno| format!("fio: {}: {errno}", slot.path);
             let there = task.look_for(&slot.path).await;
             if slot.size.wanted > there.unwrap_or(0) || appends(job) {
-                task.look_at_clock(LOOKS_PER_FILE).await;
+                task.look_at_clock(habits.looks_per_file).await;
                 make(task, job, slot, there).await.map_err(failed)?;
                 makes = true;
             }
@@ -246,12 +241,17 @@ fn largest_block(job: &Job, direction: Direction) -> u64 {
 
 /// Makes the files of all jobs whose processes do not do so themselves; the answer is how many of
 /// them had theirs already.
-pub(super) async fn make_all(task: &Task, jobs: &[Job], files: &[Files]) -> Result<usize, String> {
+pub(super) async fn make_all(
+    task: &Task,
+    jobs: &[Job],
+    files: &[Files],
+    habits: &FioHabits,
+) -> Result<usize, String> {
     let serial = jobs.iter().zip(files).filter(|(job, _)| job.creation.is_serial);
     let mut there = 0;
     for (job, files) in serial.filter(|(job, _)| job.has_files()) {
-        task.look_for_files(PATHS_PER_JOB).await;
-        there += usize::from(!files.make(task, job).await?);
+        task.look_for_files(habits.paths_per_job).await;
+        there += usize::from(!files.make(task, job, habits).await?);
     }
     Ok(there)
 }

@@ -3,51 +3,45 @@
 //! It has two things to do at regular times: one four times a second, one twice, from shortly after
 //! the processes were let go. It counts in whole milliseconds from its own start.
 //!
-//! // fio 3.33, measured in the world linux, with jobs that begin at once
+//! When, and what it costs, is one of the habits of fio ([`HelperHabits`]).
 
 use base::{Duration, Instant};
 use block::ContextId;
 
+use crate::HelperHabits;
 use machine::task::{IoContextOf, Task};
 
-/// What it does four times a second is due for the first time; a millisecond is lost once.
-const FIRST: u64 = 250;
-const OFTEN: (u64, u64) = (249, 250);
-const SELDOM: (u64, u64) = (101, 500);
-/// How often it looks at the clock when it wakes.
-const LOOKS: u32 = 5;
-
 /// Starts it; the answer is whom to tell when all is done.
-pub(super) async fn start(task: &Task) -> ContextId {
+pub(super) async fn start(task: &Task, habits: HelperHabits) -> ContextId {
     let main = task.id();
     let helper = task.spawn("fio helper", IoContextOf::Itself, |task| async move {
         task.look_for_files(1).await;
         task.notify(main);
-        run(&task).await;
+        run(&task, &habits).await;
         0
     });
     task.notified().await;
     helper
 }
 
-async fn run(task: &Task) {
+async fn run(task: &Task, habits: &HelperHabits) {
     let started = task.clock();
-    let mut next = started + Duration::from_millis(FIRST);
+    let mut next = started + Duration::from_millis(habits.first);
     while !task.notified_until(next).await {
-        task.look_at_clock(LOOKS).await;
+        task.look_at_clock(habits.looks).await;
         task.look_for_files(1).await;
-        next = due(started, task.clock());
+        next = due(started, task.clock(), habits);
     }
 }
 
 /// When there is something to do again.
-fn due(started: Instant, now: Instant) -> Instant {
+fn due(started: Instant, now: Instant, habits: &HelperHabits) -> Instant {
     let passed = now.since(started).as_nanos() / 1_000_000;
     let after = |(first, period): (u64, u64)| {
         let times = (passed + 1).saturating_sub(first).div_ceil(period).max(1);
         first + times * period
     };
-    now + Duration::from_millis(after(OFTEN).min(after(SELDOM)) - passed)
+    now + Duration::from_millis(after(habits.often).min(after(habits.seldom)) - passed)
 }
 
 #[cfg(test)]
@@ -57,11 +51,12 @@ mod tests {
     #[test]
     fn it_wakes_when_either_of_two_things_is_due() {
         let started = Instant::from_nanos(65_910_528);
-        let mut now = started + Duration::from_millis(FIRST);
+        let habits = HelperHabits::OBSERVED;
+        let mut now = started + Duration::from_millis(habits.first);
         let mut steps = Vec::new();
         for _ in 0..9 {
             now += Duration::from_nanos(2_280);
-            let next = due(started, now);
+            let next = due(started, now, &habits);
             steps.push(next.since(now).as_nanos() / 1_000_000);
             now = next;
         }

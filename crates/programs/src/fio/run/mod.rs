@@ -14,7 +14,7 @@ mod lanes;
 mod pace;
 mod process;
 
-use crate::Program;
+use crate::{FioHabits, Program};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,30 +31,9 @@ use super::job::{Direction, FileKind, Job};
 use super::layout::{Layout, Looks, Ranges};
 use super::random::Seeds;
 use crate::Surroundings;
-use machine::program::{Footprint, Left, LeftBehind, Running};
+use machine::program::Running;
 use machine::task::{IoContextOf, Task};
 
-/// How often fio looks whether processes have ended while others wait for their turn, and how long
-/// it lets them get ready; its sleeps take a timer slack of 50 us longer. // strace of fio 3.33
-const LOOK: Duration = Duration::from_micros(100_050);
-/// How often its main process looks after the others while they work, with the slack of the timer.
-const POLL: Duration = Duration::from_micros(10_050);
-/// When it has measured its clock, it sleeps for 1 us, with the slack, so many times.
-const NAPS: u32 = 10;
-const NAP: Duration = Duration::from_micros(51);
-/// The memory of fio and its libraries.
-/// Measured: /proc/meminfo of a guest while fio 3.33 runs, less what it was before.
-const FOOTPRINT: Footprint = Footprint { own: 2_000, files: 7_750 };
-/// What the core has at hand when fio makes its files, and when its processes begin to write.
-/// Measured: global_dirty_state in guests of 192 MiB to 1 GiB.
-const LEFT_BY_MAIN: LeftBehind = LeftBehind {
-    little: Left { files: 90, doubled: 5, structures: 436, others: 0 },
-    much: Left { files: 460, doubled: 2, structures: 38, others: 0 },
-};
-const LEFT_BY_PROCESSES: LeftBehind = LeftBehind {
-    little: Left { files: 464, doubled: 5, structures: 436, others: 490 },
-    much: Left { files: 460, doubled: 2, structures: 38, others: 480 },
-};
 /// Exit status of fio when a job failed.
 const FAILED: i32 = 1;
 
@@ -62,6 +41,7 @@ const FAILED: i32 = 1;
 #[derive(Clone, Debug)]
 pub struct Fio {
     jobs: Arc<[Job]>,
+    habits: FioHabits,
 }
 
 impl machine::Program for Fio {
@@ -78,13 +58,13 @@ impl Program for Fio {}
 
 impl Fio {
     /// fio with these processes.
-    pub fn new(jobs: Vec<Job>) -> Fio {
-        Fio { jobs: jobs.into() }
+    pub fn new(jobs: Vec<Job>, habits: FioHabits) -> Fio {
+        Fio { jobs: jobs.into(), habits }
     }
 
     /// What the words behind `fio` mean.
     pub fn parse(words: &[String], context: &Surroundings<'_>) -> Result<Fio, ParseError> {
-        parse_command_line(words, context).map(|line| Fio::new(line.jobs))
+        parse_command_line(words, context).map(|line| Fio::new(line.jobs, context.habits.fio))
     }
 
     /// Its processes.
@@ -105,15 +85,16 @@ impl Fio {
 
     /// Does it all; the answer is the exit status.
     async fn work(self, task: Task) -> i32 {
-        task.take_memory(FOOTPRINT);
-        task.leave_pages_behind(LEFT_BY_MAIN);
+        let FioHabits { footprint, left_by_main, .. } = self.habits;
+        task.take_memory(footprint);
+        task.leave_pages_behind(left_by_main);
         let status = self.run_jobs(&task).await;
-        task.give_memory_back(FOOTPRINT);
+        task.give_memory_back(footprint);
         status
     }
 
     async fn run_jobs(self, task: &Task) -> i32 {
-        begin(task, &self.jobs).await;
+        begin(task, &self.jobs, &self.habits).await;
         let (plan, files) = match lay_out(task, &self.jobs, Looks::Early) {
             Ok(plan) => plan.into_iter().unzip::<_, _, Vec<_>, Vec<_>>(),
             Err(error) => {
@@ -121,24 +102,25 @@ impl Fio {
                 return FAILED;
             }
         };
-        let (helper, have_files) = match launch(task, &self.jobs, &files).await {
+        let (helper, have_files) = match launch(task, &self.jobs, &files, &self.habits).await {
             Ok(launched) => launched,
             Err(message) => {
                 task.print(message);
                 return FAILED;
             }
         };
-        task.leave_pages_behind(LEFT_BY_PROCESSES);
+        task.leave_pages_behind(self.habits.left_by_processes);
         let started = task.now();
-        let crew = Rc::new(Crew::new(&self.jobs, task.id()));
+        let crew = Rc::new(Crew::new(&self.jobs, task.id(), self.habits));
         let delays: Vec<Instant> = self.jobs.iter().map(|job| started + delay(job, task)).collect();
         loop {
             let (mut due, mut next) = self.due(&crew, &delays, task.now());
             if due.iter().any(|number| self.begins_stage(&crew, *number)) {
                 // It sleeps once more when it has seen that the last process ended, and lets the
                 // new ones get ready.
-                let wait = if takes_time(task) { LOOK } else { LOOK * 2 };
-                task.sleep_until(next_look(started, task.now()) + wait).await;
+                let look = self.habits.look;
+                let wait = if takes_time(task) { look } else { look * 2 };
+                task.sleep_until(next_look(started, task.now(), look) + wait).await;
                 (due, next) = self.due(&crew, &delays, task.now());
             }
             self.start_all(task, &crew, due, (&plan, &files, have_files)).await;
@@ -161,10 +143,10 @@ impl Fio {
             return;
         }
         let waits = (0..self.jobs.len()).any(|it| crew.state(it) == State::Waiting);
-        let look = task.clock() + if waits { LOOK } else { POLL };
+        let look = task.clock() + if waits { self.habits.look } else { self.habits.poll };
         let before = crew.ended();
         task.sleep_until(next.min(look)).await;
-        task.look_at_clock(2 * (crew.ended() - before)).await;
+        task.look_at_clock(self.habits.looks_per_end * (crew.ended() - before)).await;
         look_for_orders(task).await;
     }
 
@@ -187,7 +169,7 @@ impl Fio {
             }
         }
         if takes_time {
-            get_ready(task, &self.jobs, have_files).await;
+            get_ready(task, &self.jobs, have_files, &self.habits).await;
         }
         for child in children {
             task.notify(child);
@@ -323,42 +305,40 @@ async fn launch(
     task: &Task,
     jobs: &[Job],
     files: &[Files],
+    habits: &FioHabits,
 ) -> Result<(Option<ContextId>, usize), String> {
     if !takes_time(task) {
-        return files::make_all(task, jobs, files).await.map(|have_files| (None, have_files));
+        return files::make_all(task, jobs, files, habits)
+            .await
+            .map(|have_files| (None, have_files));
     }
-    for _ in 0..NAPS {
-        task.sleep(NAP).await;
-        task.look_at_clock(2).await;
+    for _ in 0..habits.naps {
+        task.sleep(habits.nap).await;
+        task.look_at_clock(habits.looks_per_nap).await;
     }
-    task.look_at_clock(4).await;
-    let helper = helper::start(task).await;
-    let have_files = files::make_all(task, jobs, files).await?;
+    task.look_at_clock(habits.looks_before_helper).await;
+    let helper = helper::start(task, habits.helper).await;
+    let have_files = files::make_all(task, jobs, files, habits).await?;
     Ok((Some(helper), have_files))
 }
 
 /// What fio does before it lets its processes go: it looks at the disk for each of them, for one
 /// that writes once more whether it is mounted, and at its clock while it creates those that do
 /// not find their files there. With files it looks once.
-async fn get_ready(task: &Task, jobs: &[Job], have_files: usize) {
+async fn get_ready(task: &Task, jobs: &[Job], have_files: usize, habits: &FioHabits) {
     let looks = |job: &Job| 1 + u32::from(job.pattern.directions.include(Direction::Write));
     let of_disks: u32 = jobs.iter().filter(|job| !job.has_files()).map(looks).sum();
     let of_files = u32::from(jobs.iter().any(Job::has_files));
     task.look_for_files(of_disks + of_files).await;
-    task.look_at_clock(4 * (jobs.len() - have_files) as u32 + 3).await;
+    let missing = (jobs.len() - have_files) as u32;
+    task.look_at_clock(habits.looks_per_job * missing + habits.looks_before_go).await;
     task.look_for_files(1).await;
-    task.sleep(LOOK).await;
+    task.sleep(habits.look).await;
 }
-
-/// Looks at the clock after fio has asked for its files, before it sleeps for the first time, and
-/// how many more there are with disks alone.
-// measured in the world linux: when the first request comes
-const LOOKS_AT_BEGIN: u32 = 3;
-const LOOKS_WITHOUT_FILES: u32 = 1;
 
 /// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the
 /// directory.
-async fn begin(task: &Task, jobs: &[Job]) {
+async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
     task.compute(task.costs().launch).await;
     for job in jobs {
         let files = job.files.list.iter().filter(|file| file.kind == FileKind::File);
@@ -372,8 +352,8 @@ async fn begin(task: &Task, jobs: &[Job]) {
     }
     if takes_time(task) {
         let is_without_files = !jobs.iter().any(Job::has_files);
-        let more = if is_without_files { LOOKS_WITHOUT_FILES } else { 0 };
-        task.look_at_clock(LOOKS_AT_BEGIN + more).await;
+        let more = if is_without_files { habits.looks_without_files } else { 0 };
+        task.look_at_clock(habits.looks_at_begin + more).await;
     }
 }
 
@@ -385,9 +365,9 @@ async fn look_for_orders(task: &Task) {
 }
 
 /// When fio looks again whether processes have ended.
-fn next_look(started: Instant, now: Instant) -> Instant {
-    let looks = now.since(started).as_nanos().div_ceil(LOOK.as_nanos());
-    started + LOOK * looks
+fn next_look(started: Instant, now: Instant, look: Duration) -> Instant {
+    let looks = now.since(started).as_nanos().div_ceil(look.as_nanos());
+    started + look * looks
 }
 
 /// How long after the start of fio a job starts; drawn if it gives a range.

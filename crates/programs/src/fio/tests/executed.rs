@@ -42,7 +42,8 @@ fn run(
     let kernel = Kernel::named("6.18").expect("a kernel");
     let scheduler = sched::build("mq-deadline", kernel).expect("a scheduler of it");
     let mount = point.map(|it| Mount { point: it.to_owned(), ..Mount::default() });
-    let job = machine::Job::new("fio", Arc::new(Fio::new(jobs.to_vec())));
+    let job =
+        machine::Job::new("fio", Arc::new(Fio::new(jobs.to_vec(), crate::FioHabits::OBSERVED)));
     let host = Host::named(host).expect("a host");
     let setup = Setup::new(kernel, Attach::of(scheduler), device, host, vec![job]);
     let until = Some(Instant::from_nanos(millis * 1_000_000));

@@ -8,7 +8,7 @@
 mod maps;
 mod threads;
 
-use base::{Duration, Instant};
+use base::Instant;
 use block::Ioprio;
 
 use self::maps::Maps;
@@ -18,21 +18,12 @@ use super::super::job::{Caching, Direction, Job, Scsi, ScsiWrite};
 use super::super::pattern::Range;
 use super::donor::OpenDonor;
 use super::files::Files;
+use crate::ProcessHabits;
 use machine::filesystem::RangeSync;
 use machine::task::{AsyncOp, AsyncQueue, Errno, File, Interface, OpenFlags, Reaped, Task};
 
-/// What a request that moves no data costs: building it and looking at the clock.
-/// Measured: fio 3.33 with ioengine null, 0.4 to 1.9 us a request.
-const NOTHING: Duration = Duration::from_micros(1);
 /// So many requests that move no data are computed at once.
 const NOTHINGS: u32 = 256;
-
-/// How often fio looks at the clock after a system call that moves data or syncs, after one that
-/// submits a batch, and after one that collects what is done.
-/// Measured: as `looks_before` in process.rs.
-const LOOKS_AFTER_CALL: u32 = 2;
-const LOOKS_AFTER_SUBMITTING: u32 = 1;
-const LOOKS_AFTER_COLLECTING: u32 = 1;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +74,7 @@ pub(super) struct Lanes {
     files: Vec<File>,
     /// Those of a file system.
     named: Files,
+    habits: ProcessHabits,
     kind: Kind,
     /// How many requests are under way, and the most that may be.
     under_way: usize,
@@ -129,7 +121,7 @@ impl Lanes {
     pub async fn new(
         task: &Task,
         label: &str,
-        job: &Job,
+        (job, habits): (&Job, ProcessHabits),
         mut files: Vec<File>,
         (ranges, mut named): (&[Range], Files),
     ) -> Result<Lanes, Errno> {
@@ -172,7 +164,8 @@ impl Lanes {
         };
         let batch = job.queue.batch as usize;
         let done = Vec::with_capacity(depth);
-        Ok(Lanes { task: task.clone(), files, named, kind, under_way: 0, depth, batch, done })
+        let task = task.clone();
+        Ok(Lanes { task, files, named, habits, kind, under_way: 0, depth, batch, done })
     }
 
     /// Closes the files after a round and opens them again, as fio does for the next; those of a
@@ -283,7 +276,7 @@ impl Lanes {
             Kind::Queue(queue) => {
                 queue.prepare(&self.files[request.file], request);
                 if queue.queue.prepared() >= self.batch {
-                    queue.submit(&self.task).await;
+                    queue.submit(&self.task, &self.habits).await;
                 }
             }
             Kind::Threads(threads) => threads.put(&self.task, request),
@@ -291,7 +284,7 @@ impl Lanes {
             Kind::Mapped(maps) => {
                 let result = maps.perform(&self.task, &self.files, request).await;
                 self.finish(request, result);
-                self.task.look_at_clock(LOOKS_AFTER_CALL).await;
+                self.task.look_at_clock(self.habits.after_call).await;
             }
             Kind::Scsi(scsi) => {
                 let scsi = *scsi;
@@ -302,12 +295,12 @@ impl Lanes {
                 let engine = *engine;
                 let result = change_room(&self.task, &self.files, request, engine).await;
                 self.finish(request, result);
-                self.task.look_at_clock(LOOKS_AFTER_CALL).await;
+                self.task.look_at_clock(self.habits.after_call).await;
             }
             Kind::Exchange(donor) => {
                 let result = donor.exchange(&self.task, &self.files[request.file], &request).await;
                 self.finish(request, result);
-                self.task.look_at_clock(LOOKS_AFTER_CALL).await;
+                self.task.look_at_clock(self.habits.after_call).await;
             }
             Kind::Vectored(requests) => {
                 if requests.last().is_some_and(|last| !last.continues(&request)) {
@@ -319,7 +312,7 @@ impl Lanes {
                 *count += 1;
                 if *count == NOTHINGS {
                     *count = 0;
-                    self.task.compute(NOTHING * u64::from(NOTHINGS)).await;
+                    self.task.compute(self.habits.nothing * u64::from(NOTHINGS)).await;
                 }
                 self.finish(request, Ok(request.length));
             }
@@ -329,7 +322,7 @@ impl Lanes {
     /// Hands over what waits for its batch to become full.
     pub async fn commit(&mut self) {
         match &mut self.kind {
-            Kind::Queue(queue) => queue.submit(&self.task).await,
+            Kind::Queue(queue) => queue.submit(&self.task, &self.habits).await,
             Kind::Vectored(requests) if !requests.is_empty() => {
                 let requests = std::mem::take(requests);
                 self.call_together(&requests).await;
@@ -346,7 +339,7 @@ impl Lanes {
         match &mut self.kind {
             Kind::Queue(queue) if queue.queue.in_flight() > 0 => {
                 queue.collect(least, most, &mut self.done).await;
-                self.task.look_at_clock(LOOKS_AFTER_COLLECTING).await;
+                self.task.look_at_clock(self.habits.after_collecting).await;
             }
             Kind::Threads(threads) => threads.collect(&self.task, least, &mut self.done).await,
             _ => {}
@@ -412,7 +405,7 @@ impl Lanes {
             Ok(moved) => self.finish(request, Ok(moved + request.length - left.length)),
             Err(errno) => self.finish(left, Err(errno)),
         }
-        self.task.look_at_clock(LOOKS_AFTER_CALL).await;
+        self.task.look_at_clock(self.habits.after_call).await;
     }
 
     /// A SCSI command.
@@ -511,9 +504,9 @@ impl Queue {
     }
 
     /// Hands over what was prepared, if anything was.
-    async fn submit(&mut self, task: &Task) {
+    async fn submit(&mut self, task: &Task, habits: &ProcessHabits) {
         if self.queue.submit().await > 0 {
-            task.look_at_clock(LOOKS_AFTER_SUBMITTING).await;
+            task.look_at_clock(habits.after_submitting).await;
         }
     }
 

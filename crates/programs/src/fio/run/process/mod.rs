@@ -14,6 +14,7 @@ use super::goal::{Search, Verdict, Watch};
 use super::identity::{Priorities, become_process, open};
 use super::lanes::{Done, Lanes, Request, Sync, What};
 use super::pace::{Pauses, Rates};
+use crate::ProcessHabits;
 use machine::task::{Errno, Task};
 
 /// Exit status of a process that gives up, as that of fio's own.
@@ -59,31 +60,26 @@ pub(super) struct Process<'a> {
     failure: Option<i32>,
 }
 
-/// How often a request makes fio look at the clock before it is made: whether time is over, whether
-/// rates allow it, when it starts.
-/// Measured: fio 3.33 with clocksource clock_gettime, calls of the C library counted between those
-/// that do I/O.
-fn looks_before(what: What, verifies: bool) -> u32 {
-    match what {
-        What::Move(_) if !verifies => 3,
-        What::Move(_) | What::Sync(_) => 2,
+impl ProcessHabits {
+    fn looks_before(&self, what: What, verifies: bool) -> u32 {
+        match what {
+            What::Move(_) if !verifies => self.before_request,
+            What::Move(_) | What::Sync(_) => self.before_others,
+        }
     }
-}
 
-/// How often a process looks at the clock between being let go and its first request.
-/// Measured in the world linux: see `path` of the host `guest`.
-fn looks_at_start(engine: Engine) -> u32 {
-    match engine {
-        Engine::Libaio => 2,
-        _ => 3,
+    fn looks_at_start(&self, engine: Engine) -> u32 {
+        match engine {
+            Engine::Libaio => self.at_start_of_libaio,
+            _ => self.at_start,
+        }
     }
-}
 
-/// And after its last request, besides the look at the end of each. // measured in the world linux
-fn looks_at_end(engine: Engine) -> u32 {
-    match engine {
-        Engine::Mmap => 3,
-        _ => 4,
+    fn looks_at_end(&self, engine: Engine) -> u32 {
+        match engine {
+            Engine::Mmap => self.at_end_of_mmap,
+            _ => self.at_end,
+        }
     }
 }
 
@@ -116,13 +112,15 @@ impl<'a> Process<'a> {
             FAILED
         };
         if !job.creation.is_serial {
-            named.make(&task, job).await.map_err(failed)?;
+            named.make(&task, job, &crew.habits).await.map_err(failed)?;
         }
         let errno = |errno: Errno| failed(format!("fio: {}: {errno}", job.name));
         named.read_before(&task, job).await.map_err(errno)?;
         let files = open(&task, job).map_err(failed)?;
         let lanes =
-            Lanes::new(&task, label, job, files, (&ranges.whole, named)).await.map_err(errno)?;
+            Lanes::new(&task, label, (job, crew.habits.process), files, (&ranges.whole, named))
+                .await
+                .map_err(errno)?;
         let start = task.now();
         let walk = Walk::new(job, ranges, &super::seeds(&task, job));
         let directions = job.pattern.directions;
@@ -169,6 +167,10 @@ impl<'a> Process<'a> {
         })
     }
 
+    fn habits(&self) -> &ProcessHabits {
+        &self.crew.habits.process
+    }
+
     /// Runs; the answer is the exit status.
     pub async fn run(&mut self) -> i32 {
         if self.job.cpu.is_some() {
@@ -184,13 +186,13 @@ impl<'a> Process<'a> {
         self.lanes.prepare_cache(self.job.caching).await;
         // The length of a line of the processor's cache, which the guest does not say.
         self.task.look_for_files(1).await;
-        self.task.look_at_clock(looks_at_start(self.job.engine)).await;
+        self.task.look_at_clock(self.habits().looks_at_start(self.job.engine)).await;
         // A job that finds no place for a request will not find one in the next round either.
         while !self.must_end() && self.round().await > 0 && self.goes_on() {
             self.lanes.open_again(self.job).await;
             self.lanes.prepare_cache(self.job.caching).await;
         }
-        self.task.look_at_clock(looks_at_end(self.job.engine)).await;
+        self.task.look_at_clock(self.habits().looks_at_end(self.job.engine)).await;
         self.lanes.close().await;
         self.lanes.close_files(self.job).await;
         if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {
@@ -330,7 +332,7 @@ impl<'a> Process<'a> {
     /// Hands a request over, and waits for others if there are too many then.
     async fn issue(&mut self, what: What, place: Place, verifies: bool) {
         let Place { file, offset, length } = place;
-        self.task.look_at_clock(looks_before(what, verifies)).await;
+        self.task.look_at_clock(self.habits().looks_before(what, verifies)).await;
         if self.job.queue.serialize_overlap || verifies {
             while self.lanes.overlaps(file, offset, length) {
                 self.collect(1, 1).await;

@@ -1,15 +1,15 @@
 //! A machine in virtual time: tasks on cores, system calls, and below them the block layer and a
 //! disk. What the tasks do is up to programs, which come from outside (`program.rs`).
 //!
-//! Read `simulation.rs` first (the loop), then `task.rs` (what programs can do) and `cpus` (who
+//! Read `run` first (the loop), then `task.rs` (what programs can do) and `cpus` (who
 //! computes where and for how long).
 
 #![forbid(unsafe_code)]
 
 mod buffered;
+mod calls;
 pub mod check;
 mod clock;
-mod completion;
 mod core_set;
 mod cpus;
 mod disk;
@@ -18,13 +18,15 @@ pub mod filesystem;
 mod guest;
 pub mod host;
 mod io;
-mod life;
+mod jobs;
 pub mod observe;
+mod outcome;
 mod preparation;
 pub mod program;
 pub mod ring;
 mod rules;
-pub mod simulation;
+mod run;
+mod setup;
 pub mod task;
 mod tasks;
 mod world;
@@ -35,9 +37,10 @@ pub use core_set::CoreSet;
 pub use filesystem::Mount;
 pub use guest::Guest;
 pub use host::{Host, HostError};
+pub use jobs::{ControlGroup, Move};
 pub use observe::{CoreUse, Nobody, Observer, Several, TaskInfo};
+pub use outcome::{Exit, JobOutcome, Outcome};
 pub use program::{Native, Program};
-pub use simulation::{
-    ControlGroup, DEFAULT_MEMORY, Exit, Job, JobOutcome, Move, Outcome, Setup, SetupError, run,
-};
+pub use run::run;
+pub use setup::{DEFAULT_MEMORY, Job, Setup, SetupError};
 pub use task::Task;

@@ -5,14 +5,9 @@
 //! ended, as in the world linux, and from then on time is counted for everybody outside:
 //! an observer sees nothing of what was before, nor the end of what had begun before.
 
-use crate::clock::AgendaItem;
-use crate::life::JobState;
-use crate::program::Program;
-use crate::simulation::{Job, SetupError};
-use crate::world::World;
-use base::{Duration, Instant};
+use crate::jobs::JobState;
+use base::Instant;
 use block::{Action, Event};
-use std::sync::Arc;
 
 /// How far the preparation of a run has come. It is a job behind the others.
 #[derive(Debug, Default)]
@@ -25,39 +20,22 @@ pub(crate) struct Preparation {
     failed: Option<String>,
 }
 
-impl World {
-    /// Has the jobs done, after a preparation if there is one.
-    pub fn prepare(&mut self, jobs: Vec<Job>, preparation: Option<Arc<dyn Program>>) {
-        self.preparation.jobs = jobs.len();
-        self.jobs.extend(jobs.into_iter().map(JobState::new));
-        let Some(preparation) = preparation else {
-            return self.begin_jobs(Instant::ZERO);
-        };
-        self.jobs.push(JobState::new(Job::new("setup", preparation)));
-        let at = Instant::ZERO + self.start_delay;
-        self.clock.schedule(at, AgendaItem::Start(self.preparation.jobs));
-    }
-
-    /// A job has ended: if it is the preparation, the others are to begin.
-    pub fn is_prepared(&mut self, job: usize) {
-        if job == self.preparation.jobs && !self.preparation.has_failed() {
-            let seconds = self.clock.now().since(Instant::ZERO).as_nanos() / 1_000_000_000;
-            self.begin_jobs(Instant::ZERO + Duration::from_secs(seconds) + self.guest.pause);
-        }
-    }
-
-    fn begin_jobs(&mut self, begins: Instant) {
-        self.preparation.begins = Some(begins);
-        self.clock.prolong(begins.since(Instant::ZERO));
-        for number in 0..self.preparation.jobs {
-            let start = self.jobs[number].job.as_ref().expect("it has not started").start;
-            let at = begins + start.since(Instant::ZERO) + self.start_delay;
-            self.clock.schedule(at, AgendaItem::Start(number));
-        }
-    }
-}
-
 impl Preparation {
+    /// Before so many jobs.
+    pub fn before(jobs: usize) -> Preparation {
+        Preparation { jobs, ..Preparation::default() }
+    }
+
+    /// How many other jobs there are; it has the next number.
+    pub fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// It has ended, or there was none: the jobs begin then.
+    pub fn is_over(&mut self, begins: Instant) {
+        self.begins = Some(begins);
+    }
+
     /// Notes what of it failed.
     pub fn blame(&mut self, line: &str) {
         self.failed = Some(line.to_string());
@@ -78,14 +56,15 @@ impl Preparation {
         job.is_some_and(|job| job >= self.jobs)
     }
 
-    /// Takes itself away from the jobs of a run; the answer is why it failed.
-    pub fn finish(&self, jobs: &mut Vec<JobState>) -> Result<(), SetupError> {
+    /// Takes itself away from the jobs of a run; the error is what of it failed,
+    /// and why.
+    pub fn finish(&self, jobs: &mut Vec<JobState>) -> Result<(), (String, String)> {
         let shell = jobs.split_off(self.jobs).pop();
         let Some((line, shell)) = self.failed.clone().zip(shell) else { return Ok(()) };
         let status = shell.ended.map_or(0, |(_, status)| status);
         let said = shell.messages.join("; ");
         let why = if said.is_empty() { format!("exit status {status}") } else { said };
-        Err(SetupError::Preparation { line, why })
+        Err((line, why))
     }
 
     /// A time as it is counted outside.
@@ -127,6 +106,7 @@ impl Preparation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::Duration;
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)

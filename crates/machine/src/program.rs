@@ -8,13 +8,10 @@ pub use cache::memory::Footprint;
 pub use cache::pcp_lists::{Left, LeftBehind};
 
 use crate::task::Task;
+pub use crate::tasks::Running;
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-
-/// A program at work in its task; in the end there is its exit status.
-pub type Running = Pin<Box<dyn Future<Output = i32>>>;
 
 /// A program, ready to run, any number of times.
 pub trait Program: fmt::Debug + Send + Sync {

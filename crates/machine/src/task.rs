@@ -35,15 +35,13 @@ pub use cache::readahead::Advice;
 
 use crate::cpus::State;
 use crate::host::Costs;
-use crate::program::{Program, Running};
-use crate::tasks::{KernelTask, TaskSpec, Wait};
+use crate::tasks::{Body, TaskSpec, Wait};
 use crate::world::{Progress, World};
 use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
 use std::cell::{RefCell, RefMut};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 
 /// A handle of a task, for its program.
@@ -51,13 +49,6 @@ use std::task::Poll;
 pub struct Task {
     world: Rc<RefCell<World>>,
     id: ContextId,
-}
-
-/// A program that waits to be started.
-pub(crate) enum Body {
-    Program(Arc<dyn Program>),
-    Running(Running),
-    Kernel(KernelTask),
 }
 
 /// Whose io_context a new task uses.

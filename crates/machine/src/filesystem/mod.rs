@@ -28,6 +28,7 @@ mod flush;
 mod inode;
 mod map_lock;
 mod metadata;
+pub(crate) mod own_tasks;
 mod ranges;
 mod reading;
 mod room;
@@ -45,8 +46,6 @@ use writeback::Written;
 pub(crate) use writing::intended;
 
 use crate::guest::Guest;
-use crate::tasks::Wait;
-use crate::world::World;
 use base::Bytes;
 use block::{CgroupId, ContextId, Facts, Flags, Kernel, Version};
 use cache::FILE_PAGES;
@@ -198,7 +197,7 @@ impl FileSystem {
         }
     }
 
-    fn files_mut(&mut self) -> &mut Files {
+    pub fn files_mut(&mut self) -> &mut Files {
         match self {
             FileSystem::Ext4(fs) => &mut fs.files,
             FileSystem::Xfs(fs) => &mut fs.files,
@@ -261,46 +260,6 @@ impl Rules {
             },
             // Read in 4.19 and 6.18, observed in 6.12; everything between as 4.19.
             direct_fua: version >= Version::V6_12,
-        }
-    }
-}
-
-impl World {
-    /// Wakes tasks that waited for the journal or the log.
-    fn wake_from_journal(&mut self, by: ContextId, tasks: Vec<ContextId>) {
-        for task in tasks {
-            if self.tasks.end_wait(task, Wait::Journal) {
-                self.wake_by(by, task);
-            }
-        }
-    }
-
-    /// What is known of files.
-    pub fn files(&mut self) -> &mut Files {
-        self.fs.as_mut().expect("a file system is mounted").files_mut()
-    }
-
-    /// The ext4 that is mounted.
-    pub fn fs(&mut self) -> &mut Ext4 {
-        match &mut self.fs {
-            Some(FileSystem::Ext4(fs)) => fs,
-            _ => panic!("no ext4 is mounted"),
-        }
-    }
-
-    /// Creates the tasks that a file system has of its own, in a control group if somebody moved
-    /// them there.
-    pub fn spawn_file_system_tasks(&mut self, cgroup: Option<&str>) {
-        let mut tasks = match &self.fs {
-            None => return,
-            Some(FileSystem::Ext4(_)) => vec![ext4::spawn_committer(self)],
-            Some(FileSystem::Xfs(_)) => xfs::tasks::spawn(self),
-        };
-        tasks.push(unwritten::spawn(self));
-        let Some(path) = cgroup.filter(|path| !path.is_empty()) else { return };
-        let cgroup = self.define_cgroup(path, None);
-        for task in tasks {
-            self.tasks.enter_cgroup(task, cgroup);
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::core_set::CoreSet;
 use crate::observe::TaskInfo;
 use block::scheduler::IoContext;
 use block::{CgroupId, ContextId, IoContextId, Ioprio};
+use std::future::Future;
+use std::pin::Pin;
 
 /// What a sleeping task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,19 @@ impl Wait {
     fn is_interruptible(self) -> bool {
         matches!(self, Wait::Ring { .. } | Wait::Alarm | Wait::Notification | Wait::Exit(_))
     }
+}
+
+/// A program at work in its task; in the end there is its exit status.
+pub type Running = Pin<Box<dyn Future<Output = i32>>>;
+
+/// What a new task is to do.
+pub(crate) enum Body {
+    /// The program of a job.
+    Job(usize),
+    /// What such a task of the kernel's does.
+    Kernel(KernelTask),
+    /// This.
+    Running(Running),
 }
 
 /// What a new task is given.

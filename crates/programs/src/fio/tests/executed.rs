@@ -10,7 +10,7 @@ use device::{Device, Model};
 
 use super::super::{Fio, Job};
 use super::{examples, parse_example, parse_on_ext4};
-use machine::simulation::Exit;
+use machine::Exit;
 use machine::{Checker, Host, Mount, Observer, Outcome, Setup, Several};
 
 /// Counts the ends of system calls by kind.

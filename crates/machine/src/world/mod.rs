@@ -11,23 +11,25 @@
 //! (rule dispatch-list-6). On blk-mq tasks are woken as their bios are delivered, and asynchronous
 //! runs of the queue are done by a worker, which is a task on a core like any other.
 
+mod completion;
+mod files;
+mod lives;
+mod transfers;
+
 use crate::clock::{AgendaItem, Clock};
-use crate::cpus::{Cause, Cpus, Prices, State};
+use crate::cpus::{Cause, Cpus, State};
 use crate::disk::Disk;
 use crate::filesystem::FileSystem;
 use crate::guest::Guest;
 use crate::io::{Io, Operation};
-use crate::life::JobState;
+use crate::jobs::JobState;
 use crate::observe::Mark;
 use crate::preparation::Preparation;
 use crate::rules::Rules;
-use crate::simulation::{Setup, SetupError, check_jobs};
-use crate::task::Body;
-use crate::tasks::{Cgroups, KernelTask, Tasks, Wait};
+use crate::tasks::{Body, Cgroups, Tasks, Wait};
 use base::{Duration, Instant};
-use block::{Bio, CgroupId, ContextId, Event, EventLog, RequestQueue, Segments, Shape, Step, Work};
+use block::{Bio, CgroupId, ContextId, Event, RequestQueue, Segments, Shape, Step, Work};
 use cache::PageCache;
-use cache::memory::Memory;
 use std::collections::BTreeMap;
 
 /// The state of a machine.
@@ -67,6 +69,23 @@ pub(crate) struct World {
     pub endless: Option<usize>,
 }
 
+/// What a world is put together from.
+pub(crate) struct Owners {
+    pub clock: Clock,
+    pub cpus: Cpus,
+    pub queue: RequestQueue,
+    pub cache: PageCache,
+    pub disk: Disk,
+    pub fs: Option<FileSystem>,
+    pub cgroups: Cgroups,
+    pub rules: Rules,
+    pub shape: Shape,
+    pub guest: Guest,
+    pub seed: u64,
+    pub start_delay: Duration,
+    pub timer_slack: Duration,
+}
+
 /// What came of driving a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -79,99 +98,34 @@ pub(crate) enum Progress {
 }
 
 impl World {
-    /// A machine with its jobs scheduled.
-    pub fn new(mut setup: Setup) -> Result<World, SetupError> {
-        check_jobs(&setup.jobs, &setup.host)?;
-        let jobs = std::mem::take(&mut setup.jobs);
-        let lines = std::mem::take(&mut setup.preparation);
-        let cgroups = std::mem::take(&mut setup.cgroups);
-        let has_version_2 = setup.cgroup_writeback;
-        let journal_cgroup = setup.mount.as_ref().map(|it| it.journal_cgroup.clone());
-        let mut world = World::idle(setup)?;
-        world.define_root(has_version_2);
-        for group in &cgroups {
-            world.weigh_cgroup(group);
-        }
-        world.worker = world.spawn_kernel_task(KernelTask::Queue);
-        // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
-        world.cpus.make_urgent(world.worker);
-        world.spawn_file_system_tasks(journal_cgroup.as_deref());
-        world.prepare(jobs, lines);
-        Ok(world)
-    }
-
     /// A machine on which nothing happens.
-    fn idle(setup: Setup) -> Result<World, SetupError> {
-        let shape = setup.attach.shape;
-        let scheduler = setup.attach.scheduler.as_ref().map_or("none", |it| it.about().name);
-        let prices = Prices::new(&setup.host, shape, scheduler);
-        let cores = setup.host.cores;
-        let facts = setup.device.facts().clone();
-        let rules = Rules::of(setup.kernel);
-        let cpus = Cpus::new(&setup.host, prices, rules.shares_by_deadlines, setup.seed);
-        let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
-        let clock = Clock::new(setup.host.clock_step, tick, setup.until);
-        let mut cache = PageCache::new(
-            setup.kernel.version,
-            setup.kernel.hz,
-            facts.segment,
-            Memory::new(setup.memory),
-            if setup.mount.is_some() { setup.guest.uptime_mounted } else { setup.guest.uptime },
-        );
-        if let Some(mount) = &setup.mount {
-            cache.note_mount(mount.in_memory(&setup.guest, facts.capacity));
-        }
-        cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
-        let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));
-        let log = match (setup.events, setup.messages) {
-            (false, _) => EventLog::off(),
-            (true, false) => EventLog::on(),
-            (true, true) => EventLog::with_messages(),
-        };
-        let mut queue = RequestQueue::new(setup.kernel, facts.clone(), setup.attach, cores, log);
-        if !setup.host.costs.message.is_zero() {
-            queue.log().count_messages();
-        }
-        queue.set_paranoid(setup.paranoid);
-        if let Some(mount) = &setup.mount {
-            queue.note_waits(mount.waits_for_tags(&setup.guest, facts.capacity));
-        }
-        if setup.record_inputs {
-            queue.record_inputs();
-        }
-        for (name, value) in &setup.settings {
-            if cache.writeback.settings.set(name, *value) {
-                continue;
-            }
-            let refused = |why| SetupError::setting(name, *value, why);
-            queue.set(Instant::ZERO, name, *value).map_err(refused)?;
-        }
-        Ok(World {
-            clock,
-            seed: setup.seed,
-            guest: setup.guest,
-            queue,
-            shape,
-            rules,
-            cache,
-            disk: Disk::new(setup.device),
-            cpus,
-            tasks: Tasks::new(cores),
+    pub fn new(owners: Owners) -> World {
+        World {
+            clock: owners.clock,
+            seed: owners.seed,
+            guest: owners.guest,
+            queue: owners.queue,
+            shape: owners.shape,
+            rules: owners.rules,
+            cache: owners.cache,
+            disk: owners.disk,
+            tasks: Tasks::new(owners.cpus.count()),
+            cpus: owners.cpus,
             io: Io::default(),
-            cgroups: Cgroups::new(setup.blkio),
+            cgroups: owners.cgroups,
             jobs: Vec::new(),
             preparation: Preparation::default(),
-            start_delay: setup.host.start_delay,
-            timer_slack: setup.host.timer_slack,
+            start_delay: owners.start_delay,
+            timer_slack: owners.timer_slack,
             spawned: Vec::new(),
             mark: Mark::default(),
             timer_raised: false,
             worker: ContextId(0),
             held_wakes: Vec::new(),
             flushers: BTreeMap::new(),
-            fs,
+            fs: owners.fs,
             endless: None,
-        })
+        }
     }
 
     /// The next task whose program has to go on; `None` when everybody waits for something.

@@ -1,28 +1,15 @@
 //! The life of tasks and jobs: how they come into being, whose io_context and control group they
 //! have, and how they end.
 
+use super::World;
 use crate::clock::AgendaItem;
 use crate::cpus::{Newcomer, State};
-use crate::simulation::{ControlGroup, Job, Move};
-use crate::task::Body;
-use crate::tasks::{KernelTask, TaskSpec, Wait};
-use crate::world::World;
-use base::Instant;
+use crate::jobs::{ControlGroup, JobPlan, JobState};
+use crate::preparation::Preparation;
+use crate::tasks::{Body, KernelTask, TaskSpec, Wait};
+use base::{Duration, Instant};
 use block::scheduler::IoContext;
 use block::{CgroupId, ContextId};
-
-/// What has become of a job.
-pub(crate) struct JobState {
-    pub job: Option<Job>,
-    pub name: String,
-    pub main: Option<ContextId>,
-    pub started: Option<Instant>,
-    pub ended: Option<(Instant, i32)>,
-    pub was_stopped: bool,
-    pub moves: Vec<Move>,
-    pub background: bool,
-    pub messages: Vec<String>,
-}
 
 impl World {
     /// Creates a task; its program is yet to come.
@@ -143,7 +130,7 @@ impl World {
         if self.only_background_is_left() {
             return;
         }
-        let job = self.jobs[number].job.take().expect("a job starts once");
+        let job = self.jobs[number].plan.take().expect("a job starts once");
         self.cpus.let_begin(&mut self.clock, self.start_delay);
         if let Some(duration) = job.duration {
             self.clock.schedule_after(duration, AgendaItem::Stop(number));
@@ -166,7 +153,7 @@ impl World {
         });
         self.jobs[number].main = Some(main);
         self.jobs[number].started = Some(self.clock.now());
-        self.spawned.push((main, Body::Program(job.program)));
+        self.spawned.push((main, Body::Job(number)));
     }
 
     /// All tasks of a job go to another control group; what they have submitted stays where it is.
@@ -192,20 +179,33 @@ impl World {
     pub fn must_exit(&self, context: ContextId) -> bool {
         self.tasks.is_killed(context) && !self.cpus.is_in_call(context)
     }
-}
 
-impl JobState {
-    pub fn new(job: Job) -> JobState {
-        JobState {
-            name: job.name.clone(),
-            moves: Vec::new(),
-            background: job.background,
-            job: Some(job),
-            main: None,
-            started: None,
-            ended: None,
-            was_stopped: false,
-            messages: Vec::new(),
+    /// Has the jobs done; if there is a preparation, it is the last one, and goes first.
+    pub fn begin(&mut self, plans: Vec<JobPlan>, has_preparation: bool) {
+        self.preparation = Preparation::before(plans.len() - usize::from(has_preparation));
+        self.jobs.extend(plans.into_iter().map(JobState::new));
+        if !has_preparation {
+            return self.begin_jobs(Instant::ZERO);
+        }
+        let at = Instant::ZERO + self.start_delay;
+        self.clock.schedule(at, AgendaItem::Start(self.preparation.jobs()));
+    }
+
+    /// A job has ended: if it is the preparation, the others are to begin.
+    pub fn is_prepared(&mut self, job: usize) {
+        if self.preparation.is_it(Some(job)) && !self.preparation.has_failed() {
+            let seconds = self.clock.now().since(Instant::ZERO).as_nanos() / 1_000_000_000;
+            self.begin_jobs(Instant::ZERO + Duration::from_secs(seconds) + self.guest.pause);
+        }
+    }
+
+    fn begin_jobs(&mut self, begins: Instant) {
+        self.preparation.is_over(begins);
+        self.clock.prolong(begins.since(Instant::ZERO));
+        for number in 0..self.preparation.jobs() {
+            let start = self.jobs[number].plan.as_ref().expect("it has not started").start;
+            let at = begins + start.since(Instant::ZERO) + self.start_delay;
+            self.clock.schedule(at, AgendaItem::Start(number));
         }
     }
 }

@@ -4,10 +4,10 @@
 //! to be woken and what the device gets next; and an operation whose last bio is done lets its task
 //! go on.
 
+use super::World;
 use crate::clock::AgendaItem;
 use crate::cpus::Cause;
 use crate::tasks::Wait;
-use crate::world::World;
 use block::command::Command;
 use block::{ContextId, Output};
 use cache::PageCache;

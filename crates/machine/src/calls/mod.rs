@@ -1,0 +1,3 @@
+//! System calls: what a task may ask of the machine.
+
+mod disk;

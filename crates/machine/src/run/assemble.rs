@@ -1,0 +1,103 @@
+//! Puts a machine together from its setup.
+
+use crate::clock::Clock;
+use crate::cpus::{Cpus, Prices};
+use crate::disk::Disk;
+use crate::filesystem::{FileSystem, own_tasks};
+use crate::program::Program;
+use crate::rules::Rules;
+use crate::setup::{Job, Setup, SetupError, check_jobs};
+use crate::tasks::{Cgroups, KernelTask};
+use crate::world::{Owners, World};
+use base::{Duration, Instant};
+use block::{EventLog, RequestQueue};
+use cache::PageCache;
+use cache::memory::Memory;
+use std::sync::Arc;
+
+/// A machine with its jobs scheduled, and what they run; the preparation is the last of them.
+pub(super) fn assemble(mut setup: Setup) -> Result<(World, Vec<Arc<dyn Program>>), SetupError> {
+    check_jobs(&setup.jobs, &setup.host)?;
+    let mut jobs = std::mem::take(&mut setup.jobs);
+    let preparation = setup.preparation.take().map(|program| Job::new("setup", program));
+    let has_preparation = preparation.is_some();
+    jobs.extend(preparation);
+    let cgroups = std::mem::take(&mut setup.cgroups);
+    let has_version_2 = setup.cgroup_writeback;
+    let journal_cgroup = setup.mount.as_ref().map(|it| it.journal_cgroup.clone());
+    let mut world = World::new(owners(setup)?);
+    world.define_root(has_version_2);
+    for group in &cgroups {
+        world.weigh_cgroup(group);
+    }
+    world.worker = world.spawn_kernel_task(KernelTask::Queue);
+    // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
+    world.cpus.make_urgent(world.worker);
+    own_tasks::spawn(&mut world, journal_cgroup.as_deref());
+    let (plans, programs) = jobs.into_iter().map(Job::into_parts).unzip();
+    world.begin(plans, has_preparation);
+    Ok((world, programs))
+}
+
+/// The owners of a machine on which nothing happens.
+fn owners(setup: Setup) -> Result<Owners, SetupError> {
+    let shape = setup.attach.shape;
+    let scheduler = setup.attach.scheduler.as_ref().map_or("none", |it| it.about().name);
+    let prices = Prices::new(&setup.host, shape, scheduler);
+    let cores = setup.host.cores;
+    let facts = setup.device.facts().clone();
+    let rules = Rules::of(setup.kernel);
+    let cpus = Cpus::new(&setup.host, prices, rules.shares_by_deadlines, setup.seed);
+    let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
+    let clock = Clock::new(setup.host.clock_step, tick, setup.until);
+    let mut cache = PageCache::new(
+        setup.kernel.version,
+        setup.kernel.hz,
+        facts.segment,
+        Memory::new(setup.memory),
+        if setup.mount.is_some() { setup.guest.uptime_mounted } else { setup.guest.uptime },
+    );
+    if let Some(mount) = &setup.mount {
+        cache.note_mount(mount.in_memory(&setup.guest, facts.capacity));
+    }
+    cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
+    let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));
+    let log = match (setup.events, setup.messages) {
+        (false, _) => EventLog::off(),
+        (true, false) => EventLog::on(),
+        (true, true) => EventLog::with_messages(),
+    };
+    let mut queue = RequestQueue::new(setup.kernel, facts.clone(), setup.attach, cores, log);
+    if !setup.host.costs.message.is_zero() {
+        queue.log().count_messages();
+    }
+    queue.set_paranoid(setup.paranoid);
+    if let Some(mount) = &setup.mount {
+        queue.note_waits(mount.waits_for_tags(&setup.guest, facts.capacity));
+    }
+    if setup.record_inputs {
+        queue.record_inputs();
+    }
+    for (name, value) in &setup.settings {
+        if cache.writeback.settings.set(name, *value) {
+            continue;
+        }
+        let refused = |why| SetupError::setting(name, *value, why);
+        queue.set(Instant::ZERO, name, *value).map_err(refused)?;
+    }
+    Ok(Owners {
+        clock,
+        cpus,
+        queue,
+        cache,
+        disk: Disk::new(setup.device),
+        fs,
+        cgroups: Cgroups::new(setup.blkio),
+        rules,
+        shape,
+        guest: setup.guest,
+        seed: setup.seed,
+        start_delay: setup.host.start_delay,
+        timer_slack: setup.host.timer_slack,
+    })
+}

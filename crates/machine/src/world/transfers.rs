@@ -1,0 +1,80 @@
+//! What a call on the raw disk comes to: how much is done, in bios of which length, and how they are
+//! plugged. And operations as they are entered.
+
+use super::World;
+use crate::file::{Errno, File, MOST_BYTES, Transfer};
+use crate::io::Operation;
+use base::{Sector, Sectors};
+use block::{Action, ContextId, Op};
+
+/// Largest bio of direct I/O: 256 pieces of memory (rule direct-io-1).
+const BIO_MAX_VECS: u32 = 256;
+/// A call of at most so many sectors is one bio to begin with: as many pages.
+const BIO_SECTORS: u32 = BIO_MAX_VECS * 8;
+
+impl World {
+    /// Takes in an operation of a task and says so; the answer is its number.
+    pub fn enter(&mut self, task: ContextId, operation: Operation) -> u64 {
+        let number = self.io.begin(task, operation);
+        if self.queue.log().is_on() {
+            let operation = self.io.get(task, number).clone();
+            self.log_call(task, &operation, Action::SyscallEnter(operation.call));
+        }
+        number
+    }
+
+    /// What a read, write or discard of so many bytes comes to: how many are done, and the
+    /// transfer. An error comes with the transfer that was meant.
+    pub fn check(
+        &self,
+        op: Op,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(u64, Transfer), (Errno, Transfer)> {
+        let facts = &self.queue.limits().facts;
+        let block = u64::from(facts.logical_block.max(512));
+        let durable =
+            op == Op::Write && facts.volatile_cache && (file.flags.dsync || file.flags.sync);
+        let length = length.min(MOST_BYTES);
+        let end = offset.saturating_add(length).min(facts.capacity.0);
+        let bytes = end.saturating_sub(offset);
+        let (first, last) = (offset / block, end.max(offset).div_ceil(block));
+        let sectors = Sectors(((last - first) * (block / 512)).min(u64::from(u32::MAX)) as u32);
+        let transfer = Transfer {
+            op,
+            flags: self.rules.flags(op, sectors.0 <= BIO_SECTORS, durable),
+            sector: Sector(first * (block / 512)),
+            sectors,
+        };
+        let aligned = offset.is_multiple_of(block) && length.is_multiple_of(block);
+        if length > 0 && bytes == 0 && op != Op::Read {
+            return Err((Errno::Enospc, transfer));
+        }
+        let must_align = file.flags.direct || op == Op::Discard;
+        if bytes > 0 && must_align && !aligned {
+            return Err((Errno::Einval, transfer));
+        }
+        Ok((bytes, transfer))
+    }
+
+    /// Whether a call is plugged.
+    pub fn plugs(&self, transfer: &Transfer) -> bool {
+        let first = self.bio_length(transfer.op, transfer.sector, transfer.sectors);
+        let is_single = transfer.sectors <= first.min(Sectors(BIO_SECTORS));
+        !transfer.sectors.is_zero() && (self.rules.plugs_single || !is_single)
+    }
+
+    /// The length of the next bio of a transfer.
+    pub fn bio_length(&self, op: Op, sector: Sector, left: Sectors) -> Sectors {
+        if op == Op::Discard {
+            return left;
+        }
+        let segment = self.queue.limits().facts.segment.0;
+        let most = left.min(Sectors(BIO_MAX_VECS.saturating_mul(segment)));
+        if self.rules.within_limits && !most.is_zero() {
+            return most.min(self.queue.limits().largest_at(sector));
+        }
+        most
+    }
+}

@@ -229,6 +229,23 @@ pub struct Kernel {
     pub direct_writes_idle: bool,
     /// Where flush data goes.
     pub flush_data: FlushData,
+    /// blktrace tells of requests that are joined (5.11 and later: its formats 1.2).
+    pub traces_joins: bool,
+    /// For which control group a page counts that is written back.
+    pub cgroup_writeback: CgroupWriteback,
+}
+
+/// Where pages that are written back count for the control group that dirtied them (rule
+/// cgroup-writeback-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CgroupWriteback {
+    /// On ext4 and on the raw disk, if groups are in the unified hierarchy.
+    pub on_ext4: bool,
+    /// The same on XFS.
+    pub on_xfs: bool,
+    /// People use the unified hierarchy. Kernels before 6.12 had two, and those who reported of
+    /// them used the other one.
+    pub is_usual: bool,
 }
 
 const HZ_250: Hz = match Hz::new(250) {
@@ -305,6 +322,8 @@ const KERNEL_2_6_28: Kernel = Kernel {
     cgroup_must_match: false,
     direct_writes_idle: false,
     flush_data: FlushData::BypassesElevator,
+    traces_joins: false,
+    cgroup_writeback: CgroupWriteback { on_ext4: false, on_xfs: false, is_usual: false },
 };
 
 const KERNEL_4_19: Kernel = Kernel {
@@ -315,6 +334,7 @@ const KERNEL_4_19: Kernel = Kernel {
     max_sectors_cap: Sectors(2560),
     splits_bios: true,
     direct_writes_idle: true,
+    cgroup_writeback: CgroupWriteback { on_ext4: true, on_xfs: false, is_usual: false },
     ..KERNEL_2_6_28
 };
 
@@ -341,6 +361,9 @@ const KERNEL_6_12: Kernel = Kernel {
     priority_merge: PriorityMerge::MustEqual,
     cgroup_must_match: true,
     flush_data: FlushData::ThroughElevator,
+    traces_joins: true,
+    // Observed on 6.12 with both file systems.
+    cgroup_writeback: CgroupWriteback { on_ext4: true, on_xfs: true, is_usual: true },
     ..KERNEL_4_19
 };
 

@@ -88,8 +88,7 @@ impl Setup {
 
     /// Whether requests that join are traced as merges.
     pub fn joins_are_traced(&self) -> bool {
-        // blktrace tells of them since 5.11 (rule trace-format-6).
-        self.kernel.version >= block::Version::V6_12
+        self.kernel.traces_joins
     }
 
     /// Whether the driver takes requests from the scheduler before it knows that it can issue them

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::plan::{Plan, Row};
 use crate::recording::manifest::{self, Manifest};
 use crate::world::World;
-use block::{Action, Event, Flags, Op, Version};
+use block::{Action, Event, Flags, Op};
 use machine::{Observer, Outcome, TaskInfo};
 use std::path::{Path, PathBuf};
 use trace::blktrace::{self, Categories, DevT, Payload, Record, Wallclock};
@@ -96,7 +96,7 @@ impl Recorder {
             files: Some(files),
             failure: None,
             cores,
-            records_joins: row.spec.kernel.version >= Version::V6_12,
+            records_joins: row.spec.kernel.traces_joins,
             manifest: Manifest::text_of(row),
             unfinished,
             directory: directory.to_path_buf(),

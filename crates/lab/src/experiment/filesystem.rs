@@ -1,7 +1,7 @@
 //! What an experiment says of the file system on its disk.
 
 use crate::error::Error;
-use block::{Kernel, Version};
+use block::Kernel;
 use machine::Mount;
 use machine::filesystem::Format;
 
@@ -102,20 +102,18 @@ pub fn parse_write_cache(text: &str, place: &str) -> Result<bool, Error> {
 }
 
 /// Whether control groups have writeback of their own, which is as the kernel has it unless that is
-/// said. Kernels before 6.12 had two hierarchies of groups, and those who reported of them used the
-/// one that has none.
+/// said.
 pub fn cgroup_writeback(
     asked: Option<&str>,
     kernel: &Kernel,
     mount: Option<&Mount>,
     place: &str,
 ) -> Result<bool, Error> {
-    let is_recent = kernel.version >= Version::V6_12;
+    let rules = kernel.cgroup_writeback;
     let is_xfs = mount.is_some_and(|it| it.format == Format::Xfs);
-    // Rule cgroup-writeback-1; observed on 6.12 with both
-    let is_there = is_recent || kernel.version >= Version::V4_10 && !is_xfs;
+    let is_there = if is_xfs { rules.on_xfs } else { rules.on_ext4 };
     match asked {
-        None => Ok(is_recent),
+        None => Ok(rules.is_usual),
         Some("false") => Ok(false),
         Some("true") if is_there => Ok(true),
         Some("true") => {
@@ -143,6 +141,7 @@ pub fn options(mount: &Mount) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use block::Version;
 
     #[test]
     fn groups_have_writeback_where_the_kernel_has_it_for_them() {

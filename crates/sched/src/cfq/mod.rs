@@ -37,7 +37,7 @@ use binding::{Bound, Contexts};
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
 use block::{
     About, Bio, CgroupId, ContextId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId,
-    Scheduler, Shape, Version,
+    Scheduler, Shape,
 };
 use core::fmt;
 use depth::DepthProbe;
@@ -68,9 +68,9 @@ pub(crate) fn build(kernel: &Kernel) -> Box<dyn Scheduler> {
     }
 }
 
-/// Control groups came between 2.6.32 and 2.6.34.
+/// Whether it is the CFQ before control groups.
 fn is_early(kernel: &Kernel) -> bool {
-    kernel.version <= Version::V2_6_32
+    !Rules::of(kernel).has_groups
 }
 
 /// "Long ago", for what has not happened yet: a second.

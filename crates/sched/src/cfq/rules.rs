@@ -5,6 +5,8 @@ use block::{Kernel, Version};
 /// The rules of one kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
+    /// It divides the disk among control groups (they came between 2.6.32 and 2.6.34).
+    pub has_groups: bool,
     /// A new group starts behind the last one by less where groups pay by requests (4.12 on).
     pub new_group_by_mode: bool,
     /// Groups are waited for on flash disks that queue commands too (4.14 on).
@@ -19,6 +21,7 @@ impl Rules {
     pub fn of(kernel: &Kernel) -> Rules {
         let is_late = kernel.version >= Version::V4_19;
         Rules {
+            has_groups: kernel.version > Version::V2_6_32,
             new_group_by_mode: is_late,
             idles_groups_on_flash: is_late,
             names_paths: !is_late,

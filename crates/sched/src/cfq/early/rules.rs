@@ -25,6 +25,8 @@ pub(super) struct Rules {
     pub throttles_async: bool,
     /// Nobody is waited for who thinks longer than the rest of the turn.
     pub minds_rest_of_turn: bool,
+    /// Asynchronous requests can be held back for a while after synchronous ones.
+    pub has_low_latency: bool,
 }
 
 impl Rules {
@@ -41,6 +43,7 @@ impl Rules {
             may_queue_by_flag: is_first,
             throttles_async: !is_first,
             minds_rest_of_turn: !is_first,
+            has_low_latency: !is_first,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The tunables of CFQ before control groups (rules cfq-early-settings).
 
 use super::super::queue::Ways;
+use super::rules::Rules;
 use crate::settings::{from_millis, to_millis};
 use base::{Hz, Jiffies};
-use block::{About, Flags, Kernel, Shape, Tunable, Version};
+use block::{About, Flags, Kernel, Shape, Tunable};
 
 /// Largest value of a C `unsigned int`.
 const UINT_MAX: i64 = u32::MAX as i64;
@@ -98,7 +99,7 @@ impl Settings {
 
 /// What is fixed about CFQ on one of these kernels.
 pub(in crate::cfq) fn about_on(kernel: &Kernel) -> &'static About {
-    if kernel.version < Version::V2_6_32 { &ABOUT_2_6_28 } else { &ABOUT_2_6_32 }
+    if Rules::of(kernel).has_low_latency { &ABOUT_2_6_32 } else { &ABOUT_2_6_28 }
 }
 
 static ABOUT_2_6_32: About = About {

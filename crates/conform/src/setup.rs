@@ -72,7 +72,7 @@ impl Setup {
 
     /// The shape of the recorded queue.
     pub fn shape(&self) -> Shape {
-        sched::shape_of(self.spec.name).expect("a known scheduler")
+        self.spec.entry.shape()
     }
 
     /// What must be known to read the records.
@@ -100,8 +100,8 @@ impl Setup {
 
     /// A queue of its own for the recording.
     pub fn queue(&self, history: &History, log: EventLog) -> RequestQueue {
-        let scheduler = sched::build(self.spec.name, self.kernel).expect("the kernel has it");
-        let attach = Attach::of(scheduler);
+        let built = self.spec.entry.build_for(self.kernel);
+        let attach = Attach::of(built.expect("the kernel has it"));
         let cpus = history.requests.iter().map(|it| it.bio.origin.cpu).max().unwrap_or(0) + 1;
         let mut queue = RequestQueue::new(self.kernel, self.facts.clone(), attach, cpus, log);
         for (name, value) in &self.spec.tunables {

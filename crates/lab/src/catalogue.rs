@@ -9,6 +9,7 @@ use base::nearest;
 use block::{KERNELS, QUEUE_SETTINGS, Shape};
 use device::Model;
 use machine::Host;
+use sched::Schedulers;
 
 /// A table of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,10 +116,14 @@ pub fn tunables(only: Option<&str>) -> Result<Table, Error> {
     let mut rows = Vec::new();
     let specs = match only {
         Some(text) => vec![SchedulerSpec::parse(text, "list tunables", None)?],
-        None => SchedulerSpec::parse_list(&[("all".into(), "all".into())], None)?,
+        None => SchedulerSpec::parse_list(
+            &Schedulers::default(),
+            &[("all".into(), "all".into())],
+            None,
+        )?,
     };
     for spec in &specs {
-        let about = sched::about_on(spec.name, spec.kernel).expect("it was parsed");
+        let about = spec.about();
         rows.extend(about.tunables.iter().map(|it| {
             let default = it.default.map_or("by device".to_string(), |value| value.to_string());
             let whose = format!("{}@{}", spec.name, spec.kernel.version);

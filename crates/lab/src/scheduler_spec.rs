@@ -5,8 +5,9 @@
 
 use crate::error::Error;
 use base::{Hz, nearest};
-use block::{KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
+use block::{About, Attach, KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 use machine::MACHINE_SETTINGS;
+use sched::{Entry, Schedulers};
 
 /// What is compared when nobody says which schedulers.
 pub const DEFAULT: [&str; 2] = ["none", "mq-deadline"];
@@ -20,6 +21,8 @@ pub const ACCEPTED: &str = "NAME[@KERNEL][:TUNABLE=VALUE,…], such as mq-deadli
 pub struct SchedulerSpec {
     /// Its name in sysfs.
     pub name: &'static str,
+    /// Who it is.
+    pub entry: &'static Entry,
     /// The kernel whose rules hold.
     pub kernel: &'static Kernel,
     /// Tunables and settings, in the order in which they are written.
@@ -27,8 +30,18 @@ pub struct SchedulerSpec {
 }
 
 impl SchedulerSpec {
-    /// Understands one scheduler; `pinned` is the kernel when the text names none.
+    /// Understands one of Linux's schedulers; `pinned` is the kernel when the text names none.
     pub fn parse(
+        text: &str,
+        place: &str,
+        pinned: Option<&'static Kernel>,
+    ) -> Result<SchedulerSpec, Error> {
+        SchedulerSpec::parse_among(&Schedulers::default(), text, place, pinned)
+    }
+
+    /// Understands one of these schedulers.
+    pub fn parse_among(
+        known: &Schedulers,
         text: &str,
         place: &str,
         pinned: Option<&'static Kernel>,
@@ -41,15 +54,14 @@ impl SchedulerSpec {
             Some((name, kernel)) => (name, Some(parse_kernel(kernel, place)?)),
             None => (head, pinned),
         };
-        let name = known_name(name, place)?;
-        let default = sched::default_kernel(name).expect("a known scheduler has a kernel");
-        let kernel = kernel.unwrap_or(default);
-        if sched::about_on(name, kernel).is_none() {
+        let entry = known_entry(known, name, place)?;
+        let kernel = kernel.unwrap_or(entry.default_kernel());
+        if !entry.is_on(kernel) {
             let problem = format!("kernel {} does not have {name}", kernel.version);
-            let accepted = versions(sched::kernels(name));
+            let accepted = versions(KERNELS.iter().filter(|kernel| entry.is_on(kernel)));
             return Err(Error::bad(place, problem, accepted));
         }
-        let mut spec = SchedulerSpec { name, kernel, tunables: Vec::new() };
+        let mut spec = SchedulerSpec { name: entry.name, entry, kernel, tunables: Vec::new() };
         for assignment in tunables.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = parse_assignment(assignment, place)?;
             spec.check(&key, value, place)?;
@@ -61,6 +73,7 @@ impl SchedulerSpec {
     /// Understands a list, in which `all` stands for everything there is; without any, the default
     /// list.
     pub fn parse_list(
+        known: &Schedulers,
         texts: &[(String, String)],
         pinned: Option<&'static Kernel>,
     ) -> Result<Vec<SchedulerSpec>, Error> {
@@ -72,13 +85,13 @@ impl SchedulerSpec {
         };
         for (text, place) in texts {
             if text == ALL {
-                every(pinned).into_iter().for_each(&mut add);
+                every(known, pinned).into_iter().for_each(&mut add);
             } else {
-                add(SchedulerSpec::parse(text, place, pinned)?);
+                add(SchedulerSpec::parse_among(known, text, place, pinned)?);
             }
         }
         if texts.is_empty() {
-            default_list(pinned).into_iter().for_each(add);
+            default_list(known, pinned).into_iter().for_each(add);
         }
         Ok(specs)
     }
@@ -88,10 +101,24 @@ impl SchedulerSpec {
         SchedulerSpec { kernel: self.kernel.with_hz(hz), ..self.clone() }
     }
 
+    /// What is fixed about the scheduler on its kernel.
+    pub fn about(&self) -> &'static About {
+        self.entry.about_on(self.kernel).expect("checked when it was parsed")
+    }
+
+    /// Attaches one to a queue.
+    pub fn attach(&self) -> Attach {
+        Attach::of(self.entry.build_for(self.kernel).expect("checked when it was parsed"))
+    }
+
+    /// Whether it honours weights of control groups.
+    pub fn honours_weights(&self) -> bool {
+        self.entry.honours_weights_on(self.kernel)
+    }
+
     /// The scheduler's own tunable of this name.
     pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
-        let about = sched::about_on(self.name, self.kernel).expect("checked when it was parsed");
-        about.tunables.iter().find(|tunable| tunable.name == name)
+        self.about().tunables.iter().find(|tunable| tunable.name == name)
     }
 
     /// Its name and tunables, without the kernel.
@@ -129,8 +156,7 @@ impl SchedulerSpec {
     }
 
     fn unknown_setting(&self, name: &str, place: &str) -> Error {
-        let about = sched::about_on(self.name, self.kernel).expect("checked when it was parsed");
-        let own = about.tunables.iter().map(|it| (it.name, it.unit));
+        let own = self.about().tunables.iter().map(|it| (it.name, it.unit));
         let all: Vec<(&str, &str)> =
             own.chain(QUEUE_SETTINGS.iter().map(|it| (it.name, it.unit))).collect();
         let hint = nearest(name, all.iter().map(|it| it.0));
@@ -176,10 +202,10 @@ pub fn versions<'k>(kernels: impl Iterator<Item = &'k Kernel>) -> String {
     kernels.map(|kernel| kernel.version.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn known_name(name: &str, place: &str) -> Result<&'static str, Error> {
-    sched::names().find(|known| *known == name).ok_or_else(|| {
-        let names: Vec<&str> = sched::names().collect();
-        let problem = format!("unknown scheduler \"{name}\"{}", nearest(name, sched::names()));
+fn known_entry(known: &Schedulers, name: &str, place: &str) -> Result<&'static Entry, Error> {
+    known.find(name).ok_or_else(|| {
+        let names: Vec<&str> = known.names().collect();
+        let problem = format!("unknown scheduler \"{name}\"{}", nearest(name, known.names()));
         match name.is_empty() {
             true => Error::bad(place, "no scheduler is named", ACCEPTED),
             false => Error::bad(place, problem, format!("{}, {ALL}", names.join(", "))),
@@ -188,18 +214,18 @@ fn known_name(name: &str, place: &str) -> Result<&'static str, Error> {
 }
 
 /// Every scheduler: of the pinned kernel, or each on the kernel it runs on by default.
-fn every(pinned: Option<&'static Kernel>) -> Vec<SchedulerSpec> {
-    let on = |name: &'static str| {
-        let kernel = pinned.or_else(|| sched::default_kernel(name))?;
-        sched::about_on(name, kernel)?;
-        Some(SchedulerSpec { name, kernel, tunables: Vec::new() })
+fn every(known: &Schedulers, pinned: Option<&'static Kernel>) -> Vec<SchedulerSpec> {
+    let on = |entry: &'static Entry| {
+        let kernel = pinned.unwrap_or(entry.default_kernel());
+        let spec = SchedulerSpec { name: entry.name, entry, kernel, tunables: Vec::new() };
+        entry.is_on(kernel).then_some(spec)
     };
-    sched::names().filter_map(on).collect()
+    known.entries().filter_map(on).collect()
 }
 
 /// The default list, or what a pinned kernel has instead of it.
-fn default_list(pinned: Option<&'static Kernel>) -> Vec<SchedulerSpec> {
-    let every = every(pinned);
+fn default_list(known: &Schedulers, pinned: Option<&'static Kernel>) -> Vec<SchedulerSpec> {
+    let every = every(known, pinned);
     let usual: Vec<SchedulerSpec> =
         every.iter().filter(|spec| DEFAULT.contains(&spec.name)).cloned().collect();
     if usual.is_empty() { every } else { usual }
@@ -258,7 +284,11 @@ mod tests {
     fn the_default_list_fits_a_pinned_kernel() {
         let labels = |texts: &[&str], pinned: Option<&str>| -> Vec<String> {
             let texts: Vec<_> = texts.iter().map(|it| (it.to_string(), "-s".to_string())).collect();
-            let specs = SchedulerSpec::parse_list(&texts, pinned.and_then(Kernel::named));
+            let specs = SchedulerSpec::parse_list(
+                &Schedulers::default(),
+                &texts,
+                pinned.and_then(Kernel::named),
+            );
             specs.unwrap().iter().map(SchedulerSpec::label).collect()
         };
         assert_eq!(labels(&[], None), ["none@6.18", "mq-deadline@6.18"]);

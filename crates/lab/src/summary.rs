@@ -242,7 +242,9 @@ fn check(report: &Report, lines: &[Line]) -> Vec<Checked> {
     for expectation in &report.plan.experiment.expect {
         let place = &expectation.place;
         let kernel = report.plan.experiment.kernel;
-        let spec = crate::SchedulerSpec::parse(&expectation.scheduler, place, kernel);
+        let known = &report.plan.experiment.known;
+        let asked = &expectation.scheduler;
+        let spec = crate::SchedulerSpec::parse_among(known, asked, place, kernel);
         let Ok(spec) = spec else { continue };
         for line in lines {
             let row = &report.plan.rows[line.row];
@@ -438,8 +440,7 @@ impl Findings<'_> {
             .filter_map(|it| it.weight)
             .map(|it| it.to_string())
             .collect();
-        let ignores =
-            |row: &&Row| !(row.blkio && sched::honours_weights(row.spec.name, row.spec.kernel));
+        let ignores = |row: &&Row| !(row.blkio && row.spec.honours_weights());
         let mut names: Vec<&str> = rows.iter().filter(ignores).map(|row| row.spec.name).collect();
         names.dedup();
         let names = names.join(", ");

@@ -2,6 +2,8 @@
 //!
 //! This list is the only place that knows all of them: a new scheduler is its file and a line
 //! here. Everything else takes a name, asks [`about`] or [`kernels`], and lets [`build`] make one.
+//! Experiments take a value, [`Schedulers`], to which anybody can add an [`Entry`] of his own
+//! (`examples/own_scheduler.rs`).
 //! `noop.rs` shows what a scheduler is; the seam itself is [`block::Scheduler`].
 
 #![no_std]
@@ -20,28 +22,30 @@ mod sorted_fifo;
 mod starvation;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use block::{About, KERNELS, Kernel, Scheduler, Shape, Version};
 use core::fmt;
 
-/// A line of the list.
-struct Entry {
-    name: &'static str,
+/// A scheduler as an experiment can name it; a line of the list.
+pub struct Entry {
+    /// Its name in sysfs.
+    pub name: &'static str,
     /// What is fixed about it in a kernel that has it.
-    about: fn(&Kernel) -> &'static About,
+    pub about: fn(&Kernel) -> &'static About,
     /// The first kernel that has it, among those with its shape.
-    since: Version,
+    pub since: Version,
     /// The last one, if there are later ones with its shape.
-    until: Option<Version>,
+    pub until: Option<Version>,
     /// The kernel it runs on when nobody says otherwise: the last of its kind.
-    default_kernel: Version,
+    pub default_kernel: Version,
     /// The first kernel on which it honours weights of control groups.
-    honours_weights: Option<Version>,
+    pub honours_weights: Option<Version>,
     /// Makes one; `None` for the absence of a scheduler.
-    build: fn(&Kernel) -> Option<Box<dyn Scheduler>>,
+    pub build: fn(&Kernel) -> Option<Box<dyn Scheduler>>,
 }
 
-/// All schedulers, oldest first within each shape.
-static LIST: [Entry; 6] = [
+/// All schedulers of Linux, oldest first within each shape.
+pub static LIST: [Entry; 6] = [
     Entry {
         name: "noop",
         about: |_| &noop::ABOUT,
@@ -111,8 +115,7 @@ pub fn about(name: &str) -> Option<&'static About> {
 /// What is fixed about a scheduler on a kernel; tunables come and go. `None` if that kernel does
 /// not have it.
 pub fn about_on(name: &str, kernel: &Kernel) -> Option<&'static About> {
-    let entry = find(name)?;
-    entry.is_on(kernel).then(|| (entry.about)(kernel))
+    find(name)?.about_on(kernel)
 }
 
 /// The shape of the block layer a scheduler lives in.
@@ -128,22 +131,17 @@ pub fn kernels(name: &str) -> impl Iterator<Item = &'static Kernel> {
 
 /// The kernel a scheduler runs on when nobody says otherwise.
 pub fn default_kernel(name: &str) -> Option<&'static Kernel> {
-    find(name).map(|entry| Kernel::of(entry.default_kernel))
+    find(name).map(Entry::default_kernel)
 }
 
 /// Whether a scheduler honours weights of control groups on a kernel.
 pub fn honours_weights(name: &str, kernel: &Kernel) -> bool {
-    let since = find(name).and_then(|entry| entry.honours_weights);
-    since.is_some_and(|since| kernel.version >= since)
+    find(name).is_some_and(|entry| entry.honours_weights_on(kernel))
 }
 
 /// Makes a scheduler with default settings; `None` for the absence of one ("none").
 pub fn build(name: &str, kernel: &Kernel) -> Result<Option<Box<dyn Scheduler>>, BuildError> {
-    let entry = find(name).ok_or(BuildError::Unknown)?;
-    if !entry.is_on(kernel) {
-        return Err(BuildError::NotInKernel { name: entry.name, kernel: kernel.version });
-    }
-    Ok((entry.build)(kernel))
+    find(name).ok_or(BuildError::Unknown)?.build_for(kernel)
 }
 
 /// Why a scheduler cannot be made.
@@ -174,13 +172,89 @@ impl fmt::Display for BuildError {
 impl core::error::Error for BuildError {}
 
 impl Entry {
-    fn shape(&self) -> Shape {
-        (self.about)(Kernel::of(self.default_kernel)).shape
+    /// What is fixed about it on a kernel; `None` if that kernel does not have it.
+    pub fn about_on(&self, kernel: &Kernel) -> Option<&'static About> {
+        self.is_on(kernel).then(|| (self.about)(kernel))
     }
 
-    fn is_on(&self, kernel: &Kernel) -> bool {
+    /// The shape of the block layer it lives in.
+    pub fn shape(&self) -> Shape {
+        (self.about)(self.default_kernel()).shape
+    }
+
+    /// The kernel it runs on when nobody says otherwise.
+    pub fn default_kernel(&self) -> &'static Kernel {
+        Kernel::of(self.default_kernel)
+    }
+
+    /// Whether it honours weights of control groups on a kernel.
+    pub fn honours_weights_on(&self, kernel: &Kernel) -> bool {
+        self.honours_weights.is_some_and(|since| kernel.version >= since)
+    }
+
+    /// Makes one with default settings; `None` for the absence of a scheduler.
+    pub fn build_for(&self, kernel: &Kernel) -> Result<Option<Box<dyn Scheduler>>, BuildError> {
+        if !self.is_on(kernel) {
+            return Err(BuildError::NotInKernel { name: self.name, kernel: kernel.version });
+        }
+        Ok((self.build)(kernel))
+    }
+
+    /// Whether a kernel has it.
+    pub fn is_on(&self, kernel: &Kernel) -> bool {
         let is_gone = self.until.is_some_and(|last| kernel.version > last);
         kernel.version >= self.since && !is_gone && kernel.has(self.shape())
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Two lines of one name are the same scheduler.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Entry {}
+
+/// The schedulers that an experiment can name: those of Linux, and others that were added.
+#[derive(Clone, Debug)]
+pub struct Schedulers {
+    entries: Vec<&'static Entry>,
+}
+
+impl Default for Schedulers {
+    /// Those of Linux.
+    fn default() -> Schedulers {
+        Schedulers { entries: LIST.iter().collect() }
+    }
+}
+
+impl Schedulers {
+    /// The same and another one, behind all others.
+    pub fn with(mut self, entry: &'static Entry) -> Schedulers {
+        self.entries.push(entry);
+        self
+    }
+
+    /// All of them, in order.
+    pub fn entries(&self) -> impl Iterator<Item = &'static Entry> + '_ {
+        self.entries.iter().copied()
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.entries().map(|entry| entry.name)
+    }
+
+    /// The one of this name.
+    pub fn find(&self, name: &str) -> Option<&'static Entry> {
+        self.entries().find(|entry| entry.name == name)
     }
 }
 
@@ -193,7 +267,6 @@ mod tests {
     extern crate std;
     use super::*;
     use std::string::ToString;
-    use std::vec::Vec;
 
     fn versions(name: &str) -> Vec<std::string::String> {
         kernels(name).map(|kernel| kernel.version.to_string()).collect()

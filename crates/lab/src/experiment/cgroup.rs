@@ -99,7 +99,7 @@ impl CgroupSpec {
 
 /// Refuses weights that a scheduler would honour but its kernel does not take.
 pub fn check(groups: &[CgroupSpec], spec: &SchedulerSpec, is_version_2: bool) -> Result<(), Error> {
-    if !sched::honours_weights(spec.name, spec.kernel) {
+    if !spec.honours_weights() {
         return Ok(());
     }
     groups.iter().try_for_each(|group| group.check(spec, is_version_2))

@@ -24,6 +24,7 @@ use document::{Document, Text, Value};
 use expectation::{Bound, Expectation};
 use job::{JobSpec, Work, parse_ioprio, parse_weight};
 use machine::Mount;
+use sched::Schedulers;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -109,6 +110,8 @@ pub struct Experiment {
     pub cgroup_writeback: Option<String>,
     /// The memory of the machine.
     pub memory: Option<Bytes>,
+    /// The schedulers that can be asked for.
+    pub known: Schedulers,
     /// Schedulers as they are asked for, each with its place; none: the default list.
     pub schedulers: Vec<(String, String)>,
     /// Settings of the queue that hold for all schedulers.
@@ -173,6 +176,7 @@ impl Experiment {
             blkio: true,
             cgroup_writeback: None,
             memory: None,
+            known: Schedulers::default(),
             schedulers: Vec::new(),
             settings: Vec::new(),
             cgroups: Vec::new(),

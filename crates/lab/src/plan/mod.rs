@@ -198,7 +198,7 @@ impl Row {
 
     /// The scheduler, in the shape of the block layer it lives in.
     pub fn attach(&self) -> Attach {
-        attach(&self.spec)
+        self.spec.attach()
     }
 
     /// What the kernel is told of the disk.
@@ -281,7 +281,8 @@ impl Planner<'_> {
         let mount = self.mount()?;
         let host = self.host()?;
         let kernel = self.kernel()?;
-        let mut specs = SchedulerSpec::parse_list(&self.experiment.schedulers, kernel)?;
+        let mut specs =
+            SchedulerSpec::parse_list(&self.experiment.known, &self.experiment.schedulers, kernel)?;
         self.check_kernels(&specs)?;
         if let Some((hz, place)) = self.hz()? {
             self.check_tick(hz, &place)?;
@@ -529,11 +530,6 @@ fn is_known(spec: &SchedulerSpec, name: &str) -> bool {
     of_machine || spec.tunable(name).is_some() || QUEUE_SETTINGS.iter().any(|it| it.name == name)
 }
 
-fn attach(spec: &SchedulerSpec) -> Attach {
-    let built = sched::build(spec.name, spec.kernel).expect("checked when it was parsed");
-    Attach::of(built)
-}
-
 /// Writes the settings to a queue of the model's device, as a run will, and reads all of them.
 fn probe(
     spec: &SchedulerSpec,
@@ -541,7 +537,7 @@ fn probe(
     facts: Facts,
     settings: &[Setting],
 ) -> Result<Vec<(&'static str, i64)>, Error> {
-    let mut queue = RequestQueue::new(spec.kernel, facts, attach(spec), 1, EventLog::off());
+    let mut queue = RequestQueue::new(spec.kernel, facts, spec.attach(), 1, EventLog::off());
     let of_machine = |it: &&Setting| MACHINE_SETTINGS.iter().any(|known| known.name == it.name);
     for Setting { name, value, place } in settings.iter().filter(|it| !of_machine(it)) {
         queue.set(Instant::ZERO, name, *value).map_err(|error| match error {
@@ -552,8 +548,7 @@ fn probe(
             }
         })?;
     }
-    let about = sched::about_on(spec.name, spec.kernel).expect("checked when it was parsed");
-    let own = about.tunables.iter().map(|it| it.name);
+    let own = spec.about().tunables.iter().map(|it| it.name);
     let names = own.chain(QUEUE_SETTINGS.iter().map(|it| it.name));
     Ok(names.filter_map(|name| queue.get(name).map(|value| (name, value))).collect())
 }

@@ -235,8 +235,8 @@ pub struct Kernel {
     pub cgroup_writeback: CgroupWriteback,
 }
 
-/// Where pages that are written back count for the control group that dirtied them (rule
-/// cgroup-writeback-1).
+/// Where pages that are written back count for the control group that dirtied them
+/// (rule cgroup-writeback-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgroupWriteback {
     /// On ext4 and on the raw disk, if groups are in the unified hierarchy.

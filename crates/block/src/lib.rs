@@ -14,6 +14,8 @@ extern crate alloc;
 
 pub mod bio;
 pub mod command;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod event;
 pub mod flush;
 pub mod input;

@@ -8,6 +8,7 @@
 mod harness;
 
 use base::{Duration, Sector, Sectors};
+use block::contract::assert_all_done;
 use block::kernel::Plugging;
 use block::{
     Action, Bio, CgroupId, CommandOp, ContextId, Flags, IoContextId, Ioprio, IoprioClass, KERNELS,
@@ -380,41 +381,8 @@ impl Run {
     fn end(mut self) {
         self.drain();
         self.harness.queue.assert_drained();
-        let accepted = |bio: &Bio| !self.harness.refused.contains(&bio.token);
-        let mut asked = [0u64; 3];
-        for (bio, before) in self.submitted.iter().filter(|(bio, _)| accepted(bio)) {
-            let (times, after) = self.harness.done.get(&bio.token).copied().unwrap_or_default();
-            assert_eq!(times, 1, "done that often: {bio:?}");
-            asked[bio.op as usize] += u64::from(bio.sectors.0);
-            let commands = &self.harness.completed[*before..after];
-            assert!(is_covered(bio, commands.iter().map(|(_, command)| command)), "{bio:?}");
-        }
-        let mut done = [0u64; 3];
-        for (_, command) in &self.harness.completed {
-            match command.op {
-                CommandOp::Read => done[0] += u64::from(command.sectors.0),
-                CommandOp::Write => done[1] += u64::from(command.sectors.0),
-                CommandOp::Discard => done[2] += u64::from(command.sectors.0),
-                CommandOp::Flush => {}
-            }
-        }
-        assert_eq!(done, asked, "sectors of reads, writes, discards");
+        assert_all_done(&self.harness, &self.submitted);
     }
-}
-
-/// Whether commands of its kind transferred every sector of the bio.
-fn is_covered<'c>(bio: &Bio, commands: impl Iterator<Item = &'c block::Command>) -> bool {
-    let kind = match bio.op {
-        Op::Read => CommandOp::Read,
-        Op::Write => CommandOp::Write,
-        Op::Discard => CommandOp::Discard,
-    };
-    let mut missing: Vec<u64> = (bio.sector.0..bio.end().0).collect();
-    for command in commands.filter(|command| command.op == kind) {
-        let range = command.sector.0..(command.sector + command.sectors).0;
-        missing.retain(|sector| !range.contains(sector));
-    }
-    missing.is_empty()
 }
 
 fn build(

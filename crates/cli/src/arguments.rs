@@ -3,7 +3,9 @@
 // These comments are what --help prints, where brackets mean "may be left out".
 #![allow(rustdoc::broken_intra_doc_links)]
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
+use lab::experiment::keys::{self, Key, flag};
+use lab::{Error, Experiment};
 use std::path::PathBuf;
 
 /// A laboratory for Linux I/O schedulers.
@@ -243,37 +245,17 @@ pub struct CompareOptions {
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 
-    /// Device model: a built-in name or a TOML file [default: hdd-7200-sata]
-    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
-    pub model: Option<String>,
+    #[command(flatten)]
+    pub keys: KeyOptions,
     /// Real device (not available yet)
     #[arg(long, value_name = "DEVICE", help_heading = "Machine")]
     pub dev: Option<String>,
-    /// File system: raw, or ext4 or xfs, mounted at /mnt
-    #[arg(long, value_name = "FS", help_heading = "Machine")]
-    pub fs: Option<String>,
-    /// Kernel of schedulers that do not name one
-    #[arg(long, value_name = "VERSION", help_heading = "Machine")]
-    pub kernel: Option<String>,
-    /// Ticks of the kernel's clock in a second: 100, 250, 300 or 1000 [default: as was usual]
-    #[arg(long, value_name = "HZ", help_heading = "Machine")]
-    pub hz: Option<String>,
-    /// Cores and what computing costs: a built-in name or a TOML file [default: host-2020]
-    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
-    pub host: Option<String>,
-    /// Memory of the machine, such as "4 GiB"
-    #[arg(long, value_name = "SIZE", help_heading = "Machine")]
-    pub memory: Option<String>,
-    /// Worlds to run in: sim, linux (the kernel itself in virtual time, see paternoster linux) or
-    /// sim,linux, which says how far the simulator is off
-    #[arg(long, value_name = "WORLD", help_heading = "Machine")]
-    pub world: Option<String>,
 
     /// Control group of the one command
     #[arg(long, value_name = "PATH", help_heading = "Load")]
     pub cgroup: Option<String>,
-    /// A job: NAME[:cgroup=…,weight=…,ioprio=…] and its command; may be repeated
-    #[arg(long, num_args = 2, value_names = ["JOB", "COMMAND"], help_heading = "Load")]
+    #[arg(long, num_args = 2, value_names = [flag("job").value, "COMMAND"], help = flag("job").help,
+          help_heading = "Load")]
     pub job: Vec<String>,
     /// Stop jobs after so much simulated time, such as 60s
     #[arg(long, value_name = "TIME", help_heading = "Load")]
@@ -294,21 +276,20 @@ pub struct CompareOptions {
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub depth: Option<usize>,
 
-    /// Schedulers, as NAME[@KERNEL][:TUNABLE=VALUE,…], or all [default: none, mq-deadline]
-    #[arg(short, long = "scheduler", value_name = "SCHEDULER", help_heading = "Comparison")]
+    #[arg(short, long = "scheduler", value_name = flag("scheduler").value,
+          help = flag("scheduler").help, help_heading = "Comparison")]
     pub scheduler: Vec<String>,
-    /// Settings of the queue for all schedulers: NAME=VALUE,…
-    #[arg(long, value_name = "SETTINGS", help_heading = "Comparison")]
+    #[arg(long, value_name = flag("set").value, help = flag("set").help,
+          help_heading = "Comparison")]
     pub set: Vec<String>,
-    /// Something to vary: KEY=a,b,c with a word used as {KEY} in jobs, a tunable, a setting,
-    /// model, host, kernel or hz; may be repeated
-    #[arg(long, value_name = "KEY=VALUES", help_heading = "Comparison")]
+    #[arg(long, value_name = flag("vary").value, help = flag("vary").help,
+          help_heading = "Comparison")]
     pub vary: Vec<String>,
-    /// First seed [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Comparison")]
+    #[arg(long, value_name = flag("seed").value, help = flag("seed").help,
+          help_heading = "Comparison")]
     pub seed: Option<u64>,
-    /// Number of seeds [default: 5]
-    #[arg(long, value_name = "N", help_heading = "Comparison")]
+    #[arg(long, value_name = flag("runs").value, help = flag("runs").help,
+          help_heading = "Comparison")]
     pub runs: Option<u64>,
     /// Let schedulers check themselves after every step
     #[arg(long, help_heading = "Comparison")]
@@ -327,4 +308,56 @@ pub struct CompareOptions {
     /// Events of each result as blktrace files
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub record: Option<PathBuf>,
+}
+
+/// The options that give one key of an experiment a value: each key with an option has one.
+#[derive(Debug)]
+pub struct KeyOptions {
+    given: Vec<(&'static str, String)>,
+}
+
+impl KeyOptions {
+    /// The keys of which the command line says a value.
+    fn keys() -> impl Iterator<Item = &'static Key<Experiment>> {
+        keys::EXPERIMENT.iter().filter(|key| key.set.is_some() && !key.flags.is_empty())
+    }
+
+    /// Gives the experiment what was asked for.
+    pub fn apply(&self, experiment: &mut Experiment) -> Result<(), Error> {
+        for (name, value) in &self.given {
+            let set = keys::of_experiment(name).and_then(|key| key.set);
+            set.expect("only such keys have options")(experiment, value, &format!("--{name}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl FromArgMatches for KeyOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<KeyOptions, clap::Error> {
+        let value = |key: &'static Key<Experiment>| {
+            Some((key.name, matches.get_one::<String>(key.name)?.clone()))
+        };
+        Ok(KeyOptions { given: KeyOptions::keys().filter_map(value).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = KeyOptions::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for KeyOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(KeyOptions::keys().flat_map(|key| {
+            let arg = |it: &'static keys::Flag| {
+                let arg = Arg::new(key.name).long(it.name).value_name(it.value);
+                arg.help(it.help).help_heading("Machine")
+            };
+            key.flags.iter().map(arg)
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        KeyOptions::augment_args(command)
+    }
 }

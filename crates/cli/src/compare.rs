@@ -6,12 +6,11 @@ use crate::output::{print, write_file};
 use crate::progress;
 use base::{Bytes, nearest};
 use lab::experiment::Setting;
-use lab::experiment::filesystem;
 use lab::experiment::input::{self, TraceOptions};
 use lab::matrix::Report;
 use lab::plan::Plan;
 use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
-use lab::scheduler_spec::{parse_assignment, parse_hz, parse_kernel};
+use lab::scheduler_spec::parse_assignment;
 use lab::summary::Summary;
 use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, Work, World, matrix, record};
 use std::path::Path;
@@ -74,27 +73,7 @@ fn refuse_what_is_not_there(options: &CompareOptions) -> Result<(), Error> {
 /// The experiment that the command line describes.
 fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
     let mut experiment = load(options)?;
-    if let Some(model) = &options.model {
-        experiment.model = model.clone();
-    }
-    if let Some(fs) = &options.fs {
-        experiment.mount = filesystem::parse(fs, "--fs")?;
-    }
-    if let Some(host) = &options.host {
-        experiment.host = host.clone();
-    }
-    if let Some(kernel) = &options.kernel {
-        experiment.kernel = Some(parse_kernel(kernel, "--kernel")?);
-    }
-    if let Some(hz) = &options.hz {
-        experiment.hz = Some(parse_hz(hz, "--hz")?);
-    }
-    if let Some(worlds) = &options.world {
-        experiment.worlds = World::parse_list(worlds, "--world")?;
-    }
-    if let Some(memory) = &options.memory {
-        experiment.memory = Some(memory_size(memory)?);
-    }
+    options.keys.apply(&mut experiment)?;
     if let Some(text) = &options.duration {
         let refuse = || Error::bad("--duration", format!("\"{text}\""), ACCEPTED_DURATION);
         let duration = quantity::duration(text).ok_or_else(refuse)?;

@@ -1,12 +1,7 @@
 //! Results as JSON; the format is described in `docs/experiments.md`.
 
 use crate::fio_json::{direction, latency, sync};
-use base::Duration;
-use block::IoprioClass;
 use lab::World;
-use lab::experiment::Experiment;
-use lab::experiment::filesystem;
-use lab::experiment::job::JobSpec;
 use lab::fidelity::errors::{JobError, Pair, errors};
 use lab::matrix::Report;
 use lab::metrics::{CallKind, Disk, Layers};
@@ -21,7 +16,7 @@ pub fn compare(report: &Report, summary: &Summary) -> Value {
     let lines: Vec<Value> = summary.lines.iter().map(|it| line(it, report)).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "experiment": experiment(&report.plan.experiment),
+        "experiment": report.plan.experiment.to_json(),
         "results": results,
         "summary": lines,
         "findings": summary.findings,
@@ -34,67 +29,6 @@ pub fn compare(report: &Report, summary: &Summary) -> Value {
 /// A document as text, ending with a line end.
 pub fn to_text(document: &Value) -> String {
     format!("{document:#}\n")
-}
-
-fn experiment(experiment: &Experiment) -> Value {
-    let schedulers: Vec<&str> = experiment.schedulers.iter().map(|it| it.0.as_str()).collect();
-    let settings = experiment.settings.iter().map(|it| (it.name.clone(), it.value.into()));
-    let axes = experiment.axes.iter().map(|it| (it.name.clone(), json!(it.values)));
-    let cgroups: Vec<Value> = experiment
-        .cgroups
-        .iter()
-        .map(|it| {
-            json!({
-                "path": it.path,
-                "weight": it.weight,
-                "leaf_weight": it.leaf_weight,
-                "weight_device": it.weight_device,
-                "leaf_weight_device": it.leaf_weight_device,
-            })
-        })
-        .collect();
-    json!({
-        "title": experiment.title,
-        "story": experiment.story,
-        "origin": experiment.origin,
-        "model": experiment.model,
-        "fs": filesystem::name(experiment.mount.as_ref()),
-        "host": experiment.host,
-        "kernel": experiment.kernel.map(|it| it.version.to_string()),
-        "hz": experiment.hz.map(|it| it.get()),
-        "memory": experiment.memory.map(|it| it.0),
-        "schedulers": schedulers,
-        "settings": Value::Object(settings.collect()),
-        "blkio": experiment.blkio,
-        "cgroups": cgroups,
-        "setup": experiment.setup.iter().map(|it| it.work.to_string()).collect::<Vec<_>>(),
-        "jobs": experiment.jobs.iter().map(job_spec).collect::<Vec<_>>(),
-        "axes": Value::Object(axes.collect()),
-        "seeds": experiment.seeds,
-    })
-}
-
-fn job_spec(job: &JobSpec) -> Value {
-    let ioprio = job.ioprio.map(|it| match it.class {
-        IoprioClass::RealTime => format!("rt/{}", it.level),
-        IoprioClass::BestEffort => format!("be/{}", it.level),
-        IoprioClass::Idle => "idle".to_string(),
-        IoprioClass::None => "none".to_string(),
-    });
-    let moves = job.moves.iter();
-    let moves = moves.map(|it| json!({ "at_ns": it.at.as_nanos(), "to": it.to }));
-    json!({
-        "name": job.name,
-        "run": job.work.to_string(),
-        "clones": job.clones,
-        "cgroup": job.cgroup,
-        "weight": job.weight,
-        "move": moves.collect::<Vec<_>>(),
-        "ioprio": ioprio,
-        "start_ns": job.start.as_nanos(),
-        "duration_ns": job.duration.map(Duration::as_nanos),
-        "background": job.background,
-    })
 }
 
 fn result(result: &RunResult) -> Value {

@@ -6,6 +6,7 @@
 
 use super::document::{Document, Text, Value};
 use super::job::parse_weight;
+use super::keys;
 use crate::error::Error;
 use crate::quantity::{self, ACCEPTED_DURATION};
 use crate::scheduler_spec::SchedulerSpec;
@@ -13,7 +14,6 @@ use base::{Duration, Instant};
 use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
-const KEYS: [&str; 5] = ["path", "weight", "leaf_weight", "weight_device", "leaf_weight_device"];
 const EXAMPLE: &str = "[[cgroup]] with path = \"…\" and perhaps weight = 100";
 const EXAMPLE_MOVE: &str = "move = [{ at = \"5s\", to = \"GROUP\" }, …]";
 /// The disk of an experiment, as jobs call it.
@@ -48,16 +48,21 @@ pub struct MoveSpec {
 }
 
 impl CgroupSpec {
-    /// A group of which only the weight is known.
-    pub fn of_weight(path: &str, weight: u32, place: &str) -> CgroupSpec {
+    /// A group of which only the path is known.
+    pub fn new(path: &str, place: &str) -> CgroupSpec {
         CgroupSpec {
             path: path.to_string(),
-            weight: Some(weight),
+            weight: None,
             leaf_weight: None,
             weight_device: None,
             leaf_weight_device: None,
             place: place.to_string(),
         }
+    }
+
+    /// A group of which only the weight is known.
+    pub fn of_weight(path: &str, weight: u32, place: &str) -> CgroupSpec {
+        CgroupSpec { weight: Some(weight), ..CgroupSpec::new(path, place) }
     }
 
     /// As the machine takes it: a weight for a disk goes before that for all.
@@ -134,22 +139,15 @@ fn read_group(document: &Document<'_>, value: &Value<'_>) -> Result<CgroupSpec, 
     let Some(table) = value.get_ref().as_table() else {
         return Err(document.wrong("cgroup", value, EXAMPLE));
     };
-    document.check_keys(table, "a control group", &KEYS)?;
+    keys::check(&keys::GROUP, "a control group", document, table)?;
     let Some(path) = document.text(table, "path")? else {
         return Err(document.bad(&value.span(), "a control group without path", EXAMPLE));
     };
-    let of_group = |key| match document.whole(table, key)? {
-        Some((weight, place)) => parse_weight(&weight.to_string(), &place).map(Some),
-        None => Ok(None),
-    };
-    Ok(CgroupSpec {
-        weight: of_group("weight")?,
-        leaf_weight: of_group("leaf_weight")?,
-        weight_device: read_device(document, table, "weight_device")?,
-        leaf_weight_device: read_device(document, table, "leaf_weight_device")?,
-        path: path.text,
-        place: path.place,
-    })
+    let mut group = CgroupSpec::new(&path.text, &path.place);
+    keys::read(&keys::GROUP, document, table, &mut group)?;
+    group.weight_device = read_device(document, table, "weight_device")?;
+    group.leaf_weight_device = read_device(document, table, "leaf_weight_device")?;
+    Ok(group)
 }
 
 /// `{ sda = 300 }`: there is one disk.

@@ -1,6 +1,7 @@
 //! A job of an experiment: what runs, as whom, when.
 
 use super::cgroup::MoveSpec;
+use super::keys;
 use crate::error::Error;
 use base::Duration;
 use block::{Ioprio, IoprioClass};
@@ -88,18 +89,16 @@ impl JobSpec {
             return Err(Error::bad(place, "the job has no name", JOB_HEAD));
         }
         let mut job = JobSpec::new(name, Work::Command(command.to_string()), place.clone());
+        let heads = || keys::JOB.iter().filter(|key| !key.flags.is_empty());
         for option in options.split(',').filter(|option| !option.is_empty()) {
-            match option.split_once('=') {
-                Some(("cgroup", path)) => job.cgroup = Some(path.to_string()),
-                Some(("weight", weight)) => job.weight = Some(parse_weight(weight, &place)?),
-                Some(("ioprio", ioprio)) => job.ioprio = Some(parse_ioprio(ioprio, &place)?),
-                _ => {
-                    let name = option.split('=').next().unwrap_or_default();
-                    let hint = base::nearest(name, ["cgroup", "weight", "ioprio"]);
-                    let problem = format!("a job has no option \"{option}\"{hint}");
-                    return Err(Error::bad(place, problem, JOB_HEAD));
-                }
-            }
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let found = heads().find(|key| key.name == name && option != name);
+            let Some(set) = found.and_then(|key| key.set) else {
+                let hint = base::nearest(name, heads().map(|key| key.name));
+                let problem = format!("a job has no option \"{option}\"{hint}");
+                return Err(Error::bad(place, problem, JOB_HEAD));
+            };
+            set(&mut job, value, &place)?;
         }
         Ok(job)
     }

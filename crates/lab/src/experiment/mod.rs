@@ -10,19 +10,17 @@ pub mod expectation;
 pub mod filesystem;
 pub mod input;
 pub mod job;
+pub mod keys;
 
 use crate::error::Error;
 use crate::figure::Figure;
-use crate::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
-use crate::scheduler_spec::{parse_hz, parse_kernel};
-use crate::virtio;
 use crate::world::World;
-use base::{Bytes, Duration, Hz};
+use base::{Bytes, Hz};
 use block::Kernel;
 use cgroup::CgroupSpec;
 use document::{Document, Text, Value};
 use expectation::{Bound, Expectation};
-use job::{JobSpec, Work, parse_ioprio, parse_weight};
+use job::{JobSpec, Work};
 use machine::Mount;
 use sched::Schedulers;
 use std::path::{Path, PathBuf};
@@ -35,43 +33,6 @@ pub const DEFAULT_HOST: &str = "host-2020";
 /// How many seeds when nobody says so.
 pub const DEFAULT_SEEDS: u64 = 5;
 
-const KEYS: [&str; 22] = [
-    "title",
-    "story",
-    "model",
-    "fs",
-    "mount_options",
-    "write_cache",
-    "blkio",
-    "cgroup_writeback",
-    "memory",
-    "host",
-    "kernel",
-    "hz",
-    "transport",
-    "queue_depth",
-    "schedulers",
-    "settings",
-    "setup",
-    "cgroup",
-    "job",
-    "axes",
-    "seeds",
-    "expect",
-];
-const JOB_KEYS: [&str; 10] = [
-    "name",
-    "run",
-    "clones",
-    "cgroup",
-    "weight",
-    "move",
-    "ioprio",
-    "start",
-    "duration",
-    "background",
-];
-const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
 const EXAMPLE_JOB: &str = "[[job]] with name = \"…\" and run = \"…\"";
 
 /// An experiment as it is described.
@@ -148,7 +109,7 @@ pub struct Setting {
 /// Something that is varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Its name: used as `{name}` in jobs, or `model`, `host`, `kernel`, `hz`, a tunable or a setting.
+    /// Its name: used as `{name}` in jobs, a tunable, a setting, or a key that may be an axis.
     pub name: String,
     /// Its values as they were written.
     pub values: Vec<String>,
@@ -201,57 +162,10 @@ impl Experiment {
     /// The experiment in a text; `file` stands for it in messages.
     pub fn parse(file: &str, text: &str) -> Result<Experiment, Error> {
         let (document, root) = Document::parse(file, text)?;
-        document.check_keys(&root, "an experiment", &KEYS)?;
-        refuse_what_is_not_there(&document, &root)?;
+        keys::check(&keys::EXPERIMENT, "an experiment", &document, &root)?;
         let mut experiment = Experiment::of_jobs("", read_jobs(&document, &root)?);
         experiment.origin = file.to_string();
-        let text = |key: &str| document.text(&root, key);
-        if let Some(title) = text("title")? {
-            experiment.title = title.text;
-        }
-        if let Some(story) = text("story")? {
-            experiment.story = story.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        }
-        if let Some(model) = text("model")? {
-            experiment.model = model.text;
-        }
-        if let Some(host) = text("host")? {
-            experiment.host = host.text;
-        }
-        if let Some(Text { text, place }) = text("kernel")? {
-            experiment.kernel = Some(parse_kernel(&text, &place)?);
-        }
-        if let Some((hz, place)) = document.whole(&root, "hz")? {
-            experiment.hz = Some(parse_hz(&hz.to_string(), &place)?);
-        }
-        if let Some(Text { text, place }) = text("memory")? {
-            let size = quantity::size(&text);
-            let problem = || Error::bad(place, format!("memory \"{text}\""), ACCEPTED_SIZE);
-            experiment.memory = Some(size.ok_or_else(problem)?);
-        }
-        if let Some(Text { text, .. }) = text("transport")? {
-            experiment.virtio = text == "virtio";
-        }
-        if let Some(Text { text, place }) = document.text(&root, "fs")? {
-            experiment.mount = filesystem::parse(&text, &place)?;
-        }
-        if let Some(Text { text, place }) = document.text(&root, "mount_options")? {
-            filesystem::set_options(&mut experiment.mount, &text, &place)?;
-        }
-        if let Some(Text { text, place }) = document.text(&root, "write_cache")? {
-            experiment.write_cache = Some(filesystem::parse_write_cache(&text, &place)?);
-        }
-        if root.get("blkio").is_some() {
-            experiment.blkio = document.flag(&root, "blkio")?;
-        }
-        if root.get("cgroup_writeback").is_some() {
-            let is_on = document.flag(&root, "cgroup_writeback")?;
-            experiment.cgroup_writeback = Some(is_on.to_string());
-        }
-        if let Some((depth, place)) = document.whole(&root, "queue_depth")? {
-            experiment.queue_depth = Some(parse_queue_depth(&depth.to_string(), &place)?);
-            experiment.virtio = true;
-        }
+        keys::read(&keys::EXPERIMENT, &document, &root, &mut experiment)?;
         for value in document.list(&root, "schedulers")? {
             let Text { text, place } = document.as_text("schedulers", value)?;
             experiment.schedulers.push((text, place));
@@ -265,6 +179,11 @@ impl Experiment {
         }
         experiment.expect = read_expect(&document, &root, &experiment)?;
         Ok(experiment)
+    }
+
+    /// As it is in results.
+    pub fn to_json(&self) -> serde_json::Value {
+        keys::to_json(&keys::EXPERIMENT, self)
     }
 
     /// The names of the jobs.
@@ -285,31 +204,6 @@ impl Axis {
         }
         Ok(Axis { name: name.to_string(), values, place })
     }
-}
-
-/// Commands that a disk behind virtio takes at once.
-pub fn parse_queue_depth(text: &str, place: &str) -> Result<u32, Error> {
-    let depth = text.parse().ok().filter(|depth| (1..=virtio::RING).contains(depth));
-    let accepted = format!("1 to {}", virtio::RING);
-    depth.ok_or_else(|| Error::bad(place, format!("queue_depth \"{text}\""), accepted))
-}
-
-/// Worlds and preparations that are planned.
-fn refuse_what_is_not_there(document: &Document<'_>, root: &DeTable<'_>) -> Result<(), Error> {
-    if let Some(Text { text, place }) = document.text(root, "transport")? {
-        match text.as_str() {
-            "model" | "virtio" => {}
-            "loop" => {
-                let what = format!("transport = \"{text}\"");
-                return Err(Error::not_yet(place, what, TRANSPORTS));
-            }
-            _ => {
-                let problem = format!("unknown transport \"{text}\"");
-                return Err(Error::bad(place, problem, TRANSPORTS));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn read_setup(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<JobSpec>, Error> {
@@ -341,7 +235,7 @@ fn read_job(document: &Document<'_>, value: &Value<'_>) -> Result<JobSpec, Error
     let Some(table) = value.get_ref().as_table() else {
         return Err(document.wrong("job", value, EXAMPLE_JOB));
     };
-    document.check_keys(table, "a job", &JOB_KEYS)?;
+    keys::check(&keys::JOB, "a job", document, table)?;
     let must = |key: &str| {
         let missing = || document.bad(&value.span(), format!("a job without {key}"), EXAMPLE_JOB);
         document.text(table, key)?.ok_or_else(missing)
@@ -349,31 +243,9 @@ fn read_job(document: &Document<'_>, value: &Value<'_>) -> Result<JobSpec, Error
     let name = must("name")?;
     let run = must("run")?;
     let mut job = JobSpec::new(name.text, Work::Command(run.text), run.place);
-    job.cgroup = document.text(table, "cgroup")?.map(|text| text.text);
-    if let Some(clones) = table.get("clones") {
-        job.clones = Some(document.as_word("clones", clones)?);
-    }
-    job.background = document.flag(table, "background")?;
-    if let Some((weight, place)) = document.whole(table, "weight")? {
-        job.weight = Some(parse_weight(&weight.to_string(), &place)?);
-    }
-    if let Some(Text { text, place }) = document.text(table, "ioprio")? {
-        job.ioprio = Some(parse_ioprio(&text, &place)?);
-    }
-    job.start = read_duration(document, table, "start")?.unwrap_or(Duration::ZERO);
-    job.duration = read_duration(document, table, "duration")?;
+    keys::read(&keys::JOB, document, table, &mut job)?;
     job.moves = cgroup::read_moves(document, table, job.start)?;
     Ok(job)
-}
-
-fn read_duration(
-    document: &Document<'_>,
-    table: &DeTable<'_>,
-    key: &str,
-) -> Result<Option<Duration>, Error> {
-    let Some(Text { text, place }) = document.text(table, key)? else { return Ok(None) };
-    let refuse = || Error::bad(place, format!("{key} \"{text}\""), ACCEPTED_DURATION);
-    quantity::duration(&text).map(Some).ok_or_else(refuse)
 }
 
 fn read_settings(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<Setting>, Error> {
@@ -486,6 +358,7 @@ fn read_row(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::Duration;
 
     const MINIMAL: &str = "[[job]]\nname = \"a\"\nrun = \"dd of=/dev/sda\"\n";
 

@@ -12,7 +12,7 @@ use programs::fio::Fio;
 const CLONE: &str = "{clone}";
 const MOST: usize = 1000;
 
-impl Planner<'_> {
+impl Planner {
     /// A job with its clones, which count together in results, as those of a fio section do.
     pub(super) fn with_clones(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
         let Some(clones) = &spec.clones else { return self.job(spec, host) };

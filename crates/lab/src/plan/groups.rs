@@ -2,10 +2,10 @@
 
 use super::{PlannedJob, Planner};
 use crate::error::Error;
-use crate::experiment::cgroup::{self, CgroupSpec, absolute};
+use crate::experiment::cgroup::{CgroupSpec, absolute};
 use crate::world;
 
-impl Planner<'_> {
+impl Planner {
     /// The groups that are described, and those that jobs give a weight.
     pub(super) fn cgroups(&self, jobs: &[PlannedJob]) -> Result<Vec<CgroupSpec>, Error> {
         let mut groups = self.experiment.cgroups.clone();
@@ -23,14 +23,6 @@ impl Planner<'_> {
             }
         }
         Ok(groups)
-    }
-
-    /// Whether there is a controller of block I/O.
-    pub(super) fn blkio(&self) -> Result<bool, Error> {
-        match self.value("blkio") {
-            Some((axis, value)) => cgroup::parse_blkio(value, &axis.place),
-            None => Ok(self.experiment.blkio),
-        }
     }
 
     /// In the world `linux` no scheduler has leaf weights, and jobs stay where they start.

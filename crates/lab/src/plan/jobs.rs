@@ -17,7 +17,7 @@ use programs::replay::Replay;
 use std::path::Path;
 use std::sync::Arc;
 
-impl Planner<'_> {
+impl Planner {
     pub(super) fn jobs(&self, host: &Host) -> Result<Vec<PlannedJob>, Error> {
         let jobs = &self.experiment.jobs;
         if let Some(first) = jobs.first().filter(|_| jobs.iter().all(|job| job.background)) {
@@ -66,13 +66,13 @@ impl Planner<'_> {
             let beside = self.experiment.directory.join(path);
             std::fs::read_to_string(if path.exists() { path } else { &beside })
         };
-        let mount = self.mount()?;
+        let mount = self.experiment.mount.as_ref();
         let context = programs::Surroundings {
             page_size: 4096,
             ncpus: host.cores.into(),
             mb_memory: self.memory().0 >> 20,
             habits: &Habits::OBSERVED,
-            mount: mount.as_ref(),
+            mount,
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,
         };
@@ -93,7 +93,7 @@ impl Planner<'_> {
             let accepted = "--population=COUNTxSIZE without fs, or --world linux alone";
             return Err(Error::bad(&spec.place, problem, accepted));
         }
-        let is_xfs = mount.as_ref().is_some_and(|it| it.format == Format::Xfs);
+        let is_xfs = mount.is_some_and(|it| it.format == Format::Xfs);
         if is_xfs && program.copies_files() {
             let problem = "cp shares the blocks of the source on xfs, which is not modelled";
             let accepted = "cp --reflink=never, dd, or fs = \"ext4\"";

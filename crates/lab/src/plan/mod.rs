@@ -15,9 +15,10 @@ use crate::error::Error;
 use crate::experiment::cgroup::{self, CgroupSpec};
 use crate::experiment::filesystem;
 use crate::experiment::job::{JobSpec, Work};
-use crate::experiment::{Axis, Experiment, Setting, parse_queue_depth};
+use crate::experiment::keys;
+use crate::experiment::{Axis, Experiment, Setting};
 use crate::metrics::Naming;
-use crate::scheduler_spec::{SchedulerSpec, parse_hz, parse_kernel};
+use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::{self, World};
 use base::nearest;
@@ -35,19 +36,6 @@ use std::sync::Arc;
 
 /// Settings that belong to writeback.
 const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
-/// Axes that are not used in jobs.
-const SPECIAL_AXES: [&str; 10] = [
-    "model",
-    "host",
-    "kernel",
-    "hz",
-    "queue_depth",
-    "fs",
-    "mount_options",
-    "write_cache",
-    "blkio",
-    "cgroup_writeback",
-];
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -119,8 +107,7 @@ impl Plan {
     pub fn new(experiment: Experiment) -> Result<Plan, Error> {
         let mut rows = Vec::new();
         for point in points(&experiment.axes) {
-            let planner = Planner { experiment: &experiment, point };
-            rows.extend(planner.rows()?);
+            rows.extend(Planner::at(&experiment, point)?.rows()?);
         }
         check_axes(&experiment, &rows)?;
         Ok(Plan { experiment, rows })
@@ -240,16 +227,16 @@ fn points(axes: &[Axis]) -> Vec<Point> {
 fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
     for Axis { name, place, .. } in &experiment.axes {
         let in_jobs = is_used(experiment, name);
-        let special = SPECIAL_AXES.contains(&name.as_str());
+        let special = keys::is_axis(name);
         let set = rows.iter().any(|row| row.settings.iter().any(|it| it.0 == *name));
         if !(in_jobs || special || set) {
             let queue = QUEUE_SETTINGS.iter().map(|it| it.name);
             let own = rows.iter().flat_map(|row| row.tunables.iter().map(|it| it.0));
-            let known: Vec<&str> = SPECIAL_AXES.into_iter().chain(queue).chain(own).collect();
+            let known: Vec<&str> = keys::axes().chain(queue).chain(own).collect();
             let problem = format!("{name} changes nothing{}", nearest(name, known));
             let accepted = format!(
                 "a word used as {{{name}}} in a job, a tunable or setting, or {}",
-                SPECIAL_AXES.join(", ")
+                keys::axes().collect::<Vec<_>>().join(", ")
             );
             return Err(Error::bad(place.clone(), problem, accepted));
         }
@@ -269,30 +256,42 @@ fn is_used(experiment: &Experiment, axis: &str) -> bool {
 }
 
 /// Plans the rows at one point of the axes.
-struct Planner<'e> {
-    experiment: &'e Experiment,
+struct Planner {
+    /// As it is at this point.
+    experiment: Experiment,
     point: Point,
 }
 
-impl Planner<'_> {
+impl Planner {
+    /// Gives keys that are axes their values.
+    fn at(experiment: &Experiment, point: Point) -> Result<Planner, Error> {
+        let mut experiment = experiment.clone();
+        for key in &keys::EXPERIMENT {
+            let varied = point.iter().find(|(axis, _)| key.is_axis && axis.name == key.name);
+            if let Some(((axis, value), set)) = varied.zip(key.set) {
+                set(&mut experiment, value, &axis.place)?;
+            }
+        }
+        Ok(Planner { experiment, point })
+    }
+
     fn rows(&self) -> Result<Vec<Row>, Error> {
-        let model = Model::find(&self.located("model", &self.experiment.model))?;
-        let virtio = self.virtio(&model)?;
-        let mount = self.mount()?;
+        let model = Model::find(&self.located(&self.experiment.model))?;
+        let virtio = self.virtio(&model);
+        let mount = self.experiment.mount.clone();
         let host = self.host()?;
-        let kernel = self.kernel()?;
+        let kernel = self.kernel();
         let mut specs =
             SchedulerSpec::parse_list(&self.experiment.known, &self.experiment.schedulers, kernel)?;
         self.check_kernels(&specs)?;
-        if let Some((hz, place)) = self.hz()? {
-            self.check_tick(hz, &place)?;
+        if let Some(hz) = self.experiment.hz {
+            self.check_tick(hz)?;
             specs = specs.iter().map(|spec| spec.with_hz(hz)).collect();
         }
         let given = self.settings(&specs)?;
         let preparation = self.preparation(&host)?;
         let jobs = self.jobs(&host)?;
         let cgroups = self.cgroups(&jobs)?;
-        let blkio = self.blkio()?;
         self.check_groups(&cgroups, &jobs)?;
         let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
         let axes: Vec<(String, String)> = axes.collect();
@@ -321,7 +320,7 @@ impl Planner<'_> {
                 model: model.clone(),
                 virtio: virtio.clone(),
                 mount: mount.clone(),
-                blkio,
+                blkio: self.experiment.blkio,
                 cgroup_writeback,
                 host: host.clone(),
                 memory: self.memory(),
@@ -344,55 +343,34 @@ impl Planner<'_> {
     }
 
     /// What the kernel is told of the disk behind virtio, if it is.
-    fn virtio(&self, model: &Model) -> Result<Option<Facts>, Error> {
-        let depth = match self.value("queue_depth") {
-            Some((axis, value)) => Some(parse_queue_depth(value, &axis.place)?),
-            None => self.experiment.queue_depth,
-        };
-        let cache = match self.value("write_cache") {
-            Some((axis, value)) => Some(filesystem::parse_write_cache(value, &axis.place)?),
-            None => self.experiment.write_cache,
-        };
-        let is_virtio = self.experiment.virtio || self.is_judged() || depth.is_some();
+    fn virtio(&self, model: &Model) -> Option<Facts> {
+        let Experiment { queue_depth, write_cache, virtio, .. } = self.experiment;
+        let is_virtio = virtio || self.is_judged();
         let facts = match is_virtio {
-            true => virtio::facts(model.facts(), depth),
+            true => virtio::facts(model.facts(), queue_depth),
             false => model.facts().clone(),
         };
-        let volatile_cache = cache.unwrap_or(facts.volatile_cache);
-        Ok((is_virtio || cache.is_some()).then_some(Facts { volatile_cache, ..facts }))
-    }
-
-    /// The file system, with the options of this point.
-    fn mount(&self) -> Result<Option<Mount>, Error> {
-        let mut mount = match self.value("fs") {
-            Some((axis, value)) => filesystem::parse(value, &axis.place)?,
-            None => self.experiment.mount.clone(),
-        };
-        if let Some((axis, value)) = self.value("mount_options") {
-            filesystem::set_options(&mut mount, value, &axis.place)?;
-        }
-        Ok(mount)
+        let volatile_cache = write_cache.unwrap_or(facts.volatile_cache);
+        (is_virtio || write_cache.is_some()).then_some(Facts { volatile_cache, ..facts })
     }
 
     /// Whether control groups have writeback of their own.
     fn cgroup_writeback(&self, spec: &SchedulerSpec, mount: Option<&Mount>) -> Result<bool, Error> {
-        let (asked, place) = match self.value("cgroup_writeback") {
-            Some((axis, value)) => (Some(value), axis.place.as_str()),
-            None => (self.experiment.cgroup_writeback.as_deref(), "cgroup_writeback"),
-        };
+        let asked = self.experiment.cgroup_writeback.as_deref();
+        let place = self.place("cgroup_writeback");
         filesystem::cgroup_writeback(asked, spec.kernel, mount, place)
     }
 
     /// Files need a file system.
     fn check_files(&self, files: &[&str], place: &str) -> Result<(), Error> {
-        let mount = self.mount()?;
+        let mount = self.experiment.mount.as_ref();
         let is_file = |path: &str| {
-            let below = mount.as_ref().and_then(|it| path.strip_prefix(it.point.as_str()));
+            let below = mount.and_then(|it| path.strip_prefix(it.point.as_str()));
             below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let other = files.iter().find(|it| !it.starts_with("/dev/") && !is_file(it));
         let Some(other) = other else { return Ok(()) };
-        let accepted = match &mount {
+        let accepted = match mount {
             Some(mount) => format!("files below {}, or /dev/sda for the disk", mount.point),
             None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below /mnt"
                 .to_string(),
@@ -417,37 +395,26 @@ impl Planner<'_> {
         if self.is_judged() {
             return Ok(Host::named("guest")?);
         }
-        let name = self.located("host", &self.experiment.host);
+        let name = self.located(&self.experiment.host);
         match name.contains('/') || name.ends_with(".toml") {
             true => Ok(Host::load(Path::new(&name))?),
             false => Ok(Host::named(&name)?),
         }
     }
 
-    fn kernel(&self) -> Result<Option<&'static Kernel>, Error> {
-        match self.value("kernel") {
-            Some((axis, value)) => parse_kernel(value, &axis.place).map(Some),
-            None if self.is_judged() && self.experiment.kernel.is_none() => {
-                Ok(Kernel::named(&world::KERNEL.to_string()))
-            }
-            None => Ok(self.experiment.kernel),
-        }
-    }
-
-    /// The tick of the kernel and where it is given, if somebody says so.
-    fn hz(&self) -> Result<Option<(Hz, String)>, Error> {
-        match self.value("hz") {
-            Some((axis, value)) => Ok(Some((parse_hz(value, &axis.place)?, axis.place.clone()))),
-            None => Ok(self.experiment.hz.map(|hz| (hz, "hz".to_string()))),
+    fn kernel(&self) -> Option<&'static Kernel> {
+        match self.experiment.kernel {
+            None if self.is_judged() => Kernel::named(&world::KERNEL.to_string()),
+            asked => asked,
         }
     }
 
     /// In the world `linux` a kernel has a tick that it can be built with.
-    fn check_tick(&self, hz: Hz, place: &str) -> Result<(), Error> {
+    fn check_tick(&self, hz: Hz) -> Result<(), Error> {
         if self.is_judged() && !linux::build::TICKS.contains(&hz.get()) {
             let problem = format!("hz {} in the world linux", hz.get());
             let accepted = linux::build::TICKS.map(|it| it.to_string()).join(", ");
-            return Err(Error::bad(place, problem, accepted));
+            return Err(Error::bad(self.place("hz"), problem, accepted));
         }
         Ok(())
     }
@@ -456,10 +423,10 @@ impl Planner<'_> {
     fn settings(&self, specs: &[SchedulerSpec]) -> Result<Vec<Setting>, Error> {
         let mut settings = self.experiment.settings.clone();
         for (Axis { name, place, .. }, value) in &self.point {
-            let in_jobs = is_used(self.experiment, name);
+            let in_jobs = is_used(&self.experiment, name);
             let known = specs.iter().any(|spec| is_known(spec, name));
             let later = LATER_SETTINGS.contains(&name.as_str());
-            if in_jobs || SPECIAL_AXES.contains(&name.as_str()) || !(known || later) {
+            if in_jobs || keys::is_axis(name) || !(known || later) {
                 continue;
             }
             let Ok(value) = value.parse() else {
@@ -482,15 +449,19 @@ impl Planner<'_> {
         Ok(settings)
     }
 
-    /// The value of a special axis.
+    /// Where a key is given: by its axis, or under its name.
+    fn place<'a>(&'a self, key: &'a str) -> &'a str {
+        self.value(key).map_or(key, |(axis, _)| axis.place.as_str())
+    }
+
+    /// The value of an axis.
     fn value(&self, name: &str) -> Option<(&Axis, &str)> {
         let found = self.point.iter().find(|(axis, _)| axis.name == name);
         found.map(|(axis, value)| (axis, value.as_str()))
     }
 
     /// The name or path of a model or host, with a path beside the experiment found there.
-    fn located(&self, axis: &str, default: &str) -> String {
-        let name = self.value(axis).map_or(default, |(_, value)| value);
+    fn located(&self, name: &str) -> String {
         let beside: PathBuf = self.experiment.directory.join(name);
         let is_beside = name.ends_with(".toml") && !Path::new(name).exists() && beside.exists();
         if is_beside { beside.display().to_string() } else { name.to_string() }

@@ -15,7 +15,7 @@ pub const DROP_CACHES: &str = "drop_caches";
 const ACCEPTED: &str =
     "drop_caches, or a command as in a job, without words that say as whom it runs";
 
-impl Planner<'_> {
+impl Planner {
     /// The lines that do something: before the first program nothing is cached and nothing dirty.
     pub(super) fn preparation(&self, host: &Host) -> Result<Vec<PlannedJob>, Error> {
         let lines = self.experiment.setup.iter();

@@ -1,0 +1,240 @@
+//! What can be said of an experiment as a whole.
+
+use super::{Flag, Form, GROUP, JOB, Key, to_json};
+use crate::error::Error;
+use crate::experiment::{DEFAULT_HOST, DEFAULT_MODEL, Experiment, cgroup, filesystem};
+use crate::quantity::{self, ACCEPTED_SIZE};
+use crate::scheduler_spec::{parse_hz, parse_kernel};
+use crate::virtio;
+use crate::world::World;
+use serde_json::{Value, json};
+
+const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
+
+/// The keys of an experiment, in the order in which they are read and stand in results.
+pub static EXPERIMENT: [Key<Experiment>; 24] = [
+    Key::<Experiment>::new("title", Form::Text, "a text", "")
+        .about("What the experiment is called.")
+        .set(|it, text, _| set(&mut it.title, text.to_string()))
+        .json("title", |it| json!(it.title)),
+    Key::<Experiment>::new("story", Form::Text, "a paragraph", "")
+        .about("What it shows, and where it comes from.")
+        .set(|it, text, _| {
+            set(&mut it.story, text.split_whitespace().collect::<Vec<_>>().join(" "))
+        })
+        .json("story", |it| json!(it.story)),
+    Key::<Experiment>::new("origin", Form::Unwritten, "", "")
+        .about("The file it was read from.")
+        .json("origin", |it| json!(it.origin)),
+    Key::<Experiment>::new("model", Form::Text, "a built-in model or a TOML file", DEFAULT_MODEL)
+        .about("The disk.")
+        .set(|it, text, _| set(&mut it.model, text.to_string()))
+        .axis()
+        .flags(&[Flag {
+            name: "model",
+            value: "NAME|FILE",
+            help: "Device model: a built-in name or a TOML file [default: hdd-7200-sata]",
+        }])
+        .json("model", |it| json!(it.model)),
+    Key::<Experiment>::new("fs", Form::Text, "`raw`, `ext4`, `xfs`", "raw")
+        .about("The file system on the disk, mounted at /mnt (docs/filesystems.md).")
+        .set(|it, text, place| set(&mut it.mount, filesystem::parse(text, place)?))
+        .axis()
+        .flags(&[Flag {
+            name: "fs",
+            value: "FS",
+            help: "File system: raw, or ext4 or xfs, mounted at /mnt",
+        }])
+        .json("fs", |it| json!(filesystem::name(it.mount.as_ref()))),
+    Key::<Experiment>::new("mount_options", Form::Text, "as in fstab", "the file system's own")
+        .about("How it is mounted.")
+        .set(|it, text, place| filesystem::set_options(&mut it.mount, text, place))
+        .axis(),
+    Key::<Experiment>::new(
+        "write_cache",
+        Form::Text,
+        "`write back`, `write through`",
+        "the model's",
+    )
+    .about("What the kernel is told of the disk's cache.")
+    .set(|it, text, place| {
+        set(&mut it.write_cache, Some(filesystem::parse_write_cache(text, place)?))
+    })
+    .axis(),
+    Key::<Experiment>::new("host", Form::Text, "a built-in host or a TOML file", DEFAULT_HOST)
+        .about("Cores, and what computing costs (docs/host.md).")
+        .set(|it, text, _| set(&mut it.host, text.to_string()))
+        .axis()
+        .flags(&[Flag {
+            name: "host",
+            value: "NAME|FILE",
+            help: "Cores and what computing costs: a built-in name or a TOML file [default: \
+                   host-2020]",
+        }])
+        .json("host", |it| json!(it.host)),
+    Key::<Experiment>::new("kernel", Form::Text, "a version", "each scheduler's last")
+        .about("The kernel of schedulers that do not name one.")
+        .set(|it, text, place| set(&mut it.kernel, Some(parse_kernel(text, place)?)))
+        .axis()
+        .flags(&[Flag {
+            name: "kernel",
+            value: "VERSION",
+            help: "Kernel of schedulers that do not name one",
+        }])
+        .json("kernel", |it| json!(it.kernel.map(|it| it.version.to_string()))),
+    Key::<Experiment>::new(
+        "hz",
+        Form::Whole,
+        "100, 250, 300, 1000",
+        "as was usual in the kernel's time",
+    )
+    .about("The tick of every kernel.")
+    .set(|it, text, place| set(&mut it.hz, Some(parse_hz(text, place)?)))
+    .axis()
+    .flags(&[Flag {
+        name: "hz",
+        value: "HZ",
+        help: "Ticks of the kernel's clock in a second: 100, 250, 300 or 1000 [default: as \
+                   was usual]",
+    }])
+    .json("hz", |it| json!(it.hz.map(|it| it.get()))),
+    Key::<Experiment>::new("transport", Form::Text, "`model`, `virtio`", "model")
+        .about("How the disk is attached: as the model says, or by one queue of at most 256.")
+        .set(set_transport),
+    Key::<Experiment>::new("queue_depth", Form::Whole, "1 to 256", "the model's")
+        .about("Commands that the disk takes at once; it is behind virtio then.")
+        .set(set_queue_depth)
+        .axis(),
+    Key::<Experiment>::new("memory", Form::Text, "a size", "4 GiB; with the world linux 512 MiB")
+        .about("For the page cache and fio's $mb_memory.")
+        .set(set_memory)
+        .flags(&[Flag {
+            name: "memory",
+            value: "SIZE",
+            help: "Memory of the machine, such as \"4 GiB\"",
+        }])
+        .json("memory", |it| json!(it.memory.map(|it| it.0))),
+    Key::<Experiment>::new("world", Form::Unwritten, "sim, linux", "sim")
+        .about("Where the experiment runs.")
+        .set(|it, text, place| set(&mut it.worlds, World::parse_list(text, place)?))
+        .flags(&[Flag {
+            name: "world",
+            value: "WORLD",
+            help: "Worlds to run in: sim, linux (the kernel itself in virtual time, see \
+                   paternoster linux) or sim,linux, which says how far the simulator is off",
+        }]),
+    Key::<Experiment>::new(
+        "schedulers",
+        Form::Composite,
+        "a list of `NAME[@KERNEL][:TUNABLE=VALUE,…]`, or `all`",
+        "none, mq-deadline",
+    )
+    .about("What is compared.")
+    .flags(&[Flag {
+        name: "scheduler",
+        value: "SCHEDULER",
+        help: "Schedulers, as NAME[@KERNEL][:TUNABLE=VALUE,…], or all [default: none, \
+                   mq-deadline]",
+    }])
+    .json("schedulers", |it| it.schedulers.iter().map(|it| it.0.as_str()).collect()),
+    Key::<Experiment>::new("settings", Form::Composite, "a table of whole numbers", "")
+        .about(
+            "Settings of the queue and of writeback, or tunables of whichever scheduler has \
+                them.",
+        )
+        .flags(&[Flag {
+            name: "set",
+            value: "SETTINGS",
+            help: "Settings of the queue for all schedulers: NAME=VALUE,…",
+        }])
+        .json("settings", |it| {
+            let named = it.settings.iter().map(|it| (it.name.clone(), it.value.into()));
+            Value::Object(named.collect())
+        }),
+    Key::<Experiment>::new("blkio", Form::Flag, "`true`, `false`", "true")
+        .about(
+            "Whether there is a controller of block I/O; without it all tasks are in one \
+                group for schedulers.",
+        )
+        .set(|it, text, place| set(&mut it.blkio, cgroup::parse_blkio(text, place)?))
+        .axis()
+        .json("blkio", |it| json!(it.blkio)),
+    Key::<Experiment>::new("cgroup_writeback", Form::Flag, "`true`, `false`", "true from 6.12 on")
+        .about("Whether control groups have flushers of their own (docs/filesystems.md).")
+        .set(|it, text, _| set(&mut it.cgroup_writeback, Some(text.to_string())))
+        .axis(),
+    Key::<Experiment>::new("cgroup", Form::Composite, "`[[cgroup]]` tables", "")
+        .about("Control groups with weights.")
+        .json("cgroups", |it| it.cgroups.iter().map(|it| to_json(&GROUP, it)).collect()),
+    Key::<Experiment>::new("setup", Form::Composite, "a list of commands", "")
+        .about("What is done before the jobs, one line after the other.")
+        .json("setup", |it| it.setup.iter().map(|it| it.work.to_string()).collect()),
+    Key::<Experiment>::new("job", Form::Composite, "`[[job]]` tables", "")
+        .about("What is run; the first job is the one that matters.")
+        .flags(&[Flag {
+            name: "job",
+            value: "JOB",
+            help: "A job: NAME[:cgroup=…,weight=…,ioprio=…] and its command; may be repeated",
+        }])
+        .json("jobs", |it| it.jobs.iter().map(|it| to_json(&JOB, it)).collect()),
+    Key::<Experiment>::new("axes", Form::Composite, "a table of lists", "")
+        .about(
+            "What is varied: a word used as `{word}` in jobs, a tunable, a setting, or a key \
+                that may be an axis.",
+        )
+        .flags(&[Flag {
+            name: "vary",
+            value: "KEY=VALUES",
+            help: "Something to vary: KEY=a,b,c with a word used as {KEY} in jobs, a tunable, a \
+                   setting, model, host, kernel or hz; may be repeated",
+        }])
+        .json("axes", |it| {
+            Value::Object(it.axes.iter().map(|it| (it.name.clone(), json!(it.values))).collect())
+        }),
+    Key::<Experiment>::new("seeds", Form::Composite, "a number or a list", "5")
+        .about("What randomness derives from, one run for each.")
+        .flags(&[
+            Flag { name: "seed", value: "N", help: "First seed [default: 1]" },
+            Flag { name: "runs", value: "N", help: "Number of seeds [default: 5]" },
+        ])
+        .json("seeds", |it| json!(it.seeds)),
+    Key::<Experiment>::new("expect", Form::Composite, "a table of figures", "")
+        .about("Published or measured figures, printed beside ours."),
+];
+
+fn set<T>(what: &mut T, value: T) -> Result<(), Error> {
+    *what = value;
+    Ok(())
+}
+
+fn set_transport(it: &mut Experiment, text: &str, place: &str) -> Result<(), Error> {
+    it.virtio = match text {
+        "model" => false,
+        "virtio" => true,
+        "loop" => {
+            return Err(Error::not_yet(place, format!("transport = \"{text}\""), TRANSPORTS));
+        }
+        _ => {
+            let problem = format!("unknown transport \"{text}\"");
+            return Err(Error::bad(place, problem, TRANSPORTS));
+        }
+    };
+    Ok(())
+}
+
+fn set_queue_depth(it: &mut Experiment, text: &str, place: &str) -> Result<(), Error> {
+    let depth = text.parse().ok().filter(|depth| (1..=virtio::RING).contains(depth));
+    let accepted = || format!("1 to {}", virtio::RING);
+    let refuse = || Error::bad(place, format!("queue_depth \"{text}\""), accepted());
+    it.queue_depth = Some(depth.ok_or_else(refuse)?);
+    it.virtio = true;
+    Ok(())
+}
+
+fn set_memory(it: &mut Experiment, text: &str, place: &str) -> Result<(), Error> {
+    // An option says its own name.
+    let name = if place.starts_with("--") { "" } else { "memory " };
+    let refuse = || Error::bad(place, format!("{name}\"{text}\""), ACCEPTED_SIZE);
+    it.memory = Some(quantity::size(text).ok_or_else(refuse)?);
+    Ok(())
+}

@@ -1,6 +1,7 @@
 //! Tables of the documentation are those of the code; `UPDATE_DOCS=1` writes them anew.
 
 use lab::experiment::keys;
+use lab::figure;
 use std::path::Path;
 
 /// The document with a block between its markers made anew.
@@ -15,9 +16,8 @@ fn with_block(document: &str, name: &str, block: &str) -> String {
 fn tables_of_the_documentation_are_those_of_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/experiments.md");
     let document = std::fs::read_to_string(&path).expect("the document is there");
-    let all = keys::markdown();
-    let made =
-        all.iter().fold(document.clone(), |text, (name, block)| with_block(&text, name, block));
+    let blocks = keys::markdown().into_iter().chain([figure::markdown()]);
+    let made = blocks.fold(document.clone(), |text, (name, block)| with_block(&text, name, &block));
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &made).expect("the document can be written");
     }

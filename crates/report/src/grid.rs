@@ -8,6 +8,20 @@ pub struct Grid {
     rows: Vec<Vec<String>>,
 }
 
+/// A column of a table: what stands over it, and what it says of a row.
+pub struct Column<'a, R> {
+    group: String,
+    heading: String,
+    cell: Box<dyn Fn(&R) -> String + 'a>,
+}
+
+impl<'a, R> Column<'a, R> {
+    /// A column; the group title stands over it and over what follows without one.
+    pub fn new(group: &str, heading: &str, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+        Column { group: group.to_string(), heading: heading.to_string(), cell: Box::new(cell) }
+    }
+}
+
 /// Blanks between columns.
 const GAP: &str = "  ";
 
@@ -17,6 +31,21 @@ impl Grid {
         let mut grid = Grid::default();
         headings.iter().for_each(|heading| grid.column("", heading));
         grid
+    }
+
+    /// A table of columns and of what they say of each row.
+    pub fn of<R>(columns: &[Column<'_, R>], rows: impl IntoIterator<Item = R>) -> Grid {
+        let mut grid = Grid::default();
+        columns.iter().for_each(|it| grid.column(&it.group, &it.heading));
+        for row in rows {
+            grid.row(columns.iter().map(|it| (it.cell)(&row)).collect());
+        }
+        grid
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// Adds a column; the group title stands over it and over what follows without one.

@@ -1,14 +1,14 @@
 //! Results for a terminal: the first screen.
 
-use crate::grid::{Grid, wrap};
-use lab::World;
+use crate::grid::{Column, Grid, wrap};
 use lab::catalogue;
 use lab::experiment::Experiment;
-use lab::fidelity::errors::{self, Pair};
+use lab::fidelity::errors::{self, JobError, Pair};
 use lab::figure::{Figure, Layer, Point, What};
 use lab::matrix::Report;
-use lab::quantity::{Kind, digits, human, human_spread};
-use lab::summary::{JobColumn, Line, Summary};
+use lab::quantity::{Kind, human, human_spread};
+use lab::summary::{Checked, JobColumn, Line, Summary};
+use lab::{Axis, World};
 use std::time::Duration;
 
 /// Lines are shorter than this.
@@ -67,11 +67,13 @@ pub fn table(table: &catalogue::Table) -> String {
 
 /// A table of experiments.
 pub fn experiments(found: &[(String, Experiment)]) -> String {
-    let mut grid = Grid::new(&["experiment", "title"]);
-    for (path, experiment) in found {
-        grid.row(vec![path.clone(), experiment.title.clone()]);
-    }
-    grid.render()
+    let columns = [
+        Column::new("", "experiment", |(path, _): &&(String, Experiment)| path.clone()),
+        Column::new("", "title", |(_, experiment): &&(String, Experiment)| {
+            experiment.title.clone()
+        }),
+    ];
+    Grid::of(&columns, found).render()
 }
 
 /// World, kernel, model, host, seeds and time.
@@ -136,29 +138,32 @@ struct MainTable<'a> {
     detail: Detail,
 }
 
-impl MainTable<'_> {
+impl<'a> MainTable<'a> {
     fn grid(&self) -> Grid {
+        Grid::of(&self.columns(), &self.summary.lines)
+    }
+
+    fn columns(&self) -> Vec<Column<'a, &'a Line>> {
         let jobs = &self.summary.jobs;
-        let mut grid = Grid::default();
-        for axis in &self.report.plan.experiment.axes {
-            grid.column("", &axis.name);
-        }
-        grid.column("", "scheduler");
+        let mut columns = row_columns(self.report, |line: &&Line| line.row);
         if let Some(first) = jobs.first() {
-            grid.column(&format!("{} {}", first.name, first.main_call.name()), "p50");
-            grid.column("", "p99");
-            grid.column("", "MB/s");
+            let call = |point| first.figure(What::Call(first.main_call, Point::Percentile(point)));
+            let title = format!("{} {}", first.name, first.main_call.name());
+            columns.push(figure_column(&title, call(5000), self.detail.spread_of_all));
+            columns.push(figure_column("", call(9900), true));
+            columns.push(throughput_column("", first));
         }
-        for job in self.others() {
-            grid.column(&job.name, "MB/s");
-        }
+        columns.extend(self.others().iter().map(|job| throughput_column(&job.name, job)));
         if self.shows_shares() {
             let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
-            grid.column("share", &names.join(":"));
+            columns.push(Column::new("share", &names.join(":"), |line: &&Line| {
+                let shares: Vec<String> = line.shares.iter().map(|it| format!("{it:.0}")).collect();
+                shares.join(":")
+            }));
         }
-        grid.column("disk held idle", "with work queued, because");
-        self.summary.lines.iter().for_each(|line| grid.row(self.row(line)));
-        grid
+        let over = What::Held.metric().heading;
+        columns.push(Column::new(over, "with work queued, because", |line: &&Line| held(line)));
+        columns
     }
 
     fn others(&self) -> &[JobColumn] {
@@ -170,37 +175,47 @@ impl MainTable<'_> {
     fn shows_shares(&self) -> bool {
         self.detail.shares && (2..=MOST_JOBS).contains(&self.summary.jobs.len())
     }
-
-    fn row(&self, line: &Line) -> Vec<String> {
-        let mut cells: Vec<String> = line.axes.iter().map(|(_, value)| value.clone()).collect();
-        cells.push(self.report.plan.row_name(line.row));
-        if let Some(first) = self.summary.jobs.first() {
-            for (point, is_main) in [(5000, false), (9900, true)] {
-                let what = What::Call(first.main_call, Point::Percentile(point));
-                cells.push(self.cell(line, &first.figure(what), is_main));
-            }
-            cells.push(megabytes(line, first));
-        }
-        cells.extend(self.others().iter().map(|job| megabytes(line, job)));
-        if self.shows_shares() {
-            let shares: Vec<String> = line.shares.iter().map(|it| format!("{it:.0}")).collect();
-            cells.push(shares.join(":"));
-        }
-        cells.push(held(line));
-        cells
-    }
-
-    fn cell(&self, line: &Line, figure: &Figure, is_main: bool) -> String {
-        let Some(estimate) = line.get(figure) else { return NOTHING.to_string() };
-        let spread = is_main || self.detail.spread_of_all;
-        let half_width = if spread { estimate.half_width } else { 0.0 };
-        human_spread(estimate.mean, half_width, figure.what.kind())
-    }
 }
 
-fn megabytes(line: &Line, job: &JobColumn) -> String {
-    let bandwidth = line.get(&job.figure(What::Bandwidth(None)));
-    bandwidth.map_or(NOTHING.to_string(), |it| digits(it.mean / 1e6))
+/// What a row of the plan is: the values of axes and the scheduler.
+fn row_columns<'a, R: 'a>(
+    report: &'a Report,
+    of: impl Fn(&R) -> usize + Copy + 'a,
+) -> Vec<Column<'a, R>> {
+    let mut columns = axis_columns(report, of);
+    columns.push(Column::new("", "scheduler", move |row| report.plan.row_name(of(row))));
+    columns
+}
+
+/// The values of axes.
+fn axis_columns<'a, R: 'a>(
+    report: &'a Report,
+    of: impl Fn(&R) -> usize + Copy + 'a,
+) -> Vec<Column<'a, R>> {
+    let axes = report.plan.experiment.axes.iter().enumerate();
+    let column = |(index, axis): (usize, &Axis)| {
+        Column::new("", &axis.name, move |row: &R| report.plan.rows[of(row)].axes[index].1.clone())
+    };
+    axes.map(column).collect()
+}
+
+/// A point of a distribution, perhaps with its spread over seeds.
+fn figure_column<'a>(group: &str, figure: Figure, spread: bool) -> Column<'a, &'a Line> {
+    let heading = figure.what.point().map_or(String::new(), |point| point.to_string());
+    Column::new(group, &heading, move |line: &&Line| {
+        let Some(estimate) = line.get(&figure) else { return NOTHING.to_string() };
+        let half_width = if spread { estimate.half_width } else { 0.0 };
+        human_spread(estimate.mean, half_width, figure.what.kind())
+    })
+}
+
+/// What a job moves.
+fn throughput_column<'a>(group: &str, job: &JobColumn) -> Column<'a, &'a Line> {
+    let figure = job.figure(What::Bandwidth(None));
+    let metric = figure.what.metric();
+    Column::new(group, metric.heading, move |line: &&Line| {
+        line.get(&figure).map_or(NOTHING.to_string(), |it| metric.cell(it.mean))
+    })
 }
 
 fn held(line: &Line) -> String {
@@ -216,89 +231,71 @@ fn held(line: &Line) -> String {
 
 /// Where the time of each job's requests goes.
 fn layer_table(report: &Report, summary: &Summary) -> String {
-    let mut grid = Grid::default();
-    for axis in &report.plan.experiment.axes {
-        grid.column("", &axis.name);
-    }
-    grid.column("", "scheduler");
-    grid.column("", "job");
-    let layers = [
-        (Layer::Syscall, "system call"),
-        (Layer::Queue, "queue (Q2D)"),
-        (Layer::Device, "device (D2C)"),
-    ];
-    for (_, name) in layers {
-        grid.column(name, "mean");
-        grid.column("", "p99");
-    }
-    let jobs = &summary.jobs[..summary.jobs.len().min(MOST_JOBS)];
-    for line in &summary.lines {
-        for job in jobs {
-            let mut cells: Vec<String> = line.axes.iter().map(|(_, it)| it.clone()).collect();
-            cells.push(report.plan.row_name(line.row));
-            cells.push(job.name.clone());
-            for (layer, _) in layers {
-                for point in [Point::Mean, Point::Percentile(9900)] {
-                    let figure = job.figure(What::Layer(layer, point));
-                    let time = line.get(&figure).map(|it| human(it.mean, Kind::Time));
-                    cells.push(time.unwrap_or(NOTHING.to_string()));
-                }
-            }
-            grid.row(cells);
+    type Row<'a> = (&'a Line, &'a JobColumn);
+    let mut columns = row_columns(report, |(line, _): &Row| line.row);
+    columns.push(Column::new("", "job", |(_, job): &Row| job.name.clone()));
+    for layer in [Layer::Syscall, Layer::Queue, Layer::Device] {
+        for point in [Point::Mean, Point::Percentile(9900)] {
+            let what = What::Layer(layer, point);
+            let over = if point == Point::Mean { what.metric().heading } else { "" };
+            columns.push(Column::new(over, &point.to_string(), move |(line, job): &Row| {
+                let value = line.get(&job.figure(what));
+                value.map_or(NOTHING.to_string(), |it| what.metric().cell(it.mean))
+            }));
         }
     }
-    if jobs.is_empty() { String::new() } else { grid.render() }
+    let jobs = &summary.jobs[..summary.jobs.len().min(MOST_JOBS)];
+    let rows = summary.lines.iter().flat_map(|line| jobs.iter().map(move |job| (line, job)));
+    rendered(Grid::of(&columns, rows))
 }
 
 /// How far the simulator is off where the kernel did the same.
 fn error_table(report: &Report) -> String {
-    let errors = errors::errors(report);
-    let mut grid = Grid::default();
-    for axis in &report.plan.experiment.axes {
-        grid.column("", &axis.name);
-    }
-    for name in ["scheduler", "job"] {
-        grid.column("", name);
-    }
-    grid.column("sim against linux", "MB/s");
-    for name in ["p50", "p99", "requests"] {
-        grid.column("", name);
-    }
-    let percent = |pair: Option<Pair>| {
-        pair.map_or(NOTHING.to_string(), |it| format!("{:+.2} %", it.percent()))
-    };
-    for error in &errors {
-        let row = &report.plan.rows[error.row];
-        let mut cells: Vec<String> = row.axes.iter().map(|(_, it)| it.clone()).collect();
-        cells.extend([row.spec.short(), error.job.clone()]);
-        cells.extend([error.bandwidth, error.p50, error.p99].map(percent));
-        let ((ours, _), (theirs, _)) = error.requests;
-        cells.push(match error.same_requests {
+    let rows = &report.plan.rows;
+    let mut columns = axis_columns(report, |it: &JobError| it.row);
+    columns.push(Column::new("", "scheduler", |it: &JobError| rows[it.row].spec.short()));
+    columns.push(Column::new("", "job", |it: &JobError| it.job.clone()));
+    columns.push(Column::new("sim against linux", "MB/s", |it: &JobError| percent(it.bandwidth)));
+    columns.push(Column::new("", "p50", |it: &JobError| percent(it.p50)));
+    columns.push(Column::new("", "p99", |it: &JobError| percent(it.p99)));
+    columns.push(Column::new("", "requests", |it: &JobError| {
+        let ((ours, _), (theirs, _)) = it.requests;
+        match it.same_requests {
             true => format!("{ours}, the same"),
             false => format!("{ours}, not {theirs}"),
-        });
-        grid.row(cells);
-    }
-    if errors.is_empty() { String::new() } else { grid.render() }
+        }
+    }));
+    rendered(Grid::of(&columns, errors::errors(report)))
+}
+
+fn percent(pair: Option<Pair>) -> String {
+    pair.map_or(NOTHING.to_string(), |it| format!("{:+.2} %", it.percent()))
 }
 
 /// What was expected beside what came out.
 fn expected_table(summary: &Summary) -> String {
-    let mut grid = Grid::new(&["expected of", "figure", "expected", "here", ""]);
-    for checked in &summary.expected {
-        let expectation = &checked.expectation;
-        let axes = checked.axes.iter().map(|(name, value)| format!(" {name}={value}"));
-        let kind = expectation.figure.what.kind();
-        let seen = checked.seen.map(|it| human_spread(it.mean, it.half_width, kind));
-        grid.row(vec![
-            format!("{}{}", expectation.scheduler, axes.collect::<String>()),
-            expectation.figure.to_string(),
-            expectation.text.clone(),
-            seen.unwrap_or(NOTHING.to_string()),
-            if checked.holds { "as expected" } else { "NOT as expected" }.to_string(),
-        ]);
-    }
-    grid.render()
+    let columns = [
+        Column::new("", "expected of", |it: &&Checked| {
+            let axes = it.axes.iter().map(|(name, value)| format!(" {name}={value}"));
+            format!("{}{}", it.expectation.scheduler, axes.collect::<String>())
+        }),
+        Column::new("", "figure", |it: &&Checked| it.expectation.figure.to_string()),
+        Column::new("", "expected", |it: &&Checked| it.expectation.text.clone()),
+        Column::new("", "here", |it: &&Checked| {
+            let kind = it.expectation.figure.what.kind();
+            let seen = it.seen.map(|it| human_spread(it.mean, it.half_width, kind));
+            seen.unwrap_or(NOTHING.to_string())
+        }),
+        Column::new("", "", |it: &&Checked| {
+            if it.holds { "as expected" } else { "NOT as expected" }.to_string()
+        }),
+    ];
+    Grid::of(&columns, &summary.expected).render()
+}
+
+/// A table, if it says anything.
+fn rendered(grid: Grid) -> String {
+    if grid.is_empty() { String::new() } else { grid.render() }
 }
 
 /// What programs said, each thing once, and how they failed.

@@ -1,7 +1,11 @@
 //! A figure by name: `read_p99`, `db.write_bw`, `held`.
 //!
 //! A name is an optional job and a dot, then what is measured. Expectations, summaries and tables
-//! all choose figures this way.
+//! all choose figures this way. What there is to measure stands in one table, [`METRICS`].
+
+mod table;
+
+pub use table::{METRICS, Metric, markdown};
 
 use crate::error::Error;
 use crate::metrics::{CallKind, Latency, Layers};
@@ -59,10 +63,7 @@ pub enum Point {
     Max,
 }
 
-const LAYERS: [(&str, Layer); 3] =
-    [("syscall", Layer::Syscall), ("queue", Layer::Queue), ("device", Layer::Device)];
-
-const POINTS: [(&str, Point); 8] = [
+pub(crate) const POINTS: [(&str, Point); 8] = [
     ("p50", Point::Percentile(5000)),
     ("p90", Point::Percentile(9000)),
     ("p95", Point::Percentile(9500)),
@@ -104,43 +105,32 @@ impl Figure {
 }
 
 impl What {
+    /// Its row in the table.
+    pub fn metric(self) -> &'static Metric {
+        let found = METRICS.iter().find(|row| row.of.makes(self));
+        found.expect("everything that is measured is in the table")
+    }
+
     /// What its values measure.
-    pub const fn kind(self) -> Kind {
-        match self {
-            What::Call(..) | What::Layer(..) | What::Elapsed => Kind::Time,
-            What::Bandwidth(_) => Kind::Rate,
-            What::Iops(_) => Kind::Operations,
-            What::Held | What::Busy => Kind::Percent,
-        }
+    pub fn kind(self) -> Kind {
+        self.metric().kind
     }
 
     /// Whether less of it is better.
-    pub const fn less_is_better(self) -> bool {
-        !matches!(self, What::Bandwidth(_) | What::Iops(_) | What::Busy)
+    pub fn less_is_better(self) -> bool {
+        self.metric().less_is_better
+    }
+
+    /// Which point of a distribution it is, if it is one.
+    pub fn point(self) -> Option<Point> {
+        match self {
+            What::Call(_, point) | What::Layer(_, point) => Some(point),
+            _ => None,
+        }
     }
 
     fn parse(name: &str) -> Option<What> {
-        match name {
-            "bw" => return Some(What::Bandwidth(None)),
-            "iops" => return Some(What::Iops(None)),
-            "elapsed" => return Some(What::Elapsed),
-            "held" => return Some(What::Held),
-            "busy" => return Some(What::Busy),
-            _ => {}
-        }
-        let (of, point) = name.split_once('_')?;
-        let call = CallKind::ALL.into_iter().find(|kind| kind.name() == of);
-        match (call, point) {
-            (Some(call), "bw") => return Some(What::Bandwidth(Some(call))),
-            (Some(call), "iops") => return Some(What::Iops(Some(call))),
-            _ => {}
-        }
-        let (_, point) = POINTS.iter().find(|(known, _)| *known == point)?;
-        let layer = LAYERS.iter().find(|(known, _)| *known == of);
-        match call {
-            Some(call) => Some(What::Call(call, *point)),
-            None => layer.map(|(_, layer)| What::Layer(*layer, *point)),
-        }
+        METRICS.iter().find_map(|row| row.parse(name))
     }
 
     fn of_run(self, run: &RunResult) -> Option<f64> {
@@ -212,19 +202,10 @@ impl fmt::Display for Figure {
 
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of =
-            |only: &Option<CallKind>| only.map_or(String::new(), |it| it.name().to_string() + "_");
-        match self {
-            What::Call(kind, point) => write!(f, "{}_{point}", kind.name()),
-            What::Layer(layer, point) => {
-                let known = LAYERS.iter().find(|(_, it)| it == layer);
-                write!(f, "{}_{point}", known.expect("every layer is in the table").0)
-            }
-            What::Bandwidth(only) => write!(f, "{}bw", of(only)),
-            What::Iops(only) => write!(f, "{}iops", of(only)),
-            What::Elapsed => f.write_str("elapsed"),
-            What::Held => f.write_str("held"),
-            What::Busy => f.write_str("busy"),
+        let name = self.metric().name;
+        match self.point() {
+            Some(point) => write!(f, "{name}_{point}"),
+            None => f.write_str(name),
         }
     }
 }

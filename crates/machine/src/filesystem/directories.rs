@@ -2,10 +2,10 @@
 //!
 // Divergence: a file may be made in a directory that is not there; it then lies in the root directory.
 
-use super::inode::Inode;
 use super::{Files, Format};
 use crate::file::{Errno, File, Kind};
 use crate::task::Task;
+use fs::inode::Inode;
 
 /// The root directory has the number that stands for the disk among files.
 pub(super) const ROOT: usize = 0;

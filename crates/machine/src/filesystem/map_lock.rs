@@ -1,91 +1,12 @@
-//! Maps of files: which of their blocks are where on the disk.
-//!
-//! Whoever changes a map holds it, also while it waits for a part of it that is being logged. Others
-//! who want to change it wait for that, and so go on later than who waited for the log (observed on
-//! 6.12 where the worker converts blocks of a file that is being written).
-//!
-//! Who forces the log of XFS for a file keeps its map as it is meanwhile. Others may do so too, but
-//! not while somebody waits to change it. Who comes when the map is free, though, need not let
-//! anybody go first: so of direct writes into blocks that were set aside, each of which must be
-//! durable, every one has a log write of its own. Only to one who has waited for long and was woken
-//! in vain the map is handed over, and nobody may be faster. // observed on 6.12
+//! Tasks that want the map of a file: which of its blocks are where on the disk. Whose turn it is
+//! says [`fs::map_lock`].
 
 use crate::task::Task;
 use crate::tasks::Wait;
 use crate::world::World;
-use base::Hz;
-use block::ContextId;
-use std::collections::VecDeque;
+use fs::map_lock::{MapLock, Mode, patience};
 use std::future::poll_fn;
 use std::task::Poll;
-
-/// A map that somebody holds or keeps, or who was woken is about to.
-#[derive(Debug, Default)]
-pub(super) struct MapLock {
-    is_exclusive: bool,
-    /// How many keep it as it is.
-    readers: usize,
-    waiting: VecDeque<(ContextId, Mode)>,
-    /// Who waited to keep it and may, and was not told yet.
-    admitted: Vec<ContextId>,
-    /// Who was woken in vain after a long time: nobody else is given it when it is free.
-    promised_to: Option<ContextId>,
-}
-
-/// What somebody wants of a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Exclusive,
-    Shared,
-}
-
-impl MapLock {
-    /// Gives somebody what they want; whether that was possible.
-    fn grant(&mut self, who: ContextId, want: Mode) -> bool {
-        let is_kept = self.readers > 0 && (want == Mode::Exclusive || !self.waiting.is_empty());
-        let is_promised = self.promised_to.is_some_and(|first| first != who);
-        if self.is_exclusive || is_kept || is_promised {
-            return false;
-        }
-        self.promised_to = None;
-        self.waiting.retain(|(it, _)| *it != who);
-        match want {
-            Mode::Exclusive => self.is_exclusive = true,
-            Mode::Shared => self.readers += 1,
-        }
-        true
-    }
-
-    /// Whether somebody who waited to keep it may.
-    fn admits(&mut self, who: ContextId) -> bool {
-        let place = self.admitted.iter().position(|it| *it == who);
-        place.map(|place| self.admitted.swap_remove(place)).is_some()
-    }
-
-    /// It is free: who goes on. One who wants to change it has to see whether it still is, and is
-    /// the first to wait until then.
-    fn next(&mut self) -> Vec<ContextId> {
-        match self.waiting.front() {
-            None => Vec::new(),
-            Some((first, Mode::Exclusive)) => vec![*first],
-            Some((_, Mode::Shared)) => {
-                let keeps = |(_, want): &(ContextId, Mode)| *want == Mode::Shared;
-                let all: Vec<_> =
-                    self.waiting.iter().filter(|it| keeps(it)).map(|it| it.0).collect();
-                self.waiting.retain(|it| !keeps(it));
-                self.readers += all.len();
-                self.admitted.extend(&all);
-                all
-            }
-        }
-    }
-}
-
-/// For so many whole ticks, 4 ms of them, the first who waits lets others be faster.
-// observed on 6.12 with HZ 250; assumed to be a time, and not a number of ticks, with others
-fn patience(hz: Hz) -> u64 {
-    u64::from(hz.get()).div_ceil(250)
-}
 
 impl Task {
     /// Waits until nobody else holds the map of a file, or keeps it.
@@ -112,14 +33,16 @@ impl Task {
             if world.map_of(file).grant(self.id(), want) {
                 return Poll::Ready(());
             }
-            let (now, patience) = (world.tick(), patience(world.cache.writeback.hz()));
+            let hz = world.cache.writeback.hz();
+            let patience = patience(hz, world.guest.files.map_patience);
+            let now = world.tick();
             let map = world.map_of(file);
             match waits_since {
                 // Woken, and somebody else was faster.
-                Some(since) if now > since + patience => map.promised_to = Some(self.id()),
+                Some(since) if now > since + patience => map.promise(self.id()),
                 Some(_) => {}
                 None => {
-                    map.waiting.push_back((self.id(), want));
+                    map.wait(self.id(), want);
                     waits_since = Some(now);
                 }
             }
@@ -132,14 +55,7 @@ impl Task {
     pub(super) fn unlock_map(&self, file: usize) {
         let mut world = self.world();
         let map = world.map_of(file);
-        match map.is_exclusive {
-            true => map.is_exclusive = false,
-            false => map.readers -= 1,
-        }
-        if map.readers > 0 {
-            return;
-        }
-        let next = map.next();
+        let Some(next) = map.release() else { return };
         if next.is_empty() {
             world.files().map_locks.remove(&file);
         }
@@ -150,43 +66,5 @@ impl Task {
 impl World {
     fn map_of(&mut self, file: usize) -> &mut MapLock {
         self.files().map_locks.entry(file).or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FIRST: ContextId = ContextId(1);
-    const SECOND: ContextId = ContextId(2);
-    const OTHER: ContextId = ContextId(3);
-
-    #[test]
-    fn who_keeps_a_map_keeps_it_with_others_unless_somebody_waits_to_change_it() {
-        let mut map = MapLock::default();
-        assert!(map.grant(OTHER, Mode::Shared) && map.grant(OTHER, Mode::Shared));
-        assert!(!map.grant(OTHER, Mode::Exclusive));
-        map.waiting.push_back((FIRST, Mode::Exclusive));
-        assert!(!map.grant(OTHER, Mode::Shared));
-        map.waiting.push_back((SECOND, Mode::Shared));
-        map.readers = 0;
-        // Free, it is for whoever comes: the first of those that wait is only woken.
-        assert!(map.grant(OTHER, Mode::Shared));
-        map.readers = 0;
-        assert_eq!(map.next(), [FIRST]);
-        assert!(map.grant(FIRST, Mode::Exclusive));
-        map.is_exclusive = false;
-        assert_eq!(map.next(), [SECOND]);
-        assert!(map.admits(SECOND) && !map.admits(SECOND));
-        assert_eq!(map.readers, 1);
-    }
-
-    #[test]
-    fn a_map_that_is_promised_goes_to_nobody_else() {
-        let mut map = MapLock { promised_to: Some(FIRST), ..MapLock::default() };
-        assert!(!map.grant(SECOND, Mode::Exclusive) && !map.grant(SECOND, Mode::Shared));
-        assert!(map.grant(FIRST, Mode::Exclusive));
-        map.is_exclusive = false;
-        assert!(map.grant(SECOND, Mode::Exclusive));
     }
 }

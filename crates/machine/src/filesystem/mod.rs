@@ -4,28 +4,28 @@
 //! What each does in its own way, such as where blocks are and how changes of metadata reach the
 //! disk, is in `ext4` and `xfs`; where a call needs that, it asks which one is mounted.
 //!
-//! * `inode`: a file and its extents. `files`: open, truncate, remove. `room`: what is set
+//! Inodes and extents, free space, journal and log are pure machines in the crate [`fs`].
+//!
+//! * `files`: open, truncate, remove. `room`: what is set
 //!   aside, and holes. `directories`: make, list, rename, remove.
 //! * `reading`, `writing`, `direct`: what calls do. `sync`: sync(2).
 //! * `ranges`: parts of files that are written back or dropped on demand.
 //! * `writeback`: pages on their way to the disk; `flush`: the flusher; `unwritten`: the worker
 //!   that says of blocks that they have their contents; `finishing`: those that do and make
 //!   durable what asynchronous direct writes need.
-//! * `map`: who may change where blocks of a file are.
+//! * `map_lock`: who may change where blocks of a file are.
 //! * `metadata`: metadata and the log on their way between memory and the disk.
 //!
 //! Written after the specification for 4.19 and 6.18 (`docs/rules` has what is implemented of it);
 //! 6.12 as it was observed in the world `linux`. The whole list of what is and is not modelled is
 //! in `docs/filesystems.md`.
 
-mod delayed;
 mod direct;
 mod directories;
 pub(crate) mod ext4;
 mod files;
 pub(crate) mod finishing;
 mod flush;
-mod inode;
 mod map_lock;
 mod metadata;
 pub(crate) mod own_tasks;
@@ -45,96 +45,20 @@ pub use ranges::RangeSync;
 use writeback::Written;
 pub(crate) use writing::intended;
 
-use crate::guest::Guest;
-use base::Bytes;
-use block::{CgroupId, ContextId, Facts, Flags, Kernel, Version};
+use block::{CgroupId, ContextId, Facts, Kernel};
 use cache::FILE_PAGES;
-use cache::page_cache::Mounted;
 use ext4::Ext4;
 use finishing::Finishing;
 use flush::FlushOf;
-use inode::Inode;
-use map_lock::MapLock;
+use fs::Rules;
+use fs::inode::Inode;
+use fs::map_lock::MapLock;
+pub use fs::{COMMIT_SECONDS, Format, LOG_BUFFER, Mount};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use unwritten::Ended;
 use writeback::Write;
 use xfs::Xfs;
-
-/// Seconds after which a transaction is committed (mount option `commit`).
-pub const COMMIT_SECONDS: u64 = 5;
-
-/// Bytes of a buffer of XFS's log. // rule xfs-log-3
-pub const LOG_BUFFER: u64 = 32 << 10;
-
-/// What file systems there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Format {
-    /// ext4 with its journal.
-    Ext4,
-    /// XFS with its log.
-    Xfs,
-}
-
-/// A file system that is mounted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
-    /// What it is.
-    pub format: Format,
-    /// The directory below which its files are, such as `/mnt`.
-    pub point: String,
-    /// Commits and syncs flush the disk's cache (mount option `barrier`).
-    pub barrier: bool,
-    /// Seconds after which a transaction is committed.
-    pub commit_seconds: u64,
-    /// Data are on the disk before the commit that makes them a part of a file (`data=ordered`);
-    /// otherwise `data=writeback`.
-    pub is_ordered: bool,
-    /// What replaces the contents of a file is written at once (mount option `auto_da_alloc`).
-    pub writes_replaced: bool,
-    /// Bytes of one of the buffers in which XFS's log is written (mount option `logbsize`).
-    pub log_buffer: u64,
-    /// The control group to which its tasks were moved.
-    pub journal_cgroup: String,
-}
-
-impl Mount {
-    /// What of memory it has to do with, on a disk of so many bytes.
-    pub(crate) fn in_memory(&self, guest: &Guest, capacity: Bytes) -> Mounted {
-        let pieces_kept = match self.format {
-            Format::Ext4 if capacity <= guest.small_disk => guest.pieces_kept_by_small_ext4,
-            Format::Ext4 => guest.pieces_kept_by_ext4,
-            Format::Xfs => guest.pieces_kept_by_xfs,
-        };
-        let is_ext4 = self.format == Format::Ext4;
-        Mounted {
-            pieces_kept,
-            has_buffers: is_ext4,
-            others: if is_ext4 { guest.pages_left_by_ext4 } else { 0 },
-        }
-    }
-
-    /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
-    pub(crate) fn waits_for_tags(&self, guest: &Guest, capacity: Bytes) -> u32 {
-        let waits = self.format == Format::Ext4 && capacity >= guest.large_disk;
-        if waits { guest.waits_on_large_disk } else { 0 }
-    }
-}
-
-impl Default for Mount {
-    fn default() -> Mount {
-        Mount {
-            format: Format::Ext4,
-            point: "/mnt".to_string(),
-            barrier: true,
-            commit_seconds: COMMIT_SECONDS,
-            is_ordered: true,
-            writes_replaced: true,
-            log_buffer: LOG_BUFFER,
-            journal_cgroup: String::new(),
-        }
-    }
-}
 
 /// A file system in use.
 pub(crate) enum FileSystem {
@@ -171,15 +95,6 @@ pub(crate) struct Files {
     pub syncs: Vec<(CgroupId, ContextId, FlushOf)>,
 }
 
-/// What changed over the years.
-#[derive(Clone, Copy, Debug)]
-struct Rules {
-    /// Flags of direct reads.
-    direct_read: Flags,
-    /// Bios of direct writes that must be durable carry FUA where the disk has it.
-    direct_fua: bool,
-}
-
 impl FileSystem {
     /// A fresh file system on a disk.
     pub fn new(mount: Mount, kernel: &Kernel, facts: &Facts) -> FileSystem {
@@ -206,10 +121,10 @@ impl FileSystem {
 }
 
 impl Files {
-    fn new(mount: Mount, version: Version, root: u64) -> Files {
+    fn new(mount: Mount, kernel: &Kernel, root: u64) -> Files {
         Files {
             mount,
-            rules: Rules::of(version),
+            rules: Rules::of(kernel),
             inodes: vec![Inode::of_root(root)],
             names: BTreeMap::new(),
             directories: BTreeSet::new(),
@@ -248,19 +163,6 @@ impl Files {
     /// Whether a token is that of data being written.
     pub fn is_writing(&self, token: u64) -> bool {
         self.write_of.contains_key(&token)
-    }
-}
-
-impl Rules {
-    fn of(version: Version) -> Rules {
-        Rules {
-            direct_read: match version >= Version::V6_18 {
-                true => Flags::SYNC.with(Flags::IDLE),
-                false => Flags::NONE,
-            },
-            // Read in 4.19 and 6.18, observed in 6.12; everything between as 4.19.
-            direct_fua: version >= Version::V6_12,
-        }
     }
 }
 

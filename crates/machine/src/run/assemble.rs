@@ -58,7 +58,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         if setup.mount.is_some() { setup.guest.uptime_mounted } else { setup.guest.uptime },
     );
     if let Some(mount) = &setup.mount {
-        cache.note_mount(mount.in_memory(&setup.guest, facts.capacity));
+        cache.note_mount(mount.in_memory(&setup.guest.files, facts.capacity));
     }
     cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
     let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));
@@ -73,7 +73,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     }
     queue.set_paranoid(setup.paranoid);
     if let Some(mount) = &setup.mount {
-        queue.note_waits(mount.waits_for_tags(&setup.guest, facts.capacity));
+        queue.note_waits(mount.waits_for_tags(&setup.guest.files, facts.capacity));
     }
     if setup.record_inputs {
         queue.record_inputs();

@@ -4,12 +4,12 @@
 //! are submitted while the handle is open, but for the last (rule ext4-write-2).
 
 use super::Ext4;
-use super::layout::GROUP;
-use super::space::Wanted;
 use crate::buffered::PAGE;
 use crate::filesystem::writeback::Piece;
 use crate::task::Task;
 use block::Flags;
+use fs::ext4::layout::GROUP;
+use fs::ext4::space::Wanted;
 use std::ops::Range;
 
 /// Blocks that giving an extent its place may change. // observed: jbd2_handle_start

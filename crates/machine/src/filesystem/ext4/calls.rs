@@ -1,9 +1,9 @@
 //! What ext4 does in calls that every file system knows: times and sizes, making durable, sync.
 
-use super::journal::JournalWait;
 use crate::filesystem::all_pages;
 use crate::task::Task;
 use block::{Flags, PlugFlush};
+use fs::ext4::journal::JournalWait;
 
 impl Task {
     /// Waits until what was last changed of a file is in the journal.

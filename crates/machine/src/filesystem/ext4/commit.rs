@@ -4,13 +4,13 @@
 //! waits for that, and then writes the commit block, behind and before a flush of the disk's cache
 //! (rules commit).
 
-use super::journal::{JournalWait, Phase, Record};
 use crate::filesystem::{FileSystem, key};
 use crate::task::Task;
 use crate::tasks::KernelTask;
 use crate::tasks::Wait;
 use crate::world::World;
 use block::{CgroupId, ContextId, Flags, Op, PlugFlush};
+use fs::ext4::journal::{JournalWait, Phase, Record};
 use std::future::poll_fn;
 use std::task::Poll;
 

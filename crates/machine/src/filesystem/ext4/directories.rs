@@ -4,14 +4,14 @@
 
 use super::Ext4;
 use super::handles::CHANGE;
-use super::layout::{GROUP, UNIT};
 use super::names::CREATE;
 use crate::filesystem::directories::{Move, ROOT};
-use crate::filesystem::inode::Inode;
 use crate::task::Task;
 use base::Fingerprint;
 use block::Flags;
 use cache::FILE_PAGES;
+use fs::ext4::layout::{GROUP, UNIT};
+use fs::inode::Inode;
 
 /// Blocks that a new name of a file may change. // observed on 6.12: jbd2_handle_start
 const RENAME: u64 = 63;

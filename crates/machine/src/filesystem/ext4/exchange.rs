@@ -12,10 +12,10 @@
 use super::Ext4;
 use crate::buffered::PAGE;
 use crate::file::{Errno, File, Kind};
-use crate::filesystem::inode::Inode;
 use crate::filesystem::{Format, key};
 use crate::task::Task;
 use block::Flags;
+use fs::inode::Inode;
 use std::ops::Range;
 
 /// Blocks that an exchange may change. // observed: jbd2_handle_start

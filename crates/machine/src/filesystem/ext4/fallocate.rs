@@ -4,13 +4,13 @@
 //! 32,767 blocks are looked for as they are and in one piece; more get pieces of 8 MiB as a writer
 //! does. Each piece has a handle of its own.
 
-use super::layout::GROUP;
 use super::names::TRUNCATE;
 use crate::buffered::PAGE;
 use crate::file::Errno;
-use crate::filesystem::inode::LONGEST_UNWRITTEN;
 use crate::filesystem::key;
 use crate::task::Task;
+use fs::ext4::layout::GROUP;
+use fs::inode::LONGEST_UNWRITTEN;
 use std::ops::Range;
 
 /// Blocks that setting a piece aside may change. // observed: jbd2_handle_start

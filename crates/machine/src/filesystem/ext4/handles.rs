@@ -1,13 +1,13 @@
 //! Changes of metadata: handles, reading what is changed, and who waits for whom.
 
 use super::Ext4;
-use super::journal::{Expiry, JournalWait, Start};
-use super::layout::GROUP;
-use crate::filesystem::inode::{Inode, Leaf};
 use crate::task::Task;
 use crate::tasks::Wait;
 use crate::world::World;
 use block::{ContextId, Flags};
+use fs::ext4::journal::{Expiry, JournalWait, Start};
+use fs::ext4::layout::GROUP;
+use fs::inode::{Inode, Leaf};
 use std::future::poll_fn;
 use std::task::Poll;
 

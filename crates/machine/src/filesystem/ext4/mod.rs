@@ -1,10 +1,11 @@
 //! ext4: files on the disk, and the journal that keeps what is known of them consistent.
 //!
-//! * `layout`: where a fresh file system keeps what it knows of itself; `space`: what is free.
-//! * `journal`: transactions. All three are pure.
+//! What is where, what is free and how transactions go are pure machines in [`fs::ext4`]; here is
+//! who drives them.
+//!
 //! * `handles`: changes of metadata, and who waits for whom. `map`: one after the other for which
 //!   blocks of a file are where.
-//! * `commit`: the task `jbd2/vda-8`, and room in the log.
+//! * `commit`: the task of the journal, and room in the log.
 //! * `names`: create, truncate, remove. `allocation`: giving pages their blocks.
 //! * `fallocate`, `direct` and `calls`: what it does for calls that all file systems know.
 //!   `exchange`: one that only ext4 knows.
@@ -14,7 +15,6 @@
 //! in `docs/filesystems.md`.
 
 mod allocation;
-mod buddies;
 mod calls;
 mod claims;
 mod commit;
@@ -23,37 +23,25 @@ mod directories;
 mod exchange;
 mod fallocate;
 mod handles;
-pub(crate) mod journal;
-mod layout;
 mod names;
-mod space;
 
 pub(crate) use commit::run as committer;
 pub(super) use commit::spawn as spawn_committer;
 
-use super::delayed::Delayed;
-use super::{Files, Mount};
-use block::{ContextId, Facts, Flags, Kernel, Version};
-use journal::Journal;
-use layout::{Layout, ROOT_INODE};
-use space::Space;
+use super::Files;
+use block::{ContextId, Facts, Kernel};
+use fs::delayed::Delayed;
+use fs::ext4::journal::Journal;
+use fs::ext4::layout::{Layout, ROOT_INODE, UNIT};
+use fs::ext4::space::Space;
+use fs::{Mount, Rules};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
-
-/// What changed in ext4 over the years.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    /// New blocks are unwritten until their data are on the disk (dioread_nolock).
-    unwritten_first: bool,
-    /// Of bios of the journal.
-    journal_flags: Flags,
-}
 
 /// An ext4 that is mounted.
 pub(crate) struct Ext4 {
     /// Its files, which are also those that this stands for ([`Deref`]).
     pub files: Files,
-    rules: Rules,
     layout: Layout,
     space: Space,
     /// Blocks for pages that are dirty and have no place.
@@ -67,15 +55,6 @@ pub(crate) struct Ext4 {
     notes_mount: bool,
     /// The task that commits.
     pub committer: ContextId,
-}
-
-impl Rules {
-    fn of(version: Version) -> Rules {
-        // Read in 4.19 and 6.18, observed in 6.12; everything between as 4.19.
-        let recent = version >= Version::V6_12;
-        let journal = if recent { Flags::META.with(Flags::IDLE) } else { Flags::NONE };
-        Rules { unwritten_first: recent, journal_flags: Flags::SYNC.with(journal) }
-    }
 }
 
 impl Deref for Ext4 {
@@ -96,12 +75,9 @@ impl Ext4 {
     /// A fresh file system on a disk.
     pub fn new(mount: Mount, kernel: &Kernel, facts: &Facts) -> Ext4 {
         let layout = Layout::new(facts.capacity.0);
-        // The third part is read in 6.18, and assumed for 6.12.
-        let part = if kernel.version >= Version::V6_12 { 3 } else { 4 };
         Ext4 {
-            files: Files::new(mount, kernel.version, ROOT_INODE),
-            rules: Rules::of(kernel.version),
-            journal: Journal::new(layout.journal.clone(), part),
+            files: Files::new(mount, kernel, ROOT_INODE),
+            journal: Journal::new(layout.journal.clone(), Rules::of(kernel).transactions_of_log),
             space: Space::new(layout.clone(), facts.rotational),
             delayed: Delayed::default(),
             layout,
@@ -121,7 +97,7 @@ impl Ext4 {
     /// directories are.
     fn data_group(&self, file: usize) -> u64 {
         let group = self.layout.group_of_inode(self.inodes[file].number);
-        let unit = group / layout::UNIT * layout::UNIT;
+        let unit = group / UNIT * UNIT;
         (unit + 1).min(self.layout.groups() - 1)
     }
 }

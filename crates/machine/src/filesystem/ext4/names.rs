@@ -1,12 +1,12 @@
 //! Files by name: create, truncate, give up their blocks.
 
 use super::handles::CHANGE;
-use super::layout::GROUP;
 use crate::buffered::PAGE;
-use crate::filesystem::inode::{Inode, Leaf};
 use crate::filesystem::{all_pages, key};
 use crate::task::Task;
 use crate::world::World;
+use fs::ext4::layout::GROUP;
+use fs::inode::{Inode, Leaf};
 
 /// Blocks that creating and truncating a file may change.
 /// Observed on 6.12: jbd2_handle_start.

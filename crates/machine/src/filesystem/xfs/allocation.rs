@@ -7,7 +7,6 @@
 
 use super::Xfs;
 use super::changes::Change;
-use super::layout::{GROUPS, Part};
 use crate::buffered::{PAGE, pages_of};
 use crate::file::Errno;
 use crate::filesystem::flush::FlushOf;
@@ -18,6 +17,7 @@ use crate::tasks::Wait;
 use crate::world::World;
 use block::Flags;
 use cache::FILE_PAGES;
+use fs::xfs::layout::{GROUPS, Part};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
@@ -423,8 +423,9 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filesystem::{Mount, inode::Inode};
     use block::{Kernel, Version};
+    use fs::Mount;
+    use fs::inode::Inode;
 
     fn fresh() -> Xfs {
         let kernel = Kernel::of(Version::V6_12);

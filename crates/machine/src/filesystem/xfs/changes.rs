@@ -5,12 +5,12 @@
 // Divergence: who wants the same metadata meanwhile does not wait, but for finding room.
 
 use super::Xfs;
-use super::layout::Part;
-use super::log::{Item, bytes_of_buffer, bytes_of_inode, bytes_of_parts};
 use crate::task::Task;
 use crate::tasks::Wait;
 use crate::world::World;
 use block::{Flags, Op};
+use fs::xfs::layout::Part;
+use fs::xfs::log::{Item, bytes_of_buffer, bytes_of_inode, bytes_of_parts};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;

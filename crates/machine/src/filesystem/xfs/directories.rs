@@ -6,13 +6,13 @@
 use super::Xfs;
 use super::allocation::FREE_SPACE;
 use super::changes::Change;
-use super::layout::{GROUPS, Part, SECTORS};
-use super::log::{Item, bytes_of_directory_block, bytes_of_inode};
 use crate::file::Errno;
 use crate::filesystem::all_pages;
 use crate::filesystem::directories::Move;
-use crate::filesystem::inode::Inode;
 use crate::task::Task;
+use fs::inode::Inode;
+use fs::xfs::layout::{GROUPS, Part, SECTORS};
+use fs::xfs::log::{Item, bytes_of_directory_block, bytes_of_inode};
 
 /// Bytes of an extent in an inode, of the head of the list of names in one, and beside each name.
 const EXTENT: u64 = 16;

@@ -7,12 +7,12 @@
 // Divergence: who forces also submits the buffers that become full, which the worker of the list
 // does in the kernel; putting a checkpoint into a buffer takes no time.
 
-use super::log::{LogWait, Record, Stage};
 use crate::filesystem::FileSystem;
 use crate::task::Task;
 use crate::tasks::Wait;
 use crate::world::World;
 use block::{ContextId, Flags, Op};
+use fs::xfs::log::{LogWait, Record, Stage};
 use std::future::poll_fn;
 use std::task::Poll;
 

@@ -1,7 +1,8 @@
 //! XFS: files on the disk, and the log that keeps what is known of them consistent.
 //!
-//! * `layout`: where a fresh file system keeps what it knows of itself; `space`: what is free;
-//!   `log`: what was changed. All three are pure.
+//! What is where, what is free and how the log goes are pure machines in [`fs::xfs`]; here is who
+//! drives them.
+//!
 //! * `changes`: transactions, and reading what they change. `names`: create, truncate; `directories`:
 //!   make, rename, remove.
 //! * `allocation`: room that is set aside when a file is written, and given when its pages are.
@@ -14,38 +15,24 @@ mod directories;
 mod extents;
 mod fallocate;
 mod force;
-mod layout;
-mod log;
 mod names;
-mod space;
 pub(crate) mod tasks;
 
-use super::delayed::Delayed;
-use super::{Files, Mount};
-use block::{ContextId, Flags, Kernel, Version};
+use super::Files;
+use block::{ContextId, Kernel};
 use extents::TreeBlock;
-use layout::{CHUNK, FIRST_INODE, Layout, ROOT, SECTORS};
-use log::{Log, LogWait};
-use space::Space;
+use fs::Mount;
+use fs::delayed::Delayed;
+use fs::xfs::layout::{CHUNK, FIRST_INODE, Layout, ROOT, SECTORS};
+use fs::xfs::log::{Log, LogWait};
+use fs::xfs::space::Space;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
-
-/// What changed in XFS over the years.
-#[derive(Clone, Copy, Debug)]
-struct Rules {
-    /// New blocks are unwritten until their data are on the disk.
-    unwritten_first: bool,
-    /// Of bios of the log.
-    log_flags: Flags,
-    /// Every buffer of a checkpoint flushes the disk's cache and is durable by itself.
-    each_is_durable: bool,
-}
 
 /// An XFS that is mounted.
 pub(crate) struct Xfs {
     /// Its files, which are also those that this stands for ([`Deref`]).
     pub files: Files,
-    rules: Rules,
     layout: Layout,
     space: Space,
     log: Log,
@@ -84,19 +71,6 @@ pub(crate) struct Xfs {
     placer: ContextId,
 }
 
-impl Rules {
-    fn of(version: Version) -> Rules {
-        // Read in 4.19 and 6.18, observed in 6.12; everything between as 4.19.
-        let recent = version >= Version::V6_12;
-        let idle = if recent { Flags::IDLE } else { Flags::NONE };
-        Rules {
-            unwritten_first: recent,
-            log_flags: Flags::SYNC.with(Flags::META).with(idle),
-            each_is_durable: !recent,
-        }
-    }
-}
-
 impl Deref for Xfs {
     type Target = Files;
 
@@ -117,8 +91,7 @@ impl Xfs {
         let layout = Layout::new(bytes);
         Xfs {
             log: Log::new(layout.log(), mount.log_buffer),
-            files: Files::new(mount, kernel.version, ROOT),
-            rules: Rules::of(kernel.version),
+            files: Files::new(mount, kernel, ROOT),
             space: Space::new(&layout),
             layout,
             log_writes: Vec::new(),

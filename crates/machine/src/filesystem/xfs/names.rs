@@ -2,13 +2,13 @@
 
 use super::allocation::FREE_SPACE;
 use super::changes::Change;
-use super::layout::{CHUNK, CLUSTER, Part, SECTORS};
-use super::log::{Item, bytes_of_chunk};
 use crate::buffered::PAGE;
 use crate::file::Errno;
-use crate::filesystem::inode::Inode;
 use crate::filesystem::{all_pages, key};
 use crate::task::Task;
+use fs::inode::Inode;
+use fs::xfs::layout::{CHUNK, CLUSTER, Part, SECTORS};
+use fs::xfs::log::{Item, bytes_of_chunk};
 use std::collections::BTreeSet;
 use std::ops::Range;
 

@@ -3,12 +3,12 @@
 //! xfs-ail-1 to xfs-ail-3).
 
 use super::Xfs;
-use super::layout::SECTORS;
-use super::log::Item;
 use crate::task::Task;
 use crate::tasks::KernelTask;
 use crate::world::World;
 use block::{ContextId, Flags, Op};
+use fs::xfs::layout::SECTORS;
+use fs::xfs::log::Item;
 use std::ops::Range;
 
 /// Seconds between two forces (xfssyncd_centisecs).

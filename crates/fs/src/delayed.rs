@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// What is set aside, by file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Delayed {
+pub struct Delayed {
     /// First blocks of each file, and ends.
     files: BTreeMap<usize, BTreeMap<u64, u64>>,
     blocks: u64,

@@ -51,8 +51,9 @@ pub struct Inode {
     /// It was made empty and is being written again: what is dirty is written when it is closed, so
     /// that whoever replaces a file in this way does not lose both (rule ext4-space-6).
     pub is_rewritten: bool,
-    /// The ticks of its times of modification and access.
+    /// The tick of its time of modification.
     pub modified: Option<u64>,
+    /// The tick of its time of access.
     pub accessed: Option<u64>,
     /// It is not in any directory.
     pub is_removed: bool,

@@ -91,7 +91,9 @@ pub struct Journal {
     free: u64,
     /// The most that a transaction may have.
     largest: u64,
+    /// The transaction that handles join.
     pub running: Option<Transaction>,
+    /// The transaction that is being committed, and how far it is.
     pub committing: Option<(Transaction, Phase)>,
     next_id: u64,
     /// The last transaction on the disk.

@@ -13,8 +13,9 @@ use std::ops::Range;
 pub const SECTORS: u64 = 8;
 /// Allocation groups.
 pub const GROUPS: u64 = 4;
-/// Inodes that are made together, and that are read and written together.
+/// Inodes that are made together.
 pub const CHUNK: u64 = 64;
+/// Inodes that are read and written together.
 pub const CLUSTER: u64 = 32;
 /// The first inode that a user's file gets: the root directory and two more are before.
 pub const FIRST_INODE: u64 = 131;
@@ -56,11 +57,13 @@ pub enum Part {
     Inodes,
     /// Blocks that trees may grow into.
     FreeList,
-    /// What is free, by place and by size.
+    /// What is free, by place.
     ByPlace,
+    /// The same, by size.
     BySize,
-    /// Chunks of inodes, and those that have free ones.
+    /// Chunks of inodes.
     Chunks,
+    /// Those of them that have free ones.
     FreeChunks,
 }
 

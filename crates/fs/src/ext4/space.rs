@@ -46,8 +46,9 @@ pub struct Space {
 /// What a file asks for.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// First block, counted in the file, and how many.
+    /// First block, counted in the file.
     pub first: u64,
+    /// How many.
     pub length: u64,
     /// Size of the file when it is written, in blocks.
     pub size: u64,

@@ -1,0 +1,27 @@
+//! File systems as pure machines: what is where on the disk, what is free, and how changes become
+//! durable.
+//!
+//! Nothing here knows a task, a bio or a clock: it counts blocks, sectors and ticks. What a call has
+//! to read, to write or to wait for comes out as a value, and who is to be woken as a list. Whoever
+//! drives it awaits.
+//!
+//! * [`inode`]: a file, its extents and its leaves; [`delayed`]: room for pages without a place;
+//!   [`map_lock`]: who may change where the blocks of a file are.
+//! * [`ext4`]: layout, free space, journal. [`xfs`]: layout, free space, log.
+//! * [`mount`]: which of them is mounted, and how. [`rules`]: what changed over the years.
+//!   [`guest`]: what was seen of one guest and is assumed of all.
+
+#![forbid(unsafe_code)]
+
+pub mod delayed;
+pub mod ext4;
+pub mod guest;
+pub mod inode;
+pub mod map_lock;
+pub mod mount;
+pub mod rules;
+pub mod xfs;
+
+pub use guest::Guest;
+pub use mount::{COMMIT_SECONDS, Format, LOG_BUFFER, Mount};
+pub use rules::Rules;

@@ -1,0 +1,77 @@
+//! Which file system is mounted, and how; what a fresh mount does to memory and to tags.
+
+use crate::Guest;
+use base::Bytes;
+use cache::page_cache::Mounted;
+
+/// Seconds after which a transaction is committed (mount option `commit`).
+pub const COMMIT_SECONDS: u64 = 5;
+
+/// Bytes of a buffer of XFS's log. // rule xfs-log-3
+pub const LOG_BUFFER: u64 = 32 << 10;
+
+/// What file systems there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// ext4 with its journal.
+    Ext4,
+    /// XFS with its log.
+    Xfs,
+}
+
+/// A file system that is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// What it is.
+    pub format: Format,
+    /// The directory below which its files are, such as `/mnt`.
+    pub point: String,
+    /// Commits and syncs flush the disk's cache (mount option `barrier`).
+    pub barrier: bool,
+    /// Seconds after which a transaction is committed.
+    pub commit_seconds: u64,
+    /// Data are on the disk before the commit that makes them a part of a file (`data=ordered`);
+    /// otherwise `data=writeback`.
+    pub is_ordered: bool,
+    /// What replaces the contents of a file is written at once (mount option `auto_da_alloc`).
+    pub writes_replaced: bool,
+    /// Bytes of one of the buffers in which XFS's log is written (mount option `logbsize`).
+    pub log_buffer: u64,
+    /// The control group to which its tasks were moved.
+    pub journal_cgroup: String,
+}
+
+impl Mount {
+    /// What of memory it has to do with, on a disk of so many bytes.
+    pub fn in_memory(&self, guest: &Guest, capacity: Bytes) -> Mounted {
+        let pieces_kept = match self.format {
+            Format::Ext4 if capacity <= guest.small_disk => guest.pieces_kept_by_small_ext4,
+            Format::Ext4 => guest.pieces_kept_by_ext4,
+            Format::Xfs => guest.pieces_kept_by_xfs,
+        };
+        let is_ext4 = self.format == Format::Ext4;
+        let others = if is_ext4 { guest.pages_left_by_ext4 } else { 0 };
+        Mounted { pieces_kept, has_buffers: is_ext4, others }
+    }
+
+    /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
+    pub fn waits_for_tags(&self, guest: &Guest, capacity: Bytes) -> u32 {
+        let waits = self.format == Format::Ext4 && capacity >= guest.large_disk;
+        if waits { guest.waits_on_large_disk } else { 0 }
+    }
+}
+
+impl Default for Mount {
+    fn default() -> Mount {
+        Mount {
+            format: Format::Ext4,
+            point: "/mnt".to_string(),
+            barrier: true,
+            commit_seconds: COMMIT_SECONDS,
+            is_ordered: true,
+            writes_replaced: true,
+            log_buffer: LOG_BUFFER,
+            journal_cgroup: String::new(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What changed in file systems over the years. The code asks for a field and never for a version.
+
+use block::{Flags, Kernel, Version};
+
+/// The rules of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Flags of direct reads.
+    pub direct_read: Flags,
+    /// Bios of direct writes that must be durable carry FUA where the disk has it.
+    pub direct_fua: bool,
+    /// New blocks are unwritten until their data are on the disk (ext4: dioread_nolock).
+    pub unwritten_first: bool,
+    /// Flags of the bios of ext4's journal.
+    pub journal_flags: Flags,
+    /// A transaction of ext4 may fill one part of so many of the log.
+    pub transactions_of_log: u64,
+    /// Flags of the bios of XFS's log.
+    pub log_flags: Flags,
+    /// Every buffer of a checkpoint of XFS flushes the disk's cache and is durable by itself.
+    pub each_is_durable: bool,
+}
+
+impl Rules {
+    /// The rules of a kernel. Read in 4.19 and 6.18, observed in 6.12; everything between is held
+    /// to be as 4.19.
+    pub fn of(kernel: &Kernel) -> Rules {
+        let recent = kernel.version >= Version::V6_12;
+        let idle = if recent { Flags::IDLE } else { Flags::NONE };
+        let journal = if recent { Flags::META.with(idle) } else { Flags::NONE };
+        Rules {
+            direct_read: match kernel.version >= Version::V6_18 {
+                true => Flags::SYNC.with(Flags::IDLE),
+                false => Flags::NONE,
+            },
+            direct_fua: recent,
+            unwritten_first: recent,
+            journal_flags: Flags::SYNC.with(journal),
+            // The third part is read in 6.18, and assumed for 6.12.
+            transactions_of_log: if recent { 3 } else { 4 },
+            log_flags: Flags::SYNC.with(Flags::META).with(idle),
+            each_is_durable: !recent,
+        }
+    }
+}

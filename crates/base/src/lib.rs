@@ -19,6 +19,7 @@ pub mod rng;
 pub mod sector;
 pub mod sector_set;
 pub mod time;
+pub mod timer_wheel;
 
 pub use agenda::{Agenda, Ticket};
 pub use arena::{Arena, Id, Side};
@@ -30,3 +31,4 @@ pub use rng::Rng;
 pub use sector::{Bytes, Sector, Sectors};
 pub use sector_set::SectorSet;
 pub use time::{Duration, Hz, Instant, Jiffies};
+pub use timer_wheel::TimerWheel;

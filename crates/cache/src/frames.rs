@@ -30,11 +30,6 @@ const NODE: u64 = 64;
 /// Nodes in a piece of memory, and those of a file that share theirs with others (observed).
 const NODES_PER_PIECE: u64 = 14;
 const SHARING: u64 = 2;
-/// Pages at hand that are not for files, which are put back with the first ones.
-// fitted on 6.12 to where the fourth of four files of 16 MiB on XFS lies (hdd-7200-sata); held
-// against parts of one file of 32 MiB on vm-ssd-m4, both with 512 MiB of memory. Divergence: what
-// comes later is not known; with 1 GiB other numbers were seen, such as 3,185
-const FOREIGN: u64 = 2480;
 /// What a core puts back for a piece: so many times what it gets at a time.
 const PUT_BACK: u64 = 32;
 
@@ -60,6 +55,7 @@ pub struct Frames {
     pieces: u64,
     /// How many of those of a file do not, if that is known.
     pieces_kept: Option<u64>,
+    /// Pages at hand that are not for files.
     foreign: u64,
 }
 
@@ -79,8 +75,9 @@ pub fn leaf_of(page: u64) -> u64 {
 }
 
 impl Frames {
-    /// A core that keeps so many at hand and gets `batch` at a time (`batch` in /proc/zoneinfo).
-    pub fn new(most: u64, batch: u64) -> Frames {
+    /// A core that keeps so many at hand and gets `batch` at a time (`batch` in /proc/zoneinfo), with
+    /// so many at hand that are not for files.
+    pub fn new(most: u64, batch: u64, foreign: u64) -> Frames {
         Frames {
             most: most as usize,
             batch,
@@ -90,7 +87,7 @@ impl Frames {
             given_since_taken: 0,
             pieces: 0,
             pieces_kept: None,
-            foreign: FOREIGN,
+            foreign,
         }
     }
 
@@ -224,7 +221,7 @@ mod tests {
 
     #[test]
     fn frames_that_were_let_go_last_are_used_first() {
-        let mut frames = Frames::new(1000, 31);
+        let mut frames = Frames::new(1000, 31, 0);
         assert_eq!(take(&mut frames, 3), [0, 1, 2]);
         give(&mut frames, &[0, 1, 2]);
         assert_eq!(take(&mut frames, 4), [2, 1, 0, 3]);
@@ -232,7 +229,7 @@ mod tests {
 
     #[test]
     fn pages_in_frames_that_were_used_before_lie_apart() {
-        let mut places = Places::new(Frames::new(1000, 31));
+        let mut places = Places::new(Frames::new(1000, 31, 0));
         (10..13).for_each(|page| places.came(page));
         assert_eq!(places.pieces(10..13).len(), 1);
         (10..13).for_each(|page| places.left(page));
@@ -242,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_oldest_of_too_many_are_put_back_and_used_in_order_after_the_others() {
-        let mut frames = Frames::new(100, 31);
+        let mut frames = Frames::new(100, 31, 0);
         let all = take(&mut frames, 101);
         give(&mut frames, &all);
         let again = take(&mut frames, 102);
@@ -253,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_task_that_let_many_go_puts_all_back() {
-        let mut frames = Frames::new(1000, 31);
+        let mut frames = Frames::new(1000, 31, 0);
         let all = take(&mut frames, 40);
         give(&mut frames, &[3, 1, 2]);
         frames.task_ended();

@@ -7,11 +7,15 @@
 //! memory, [`limits`] how much may be dirty, [`throttle`] how long who dirties must pause. None of
 //! them knows of time or devices. [`PageCache`] puts together what reading and writing the disk
 //! needs of them, with what [`writeback`] knows of writing and [`groups`] of whose it is.
+//!
+//! [`rules`]: what changed over the years. [`guest`]: what was seen of one guest and is assumed of
+//! all.
 
 #![forbid(unsafe_code)]
 
 pub mod frames;
 pub mod groups;
+pub mod guest;
 pub mod limits;
 pub mod lru;
 mod mapped;
@@ -20,7 +24,10 @@ pub mod page_cache;
 pub mod pages;
 pub mod pcp_lists;
 pub mod readahead;
+pub mod rules;
 pub mod throttle;
 pub mod writeback;
 
+pub use guest::Guest;
 pub use page_cache::{FILE_PAGES, PageBio, PageCache};
+pub use rules::Rules;

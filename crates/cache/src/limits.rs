@@ -3,7 +3,7 @@
 //!
 //! All numbers are pages. Whose pages they are, and how many are dirty, is told by the caller.
 
-use block::Version;
+use crate::Rules;
 
 const PAGE: u64 = 4096;
 /// Pages a visit is rounded to: 4 MiB.
@@ -54,14 +54,10 @@ pub const MACHINE_SETTINGS: [MachineSetting; 6] = [
 
 impl Settings {
     /// What a kernel starts with (rule dirty-limits-2).
-    pub fn of(version: Version) -> Settings {
-        let (dirty_ratio, background_ratio) = match version {
-            Version::V2_6_28 => (10, 5),
-            _ => (20, 10),
-        };
+    pub fn of(rules: &Rules) -> Settings {
         Settings {
-            dirty_ratio,
-            background_ratio,
+            dirty_ratio: rules.dirty_ratio,
+            background_ratio: rules.background_ratio,
             dirty_bytes: 0,
             background_bytes: 0,
             expire: 3000,
@@ -184,11 +180,6 @@ impl Share {
         let floor = if floor { dirty_limit.saturating_sub(dirty) / 8 } else { 0 };
         own.max(floor).min(dirty_limit * self.at_most / 100)
     }
-
-    /// Whether the threshold of a device never falls below an eighth of what is free.
-    pub fn has_floor(version: Version) -> bool {
-        version >= Version::V6_12
-    }
 }
 
 /// The part of the background threshold that belongs to a part of the threshold.
@@ -206,10 +197,15 @@ pub fn visit(average_bandwidth: u64, hard_limit: u64, left: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use block::{Kernel, Version};
+
+    fn rules(version: Version) -> Rules {
+        Rules::of(Kernel::of(version))
+    }
 
     #[test]
     fn bytes_take_the_place_of_a_ratio_and_the_other_way_round() {
-        let mut settings = Settings::of(Version::V6_12);
+        let mut settings = Settings::of(&rules(Version::V6_12));
         for setting in MACHINE_SETTINGS {
             assert!(settings.set(setting.name, setting.range.0.max(1)), "{}", setting.name);
         }
@@ -233,7 +229,7 @@ mod tests {
         let thresholds = Thresholds::new(&DEFAULTS, 1_000_000);
         assert_eq!(thresholds, Thresholds { dirty: 199_951, background: 99_853 });
         assert_eq!(thresholds.freerun(), 149_902);
-        let old = Thresholds::new(&Settings::of(Version::V2_6_28), 1_000_000);
+        let old = Thresholds::new(&Settings::of(&rules(Version::V2_6_28)), 1_000_000);
         assert_eq!(old, Thresholds { dirty: 99_853, background: 49_804 });
     }
 
@@ -273,10 +269,10 @@ mod tests {
     fn a_device_gets_its_share_and_since_6_an_eighth_of_what_is_free() {
         let total = Thresholds { dirty: 8000, background: 4000 };
         let share = Share { completed: 1, of: 4, at_least: 0, at_most: 100 };
-        assert_eq!(share.threshold(total, 0, Share::has_floor(Version::V4_19)), 2000);
+        assert_eq!(share.threshold(total, 0, rules(Version::V4_19).has_floor), 2000);
         let idle = Share { completed: 0, ..share };
-        assert_eq!(idle.threshold(total, 0, Share::has_floor(Version::V4_19)), 0);
-        assert_eq!(idle.threshold(total, 1600, Share::has_floor(Version::V6_18)), 800);
+        assert_eq!(idle.threshold(total, 0, rules(Version::V4_19).has_floor), 0);
+        assert_eq!(idle.threshold(total, 1600, rules(Version::V6_18).has_floor), 800);
         assert_eq!(Share { at_least: 50, ..share }.threshold(total, 8000, true), 5000);
         assert_eq!(Share { at_most: 10, ..share }.threshold(total, 0, true), 800);
         assert_eq!(background_share(2000, total), 1000);

@@ -1,33 +1,24 @@
 //! The memory of a machine: how much of it the page cache can have, and when pages must go.
 //!
-//! All numbers are pages of 4 KiB. What the kernel keeps for itself was measured on guests of
-//! 128 MiB to 4 GiB (`/proc/zoneinfo`, `/proc/vmstat`), and holds within 100 pages.
+//! All numbers are pages of 4 KiB. What the kernel and what runs before the jobs keep for themselves is a
+//! guest's ([`Guest`]).
 //!
 // Divergence: one zone. What a program takes it gives back when it ends, and nothing of it can go
 // before, though its files could.
 
+use crate::Guest;
 use base::Bytes;
 
 const PAGE: u64 = 4096;
 /// A page has a descriptor of 64 bytes.
 const DESCRIPTORS: u64 = 64;
-/// The kernel's code, data and tables, and what grows with memory besides: three pages of 2048
-/// (measured: see above).
-const KERNEL: u64 = 2_661;
-const KERNEL_SHARE: (u64, u64) = (3, 2048);
-/// What runs before the jobs, without the pages of files (measured: see above).
-const USED: u64 = 3_050;
-/// Pages of programs and libraries that are cached (measured: see above).
-const PROGRAMS: u64 = 1_374;
-/// What was used when the kernel first reckoned how much may be dirty (measured: `limit` of
-/// global_dirty_state in guests of 128 to 512 MiB).
-const USED_AT_BOOT: u64 = 250;
-
 /// The memory of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// All that the kernel has to give.
     pub managed: u64,
+    /// Pages that were free when the kernel began.
+    pub at_boot: u64,
     /// Pages that are free, but for those of the disk.
     pub free: u64,
     /// Pages of the files of programs.
@@ -49,9 +40,10 @@ pub struct Footprint {
 
 impl Memory {
     /// A machine with so much memory.
-    pub fn new(size: Bytes) -> Memory {
+    pub fn new(size: Bytes, guest: &Guest) -> Memory {
         let all = size.0 / PAGE;
-        let kernel = all / DESCRIPTORS + KERNEL + all * KERNEL_SHARE.0 / KERNEL_SHARE.1;
+        let kernel =
+            all / DESCRIPTORS + guest.kernel + all * guest.kernel_share.0 / guest.kernel_share.1;
         let managed = all.saturating_sub(kernel);
         // The square root of 16 times the memory in KiB, in KiB, and a quarter of it or a
         // thousandth of all for each further step. // spec: vm.min_free_kbytes; measured
@@ -59,8 +51,9 @@ impl Memory {
         let step = (least / 4).max(managed / 1000);
         Memory {
             managed,
-            free: managed.saturating_sub(USED),
-            programs: PROGRAMS,
+            at_boot: managed.saturating_sub(guest.used_at_boot),
+            free: managed.saturating_sub(guest.used),
+            programs: guest.programs,
             low: least + step,
             high: least + 2 * step,
         }
@@ -73,7 +66,7 @@ impl Memory {
 
     /// Pages that could be dirty when the kernel began.
     pub fn dirtyable_at_boot(&self) -> u64 {
-        self.managed.saturating_sub(USED_AT_BOOT)
+        self.at_boot
     }
 
     /// A program starts.
@@ -98,9 +91,10 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rules;
     use crate::limits::{Settings, Thresholds};
     use crate::pcp_lists::PcpLists;
-    use block::Version;
+    use block::{Kernel, Version};
 
     #[test]
     fn pages_and_limits_are_those_of_guests() {
@@ -114,22 +108,24 @@ mod tests {
             (1024, 255_003, 1_264, 1_519, 50_204),
             (4096, 1_027_994, 3_054, 4_081, 204_247),
         ];
+        let (rules, guest) = (Rules::of(Kernel::of(Version::V6_12)), Guest::OBSERVED);
         for (size, managed, low, high, threshold) in guests {
-            let memory = Memory::new(Bytes(size << 20));
+            let memory = Memory::new(Bytes(size << 20), &guest);
             assert!(memory.managed.abs_diff(managed) <= 30, "{size}: {memory:?}");
             assert!(memory.low.abs_diff(low) <= 3, "{size}: {memory:?}");
             assert!(memory.high.abs_diff(high) <= 4, "{size}: {memory:?}");
-            let mut pcp_lists = PcpLists::new(Version::V6_12, memory.managed);
+            let mut pcp_lists = PcpLists::new(&rules, &guest, memory.managed);
             pcp_lists.note_mount(true, 480);
             let dirtyable = memory.dirtyable() - pcp_lists.pages();
-            let ours = Thresholds::new(&Settings::of(Version::V6_12), dirtyable).dirty;
+            let ours = Thresholds::new(&Settings::of(&rules), dirtyable).dirty;
             assert!(ours.abs_diff(threshold) <= 60, "{size}: {ours} for {threshold}");
         }
     }
 
     #[test]
     fn pages_go_when_few_are_free_and_until_more_are() {
-        let memory = Memory { managed: 1000, free: 1000, programs: 0, low: 100, high: 150 };
+        let memory =
+            Memory { managed: 1000, at_boot: 1000, free: 1000, programs: 0, low: 100, high: 150 };
         assert_eq!(memory.excess(800, 100), 0);
         assert_eq!(memory.excess(890, 32), 72);
         assert_eq!(memory.excess(2000, 1), 150);

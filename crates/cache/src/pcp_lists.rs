@@ -7,15 +7,11 @@
 // observed on 6.12.117 by mm_page_alloc_zone_locked and global_dirty_state while dd and fio write
 // files in guests of 128 MiB to 4 GiB
 
-use block::Version;
+use crate::{Guest, Rules};
 
-/// It takes twice as many each time, up to so many times.
-const DOUBLINGS: u32 = 5;
 /// Pages of memory for each page of a batch, and the most of them.
 const BATCH_SHARE: u64 = 1024;
 const BATCH_MOST: u64 = 256;
-/// A batch of a machine with more than little memory.
-const LITTLE: u64 = 31;
 /// Buffers that are described in one page: what is written has one for each block (measured).
 const BUFFERS_PER_PAGE: u64 = 39;
 /// Pages whose places are kept in one page (measured, with the descriptions above: /proc/vmstat).
@@ -43,17 +39,13 @@ pub struct LeftBehind {
     pub much: Left,
 }
 
-/// What the boot leaves, and a program that needs little memory itself.
-const BY_BOOT: LeftBehind = LeftBehind {
-    little: Left { files: 160, doubled: 0, structures: 67, others: 0 },
-    much: Left { files: 200, doubled: 0, structures: 44, others: 0 },
-};
-
 /// The pages at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PcpLists {
     /// How many are taken at first.
     batch: u64,
+    /// The machine has little memory.
+    is_little: bool,
     /// How often that was doubled, and how often it may be.
     doubled: u32,
     most: u32,
@@ -78,19 +70,20 @@ pub fn batch_of(managed: u64) -> u64 {
 
 impl PcpLists {
     /// A core of a machine with so many pages.
-    pub fn new(version: Version, managed: u64) -> PcpLists {
+    pub fn new(rules: &Rules, guest: &Guest, managed: u64) -> PcpLists {
+        let batch = batch_of(managed);
         let mut pcp_lists = PcpLists {
-            batch: batch_of(managed),
+            batch,
+            is_little: batch < guest.much_memory,
             doubled: 0,
-            // Divergence: what kernels before 6.7 have at hand at first is not known, but little.
-            most: if version >= Version::V6_12 { DOUBLINGS } else { 0 },
+            most: rules.doublings,
             files: 0,
             structures: 0,
             others: 0,
             describes: true,
             described: 0,
         };
-        pcp_lists.leave(BY_BOOT);
+        pcp_lists.leave(guest.left_by_boot);
         pcp_lists
     }
 
@@ -98,7 +91,7 @@ impl PcpLists {
     /// is left for whatever else on a machine with more than little memory.
     pub fn note_mount(&mut self, has_buffers: bool, others: u64) {
         self.describes = has_buffers;
-        if self.most > 0 && self.batch >= LITTLE {
+        if self.most > 0 && !self.is_little {
             self.others = others;
         }
     }
@@ -107,7 +100,7 @@ impl PcpLists {
     pub fn leave(&mut self, left: LeftBehind) {
         if self.most > 0 {
             let Left { files, doubled, structures, others } =
-                if self.batch < LITTLE { left.little } else { left.much };
+                if self.is_little { left.little } else { left.much };
             (self.files, self.doubled, self.others) = (files, doubled, others);
             if self.described == 0 {
                 self.structures = structures;
@@ -158,9 +151,15 @@ impl PcpLists {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use block::{Kernel, Version};
+
+    fn pcp_lists(managed: u64) -> PcpLists {
+        let rules = Rules::of(Kernel::of(Version::V6_12));
+        PcpLists::new(&rules, &Guest::OBSERVED, managed)
+    }
 
     fn batches(managed: u64, pages: u64) -> Vec<u64> {
-        let mut pcp_lists = PcpLists::new(Version::V6_12, managed);
+        let mut pcp_lists = pcp_lists(managed);
         let mut taken = Vec::new();
         for _ in 0..pages {
             let before = pcp_lists.pages();
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn batches_are_those_of_guests() {
-        let batch = |managed| PcpLists::new(Version::V6_12, managed).batch;
+        let batch = |managed| pcp_lists(managed).batch;
         // Measured: batch and managed of zoneinfo.
         let guests = [(30_555, 7), (46_635, 15), (127_179, 31), (256_011, 63), (1_029_002, 63)];
         for (managed, expected) in guests {
@@ -190,7 +189,7 @@ mod tests {
 
     #[test]
     fn structures_are_taken_before_they_are_needed() {
-        let mut pcp_lists = PcpLists::new(Version::V6_12, 46_635);
+        let mut pcp_lists = pcp_lists(46_635);
         let before = pcp_lists.pages();
         (0..67 * 39).for_each(|_| pcp_lists.describe());
         assert_eq!(pcp_lists.pages(), before + 5);

@@ -14,27 +14,14 @@ use super::pages::Counts;
 use super::throttle::estimate::Estimate;
 use super::throttle::position::Position;
 use super::throttle::{self, Dirtier, Verdict};
-use base::Hz;
-use block::{CgroupId, ContextId, Version};
-
-/// The counter of ticks begins so many seconds before it overflows (observed on 6.12).
-const BEFORE_OVERFLOW: u64 = 300;
-/// Where it overflows.
-const OVERFLOW: u64 = 1 << 32;
-/// A timer this many ticks ahead is late by up to its step (observed on 6.12: 5 s and 30 s with
-/// HZ=250).
-const VERY_FAR: u64 = 4096;
-const LARGE_STEP: u64 = 512;
-const FAR: u64 = 512;
-const STEP: u64 = 64;
-const NEAR: u64 = 64;
-const SMALL_STEP: u64 = 8;
+use crate::Rules;
+use base::{Hz, TimerWheel};
+use block::{CgroupId, ContextId};
 
 /// The state of writing back.
 pub struct Writeback {
-    hz: Hz,
-    /// The counter of ticks when jobs begin.
-    origin: u64,
+    /// When its timers go off.
+    wheel: TimerWheel,
     has_floor: bool,
     /// What of the disk is to be dirty at most, and for how long.
     pub settings: Settings,
@@ -47,8 +34,6 @@ pub struct Writeback {
     /// When the estimate was made, counted from the boot, and what had been dirtied and written by
     /// then.
     estimated: (u64, u64, u64),
-    /// Ticks from the boot to the start of the jobs.
-    booted: u64,
     /// Since when something is dirty.
     since: Option<u64>,
     /// Nothing was ever dirty before.
@@ -90,20 +75,18 @@ pub struct Tested {
 }
 
 impl Writeback {
-    /// `uptime` is for how many seconds the machine has been up when jobs begin, `at_boot` how many
-    /// pages could have been dirtied then.
-    pub fn new(version: Version, hz: Hz, uptime: u64, at_boot: u64) -> Writeback {
+    /// Tick zero of the wheel is when jobs begin; `at_boot` is how many pages could have been
+    /// dirtied when the kernel began.
+    pub fn new(rules: &Rules, wheel: TimerWheel, at_boot: u64) -> Writeback {
         Writeback {
-            origin: OVERFLOW + uptime * u64::from(hz.get()) - BEFORE_OVERFLOW * u64::from(hz.get()),
-            hz,
-            has_floor: Share::has_floor(version),
-            settings: Settings::of(version),
-            limit: HardLimit::new(Thresholds::new(&Settings::of(version), at_boot).dirty),
+            wheel,
+            has_floor: rules.has_floor,
+            settings: Settings::of(rules),
+            limit: HardLimit::new(Thresholds::new(&Settings::of(rules), at_boot).dirty),
             estimate: Estimate::START,
             dirtied: 0,
             written: 0,
             estimated: (0, 0, 0),
-            booted: uptime * u64::from(hz.get()),
             since: None,
             is_fresh: true,
             looked: 0,
@@ -116,9 +99,14 @@ impl Writeback {
         }
     }
 
+    /// When its timers go off.
+    pub fn wheel(&self) -> TimerWheel {
+        self.wheel
+    }
+
     /// The rate of ticks.
     pub fn hz(&self) -> Hz {
-        self.hz
+        self.wheel.hz()
     }
 
     /// A task dirtied a page that was clean; true if the flusher must be woken some day.
@@ -143,28 +131,9 @@ impl Writeback {
     /// Pages were put under writeback, the first of them after nothing was: time when nothing was
     /// written does not count for the estimate.
     pub fn begins(&mut self, now: u64) {
-        let now = now + self.booted;
-        if now > self.estimated.0 + u64::from(self.hz.get()) {
+        let now = now + self.wheel.booted();
+        if now > self.estimated.0 + u64::from(self.hz().get()) {
             self.estimated = (now, self.dirtied, self.written);
-        }
-    }
-
-    /// When a timer goes off that is set for so many seconds, rounded up to whole ones.
-    /// Observed on 6.12: the commits of jbd2.
-    pub fn timer_at_second(&self, now: u64, seconds: u64) -> u64 {
-        let hz = u64::from(self.hz.get());
-        let at = (self.origin + now + seconds * hz).next_multiple_of(hz) - self.origin;
-        self.timer(now, at - now)
-    }
-
-    /// When a timer goes off that is set for so many seconds each time it has, the first time at a
-    /// tick after the boot (observed on 6.12: the worker of XFS's log).
-    pub fn timer_of_period(&self, last: Option<u64>, first: u64, seconds: u64) -> u64 {
-        let period = seconds * u64::from(self.hz.get());
-        match last {
-            Some(last) => self.timer(last, period),
-            // Counted from the start of the jobs, that was before zero.
-            None => self.timer(0, first + period - self.booted),
         }
     }
 
@@ -210,7 +179,7 @@ impl Writeback {
         tested.starts |= !std::mem::replace(&mut self.is_asked, true);
         self.is_exceeded = position.exceeds();
         self.reckon(now, &position, true);
-        let (hz, estimate) = (self.hz, self.estimate);
+        let (hz, estimate) = (self.hz(), self.estimate);
         let verdict = self.dirtier(task, now).hold_back(now, hz, &position, &estimate);
         if let Verdict::Pause { ticks, is_tested_again } = verdict {
             tested.pause = Some((ticks, is_tested_again));
@@ -266,25 +235,12 @@ impl Writeback {
     }
 
     fn arm(&mut self, now: u64) {
-        let at = self.timer(now, self.ticks(self.settings.interval));
+        let at = self.wheel.after(now, self.ticks(self.settings.interval));
         self.wakes = Some(self.wakes.map_or(at, |wakes| wakes.min(at)));
     }
 
-    /// When a timer set at a tick for so many ticks later goes off: the farther, the coarser.
-    /// Observed on 6.12: the flusher wakes at multiples of 64 ticks.
-    fn timer(&self, now: u64, ticks: u64) -> u64 {
-        let step = match ticks {
-            VERY_FAR.. => LARGE_STEP,
-            FAR.. => STEP,
-            NEAR.. => SMALL_STEP,
-            _ => 1,
-        };
-        let at = now + ticks + self.origin;
-        (at + step) / step * step - self.origin
-    }
-
     fn ticks(&self, hundredths: u64) -> u64 {
-        hundredths * u64::from(self.hz.get()) / 100
+        hundredths * u64::from(self.hz().get()) / 100
     }
 
     fn dirtier(&mut self, task: ContextId, now: u64) -> &mut Dirtier {
@@ -320,7 +276,7 @@ impl Writeback {
     }
 
     fn reckon(&mut self, now: u64, position: &Position, with_rate: bool) {
-        let now = now + self.booted;
+        let now = now + self.wheel.booted();
         let (at, dirtied, written) = self.estimated;
         let elapsed = now.saturating_sub(at);
         if elapsed < self.ticks(20) {
@@ -330,53 +286,9 @@ impl Writeback {
             let is_below = position.dirty < position.setpoint();
             let pages = self.dirtied - dirtied;
             self.limit.follow(position.threshold, position.dirty);
-            self.estimate.dirtied(pages, elapsed, self.hz, position.ratio(), is_below);
+            self.estimate.dirtied(pages, elapsed, self.hz(), position.ratio(), is_below);
         }
-        self.estimate.written(self.written - written, elapsed, self.hz);
+        self.estimate.written(self.written - written, elapsed, self.hz());
         self.estimated = (now, self.dirtied, self.written);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_flusher_wakes_at_the_ticks_that_were_observed() {
-        // Jobs begin 4 s after the boot: 9.184 s, 12.512 s and, dirtied at 24 s, 29.152 s.
-        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 4, 10_000);
-        let timer = |now| writeback.timer(now, 1250);
-        assert_eq!(timer(0) + 1000, 9_184 / 4);
-        assert_eq!(timer(825) + 1000, 12_512 / 4);
-        assert_eq!(timer(5000) + 1000, 29_152 / 4);
-    }
-
-    #[test]
-    fn the_worker_of_xfs_comes_at_the_ticks_that_were_observed() {
-        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 12, 10_000);
-        let first = writeback.timer_of_period(None, 2, 30);
-        let second = writeback.timer_of_period(Some(first), 2, 30);
-        let third = writeback.timer_of_period(Some(second), 2, 30);
-        assert_eq!([first, second, third].map(|it| (it + 3000) * 4), [31_712, 62_432, 93_152]);
-    }
-
-    #[test]
-    fn transactions_are_committed_at_the_ticks_that_were_observed() {
-        // Milliseconds after the boot: the first handle, and the commit.
-        let writeback = Writeback::new(Version::V6_12, Hz::new(250).unwrap(), 0, 10_000);
-        let seen = [
-            (12_608, 17_888),
-            (23_980, 29_920),
-            (35_352, 40_928),
-            (46_724, 51_936),
-            (58_096, 63_968),
-            (69_472, 74_976),
-            (80_848, 87_008),
-            (92_224, 98_016),
-            (103_604, 109_024),
-        ];
-        for (start, commit) in seen {
-            assert_eq!(writeback.timer_at_second(start / 4, 5), commit / 4, "{start}");
-        }
     }
 }

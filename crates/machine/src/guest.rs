@@ -19,6 +19,8 @@ pub struct Guest {
     pub pause: Duration,
     /// What its file systems do when they are mounted, and of maps of files.
     pub files: fs::Guest,
+    /// What its boot and its programs leave in memory.
+    pub memory: cache::Guest,
 }
 
 impl Guest {
@@ -31,5 +33,6 @@ impl Guest {
         // What the guest's script does takes no second.
         pause: Duration::from_secs(2),
         files: fs::Guest::OBSERVED,
+        memory: cache::Guest::OBSERVED,
     };
 }

@@ -140,13 +140,15 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Hz;
-    use block::Version;
+    use crate::Rules;
+    use base::{Hz, TimerWheel};
+    use block::{Kernel, Version};
 
     const A: CgroupId = CgroupId(1);
 
     fn fresh() -> Writeback {
-        Writeback::new(Version::V6_12, Hz::new(250).expect("a rate of ticks"), 12, 10_000)
+        let wheel = TimerWheel::new(Hz::new(250).expect("a rate of ticks"), 12);
+        Writeback::new(&Rules::of(Kernel::of(Version::V6_12)), wheel, 10_000)
     }
 
     fn groups() -> Groups {

@@ -72,7 +72,7 @@ impl PageCache {
             Advice::Sequential => {
                 let pages = OfFile { pages: &self.pages, base };
                 let reader = Reader { page: page - base, request };
-                opened.readahead.missed(&self.rules, device, reader, &pages)
+                opened.readahead.missed(&self.rules.readahead, device, reader, &pages)
             }
             Advice::Normal => match opened.readahead.fault_missed(page - base) {
                 Some(window) => vec![window],

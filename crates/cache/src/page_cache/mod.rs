@@ -18,10 +18,11 @@ use crate::mapped::Mapped;
 use crate::memory::Memory;
 use crate::pages::{CachedPages, Counts, Flags, Pages};
 use crate::pcp_lists::{PcpLists, batch_of};
-use crate::readahead::{Rules, Window};
+use crate::readahead::Window;
 use crate::writeback::Writeback;
-use base::{Hz, Sectors};
-use block::{ContextId, Segments, Version};
+use crate::{Guest, Rules};
+use base::{Sectors, TimerWheel};
+use block::{ContextId, Kernel, Segments};
 pub use faults::Faulted;
 use open_files::Opened;
 pub use room::Mounted;
@@ -31,8 +32,6 @@ use std::ops::Range;
 
 /// Tokens of reads that belong to pages and not to an operation have this bit.
 const OF_PAGES: u64 = 1 << 63;
-/// Pieces of memory of one bio (rule readahead-14).
-const BIO_MAX_VECS: u32 = 256;
 const PAGE_SECTORS: u32 = 8;
 const PAGE: u64 = 4096;
 /// Segments of one bio of a file of old kernels (rule readahead-15).
@@ -45,14 +44,8 @@ pub const FILE_PAGES: u64 = 1 << 34;
 /// The pages of the disk, and of the files on it.
 pub struct PageCache {
     rules: Rules,
-    /// Pages or folios of one bio (rule readahead-14).
-    bio_vecs: u32,
     /// How much of a piece of memory a device takes as one segment.
     segment_pages: u64,
-    /// Bios of windows carry RAHEAD (rule readahead-13).
-    pub says_ahead: bool,
-    /// The pages of a bio are let go of from the last to the first.
-    releases_backwards: bool,
     pages: Pages,
     /// That of the root group, which has everything where groups have none of their own.
     pub writeback: Writeback,
@@ -73,17 +66,14 @@ pub struct PageCache {
     fresh: Fresh,
     /// Pages whose bio is being submitted, and who wants to look at them.
     locked: BTreeMap<u64, Vec<ContextId>>,
-    /// Pages that are looked up together.
-    pub batch: usize,
     waiting: BTreeMap<u64, Vec<ContextId>>,
 }
 
 /// What a new group's writeback is made from.
 #[derive(Clone, Copy)]
 struct Fresh {
-    version: Version,
-    hz: Hz,
-    uptime: u64,
+    rules: Rules,
+    wheel: TimerWheel,
 }
 
 /// The disk is one file.
@@ -101,52 +91,54 @@ impl PageCache {
     /// `segment` is how much contiguous memory pages lie in that are read together; `uptime` for
     /// how many seconds the machine has been up when jobs begin.
     pub fn new(
-        version: Version,
-        hz: Hz,
+        kernel: &Kernel,
+        guest: &Guest,
         segment: Sectors,
         memory: Memory,
         uptime: u64,
     ) -> PageCache {
-        let is_old = version <= Version::V2_6_32;
-        // `high` in /proc/zoneinfo, when as many are wanted as there may be.
-        // observed on 6.1.192 and 6.12.117
-        let pcp_lists = if version >= Version::V6_12 { memory.managed / 8 } else { memory.low };
+        let rules = Rules::of(kernel);
+        let wheel = TimerWheel::new(kernel.hz, uptime);
+        let at_hand = if rules.keeps_an_eighth { memory.managed / 8 } else { memory.low };
         let segment_pages = u64::from((segment.0 / PAGE_SECTORS).max(1));
         let pages = match segment_pages {
-            2.. if !is_old => {
-                Pages::placed(Places::new(Frames::new(pcp_lists, batch_of(memory.managed))))
+            2.. if !rules.page_is_segment => {
+                let frames = Frames::new(at_hand, batch_of(memory.managed), guest.foreign);
+                Pages::placed(Places::new(frames))
             }
             // Each page is a piece of memory of its own.
             _ => Pages::default(),
         };
         PageCache {
-            rules: Rules::of(version),
-            bio_vecs: if is_old { 1 } else { BIO_MAX_VECS },
+            rules,
             segment_pages,
-            says_ahead: !is_old,
-            releases_backwards: is_old,
             pages,
-            writeback: Writeback::new(version, hz, uptime, memory.dirtyable_at_boot()),
+            writeback: Writeback::new(&rules, wheel, memory.dirtyable_at_boot()),
             groups: Groups::default(),
-            fresh: Fresh { version, hz, uptime },
+            fresh: Fresh { rules, wheel },
             memory,
-            pcp_lists: PcpLists::new(version, memory.managed),
+            pcp_lists: PcpLists::new(&rules, guest, memory.managed),
             lru: Lru::default(),
             mapped: Mapped::default(),
             files: Vec::new(),
             under_way: BTreeMap::new(),
             next_token: OF_PAGES,
             locked: BTreeMap::new(),
-            batch: if version >= Version::V6_12 { 31 } else { 15 },
             waiting: BTreeMap::new(),
         }
+    }
+
+    /// What holds for its kernel.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Takes in the pages of a window of an open file that are absent, up to the end of the disk.
     /// Each run of them is submitted under a plug, as one bio or several.
     pub fn admit_of(&mut self, file: usize, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
         let is_file = self.files[file].extent.is_some();
-        let pieces = if is_file { self.bio_vecs.max(OLD_FILE_VECS) } else { self.bio_vecs };
+        let pieces =
+            if is_file { self.rules.bio_vecs.max(OLD_FILE_VECS) } else { self.rules.bio_vecs };
         self.admit_in(pieces, window, disk_pages)
     }
 
@@ -202,7 +194,7 @@ impl PageCache {
             let tasks = self.waiting.remove(&page).into_iter().flatten();
             woken.extend(tasks.map(|task| (page, task)));
         }
-        if self.releases_backwards {
+        if self.rules.releases_backwards {
             woken.sort_by_key(|(page, _)| Reverse(*page));
         }
         woken
@@ -290,8 +282,8 @@ impl PageCache {
     /// The pages that a writer looks at next: at most a batch of those in the runs that are dirty.
     /// What was taken is cut off the runs, which are in descending order.
     pub fn next_batch(&self, runs: &mut Vec<Range<u64>>) -> Vec<u64> {
-        let mut batch = Vec::with_capacity(self.batch);
-        while batch.len() < self.batch
+        let mut batch = Vec::with_capacity(self.rules.batch);
+        while batch.len() < self.rules.batch
             && let Some(run) = runs.last_mut()
         {
             match self.next_dirty(run.clone()) {
@@ -366,7 +358,7 @@ impl PageCache {
 
     /// Cuts pages that are written where a bio can hold no more, or has so many pages.
     pub fn bios_of(&self, run: Range<u64>, longest: u64) -> Vec<Range<u64>> {
-        self.bios(run, 0, self.bio_vecs, longest)
+        self.bios(run, 0, self.rules.bio_vecs, longest)
     }
 
     /// In which pieces of memory pages lie; nothing if each is as good as alone.
@@ -416,6 +408,7 @@ fn folio(page: u64, end: u64, order: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::readahead::{Allowance, Reader};
+    use block::Version;
 
     /// Each run as the first page and the end of its bios.
     fn spans(runs: &[Vec<PageBio>]) -> Vec<Vec<(u64, u64)>> {
@@ -424,23 +417,19 @@ mod tests {
             .collect()
     }
 
-    const HZ: Hz = match Hz::new(250) {
-        Some(hz) => hz,
-        None => unreachable!(),
-    };
     const MEMORY: Memory =
-        Memory { managed: 10_000, free: 10_000, programs: 0, low: 100, high: 150 };
+        Memory { managed: 10_000, at_boot: 9_750, free: 10_000, programs: 0, low: 100, high: 150 };
 
     impl PageCache {
         /// A window of the disk itself is taken in.
         fn admit(&mut self, window: Window, disk_pages: u64) -> Vec<Vec<PageBio>> {
-            self.admit_in(self.bio_vecs, window, disk_pages)
+            self.admit_in(self.rules.bio_vecs, window, disk_pages)
         }
     }
 
     /// Pages that lie apart.
     fn sparse(version: Version) -> PageCache {
-        PageCache::new(version, HZ, Sectors(PAGE_SECTORS), MEMORY, 4)
+        PageCache::new(Kernel::of(version), &Guest::OBSERVED, Sectors(PAGE_SECTORS), MEMORY, 4)
     }
 
     fn window(start: u64, length: u64, order: u32) -> Window {
@@ -463,7 +452,8 @@ mod tests {
         let mut cache = sparse(Version::V6_18);
         let runs = cache.admit(window(2048, 2048, 9), 10_000);
         assert_eq!(spans(&runs), [[(2048, 4096)]]);
-        let mut cache = PageCache::new(Version::V6_12, HZ, Sectors(16), MEMORY, 4);
+        let mut cache =
+            PageCache::new(Kernel::of(Version::V6_12), &Guest::OBSERVED, Sectors(16), MEMORY, 4);
         let runs = cache.admit(window(0, 600, 0), 10_000);
         assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
     }

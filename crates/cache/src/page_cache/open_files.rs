@@ -98,7 +98,7 @@ impl PageCache {
         let opened = &mut self.files[file];
         let base = opened.origin();
         let (pages, reader) = (OfFile { pages: &self.pages, base }, reader.from(base));
-        let windows = opened.readahead.missed(&self.rules, device, reader, &pages);
+        let windows = opened.readahead.missed(&self.rules.readahead, device, reader, &pages);
         windows.into_iter().filter_map(|window| opened.place(window)).collect()
     }
 
@@ -111,7 +111,8 @@ impl PageCache {
         let opened = &mut self.files[file];
         let base = opened.origin();
         let (pages, reader) = (OfFile { pages: &self.pages, base }, reader.from(base));
-        let window = opened.readahead.touched_mark(&self.rules, device, reader, 0, &pages);
+        let window =
+            opened.readahead.touched_mark(&self.rules.readahead, device, reader, 0, &pages);
         window.and_then(|window| opened.place(window)).into_iter().collect()
     }
 
@@ -126,7 +127,7 @@ impl PageCache {
     pub fn call_ended(&mut self, file: usize, end: u64) {
         let opened = &mut self.files[file];
         let start = opened.origin() * PAGE;
-        opened.readahead.call_ended(&self.rules, end - start);
+        opened.readahead.call_ended(&self.rules.readahead, end - start);
     }
 }
 

@@ -130,7 +130,7 @@ impl PageCache {
         let fresh = self.fresh;
         let (settings, at_boot) = (self.writeback.settings, self.memory.dirtyable_at_boot());
         move || {
-            let mut new = Writeback::new(fresh.version, fresh.hz, fresh.uptime, at_boot);
+            let mut new = Writeback::new(&fresh.rules, fresh.wheel, at_boot);
             new.settings = settings;
             new
         }

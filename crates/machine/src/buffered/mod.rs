@@ -149,7 +149,8 @@ impl Task {
             for part in parts {
                 {
                     let mut world = self.world();
-                    let flags = if world.cache.says_ahead { Flags::RAHEAD } else { Flags::NONE };
+                    let flags =
+                        if world.cache.rules().says_ahead { Flags::RAHEAD } else { Flags::NONE };
                     let bio = self.bio_of_pages(&mut world, &part, Op::Read, flags);
                     let memory = world.cache.memory_of(part.pages);
                     world.submit_scattered(bio, memory);

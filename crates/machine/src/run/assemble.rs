@@ -51,10 +51,10 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
     let clock = Clock::new(setup.host.clock_step, tick, setup.until);
     let mut cache = PageCache::new(
-        setup.kernel.version,
-        setup.kernel.hz,
+        setup.kernel,
+        &setup.guest.memory,
         facts.segment,
-        Memory::new(setup.memory),
+        Memory::new(setup.memory, &setup.guest.memory),
         if setup.mount.is_some() { setup.guest.uptime_mounted } else { setup.guest.uptime },
     );
     if let Some(mount) = &setup.mount {

@@ -186,7 +186,7 @@ impl World {
         let (now, seconds) = (self.tick(), self.fs().mount.commit_seconds);
         let writeback = &self.cache.writeback;
         let due = now + seconds * u64::from(writeback.hz().get());
-        Expiry { due, alarm: writeback.timer_at_second(now, seconds) }
+        Expiry { due, alarm: writeback.wheel().at_second(now, seconds) }
     }
 
     /// A handle has changed a block: its place on the disk is not written before the journal.

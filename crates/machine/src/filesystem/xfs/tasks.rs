@@ -22,7 +22,7 @@ pub(in crate::filesystem) fn spawn(world: &mut World) -> Vec<ContextId> {
     world.xfs().placer = placer;
     let forcer = world.spawn_kernel_task(KernelTask::Forcer);
     let mounted = world.guest.ticks_to_mount;
-    let first = world.cache.writeback.timer_of_period(None, mounted, PERIOD);
+    let first = world.cache.writeback.wheel().of_period(None, mounted, PERIOD);
     let at = world.start_of_tick(first);
     world.clock.set_alarm(forcer, at);
     let inactivator = world.spawn_kernel_task(KernelTask::Inactivator);
@@ -53,7 +53,7 @@ pub(crate) async fn work(task: Task) -> i32 {
         let at = {
             let world = task.world();
             let mounted = world.guest.ticks_to_mount;
-            let tick = world.cache.writeback.timer_of_period(since, mounted, PERIOD);
+            let tick = world.cache.writeback.wheel().of_period(since, mounted, PERIOD);
             since = Some(tick);
             world.start_of_tick(tick)
         };

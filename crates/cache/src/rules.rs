@@ -1,0 +1,69 @@
+//! What changed in the page cache over the years. The code asks for a field and never for a
+//! version.
+
+use crate::readahead;
+use block::{Kernel, Version};
+
+/// The rules of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// What is read ahead.
+    pub readahead: readahead::Rules,
+    /// The device is told of every page; otherwise of pages that lie together in memory.
+    // specification
+    pub page_is_segment: bool,
+    /// Pages or folios of one bio.
+    // rule readahead-14
+    pub bio_vecs: u32,
+    /// Bios of windows carry RAHEAD.
+    // rule readahead-13
+    pub says_ahead: bool,
+    /// The pages of a bio are let go of from the last to the first.
+    // rule readahead-16
+    pub releases_backwards: bool,
+    /// A core keeps up to an eighth of the memory at hand; otherwise what `low` in /proc/zoneinfo
+    /// says.
+    // observed on 6.1.192 and 6.12.117: `high` when as many are wanted as there may be
+    pub keeps_an_eighth: bool,
+    /// How often the number of pages doubles that a core takes at a time.
+    // observed on 6.12
+    // Divergence: what kernels before 6.7 have at hand at first is not known, but little
+    pub doublings: u32,
+    /// Pages that a writer looks up together.
+    // observed on 6.12; specification for those before
+    pub batch: usize,
+    /// The threshold of a device never falls below an eighth of what is free.
+    // rule dirty-limits-5
+    pub has_floor: bool,
+    /// vm.dirty_ratio, percent.
+    // rule dirty-limits-2
+    pub dirty_ratio: u64,
+    /// vm.dirty_background_ratio, percent.
+    // rule dirty-limits-2
+    pub background_ratio: u64,
+}
+
+impl Rules {
+    /// The rules of a kernel.
+    pub fn of(kernel: &Kernel) -> Rules {
+        let version = kernel.version;
+        let (is_old, recent) = (version <= Version::V2_6_32, version >= Version::V6_12);
+        let (dirty_ratio, background_ratio) = match version {
+            Version::V2_6_28 => (10, 5),
+            _ => (20, 10),
+        };
+        Rules {
+            readahead: readahead::Rules::of(version),
+            page_is_segment: is_old,
+            bio_vecs: if is_old { 1 } else { 256 },
+            says_ahead: !is_old,
+            releases_backwards: is_old,
+            keeps_an_eighth: recent,
+            doublings: if recent { 5 } else { 0 },
+            batch: if recent { 31 } else { 15 },
+            has_floor: recent,
+            dirty_ratio,
+            background_ratio,
+        }
+    }
+}

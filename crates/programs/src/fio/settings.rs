@@ -77,7 +77,7 @@ impl Default for Settings {
             ignored: BTreeMap::new(),
             refused: BTreeMap::new(),
             notes: Vec::new(),
-            engine: "psync".to_owned(),
+            engine: options::of_all("ioengine").default.to_owned(),
             base: UnitBase::Compatible,
         }
     }
@@ -121,6 +121,25 @@ impl Settings {
     /// The value of the option `name`, if it was given.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name).map(|given| &given.value)
+    }
+
+    /// What is known of the option `name`, if the engine knows it.
+    pub fn row(&self, name: &str) -> Option<&'static Row> {
+        options::find(name, &self.engine)
+    }
+
+    /// The value of the option `name`: as it was given, and where it was not, or not for all
+    /// directions, the default; none if there is no default either.
+    pub fn value(&self, name: &str) -> Option<Value> {
+        let default = || self.row(name).and_then(|row| self.parse(row, Some(row.default)).ok());
+        match self.get(name) {
+            Some(Value::Numbers(given)) => match default() {
+                Some(Value::Numbers(default)) => Some(Value::Numbers(merge(default, *given))),
+                _ => Some(Value::Numbers(*given)),
+            },
+            Some(given) => Some(given.clone()),
+            None => default(),
+        }
     }
 
     /// Where the option `name` was given last, or `otherwise`.

@@ -41,7 +41,7 @@ impl Builder<'_, '_> {
     }
 
     fn donor_room(&self) -> Result<DonorRoom, ParseError> {
-        if self.number("inplace", 0).is_some_and(|it| it > 0) {
+        if self.number("inplace").is_some_and(|it| it > 0) {
             return Ok(DonorRoom::EachRequest);
         }
         // Observed: `size` does not count, and a donor of no bytes is refused by the kernel.

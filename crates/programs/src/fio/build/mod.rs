@@ -48,7 +48,7 @@ pub fn build(
         place: place.clone(),
         number: 0,
         clone: 0,
-        clones: builder.count("numjobs", 1)?,
+        clones: builder.count("numjobs")?,
         group: 0,
         stage: 0,
         wait_for: builder.text("wait_for").map(str::to_owned),
@@ -73,7 +73,7 @@ pub fn build(
         cpu: builder.cpu(engine)?,
         exit: builder.exit(),
         group_reporting: builder.switch("group_reporting"),
-        reported: builder.switch_or("stats", true),
+        reported: builder.switch("stats"),
         ignored: settings.ignored(has_files).cloned().collect(),
         notes: builder.notes,
         pattern,
@@ -179,7 +179,7 @@ impl Builder<'_, '_> {
     }
 
     fn queue(&mut self, engine: Engine) -> Result<Queue, ParseError> {
-        let mut depth = self.count("iodepth", 1)?;
+        let mut depth = self.count("iodepth")?;
         if depth > 1 && !engine.is_asynchronous() {
             self.note(format!(
                 "iodepth={depth} has no effect: ioengine {} waits for each request",
@@ -187,12 +187,12 @@ impl Builder<'_, '_> {
             ));
             depth = 1;
         }
-        let batch = match self.count_or_zero("iodepth_batch", 1)? {
+        let batch = match self.count_or_zero("iodepth_batch")? {
             0 => depth,
             batch => batch.min(depth),
         };
-        let complete_min = self.count_or_zero("iodepth_batch_complete_min", 1)?.min(depth);
-        let complete_max = match self.count_or_zero("iodepth_batch_complete_max", 0)? {
+        let complete_min = self.count_or_zero("iodepth_batch_complete_min")?.min(depth);
+        let complete_max = match self.count_or_zero("iodepth_batch_complete_max")? {
             0 => complete_min.max(1),
             most if most < complete_min => {
                 let message = format!("{most} is below iodepth_batch_complete_min={complete_min}");
@@ -200,7 +200,7 @@ impl Builder<'_, '_> {
             }
             most => most.min(depth),
         };
-        let low = match self.count_or_zero("iodepth_low", 0)? {
+        let low = match self.count_or_zero("iodepth_low")? {
             0 => depth,
             low => low.min(depth),
         };
@@ -211,7 +211,7 @@ impl Builder<'_, '_> {
             complete_max,
             low,
             serialize_overlap: self.switch("serialize_overlap"),
-            offload: self.choice("io_submit_mode") == Some("offload"),
+            offload: self.choice("io_submit_mode") == "offload",
         })
     }
 
@@ -219,29 +219,27 @@ impl Builder<'_, '_> {
         if self.switch("fill_device") {
             self.note("fill_device: the job goes on until the device is full");
         }
-        let number_ios = self.number("number_ios", 0).filter(|number| *number > 0);
+        let number_ios = self.number("number_ios").filter(|number| *number > 0);
         Ok(Extent {
             size: self.share("size").filter(|size| *size != Share::Bytes(0)),
             io_size: self.share("io_size").filter(|size| *size != Share::Bytes(0)),
             offset: self.share("offset").unwrap_or(Share::Bytes(0)),
             offset_increment: self.share("offset_increment").unwrap_or(Share::Bytes(0)),
-            offset_align: Bytes(self.number("offset_align", 0).unwrap_or(0)),
+            offset_align: Bytes(self.number("offset_align").unwrap_or(0)),
             fill_device: self.switch("fill_device"),
             number_ios,
-            loops: self.count("loops", 1)?,
+            loops: self.count("loops")?,
             zones: self.zones()?,
         })
     }
 
     fn zones(&mut self) -> Result<Option<Zones>, ParseError> {
-        let bytes = |builder: &Self, name| Bytes(builder.number(name, 0).unwrap_or(0));
+        let bytes = |builder: &Self, name| Bytes(builder.number(name).unwrap_or(0));
         let size = bytes(self, "zonesize");
         let skip = self.share("zoneskip").unwrap_or(Share::Bytes(0));
         // Before there was a zonemode, giving a size was enough.
-        let mode = self.choice("zonemode").unwrap_or(match size {
-            Bytes(0) => "none",
-            _ => "strided",
-        });
+        let is_given = self.settings.get("zonemode").is_some();
+        let mode = if is_given || size == Bytes(0) { self.choice("zonemode") } else { "strided" };
         if mode == "none" {
             return Ok(None);
         }
@@ -266,8 +264,8 @@ impl Builder<'_, '_> {
             Bytes(0) => size,
             capacity => Bytes(capacity.0.min(size.0)),
         };
-        let open = self.count_or_zero("max_open_zones", 0)?;
-        let own = self.count_or_zero("job_max_open_zones", 0)?;
+        let open = self.count_or_zero("max_open_zones")?;
+        let own = self.count_or_zero("job_max_open_zones")?;
         let open = if open == 0 || own == 0 { open.max(own) } else { open.min(own) };
         self.note("zonemode=zbd: the device is conventional; its zones are emulated, all full");
         Ok(Some(Zones::Emulated { size, capacity, open }))
@@ -295,14 +293,14 @@ impl Builder<'_, '_> {
     fn durability(&mut self) -> Result<Durability, ParseError> {
         let direct = self.switch("direct");
         let every = |builder: &Self, name| {
-            let every = builder.number(name, 0).unwrap_or(0);
+            let every = builder.number(name).unwrap_or(0);
             u32::try_from(every).ok().filter(|every| *every > 0)
         };
         Ok(Durability {
             range: self.range_sync()?,
             sync: match self.choice("sync") {
-                Some("sync" | "1") => SyncMode::Sync,
-                Some("dsync") => SyncMode::DataSync,
+                "sync" | "1" => SyncMode::Sync,
+                "dsync" => SyncMode::DataSync,
                 _ => SyncMode::None,
             },
             fsync: every(self, "fsync"),
@@ -338,7 +336,7 @@ impl Builder<'_, '_> {
 
     fn creation(&self) -> Creation {
         // Observed: with fill_device nothing is set aside.
-        let room = match self.choice("fallocate").unwrap_or("native") {
+        let room = match self.choice("fallocate") {
             _ if self.switch("fill_device") => Room::None,
             "none" | "0" => Room::None,
             "keep" => Room::KeepSize,
@@ -347,11 +345,11 @@ impl Builder<'_, '_> {
         };
         Creation {
             room,
-            is_serial: self.switch_or("create_serialize", true),
-            fsync: self.switch_or("create_fsync", true),
+            is_serial: self.switch("create_serialize"),
+            fsync: self.switch("create_fsync"),
             on_open: self.switch("create_on_open"),
             only: self.switch("create_only"),
-            is_allowed: self.switch_or("allow_file_create", true),
+            is_allowed: self.switch("allow_file_create"),
             pre_read: self.switch("pre_read"),
             overwrite: self.switch("overwrite"),
             append: self.switch("file_append"),
@@ -361,7 +359,7 @@ impl Builder<'_, '_> {
     }
 
     fn caching(&self, pattern: &Pattern) -> Caching {
-        let hint = match self.choice("fadvise_hint").unwrap_or("1") {
+        let hint = match self.choice("fadvise_hint") {
             "0" => None,
             "random" => Some(Advice::Random),
             "sequential" => Some(Advice::Sequential),
@@ -369,28 +367,31 @@ impl Builder<'_, '_> {
             _ => Some(Advice::Sequential),
         };
         // Observed: what was read beforehand is not dropped.
-        let invalidate = self.switch_or("invalidate", true) && !self.switch("pre_read");
+        let invalidate = self.switch("invalidate") && !self.switch("pre_read");
         Caching { invalidate, hint }
     }
 
     fn verify(&mut self) -> Option<Verify> {
-        let method = self.choice("verify").filter(|method| *method != "0")?;
+        let method = self.choice("verify");
+        if method == "0" {
+            return None;
+        }
         if method != "null" {
             self.note("verify: blocks are read back, their contents are not compared");
         }
         Some(Verify {
             only: self.switch("verify_only"),
-            after_writes: self.switch_or("do_verify", true),
-            backlog: self.number("verify_backlog", 0).filter(|backlog| *backlog > 0),
+            after_writes: self.switch("do_verify"),
+            backlog: self.number("verify_backlog").filter(|backlog| *backlog > 0),
             backlog_batch: self
-                .number("verify_backlog_batch", 0)
+                .number("verify_backlog_batch")
                 .and_then(|batch| u32::try_from(batch).ok())
                 .filter(|batch| *batch > 0),
         })
     }
 
     fn scsi(&mut self) -> Scsi {
-        let mode = self.choice("sg_write_mode").unwrap_or("write");
+        let mode = self.choice("sg_write_mode");
         let write = match mode {
             "write_and_verify" | "verify" => ScsiWrite::WriteAndVerify,
             _ if mode.starts_with("verify_bytchk") => {
@@ -406,11 +407,11 @@ impl Builder<'_, '_> {
         if engine != Engine::CpuIo {
             return Ok(None);
         }
-        let percent = self.number("cpuload", 0).and_then(|load| u8::try_from(load).ok());
+        let percent = self.number("cpuload").and_then(|load| u8::try_from(load).ok());
         let percent = percent.filter(|load| *load > 0).ok_or_else(|| {
             self.error("ioengine", "cpuio needs cpuload, the percentage of time to keep busy")
         })?;
-        let chunk = self.number("cpuchunks", 50_000).unwrap_or(50_000).max(1);
+        let chunk = self.number("cpuchunks").unwrap_or(0).max(1);
         Ok(Some(CpuLoad {
             percent,
             chunk: Duration::from_micros(chunk),
@@ -420,8 +421,8 @@ impl Builder<'_, '_> {
 
     fn exit(&self) -> Option<ExitWhat> {
         self.switch("exitall").then(|| match self.choice("exit_what") {
-            Some("all") => ExitWhat::All,
-            Some("stonewall") => ExitWhat::Stonewall,
+            "all" => ExitWhat::All,
+            "stonewall" => ExitWhat::Stonewall,
             _ => ExitWhat::Group,
         })
     }
@@ -437,61 +438,58 @@ impl Builder<'_, '_> {
         self.notes.push(note.into());
     }
 
+    /// A text that is not empty unless it was given so.
     fn text(&self, name: &str) -> Option<&str> {
         match self.settings.get(name) {
             Some(Value::Text(text)) => Some(text),
-            _ => None,
+            _ => self.settings.row(name).map(|row| row.default).filter(|it| !it.is_empty()),
         }
     }
 
     fn switch(&self, name: &str) -> bool {
-        self.switch_or(name, false)
+        self.settings.value(name) == Some(Value::Switch(true))
     }
 
-    fn switch_or(&self, name: &str, otherwise: bool) -> bool {
-        match self.settings.get(name) {
-            Some(Value::Switch(switch)) => *switch,
-            _ => otherwise,
-        }
+    /// Whether a switch was given and is on, whatever it is otherwise.
+    fn asks_for(&self, name: &str) -> bool {
+        self.settings.get(name) == Some(&Value::Switch(true))
     }
 
-    fn choice(&self, name: &str) -> Option<&'static str> {
-        match self.settings.get(name) {
-            Some(Value::Choice(word, _)) => Some(word),
-            _ => None,
+    /// A word of a list; none where the engine does not know the option.
+    fn choice(&self, name: &str) -> &'static str {
+        match self.settings.value(name) {
+            Some(Value::Choice(word, _)) => word,
+            _ => "",
         }
     }
 
     fn share(&self, name: &str) -> Option<Share> {
-        match self.settings.get(name) {
-            Some(Value::Share(share)) => Some(*share),
+        match self.settings.value(name) {
+            Some(Value::Share(share)) => Some(share),
             _ => None,
         }
     }
 
     fn numbers(&self, name: &str) -> [Option<i64>; 3] {
-        match self.settings.get(name) {
-            Some(Value::Numbers(numbers)) => *numbers,
+        match self.settings.value(name) {
+            Some(Value::Numbers(numbers)) => numbers,
             _ => [None; 3],
         }
     }
 
-    /// A number that cannot be below zero.
-    fn number(&self, name: &str, otherwise: u64) -> Option<u64> {
-        match self.numbers(name)[0] {
-            Some(number) => u64::try_from(number).ok(),
-            None => Some(otherwise),
-        }
+    /// A number that cannot be below zero; 0 where none is set.
+    fn number(&self, name: &str) -> Option<u64> {
+        self.numbers(name)[0].map_or(Some(0), |number| u64::try_from(number).ok())
     }
 
-    fn count_or_zero(&self, name: &str, otherwise: u32) -> Result<u32, ParseError> {
-        let number = self.number(name, otherwise.into()).unwrap_or(0);
+    fn count_or_zero(&self, name: &str) -> Result<u32, ParseError> {
+        let number = self.number(name).unwrap_or(0);
         u32::try_from(number).map_err(|_| self.error(name, format!("{number} is too large")))
     }
 
     /// A number of times; fio takes 0 for 1.
-    fn count(&self, name: &str, otherwise: u32) -> Result<u32, ParseError> {
-        self.count_or_zero(name, otherwise).map(|count| count.max(1))
+    fn count(&self, name: &str) -> Result<u32, ParseError> {
+        self.count_or_zero(name).map(|count| count.max(1))
     }
 
     fn duration(&self, name: &str) -> Option<Duration> {

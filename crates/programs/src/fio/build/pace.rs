@@ -29,12 +29,12 @@ impl Builder<'_, '_> {
                 return Err(self.error("rate_min", "is above the rate"));
             }
         }
-        let cycle = self.number("rate_cycle", 1000).unwrap_or(1000);
+        let cycle = self.number("rate_cycle").unwrap_or(0);
         Ok(Pace {
             think: self.think()?,
             rate,
             rate_min,
-            poisson: self.choice("rate_process") == Some("poisson"),
+            poisson: self.choice("rate_process") == "poisson",
             rate_cycle: Duration::from_millis(cycle.min(u64::from(u32::MAX))),
             rate_ignores_think: self.switch("rate_ignore_thinktime"),
             flow: self.flow()?,
@@ -76,20 +76,20 @@ impl Builder<'_, '_> {
         // With a time between pauses, a number of blocks counts only if it is given.
         let blocks = match self.settings.get("thinktime_blocks") {
             None if io_time.is_some() => u32::MAX,
-            _ => self.count("thinktime_blocks", 1)?,
+            _ => self.count("thinktime_blocks")?,
         };
         Ok(Some(Think {
             time,
             spin: spin.min(time),
             blocks,
-            at_issue: self.choice("thinktime_blocks_type") == Some("issue"),
+            at_issue: self.choice("thinktime_blocks_type") == "issue",
             io_time,
         }))
     }
 
     fn flow(&self) -> Result<Option<Flow>, ParseError> {
-        let weight = self.count_or_zero("flow", 0)?;
-        let sleep = self.number("flow_sleep", 0).unwrap_or(0).min(u64::from(u32::MAX));
+        let weight = self.count_or_zero("flow")?;
+        let sleep = self.number("flow_sleep").unwrap_or(0).min(u64::from(u32::MAX));
         Ok((weight > 0).then(|| Flow {
             id: self.numbers("flow_id")[0].unwrap_or(0),
             weight,
@@ -103,9 +103,9 @@ impl Builder<'_, '_> {
         else {
             return Ok(None);
         };
-        let percentile = match self.settings.get("latency_percentile") {
-            Some(Value::Fractions(list)) => list.first().copied().unwrap_or(100_000_000),
-            _ => 100_000_000,
+        let percentile = match self.settings.value("latency_percentile") {
+            Some(Value::Fractions(list)) => list.first().copied().unwrap_or(0),
+            _ => 0,
         };
         let window = window.ok_or_else(|| {
             self.error("latency_target", "needs latency_window, the time to try each depth for")

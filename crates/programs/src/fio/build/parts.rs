@@ -29,7 +29,7 @@ impl Builder<'_, '_> {
                     .collect::<Result<Vec<_>, _>>()?
             }
             None => {
-                let count = self.count("nrfiles", 1)?;
+                let count = self.count("nrfiles")?;
                 if count > MOST_FILES {
                     let message = format!("{count} files are more than {MOST_FILES}");
                     return Err(self.error("nrfiles", message));
@@ -47,7 +47,7 @@ impl Builder<'_, '_> {
         let [from, to, _] = self.numbers("filesize");
         let bytes = |bytes: i64| Bytes(u64::try_from(bytes).unwrap_or(0));
         let size = from.map(|from| (from, to.unwrap_or(from)));
-        let open = match self.count_or_zero("openfiles", 0)? {
+        let open = match self.count_or_zero("openfiles")? {
             0 => list.len() as u32,
             open => open.min(list.len() as u32),
         };
@@ -63,7 +63,7 @@ impl Builder<'_, '_> {
     fn generated_files(&self, directories: &[String], count: u32) -> Result<Vec<File>, ParseError> {
         let directory = self.clone as usize % directories.len().max(1);
         let directory = directories.get(directory).map(String::as_str);
-        let format = self.text("filename_format").unwrap_or("$jobname.$jobnum.$filenum");
+        let format = self.text("filename_format").unwrap_or_default();
         let name = self.text("name").unwrap_or(self.name);
         let name = |number| generated(format, name, self.clone, number);
         (0..count).map(|number| self.file(directory, &name(number))).collect()
@@ -97,15 +97,16 @@ impl Builder<'_, '_> {
     }
 
     fn service(&self) -> Result<Service, ParseError> {
-        let Some(Value::Choice(word, rest)) = self.settings.get("file_service_type") else {
-            return Ok(Service::RoundRobin(1));
+        let (word, rest) = match self.settings.value("file_service_type") {
+            Some(Value::Choice(word, rest)) => (word, rest),
+            _ => ("", None),
         };
         let rest = rest.as_deref();
         let runs = || {
             let runs = rest.and_then(|rest| value::number(rest, self.settings.unit_base()).ok());
             runs.and_then(|runs| u32::try_from(runs.value).ok()).unwrap_or(1).max(1)
         };
-        match *word {
+        match word {
             "roundrobin" => Ok(Service::RoundRobin(runs())),
             "random" => Ok(Service::Random(runs())),
             "sequential" => Ok(Service::Sequential),
@@ -119,12 +120,12 @@ impl Builder<'_, '_> {
     }
 
     pub(super) fn pattern(&mut self) -> Result<Pattern, ParseError> {
-        let (word, rest) = match self.settings.get("rw") {
-            Some(Value::Choice(word, rest)) => (*word, rest.clone()),
-            _ => ("read", None),
+        let (word, rest) = match self.settings.value("rw") {
+            Some(Value::Choice(word, rest)) => (word, rest),
+            _ => ("", None),
         };
         let random = word.starts_with("rand");
-        let reads = self.number("rwmixread", 50).unwrap_or(50).min(100) as u8;
+        let reads = self.number("rwmixread").unwrap_or(0).min(100) as u8;
         let directions = match word.trim_start_matches("rand") {
             "write" => Directions::Only(Direction::Write),
             "trim" => Directions::Only(Direction::Trim),
@@ -142,19 +143,19 @@ impl Builder<'_, '_> {
             given.filter(|bytes| *bytes > 0).map_or(sizes[direction].least(), Bytes)
         });
         let aligned = alignment.iter().zip(&sizes).any(|(bytes, size)| *bytes != size.least());
-        let shift_register = self.choice("random_generator") == Some("lfsr");
+        let shift_register = self.choice("random_generator") == "lfsr";
         if random && shift_register && !sizes.iter().all(BlockSizes::is_fixed) {
             self.note("random_generator=lfsr with several block sizes may visit blocks twice");
         }
-        let seed = self.settings.get("randseed").and(self.number("randseed", 0));
+        let seed = self.settings.get("randseed").and(self.number("randseed"));
         let repeated =
-            Repeated { offsets: self.switch("randrepeat"), all: self.switch("allrandrepeat") };
+            Repeated { offsets: self.asks_for("randrepeat"), all: self.switch("allrandrepeat") };
         Ok(Pattern {
             directions,
             random,
             random_percent: self
                 .numbers("percentage_random")
-                .map(|percent| percent.map_or(100, |percent| percent.clamp(0, 100) as u8)),
+                .map(|percent| percent.map_or(0, |percent| percent.clamp(0, 100) as u8)),
             modifier,
             // A skewed distribution or an alignment of its own rules the map out.
             random_map: random && uniform && !aligned && !self.switch("norandommap"),
@@ -165,7 +166,7 @@ impl Builder<'_, '_> {
             sizes_by_randomness: self.switch("bs_is_seq_rand"),
             seed,
             repeated,
-            long_draws: self.choice("random_generator") == Some("tausworthe64"),
+            long_draws: self.choice("random_generator") == "tausworthe64",
         })
     }
 
@@ -177,7 +178,7 @@ impl Builder<'_, '_> {
             .ok()
             .filter(|number| number.unit == Unit::Count)
             .ok_or_else(|| self.error("rw", format!("'{text}' behind the colon is no number")))?;
-        let identical = self.choice("rw_sequencer") == Some("identical");
+        let identical = self.choice("rw_sequencer") == "identical";
         let runs = || {
             u32::try_from(number.value)
                 .map_err(|_| self.error("rw", format!("{} is no number of requests", number.value)))
@@ -198,7 +199,6 @@ impl Builder<'_, '_> {
 
     /// Sizes by percentage rule out ranges, and ranges rule out single sizes, in any order.
     fn sizes(&self) -> Result<[BlockSizes; 3], ParseError> {
-        const DEFAULT: u64 = 4096;
         let single = self.numbers("bs");
         let ranges = match self.settings.get("bsrange") {
             Some(Value::Ranges(ranges)) => *ranges,
@@ -215,23 +215,24 @@ impl Builder<'_, '_> {
             size.get_or_insert(match ranges[direction] {
                 Some((least, most)) if least < most => BlockSizes::Range(Bytes(least), Bytes(most)),
                 Some((size, _)) => BlockSizes::Fixed(Bytes(size)),
-                None => BlockSizes::Fixed(Bytes(single.unwrap_or(DEFAULT))),
+                None => BlockSizes::Fixed(Bytes(single.unwrap_or(0))),
             });
         }
-        Ok(sizes.map(|size| size.unwrap_or(BlockSizes::Fixed(Bytes(DEFAULT)))))
+        Ok(sizes.map(|size| size.expect("each direction has a size")))
     }
 
     fn distribution(&self) -> Result<[Distribution; 3], ParseError> {
-        let Some(Value::Choice(word, rest)) = self.settings.get("random_distribution") else {
-            return Ok([Distribution::Uniform, Distribution::Uniform, Distribution::Uniform]);
+        let (word, rest) = match self.settings.value("random_distribution") {
+            Some(Value::Choice(word, rest)) => (word, rest),
+            _ => ("", None),
         };
         mix::distributions(word, rest.as_deref(), self.settings.unit_base())
             .map_err(|message| self.error("random_distribution", message))
     }
 
     pub(super) fn process(&mut self, engine: Engine) -> Result<Process, ParseError> {
-        let level = self.settings.get("prio").and(self.number("prio", 0));
-        let class = self.settings.get("prioclass").and(self.number("prioclass", 0));
+        let level = self.settings.get("prio").and(self.number("prio"));
+        let class = self.settings.get("prioclass").and(self.number("prioclass"));
         let ioprio = match (class, level) {
             (None, None) => None,
             // A level alone belongs to the best-effort class, a class alone to its first level.
@@ -246,7 +247,7 @@ impl Builder<'_, '_> {
             cgroup_weight: self
                 .settings
                 .get("cgroup_weight")
-                .and(self.number("cgroup_weight", 0).and_then(|weight| u32::try_from(weight).ok())),
+                .and(self.number("cgroup_weight").and_then(|weight| u32::try_from(weight).ok())),
         })
     }
 
@@ -294,7 +295,7 @@ impl Builder<'_, '_> {
             })?;
             ("cpus_allowed", cpus)
         } else if self.settings.get("cpumask").is_some() {
-            let mask = self.number("cpumask", 0).unwrap_or(0);
+            let mask = self.number("cpumask").unwrap_or(0);
             ("cpumask", (0..64).filter(|cpu| mask & (1 << cpu) != 0).collect())
         } else {
             return Ok(None);

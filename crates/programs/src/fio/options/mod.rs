@@ -5,6 +5,8 @@
 //! `--debug=parse` show. An option whose status is `Refused` or `NeedsFileSystem` is still
 //! accepted when it is set to the value it has anyway.
 
+#[cfg(test)]
+mod chapter;
 mod engine_specific;
 mod reporting;
 mod workload;
@@ -138,6 +140,11 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
 /// The option called `name` for jobs that run on `engine`.
 pub fn find(name: &str, engine: &str) -> Option<&'static Row> {
     all().find(|row| row.is(name) && row.belongs_to(engine))
+}
+
+/// The option called `name`, which all engines know.
+pub fn of_all(name: &str) -> &'static Row {
+    all().find(|row| row.name == name).expect("the table has it")
 }
 
 /// The ioengines that know an option called `name`, where not all engines do.

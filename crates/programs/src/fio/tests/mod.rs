@@ -192,7 +192,7 @@ fn table_row(name: &str, text: &str) -> String {
     format!("| {name} | {answer} | {done} | {in_files} | {} |\n", join(ignored, ", "))
 }
 
-/// `UPDATE_TABLES=1 cargo test` writes what the parser says into the chapter.
+/// `UPDATE_DOCS=1 cargo test` writes what the parser says into the chapter.
 #[test]
 fn the_table_of_examples_in_the_chapter_is_current() {
     let Some(examples) = examples() else { return };
@@ -208,11 +208,11 @@ fn the_table_of_examples_in_the_chapter_is_current() {
     );
     let (before, rest) = text.split_once("<!-- examples -->\n").expect("a place for the table");
     let (old, after) = rest.split_once("<!-- end -->").expect("an end of the table");
-    if std::env::var_os("UPDATE_TABLES").is_some() {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
         let new = format!("{before}<!-- examples -->\n{table}<!-- end -->{after}");
         fs::write(&chapter, new).expect("the chapter can be written");
     } else {
-        assert_eq!(old, table, "run UPDATE_TABLES=1 cargo test");
+        assert_eq!(old, table, "run UPDATE_DOCS=1 cargo test");
     }
 }
 

@@ -1,6 +1,7 @@
-//! Runs the fidelity suite in both worlds and writes how far the simulator is off.
+//! Holds suites of experiments against the kernel and says how far the simulator is off.
 //!
-//! `fidelity [--to FILE] EXPERIMENT.toml…`; without experiments, those in `fidelity/`.
+//! `fidelity EXPERIMENT.toml…` prints the tables of these experiments. `fidelity --results [NAME…]`
+//! writes the tables of whole suites, `raw` and `files`, to `fidelity/results/NAME.md`.
 
 use crate::Outcome;
 use lab::fidelity::{Agreed, Figure, JobError, Overview, Pair, Spread, agreed, errors};
@@ -10,42 +11,107 @@ use lab::{Experiment, World};
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-const SUITE: &str = "fidelity";
-const DEFAULT_TO: &str = "fidelity/results/raw.md";
-const HEAD: &str = "# The simulator against the kernel
+/// Experiments whose tables are one file.
+struct Suite {
+    name: &'static str,
+    title: &'static str,
+    directories: &'static [&'static str],
+    /// What is to be known beside the legend.
+    remark: &'static str,
+}
 
-The same experiments in the simulator and on an unmodified Linux 6.12 in virtual time, over the same
-device models behind virtio, where computing takes no time but looking at the clock does (host
-`guest`). Percentages are those by which the simulator is above the kernel, averaged over seeds. The last
-columns say how many commands the disk was given, with the first seed up to which of them both worlds
-asked for the same in the same order, what part of the commands, and of what tasks asked the block
-layer for, with flags and task, is the same in the same order, what part of the commands is if flags and
-task of the bios in them count too, wherever these end (*told*), with the seed where that is least, and
-how far the distributions of seek distances are apart (Kolmogorov and Smirnov: the largest difference
-between the shares of commands that are at most so far from the one before), with the seed where that
-is most. What is in a directory `outcomes` does not count for how much is the same: where its bios are
-cut hangs on some dozens of pages of memory, in which one kernel differs from itself.
+const SUITES: [Suite; 2] = [
+    Suite {
+        name: "raw",
+        title: "direct I/O on the raw disk",
+        directories: &["fidelity"],
+        remark: "",
+    },
+    Suite {
+        name: "files",
+        title: "files and the page cache",
+        directories: &["fidelity/files", "fidelity/files/outcomes"],
+        remark: "Experiments in a directory `outcomes` do not count for how much is the same. Some \
+                 dozens of pages of memory\ndecide where their bios are cut, and one kernel \
+                 differs from itself in that.\n\n",
+    },
+];
 
-    cargo xtask fidelity
+const LEGEND: &str = "\
+Both worlds run the same experiments: the simulator, and an unmodified Linux 6.12 in virtual time. \
+They share
+the device models, behind virtio, and the host `guest`. A percentage says how far the simulator is \
+above the
+kernel, as the mean over seeds. `–` stands for a job of less than 50 ms, whose throughput says \
+nothing.
+
+| column | says |
+|---|---|
+| MB/s, p50, p99 | error of the job's throughput and latencies |
+| requests | commands that the disk was given; both numbers where they differ |
+| same up to | first command of the first seed at which the worlds part |
+| commands | part of the commands that is the same in the same order, with the worst seed |
+| bios | the same for what tasks ask of the block layer, with flags and task |
+| told | the same for commands, if flags and task of their bios count too, with the worst seed |
+| seeks apart | largest difference between the two distributions of seek distances (Kolmogorov and \
+Smirnov), with the worst seed |
 
 ";
 
 /// Runs the command.
 pub fn main(mut arguments: Vec<String>) -> Outcome {
-    let mut to = PathBuf::from(DEFAULT_TO);
-    if arguments.first().is_some_and(|it| it == "--to") {
-        to = PathBuf::from(arguments.get(1).ok_or("--to needs a file")?);
-        arguments.drain(..2);
+    if arguments.first().is_none_or(|it| it != "--results") {
+        let files: Vec<PathBuf> = arguments.into_iter().map(PathBuf::from).collect();
+        if files.is_empty() {
+            return Err("usage: fidelity EXPERIMENT.toml… | --results [raw|files]".into());
+        }
+        print!("{}", tables(&files)?);
+        return Ok(ExitCode::SUCCESS);
     }
-    let files = match arguments.is_empty() {
-        true => suite(Path::new(SUITE))?,
-        false => arguments.into_iter().map(PathBuf::from).collect(),
-    };
+    let wanted: Vec<String> = arguments.drain(1..).collect();
+    for suite in SUITES.iter().filter(|it| wanted.is_empty() || wanted.iter().any(|w| w == it.name))
+    {
+        let to = format!("fidelity/results/{}.md", suite.name);
+        std::fs::write(&to, suite.page()?)?;
+        println!("{to}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Suite {
+    /// The whole page: of what, when, of which commit, by which command, and the tables.
+    fn page(&self) -> Result<String, Box<dyn Error>> {
+        let mut files = Vec::new();
+        for directory in self.directories {
+            files.extend(experiments(Path::new(directory))?);
+        }
+        let (date, commit) =
+            (said("date", &["-u", "+%F"])?, said("git", &["rev-parse", "--short", "HEAD"])?);
+        let Suite { name, title, remark, .. } = self;
+        Ok(format!(
+            "# Results: {title}\n\n{date} · commit {commit} · `cargo xtask fidelity --results {name}`\n\n\
+             {LEGEND}{remark}## All of it\n\n{}",
+            tables(&files)?
+        ))
+    }
+}
+
+/// What a program prints, without the end of the line.
+fn said(program: &str, arguments: &[&str]) -> Result<String, Box<dyn Error>> {
+    let output = Command::new(program).args(arguments).output()?;
+    if !output.status.success() {
+        return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_string())
+}
+
+/// Runs experiments in both worlds: an overview of all, and a table of each.
+fn tables(files: &[PathBuf]) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
     let (mut all, mut all_agreed) = (Vec::new(), Vec::new());
-    for file in &files {
+    for file in files {
         let mut experiment = Experiment::load(file)?;
         experiment.worlds = vec![World::Sim, World::Linux];
         experiment.watches_bios = true;
@@ -61,10 +127,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
             all_agreed.extend(same);
         }
     }
-    let text = format!("{HEAD}{}\n{text}", overview(&Overview::of(&all, &all_agreed))?);
-    std::fs::write(&to, &text)?;
-    print!("{text}");
-    Ok(ExitCode::SUCCESS)
+    Ok(format!("{}\n{text}", overview(&Overview::of(&all, &all_agreed))?))
 }
 
 /// Whether only what comes of it is compared: experiments in a directory `outcomes`.
@@ -72,7 +135,8 @@ fn is_by_outcome(file: &Path) -> bool {
     file.parent().is_some_and(|directory| directory.ends_with("outcomes"))
 }
 
-fn suite(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+/// The experiments of a directory, by name.
+fn experiments(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|it| it == "toml"));

@@ -8,6 +8,7 @@ mod fixtures;
 mod outcomes;
 mod random;
 mod sequence;
+mod tidy;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// A command: its name, what it is for, and what does it.
 type Row = (&'static str, &'static str, fn(Vec<String>) -> Outcome);
 
-const COMMANDS: [Row; 8] = [
+const COMMANDS: [Row; 10] = [
     ("fidelity", "the simulator against the kernel: the suite in fidelity/", fidelity::main),
     ("random", "the simulator against the kernel: experiments made up at random", random::main),
     ("sequence", "the simulator against the kernel: one experiment, each command", sequence::main),
@@ -27,6 +28,8 @@ const COMMANDS: [Row; 8] = [
     ("determinism", "the kernel in virtual time against itself, in trouble", determinism::main),
     ("fingerprints", "what the simulator does in experiments, a line a run", fingerprints::main),
     ("fixtures", "goldens, scripts and tables are written anew by their tests", fixtures::main),
+    ("tidy", "what a reviewer should not have to look for", tidy::main),
+    ("circles", "files of a crate that import one another", tidy::circles::main),
 ];
 
 fn main() -> ExitCode {

@@ -42,13 +42,6 @@ impl Sectors {
     }
 }
 
-impl Bytes {
-    /// The number of sectors that hold this amount, rounded up.
-    pub const fn sectors_ceil(self) -> u64 {
-        self.0.div_ceil(Sector::SIZE)
-    }
-}
-
 impl Add<Sectors> for Sector {
     type Output = Sector;
     fn add(self, rhs: Sectors) -> Sector {

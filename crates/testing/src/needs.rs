@@ -33,13 +33,6 @@ pub const FIO: Need = Need {
     is_there: || version("fio").starts_with("fio-3.33"),
 };
 
-/// fio's example job files.
-pub const FIO_EXAMPLES: Need = Need {
-    name: "fio's examples",
-    how: "apt-get install fio-examples",
-    is_there: || Path::new("/usr/share/doc/fio/examples").is_dir(),
-};
-
 /// The dd whose words are modelled.
 pub const DD: Need = Need {
     name: "dd of coreutils 9.1",

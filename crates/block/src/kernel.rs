@@ -229,7 +229,7 @@ pub struct Kernel {
     pub direct_writes_idle: bool,
     /// Where flush data goes.
     pub flush_data: FlushData,
-    /// blktrace tells of requests that are joined (5.11 and later: its formats 1.2).
+    /// blktrace tells of requests that are joined (5.11 and later).
     pub traces_joins: bool,
     /// For which control group a page counts that is written back.
     pub cgroup_writeback: CgroupWriteback,

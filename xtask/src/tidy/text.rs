@@ -80,7 +80,7 @@ pub fn comments_in_documentation(tree: &Tree) -> Vec<Complaint> {
 /// Paths of the machine on which somebody worked.
 pub fn machine_paths(tree: &Tree) -> Vec<Complaint> {
     complaints(tree, "", "machine path", |_, line| {
-        let path = ["/work/", "/root/"].into_iter().find(|it| line.whole.contains(*it))?;
+        let path = ["/home/", "/root/"].into_iter().find(|it| line.whole.contains(*it))?;
         Some(path.to_string())
     })
 }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(found(old_words, "crates/a/src/a.rs", "struct Strand;\nBirthday\n"), [1]);
         let shown = "/// A disk. // measured\n/// A `// comment` shown.\nlet a = 1; // one\n";
         assert_eq!(found(comments_in_documentation, "crates/a/src/a.rs", shown), [1]);
-        let path = "const A: &str = \"/work/here\";\n";
+        let path = "const A: &str = \"/home/me\";\n";
         assert_eq!(found(machine_paths, "crates/a/src/a.rs", path), [1]);
     }
 }

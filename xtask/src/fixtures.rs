@@ -4,24 +4,26 @@
 use crate::Outcome;
 use std::process::{Command, ExitCode};
 
-/// A crate, and the variable that makes its tests write what they compare with.
-const WRITERS: [(&str, &str); 5] = [
-    ("paternoster-sched", "UPDATE_SCRIPTS"),
-    ("paternoster-machine", "PATERNOSTER_BLESS"),
-    ("paternoster-machine", "UPDATE_TABLES"),
-    ("paternoster", "PATERNOSTER_BLESS"),
-    ("xtask", "UPDATE_TABLES"),
+/// A crate, and those of its tests that compare with goldens, scripts, recordings or tables.
+const WRITERS: [(&str, &[&str]); 6] = [
+    ("paternoster-sched", &["--test", "scripts"]),
+    ("paternoster-machine", &["--test", "machine"]),
+    ("paternoster-programs", &["--lib", "the_table_of"]),
+    ("paternoster-programs", &["--test", "fio_streams"]),
+    ("paternoster-lab", &["--test", "docs"]),
+    ("paternoster", &["--test", "end_to_end"]),
 ];
 
 /// Has all of them written, or those of the crates that are named.
 pub fn main(crates: Vec<String>) -> Outcome {
-    for (package, variable) in WRITERS {
+    for (package, tests) in WRITERS {
         if !crates.is_empty() && !crates.iter().any(|it| it == package) {
             continue;
         }
-        eprintln!("{variable}=1 cargo test -p {package}");
+        eprintln!("UPDATE_EXPECT=1 cargo test -p {package} {}", tests.join(" "));
         let mut cargo = Command::new(std::env::var("CARGO").unwrap_or("cargo".to_string()));
-        let status = cargo.args(["test", "--quiet", "-p", package]).env(variable, "1").status()?;
+        cargo.args(["test", "--quiet", "-p", package]).args(tests).env("UPDATE_EXPECT", "1");
+        let status = cargo.status()?;
         if !status.success() {
             return Err(format!("the tests of {package} fail ({status})").into());
         }

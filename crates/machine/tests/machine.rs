@@ -5,6 +5,7 @@ mod common;
 use base::{Duration, Instant, Rng};
 use block::{Attach, Ioprio, Kernel};
 use common::{Steady, checked, command, native, setup};
+use expect_test::expect_file;
 use machine::Exit;
 use machine::task::{AsyncOp, CoreSet, Interface, IoContextOf, OpenFlags, Task};
 use machine::{ControlGroup, Host, Job, Native, Nobody, Setup};
@@ -122,12 +123,7 @@ fn results_are_those_that_were_published_in_debug_and_in_release() {
             seen.push_str(&format!("{line}, {} ns\n", outcome.elapsed.as_nanos()));
         }
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
-    if std::env::var_os("PATERNOSTER_BLESS").is_some() {
-        std::fs::write(path, &seen).unwrap();
-    }
-    let golden = std::fs::read_to_string(path).unwrap();
-    assert!(seen == golden, "expected:\n{golden}seen (PATERNOSTER_BLESS=1 accepts it):\n{seen}");
+    expect_file!["golden.txt"].assert_eq(&seen);
 }
 
 #[test]

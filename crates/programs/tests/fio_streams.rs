@@ -2,7 +2,7 @@
 //! length.
 //!
 //! `fio_streams.txt` holds recordings of fio 3.33 with the options they were made with, so that
-//! this is tested everywhere; `PATERNOSTER_BLESS=1` records anew. Where fio is installed, it is
+//! this is tested everywhere. Where fio is installed, `UPDATE_EXPECT=1` records anew, and fio is
 //! asked about jobs that are made up at random as well: `PATERNOSTER_FIO_JOBS` says about how many,
 //! `PATERNOSTER_FIO_FIRST` from which on.
 
@@ -12,6 +12,7 @@ mod common;
 use base::{Bytes, Duration, Rng};
 use block::{Action, ContextId, Event, Op};
 use common::{Steady, command, setup};
+use expect_test::{ExpectFile, expect_file};
 use machine::{Observer, TaskInfo};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -40,7 +41,6 @@ const MOST: usize = 2_000;
 const RECORDED: usize = 40;
 /// Jobs that are recorded: those that are made up with these numbers.
 const RECORDED_JOBS: std::ops::Range<u64> = 0..24;
-const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fio_streams.txt");
 /// Files are laid out at multiples of this on the simulated disk.
 const FILE: u64 = MIB;
 
@@ -292,6 +292,10 @@ fn jobs_at_random_go_where_fio_goes() {
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
 }
 
+fn recorded() -> ExpectFile {
+    expect_file!["fio_streams.txt"]
+}
+
 /// A recording: a line of the target and the options, and one for each process.
 fn recording(target: Target, options: &str, streams: &Streams) -> String {
     let request = |(direction, file, offset, length): &Request| {
@@ -305,23 +309,26 @@ fn recording(target: Target, options: &str, streams: &Streams) -> String {
     text
 }
 
-fn jobs_go_where_fio_was_recorded_to_go() {
+/// The recordings of all jobs, asking the one or the other.
+fn recordings(ask: fn(Target, &str) -> Streams) -> String {
     let jobs = RECORDED_JOBS.map(|seed| made_up(&mut Rng::stream(seed, "test/fio/streams")));
-    if std::env::var_os("PATERNOSTER_BLESS").is_some() && (FIO.is_there)() {
-        let recorded = jobs.map(|(target, it)| recording(target, &it, &real(target, &it)));
-        std::fs::write(RECORDINGS, recorded.collect::<String>()).expect("a place for recordings");
-        return;
-    }
-    let recorded = std::fs::read_to_string(RECORDINGS).expect("recordings");
-    let simulated = jobs.map(|(target, it)| recording(target, &it, &simulated(target, &it)));
-    for (mine, its) in simulated.collect::<String>().lines().zip(recorded.lines()) {
+    jobs.map(|(target, it)| recording(target, &it, &ask(target, &it))).collect()
+}
+
+fn jobs_go_where_fio_was_recorded_to_go() {
+    // Never `assert_eq` of the file: it would take what is simulated for a recording.
+    for (mine, its) in recordings(simulated).lines().zip(recorded().data().lines()) {
         assert_eq!(mine, its);
     }
 }
 
+fn fio_goes_where_it_was_recorded_to_go() {
+    recorded().assert_eq(&recordings(real));
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
-        [FIO] => jobs_at_random_go_where_fio_goes;
+        [FIO] => jobs_at_random_go_where_fio_goes, fio_goes_where_it_was_recorded_to_go;
         [] => jobs_go_where_fio_was_recorded_to_go,
     ])
 }

@@ -1,8 +1,9 @@
-//! Every script in `tests/scripts` does what it says. `UPDATE_SCRIPTS=1 cargo test` writes what
+//! Every script in `tests/scripts` does what it says. `UPDATE_EXPECT=1 cargo test` writes what
 //! happens into the scripts instead; look at the difference before you keep it.
 
 mod harness;
 
+use expect_test::expect_file;
 use harness::script;
 use std::fs;
 use std::path::PathBuf;
@@ -13,17 +14,10 @@ fn scripts_happen_as_written() {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    let update = std::env::var_os("UPDATE_SCRIPTS").is_some();
-    let mut differences = Vec::new();
+    assert!(!paths.is_empty(), "there are scripts");
     for path in &paths {
         let text = fs::read_to_string(path).unwrap();
-        match script::run(path, &text) {
-            Err(difference) => differences.push(difference),
-            Ok(actual) if actual == text => {}
-            Ok(actual) if update => fs::write(path, actual).unwrap(),
-            Ok(actual) => differences.push(script::difference(path, &text, &actual)),
-        }
+        let happened = script::run(path, &text).unwrap_or_else(|difference| panic!("{difference}"));
+        expect_file![path].assert_eq(&happened);
     }
-    assert!(!paths.is_empty(), "there are scripts");
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -4,6 +4,7 @@
 //! A target of such tests has `harness = false` and names its tests in [`tests!`], by what they
 //! need. A function that is not named there is dead code, which the compiler reports.
 
+pub mod document;
 pub mod needs;
 
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! What `compare` and `list` print and write.
 
 use crate::directory::{Directory, workspace};
+use expect_test::expect_file;
 use serde_json::Value;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use testing::needs::{BLKTRACE, TRACES, traces};
 
@@ -145,23 +145,11 @@ fn help_completions_and_man_page_come_from_the_same_place() {
     }
 }
 
-/// Compares a text with a file, or writes it there if that is wanted.
-fn check_golden(file: &str, seen: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
-    if std::env::var_os("PATERNOSTER_BLESS").is_some() {
-        std::fs::write(&path, seen).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        seen == golden,
-        "{file}: expected:\n{golden}\nseen (PATERNOSTER_BLESS=1 accepts it):\n{seen}"
-    );
-}
-
 fn help_reads_as_it_did() {
     let directory = Directory::new("golden");
-    check_golden("help.txt", &directory.print(&["--help"]));
-    check_golden("help-compare.txt", &directory.print(&["compare", "--help"]));
+    expect_file!["../golden/help.txt"].assert_eq(&directory.print(&["--help"]));
+    let help = directory.print(&["compare", "--help"]);
+    expect_file!["../golden/help-compare.txt"].assert_eq(&help);
 }
 
 /// What is published changes only together with a line in the change log.
@@ -181,7 +169,7 @@ fn the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release() 
         let seed = &result["seed"];
         seen.push_str(&format!("{} {} seed {seed}\n", word("fingerprint"), word("label")));
     }
-    check_golden("first-light.txt", &seen);
+    expect_file!["../golden/first-light.txt"].assert_eq(&seen);
 }
 
 fn experiments_can_be_listed() {

@@ -64,7 +64,7 @@ fn schedulers<'t>(path: &Path, text: &'t str) -> Vec<(&'t str, &'static Kernel)>
 }
 
 /// The first line in which two texts differ.
-pub fn difference(path: &Path, expected: &str, actual: &str) -> String {
+fn difference(path: &Path, expected: &str, actual: &str) -> String {
     let lines = expected.lines().zip(actual.lines()).enumerate();
     let first = lines.into_iter().find(|(_, (expected, actual))| expected != actual);
     let (line, (expected, actual)) = first.unwrap_or((0, ("", "a different number of lines")));

@@ -1,11 +1,7 @@
 //! The table of options in `docs/fio.md` is this table.
 
 use super::{Kind, Row, Status, all};
-use std::fs;
-use std::path::Path;
-
-const BEGIN: &str = "<!-- generated: fio options -->\n";
-const END: &str = "<!-- end -->";
+use testing::document::assert_block;
 
 /// How the value is written.
 fn kind(kind: Kind) -> String {
@@ -63,18 +59,9 @@ fn line(row: &Row) -> String {
 
 #[test]
 fn the_table_of_options_in_the_chapter_is_current() {
-    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fio.md");
-    let text = fs::read_to_string(&chapter).expect("the chapter");
     let mut rows: Vec<&Row> = all().collect();
     rows.sort_by_key(|row| row.name);
     let lines: String = rows.into_iter().map(line).collect();
     let table = format!("| option | value | default | here |\n|---|---|---|---|\n{lines}");
-    let (before, rest) = text.split_once(BEGIN).expect("a place for the table");
-    let (old, after) = rest.split_once(END).expect("an end of the table");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&chapter, format!("{before}{BEGIN}{table}{END}{after}")).expect("it is written");
-    } else {
-        let how = "UPDATE_DOCS=1 cargo test -p paternoster-programs options";
-        assert_eq!(old, table, "regenerate docs/fio.md: {how}");
-    }
+    assert_block("docs/fio.md", "fio options", &table);
 }

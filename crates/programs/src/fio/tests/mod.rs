@@ -19,6 +19,7 @@ use super::value::{self, BareTime, UnitBase};
 use super::{options, parse_command_line, parse_job_file};
 use crate::Surroundings;
 use machine::filesystem::Mount;
+use testing::document::assert_block;
 
 const EXAMPLES: &str = "/usr/share/doc/fio/examples";
 const FIO: &str = "/usr/bin/fio";
@@ -192,28 +193,15 @@ fn table_row(name: &str, text: &str) -> String {
     format!("| {name} | {answer} | {done} | {in_files} | {} |\n", join(ignored, ", "))
 }
 
-/// `UPDATE_DOCS=1 cargo test` writes what the parser says into the chapter.
 #[test]
 fn the_table_of_examples_in_the_chapter_is_current() {
     let Some(examples) = examples() else { return };
-    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fio.md");
-    let Ok(text) = fs::read_to_string(&chapter) else {
-        println!("skipped: {} is not there", chapter.display());
-        return;
-    };
     let rows = examples.iter().map(|(name, text)| table_row(name, text));
     let table = format!(
         "| file | answer | its first 100 ms | on ext4 | ignored |\n|---|---|---|---|---|\n{}",
         rows.collect::<String>()
     );
-    let (before, rest) = text.split_once("<!-- examples -->\n").expect("a place for the table");
-    let (old, after) = rest.split_once("<!-- end -->").expect("an end of the table");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let new = format!("{before}<!-- examples -->\n{table}<!-- end -->{after}");
-        fs::write(&chapter, new).expect("the chapter can be written");
-    } else {
-        assert_eq!(old, table, "run UPDATE_DOCS=1 cargo test");
-    }
+    assert_block("docs/fio.md", "fio examples", &table);
 }
 
 /// The options of each section as fio prints them on one command line.

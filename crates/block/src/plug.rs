@@ -6,6 +6,16 @@ use crate::request::{Request, RequestId};
 use alloc::vec::Vec;
 use base::Arena;
 
+/// Why a plug is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlugFlush {
+    /// The task ends its plug.
+    Explicit,
+    /// The task is about to sleep; the plug stays in force. On kernels that plug devices this
+    /// unplugs the device.
+    Blocks,
+}
+
 /// The plug of one context; nested starts are ignored.
 #[derive(Default)]
 pub(crate) struct Plug {

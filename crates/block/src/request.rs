@@ -1,10 +1,9 @@
 //! The request: what the queue holds and the scheduler orders; one or more merged bios.
 
 use crate::bio::{BioId, Direction, Flags, Op, Origin, is_sync};
-use crate::command::Tag;
+use crate::command::{HctxId, Tag};
 use crate::flush::FlushSequence;
 use crate::ioprio::Ioprio;
-use crate::scheduler::HctxId;
 use base::{Id, Instant, Sector, Sectors};
 
 /// Handle of a request.

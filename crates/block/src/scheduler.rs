@@ -10,6 +10,7 @@
 //! whose walk through it is in `docs/scheduler-seam.md`.
 
 use crate::bio::{Bio, CgroupId, ContextId, IoContextId};
+pub use crate::command::HctxId;
 use crate::event::{Action, Event, EventLog};
 use crate::ioprio::Ioprio;
 use crate::kernel::{Kernel, Shape};
@@ -27,10 +28,14 @@ pub trait Scheduler {
     fn about(&self) -> &'static About;
 
     /// Reads a tunable as sysfs shows it. The queue asks only for names of [`About::tunables`].
-    fn get(&self, cx: &Cx<'_>, tunable: &str) -> i64;
+    fn get(&self, _cx: &Cx<'_>, tunable: &str) -> i64 {
+        panic!("{} has no tunable {tunable}", self.about().name)
+    }
 
     /// Writes a tunable. The queue has checked name and range; what is stored may be rounded.
-    fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64);
+    fn set(&mut self, _cx: &mut Cx<'_>, tunable: &str, _value: i64) {
+        panic!("{} has no tunable {tunable}", self.about().name)
+    }
 
     /// Single queue: may this task allocate a request although the limit is reached?
     fn may_queue(&mut self, _cx: &mut Cx<'_>, _bio: &Bio) -> MayQueue {
@@ -156,16 +161,20 @@ pub trait Scheduler {
     /// Whether [`Scheduler::dispatch`] might choose something for this hardware queue. In the
     /// single queue its negation is what the elevator calls "empty": it decides whether a device is
     /// plugged and whether merging is tried. It may hold with nothing queued (CFQ's idling queue).
-    fn has_work(&self, hctx: HctxId) -> bool;
+    fn has_work(&self, _hctx: HctxId) -> bool {
+        self.queued() > 0
+    }
 
     /// Requests it holds.
     fn queued(&self) -> u32;
 
     /// Checks all its invariants; called after every step under `--paranoid`.
-    fn check(&self, cx: &Cx<'_>);
+    fn check(&self, _cx: &Cx<'_>) {}
 
     /// A line or two about its inner state, for differences found by conformance tests.
-    fn describe(&self, cx: &Cx<'_>) -> String;
+    fn describe(&self, _cx: &Cx<'_>) -> String {
+        alloc::format!("{}: {} queued", self.about().name, self.queued())
+    }
 }
 
 /// What is fixed about a scheduler.
@@ -257,10 +266,6 @@ pub enum RunQueue {
     /// Before the current step ends.
     Now,
 }
-
-/// A hardware queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HctxId(pub u16);
 
 /// What a task is to schedulers, apart from its io_context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 mod common;
 
 use base::{Duration, Instant, Rng, Sector, Sectors};
-use block::input::replay;
 use block::kernel::Shape;
 use block::scheduler::Placement;
 use block::{
@@ -257,7 +256,7 @@ fn a_thousand_random_runs_lose_nothing_and_replay_exactly() {
         run.queue.assert_drained();
         let inputs = run.queue.take_inputs();
         let mut again = run.plan.queue();
-        replay(&mut again, &inputs, &mut |name| match name {
+        again.replay(&inputs, &mut |name| match name {
             "" => Attach::none(),
             _ => run.plan.attach(),
         });

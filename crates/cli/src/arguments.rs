@@ -156,7 +156,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct LinuxVersion {
     /// Series or version of the kernel
-    #[arg(long, value_name = "VERSION", default_value = linux::build::DEFAULT_SERIES)]
+    #[arg(long, value_name = "VERSION", default_value = linux::configuration::DEFAULT_SERIES)]
     pub kernel: String,
     /// The tick: 100 is the source as it is; 250 and 1000 change one default of its configuration
     #[arg(long, default_value_t = 250)]

@@ -12,7 +12,7 @@ use base::{Bytes, Hz};
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::Errno;
 
-use crate::build::{DEFAULT_SERIES, check_architecture, configuration_key, default_hz};
+use crate::configuration::{DEFAULT_SERIES, check_architecture, configuration_key, default_hz};
 use crate::error::BuildError;
 
 /// What a build takes in the cache directory, with a margin. // measured: 1.0 GB with 6.12.117

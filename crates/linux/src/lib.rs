@@ -5,7 +5,7 @@
 //! the same [`device::Device`]s that the simulator uses. A run is a function of the kernel, the
 //! root directory, the script, the devices and a seed: twice the same, to the byte.
 //!
-//! * [`build`], [`cache`]: the kernel, made once from its source and kept.
+//! * [`configuration`], [`build`], [`cache`]: the kernel, made once from its source and kept.
 //! * [`rootfs`]: a root directory of programs that the host has.
 //! * [`script`]: what the guest does: settings, cgroups, jobs, recording.
 //! * [`run`]: puts all of it together; the place to begin.
@@ -17,6 +17,7 @@
 pub mod build;
 pub mod cache;
 mod clock;
+pub mod configuration;
 mod controller;
 mod directory;
 mod drive;

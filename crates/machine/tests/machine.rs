@@ -171,7 +171,7 @@ fn recorded_inputs_replay_to_the_same_events() {
         let attach = |name: &str| Attach::of(sched::build(name, kernel).unwrap());
         let log = block::EventLog::with_messages();
         let mut queue = block::RequestQueue::new(kernel, facts, attach(scheduler), cores, log);
-        block::input::replay(&mut queue, &outcome.inputs, &mut |name| attach(name));
+        queue.replay(&outcome.inputs, &mut |name| attach(name));
         let is_ours = |event: &&block::Event| {
             !matches!(
                 event.action,

@@ -99,16 +99,6 @@ impl Arrival {
     }
 }
 
-impl Trace {
-    /// Writes it as a fio I/O log of version 3, whose files are the devices.
-    ///
-    /// Times are rounded down to microseconds. fio before 3.34 refuses a log with discards in it.
-    /// Of the names of devices, what is no ASCII letter, digit or one of `/._:-` becomes `_`.
-    pub fn write_fio_iolog(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
-        crate::formats::fio_iolog::write(self, out)
-    }
-}
-
 /// A range of whole sectors that is known to fit a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {

@@ -2,8 +2,8 @@
 //!
 //! The crate has two halves. [`blktrace`] reads and writes the kernel's own binary format, record
 //! by record, without losing anything that is in it, and [`blkparse`] the text that is commonly
-//! printed of it. [`read_trace`] turns a recording in any of
-//! the formats of [`Format`] into a list of [`Arrival`]s, the load that a replay submits.
+//! printed of it. [`read_trace`] turns a recording in any of the formats of [`Format`] into a list
+//! of [`Arrival`]s, the load that a replay submits.
 //!
 //! It translates and does not interpret: no metric is computed here, and what a recording does not
 //! say is absent, never guessed. The files are other people's and therefore suspect: whatever is
@@ -13,6 +13,7 @@
 pub mod arrival;
 pub mod blkparse;
 pub mod blktrace;
+mod detect;
 mod error;
 mod format;
 mod formats;

@@ -3,8 +3,9 @@
 use crate::arrival::{Clock, Draft, Trace};
 use crate::blkparse;
 use crate::blktrace::{Merge, Reader, recording_files};
+use crate::detect::detect;
 use crate::error::{Error, Place};
-use crate::format::{Format, TimeUnit, detect};
+use crate::format::{Format, TimeUnit};
 use crate::formats::blktrace::{self, Records};
 use crate::formats::{blkreplay, columns, disksim, etw, fio_iolog, msr, spc, start_up, vscsi};
 use crate::text::{Lines, shown};

@@ -2,11 +2,12 @@
 //! dispatch-list and flush).
 
 use super::context::Frame;
+use super::flush::FlushMachine;
 use super::{Output, RequestQueue, ShapeState, Work};
 use crate::bio::{BioId, BioRecord, ContextId, Flags, Op};
 use crate::command::Tag;
 use crate::event::Action;
-use crate::flush::{FlushMachine, FlushStep};
+use crate::flush::FlushStep;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{InsertAt, Placement};
 use base::{Duration, Instant, Sector, Sectors};

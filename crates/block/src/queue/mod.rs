@@ -14,11 +14,13 @@ mod allocate;
 mod complete;
 mod context;
 mod elevator;
+mod flush;
 mod guard;
 pub mod guided;
 mod log;
 mod multi;
 mod output;
+mod replay;
 mod settings;
 mod single;
 mod submit;
@@ -30,6 +32,7 @@ use crate::input::{Input, Recorder};
 use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
 use crate::merge::MergeIndex;
+use crate::plug::PlugFlush;
 use crate::request::{Request, RequestId};
 use crate::scheduler::{Cgroup, Cx, IoContext, RunQueue, Scheduler, Seen};
 use crate::segments::Segments;
@@ -67,16 +70,6 @@ impl Attach {
     pub fn none() -> Attach {
         Attach { shape: Shape::Multi, scheduler: None }
     }
-}
-
-/// Why a plug is flushed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PlugFlush {
-    /// The task ends its plug.
-    Explicit,
-    /// The task is about to sleep; the plug stays in force. On kernels that plug devices this
-    /// unplugs the device.
-    Blocks,
 }
 
 /// The block layer of one disk.

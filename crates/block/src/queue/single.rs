@@ -3,12 +3,12 @@
 
 use super::allocate::Allowance;
 use super::context::Frame;
+use super::flush::FlushMachine;
 use super::output::command_of;
 use super::{Core, Output, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, ContextId, is_sync};
 use crate::command::{Tag, Transport};
 use crate::event::Action;
-use crate::flush::FlushMachine;
 use crate::input::Input;
 use crate::kernel::{Plugging, ShallowDepth, SingleQueue};
 use crate::limits::Limits;

@@ -411,9 +411,9 @@ impl Planner {
 
     /// In the world `linux` a kernel has a tick that it can be built with.
     fn check_tick(&self, hz: Hz) -> Result<(), Error> {
-        if self.is_judged() && !linux::build::TICKS.contains(&hz.get()) {
+        if self.is_judged() && !linux::configuration::TICKS.contains(&hz.get()) {
             let problem = format!("hz {} in the world linux", hz.get());
-            let accepted = linux::build::TICKS.map(|it| it.to_string()).join(", ");
+            let accepted = linux::configuration::TICKS.map(|it| it.to_string()).join(", ");
             return Err(Error::bad(self.place("hz"), problem, accepted));
         }
         Ok(())

@@ -45,34 +45,39 @@ pub(crate) fn read<R: Read>(lines: &mut Lines<R>, draft: &mut Draft) -> Result<(
     Ok(())
 }
 
-/// What [`Trace::write_fio_iolog`] promises.
-pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
-    let name = |device: u32| -> String {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "/._:-".contains(c);
-        trace.devices[&device].chars().map(|c| if plain(c) { c } else { '_' }).collect()
-    };
-    writeln!(out, "{}", HEADINGS[1])?;
-    for action in ["add", "open"] {
-        for device in trace.devices.keys() {
-            writeln!(out, "0 {} {action}", name(*device))?;
-        }
-    }
-    let mut last = 0;
-    for arrival in &trace.arrivals {
-        last = arrival.at.as_nanos() / 1_000;
-        let action = match arrival.op {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Discard => "trim",
-            Op::Flush => "sync",
+impl Trace {
+    /// Writes it as a fio I/O log of version 3, whose files are the devices.
+    ///
+    /// Times are rounded down to microseconds. fio before 3.34 refuses a log with discards in it.
+    /// Of the names of devices, what is no ASCII letter, digit or one of `/._:-` becomes `_`.
+    pub fn write_fio_iolog(&self, out: &mut impl Write) -> io::Result<()> {
+        let name = |device: u32| -> String {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "/._:-".contains(c);
+            self.devices[&device].chars().map(|c| if plain(c) { c } else { '_' }).collect()
         };
-        let (name, offset) = (name(arrival.device), arrival.sector.bytes().0);
-        writeln!(out, "{last} {name} {action} {offset} {}", arrival.bytes.0)?;
+        writeln!(out, "{}", HEADINGS[1])?;
+        for action in ["add", "open"] {
+            for device in self.devices.keys() {
+                writeln!(out, "0 {} {action}", name(*device))?;
+            }
+        }
+        let mut last = 0;
+        for arrival in &self.arrivals {
+            last = arrival.at.as_nanos() / 1_000;
+            let action = match arrival.op {
+                Op::Read => "read",
+                Op::Write => "write",
+                Op::Discard => "trim",
+                Op::Flush => "sync",
+            };
+            let (name, offset) = (name(arrival.device), arrival.sector.bytes().0);
+            writeln!(out, "{last} {name} {action} {offset} {}", arrival.bytes.0)?;
+        }
+        for device in self.devices.keys() {
+            writeln!(out, "{last} {} close", name(*device))?;
+        }
+        Ok(())
     }
-    for device in trace.devices.keys() {
-        writeln!(out, "{last} {} close", name(*device))?;
-    }
-    Ok(())
 }
 
 impl Log {

@@ -12,11 +12,11 @@ pub(super) use runs::RunMulti;
 
 use super::allocate::Allowance;
 use super::context::{ContextWork, Frame};
+use super::flush::FlushMachine;
 use super::{Core, PlugFlush, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, ContextId};
 use crate::command::{Tag, Transport};
 use crate::event::Action;
-use crate::flush::FlushMachine;
 use crate::kernel::{Kick, MultiQueue};
 use crate::limits::Limits;
 use crate::request::{Request, RequestId, RequestState};

@@ -31,7 +31,7 @@ use crate::result::{JobResult, RunResult};
 use crate::virtio;
 use crate::world::World;
 use base::{Bytes, Duration, Hz, Instant};
-use linux::build::{DEFAULT_SERIES, default_hz};
+use linux::configuration::{DEFAULT_SERIES, default_hz};
 use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
 use recording::{Machine, Recorded, Times};

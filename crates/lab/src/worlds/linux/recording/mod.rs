@@ -17,7 +17,7 @@ use crate::{virtio, world};
 use base::Bytes;
 use block::{Ioprio, IoprioClass};
 use device::Model;
-use linux::build::default_hz;
+use linux::configuration::default_hz;
 use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Served, Trace, Watchdog};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -32,14 +32,6 @@ impl Scheduler for Noop {
         &ABOUT
     }
 
-    fn get(&self, _cx: &Cx<'_>, tunable: &str) -> i64 {
-        panic!("noop has no tunable {tunable}")
-    }
-
-    fn set(&mut self, _cx: &mut Cx<'_>, tunable: &str, _value: i64) {
-        panic!("noop has no tunable {tunable}")
-    }
-
     /// Rule noop-1: at the tail.
     fn insert(&mut self, _cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
         self.fifo.push_back(&mut self.links, rq);
@@ -67,10 +59,6 @@ impl Scheduler for Noop {
         if self.links.contains(next) {
             self.fifo.remove(&mut self.links, next);
         }
-    }
-
-    fn has_work(&self, _hctx: HctxId) -> bool {
-        !self.fifo.is_empty()
     }
 
     fn queued(&self) -> u32 {

@@ -2,7 +2,7 @@
 //! arrival with a deadline for each.
 //!
 //! This is a container. It decides nothing: which of the two orders counts is the policy of
-//! `deadline.rs` and `mq_deadline.rs`.
+//! `deadline/` and `mq_deadline/`.
 
 use base::{Jiffies, Links, List, Sector, SectorSet, Side};
 use block::{Request, RequestId};

@@ -64,14 +64,6 @@ impl Scheduler for Planted {
         }
     }
 
-    fn get(&self, _cx: &Cx<'_>, tunable: &str) -> i64 {
-        panic!("no tunable {tunable}")
-    }
-
-    fn set(&mut self, _cx: &mut Cx<'_>, tunable: &str, _value: i64) {
-        panic!("no tunable {tunable}")
-    }
-
     fn insert(&mut self, _cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
         self.arrivals += 1;
         if self.bug != Bug::LosesRequests || self.arrivals != 4 {
@@ -117,8 +109,6 @@ impl Scheduler for Planted {
     fn queued(&self) -> u32 {
         self.fifo.len() as u32
     }
-
-    fn check(&self, _cx: &Cx<'_>) {}
 
     fn describe(&self, _cx: &Cx<'_>) -> String {
         format!("{:?}", self.fifo)

@@ -339,10 +339,6 @@ impl Scheduler for Anticipatory {
         self.wait = Wait::default();
     }
 
-    fn has_work(&self, _hctx: HctxId) -> bool {
-        self.queued() > 0
-    }
-
     fn queued(&self) -> u32 {
         self.directions[0].len() + self.directions[1].len()
     }

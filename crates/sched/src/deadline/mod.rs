@@ -6,15 +6,16 @@
 //!
 //! Its rules are named where they are followed (rules deadline). Zoned devices are left out.
 
+mod rules;
+
 use crate::settings::{Settings, TUNABLES};
 use crate::sorted_fifo::SortedFifo;
 use crate::starvation::Starvation;
 use alloc::format;
 use alloc::string::String;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Merge, Placement};
-use block::{
-    About, Bio, Cx, Direction, DispatchReason, Kernel, RequestId, Scheduler, Shape, Version,
-};
+use block::{About, Bio, Cx, Direction, DispatchReason, Kernel, RequestId, Scheduler, Shape};
+use rules::Rules;
 
 /// What is fixed about deadline.
 pub const ABOUT: About = About {
@@ -23,21 +24,6 @@ pub const ABOUT: About = About {
     summary: "sweeps the disk in batches, prefers reads, bounds waiting",
     tunables: &TUNABLES,
 };
-
-/// What differs between kernels.
-#[derive(Clone, Copy, Debug)]
-struct Rules {
-    /// A queued request leaves at once when another one with the same start sector arrives.
-    alias_leaves: bool,
-}
-
-impl Rules {
-    fn of(kernel: &Kernel) -> Rules {
-        // Rule deadline-1: 2.6.32 to 3.0. assumed: 2.6.28 too, whose deadline is said to be that of
-        // 2.6.32.
-        Rules { alias_leaves: kernel.version <= Version::V2_6_32 }
-    }
-}
 
 /// The deadline elevator.
 pub struct Deadline {
@@ -191,10 +177,6 @@ impl Scheduler for Deadline {
         let reason = if force { DispatchReason::Drained } else { choice.reason };
         cx.issue(choice.rq, Placement::Tail, reason);
         Dispatched::Some(1)
-    }
-
-    fn has_work(&self, _hctx: HctxId) -> bool {
-        self.queued() > 0
     }
 
     fn queued(&self) -> u32 {

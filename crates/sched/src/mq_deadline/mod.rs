@@ -1,6 +1,6 @@
 //! mq-deadline: deadline for blk-mq, once for each class of priority.
 //!
-//! Within a class it is `deadline.rs`: batches in sector order, reads preferred, the oldest request
+//! Within a class it is `deadline/`: batches in sector order, reads preferred, the oldest request
 //! looked at between batches. A class is served only while no better class has anything queued or
 //! with the device, except that a request older than `prio_aging_expire` goes first.
 //!

@@ -5,9 +5,9 @@
 
 use base::{Duration, Rng};
 
-use crate::error::ModelError;
-use crate::parameters::Accept::{Real, Rows};
-use crate::parameters::{Section, Table, spec};
+use params::Accept::{Real, Rows};
+use params::Error;
+use params::{Section, Table, spec};
 
 pub(crate) const SCHEMA: Section = Section {
     name: "jitter",
@@ -28,7 +28,7 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    pub fn load(table: &Table) -> Result<Jitter, ModelError> {
+    pub fn load(table: &Table) -> Result<Jitter, Error> {
         let sigma = table.real("jitter.sigma");
         let mut tail = Vec::new();
         let mut share = 0.0;

@@ -6,20 +6,16 @@
 
 mod builtin;
 mod distribution;
-mod error;
 mod flash;
 mod model;
 mod null;
-mod parameters;
 mod rotational;
 mod single_server;
 mod table;
 mod token_bucket;
 mod virtual_disk;
 
-pub use error::ModelError;
 pub use model::Model;
-pub use parameters::{Parameter, SOURCES};
 
 use base::Instant;
 use block::command::{Command, Facts, Tag};

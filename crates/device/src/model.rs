@@ -1,6 +1,6 @@
 //! Model files: what is built in, how one is loaded, and the device that is built from it.
 //!
-//! A model is a TOML file (see [`crate::parameters`] for its form) and the tables it names. The
+//! A model is a TOML file (see [`params`] for its form) and the tables it names. The
 //! ones that come with the project are part of the binary, so it works from anywhere.
 
 use std::path::Path;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use base::{Bytes, Sectors};
 use block::command::{Facts, Transport};
 
-use crate::error::ModelError;
-use crate::parameters::Accept::{Choice, Flag, Size, Whole};
-use crate::parameters::{Document, Parameter, Section, Table, spec};
 use crate::table::{FindTable, TableText};
 use crate::{Device, builtin, flash, null, rotational, single_server};
 use crate::{token_bucket, virtual_disk};
 use base::nearest;
+use params::Accept::{Choice, Flag, Size, Whole};
+use params::Error;
+use params::{Document, Format, Parameter, Section, Table, read, spec};
 
 /// A device model: what a model file says, checked and turned into tables.
 #[derive(Clone, Debug)]
@@ -38,6 +38,10 @@ enum Kind {
     TokenBucket(token_bucket::Parameters),
     VirtualDisk(virtual_disk::Parameters, Box<Model>),
 }
+
+/// Model files.
+const FORMAT: Format =
+    Format { what: "model", heads: &[("kind", true), ("title", true)], is_dated: false };
 
 const KINDS: [&str; 6] =
     ["flash", "null", "rotational", "single-server", "token-bucket", "virtual-disk"];
@@ -63,43 +67,38 @@ const DISK: Section = Section {
 
 impl Model {
     /// The names of the built-in models.
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
         builtin::MODELS.iter().map(|(name, _)| *name)
     }
 
     /// The built-in model of this name.
-    pub fn builtin(name: &str) -> Result<Model, ModelError> {
+    pub fn builtin(name: &str) -> Result<Model, Error> {
         Model::builtin_as(name, Role::Disk)
     }
 
     /// The model in a file; tables it names lie beside it or are built in.
-    pub fn load(path: &Path) -> Result<Model, ModelError> {
+    pub fn load(path: &Path) -> Result<Model, Error> {
         Model::load_as(path, Role::Disk)
     }
 
     /// The model in `text`, called `name` in messages; what it names is built in.
-    pub fn from_text(name: &str, text: &str) -> Result<Model, ModelError> {
+    pub fn from_text(name: &str, text: &str) -> Result<Model, Error> {
         let model = |name: &str| Model::builtin_as(name, Role::Backing);
         let beside = Beside { role: Role::Disk, table: &builtin_table, model: &model };
         Model::parse(name, name, text, &beside)
     }
 
-    fn builtin_as(name: &str, role: Role) -> Result<Model, ModelError> {
+    fn builtin_as(name: &str, role: Role) -> Result<Model, Error> {
         let text = builtin::MODELS.iter().find(|(known, _)| *known == name);
         let Some((_, text)) = text else {
-            let all: Vec<&str> = Model::names().collect();
-            return Err(ModelError::Unknown {
-                name: name.to_string(),
-                hint: nearest(name, all.iter().copied()),
-                all: all.join(", "),
-            });
+            return Err(Error::unknown("model", name, Model::names()));
         };
         let model = |name: &str| Model::builtin_as(name, Role::Backing);
         let beside = Beside { role, table: &builtin_table, model: &model };
         Model::parse(name, &format!("models/{name}.toml"), text, &beside)
     }
 
-    fn load_as(path: &Path, role: Role) -> Result<Model, ModelError> {
+    fn load_as(path: &Path, role: Role) -> Result<Model, Error> {
         let text = read(path)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let directory = path.parent().unwrap_or(Path::new(""));
@@ -122,7 +121,7 @@ impl Model {
     }
 
     /// A built-in model by its name, or the model in the file if it looks like a path.
-    pub fn find(name_or_path: &str) -> Result<Model, ModelError> {
+    pub fn find(name_or_path: &str) -> Result<Model, Error> {
         match name_or_path.contains('/') || name_or_path.ends_with(".toml") {
             true => Model::load(Path::new(name_or_path)),
             false => Model::builtin(name_or_path),
@@ -207,13 +206,17 @@ impl Model {
         }
     }
 
-    fn parse(name: &str, file: &str, text: &str, beside: &Beside<'_>) -> Result<Model, ModelError> {
-        let document = Document::parse(file, text)?;
-        let Some(kind) = KINDS.into_iter().find(|kind| *kind == document.kind) else {
-            return Err(document.unknown_kind(&KINDS));
+    fn parse(name: &str, file: &str, text: &str, beside: &Beside<'_>) -> Result<Model, Error> {
+        let document = Document::parse(&FORMAT, file, text)?;
+        let stated = document.head("kind");
+        let Some(kind) = KINDS.into_iter().find(|kind| *kind == stated) else {
+            let problem = format!("unknown kind \"{stated}\"{}", nearest(stated, KINDS));
+            let accepted = format!("kinds: {}", KINDS.join(", "));
+            return Err(document.refuse_head("kind", problem, accepted));
         };
         if beside.role == Role::Backing && kind == "virtual-disk" {
-            return Err(document.kind_refused("a model behind a virtual disk is none itself"));
+            let accepted = "a model behind a virtual disk is none itself".to_string();
+            return Err(document.refuse_head("kind", format!("kind \"{kind}\""), accepted));
         }
         let mut schema = vec![&DISK];
         match kind {
@@ -224,7 +227,8 @@ impl Model {
             "virtual-disk" => schema.extend(virtual_disk::SCHEMA),
             _ => schema.extend(rotational::SCHEMA),
         }
-        let (table, parameters) = document.check(&schema)?;
+        let (table, parameters) =
+            document.check(&schema, &format!("a model of kind \"{kind}\""))?;
         let facts = facts(&table)?;
         let kind_parameters = match kind {
             "flash" => Kind::Flash(Arc::new(flash::Parameters::load(&table)?)),
@@ -242,13 +246,13 @@ impl Model {
                 Kind::Rotational(Arc::new(loaded))
             }
         };
-        let (name, title) = (name.to_string(), document.title);
+        let (name, title) = (name.to_string(), document.head("title").to_string());
         Ok(Model { name, title, kind, facts, parameters, kind_parameters })
     }
 }
 
 /// Loads the model behind a virtual disk, which must be at least as large.
-fn load_backing(table: &Table, facts: &Facts, beside: &Beside<'_>) -> Result<Model, ModelError> {
+fn load_backing(table: &Table, facts: &Facts, beside: &Beside<'_>) -> Result<Model, Error> {
     let parameter = "backing.model";
     let name = table.text(parameter);
     let backing = table.named(parameter, (beside.model)(name))?;
@@ -272,10 +276,10 @@ enum Role {
 struct Beside<'a> {
     role: Role,
     table: &'a FindTable<'a>,
-    model: &'a dyn Fn(&str) -> Result<Model, ModelError>,
+    model: &'a dyn Fn(&str) -> Result<Model, Error>,
 }
 
-fn facts(table: &Table) -> Result<Facts, ModelError> {
+fn facts(table: &Table) -> Result<Facts, Error> {
     let logical_block = table.size("disk.logical_block");
     if !matches!(logical_block, 512 | 4096) {
         let problem = format!("{logical_block} bytes");
@@ -305,19 +309,14 @@ fn facts(table: &Table) -> Result<Facts, ModelError> {
     })
 }
 
-fn read(path: &Path) -> Result<String, ModelError> {
-    std::fs::read_to_string(path)
-        .map_err(|cause| ModelError::Unreadable { file: path.display().to_string(), cause })
-}
-
-fn builtin_table(name: &str) -> Result<TableText, ModelError> {
+fn builtin_table(name: &str) -> Result<TableText, Error> {
     match builtin::TABLES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Ok(TableText { file: format!("models/{name}"), text: text.to_string() }),
         None => {
             let all: Vec<&str> = builtin::TABLES.iter().map(|(name, _)| *name).collect();
             let hint = nearest(name, all.iter().copied());
             let all = format!("a table beside the model file, or one of {}", all.join(", "));
-            Err(ModelError::Unknown { name: name.to_string(), hint, all })
+            Err(Error::Unknown { what: "table", name: name.to_string(), hint, all })
         }
     }
 }

@@ -9,7 +9,7 @@ use base::{Duration, Instant};
 use block::command::{Command, Facts, Tag};
 
 use crate::Device;
-use crate::parameters::{Accept, Section, Table, spec};
+use params::{Accept, Section, Table, spec};
 
 pub(crate) const SCHEMA: Section =
     Section { name: "service", required: true, specs: &[spec("time", Accept::Time(0.0, 10e9))] };

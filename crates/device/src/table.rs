@@ -1,6 +1,6 @@
 //! Tables beside a model file: comma-separated numbers under a line of column names.
 
-use crate::error::ModelError;
+use params::Error;
 
 /// A table as it was found: where, and what is in it.
 pub(crate) struct TableText {
@@ -9,7 +9,7 @@ pub(crate) struct TableText {
 }
 
 /// Finds the table of a name.
-pub(crate) type FindTable<'a> = dyn Fn(&str) -> Result<TableText, ModelError> + 'a;
+pub(crate) type FindTable<'a> = dyn Fn(&str) -> Result<TableText, Error> + 'a;
 
 /// Columns of numbers, by name.
 pub(crate) struct NumberTable {
@@ -20,7 +20,7 @@ pub(crate) struct NumberTable {
 
 impl NumberTable {
     /// Parses `text`; lines beginning with `#` are remarks. `columns` must be the first line.
-    pub fn parse(file: &str, text: &str, columns: &[&str]) -> Result<Self, ModelError> {
+    pub fn parse(file: &str, text: &str, columns: &[&str]) -> Result<Self, Error> {
         let mut table = NumberTable {
             file: file.to_string(),
             columns: columns.iter().map(|name| name.to_string()).collect(),
@@ -60,8 +60,8 @@ impl NumberTable {
     }
 
     /// An error about a row that is numbers but makes no sense.
-    pub fn refuse(&self, line: usize, problem: &str, accepted: &str) -> ModelError {
-        ModelError::Bad {
+    pub fn refuse(&self, line: usize, problem: &str, accepted: &str) -> Error {
+        Error::Bad {
             file: self.file.clone(),
             line,
             problem: problem.to_string(),
@@ -69,7 +69,7 @@ impl NumberTable {
         }
     }
 
-    fn bad(&self, line: usize, problem: String) -> ModelError {
+    fn bad(&self, line: usize, problem: String) -> Error {
         let accepted = format!("a table of numbers headed {}", self.columns.join(","));
         self.refuse(line, &problem, &accepted)
     }

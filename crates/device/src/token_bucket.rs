@@ -12,9 +12,9 @@ use block::command::{Command, CommandOp, Facts, Tag};
 
 use crate::Device;
 use crate::distribution::{self, Jitter};
-use crate::error::ModelError;
-use crate::parameters::Accept::{Rate, Real, Size, Time};
-use crate::parameters::{Section, Table, spec};
+use params::Accept::{Rate, Real, Size, Time};
+use params::Error;
+use params::{Section, Table, spec};
 
 const COMMANDS: Section = Section {
     name: "commands",
@@ -96,7 +96,7 @@ impl Bucket {
 }
 
 impl Parameters {
-    pub fn load(table: &Table) -> Result<Parameters, ModelError> {
+    pub fn load(table: &Table) -> Result<Parameters, Error> {
         let pair = |section: &str, credits: f64| {
             let baseline = table.real(&format!("{section}.baseline"));
             let peak = table.real(&format!("{section}.peak"));

@@ -14,9 +14,9 @@ use block::command::{Command, CommandOp, Facts, Tag};
 
 use crate::Device;
 use crate::distribution::{self, Jitter};
-use crate::error::ModelError;
-use crate::parameters::Accept::{Model, Rate, Size, Time, Whole};
-use crate::parameters::{Section, Table, spec};
+use params::Accept::{Model, Rate, Size, Time, Whole};
+use params::Error;
+use params::{Section, Table, spec};
 
 const BACKING: Section =
     Section { name: "backing", required: true, specs: &[spec("model", Model)] };
@@ -84,7 +84,7 @@ impl Cost {
 }
 
 impl Parameters {
-    pub fn load(table: &Table) -> Result<Parameters, ModelError> {
+    pub fn load(table: &Table) -> Result<Parameters, Error> {
         let drain_byte = libm::round(1e12 / table.real("host_cache.drain_rate")) as u64;
         let dirty_limit = table.size("host_cache.dirty_limit");
         Ok(Parameters {

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use base::{Instant, Sector, Sectors};
 use block::command::{Command, CommandOp, Tag};
-use device::{Model, SOURCES};
+use device::Model;
+use params::SOURCES;
 use proptest::prelude::*;
 
 fn models() -> PathBuf {
@@ -150,7 +151,7 @@ const COMPLAINTS: [&str; 18] = [
     "FILE:26: mechanics.rpm: value 72 is out of range; a number from 1000 to 30000, unit \
      \"rpm\"",
     "FILE:26: mechanics.rpm: value is a string; a number from 1000 to 30000, unit \"rpm\"",
-    "FILE:25: unknown section [mechanic]; nearest: \"mechanics\"; sections of kind \
+    "FILE:25: unknown section [mechanic]; nearest: \"mechanics\"; sections of a model of kind \
      \"rotational\": disk, geometry, serpentine, slips, mechanics, seek_table, \
      seek_formula, overhead, link, read_cache, look_ahead, write_cache, queue",
     "FILE:1: unknown kind \"rotary\"; kinds: flash, null, rotational, single-server, \

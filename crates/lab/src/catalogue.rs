@@ -84,7 +84,7 @@ pub fn model(name: &str) -> Result<Table, Error> {
 pub fn hosts() -> Result<Table, Error> {
     let row = |name| {
         let host = Host::named(name)?;
-        Ok(vec![name.to_string(), host.cores.to_string(), host.title])
+        Ok(vec![name.to_string(), host.machine.cores.to_string(), host.title])
     };
     let rows = Host::names().map(row).collect::<Result<_, Error>>()?;
     Ok(Table { headings: vec!["host", "cores", "what it is"], rows })

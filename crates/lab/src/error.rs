@@ -25,12 +25,9 @@ pub enum Error {
         /// What there is instead.
         accepted: String,
     },
-    /// A device model cannot be used.
+    /// A model or a host cannot be used.
     #[error(transparent)]
-    Model(#[from] device::ModelError),
-    /// A host cannot be used.
-    #[error(transparent)]
-    Host(#[from] machine::HostError),
+    Parameters(#[from] params::Error),
     /// A trace cannot be used.
     #[error(transparent)]
     Trace(#[from] trace::Error),

@@ -86,7 +86,7 @@ impl Recorder {
         let unfinished = directory.with_file_name(name);
         std::fs::create_dir_all(&unfinished)
             .map_err(|cause| Error::unwritable(&unfinished, cause))?;
-        let cores = row.host.cores;
+        let cores = row.host.machine.cores;
         let base = unfinished.join(NAME);
         let mut files =
             blktrace::Recorder::create(&base, DEVICE, u32::from(cores), Wallclock::default())

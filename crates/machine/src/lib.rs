@@ -36,7 +36,7 @@ pub use check::Checker;
 pub use core_set::CoreSet;
 pub use filesystem::Mount;
 pub use guest::Guest;
-pub use host::{Host, HostError};
+pub use host::Host;
 pub use jobs::{ControlGroup, Move};
 pub use observe::{CoreUse, Nobody, Observer, Several, TaskInfo};
 pub use outcome::{Exit, JobOutcome, Outcome};

@@ -158,15 +158,15 @@ pub enum SetupError {
 
 /// Whether the jobs can run on this host.
 pub(crate) fn check_jobs(jobs: &[Job], host: &Host) -> Result<(), SetupError> {
-    let homeless = jobs
-        .iter()
-        .find(|job| job.affinity.as_ref().is_some_and(|affinity| !affinity.fits(host.cores)));
+    let homeless = jobs.iter().find(|job| {
+        job.affinity.as_ref().is_some_and(|affinity| !affinity.fits(host.machine.cores))
+    });
     match homeless {
         None => Ok(()),
         Some(job) => Err(SetupError::Affinity {
             job: job.name.clone(),
             host: host.name.clone(),
-            cores: host.cores,
+            cores: host.machine.cores,
         }),
     }
 }

@@ -164,7 +164,7 @@ fn recorded_inputs_replay_to_the_same_events() {
         let mut setup = mixture(kernel, scheduler, "vm-2019", 3);
         setup.record_inputs = true;
         let facts = setup.device.facts().clone();
-        let cores = setup.host.cores;
+        let cores = setup.host.machine.cores;
         let mut keep = Keep::default();
         let outcome = machine::run(setup, &mut keep).unwrap();
         let kernel = Kernel::named(kernel).unwrap();
@@ -503,7 +503,7 @@ fn nothing_is_lost_on_any_host() {
             facts.fua = rng.chance(1, 2);
             facts.rotational = rng.chance(1, 2);
         }));
-        let cores = setup.host.cores;
+        let cores = setup.host.machine.cores;
         for job in &mut setup.jobs {
             if rng.chance(1, 2) {
                 job.affinity = Some(CoreSet::of([rng.below(u64::from(cores)) as u16]));

@@ -4,8 +4,9 @@ use super::Complaint;
 use super::tree::{Tree, lines};
 
 /// Crates depend on crates of earlier layers only. `testing` is for tests.
-const LAYERS: [&[&str]; 11] = [
+const LAYERS: [&[&str]; 12] = [
     &["base", "testing"],
+    &["params"],
     &["block"],
     &["sched", "trace", "device", "cache"],
     &["fs"],

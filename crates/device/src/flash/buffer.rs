@@ -11,7 +11,7 @@ use base::{Duration, Instant};
 use super::byte_time;
 use super::media::Program;
 use super::time_of;
-use crate::parameters::Table;
+use params::Table;
 
 /// How written data is treated.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use base::agenda::{Agenda, Ticket};
 use base::{Duration, Instant};
 
 use super::{byte_time, time_of};
-use crate::parameters::Table;
+use params::Table;
 
 /// How the flash is built.
 #[derive(Clone, Debug)]

@@ -14,11 +14,11 @@ use base::Duration;
 
 pub(crate) use drive::Drive;
 
-use crate::error::ModelError;
-use crate::parameters::Accept::{Flag, Rate, Real, Rows, Size, Time, Whole};
-use crate::parameters::{Section, Table, spec};
 use buffer::BufferRules;
 use media::MediaRules;
+use params::Accept::{Flag, Rate, Real, Rows, Size, Time, Whole};
+use params::Error;
+use params::{Section, Table, spec};
 
 const FLASH: Section = Section {
     name: "flash",
@@ -129,7 +129,7 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    pub fn load(table: &Table) -> Result<Parameters, ModelError> {
+    pub fn load(table: &Table) -> Result<Parameters, Error> {
         let rows = table.rows("flash.read");
         if rows.is_empty() || rows.iter().any(|row| !(0.0..=1e6).contains(&row[0])) {
             let accepted = "one time per kind of page, from 0 to 1000000 us";

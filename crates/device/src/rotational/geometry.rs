@@ -6,8 +6,8 @@
 //! tracks on one head, the same number back on the next head, and so on). Leaves out grown defects
 //! that were remapped to a spare sector far away.
 
-use crate::error::ModelError;
 use crate::table::NumberTable;
+use params::Error;
 
 /// Columns of a zone table. Skews are in sectors of the zone, spare sectors at its end.
 pub(crate) const ZONE_COLUMNS: [&str; 6] = [
@@ -70,7 +70,7 @@ impl Geometry {
         surfaces: u64,
         band: Option<u64>,
         revolution: u64,
-    ) -> Result<Geometry, ModelError> {
+    ) -> Result<Geometry, Error> {
         let mut geometry = Geometry { zones: Vec::new(), surfaces, band, revolution, cylinders: 0 };
         let mut slipped = slips_by_zone(slips, zones.rows().len())?;
         let mut first_lba = 0;
@@ -203,7 +203,7 @@ impl Zone {
     }
 }
 
-fn slips_by_zone(table: Option<&NumberTable>, zones: usize) -> Result<Vec<Vec<u64>>, ModelError> {
+fn slips_by_zone(table: Option<&NumberTable>, zones: usize) -> Result<Vec<Vec<u64>>, Error> {
     let mut slips = vec![Vec::new(); zones];
     for (line, row) in table.map_or(&[][..], |table| table.rows()) {
         let zone = row[0] as usize;

@@ -20,13 +20,13 @@ use block::command::Facts;
 
 pub(crate) use drive::Drive;
 
-use crate::error::ModelError;
-use crate::parameters::Accept::{Choice, File, Flag, Rate, Real, Rows, Size, Time, Whole};
-use crate::parameters::{Section, Table, spec};
 use crate::table::{FindTable, NumberTable};
 use cache::{Layout, WriteLayout};
 use geometry::Geometry;
 use mechanics::Mechanics;
+use params::Accept::{Choice, File, Flag, Rate, Real, Rows, Size, Time, Whole};
+use params::Error;
+use params::{Section, Table, spec};
 use queue::Order;
 use seek::SeekCurve;
 
@@ -197,11 +197,7 @@ struct WriteBack {
 
 impl Parameters {
     /// Builds the tables; `file` gives the text of a table beside the model file.
-    pub fn load(
-        table: &Table,
-        facts: &Facts,
-        file: &FindTable<'_>,
-    ) -> Result<Parameters, ModelError> {
+    pub fn load(table: &Table, facts: &Facts, file: &FindTable<'_>) -> Result<Parameters, Error> {
         let revolution = libm::round(60e9 / table.real("mechanics.rpm")) as u64;
         let geometry = load_geometry(table, facts, revolution, file)?;
         let seek = load_seek(table, geometry.cylinders(), file)?;
@@ -288,8 +284,8 @@ fn load_geometry(
     facts: &Facts,
     revolution: u64,
     file: &FindTable<'_>,
-) -> Result<Geometry, ModelError> {
-    let read = |parameter: &str, columns: &[&str]| -> Result<NumberTable, ModelError> {
+) -> Result<Geometry, Error> {
+    let read = |parameter: &str, columns: &[&str]| -> Result<NumberTable, Error> {
         let found = table.named(parameter, file(table.text(parameter)))?;
         NumberTable::parse(&found.file, &found.text, columns)
     };
@@ -310,7 +306,7 @@ fn load_geometry(
     Ok(geometry)
 }
 
-fn load_seek(table: &Table, cylinders: u32, file: &FindTable<'_>) -> Result<SeekCurve, ModelError> {
+fn load_seek(table: &Table, cylinders: u32, file: &FindTable<'_>) -> Result<SeekCurve, Error> {
     match (table.has("seek_table"), table.has("seek_formula")) {
         (true, false) => {
             let parameter = "seek_table.table";

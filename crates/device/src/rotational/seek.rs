@@ -3,9 +3,9 @@
 //! Given as measured points, joined by straight lines, or as a formula in pieces; both become one
 //! integer table at load.
 
-use crate::error::ModelError;
-use crate::parameters::Table;
 use crate::table::NumberTable;
+use params::Error;
+use params::Table;
 
 /// Columns of a seek table.
 pub(crate) const SEEK_COLUMNS: [&str; 2] = ["distance_cylinders", "seek_ms"];
@@ -24,7 +24,7 @@ pub(crate) struct SeekCurve {
 
 impl SeekCurve {
     /// The curve through measured points; beyond the last one it goes on in the same direction.
-    pub fn from_points(table: &NumberTable, cylinders: u32) -> Result<SeekCurve, ModelError> {
+    pub fn from_points(table: &NumberTable, cylinders: u32) -> Result<SeekCurve, Error> {
         let points = table.rows();
         let mut previous = 0.0;
         for (line, row) in points {
@@ -47,7 +47,7 @@ impl SeekCurve {
     }
 
     /// The curve a + b * sqrt(d) + c * d in milliseconds; a piece begins at its first column.
-    pub fn from_formula(table: &Table, name: &str, cylinders: u32) -> Result<Self, ModelError> {
+    pub fn from_formula(table: &Table, name: &str, cylinders: u32) -> Result<Self, Error> {
         let pieces = table.rows(name);
         let rising = pieces.windows(2).all(|pair| pair[0][0] < pair[1][0]);
         if pieces.first().is_none_or(|piece| piece[0] != 1.0) || !rising {

@@ -1,8 +1,8 @@
 //! The arm over a medium that turns: how long it takes until a sector is under the head.
 
-use crate::parameters::Table;
 use base::{Duration, Instant};
 use block::command::Facts;
+use params::Table;
 
 /// What is fixed about arm and medium.
 #[derive(Clone, Debug)]

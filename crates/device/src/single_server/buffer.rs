@@ -5,8 +5,8 @@
 //! host reads on, everything that it could have read meanwhile. So a stream that was idle begins
 //! faster than the medium. It is so in the recordings (h-hddra-cfq-seq1).
 
-use crate::parameters::Table;
 use base::Instant;
+use params::Table;
 
 /// What is fixed about it.
 #[derive(Clone, Debug)]

@@ -12,13 +12,13 @@ mod arm;
 mod buffer;
 mod server;
 
-use crate::error::ModelError;
-use crate::parameters::Accept::{Choice, Real, Time, Whole};
-use crate::parameters::{Accept, Section, Table, spec};
 use arm::Arm;
 use base::Duration;
 use block::command::Facts;
 use buffer::Ahead;
+use params::Accept::{Choice, Real, Time, Whole};
+use params::Error;
+use params::{Accept, Section, Table, spec};
 pub(crate) use server::Server;
 
 const SERVICE: Section = Section {
@@ -72,7 +72,7 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    pub fn load(table: &Table, facts: &Facts) -> Result<Parameters, ModelError> {
+    pub fn load(table: &Table, facts: &Facts) -> Result<Parameters, Error> {
         let arm = table.has(ARM.name).then(|| Arm::load(table, facts));
         let by_positioning = table.text("service.order") == "positioning";
         if by_positioning && arm.is_none() {

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use base::nearest;
+use params::Source;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -10,31 +11,23 @@ use toml::de::{DeTable, DeValue};
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
 /// A TOML file.
-pub(crate) struct Document<'t> {
-    /// The path as it was given.
-    pub file: &'t str,
-    text: &'t str,
-}
+pub(crate) struct Document<'t>(Source<'t>);
 
 impl<'t> Document<'t> {
     /// The document and its root table.
     pub fn parse(file: &'t str, text: &'t str) -> Result<(Document<'t>, DeTable<'t>), Error> {
-        let document = Document { file, text };
-        match DeTable::parse(text) {
-            Ok(root) => Ok((document, root.into_inner())),
-            Err(error) => {
-                let span = error.span().unwrap_or(0..0);
-                let problem = format!("not TOML: {}", error.message().replace('\n', ", "));
-                Err(document.bad(&span, problem, "an experiment is TOML 1.0"))
+        let document = Document(Source::new(file, text));
+        match document.0.parse() {
+            Ok(root) => Ok((document, root)),
+            Err(wrong) => {
+                Err(document.bad(&wrong.span, wrong.problem, "an experiment is TOML 1.0"))
             }
         }
     }
 
     /// `file:line` of a place.
     pub fn place(&self, span: &Range<usize>) -> String {
-        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        format!("{}:{line}", self.file)
+        format!("{}:{}", self.0.file, self.0.line(span))
     }
 
     /// An error at a place.

@@ -69,7 +69,7 @@ impl Planner {
         let mount = self.experiment.mount.as_ref();
         let context = programs::Surroundings {
             page_size: 4096,
-            ncpus: host.cores.into(),
+            ncpus: host.machine.cores.into(),
             mb_memory: self.memory().0 >> 20,
             habits: &Habits::OBSERVED,
             mount,

@@ -146,20 +146,22 @@ impl Cpus {
             state: State::Running,
             ..Computing::new(core, Newcomer { nice: 0, affinity: None, is_program: false })
         };
-        let run_queue = match host.accounting {
+        let run_queue = match host.machine.accounting {
             step if step.is_zero() || !shares => RunQueue::InTurn(VecDeque::new()),
             step => RunQueue::Eevdf(Eevdf::new(step)),
         };
         let takes_turns = matches!(run_queue, RunQueue::InTurn(_));
         Cpus {
-            cores: (0..host.cores).map(|_| Core::default()).collect(),
-            contexts: (0..host.cores).map(interrupts).collect(),
+            cores: (0..host.machine.cores).map(|_| Core::default()).collect(),
+            contexts: (0..host.machine.cores).map(interrupts).collect(),
             ready: VecDeque::new(),
             run_queue,
             lock: Lock::default(),
             prices,
-            time_slice: host.time_slice,
-            shares_fairly: takes_turns && host.cores == 1 && host.clock_step.is_zero(),
+            time_slice: host.machine.time_slice,
+            shares_fairly: takes_turns
+                && host.machine.cores == 1
+                && host.machine.clock_step.is_zero(),
             least_served: Duration::ZERO,
             switches: Rng::stream(seed, "host/switch"),
         }

@@ -44,12 +44,12 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let shape = setup.attach.shape;
     let scheduler = setup.attach.scheduler.as_ref().map_or("none", |it| it.about().name);
     let prices = Prices::new(&setup.host, shape, scheduler);
-    let cores = setup.host.cores;
+    let cores = setup.host.machine.cores;
     let facts = setup.device.facts().clone();
     let rules = Rules::of(setup.kernel);
     let cpus = Cpus::new(&setup.host, prices, rules.shares_by_deadlines, setup.seed);
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
-    let clock = Clock::new(setup.host.clock_step, tick, setup.until);
+    let clock = Clock::new(setup.host.machine.clock_step, tick, setup.until);
     let mut cache = PageCache::new(
         setup.kernel,
         &setup.guest.memory,
@@ -97,7 +97,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         shape,
         guest: setup.guest,
         seed: setup.seed,
-        start_delay: setup.host.start_delay,
-        timer_slack: setup.host.timer_slack,
+        start_delay: setup.host.machine.start_delay,
+        timer_slack: setup.host.machine.timer_slack,
     })
 }

@@ -1,0 +1,51 @@
+//! A TOML text and the places in it.
+
+use std::ops::Range;
+use toml::de::DeTable;
+
+/// A TOML text under the name by which a person knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'t> {
+    /// The path as it was given.
+    pub file: &'t str,
+    text: &'t str,
+}
+
+/// Why a text is no TOML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotToml {
+    /// Where, in bytes.
+    pub span: Range<usize>,
+    /// What is wrong, beginning with `not TOML`.
+    pub problem: String,
+}
+
+impl<'t> Source<'t> {
+    /// The text of a file.
+    pub fn new(file: &'t str, text: &'t str) -> Source<'t> {
+        Source { file, text }
+    }
+
+    /// The root table.
+    ///
+    /// # Errors
+    ///
+    /// The text is no TOML.
+    pub fn parse(&self) -> Result<DeTable<'t>, NotToml> {
+        DeTable::parse(self.text).map(|root| root.into_inner()).map_err(|error| NotToml {
+            span: error.span().unwrap_or(0..0),
+            problem: format!("not TOML: {}", error.message().replace('\n', ", ")),
+        })
+    }
+
+    /// The line of a place, counted from one.
+    pub fn line(&self, span: &Range<usize>) -> usize {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    /// What stands there.
+    pub(crate) fn written(&self, span: Range<usize>) -> &'t str {
+        &self.text[span]
+    }
+}

@@ -1,0 +1,127 @@
+//! A file that kept its schema: typed look-ups by name cannot fail.
+
+use crate::accept::Value;
+use crate::error::Error;
+use base::{Duration, Sectors};
+use std::collections::BTreeMap;
+
+/// What a file states. Look-ups panic on a name that is not in the schema, or of another type.
+#[derive(Clone, Debug)]
+pub struct Table {
+    file: String,
+    values: BTreeMap<String, (usize, Value)>,
+    sections: Vec<String>,
+}
+
+impl Table {
+    pub(crate) fn new(file: &str) -> Table {
+        Table { file: file.to_string(), values: BTreeMap::new(), sections: Vec::new() }
+    }
+
+    pub(crate) fn insert(&mut self, name: String, line: usize, value: Value) {
+        self.values.insert(name, (line, value));
+    }
+
+    pub(crate) fn note_section(&mut self, name: &str) {
+        self.sections.push(name.to_string());
+    }
+
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// Whether the optional section `name` is present.
+    pub fn has(&self, name: &str) -> bool {
+        self.sections.iter().any(|section| section == name)
+    }
+
+    /// A number, in base units.
+    pub fn real(&self, name: &str) -> f64 {
+        match self.get(name) {
+            Value::Number(number) => *number,
+            other => panic!("{name}: expected a number in the schema, seen {other:?}"),
+        }
+    }
+
+    /// A time, to the nanosecond.
+    pub fn time(&self, name: &str) -> Duration {
+        Duration::from_nanos(libm::round(self.real(name)) as u64)
+    }
+
+    /// A size in bytes.
+    pub fn size(&self, name: &str) -> u64 {
+        libm::round(self.real(name)) as u64
+    }
+
+    /// A size in sectors, rounded down.
+    pub fn sectors(&self, name: &str) -> Sectors {
+        Sectors(u32::try_from(self.size(name) / 512).expect("size bounded by the schema"))
+    }
+
+    /// A whole number.
+    pub fn whole(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Value::Whole(number) => *number,
+            other => panic!("{name}: expected a whole number in the schema, seen {other:?}"),
+        }
+    }
+
+    /// A flag.
+    pub fn flag(&self, name: &str) -> bool {
+        match self.get(name) {
+            Value::Flag(flag) => *flag,
+            other => panic!("{name}: expected a flag in the schema, seen {other:?}"),
+        }
+    }
+
+    /// A text: a choice, or a name.
+    pub fn text(&self, name: &str) -> &str {
+        match self.get(name) {
+            Value::Text(text) => text,
+            other => panic!("{name}: expected a text in the schema, seen {other:?}"),
+        }
+    }
+
+    /// Rows of numbers.
+    pub fn rows(&self, name: &str) -> &[Vec<f64>] {
+        match self.get(name) {
+            Value::Rows(rows) => rows,
+            other => panic!("{name}: expected rows in the schema, seen {other:?}"),
+        }
+    }
+
+    /// What was found under the name that this parameter holds; when nothing was, the error tells
+    /// the place of the parameter.
+    ///
+    /// # Errors
+    ///
+    /// That one.
+    pub fn named<T>(&self, name: &str, found: Result<T, Error>) -> Result<T, Error> {
+        found.map_err(|error| match error {
+            Error::Unknown { name: unknown, hint, all, .. } => {
+                self.refuse(name, format!("unknown name \"{unknown}\"{hint}"), &all)
+            }
+            Error::Unreadable { file, cause } => {
+                self.refuse(name, format!("{file} cannot be read"), &cause.to_string())
+            }
+            bad @ Error::Bad { .. } => bad,
+        })
+    }
+
+    /// An error about a parameter whose value fits the schema but not the other values.
+    pub fn refuse(&self, name: &str, problem: String, accepted: &str) -> Error {
+        Error::Bad {
+            file: self.file.clone(),
+            line: self.values[name].0,
+            problem: format!("{name}: {problem}"),
+            accepted: accepted.to_string(),
+        }
+    }
+
+    fn get(&self, name: &str) -> &Value {
+        match self.values.get(name) {
+            Some((_, value)) => value,
+            None => panic!("{name} is not in the schema of this kind"),
+        }
+    }
+}

@@ -10,10 +10,14 @@ use alloc::vec::Vec;
 
 /// `; nearest: "x", "y"` for the names that take the fewest edits, or nothing when all are far.
 pub fn nearest<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> String {
+    let length = name.chars().count();
+    let most = length.max(3) / 2;
     let mut near: Vec<(usize, &str)> = among
         .into_iter()
+        // What is much longer is far, and need not be compared letter by letter.
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= most)
         .map(|candidate| (edits(name, candidate), candidate))
-        .filter(|(distance, _)| *distance <= name.chars().count().max(3) / 2)
+        .filter(|(distance, _)| *distance <= most)
         .collect();
     near.sort();
     near.dedup();
@@ -29,7 +33,7 @@ pub fn nearest<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Stri
 
 /// The number of single-letter insertions, deletions, substitutions and swaps of neighbours between
 /// two words.
-fn edits(from: &str, to: &str) -> usize {
+pub fn edits(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];
     for i in 0..=from.len() {

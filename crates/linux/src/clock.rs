@@ -331,7 +331,7 @@ mod tests {
     use std::io::IoSliceMut;
     use std::os::fd::OwnedFd;
 
-    use memmap2::{MmapOptions, MmapRaw};
+    use crate::memory::GuestMemory;
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
     /// The guest's end. What it will answer is sent before it is asked.
@@ -386,9 +386,9 @@ mod tests {
         (clock, guest, descriptors)
     }
 
-    fn map(descriptors: &[OwnedFd]) -> MmapRaw {
+    fn map(descriptors: &[OwnedFd]) -> GuestMemory {
         let file = File::from(descriptors[0].try_clone().unwrap());
-        MmapOptions::new().len(2 * PAGE).map_raw(&file).unwrap()
+        GuestMemory::map(file, 2 * PAGE, 0).unwrap()
     }
 
     fn nanos(nanos: u64) -> Instant {
@@ -408,13 +408,7 @@ mod tests {
     fn with_shared_memory_neither_wait_nor_run_is_acknowledged() {
         let (mut clock, mut guest, descriptors) = pair(Protocol::SharedMemory);
         let page = map(&descriptors);
-        let put = |offset: usize, bytes: &[u8]| {
-            // SAFETY: inside the map, and nobody else writes at this time.
-            unsafe {
-                let to = page.as_mut_ptr().add(offset);
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-            }
-        };
+        let put = |offset: usize, bytes: &[u8]| page.write(offset as u64, bytes).unwrap();
         put(at::GUEST + at::CAPABILITIES, &SHARES_TIME.to_ne_bytes());
         put(at::CURRENT_TIME, &500u64.to_ne_bytes());
         put(at::GUEST + at::REQUEST_TIME, &900u64.to_ne_bytes());

@@ -393,7 +393,7 @@ mod tests {
     use base::Bytes;
     use block::command::Transport;
 
-    use crate::memory::{PAGE, SharedPages};
+    use crate::memory::PAGE;
 
     /// Where the tests put the parts of a request.
     const DATA: u64 = 0x1000;
@@ -432,15 +432,9 @@ mod tests {
         Drive::new(0, "disk".into(), Box::new(Stuck(facts)), Contents::forgetful())
     }
 
-    fn memory() -> GuestMemory {
-        let pages = SharedPages::new(4 * PAGE).unwrap();
-        let file = std::fs::File::from(pages.file().try_clone_to_owned().unwrap());
-        GuestMemory::map(&file, 4 * PAGE, 0).unwrap()
-    }
-
     /// Hands over a request and says how it was answered, if the device did not get it.
     fn ask(drive: &mut Drive, kind: u32, sector: u64, length: u32) -> Result<Option<u8>, RunError> {
-        let memory = memory();
+        let memory = GuestMemory::zeros(4 * PAGE, 0);
         memory.write(0, &kind.to_le_bytes()).unwrap();
         memory.write(8, &sector.to_le_bytes()).unwrap();
         memory.write(STATUS, &[99]).unwrap();

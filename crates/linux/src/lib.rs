@@ -23,6 +23,7 @@ mod directory;
 mod drive;
 pub mod error;
 mod gate;
+#[allow(unsafe_code)]
 mod launch;
 pub mod log;
 mod memory;

@@ -181,15 +181,8 @@ fn pieces(at: u64, length: usize) -> impl Iterator<Item = Piece> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::SharedPages;
 
     const LENGTH: usize = 16 * PAGE;
-
-    fn memory() -> GuestMemory {
-        let pages = SharedPages::new(LENGTH).unwrap();
-        let file = std::fs::File::from(pages.file().try_clone_to_owned().unwrap());
-        GuestMemory::map(&file, LENGTH, 0).unwrap()
-    }
 
     fn read(contents: &Contents, memory: &GuestMemory, at: u64, length: usize) -> Vec<u8> {
         memory.write(0, &vec![0xee; length]).unwrap();
@@ -201,7 +194,7 @@ mod tests {
 
     #[test]
     fn reads_return_what_was_written_and_zeros_elsewhere() {
-        let memory = memory();
+        let memory = GuestMemory::zeros(LENGTH, 0);
         let mut contents = Contents::new(Bytes(1 << 20));
         assert_eq!(read(&contents, &memory, 0, 3), [0; 3]);
         let written: Vec<u8> = (0..6000).map(|i| (i % 251) as u8 + 1).collect();
@@ -214,7 +207,7 @@ mod tests {
 
     #[test]
     fn zeros_are_not_kept_but_do_overwrite() {
-        let memory = memory();
+        let memory = GuestMemory::zeros(LENGTH, 0);
         let mut contents = Contents::new(Bytes(PAGE as u64));
         memory.write(0, &[7; 512]).unwrap();
         contents.write(&memory, 0, 0, 512).unwrap();
@@ -226,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_full_store_says_so() {
-        let memory = memory();
+        let memory = GuestMemory::zeros(LENGTH, 0);
         let mut contents = Contents::new(Bytes(PAGE as u64));
         memory.write(0, &[7; 2 * PAGE]).unwrap();
         let full = StoreError::Full { limit: Bytes(PAGE as u64) };
@@ -236,7 +229,7 @@ mod tests {
 
     #[test]
     fn discard_forgets_whole_pages_only() {
-        let memory = memory();
+        let memory = GuestMemory::zeros(LENGTH, 0);
         let mut contents = Contents::new(Bytes(1 << 20));
         memory.write(0, &[7; 3 * PAGE]).unwrap();
         contents.write(&memory, 0, 0, 3 * PAGE).unwrap();

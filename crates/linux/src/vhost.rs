@@ -297,7 +297,7 @@ impl Message {
             return Err(RunError::protocol(what));
         }
         let file = File::from(self.descriptor()?);
-        GuestMemory::map(&file, length, start - offset)
+        GuestMemory::map(file, length, start - offset)
             .map_err(|cause| RunError::file("mapping", "the memory of the guest", cause))
     }
 

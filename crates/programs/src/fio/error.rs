@@ -1,5 +1,6 @@
 //! What is wrong with a job, where, and what would be accepted instead.
 
+use base::nearest::edits;
 use std::fmt;
 use std::sync::Arc;
 

@@ -4,90 +4,16 @@
 //! `cargo run --release -p paternoster-machine --example speed [SCHEDULER [HOST [REQUESTS]]]`
 
 mod common;
+#[path = "common/throughput.rs"]
+mod throughput;
 
-use base::{Bytes, Duration, Instant, Sectors};
-use block::{Command, Facts, Tag, Transport};
+use base::{Duration, Instant};
 use common::processor_time;
-use device::Device;
 use machine::task::{AsyncOp, Interface, OpenFlags, Task};
 use machine::{Job, Native, Nobody, Setup};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use throughput::{TAGS, measure, steady};
 
-/// Counts allocations.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-#[expect(
-    unsafe_code,
-    reason = "a counting allocator is unsafe by its trait; only this example has one"
-)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the one `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the one `System` asks for.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// Serves everything in the same time.
-struct Steady {
-    facts: Facts,
-    in_flight: VecDeque<(Instant, Tag)>,
-}
-
-const SERVICE: Duration = Duration::from_micros(100);
 const DEPTH: usize = 128;
-const TAGS: u32 = 32;
-
-impl Device for Steady {
-    fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    fn accept(&mut self, now: Instant, command: Command) {
-        self.in_flight.push_back((now + SERVICE, command.tag));
-    }
-
-    fn next_event(&self) -> Option<Instant> {
-        self.in_flight.front().map(|(at, _)| *at)
-    }
-
-    fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>) {
-        while self.in_flight.front().is_some_and(|(at, _)| *at <= now) {
-            completed.extend(self.in_flight.pop_front().map(|(_, tag)| tag));
-        }
-    }
-}
-
-fn steady() -> Steady {
-    let facts = Facts {
-        transport: Transport::Nvme,
-        capacity: Bytes(1 << 40),
-        rotational: false,
-        volatile_cache: false,
-        fua: false,
-        queue_depth: TAGS,
-        hardware_queues: 1,
-        logical_block: 512,
-        max_hw_sectors: Sectors(65_535),
-        max_segments: 128,
-        discard: false,
-        chunk_sectors: Sectors(0),
-        segment: Facts::PAGE,
-    };
-    Steady { facts, in_flight: VecDeque::new() }
-}
 
 /// Keeps [`DEPTH`] random reads in flight.
 async fn asynchronous(task: Task, requests: u64) -> i32 {
@@ -119,30 +45,7 @@ async fn synchronous(task: Task, requests: u64) -> i32 {
 }
 
 fn setup(scheduler: &str, host: &str, jobs: Vec<Job>) -> Setup {
-    common::setup(scheduler, host, Box::new(steady()), jobs)
-}
-
-fn measure(name: &str, requests: u64, make: impl Fn(u64) -> Setup) {
-    let count = |requests| {
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
-        let start = processor_time();
-        let outcome = machine::run(make(requests), &mut Nobody).expect("a setup that runs");
-        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
-        (processor_time() - start, allocations, outcome)
-    };
-    // What a run costs before it is in its steady state.
-    let (_, warm_up, _) = count(requests / 10);
-    let (real, allocations, outcome) = count(requests);
-    let steady = allocations.saturating_sub(warm_up) as f64 / (requests as f64 * 0.9);
-    let nanos = real as f64 / requests as f64;
-    println!(
-        "{name:26} {:6.0} ns a request, {:5.2} M requests/s, {steady:.5} allocations a request, \
-         {} in virtual time, {}",
-        nanos,
-        1e3 / nanos,
-        outcome.elapsed,
-        outcome.fingerprint
-    );
+    common::setup(scheduler, host, steady(), jobs)
 }
 
 /// An hour of one task that reads and writes 16 KiB at random places of a hard disk.

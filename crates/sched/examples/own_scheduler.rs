@@ -1,7 +1,7 @@
 //! A scheduler of one's own, in forty lines: shortest seek first.
 //!
-//! It uses `block` and `base` alone. `main` holds it to the contract of all schedulers, and compares
-//! it by name with others.
+//! It uses `block` and `base` alone. `main` holds it to the contract of all schedulers, and
+//! compares it by name with others.
 //!
 //!     cargo run --release -p paternoster-sched --example own_scheduler
 

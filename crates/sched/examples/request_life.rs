@@ -5,10 +5,13 @@
 //! on; events are off unless the third argument asks for them. A completion is followed by the
 //! submission of one new random 4 KiB read or write, as a closed loop of programs does it.
 //!
-//! Where it matters whose requests they are, they are of 16 tasks with as many outstanding each; whose
-//! request is done submits the next one.
+//! Where it matters whose requests they are, they are of 16 tasks with as many outstanding each;
+//! whose request is done submits the next one.
 //!
 //!     cargo run --release -p paternoster-sched --example request_life [TURNS [SCHEDULER [events]]]
+
+#[path = "../../machine/examples/common/counting.rs"]
+mod counting;
 
 use base::{Bytes, Duration, Instant, Rng, Sector, Sectors};
 use block::scheduler::IoContext;
@@ -16,29 +19,8 @@ use block::{
     Attach, Bio, Command, ContextId, EventLog, Facts, Flags, IoContextId, Ioprio, Kernel, Op,
     Origin, Output, RequestQueue, Tag, Transport,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
+use counting::allocations;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-#[expect(unsafe_code, reason = "an allocator that counts cannot be written without")]
-// SAFETY: every call is passed on unchanged to the system allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the one `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the one `System` asks for.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// What is measured, with the number of tasks and of requests that each has outstanding.
 const SCHEDULERS: [(&str, u32, u32); 6] = [
@@ -180,9 +162,9 @@ fn main() {
         for _ in 0..turns / 10 {
             load.turn();
         }
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = allocations();
         let best = (0..WINDOWS).map(|_| load.window(turns / WINDOWS)).fold(f64::MAX, f64::min);
-        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
-        println!("{scheduler:<14} {best:>10.1}  {:>19.6}", allocations as f64 / turns as f64);
+        let count = allocations() - before;
+        println!("{scheduler:<14} {best:>10.1}  {:>19.6}", count as f64 / turns as f64);
     }
 }

@@ -91,7 +91,8 @@ impl Suite {
             (said("date", &["-u", "+%F"])?, said("git", &["rev-parse", "--short", "HEAD"])?);
         let Suite { name, title, remark, .. } = self;
         Ok(format!(
-            "# Results: {title}\n\n{date} · commit {commit} · `cargo xtask fidelity --results {name}`\n\n\
+            "# Results: {title}\n\n\
+             {date} · commit {commit} · `cargo xtask fidelity --results {name}`\n\n\
              {LEGEND}{remark}## All of it\n\n{}",
             tables(&files)?
         ))
@@ -225,7 +226,8 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
     for ((name, (same, count)), least) in Overview::COUNTED.iter().zip(all.alike).zip(all.least) {
         writeln!(
             text,
-            "\nThe same in the same order: {name} {same} of {count} ({:.2} %), {:.1} % in the worst run.",
+            "\nThe same in the same order: {name} {same} of {count} ({:.2} %), {:.1} % in the worst \
+             run.",
             100.0 * same as f64 / count.max(1) as f64,
             100.0 * least
         )?;
@@ -233,8 +235,8 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
     let Spread { median, p90, worst, .. } = all.seeks;
     writeln!(
         text,
-        "\nDistributions of seek distances are {median:.2} % apart in the median run, {p90:.2} % in \
-         nine of ten, {worst:.1} % in the worst."
+        "\nDistributions of seek distances are {median:.2} % apart in the median run, {p90:.2} % \
+         in nine of ten, {worst:.1} % in the worst."
     )?;
     Ok(text)
 }

@@ -2,10 +2,10 @@
 //! `determinism [NUMBER…]`.
 //!
 //! The first run is an ordinary one. During the second all cores are busy with something else,
-//! and both sides of the guest are stopped and continued at random. The third is in a directory with
-//! another, longer name and by another user, if root may choose one. Traces, priorities, outputs
-//! and logs of the disks must be the same to the byte. `SERIES` and `HZ` in the environment choose
-//! another kernel than 6.12 with 250.
+//! and both sides of the guest are stopped and continued at random. The third is in a directory
+//! with another, longer name and by another user, if root may choose one. Traces, priorities,
+//! outputs and logs of the disks must be the same to the byte. `SERIES` and `HZ` in the environment
+//! choose another kernel than 6.12 with 250.
 
 mod experiments;
 mod trouble;

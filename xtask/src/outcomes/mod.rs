@@ -1,10 +1,10 @@
 //! Holds runs of the simulator against recordings of a real 4.19.
 //!
-//! `outcomes DIRECTORY [--only NAME] [--seeds N] [--record DIR]`: what each recording below the directory
-//! ran is run on the model of its disk and on the host `icount`, with the scheduler, tunables and
-//! control groups of its manifest, and what each job saw is put beside what the recording says. The
-//! table is `fidelity/results/recorded-4.19.md`. With `--record` the first seed of each is written as text, an
-//! event a line.
+//! `outcomes DIRECTORY [--only NAME] [--seeds N] [--record DIR]`: what each recording below the
+//! directory ran is run on the model of its disk and on the host `icount`, with the scheduler,
+//! tunables and control groups of its manifest, and what each job saw is put beside what the
+//! recording says. The table is `fidelity/results/recorded-4.19.md`. With `--record` the first seed
+//! of each is written as text, an event a line.
 
 mod run;
 mod table;

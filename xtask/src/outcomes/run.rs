@@ -19,8 +19,8 @@ const KERNEL: &str = "4.19";
 /// Schedulers that are compared.
 const SCHEDULERS: [&str; 5] = ["noop", "deadline", "cfq", "mq-deadline", "none"];
 
-/// Its memory without the disk, which lies in it. How much may be dirty follows it, and slowly when it
-/// is set to less. // fitted to the writes a second of f-hdd-cfq-async-vs-seq
+/// Its memory without the disk, which lies in it. How much may be dirty follows it, and slowly when
+/// it is set to less. Fitted to the writes a second of f-hdd-cfq-async-vs-seq.
 const MEMORY: Bytes = Bytes(512 << 20);
 
 /// What came of each seed.
@@ -171,10 +171,11 @@ impl Tracer {
     /// From its first to its last record at the second and third buffer: 500 and 501 us in
     /// f-fast-cfq-slice_idle0-seeky8-qd1, 503 and 502 in f-fast-cfq-seeky8-qd1.
     const FURTHER: Duration = Duration::from_micros(500);
-    /// How soon it sees that a buffer is full, at most: it is there 14 to 1,500 bytes behind the end
-    /// of a buffer, in recordings of five to ten bytes a microsecond.
+    /// How soon it sees that a buffer is full, at most: it is there 14 to 1,500 bytes behind the
+    /// end of a buffer, in recordings of five to ten bytes a microsecond.
     const SOON: Duration = Duration::from_micros(100);
-    /// How long it looks away where little is traced. // assumed: ours; it costs two switches
+    /// How long it looks away where little is traced. Ours, so assumed: it costs two
+    /// switches.
     const AWAY: Duration = Duration::from_millis(20);
 
     fn job(&self) -> Job {

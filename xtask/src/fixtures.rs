@@ -5,10 +5,11 @@ use crate::Outcome;
 use std::process::{Command, ExitCode};
 
 /// A crate, and those of its tests that compare with goldens, scripts, recordings or tables.
-const WRITERS: [(&str, &[&str]); 6] = [
+const WRITERS: [(&str, &[&str]); 7] = [
     ("paternoster-sched", &["--test", "scripts"]),
     ("paternoster-machine", &["--test", "machine"]),
     ("paternoster-programs", &["--lib", "the_table_of"]),
+    ("paternoster-programs", &["--test", "fio_oracle"]),
     ("paternoster-programs", &["--test", "fio_streams"]),
     ("paternoster-lab", &["--test", "docs"]),
     ("paternoster", &["--test", "end_to_end"]),

@@ -1,8 +1,8 @@
 //! `cp [--reflink=never] SOURCE COPY`: copies a file of the file system.
 //!
 //! Observed with strace of coreutils 9.1 and on 6.12: the source is advised to be read in order,
-//! and `copy_file_range` copies it within the kernel, as much at a time as a pipe holds; a copy that
-//! must not share blocks with its source is read and written.
+//! and `copy_file_range` copies it within the kernel, as much at a time as a pipe holds; a copy
+//! that must not share blocks with its source is read and written.
 //!
 // Divergence: each such piece is a read and a write here, with the cost of two system calls.
 
@@ -14,11 +14,11 @@ use machine::task::{Advice, Errno, OpenFlags, Task};
 /// What a pipe holds: 16 pages.
 const PIPE: u64 = 16 * 4096;
 
-/// What is read and written at a time. // observed: strace
+/// What is read and written at a time (strace shows it).
 const BUFFER: u64 = 128 << 10;
 const NEVER: &str = "--reflink=never";
-const ACCEPTED: &str = "cp: options and several sources are not modelled; accepted: cp SOURCE COPY, \
-                        cp --reflink=never SOURCE COPY";
+const ACCEPTED: &str = "cp: options and several sources are not modelled; accepted: cp SOURCE \
+                        COPY, cp --reflink=never SOURCE COPY";
 
 /// A copy of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]

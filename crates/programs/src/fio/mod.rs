@@ -29,14 +29,14 @@ pub mod fuzz;
 mod job;
 pub mod layout;
 mod mix;
-mod options;
+pub mod options;
 mod parse;
 pub mod pattern;
 pub mod random;
 mod run;
 mod settings;
-mod source;
-mod value;
+pub mod source;
+pub mod value;
 
 pub use command_line::{CommandLine, parse_command_line};
 pub use engine::Engine;

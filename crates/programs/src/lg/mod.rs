@@ -1,14 +1,14 @@
 //! lg: the load generator of the recordings of a real 4.19.
 //!
 //! Each word of its command line is a job, each copy of a job a process: reads or writes one block
-//! after the other, one at a time, until its time is over, and may pause after each. Copies may take
-//! their blocks from one position that they share, may do so strictly in turn, and may share an
-//! io_context.
+//! after the other, one at a time, until its time is over, and may pause after each. Copies may
+//! take their blocks from one position that they share, may do so strictly in turn, and may share
+//! an io_context.
 //!
 //! Written after what the recordings' README and manifests say of it and what their traces show:
-//! processes begin with the last one, unless an order is given, and each opens its file itself: of two readers who share
-//! a position, one touches the mark that the other left, and nothing is read ahead for it
-//! (c-hdd-deadline-p2-sep-buf, 8.5 ms after the first bio).
+//! processes begin with the last one, unless an order is given, and each opens its file itself: of
+//! two readers who share a position, one touches the mark that the other left, and nothing is read
+//! ahead for it (c-hdd-deadline-p2-sep-buf, 8.5 ms after the first bio).
 
 mod options;
 mod report;

@@ -35,9 +35,9 @@ impl Account {
         self.syncs.push(took);
     }
 
-    /// Name, mode, size of blocks, calls, calls and megabytes a second; of the latencies mean, 50th,
-    /// 90th and 99th percentile and the longest; of fsyncs, if there were any, how many, and mean,
-    /// 50th and 99th percentile and the longest. Times are in microseconds.
+    /// Name, mode, size of blocks, calls, calls and megabytes a second; of the latencies mean,
+    /// 50th, 90th and 99th percentile and the longest; of fsyncs, if there were any, how many, and
+    /// mean, 50th and 99th percentile and the longest. Times are in microseconds.
     pub fn line(&self, name: &str) -> String {
         let elapsed = self.ended.since(self.started);
         let calls = self.calls();

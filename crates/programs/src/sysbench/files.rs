@@ -1,8 +1,8 @@
 //! The files of sysbench: pieces of a disk, or `test_file.0`, `test_file.1`, … in a directory.
 //!
-//! What is done to files in a directory was seen with strace of 1.0.20 (assumed of 0.4): `prepare` writes what is
-//! missing of each and syncs it; `run` opens all of them before the threads start, and where it writes in
-//! sequence it makes them anew, empty; `cleanup` removes them.
+//! What is done to files in a directory was seen with strace of 1.0.20 (assumed of 0.4): `prepare`
+//! writes what is missing of each and syncs it; `run` opens all of them before the threads start,
+//! and where it writes in sequence it makes them anew, empty; `cleanup` removes them.
 
 use super::options::{Action, Generation, Mode, Place, Sysbench};
 use machine::filesystem::Creation;

@@ -1,20 +1,21 @@
 //! sysbench fileio: threads that read and write a set of files.
 //!
 //! Command lines are those of 0.4 (`--test=fileio`) and of 1.0 (`fileio`). With a file system the
-//! files lie in its directory, `files`; without one they lie one after the other on the disk, each in one
-//! piece, from `--disk-start` on. All threads use the same open files, and so one readahead state for
-//! each (rules sysbench).
+//! files lie in its directory, `files`; without one they lie one after the other on the disk, each
+//! in one piece, from `--disk-start` on. All threads use the same open files, and so one readahead
+//! state for each (rules sysbench).
 //!
-//! Written after the documentation, a description of 0.4 and what strace shows of 1.0.20. Its requests are
-//! numbered with its syncs: after `--file-fsync-freq` reads and writes all files are synced, written
-//! to or not, by whichever threads come by, and each of these counts as an event. In the end every thread
-//! syncs all files once more. `--file-fsync-all` syncs after each write, and then neither of the two. Of 0.4
-//! it is assumed that only files are synced that were written to, and that the main thread does what
-//! is left in the end.
+//! Written after the documentation, a description of 0.4 and what strace shows of 1.0.20. Its
+//! requests are numbered with its syncs: after `--file-fsync-freq` reads and writes all files are
+//! synced, written to or not, by whichever threads come by, and each of these counts as an event.
+//! In the end every thread syncs all files once more. `--file-fsync-all` syncs after each write,
+//! and then neither of the two. Of 0.4 it is assumed that only files are synced that were written
+//! to, and that the main thread does what is left in the end.
 //!
-//! In the random modes all places are equally likely. With `--file-io-mode=mmap` every file is mapped as a whole, nothing is said of how it
-//! will be read, and where others call fsync there is one msync of all of it (strace of 1.0.20).
-//! `--file-io-mode=async` and `--validate` are not modelled.
+//! In the random modes all places are equally likely. With `--file-io-mode=mmap` every file is
+//! mapped as a whole, nothing is said of how it will be read, and where others call fsync there is
+//! one msync of all of it (strace of 1.0.20). `--file-io-mode=async` and `--validate` are not
+//! modelled.
 
 mod files;
 mod options;

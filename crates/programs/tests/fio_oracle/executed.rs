@@ -8,10 +8,19 @@ use base::Instant;
 use block::{Action, Attach, Event, Kernel, Syscall};
 use device::{Device, Model};
 
-use super::super::{Fio, Job};
-use super::{examples, parse_example, parse_on_ext4};
-use machine::Exit;
-use machine::{Checker, Host, Mount, Observer, Outcome, Setup, Several};
+use machine::{Checker, Exit, Host, Mount, Observer, Outcome, Setup, Several};
+use programs::FioHabits;
+use programs::fio::{Fio, Job};
+
+use super::{FIO_EXAMPLES, examples, parse_example, parse_on_ext4};
+
+/// The tests of this file.
+pub(super) fn tests() -> Vec<testing::Test> {
+    testing::tests![
+        [FIO_EXAMPLES] => every_example_that_can_be_run_runs_on_a_hard_disk,
+            every_example_with_files_runs_on_ext4_or_says_why_not,
+    ]
+}
 
 /// Counts the ends of system calls by kind.
 #[derive(Default)]
@@ -42,8 +51,7 @@ fn run(
     let kernel = Kernel::named("6.18").expect("a kernel");
     let scheduler = sched::build("mq-deadline", kernel).expect("a scheduler of it");
     let mount = point.map(|it| Mount { point: it.to_owned(), ..Mount::default() });
-    let job =
-        machine::Job::new("fio", Arc::new(Fio::new(jobs.to_vec(), crate::FioHabits::OBSERVED)));
+    let job = machine::Job::new("fio", Arc::new(Fio::new(jobs.to_vec(), FioHabits::OBSERVED)));
     let host = Host::named(host).expect("a host");
     let setup = Setup::new(kernel, Attach::of(scheduler), device, host, vec![job]);
     let until = Some(Instant::from_nanos(millis * 1_000_000));
@@ -78,9 +86,8 @@ pub(super) fn at_first(jobs: &[Job], point: Option<&str>) -> String {
     }
 }
 
-#[test]
 fn every_example_that_can_be_run_runs_on_a_hard_disk() {
-    let Some(examples) = examples() else { return };
+    let examples = examples();
     let mut ran = 0;
     for (name, text) in &examples {
         let Ok(jobs) = parse_example(name, text) else { continue };
@@ -100,9 +107,8 @@ fn every_example_that_can_be_run_runs_on_a_hard_disk() {
     assert!(ran >= 39, "only {ran} of {}", examples.len());
 }
 
-#[test]
 fn every_example_with_files_runs_on_ext4_or_says_why_not() {
-    let Some(examples) = examples() else { return };
+    let examples = examples();
     let mut ran = 0;
     for (name, text) in &examples {
         let (point, jobs) = parse_on_ext4(name, text);
@@ -120,7 +126,8 @@ fn every_example_with_files_runs_on_ext4_or_says_why_not() {
             ran += 1;
             continue;
         }
-        // As with fio: two want a file that exists, one trims a file, and one reads what was filled.
+        // As with fio: two want a file that exists, one trims a file, and one reads what was
+        // filled.
         let expected = ["does not exist", "Inappropriate ioctl", "No such file"];
         let is_expected = expected.iter().any(|known| job.messages[0].contains(known));
         assert!(is_expected, "{name}: {:?}", job.messages);

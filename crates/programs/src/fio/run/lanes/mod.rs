@@ -451,7 +451,7 @@ async fn perform(task: &Task, files: &[File], request: Request) -> Result<u64, E
     }
 }
 
-/// The call of the engines `ftruncate` and `falloc`. // fio(1), and strace of fio 3.33
+/// The call of the engines `ftruncate` and `falloc` (fio(1), and strace of fio 3.33).
 async fn change_room(
     task: &Task,
     files: &[File],

@@ -98,8 +98,8 @@ fn arguments() -> Outcome<(usize, Vec<String>)> {
     Ok((every, paths))
 }
 
-/// The workspace without what was built in it and what will be planted. What is there already is not
-/// touched, so that it is not built again.
+/// The workspace without what was built in it and what will be planted. What is there already is
+/// not touched, so that it is not built again.
 fn copy_workspace(root: &Path, tree: &Path, planted: &[String]) -> Outcome<()> {
     fs::create_dir_all(tree)?;
     for name in ["Cargo.toml", "Cargo.lock"] {

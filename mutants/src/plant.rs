@@ -197,7 +197,11 @@ impl VisitMut for Planter<'_> {
                     );
                     if let Some(number) = self.number(operator.span(), &what) {
                         *expression = parse_quote!(
-                            (if crate::planted::on(#number) { (#left) #other (#right) } else { (#left) #operator (#right) })
+                            (if crate::planted::on(#number) {
+                                (#left) #other (#right)
+                            } else {
+                                (#left) #operator (#right)
+                            })
                         );
                         return;
                     }

@@ -29,7 +29,8 @@ pub struct TimerWheel {
 }
 
 impl TimerWheel {
-    /// That of a machine with this rate of ticks which has been up for so many seconds at tick zero.
+    /// That of a machine with this rate of ticks which has been up for so many seconds at tick
+    /// zero.
     pub fn new(hz: Hz, uptime: u64) -> TimerWheel {
         let per_second = u64::from(hz.get());
         TimerWheel {

@@ -26,7 +26,8 @@ pub enum Input {
     RemoveCgroup(Instant, ContextId, CgroupId),
     /// [`RequestQueue::set`](crate::RequestQueue::set) that was accepted.
     Set(Instant, String, i64),
-    /// [`RequestQueue::switch`](crate::RequestQueue::switch), with the name of the scheduler (empty: none).
+    /// [`RequestQueue::switch`](crate::RequestQueue::switch), with the name of the scheduler
+    /// (empty: none).
     Switch(Instant, ContextId, String),
     /// [`RequestQueue::start_plug`](crate::RequestQueue::start_plug).
     StartPlug(ContextId),

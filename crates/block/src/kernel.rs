@@ -411,8 +411,8 @@ pub const KERNELS: [Kernel; 8] = [
     },
 ];
 
-/// Every kernel with each tick that Linux can be configured with: rows as in [`KERNELS`], columns as
-/// in [`Hz::CHOICES`].
+/// Every kernel with each tick that Linux can be configured with: rows as in [`KERNELS`], columns
+/// as in [`Hz::CHOICES`].
 static CONFIGURED: [[Kernel; Hz::CHOICES.len()]; KERNELS.len()] = {
     let mut all = [[KERNEL_2_6_28; Hz::CHOICES.len()]; KERNELS.len()];
     let mut row = 0;

@@ -122,8 +122,8 @@ pub trait Scheduler {
     /// [`Scheduler::bind`] that was not undone by [`Scheduler::requeued`].
     fn finished(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
-    /// The task for which requests were withheld just now, after [`Dispatched::Hold`]: whose turn it
-    /// is, or who is waited for.
+    /// The task for which requests were withheld just now, after [`Dispatched::Hold`]: whose turn
+    /// it is, or who is waited for.
     fn waits_for(&self) -> Option<ContextId> {
         None
     }
@@ -143,8 +143,8 @@ pub trait Scheduler {
     /// A control group's weight changed.
     fn cgroup_changed(&mut self, _cx: &mut Cx<'_>, _cgroup: CgroupId) {}
 
-    /// A control group disappears: no task and no group is in it any more. What it still has queued or
-    /// on its way is served all the same; where, the scheduler decides.
+    /// A control group disappears: no task and no group is in it any more. What it still has queued
+    /// or on its way is served all the same; where, the scheduler decides.
     fn cgroup_removed(&mut self, _cx: &mut Cx<'_>, _cgroup: CgroupId) {}
 
     /// The scheduler was attached to a device, once, before anything else;

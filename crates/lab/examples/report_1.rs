@@ -1,8 +1,9 @@
-//! The first founding report as a table: dd appends 512 bytes with dsync, ten thousand times, under each
-//! condition that the report names, on its virtual disk and on the drive passed through.
+//! The first founding report as a table: dd appends 512 bytes with dsync, ten thousand times, under
+//! each condition that the report names, on its virtual disk and on the drive passed through.
 //!
-//! `report_1 [WRITES [SEEDS [lines]]]` prints the tables of docs/trust.md, with `lines` only that of the
-//! time CFQ waits. Every line is an experiment that could as well be typed: the same job with one thing changed.
+//! `report_1 [WRITES [SEEDS [lines]]]` prints the tables of docs/trust.md, with `lines` only that
+//! of the time CFQ waits. Every line is an experiment that could as well be typed: the same job
+//! with one thing changed.
 
 use base::Duration;
 use lab::metrics::CallKind;
@@ -74,7 +75,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn print_conditions(places: &[Place]) -> Result<(), Box<dyn Error>> {
     println!(
-        "| disk, cache | condition | ms a write | kB/s | of deadline | writes in a pause | pause | for |"
+        "| disk, cache | condition | ms a write | kB/s | of deadline | writes in a pause | pause | \
+         for |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for place in places {
@@ -149,8 +151,8 @@ impl Place {
         let file = if *fs == "raw" { "/dev/sda" } else { "/mnt/test.img" };
         let text = format!(
             "model = \"{model}\"\nhost = \"vm-2019\"\nfs = \"{fs}\"\nwrite_cache = \"{cache}\"\n\
-             blkio = {blkio}\nschedulers = [\"{scheduler}\"]\nseeds = {seeds}\n[[job]]\nname = \"dd\"\n\
-             cgroup = \"{group}\"\n\
+             blkio = {blkio}\nschedulers = [\"{scheduler}\"]\nseeds = {seeds}\n\
+             [[job]]\nname = \"dd\"\ncgroup = \"{group}\"\n\
              run = \"dd if=/dev/zero of={file} bs=512 count={writes} oflag=dsync\"\n"
         );
         let report =

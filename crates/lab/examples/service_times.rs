@@ -1,8 +1,8 @@
 //! Shows how near the models of the recordings' disks are to the service times in the recordings.
 //!
-//! `service_times DIRECTORY [NAME]`: of each recording below the directory (or of those whose names begin
-//! so) the commands are given to the model at the times at which the kernel issued them (D), and
-//! what comes out is held against the recorded completions (C). The driver computes between an
+//! `service_times DIRECTORY [NAME]`: of each recording below the directory (or of those whose names
+//! begin so) the commands are given to the model at the times at which the kernel issued them (D),
+//! and what comes out is held against the recorded completions (C). The driver computes between an
 //! issue and the disk's start and between the disk's end and the record of the completion; these
 //! times are parameters of the host `icount` and stand here as they do there.
 //!

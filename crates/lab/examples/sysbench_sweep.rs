@@ -1,8 +1,10 @@
-//! sysbench's threads of the report of 2009 on machines that differ in what is not known of that one: HZ,
-//! how far the drive looks ahead, what a block costs the processor, and how evenly tasks wake.
+//! sysbench's threads of the report of 2009 on machines that differ in what is not known of that
+//! one: HZ, how far the drive looks ahead, what a block costs the processor, and how evenly tasks
+//! wake.
 //!
-//! `sysbench_sweep [SEEDS]` prints the table of docs/trust.md: what was published, what comes out of the
-//! models as they are (the mean of so many seeds), and the least, the middle and the most of all machines.
+//! `sysbench_sweep [SEEDS]` prints the table of docs/trust.md: what was published, what comes out
+//! of the models as they are (the mean of so many seeds), and the least, the middle and the most of
+//! all machines.
 
 use base::Hz;
 use block::Kernel;
@@ -57,7 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             false => format!("no, {:.1} % above", off(published, highest)),
         };
         println!(
-            "| {threads} | {published} | {here:.1} | {lowest:.1} | {median:.1} | {highest:.1} | {inside} |"
+            "| {threads} | {published} | {here:.1} | {lowest:.1} | {median:.1} | {highest:.1} | \
+             {inside} |"
         );
     }
     let is_slowest = |it: &&Vec<f64>| it.iter().all(|rate| *rate >= it[1]);
@@ -78,8 +81,8 @@ fn off(value: f64, of: f64) -> f64 {
 /// The mean bandwidth in MB/s, on the experiment's machine or another one.
 fn bandwidth(threads: u32, seeds: u64, on: Option<&Machine>) -> Result<f64, Box<dyn Error>> {
     let text = format!(
-        "model = \"hdd-sas-2009\"\nhost = \"host-2009\"\nkernel = \"2.6.28\"\nschedulers = [\"cfq\"]\n\
-         seeds = {seeds}\n[[job]]\nname = \"sysbench\"\n\
+        "model = \"hdd-sas-2009\"\nhost = \"host-2009\"\nkernel = \"2.6.28\"\n\
+         schedulers = [\"cfq\"]\nseeds = {seeds}\n[[job]]\nname = \"sysbench\"\n\
          run = \"sysbench --test=fileio --file-test-mode=seqrd --num-threads={threads} run\"\n"
     );
     let mut plan = Plan::new(Experiment::parse("sysbench_sweep", &text)?)?;

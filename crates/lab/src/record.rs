@@ -14,7 +14,7 @@ use machine::{Observer, Outcome, TaskInfo};
 use std::path::{Path, PathBuf};
 use trace::blktrace::{self, Categories, DevT, Payload, Record, Wallclock};
 
-/// The simulated disk: the first SCSI disk. // assumed: any number would do
+/// The simulated disk: the first SCSI disk; any number would do.
 const DEVICE: DevT = DevT::new(8, 0);
 /// What its files are called.
 const NAME: &str = "sda";
@@ -64,10 +64,11 @@ pub fn check_directories(plan: &Plan, parent: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes what a comparison that failed has recorded, and the directory of all recordings unless it
-/// existed before.
+/// Removes what a comparison that failed has recorded, and the directory of all recordings unless
+/// it existed before.
 pub fn remove_directories(plan: &Plan, parent: &Path, existed: bool) {
-    // A directory that is not there need not be removed, and nobody is left to tell of other failures.
+    // A directory that is not there need not be removed, and nobody is left to tell of other
+    // failures.
     for row in &plan.rows {
         for seed in &plan.experiment.seeds {
             let _ = std::fs::remove_dir_all(parent.join(recording_name(row, *seed)));

@@ -1,7 +1,8 @@
-//! Recordings of a real 4.19: what a directory of theirs says was run, on what, and what came of it.
+//! Recordings of a real 4.19: what a directory of theirs says was run, on what, and what came of
+//! it.
 //!
-//! A directory holds a trace, a `manifest.txt` (disk, queue, scheduler, control groups, command line)
-//! and a `result.txt` (what the programs said). Read here, so that the same can be run on a
+//! A directory holds a trace, a `manifest.txt` (disk, queue, scheduler, control groups, command
+//! line) and a `result.txt` (what the programs said). Read here, so that the same can be run on a
 //! simulated machine and held against it.
 
 use std::fs;
@@ -269,7 +270,8 @@ mod tests {
 
     #[test]
     fn what_was_written_before_is_that_of_the_disk_statistics() {
-        let line = "   8       0 sda 364149 6 4388754 631366 1789 159 1888840 67791 0 46788 696784 0 0 0 0";
+        let line = "   8       0 sda 364149 6 4388754 631366 1789 159 1888840 67791 0 46788 \
+                    696784 0 0 0 0";
         assert_eq!(written(&format!("x\n--- diskstats before\n{line}\n--- result\n")), 1_888_840);
         assert_eq!(written("command: lg"), 0);
     }

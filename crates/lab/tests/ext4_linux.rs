@@ -100,7 +100,8 @@ fn a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel() {
 
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
-        [KERNEL, BUSYBOX, FIO, MKFS_EXT4] => mount_options_and_the_write_cache_count_as_on_the_kernel,
+        [KERNEL, BUSYBOX, FIO, MKFS_EXT4] =>
+            mount_options_and_the_write_cache_count_as_on_the_kernel,
             two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel,
             sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel,
             fio_makes_files_and_uses_them_as_on_the_kernel,

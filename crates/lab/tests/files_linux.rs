@@ -124,8 +124,8 @@ fn blocks_of_two_files_change_places_as_on_the_kernel() {
         setup = ["dd if=/dev/zero of=/mnt/written bs=64k count=16 conv=fsync", "sync"]
         [[job]]
         name = "load"
-        run = """fio --directory=/mnt --ioengine=e4defrag --donorname=donor --filesize=1M --size=1M \
-                 --name=x --filename={file} --rw={rw}; sync"""
+        run = """fio --directory=/mnt --ioengine=e4defrag --donorname=donor --filesize=1M \
+                 --size=1M --name=x --filename={file} --rw={rw}; sync"""
         [axes]
         file = ["written", "fresh"]
         rw = ["write --bs=32k --inplace=0", "randwrite --bs=4k --inplace=1"]
@@ -135,7 +135,8 @@ fn blocks_of_two_files_change_places_as_on_the_kernel() {
 
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
-        [KERNEL, BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS] => dd_makes_appended_data_durable_as_on_the_kernel,
+        [KERNEL, BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS] =>
+            dd_makes_appended_data_durable_as_on_the_kernel,
             mapped_files_are_read_and_written_as_on_the_kernel,
             each_control_group_has_a_flusher_that_knows_its_files_only,
             overwriting_truncating_and_direct_io_agree_with_the_kernel,

@@ -67,7 +67,8 @@ fn directories_of_xfs_are_where_the_kernel_puts_them() {
 
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
-        [KERNEL, BUSYBOX, MKFS_EXT4, MKFS_XFS] => a_burst_of_new_names_renamings_and_removals_is_logged_as_on_the_kernel,
+        [KERNEL, BUSYBOX, MKFS_EXT4, MKFS_XFS] =>
+            a_burst_of_new_names_renamings_and_removals_is_logged_as_on_the_kernel,
             names_times_sizes_and_room_change_what_they_change_on_the_kernel,
             a_copy_that_shares_nothing_is_read_and_written_as_on_the_kernel,
             directories_of_xfs_are_where_the_kernel_puts_them,

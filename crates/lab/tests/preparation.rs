@@ -107,6 +107,7 @@ fn main() -> std::process::ExitCode {
             what_does_nothing_on_a_fresh_machine_is_left_out,
             a_line_of_setup_may_use_axes,
             a_line_that_cannot_be_done_is_one_message;
-        [KERNEL, BUSYBOX, MKFS_EXT4, MKFS_XFS] => after_the_same_setup_jobs_do_the_same_as_on_the_kernel,
+        [KERNEL, BUSYBOX, MKFS_EXT4, MKFS_XFS] =>
+            after_the_same_setup_jobs_do_the_same_as_on_the_kernel,
     ])
 }

@@ -1,5 +1,5 @@
-//! How a kernel is configured: our symbols, the ticks it can have, and what is meant when nothing is
-//! named.
+//! How a kernel is configured: our symbols, the ticks it can have, and what is meant when nothing
+//! is named.
 
 use base::{Fingerprint, Hz};
 

@@ -20,7 +20,8 @@ const SYSTEM_DIRECTORIES: [&str; 6] =
 /// Directories that something is mounted on, or that programs expect.
 const EMPTY_DIRECTORIES: [&str; 9] =
     ["dev", "proc", "sys", "tmp", "run", "guest", "root", "mnt", "var/tmp"];
-/// Directories that a guest mounts something of its own on, so that nothing of the root is seen there.
+/// Directories that a guest mounts something of its own on, so that nothing of the root is seen
+/// there.
 const HIDDEN: [&str; 9] =
     ["/dev", "/proc", "/sys", "/tmp", "/run", "/guest", "/mnt", "/var/tmp", "/busybox"];
 /// The directory of what does not keep its place on the host.

@@ -116,8 +116,8 @@ impl Guest<'_> {
         self.run_in(directory.path())
     }
 
-    /// Runs it in an empty directory, which keeps the guest's console and results. The directory makes
-    /// no difference to the run.
+    /// Runs it in an empty directory, which keeps the guest's console and results. The directory
+    /// makes no difference to the run.
     pub fn run_in(self, directory: &Path) -> Result<Finished, RunError> {
         self.check()?;
         self.prepare(directory)?;

@@ -28,9 +28,9 @@ pub struct Script {
     /// Shell commands after that, the first of which begins at a whole second, exactly; one that
     /// fails ends the run.
     pub preparation: Vec<String>,
-    /// A shell command while jobs wait for their beginning, [`LEAD`] before it. It is the last thing
-    /// that happens before, so jobs begin with the guest's timers in the state in which it leaves
-    /// them, whatever was done earlier.
+    /// A shell command while jobs wait for their beginning, [`LEAD`] before it. It is the last
+    /// thing that happens before, so jobs begin with the guest's timers in the state in which it
+    /// leaves them, whatever was done earlier.
     pub lead: Option<String>,
     /// What is looked at: these run at the same time.
     pub jobs: Vec<Job>,
@@ -358,8 +358,8 @@ const PREPARING: &str = r#"prepare() {
 }
 "#;
 
-/// What the generated lines call. A kernel that is turned off with commands under way waits for them
-/// for ever, so they are waited for before.
+/// What the generated lines call. A kernel that is turned off with commands under way waits for
+/// them for ever, so they are waited for before.
 const FUNCTIONS: &str = r#"
 settle() {
     for file in /sys/block/vd*/inflight; do

@@ -128,7 +128,8 @@ struct Case {
     lags: bool,
     /// Everything happens in whole milliseconds, so that much falls together.
     coarse: bool,
-    /// Processes move between groups, groups are removed, and there are writes that nobody waits for.
+    /// Processes move between groups, groups are removed, and there are writes that nobody waits
+    /// for.
     moves: bool,
     /// So many tasks do something.
     tasks: u8,
@@ -308,8 +309,8 @@ impl Run {
                 let index = usize::from(*at) % self.harness.in_flight.len();
                 self.harness.complete(index);
             }
-            // A command that was given back moves the disk to where another process is, which is then
-            // a cooperator of the one whose turn it is.
+            // A command that was given back moves the disk to where another process is, which is
+            // then a cooperator of the one whose turn it is.
             Event::Requeue(_) if self.apart => {}
             Event::Requeue(at) if !self.harness.in_flight.is_empty() => {
                 let index = usize::from(*at) % self.harness.in_flight.len();
@@ -553,8 +554,9 @@ impl Run {
         self.leave_nothing();
     }
 
-    /// When all processes have exited and all control groups are removed, nobody is waited for, and no queue
-    /// is left but those that processes of one priority share: eight levels of two classes, and idle.
+    /// When all processes have exited and all control groups are removed, nobody is waited for, and
+    /// no queue is left but those that processes of one priority share: eight levels of two
+    /// classes, and idle.
     fn leave_nothing(&mut self) {
         let now = self.harness.now;
         for id in 0..self.io_contexts.len() as u32 {

@@ -1,5 +1,5 @@
-//! Queues of CFQ that are to become one (rules cfq-cooperate) are there for as long as somebody uses
-//! them: whoever goes before the plan is carried out takes his part of it along.
+//! Queues of CFQ that are to become one (rules cfq-cooperate) are there for as long as somebody
+//! uses them: whoever goes before the plan is carried out takes his part of it along.
 
 mod harness;
 

@@ -1,5 +1,5 @@
-//! The tunables of the schedulers that know processes, on every kernel that has them: what sysfs shows
-//! is what was written, within its range.
+//! The tunables of the schedulers that know processes, on every kernel that has them: what sysfs
+//! shows is what was written, within its range.
 
 mod harness;
 

@@ -1,9 +1,9 @@
 //! What CFQ promises to whoever waits: within a control group a process has its turn before long,
 //! whatever the levels of the others, and groups share the disk as they weigh.
 //!
-//! Processes read in sequence and without thinking, so that each is served in turns of its own. (Those that
-//! seek are not: CFQ lets each arrival among them end the turn of the one before, and some starve; so do
-//! those of a real 4.19.)
+//! Processes read in sequence and without thinking, so that each is served in turns of its own.
+//! (Those that seek are not: CFQ lets each arrival among them end the turn of the one before, and
+//! some starve; so do those of a real 4.19.)
 
 mod harness;
 

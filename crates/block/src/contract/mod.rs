@@ -1,8 +1,8 @@
 //! The contract of every scheduler, as a test that anybody can run on his own.
 //!
-//! [`check`] drives a scheduler with random operations on a real queue, whose guard is on, and looks
-//! for what must hold whatever the policy: nothing is lost or done twice, merging preserves every
-//! sector, and everything ends. The scheduler checks its own invariants after every step.
+//! [`check`] drives a scheduler with random operations on a real queue, whose guard is on, and
+//! looks for what must hold whatever the policy: nothing is lost or done twice, merging preserves
+//! every sector, and everything ends. The scheduler checks its own invariants after every step.
 //!
 //! Left out: whether the scheduler chooses well. For that, compare it.
 

@@ -1,10 +1,10 @@
 //! A disk that does one thing at a time, by a formula of few terms.
 //!
-//! Such a disk serves recordings of kernels: a driver with memory in the place of a medium completes
-//! each command when the formula says, so service times are known exactly and what is left in a
-//! recording is the kernel's. Whoever has the formula has the disk. The terms are an overhead and
-//! the transfer; with `[arm]`, a seek by the root of the distance and the wait for the sector; with
-//! `[buffer]`, a track buffer that the arm fills while nobody asks for anything else.
+//! Such a disk serves recordings of kernels: a driver with memory in the place of a medium
+//! completes each command when the formula says, so service times are known exactly and what is
+//! left in a recording is the kernel's. Whoever has the formula has the disk. The terms are an
+//! overhead and the transfer; with `[arm]`, a seek by the root of the distance and the wait for the
+//! sector; with `[buffer]`, a track buffer that the arm fills while nobody asks for anything else.
 //!
 //! Leaves out: zones, skew, heads, a write cache that does anything (a flush takes a fixed time).
 

@@ -1,8 +1,9 @@
 //! What an experiment says of control groups: their weights, and who moves between them.
 //!
-//! Version 1 of control groups, which kernels with CFQ are used with, has two weights for each group,
-//! `blkio.weight` against its siblings and `blkio.leaf_weight` of its own tasks against its children, and
-//! both for single disks. Version 2 has only the first, `io.weight`, of another range.
+//! Version 1 of control groups, which kernels with CFQ are used with, has two weights for each
+//! group, `blkio.weight` against its siblings and `blkio.leaf_weight` of its own tasks against its
+//! children, and both for single disks. Version 2 has only the first, `io.weight`, of another
+//! range.
 
 use super::document::{Document, Text, Value};
 use super::job::parse_weight;
@@ -18,7 +19,7 @@ const EXAMPLE: &str = "[[cgroup]] with path = \"…\" and perhaps weight = 100";
 const EXAMPLE_MOVE: &str = "move = [{ at = \"5s\", to = \"GROUP\" }, …]";
 /// The disk of an experiment, as jobs call it.
 const DISK: &str = "sda";
-/// What `blkio.weight` and its relatives take. // rule cfq-settings-3
+/// What `blkio.weight` and its relatives take (rule cfq-settings-3).
 const VERSION_1: RangeInclusive<u32> = 10..=1000;
 
 /// A control group.
@@ -234,7 +235,8 @@ mod tests {
         let of = |rest: &str| refusal(&format!("[[cgroup]]\npath = \"a\"\n{rest}"));
         assert_eq!(
             of("weight = 2000"),
-            "x.toml:4: weight 2000 of /a under cfq@4.19; accepted: 10 to 1000, as blkio.weight takes"
+            "x.toml:4: weight 2000 of /a under cfq@4.19; accepted: 10 to 1000, as blkio.weight \
+             takes"
         );
         assert!(of("weight_device = { sdb = 400 }").contains("has no key \"sdb\""));
         assert!(of("leaf_weight = 0").contains("1 to 10000"));
@@ -247,7 +249,8 @@ mod tests {
     #[test]
     fn a_job_and_its_group_may_not_contradict_each_other() {
         let group = "[[cgroup]]\npath = \"a\"\nweight = 200\n[[job]]\nname = \"b\"\n\
-                     run = \"dd if=/dev/sda of=/dev/null iflag=direct count=1\"\ncgroup = \"a\"\nweight = 300\n";
+                     run = \"dd if=/dev/sda of=/dev/null iflag=direct count=1\"\n\
+                     cgroup = \"a\"\nweight = 300\n";
         assert!(refusal(group).contains("weight 300 of /a, which has 200"));
     }
 
@@ -255,7 +258,8 @@ mod tests {
     fn moves_come_after_the_start_and_in_order() {
         let job = |rest: &str| {
             format!(
-                "[[job]]\nname = \"b\"\nrun = \"dd if=/dev/sda of=/dev/null iflag=direct count=1\"\n\
+                "[[job]]\nname = \"b\"\n\
+                 run = \"dd if=/dev/sda of=/dev/null iflag=direct count=1\"\n\
                  start = \"1s\"\nmove = [{rest}]\n"
             )
         };
@@ -301,7 +305,8 @@ mod tests {
         };
         let said = linux("[[cgroup]]\npath = \"a\"\nleaf_weight = 5");
         assert!(said.contains("leaf_weight of /a in the world linux"), "{said}");
-        let job = "[[job]]\nname = \"b\"\nrun = \"dd if=/dev/sda of=/dev/null iflag=direct count=1\"\n\
+        let job = "[[job]]\nname = \"b\"\n\
+                   run = \"dd if=/dev/sda of=/dev/null iflag=direct count=1\"\n\
                    move = [{ at = \"1s\", to = \"c\" }]";
         assert!(linux(job).contains("a job that moves in the world linux"));
     }

@@ -9,7 +9,7 @@ const KINDS: &str = "raw, ext4, xfs";
 const EXT4_OPTIONS: &str = "barrier, nobarrier, barrier=0, barrier=1, data=ordered, \
                             data=writeback, commit=SECONDS, auto_da_alloc, noauto_da_alloc";
 const XFS_OPTIONS: &str = "logbsize=16k, 32k, 64k, 128k or 256k";
-/// Sizes of a log buffer that XFS takes, in bytes. // xfs(5)
+/// Sizes of a log buffer that XFS takes, in bytes (xfs(5)).
 const LOG_BUFFERS: [(&str, u64); 5] = [
     ("16k", 16 << 10),
     ("32k", 32 << 10),

@@ -65,7 +65,8 @@ pub struct Experiment {
     /// What the kernel is told of the disk's write cache, if that is not what the model says:
     /// whether it loses what it holds.
     pub write_cache: Option<bool>,
-    /// Whether there is a controller of block I/O; without it all tasks are in one group for schedulers.
+    /// Whether there is a controller of block I/O; without it all tasks are in one group for
+    /// schedulers.
     pub blkio: bool,
     /// Whether control groups have writeback of their own, if that is not as the kernel has it.
     pub cgroup_writeback: Option<String>,

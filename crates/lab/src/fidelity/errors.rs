@@ -51,8 +51,8 @@ pub struct Agreed {
     pub agreement: Agreement,
     /// Whether there were equally many commands of each kind and length, in whatever order.
     pub same_sizes: bool,
-    /// Commands, bios with flags and task, and commands with those of the bios in them, that are the
-    /// same in the same order, and how many there are in the world that has more.
+    /// Commands, bios with flags and task, and commands with those of the bios in them, that are
+    /// the same in the same order, and how many there are in the world that has more.
     pub alike: [(usize, usize); 3],
     /// How far the distributions of seek distances are apart, from 0 to 1.
     pub seeks_apart: f64,

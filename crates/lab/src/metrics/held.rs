@@ -1,8 +1,8 @@
 //! For whom the disk was held idle, and who waited meanwhile.
 //!
 //! A *pause* is the time from a command's end to the next command's start in which the scheduler
-//! withholds requests for one reason. Whoever has requests that the disk was not given waits for all of
-//! it, so the times of several who wait in the same pause add up to more than the pause.
+//! withholds requests for one reason. Whoever has requests that the disk was not given waits for
+//! all of it, so the times of several who wait in the same pause add up to more than the pause.
 
 use base::{Duration, Side};
 use block::request::Request;

@@ -1,4 +1,5 @@
-//! The control groups of an experiment: what is said of them, in one place each, and where that holds.
+//! The control groups of an experiment: what is said of them, in one place each, and where that
+//! holds.
 
 use super::{PlannedJob, Planner};
 use crate::error::Error;

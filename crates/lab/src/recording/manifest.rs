@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Names below `queue/` and `iosched/` are those of sysfs; `ioprio PID` is a task's priority as the
-//! kernel encodes it, `io_context PID` the task whose io_context it shares. The first control group is
-//! the root. Lines that are not understood are left alone: a manifest may say more.
+//! kernel encodes it, `io_context PID` the task whose io_context it shares. The first control group
+//! is the root. Lines that are not understood are left alone: a manifest may say more.
 
 use crate::error::Error;
 use crate::plan::Row;

@@ -48,8 +48,8 @@ pub const CGROUPS: &str = "cgroups.txt";
 /// The number of the root group (measured in the linux world: what events of it carry).
 pub const ROOT_CGROUP: u64 = 1;
 
-const ACCEPTED: &str = "a blktrace file, NAME where NAME.blktrace.0 exists, or a directory with one \
-                        recording";
+const ACCEPTED: &str = "a blktrace file, NAME where NAME.blktrace.0 exists, or a directory with \
+                        one recording";
 
 impl Recording {
     /// Reads the recording that a path means: a file, a name that several files have in common, or

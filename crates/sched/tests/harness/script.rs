@@ -3,7 +3,8 @@
 //! ```text
 //! # Comments explain which rule is meant.
 //! scheduler deadline@4.19 deadline@2.6.32     one or more; all must do the same
-//! device depth=1 transport=scsi cache=0 fua=0 hctxs=1 cpus=1 max_sectors=2560 rotational=1 worker_ms=0
+//! device depth=1 transport=scsi cache=0 fua=0 hctxs=1 cpus=1 max_sectors=2560 rotational=1 …
+//!                                              also worker_ms=0
 //! set fifo_batch 2
 //! at 5ms A read 100+8 sync prio=rt:0 cpu=0    "at" may be left out: the same time
 //! A read 100+8 times=64 step=100              that often, each so much further on the disk

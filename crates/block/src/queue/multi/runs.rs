@@ -1,5 +1,5 @@
-//! A run of a hardware queue: the residual list, then what the scheduler or the software queues give,
-//! is issued to the driver until something is lacking (rules hctx).
+//! A run of a hardware queue: the residual list, then what the scheduler or the software queues
+//! give, is issued to the driver until something is lacking (rules hctx).
 
 use crate::bio::ContextId;
 use crate::command::Tag;

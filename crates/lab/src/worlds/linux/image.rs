@@ -30,8 +30,8 @@ const DATE: &str = "1600000000";
 const QUIET: u64 = 10;
 
 /// A fresh file system on a disk of so many bytes. It is made once in a process, and one after the
-/// other: while mkfs is at work, its file takes up to half a gigabyte of the directory for temporary
-/// files.
+/// other: while mkfs is at work, its file takes up to half a gigabyte of the directory for
+/// temporary files.
 pub(super) fn fresh(format: Format, capacity: Bytes) -> Result<Contents, Error> {
     static MADE: Mutex<BTreeMap<(Format, u64), Contents>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().expect("nobody panicked with the lock");

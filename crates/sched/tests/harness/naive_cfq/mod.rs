@@ -1,9 +1,9 @@
-//! CFQ of 4.10 and 4.19 once more, after the text of the specification (`docs/rules/cfq-*.md` have what
-//! is implemented of it) and as slow as it is written there: every queue is looked at for every question,
-//! nothing is kept in a tree. It shares no code with the scheduler.
+//! CFQ of 4.10 and 4.19 once more, after the text of the specification (`docs/rules/cfq-*.md` have
+//! what is implemented of it) and as slow as it is written there: every queue is looked at for
+//! every question, nothing is kept in a tree. It shares no code with the scheduler.
 //!
-//! Not here are cooperators (rules cfq-cooperate): which of two close queues is found depends on the
-//! shape of a tree. So whoever compares keeps processes apart.
+//! Not here are cooperators (rules cfq-cooperate): which of two close queues is found depends on
+//! the shape of a tree. So whoever compares keeps processes apart.
 
 mod groups;
 mod queues;

@@ -1,5 +1,5 @@
-//! What programs in the guest print, as figures: fio's JSON with its bins, dd's last line, sysbench's
-//! closing lines.
+//! What programs in the guest print, as figures: fio's JSON with its bins, dd's last line,
+//! sysbench's closing lines.
 
 mod sysbench;
 

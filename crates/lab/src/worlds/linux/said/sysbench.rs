@@ -1,6 +1,6 @@
-//! What sysbench says in the end: rates with two decimals, and the time that they are of. Numbers of calls
-//! are the products of both, so they are as exact as what is printed. Latencies are of reads, writes and
-//! syncs together and in hundredths of a millisecond, so none are taken.
+//! What sysbench says in the end: rates with two decimals, and the time that they are of. Numbers
+//! of calls are the products of both, so they are as exact as what is printed. Latencies are of
+//! reads, writes and syncs together and in hundredths of a millisecond, so none are taken.
 
 use crate::metrics::CallKind;
 use crate::plan::PlannedJob;

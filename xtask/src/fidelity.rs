@@ -226,8 +226,8 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
     for ((name, (same, count)), least) in Overview::COUNTED.iter().zip(all.alike).zip(all.least) {
         writeln!(
             text,
-            "\nThe same in the same order: {name} {same} of {count} ({:.2} %), {:.1} % in the worst \
-             run.",
+            "\nThe same in the same order: {name} {same} of {count} ({:.2} %), {:.1} % in the \
+             worst run.",
             100.0 * same as f64 / count.max(1) as f64,
             100.0 * least
         )?;

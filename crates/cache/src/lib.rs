@@ -29,5 +29,5 @@ pub mod throttle;
 pub mod writeback;
 
 pub use guest::Guest;
-pub use page_cache::{FILE_PAGES, PageBio, PageCache};
+pub use page_cache::{FILE_PAGES, PAGE, PageBio, PageCache};
 pub use rules::Rules;

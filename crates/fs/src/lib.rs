@@ -5,16 +5,21 @@
 //! to read, to write or to wait for comes out as a value, and who is to be woken as a list. Whoever
 //! drives it awaits.
 //!
+//! * [`FileSystem`]: which one is mounted. [`mod@files`]: what both know of files: names, what is dirty,
+//!   what is being written. [`Errno`]: why a call fails.
 //! * [`inode`]: a file, its extents and its leaves; [`delayed`]: room for pages without a place;
 //!   [`map_lock`]: who may change where the blocks of a file are.
 //! * [`ext4`]: layout, free space, journal. [`xfs`]: layout, free space, log.
-//! * [`mount`]: which of them is mounted, and how. [`rules`]: what changed over the years.
+//! * [`mount`]: how it is mounted. [`rules`]: what changed over the years.
 //!   [`guest`]: what was seen of one guest and is assumed of all.
 
 #![forbid(unsafe_code)]
 
 pub mod delayed;
+mod errno;
 pub mod ext4;
+mod file_system;
+pub mod files;
 pub mod guest;
 pub mod inode;
 pub mod map_lock;
@@ -22,6 +27,11 @@ pub mod mount;
 pub mod rules;
 pub mod xfs;
 
+pub use errno::Errno;
+pub use ext4::Ext4;
+pub use file_system::FileSystem;
+pub use files::{Files, all_pages, key};
 pub use guest::Guest;
 pub use mount::{COMMIT_SECONDS, Format, LOG_BUFFER, Mount};
 pub use rules::Rules;
+pub use xfs::Xfs;

@@ -9,7 +9,8 @@ mod throughput;
 
 use base::{Duration, Instant};
 use common::processor_time;
-use machine::task::{AsyncOp, Interface, OpenFlags, Task};
+use machine::calls::{AsyncOp, Interface};
+use machine::task::{OpenFlags, Task};
 use machine::{Job, Native, Nobody, Setup};
 use throughput::{TAGS, measure, steady};
 

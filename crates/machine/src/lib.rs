@@ -1,32 +1,32 @@
 //! A machine in virtual time: tasks on cores, system calls, and below them the block layer and a
 //! disk. What the tasks do is up to programs, which come from outside (`program.rs`).
 //!
-//! Read `run` first (the loop), then `task.rs` (what programs can do) and `cpus` (who
+//! Read `run` first (the loop), then `task` and `calls` (what programs can do) and `cpus` (who
 //! computes where and for how long).
 
 #![forbid(unsafe_code)]
 
-mod buffered;
-mod calls;
+pub mod calls;
 pub mod check;
 mod clock;
 mod core_set;
 mod cpus;
 mod disk;
 pub mod file;
-pub mod filesystem;
+mod filesystem;
 mod guest;
 pub mod host;
 mod io;
 mod jobs;
 pub mod observe;
 mod outcome;
+mod pages;
 mod preparation;
 pub mod program;
-pub mod ring;
 mod rules;
 mod run;
 mod setup;
+mod storage;
 pub mod task;
 mod tasks;
 mod world;
@@ -34,7 +34,7 @@ mod world;
 pub use cache::limits::MACHINE_SETTINGS;
 pub use check::Checker;
 pub use core_set::CoreSet;
-pub use filesystem::Mount;
+pub use fs::{COMMIT_SECONDS, Format, LOG_BUFFER, Mount};
 pub use guest::Guest;
 pub use host::Host;
 pub use jobs::{ControlGroup, Move};

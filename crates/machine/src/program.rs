@@ -58,35 +58,3 @@ impl fmt::Debug for Native {
         f.debug_struct("Native").field("name", &self.name).finish_non_exhaustive()
     }
 }
-
-impl Task {
-    /// The number of its job, from 0 on, if it belongs to one.
-    pub fn job(&self) -> Option<usize> {
-        self.world().tasks.job(self.id())
-    }
-
-    /// What all randomness of the run derives from.
-    pub fn seed(&self) -> u64 {
-        self.world().seed
-    }
-
-    /// The program begins to use this much memory.
-    pub fn take_memory(&self, footprint: Footprint) {
-        self.world().cache.memory.take(footprint);
-    }
-
-    /// The program no longer uses this much memory.
-    pub fn give_memory_back(&self, footprint: Footprint) {
-        self.world().cache.memory.give_back(footprint);
-    }
-
-    /// The program needed memory for a moment, and these pages are at hand then.
-    pub fn leave_pages_behind(&self, left: LeftBehind) {
-        self.world().cache.pcp_lists.leave(left);
-    }
-
-    /// Says what of a preparation failed, before it ends with another exit status than 0.
-    pub fn blame(&self, line: &str) {
-        self.world().preparation.blame(line);
-    }
-}

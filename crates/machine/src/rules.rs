@@ -20,6 +20,8 @@ pub(crate) struct Rules {
     pub synced_pages: Flags,
     /// Tasks share a core by deadlines (EEVDF), where computing is accounted for.
     pub shares_by_deadlines: bool,
+    /// Control groups have writeback of their own, unless somebody says otherwise.
+    pub cgroup_writeback: bool,
 }
 
 impl Rules {
@@ -42,6 +44,7 @@ impl Rules {
                 false => Flags::SYNC,
             },
             shares_by_deadlines: recent,
+            cgroup_writeback: recent,
         }
     }
 

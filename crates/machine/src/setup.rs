@@ -1,14 +1,15 @@
 //! What a run depends on: the kernel, the disk, the host, the jobs.
 
 use crate::core_set::CoreSet;
-use crate::filesystem::Mount;
 use crate::guest::Guest;
 use crate::host::Host;
 use crate::jobs::{ControlGroup, JobPlan, Move};
 use crate::program::Program;
+use crate::rules::Rules;
 use base::{Bytes, Duration, Instant};
-use block::{Attach, Ioprio, Kernel, TunableError, Version};
+use block::{Attach, Ioprio, Kernel, TunableError};
 use device::Device;
+use fs::Mount;
 use std::sync::Arc;
 
 /// The memory of a machine when nobody says otherwise. // assumed
@@ -76,7 +77,7 @@ impl Setup {
             mount: None,
             cgroups: Vec::new(),
             blkio: true,
-            cgroup_writeback: kernel.version >= Version::V6_12,
+            cgroup_writeback: Rules::of(kernel).cgroup_writeback,
             preparation: None,
             jobs,
             seed: 1,

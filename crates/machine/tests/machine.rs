@@ -7,7 +7,8 @@ use block::{Attach, Ioprio, Kernel};
 use common::{Steady, checked, command, native, setup};
 use expect_test::expect_file;
 use machine::Exit;
-use machine::task::{AsyncOp, CoreSet, Interface, IoContextOf, OpenFlags, Task};
+use machine::calls::{AsyncOp, Interface};
+use machine::task::{CoreSet, IoContextOf, OpenFlags, Task};
 use machine::{ControlGroup, Host, Job, Native, Nobody, Setup};
 
 const KERNELS: [(&str, &str); 7] = [

@@ -4,7 +4,7 @@ mod common;
 
 use common::{command, setup};
 use machine::Exit;
-use machine::filesystem::Format;
+use machine::Format;
 use machine::{Mount, Nobody, Setup};
 
 /// Runs a line on both file systems; the answers are its exit and what it said.

@@ -4,7 +4,7 @@ mod common;
 
 use block::{Flags, Op};
 use common::{Submitted, command, native, submitted};
-use machine::filesystem::Format;
+use machine::Format;
 use machine::{Job, Mount};
 
 const APPEND: &str = "dd if=/dev/zero of=/mnt/f bs=512 count=20 oflag=dsync";

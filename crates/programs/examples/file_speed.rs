@@ -14,7 +14,7 @@ use base::Bytes;
 use cache::readahead::Advice;
 use common::processor_time;
 use device::Model;
-use machine::filesystem::Creation;
+use machine::calls::Creation;
 use machine::task::{OpenFlags, Task};
 use machine::{Exit, Job, Mount, Native, Nobody, Setup};
 use programs::Surroundings;

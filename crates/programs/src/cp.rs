@@ -7,7 +7,7 @@
 // Divergence: each such piece is a read and a write here, with the cost of two system calls.
 
 use crate::{OwnFiles, Program};
-use machine::filesystem::Creation;
+use machine::calls::Creation;
 use machine::program::Running;
 use machine::task::{Advice, Errno, OpenFlags, Task};
 

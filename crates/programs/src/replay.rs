@@ -11,9 +11,9 @@
 use crate::Program;
 use base::{Duration, Instant, Sector, Sectors};
 use block::{ContextId, Facts, Flags, Op};
+use machine::calls::{AsyncQueue, Interface, Reaped};
 use machine::file::Transfer;
 use machine::program::Running;
-use machine::ring::{AsyncQueue, Interface, Reaped};
 use machine::task::{IoContextOf, Task};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::Habits;
-use machine::filesystem::Mount;
+use machine::Mount;
 
 /// The surroundings of a job: the simulated host for the keywords, and the user's own surroundings
 /// for `${VARIABLES}` and files. The parser reaches for nothing else.

@@ -5,7 +5,7 @@ mod common;
 
 use block::{Action, Event, Op};
 use common::setup;
-use machine::filesystem::Format;
+use machine::Format;
 use machine::{Exit, Job, Mount, Observer, run};
 use programs::Surroundings;
 

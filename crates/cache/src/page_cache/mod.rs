@@ -33,7 +33,8 @@ use std::ops::Range;
 /// Tokens of reads that belong to pages and not to an operation have this bit.
 const OF_PAGES: u64 = 1 << 63;
 const PAGE_SECTORS: u32 = 8;
-const PAGE: u64 = 4096;
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
 /// Segments of one bio of a file of old kernels (rule readahead-15).
 const OLD_FILE_VECS: u32 = 128;
 /// Runs of pages that leave together at most; to remember more would take more room than they did.

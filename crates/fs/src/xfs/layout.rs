@@ -67,6 +67,9 @@ pub enum Part {
     FreeChunks,
 }
 
+/// What changes when blocks are taken or given back.
+pub(crate) const FREE_SPACE: [Part; 3] = [Part::FreeSpace, Part::BySize, Part::ByPlace];
+
 impl Layout {
     /// What mkfs.xfs makes of a disk of so many bytes.
     pub fn new(bytes: u64) -> Layout {

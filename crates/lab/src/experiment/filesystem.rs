@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use block::Kernel;
+use machine::Format;
 use machine::Mount;
-use machine::filesystem::Format;
 
 const KINDS: &str = "raw, ext4, xfs";
 const EXT4_OPTIONS: &str = "barrier, nobarrier, barrier=0, barrier=1, data=ordered, \

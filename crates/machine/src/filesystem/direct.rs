@@ -6,32 +6,33 @@
 //!
 // Divergence: writes that cover a new block in part write nothing beside.
 
-use super::finishing::{Durable, Finish};
-use super::writing::intended;
-use super::{Format, Written, key};
-use crate::buffered::{PAGE, PAGE_SECTORS, pages_of};
+use super::{FileIo, intended};
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
-use crate::task::Task;
+use crate::pages::pages_of;
+use crate::storage::PAGE_SECTORS;
 use base::{Sector, Sectors};
 use block::{Flags, Op, PlugFlush};
+use cache::PAGE;
+use fs::files::{Durable, Finish, Written};
+use fs::{Format, key};
 use std::ops::Range;
 
-impl Task {
+impl FileIo<'_> {
     /// Reads a file past the page cache.
-    pub(crate) async fn read_file_directly(
+    pub async fn read_file_directly(
         &self,
         index: usize,
         offset: u64,
         length: u64,
     ) -> Result<u64, Errno> {
-        let bytes = self.world().bytes_to_read(index, offset, length);
+        let bytes = self.storage().bytes_to_read(index, offset, length);
         let number = self.enter_call(intended(Op::Read, offset, bytes)).await;
         let result = self.check_direct(offset, length);
         if result.is_ok() && bytes > 0 {
             self.note_direct_read(index, false).await;
             self.write_dirty_of(index, offset, offset + bytes).await;
-            let flags = self.world().files().rules.direct_read;
-            self.world().io.get(self.id(), number).bios_left = 1;
+            let flags = self.files().rules().direct_read;
+            self.world().io().get(self.id(), number).bios_left = 1;
             self.submit_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
             self.wait_for_operation(number).await;
             self.note_direct_read(index, true).await;
@@ -41,7 +42,7 @@ impl Task {
     }
 
     /// Writes a file past the page cache.
-    pub(crate) async fn write_file_directly(
+    pub async fn write_file_directly(
         &self,
         file: &File,
         index: usize,
@@ -69,11 +70,11 @@ impl Task {
         self.note_modified(index).await;
         self.write_dirty_of(index, from, end).await;
         let pages = pages_of(from, end);
-        self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
+        self.cache().drop_range(key(index, pages.start)..key(index, pages.end));
         let plan = self.plan_write(index, end, pages.clone());
         let format = self.format();
         if plan.extends && format == Format::Ext4 {
-            self.change_orphan(index, None).await;
+            self.on_ext4().change_orphan(index, None).await;
         }
         let prepared = self.prepare_blocks(index, pages.clone(), plan).await;
         if prepared.is_err() && format == Format::Xfs {
@@ -82,7 +83,7 @@ impl Task {
         let is_durable = file.flags.dsync || file.flags.sync;
         let overwrites = plan.is_written && !plan.extends;
         let flags = self.direct_flags(is_durable && overwrites && !file.flags.sync);
-        self.world().io.get(self.id(), number).bios_left = 1;
+        self.world().io().get(self.id(), number).bios_left = 1;
         self.submit_directly(number, index, Op::Write, flags, from..end).await;
         self.wait_for_operation(number).await;
         if prepared.is_err() {
@@ -92,14 +93,14 @@ impl Task {
         match format {
             Format::Ext4 => {
                 if plan.converts {
-                    self.convert_directly(index, pages.clone()).await;
+                    self.on_ext4().convert_directly(index, pages.clone()).await;
                 }
                 if plan.extends {
-                    self.change_orphan(index, Some(end)).await;
+                    self.on_ext4().change_orphan(index, Some(end)).await;
                 }
             }
             Format::Xfs if overwrites => {}
-            Format::Xfs => self.finish_on_xfs(index, pages.clone(), end).await,
+            Format::Xfs => self.on_xfs().finish_write(index, pages.clone(), end).await,
         }
         if is_durable && !flags.intersects(Flags::FUA) {
             self.make_durable(number, index, pages, !file.flags.sync).await;
@@ -111,15 +112,15 @@ impl Task {
     /// has behind the end of the file goes (observed on 6.12).
     async fn undo_directly(&self, index: usize, plan: DirectWrite) {
         if plan.extends {
-            let size = self.world().files().inode(index).size;
-            self.free_from(index, size.div_ceil(PAGE)).await;
-            self.change_orphan(index, Some(size)).await;
+            let size = self.files().inode(index).size;
+            self.on_ext4().free_from(index, size.div_ceil(PAGE)).await;
+            self.on_ext4().change_orphan(index, Some(size)).await;
         }
     }
 
     /// Submits an asynchronous write past the page cache. One that makes the file longer is waited
     /// for.
-    pub(crate) async fn submit_direct_write(
+    pub async fn submit_direct_write(
         &self,
         number: u64,
         file: &File,
@@ -137,7 +138,7 @@ impl Task {
         }
         self.note_modified(index).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
-        self.world().cache.drop_range(key(index, pages.start)..key(index, pages.end));
+        self.cache().drop_range(key(index, pages.start)..key(index, pages.end));
         if let Err(errno) = self.prepare_blocks(index, pages.clone(), plan).await {
             self.world().all_submitted(self.id(), number);
             return Err(errno);
@@ -160,10 +161,10 @@ impl Task {
     }
 
     /// Submits an asynchronous read past the page cache.
-    pub(crate) async fn submit_direct_read(&self, number: u64, index: usize, bytes: Range<u64>) {
+    pub async fn submit_direct_read(&self, number: u64, index: usize, bytes: Range<u64>) {
         self.note_direct_read(index, false).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
-        let flags = self.world().files().rules.direct_read;
+        let flags = self.files().rules().direct_read;
         self.submit_directly(number, index, Op::Read, flags, bytes).await;
         self.note_direct_read(index, true).await;
     }
@@ -176,8 +177,8 @@ impl Task {
     }
 
     fn plan_write(&self, index: usize, end: u64, pages: Range<u64>) -> DirectWrite {
-        let mut world = self.world();
-        let inode = world.files().inode(index);
+        let mut files = self.files();
+        let inode = files.inode(index);
         let found = |page| inode.find(page);
         DirectWrite {
             extends: end > inode.size,
@@ -195,16 +196,16 @@ impl Task {
     ) -> Result<(), Errno> {
         match self.format() {
             _ if plan.is_written => Ok(()),
-            Format::Ext4 => self.allocate_directly(index, pages).await,
-            Format::Xfs => self.allocate_xfs_directly(index, pages).await,
+            Format::Ext4 => self.on_ext4().allocate_directly(index, pages).await,
+            Format::Xfs => self.on_xfs().allocate_directly(index, pages).await,
         }
     }
 
     /// The flags of a direct write.
     fn direct_flags(&self, durable: bool) -> Flags {
         let mut world = self.world();
-        let fua = world.queue.limits().facts.fua && world.files().rules.direct_fua;
-        let plain = world.rules.flags(Op::Write, false, false);
+        let fua = world.queue().limits().facts.fua && world.files().rules().direct_fua;
+        let plain = world.storage().rules().flags(Op::Write, false, false);
         if durable && fua { plain.with(Flags::FUA) } else { plain }
     }
 
@@ -212,15 +213,11 @@ impl Task {
     async fn write_dirty_of(&self, index: usize, from: u64, end: u64) {
         let pages = pages_of(from, end);
         let keys = key(index, pages.start)..key(index, pages.end);
-        let must = {
-            let world = self.world();
-            world.cache.next_dirty(keys.clone()).is_some()
-                || world.cache.next_written(keys.clone()).is_some()
-        };
+        let must = self.storage().is_unwritten(keys.clone());
         if must {
             self.write_for_sync(index, pages).await;
             self.wait_for_written(keys).await;
-            self.world().forget_if_clean(index);
+            self.forget_if_clean(index);
         }
     }
 
@@ -239,10 +236,10 @@ impl Task {
         flags: Flags,
         bytes: Range<u64>,
     ) {
-        self.world().queue.start_plug(self.id());
+        self.queue().start_plug(self.id());
         let mut at = bytes.start;
         while at < bytes.end {
-            let extent = self.world().files().inode(index).find(at / PAGE);
+            let extent = self.files().inode(index).find(at / PAGE);
             let Some(extent) = extent.filter(|it| op == Op::Write || it.is_written) else {
                 at = (at / PAGE + 1) * PAGE;
                 continue;

@@ -1,14 +1,13 @@
 //! Tasks that want the map of a file: which of its blocks are where on the disk. Whose turn it is
 //! says [`fs::map_lock`].
 
-use crate::task::Task;
+use super::FileIo;
 use crate::tasks::Wait;
-use crate::world::World;
-use fs::map_lock::{MapLock, Mode, patience};
+use fs::map_lock::{Mode, patience};
 use std::future::poll_fn;
 use std::task::Poll;
 
-impl Task {
+impl FileIo<'_> {
     /// Waits until nobody else holds the map of a file, or keeps it.
     pub(super) async fn lock_map(&self, file: usize) {
         self.acquire_map(file, Mode::Exclusive).await;
@@ -23,20 +22,20 @@ impl Task {
         let mut waits_since = None;
         poll_fn(|_| {
             let mut world = self.world();
-            let map = world.map_of(file);
+            let map = world.files().map_of(file);
             if map.admits(self.id()) || map.grant(self.id(), want) {
                 return Poll::Ready(());
             }
             if self.poll_before_sleep(&mut world).is_pending() {
                 return Poll::Pending;
             }
-            if world.map_of(file).grant(self.id(), want) {
+            if world.files().map_of(file).grant(self.id(), want) {
                 return Poll::Ready(());
             }
-            let hz = world.cache.writeback.hz();
-            let patience = patience(hz, world.guest.files.map_patience);
+            let hz = world.cache().writeback.hz();
+            let patience = patience(hz, world.guest().files.map_patience);
             let now = world.tick();
-            let map = world.map_of(file);
+            let map = world.files().map_of(file);
             match waits_since {
                 // Woken, and somebody else was faster.
                 Some(since) if now > since + patience => map.promise(self.id()),
@@ -54,17 +53,7 @@ impl Task {
     /// Lets the next one hold the map, when nobody keeps it any more.
     pub(super) fn unlock_map(&self, file: usize) {
         let mut world = self.world();
-        let map = world.map_of(file);
-        let Some(next) = map.release() else { return };
-        if next.is_empty() {
-            world.files().map_locks.remove(&file);
-        }
+        let next = world.files().release_map(file);
         next.into_iter().for_each(|it| world.wake_from(it));
-    }
-}
-
-impl World {
-    fn map_of(&mut self, file: usize) -> &mut MapLock {
-        self.files().map_locks.entry(file).or_default()
     }
 }

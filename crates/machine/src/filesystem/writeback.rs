@@ -4,13 +4,14 @@
 //! kernel makes new blocks unwritten, a worker converts them when the data are on the disk, and
 //! only then have the pages been written ([`super::unwritten`]).
 
-use super::{Format, key};
-use crate::buffered::{PAGE, PAGE_SECTORS};
-use crate::task::Task;
+use super::FileIo;
+use crate::file::{File, Kind};
+use crate::storage::PAGE_SECTORS;
 use crate::world::World;
 use base::{Sector, Sectors};
-use block::{Bio, ContextId, Flags, Op, Origin};
+use block::{Bio, Flags, Op, Origin, PlugFlush};
 use cache::FILE_PAGES;
+use fs::{Format, key};
 use std::ops::Range;
 
 /// A bio to be: pages of a file and the first block on the disk.
@@ -19,31 +20,7 @@ pub(super) struct Piece {
     pub start: u64,
 }
 
-/// Pages of a file that were given blocks together and are being written.
-#[derive(Debug)]
-pub(super) struct Write {
-    pub file: usize,
-    /// Blocks of the file.
-    pub blocks: Range<u64>,
-    /// They become written when they are on the disk.
-    pub converts: bool,
-    /// How far into the file there were data among them.
-    pub size: u64,
-    bios_left: u32,
-    tokens: Vec<u64>,
-}
-
-/// Blocks of a file whose contents have come to the disk.
-#[derive(Clone, Debug)]
-pub(crate) struct Written {
-    pub file: usize,
-    /// Blocks of the file.
-    pub blocks: Range<u64>,
-    /// How far into the file there were data among them.
-    pub size: u64,
-}
-
-impl Task {
+impl FileIo<'_> {
     /// Writes dirty pages of a file, at most so many; the answer is how many.
     pub(super) async fn write_file_pages(
         &self,
@@ -53,8 +30,8 @@ impl Task {
         most: u64,
     ) -> u64 {
         match self.format() {
-            Format::Ext4 => self.write_pages_of_ext4(file, pages, flags, most).await,
-            Format::Xfs => self.write_pages_of_xfs(file, pages, flags, most).await,
+            Format::Ext4 => self.on_ext4().write_dirty(file, pages, flags, most).await,
+            Format::Xfs => self.on_xfs().write_dirty(file, pages, flags, most).await,
         }
     }
 
@@ -88,10 +65,10 @@ impl Task {
         let mut from = pages.start;
         loop {
             let (first, extent) = {
-                let mut world = self.world();
-                let dirty = world.cache.next_dirty(key(file, from)..key(file, pages.end))?;
-                let first = dirty % FILE_PAGES;
-                (first, world.files().inode(file).find(first).filter(|it| it.is_written))
+                let mut storage = self.storage();
+                let keys = key(file, from)..key(file, pages.end);
+                let first = storage.cache().next_dirty(keys)? % FILE_PAGES;
+                (first, storage.files().find_contents(file, first))
             };
             let Some(extent) = extent else {
                 from = first + 1;
@@ -99,8 +76,8 @@ impl Task {
             };
             let mut end = first;
             let limit = first.saturating_add(extent.length.min(most)).min(pages.end);
-            while end < limit && self.world().cache.is_dirty(key(file, end)) {
-                if self.world().cache.is_written(key(file, end)) {
+            while end < limit && self.cache().is_dirty(key(file, end)) {
+                if self.cache().is_written(key(file, end)) {
                     if end > first {
                         break;
                     }
@@ -115,39 +92,16 @@ impl Task {
         }
     }
 
-    /// The next dirty pages that follow each other and have no place, or one without contents.
-    pub(super) fn next_run(&self, file: usize, pages: Range<u64>, most: u64) -> Option<Range<u64>> {
-        let mut world = self.world();
-        let mut from = pages.start;
-        let first = loop {
-            let dirty = world.cache.next_dirty(key(file, from)..key(file, pages.end))?;
-            let page = dirty % FILE_PAGES;
-            if world.lacks_contents(file, page) && !world.cache.is_written(dirty) {
-                break page;
-            }
-            from = page + 1;
-        };
-        let limit = first.saturating_add(most).min(pages.end);
-        let mut end = first + 1;
-        while end < limit
-            && world.cache.is_dirty(key(file, end))
-            && !world.cache.is_written(key(file, end))
-            && world.lacks_contents(file, end)
-        {
-            end += 1;
-        }
-        Some(first..end)
-    }
-
     /// Writes a piece, in as many bios as that takes. Does not wait for it.
     pub(super) async fn write_piece(&self, file: usize, it: Piece, converts: bool, flags: Flags) {
-        let write = self.begin_write(file, it.pages.clone(), converts);
+        let write = self.files().begin_write(file, it.pages.clone(), converts);
         for bio in self.cut(file, vec![it], u64::MAX) {
             self.submit_piece(file, write, bio, flags).await;
         }
-        self.world().all_of_write(self.id(), write);
+        self.all_of_write(write);
     }
 
+    /// Submits the last bio of a write, if there is one.
     pub(super) async fn submit_last(
         &self,
         file: usize,
@@ -158,26 +112,16 @@ impl Task {
         if let Some(bio) = last {
             self.submit_piece(file, write, bio, flags).await;
         }
-        self.world().all_of_write(self.id(), write);
-    }
-
-    pub(super) fn begin_write(&self, file: usize, blocks: Range<u64>, converts: bool) -> u64 {
-        let mut world = self.world();
-        let fs = world.files();
-        fs.next_write += 1;
-        let size = fs.inode(file).size.min(blocks.end * PAGE);
-        let write = Write { file, blocks, converts, size, bios_left: 1, tokens: Vec::new() };
-        fs.writes.insert(fs.next_write, write);
-        fs.next_write
+        self.all_of_write(write);
     }
 
     /// Cuts pieces where a bio can hold no more, or has so many pages.
     pub(super) fn cut(&self, file: usize, pieces: Vec<Piece>, longest: u64) -> Vec<Piece> {
-        let world = self.world();
+        let cache = self.cache();
         let mut bios = Vec::new();
         for Piece { pages, start } in pieces {
             let first = key(file, pages.start);
-            for bio in world.cache.bios_of(first..key(file, pages.end), longest) {
+            for bio in cache.bios_of(first..key(file, pages.end), longest) {
                 let (from, end) = (bio.start - first, bio.end - first);
                 let pages = pages.start + from..pages.start + end;
                 bios.push(Piece { pages, start: start + from });
@@ -202,10 +146,9 @@ impl Task {
     async fn next_writable(&self, file: usize, pages: Range<u64>) -> Option<Range<u64>> {
         let all = key(file, pages.start)..key(file, pages.end);
         loop {
-            let first = self.world().cache.next_dirty(all.clone())?;
+            let first = self.cache().next_dirty(all.clone())?;
             let may = {
-                let world = self.world();
-                let cache = &world.cache;
+                let cache = self.cache();
                 let may = |page: &u64| cache.is_dirty(*page) && !cache.is_written(*page);
                 (first..all.end).take_while(may).count() as u64
             };
@@ -220,16 +163,12 @@ impl Task {
     async fn submit_as_one(&self, file: usize, write: u64, piece: Piece, flags: Flags) {
         let length = piece.pages.end - piece.pages.start;
         let (token, memory) = {
-            let mut world = self.world();
-            let now = world.tick();
+            let now = self.tick();
+            let mut storage = self.storage();
             let pages = key(file, piece.pages.start)..key(file, piece.pages.end);
-            let memory = world.cache.memory_of(pages.clone());
-            let token = world.cache.write_run(pages, now);
-            let fs = world.files();
-            fs.write_of.insert(token, write);
-            let under_way = fs.writes.get_mut(&write).expect("it has begun");
-            under_way.bios_left += 1;
-            under_way.tokens.push(token);
+            let memory = storage.cache().memory_of(pages.clone());
+            let token = storage.cache_mut().write_run(pages, now);
+            storage.files().add_bio(write, token);
             (token, memory)
         };
         self.compute(self.costs().writeback * length).await;
@@ -240,7 +179,7 @@ impl Task {
                 flags,
                 sector: Sector(piece.start * PAGE_SECTORS),
                 sectors: Sectors((length * PAGE_SECTORS) as u32),
-                ioprio: world.tasks.ioprio(self.id()),
+                ioprio: world.tasks().ioprio(self.id()),
                 origin: self.origin_for(&mut world, file),
                 token,
             };
@@ -248,63 +187,40 @@ impl Task {
         }
         self.drive().await;
     }
-}
 
-impl Task {
+    /// Nothing more of a write will be submitted.
+    fn all_of_write(&self, write: u64) {
+        let effects = self.storage().all_of_write(write);
+        self.apply(effects);
+    }
+
     /// As whom bios of a file are submitted: where control groups have writeback of their own, for
     /// the group that the file belongs to.
     fn origin_for(&self, world: &mut World, file: usize) -> Origin {
         let own = self.origin(world);
-        match world.cache.groups.is_on() {
-            true => Origin { cgroup: world.cache.owner(key(file, 0)), ..own },
+        match world.cache().groups.is_on() {
+            true => Origin { cgroup: world.cache().owner(key(file, 0)), ..own },
             false => own,
         }
     }
-}
 
-impl World {
-    /// A task is about to dirty a page, which may make the file its group's.
-    pub(crate) fn claim_page(&mut self, task: ContextId, page: u64) {
-        let group = self.tasks.cgroup(task);
-        self.cache.claim(page, group);
+    /// What a file that was made empty has got since is written when it is closed.
+    pub async fn write_rewritten(&self, file: &File) {
+        let Kind::File(index) = file.kind else { return };
+        if std::mem::take(&mut self.files().inode(index).is_rewritten) {
+            self.write_without_waiting(index, 0..FILE_PAGES, Flags::NONE).await;
+        }
     }
 
-    /// Which file system is mounted.
-    pub(crate) fn format(&mut self) -> Format {
-        self.files().mount.format
-    }
-
-    /// Whether a page of a file has no block, or one that was never written.
-    pub(super) fn lacks_contents(&mut self, file: usize, page: u64) -> bool {
-        self.files().inode(file).find(page).is_none_or(|extent| !extent.is_written)
-    }
-
-    /// A bio that wrote pages of a file is done.
-    pub fn file_pages_written(&mut self, token: u64, by: ContextId) {
-        let write = self.files().write_of.remove(&token).expect("the token is that of a write");
-        self.all_of_write(by, write);
-    }
-
-    /// One of the bios of a write is done, or all have been submitted.
-    pub(super) fn all_of_write(&mut self, by: ContextId, number: u64) {
-        let write = self.files().writes.get_mut(&number).expect("it is under way");
-        write.bios_left -= 1;
-        if write.bios_left > 0 {
+    /// Writes what is dirty of some pages of a file, and does not wait for it.
+    pub async fn write_without_waiting(&self, index: usize, pages: Range<u64>, flags: Flags) {
+        let keys = key(index, pages.start)..key(index, pages.end);
+        if self.cache().next_dirty(keys).is_none() {
             return;
         }
-        let write = self.files().writes.remove(&number).expect("it was there a line above");
-        let Write { file, blocks, size, converts, tokens, .. } = write;
-        if converts || self.grows_on_disk(file, size) {
-            let written = Written { file, blocks, size };
-            return self.leave_to_converter(written, tokens, by);
-        }
-        for token in tokens {
-            self.pages_done(token, by);
-        }
-    }
-
-    /// Whether XFS is to learn that a file is so long; ext4 knows when it gives blocks their places.
-    fn grows_on_disk(&mut self, file: usize, size: u64) -> bool {
-        self.format() == Format::Xfs && size > self.files().inode(file).disk_size
+        self.queue().start_plug(self.id());
+        self.write_file_pages(index, pages, flags, u64::MAX).await;
+        self.finish_plug(PlugFlush::Explicit).await;
+        self.forget_if_clean(index);
     }
 }

@@ -5,17 +5,18 @@
 //! for them, and then for what was last changed of the file to be in the journal or log; if it is
 //! already, the cache of the disk is flushed instead (rules ext4-fsync and xfs-force).
 
-use super::{Format, key};
-use crate::buffered::{PAGE, pages_of, wake_flusher};
+use super::FileIo;
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
-use crate::task::Task;
+use crate::pages::pages_of;
 use base::{Sector, Sectors};
-use block::{Flags, Op};
+use block::{Flags, Op, PlugFlush};
+use cache::PAGE;
+use fs::{Format, key};
 use std::ops::Range;
 
-impl Task {
+impl FileIo<'_> {
     /// Writes a file through the page cache.
-    pub(crate) async fn write_file(
+    pub async fn write_file(
         &self,
         file: &File,
         index: usize,
@@ -34,7 +35,7 @@ impl Task {
     ///
     /// # Errors
     /// `Enospc` if there is room for none of them.
-    pub(crate) async fn write_part(
+    pub async fn write_part(
         &self,
         number: u64,
         file: &File,
@@ -46,7 +47,7 @@ impl Task {
         }
         self.note_modified(index).await;
         if self.format() == Format::Xfs {
-            bytes.end = self.reserve_on_xfs(index, bytes.clone()).await;
+            bytes.end = self.on_xfs().reserve(index, bytes.clone()).await;
         }
         bytes.end = self.write_pages_of_file(file, index, bytes.start, bytes.end).await;
         if bytes.is_empty() {
@@ -60,14 +61,14 @@ impl Task {
     }
 
     /// fsync or fdatasync of a file.
-    pub(crate) async fn sync_file(&self, index: usize, only_data: bool) {
+    pub async fn sync_file(&self, index: usize, only_data: bool) {
         let number = self.enter_call(Transfer::FLUSH).await;
         self.make_durable(number, index, 0..u64::from(u32::MAX), only_data).await;
         self.leave_call(number);
     }
 
     /// Writes pages and what is known of the file, and waits until all of it is on the disk.
-    pub(crate) async fn make_durable(
+    pub async fn make_durable(
         &self,
         number: u64,
         index: usize,
@@ -76,10 +77,10 @@ impl Task {
     ) {
         self.write_for_sync(index, pages.clone()).await;
         self.wait_for_written(key(index, pages.start)..key(index, pages.end)).await;
-        self.world().end_visit(index);
+        self.end_visit(index);
         match self.format() {
-            Format::Ext4 => self.commit_file(number, index, only_data).await,
-            Format::Xfs => self.force_file(number, index, only_data).await,
+            Format::Ext4 => self.on_ext4().commit_file(number, index, only_data).await,
+            Format::Xfs => self.on_xfs().force_file(number, index, only_data).await,
         }
     }
 
@@ -87,38 +88,21 @@ impl Task {
     pub(super) async fn write_for_sync(&self, index: usize, pages: Range<u64>) {
         let plugs = self.format() == Format::Ext4;
         if plugs {
-            self.world().queue.start_plug(self.id());
+            self.queue().start_plug(self.id());
         }
         self.write_file_pages(index, pages, Flags::SYNC, u64::MAX).await;
         if plugs {
-            self.finish_plug(block::PlugFlush::Explicit).await;
-        }
-    }
-
-    /// Which file system is mounted.
-    pub(super) fn format(&self) -> Format {
-        self.world().format()
-    }
-
-    /// The time of modification changes once in a tick.
-    pub(crate) async fn note_modified(&self, index: usize) {
-        let now = self.world().tick();
-        if self.world().files().inode(index).modified == Some(now) {
-            return;
-        }
-        match self.format() {
-            Format::Ext4 => self.change_modified(index, now).await,
-            Format::Xfs => self.log_modified(index).await,
+            self.finish_plug(PlugFlush::Explicit).await;
         }
     }
 
     /// Sets room aside for a page of a file that is to become dirty.
-    pub(crate) async fn reserve_page(&self, index: usize, page: u64) -> Result<(), Errno> {
+    pub async fn reserve_page(&self, index: usize, page: u64) -> Result<(), Errno> {
         match self.format() {
-            Format::Ext4 => self.reserve_on_ext4(index, page),
+            Format::Ext4 => self.on_ext4().reserve(index, page),
             Format::Xfs => {
                 let bytes = page * PAGE..(page + 1) * PAGE;
-                let reached = self.reserve_on_xfs(index, bytes.clone()).await;
+                let reached = self.on_xfs().reserve(index, bytes.clone()).await;
                 if reached == bytes.end { Ok(()) } else { Err(Errno::Enospc) }
             }
         }
@@ -130,57 +114,53 @@ impl Task {
         for page in pages_of(offset, end) {
             let at = key(index, page);
             let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
-            if !is_whole && !self.world().cache.holds(at) && self.has_contents(index, page) {
+            if !is_whole && !self.cache().holds(at) && self.has_contents(index, page) {
                 self.read_alone(at, Flags::NONE).await;
             }
-            if !self.world().cache.is_ready(at) {
+            if !self.cache().is_ready(at) {
                 self.wait_for_page(at).await;
             }
-            if sets_aside && self.reserve_on_ext4(index, page).is_err() {
+            if sets_aside && self.on_ext4().reserve(index, page).is_err() {
                 return offset.max(page * PAGE);
             }
             self.compute(self.costs().copy + self.costs().dirty).await;
-            let was_clean = {
-                let mut world = self.world();
-                let now = world.tick();
-                world.claim_page(self.id(), at);
-                world.cache.used(file.number, at);
-                let is_first = world.cache.dirty(self.id(), at, now);
-                world.files().note_dirty(index, now);
-                is_first
-            };
-            if was_clean {
-                let owner = self.world().cache.owner(at);
-                wake_flusher(self, owner);
-            }
+            self.cache().used(file.number, at);
+            self.dirty_page(index, page);
             self.grow(index, page, end.min((page + 1) * PAGE)).await;
-            let tested = {
-                let mut world = self.world();
-                let now = world.tick();
-                world.cache.test_writer(self.id(), at, now)
-            };
+            let now = self.tick();
+            let tested = self.cache().test_writer(self.id(), at, now);
             self.heed(tested).await;
         }
         end
     }
 
+    /// Makes a page dirty, and tells the flusher of its group if it was clean.
+    pub(super) fn dirty_page(&self, index: usize, page: u64) {
+        let mut world = self.world();
+        let (now, group) = (world.tick(), world.tasks().cgroup(self.id()));
+        if world.storage().dirty_page(self.id(), group, index, page, now) {
+            let owner = world.cache().owner(key(index, page));
+            world.wake_flusher(owner);
+        }
+    }
+
     /// The file is at least so long now.
     async fn grow(&self, index: usize, page: u64, size: u64) {
         let is_mapped = {
-            let mut world = self.world();
-            let inode = world.files().inode(index);
+            let mut files = self.files();
+            let inode = files.inode(index);
             inode.size = inode.size.max(size);
             inode.is_mapped(page)
         };
         if is_mapped && self.format() == Format::Ext4 {
-            self.grow_on_disk(index, size).await;
+            self.on_ext4().grow_on_disk(index, size).await;
         }
     }
 
     /// Whether a page lies within the file and has contents on the disk.
     fn has_contents(&self, index: usize, page: u64) -> bool {
-        let mut world = self.world();
-        let inode = world.files().inode(index);
+        let mut files = self.files();
+        let inode = files.inode(index);
         page * PAGE < inode.size && inode.find(page).is_some_and(|it| it.is_written)
     }
 }

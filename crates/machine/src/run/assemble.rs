@@ -3,16 +3,17 @@
 use crate::clock::Clock;
 use crate::cpus::{Cpus, Prices};
 use crate::disk::Disk;
-use crate::filesystem::{FileSystem, own_tasks};
 use crate::program::Program;
 use crate::rules::Rules;
 use crate::setup::{Job, Setup, SetupError, check_jobs};
-use crate::tasks::{Cgroups, KernelTask};
+use crate::storage::Storage;
+use crate::tasks::Cgroups;
 use crate::world::{Owners, World};
 use base::{Duration, Instant};
 use block::{EventLog, RequestQueue};
 use cache::PageCache;
 use cache::memory::Memory;
+use fs::FileSystem;
 use std::sync::Arc;
 
 /// A machine with its jobs scheduled, and what they run; the preparation is the last of them.
@@ -30,10 +31,7 @@ pub(super) fn assemble(mut setup: Setup) -> Result<(World, Vec<Arc<dyn Program>>
     for group in &cgroups {
         world.weigh_cgroup(group);
     }
-    world.worker = world.spawn_kernel_task(KernelTask::Queue);
-    // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
-    world.cpus.make_urgent(world.worker);
-    own_tasks::spawn(&mut world, journal_cgroup.as_deref());
+    world.spawn_kernel_tasks(journal_cgroup.as_deref());
     let (plans, programs) = jobs.into_iter().map(Job::into_parts).unzip();
     world.begin(plans, has_preparation);
     Ok((world, programs))
@@ -88,12 +86,9 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     Ok(Owners {
         clock,
         cpus,
-        queue,
-        cache,
+        storage: Storage::new(queue, cache, fs, rules),
         disk: Disk::new(setup.device),
-        fs,
         cgroups: Cgroups::new(setup.blkio),
-        rules,
         shape,
         guest: setup.guest,
         seed: setup.seed,

@@ -2,20 +2,19 @@
 //!
 //! [`run`] is the whole of it: let everybody who can go on do so, tell the observer what happened,
 //! let time pass until something happens, and begin again. What can happen, and in which order, is
-//! written down in `world`; who runs on which core in `cpus`; what programs may do in `task.rs`. One
+//! written down in `world`; who runs on which core in `cpus`; what programs may do in `task` and `calls`. One
 //! run is one thread and depends on nothing but its [`Setup`].
 
 mod assemble;
 
+use crate::filesystem::{ext4, finishing, flusher, unwritten, xfs};
 use crate::observe::Observer;
-use crate::outcome::{Exit, JobOutcome, Outcome};
+use crate::outcome::Outcome;
 use crate::program::{Program, Running};
 use crate::setup::{Setup, SetupError};
 use crate::task::{Task, worker};
 use crate::tasks::{Body, KernelTask};
 use crate::world::World;
-use crate::{buffered, filesystem};
-use base::Instant;
 use block::ContextId;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -57,7 +56,7 @@ impl Machine {
 
     /// Takes over the programs of new tasks.
     fn adopt(&mut self) {
-        let spawned = std::mem::take(&mut self.world.borrow_mut().spawned);
+        let spawned = self.world.borrow_mut().take_spawned();
         for (id, body) in spawned {
             let running = match body {
                 Body::Running(running) => running,
@@ -82,7 +81,7 @@ impl Machine {
     fn next_to_poll(&mut self) -> Option<ContextId> {
         let mut world = self.world.borrow_mut();
         let next = world.next_to_poll();
-        let has_spawned = !world.spawned.is_empty();
+        let has_spawned = world.has_spawned();
         drop(world);
         if has_spawned {
             self.adopt();
@@ -108,22 +107,7 @@ impl Machine {
 
     /// Hands everything that has happened to the observer.
     fn report(&mut self, observer: &mut dyn Observer) {
-        let mut world = self.world.borrow_mut();
-        let World { queue, mark, tasks, preparation, .. } = &mut *world;
-        let task_infos = tasks.infos();
-        for who in task_infos[self.met..].iter().filter(|who| !preparation.is_it(who.job)) {
-            observer.meet(who);
-        }
-        self.met = task_infos.len();
-        let log = queue.log();
-        for event in log.events() {
-            mark.event(event);
-            match preparation.is_nothing() {
-                true => observer.see(event),
-                false => preparation.seen(event).iter().for_each(|event| observer.see(event)),
-            }
-        }
-        log.clear();
+        self.met = self.world.borrow_mut().report(self.met, observer);
     }
 
     fn turn(&mut self) -> bool {
@@ -135,41 +119,10 @@ impl Machine {
         self.report(observer);
         self.programs.clear();
         let mut world = self.world.borrow_mut();
-        if let Some(job) = world.endless {
-            return Err(SetupError::Endless { job: world.jobs[job].name.clone() });
+        if let Some(job) = world.endless_job() {
+            return Err(SetupError::Endless { job: job.to_string() });
         }
-        let mut jobs = std::mem::take(&mut world.jobs);
-        let blamed = world.preparation.finish(&mut jobs);
-        blamed.map_err(|(line, why)| SetupError::Preparation { line, why })?;
-        let now = world.clock.now();
-        let counted = |at: Instant| world.preparation.counted(at);
-        let jobs: Vec<JobOutcome> = jobs
-            .into_iter()
-            .map(|job| JobOutcome {
-                name: job.name,
-                exit: match job.ended {
-                    Some(_) if job.was_stopped => Exit::Stopped,
-                    Some((_, status)) => Exit::Status(status),
-                    None => Exit::CutOff,
-                },
-                started: job.started.map(counted),
-                ended: counted(job.ended.map_or(now, |(at, _)| at)),
-                messages: job.messages,
-            })
-            .collect();
-        if jobs.iter().all(|job| job.exit != Exit::CutOff) {
-            world.queue.assert_drained();
-        }
-        let last = jobs.iter().map(|job| job.ended).max().unwrap_or(counted(now));
-        Ok(Outcome {
-            jobs,
-            elapsed: last.since(Instant::ZERO),
-            fingerprint: std::mem::take(&mut world.mark).finish(),
-            tasks: world.tasks.last_infos(),
-            cgroups: world.cgroups.all().to_vec(),
-            cores: world.cpus.used(),
-            inputs: world.queue.take_inputs(),
-        })
+        world.outcome().map_err(|(line, why)| SetupError::Preparation { line, why })
     }
 }
 
@@ -177,13 +130,13 @@ impl Machine {
 fn run_kernel_task(what: KernelTask, task: Task) -> Running {
     match what {
         KernelTask::Queue => Box::pin(worker(task)),
-        KernelTask::Flusher(group, _) => Box::pin(buffered::flusher::run(task, group)),
-        KernelTask::Converter => Box::pin(filesystem::unwritten::run(task)),
-        KernelTask::Finisher => Box::pin(filesystem::finishing::run(task)),
-        KernelTask::Committer => Box::pin(filesystem::ext4::committer(task)),
-        KernelTask::Placer => Box::pin(filesystem::xfs::tasks::place(task)),
-        KernelTask::Forcer => Box::pin(filesystem::xfs::tasks::work(task)),
-        KernelTask::Inactivator => Box::pin(filesystem::xfs::tasks::take_away(task)),
+        KernelTask::Flusher(group, _) => Box::pin(flusher::run(task, group)),
+        KernelTask::Converter => Box::pin(unwritten::run(task)),
+        KernelTask::Finisher => Box::pin(finishing::run(task)),
+        KernelTask::Committer => Box::pin(ext4::commit(task)),
+        KernelTask::Placer => Box::pin(xfs::place(task)),
+        KernelTask::Forcer => Box::pin(xfs::force(task)),
+        KernelTask::Inactivator => Box::pin(xfs::take_away(task)),
     }
 }
 

@@ -21,7 +21,7 @@ impl World {
     }
 
     pub fn take_outputs(&mut self, by: ContextId) {
-        while let Some(output) = self.queue.pop_output() {
+        while let Some(output) = self.storage.queue_mut().pop_output() {
             match output {
                 Output::Issue(command) => {
                     let core = self.cpus.core_of(by);
@@ -34,7 +34,9 @@ impl World {
                 }
                 Output::WouldBlock { context, .. } => self.io.refuse(context),
                 Output::Wake(context) => self.wake_by(by, context),
-                Output::RunWorker { after } if after.is_zero() => self.notify(self.worker),
+                Output::RunWorker { after } if after.is_zero() => {
+                    self.notify(self.storage.worker())
+                }
                 Output::RunWorker { after } => {
                     self.clock.schedule_after(after, AgendaItem::Worker);
                 }
@@ -55,18 +57,16 @@ impl World {
     /// A bio of an operation is done. (A task that was killed has no operations any more.)
     pub fn bio_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
         if PageCache::owns(token) {
-            let is_write = self.fs.as_ref().is_some_and(|fs| fs.files().is_writing(token));
-            return match is_write {
-                true => self.file_pages_written(token, by),
-                false => self.pages_done(token, by),
+            let effects = match self.storage.is_writing(token) {
+                true => self.storage.file_pages_written(token),
+                false => self.storage.pages_done(token),
             };
+            return self.apply(by, effects);
         }
         let Some(operation) = self.io.bio_done(owner, token) else { return };
         let is_finished_later = std::mem::take(&mut operation.is_finished_later);
-        if self.fs.is_some() {
-            self.log_written(owner, by);
-            self.log_of_xfs_written(owner, token, by);
-        }
+        let effects = self.storage.log_written(owner, token);
+        self.apply(by, effects);
         match is_finished_later {
             true => self.leave_to_finisher(owner, token, by),
             false => self.operation_done(owner, token, by),
@@ -80,5 +80,10 @@ impl World {
             self.tasks.set_wait(owner, Wait::Nothing);
             self.wake_by(by, owner);
         }
+    }
+
+    /// All bios of an operation have been submitted.
+    pub fn all_submitted(&mut self, owner: ContextId, number: u64) {
+        self.bio_done(owner, number, owner);
     }
 }

@@ -23,7 +23,7 @@ impl World {
         self.tasks.add(context, spec);
         self.define_io_context(context);
         if is_job {
-            self.cache.task_started();
+            self.storage.cache_mut().task_started();
             self.wake(context);
         }
         context
@@ -32,23 +32,39 @@ impl World {
     /// Creates a task of the kernel's own.
     pub fn spawn_kernel_task(&mut self, what: KernelTask) -> ContextId {
         let context = self.spawn(what.spec(&self.guest, self.cpus.count()));
-        self.spawned.push((context, Body::Kernel(what)));
+        self.give_body(context, Body::Kernel(what));
         context
+    }
+
+    /// A task that was created is to do this.
+    pub fn give_body(&mut self, context: ContextId, body: Body) {
+        self.spawned.push((context, body));
+    }
+
+    /// Whether tasks were created that have not been taken over.
+    pub fn has_spawned(&self) -> bool {
+        !self.spawned.is_empty()
+    }
+
+    /// Tasks that were created, and what they are to do.
+    pub fn take_spawned(&mut self) -> Vec<(ContextId, Body)> {
+        std::mem::take(&mut self.spawned)
     }
 
     /// A task exits.
     pub fn exit(&mut self, context: ContextId, status: i32) {
-        self.cache.task_ended();
+        self.storage.cache_mut().task_ended();
         self.log_unfinished(context);
         self.clock.cancel_alarm(context);
-        self.cache.end_mappings(context);
-        for file in self.cache.files_of(context) {
-            self.close_file(file);
+        self.storage.cache_mut().end_mappings(context);
+        for file in self.storage.cache().files_of(context) {
+            self.storage.close_file(file);
         }
         self.cpus.leave(&mut self.clock, context);
         match self.tasks.exit(context, status) {
             Some(io_context) => {
-                self.queue.exit_io_context(self.clock.now(), context, io_context);
+                let now = self.clock.now();
+                self.storage.queue_mut().exit_io_context(now, context, io_context);
                 self.take_outputs(context);
             }
             None => self.define_io_context(context),
@@ -93,20 +109,22 @@ impl World {
     pub fn define_io_context(&mut self, context: ContextId) {
         let (id, like) = self.tasks.io_context(context);
         let nice = self.cpus.nice(context);
-        self.queue.define_io_context(id, IoContext { nice, ..like });
+        self.storage.queue_mut().define_io_context(id, IoContext { nice, ..like });
     }
 
     /// In version 2 of control groups weights are others, which kernels tell schedulers.
     pub fn define_root(&mut self, has_version_2: bool) {
         if has_version_2 {
-            self.cgroups.use_version_2(|id, group| self.queue.define_cgroup(id, group.clone()));
+            let queue = self.storage.queue_mut();
+            self.cgroups.use_version_2(|id, group| queue.define_cgroup(id, group.clone()));
         }
     }
 
     /// A control group, made if need be, gets the weights that are said.
     pub fn weigh_cgroup(&mut self, group: &ControlGroup) {
         let id = self.define_cgroup(&group.path, group.weight);
-        let World { cgroups, queue, .. } = self;
+        let World { cgroups, storage, .. } = self;
+        let queue = storage.queue_mut();
         cgroups.set_leaf_weight(id, group.leaf_weight, |id, group| {
             queue.define_cgroup(id, group.clone());
         });
@@ -114,7 +132,8 @@ impl World {
 
     /// The control group of a path, which is made, with those above it, if need be.
     pub fn define_cgroup(&mut self, path: &str, weight: Option<u32>) -> CgroupId {
-        let World { cgroups, queue, .. } = self;
+        let World { cgroups, storage, .. } = self;
+        let queue = storage.queue_mut();
         cgroups.define(path, weight, |id, group| queue.define_cgroup(id, group.clone()))
     }
 
@@ -207,5 +226,24 @@ impl World {
             let at = begins + start.since(Instant::ZERO) + self.start_delay;
             self.clock.schedule(at, AgendaItem::Start(number));
         }
+    }
+
+    /// A job starts its program.
+    pub fn note_exec(&mut self, context: ContextId) {
+        if let Some(job) = self.tasks.job(context) {
+            self.jobs[job].started = Some(self.clock.now());
+        }
+    }
+
+    /// A task writes a line to the messages of its job, if it has one.
+    pub fn print(&mut self, context: ContextId, line: String) {
+        if let Some(job) = self.tasks.job(context) {
+            self.jobs[job].messages.push(line);
+        }
+    }
+
+    /// Something of the preparation failed, and this line is why.
+    pub fn blame(&mut self, line: &str) {
+        self.preparation.blame(line);
     }
 }

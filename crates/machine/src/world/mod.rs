@@ -12,73 +12,64 @@
 //! runs of the queue are done by a worker, which is a task on a core like any other.
 
 mod completion;
-mod files;
+mod effects;
+mod kernel_tasks;
 mod lives;
-mod transfers;
+mod operations;
+mod owners;
+mod telling;
+mod ticks;
 
 use crate::clock::{AgendaItem, Clock};
 use crate::cpus::{Cause, Cpus, State};
 use crate::disk::Disk;
-use crate::filesystem::FileSystem;
 use crate::guest::Guest;
-use crate::io::{Io, Operation};
+use crate::io::Io;
 use crate::jobs::JobState;
 use crate::observe::Mark;
 use crate::preparation::Preparation;
-use crate::rules::Rules;
+use crate::storage::Storage;
 use crate::tasks::{Body, Cgroups, Tasks, Wait};
 use base::{Duration, Instant};
-use block::{Bio, CgroupId, ContextId, Event, RequestQueue, Segments, Shape, Step, Work};
-use cache::PageCache;
-use std::collections::BTreeMap;
+use block::{Bio, ContextId, Event, Segments, Shape, Step, Work};
 
 /// The state of a machine.
 pub(crate) struct World {
-    pub clock: Clock,
-    pub seed: u64,
-    pub guest: Guest,
-    pub queue: RequestQueue,
-    pub shape: Shape,
-    pub rules: Rules,
-    pub cache: PageCache,
-    pub disk: Disk,
-    pub cpus: Cpus,
-    pub tasks: Tasks,
-    pub io: Io,
-    pub cgroups: Cgroups,
+    clock: Clock,
+    cpus: Cpus,
+    tasks: Tasks,
+    io: Io,
+    storage: Storage,
+    disk: Disk,
+    cgroups: Cgroups,
+    guest: Guest,
+    shape: Shape,
+    seed: u64,
     /// Jobs, and behind them their preparation.
-    pub jobs: Vec<JobState>,
-    pub preparation: Preparation,
+    jobs: Vec<JobState>,
+    preparation: Preparation,
     /// How long a program takes to start.
-    pub start_delay: Duration,
+    start_delay: Duration,
     /// By how much sleeps are longer than asked.
-    pub timer_slack: Duration,
+    timer_slack: Duration,
     /// Tasks that were created but whose programs have not been taken over.
-    pub spawned: Vec<(ContextId, Body)>,
-    pub mark: Mark,
+    spawned: Vec<(ContextId, Body)>,
+    mark: Mark,
     /// The block layer's timer has come and waits for its interrupt.
-    pub timer_raised: bool,
-    pub worker: ContextId,
+    timer_raised: bool,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
-    /// The kernel's tasks that write what is dirty, by group, once it had anything.
-    pub flushers: BTreeMap<CgroupId, ContextId>,
-    /// The file system on the disk, if it carries one.
-    pub fs: Option<FileSystem>,
     /// The job that makes system calls without end.
-    pub endless: Option<usize>,
+    endless: Option<usize>,
 }
 
 /// What a world is put together from.
 pub(crate) struct Owners {
     pub clock: Clock,
     pub cpus: Cpus,
-    pub queue: RequestQueue,
-    pub cache: PageCache,
+    pub storage: Storage,
     pub disk: Disk,
-    pub fs: Option<FileSystem>,
     pub cgroups: Cgroups,
-    pub rules: Rules,
     pub shape: Shape,
     pub guest: Guest,
     pub seed: u64,
@@ -102,17 +93,15 @@ impl World {
     pub fn new(owners: Owners) -> World {
         World {
             clock: owners.clock,
-            seed: owners.seed,
-            guest: owners.guest,
-            queue: owners.queue,
-            shape: owners.shape,
-            rules: owners.rules,
-            cache: owners.cache,
-            disk: owners.disk,
             tasks: Tasks::new(owners.cpus.count()),
             cpus: owners.cpus,
             io: Io::default(),
+            storage: owners.storage,
+            disk: owners.disk,
             cgroups: owners.cgroups,
+            guest: owners.guest,
+            shape: owners.shape,
+            seed: owners.seed,
             jobs: Vec::new(),
             preparation: Preparation::default(),
             start_delay: owners.start_delay,
@@ -120,10 +109,7 @@ impl World {
             spawned: Vec::new(),
             mark: Mark::default(),
             timer_raised: false,
-            worker: ContextId(0),
             held_wakes: Vec::new(),
-            flushers: BTreeMap::new(),
-            fs: owners.fs,
             endless: None,
         }
     }
@@ -147,7 +133,7 @@ impl World {
         if self.is_over() {
             return false;
         }
-        let timer = self.queue.next_timer().filter(|_| !self.timer_raised);
+        let timer = self.storage.queue().next_timer().filter(|_| !self.timer_raised);
         let sources = [self.disk.next_event(), timer, self.clock.next_at()];
         let Some(next) = sources.into_iter().flatten().min() else { return self.stuck() };
         if let Some(until) = self.end().filter(|until| next > *until) {
@@ -179,12 +165,14 @@ impl World {
         }
         loop {
             if !self.cpus.prices().free {
-                let Some(work) = self.queue.next_work(context) else { return Progress::Idle };
+                let Some(work) = self.storage.queue_mut().next_work(context) else {
+                    return Progress::Idle;
+                };
                 if !self.pay(context, work) {
                     return Progress::Busy;
                 }
             }
-            let step = self.queue.step(self.clock.now(), context);
+            let step = self.storage.queue_mut().step(self.clock.now(), context);
             self.take_outputs(context);
             match step {
                 Step::Idle => return Progress::Idle,
@@ -193,7 +181,8 @@ impl World {
                 Step::Did(work) => {
                     let goes_on = self.cpus.unlock(&mut self.clock, context);
                     if work == Work::Allocate {
-                        let looks = || self.queue.looks_at_clock(context, Work::Allocate);
+                        let queue = self.storage.queue_mut();
+                        let looks = || queue.looks_at_clock(context, Work::Allocate);
                         let cost = self.cpus.allocation_cost(looks);
                         if !cost.is_zero() {
                             self.cpus.owe(context, cost);
@@ -211,7 +200,7 @@ impl World {
 
     /// Charges for what the scheduler has written into the trace.
     fn owe_messages(&mut self, context: ContextId) {
-        let messages = self.queue.log().take_written();
+        let messages = self.storage.queue_mut().log().take_written();
         let cost = self.cpus.costs().message * messages;
         if !cost.is_zero() {
             self.cpus.owe(context, cost);
@@ -262,10 +251,10 @@ impl World {
     fn handle_interrupt(&mut self, core: usize, cause: Cause) {
         let (now, context, cpu) = (self.clock.now(), ContextId(core as u32), core as u16);
         match cause {
-            Cause::Completion(tag) => self.queue.complete(now, context, cpu, tag),
+            Cause::Completion(tag) => self.storage.queue_mut().complete(now, context, cpu, tag),
             Cause::Timer => {
                 self.timer_raised = false;
-                self.queue.timer(now, context, cpu);
+                self.storage.queue_mut().timer(now, context, cpu);
             }
             Cause::Tick => self.cpus.account_tick(&mut self.clock, core),
             Cause::Alarm(sleeper) => {
@@ -277,7 +266,8 @@ impl World {
 
     /// Pays for the next piece of work of a context; false when that takes time or the lock.
     fn pay(&mut self, context: ContextId, work: Work) -> bool {
-        let World { cpus, clock, queue, .. } = self;
+        let World { cpus, clock, storage, .. } = self;
+        let queue = storage.queue_mut();
         if cpus.is_unpaid(context) {
             let looks = cpus.charges_looks(work) && queue.looks_at_clock(context, work);
             if !cpus.pay_unlocked(clock, context, work, looks) {
@@ -289,30 +279,17 @@ impl World {
 
     /// Gives a bio of a task to the block layer; to be driven afterwards.
     pub fn submit(&mut self, bio: Bio) {
-        self.queue.submit(self.clock.now(), bio);
+        self.storage.queue_mut().submit(self.clock.now(), bio);
     }
 
     /// The same for one whose data lie in these pieces of memory.
     pub fn submit_scattered(&mut self, bio: Bio, memory: Segments) {
-        self.queue.submit_scattered(self.clock.now(), bio, memory);
+        self.storage.queue_mut().submit_scattered(self.clock.now(), bio, memory);
     }
 
     /// Writes an event of a task.
     pub fn log(&mut self, event: impl FnOnce() -> Event) {
-        self.queue.log().push(event);
-    }
-
-    /// Counts a system call; false when the program is endless and must not go on.
-    pub fn count_call(&mut self, context: ContextId) -> bool {
-        if !self.clock.count_call() {
-            self.endless = self.tasks.job(context).or(Some(0));
-        }
-        self.endless.is_none()
-    }
-
-    /// All bios of an operation have been submitted.
-    pub fn all_submitted(&mut self, owner: ContextId, number: u64) {
-        self.bio_done(owner, number, owner);
+        self.storage.queue_mut().log().push(event);
     }
 
     /// A sleeping task has to go on.
@@ -362,36 +339,6 @@ impl World {
         self.held_wakes.clear();
     }
 
-    /// Writes that the operations of a task did not come to their ends. What the kernel's own tasks
-    /// have under way is no call that anybody entered.
-    pub fn log_unfinished(&mut self, context: ContextId) {
-        for operation in self.io.end_all(context) {
-            if self.tasks.job(context).is_some() {
-                let action = block::Action::SyscallUnfinished {
-                    call: operation.call,
-                    entered: operation.entered,
-                    submitted: operation.submitted,
-                };
-                self.log_call(context, &operation, action);
-            }
-        }
-    }
-
-    /// Writes an event about an operation.
-    pub fn log_call(&mut self, context: ContextId, operation: &Operation, action: block::Action) {
-        if !self.queue.log().is_on() || !self.tasks.tells_calls(context) {
-            return;
-        }
-        let (at, cpu) = (self.clock.now(), self.cpus.core_of(context));
-        let (sector, sectors, token) = (operation.sector, operation.sectors, operation.number);
-        let op = match operation.call {
-            block::Syscall::Read | block::Syscall::AsyncRead => block::Op::Read,
-            block::Syscall::Discard => block::Op::Discard,
-            _ => block::Op::Write,
-        };
-        self.log(|| Event { at, context, cpu, op, sector, sectors, token, ..Event::note(action) });
-    }
-
     /// When the run ends at the latest, as soon as that is known.
     fn end(&self) -> Option<Instant> {
         self.clock.until().filter(|_| self.preparation.is_done())
@@ -403,7 +350,7 @@ impl World {
         let is_done = |job: &JobState| job.ended.is_some() || (no_more_start && job.main.is_none());
         let done = self.jobs.iter().all(is_done);
         let must_end = self.endless.is_some() || self.preparation.has_failed();
-        must_end || (done && self.queue.is_drained())
+        must_end || (done && self.storage.queue().is_drained())
     }
 
     /// Nothing will ever happen again although a job is not done: a bug of a program or of us,
@@ -434,33 +381,11 @@ impl World {
             AgendaItem::Unmasked(core) => self.cpus.unmasked(&mut self.clock, core),
             AgendaItem::Alarm(context) => self.alarm(context),
             AgendaItem::Fires(context) => self.alarm_fires(context),
-            AgendaItem::Worker => self.notify(self.worker),
+            AgendaItem::Worker => self.notify(self.storage.worker()),
             AgendaItem::Moved(core, command) => {
                 self.disk.accept(self.clock.now(), command);
                 self.cpus.data_moved(&mut self.clock, core);
             }
-        }
-    }
-
-    /// A task is given a word: it wakes from waiting for one, or does not fall asleep next time.
-    pub fn notify(&mut self, context: ContextId) {
-        if self.tasks.give_permit(context) {
-            self.wake(context);
-        }
-    }
-
-    /// The same on behalf of a context that still has something to do.
-    pub fn notify_by(&mut self, by: ContextId, context: ContextId) {
-        if self.tasks.give_permit(context) {
-            self.wake_by(by, context);
-        }
-    }
-
-    /// Wakes a task on behalf of a context that still has something to do.
-    pub fn wake_by(&mut self, by: ContextId, context: ContextId) {
-        match self.shape {
-            Shape::Single if self.cpus.is_interrupt(by) => self.held_wakes.push(context),
-            _ => self.wake(context),
         }
     }
 }

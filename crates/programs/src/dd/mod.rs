@@ -11,8 +11,8 @@ pub use operands::Dd;
 
 use crate::Program;
 use base::Instant;
+use machine::calls::Creation;
 use machine::file::Errno;
-use machine::filesystem::Creation;
 use machine::program::Running;
 use machine::task::{File, OpenFlags, Task};
 use operands::{Status, Syncs, quote};

@@ -12,7 +12,7 @@ use super::error::{ParseError, Place};
 use super::mix::{BlockSizes, Distribution, PrioritySplit};
 use super::random::Repeated;
 pub use super::settings::{Ignored, Share};
-use machine::filesystem::RangeSync;
+use machine::calls::RangeSync;
 use machine::task::Advice;
 
 /// One process of a workload: a section of a job file, or one of its `numjobs` clones.

@@ -5,7 +5,7 @@
 //! and where it writes in sequence it makes them anew, empty; `cleanup` removes them.
 
 use super::options::{Action, Generation, Mode, Place, Sysbench};
-use machine::filesystem::Creation;
+use machine::calls::Creation;
 use machine::task::{Errno, File, OpenFlags, Task};
 use std::ops::Range;
 

@@ -7,7 +7,7 @@
 mod words;
 
 use crate::{OwnFiles, Program};
-use machine::filesystem::Creation;
+use machine::calls::Creation;
 use machine::program::Running;
 use machine::task::{Errno, OpenFlags, Task};
 use std::future::Future;

@@ -1,21 +1,15 @@
 //! What ext4 does in calls that every file system knows: times and sizes, making durable, sync.
 
-use crate::filesystem::all_pages;
-use crate::task::Task;
+use super::Ext4Io;
 use block::{Flags, PlugFlush};
+use fs::all_pages;
 use fs::ext4::journal::JournalWait;
 
-impl Task {
+impl Ext4Io<'_> {
     /// Waits until what was last changed of a file is in the journal.
-    pub(in crate::filesystem) async fn commit_file(
-        &self,
-        number: u64,
-        index: usize,
-        only_data: bool,
-    ) {
+    pub async fn commit_file(&self, number: u64, index: usize, only_data: bool) {
         let (transaction, will_flush, is_running) = {
-            let mut world = self.world();
-            let fs = world.fs();
+            let mut fs = self.ext4();
             let inode = fs.inode(index);
             let id = if only_data { inode.data_changed_in } else { inode.changed_in };
             (id, fs.journal.will_flush(id), fs.journal.committed < id)
@@ -23,7 +17,7 @@ impl Task {
         if is_running {
             self.commit_transaction(transaction).await;
         }
-        let barrier = self.world().fs().mount.barrier;
+        let barrier = self.ext4().mount().barrier;
         if !will_flush && barrier {
             self.flush(number).await;
         }
@@ -31,7 +25,7 @@ impl Task {
 
     /// Commits the running transaction, and waits for that.
     pub(super) async fn force_commit(&self) {
-        let running = self.world().fs().journal.running.as_ref().map(|it| it.id);
+        let running = self.ext4().journal.running.as_ref().map(|it| it.id);
         if let Some(id) = running {
             self.commit_transaction(id).await;
         }
@@ -39,20 +33,22 @@ impl Task {
 
     /// Waits until a transaction is on the disk, and asks for that.
     async fn commit_transaction(&self, id: u64) {
-        if self.world().fs().journal.request(id) {
+        if self.ext4().journal.request(id) {
             self.wake_committer();
         }
         self.wait_for_journal(JournalWait::Committed(id)).await;
     }
 
-    pub(in crate::filesystem) async fn change_modified(&self, index: usize, now: u64) {
+    /// A file was modified in this tick.
+    pub async fn change_modified(&self, index: usize, now: u64) {
         self.change_inode(index, |inode, transaction| {
             (inode.modified, inode.changed_in) = (Some(now), transaction);
         })
         .await;
     }
 
-    pub(in crate::filesystem) async fn change_accessed(&self, index: usize, now: u64) {
+    /// A file was accessed in this tick.
+    pub async fn change_accessed(&self, index: usize, now: u64) {
         self.change_inode(index, |inode, transaction| {
             (inode.accessed, inode.changed_in) = (Some(now), transaction);
         })
@@ -60,8 +56,8 @@ impl Task {
     }
 
     /// A file that has a place for its end is so long now: the inode says so at once.
-    pub(in crate::filesystem) async fn grow_on_disk(&self, index: usize, size: u64) {
-        if size <= self.world().files().inode(index).disk_size {
+    pub async fn grow_on_disk(&self, index: usize, size: u64) {
+        if size <= self.files().inode(index).disk_size {
             return;
         }
         self.change_inode(index, |inode, transaction| {
@@ -72,10 +68,10 @@ impl Task {
     }
 
     /// For sync: commits, and writes metadata to their places.
-    pub(in crate::filesystem) async fn commit_all(&self) {
+    pub async fn commit_all(&self) {
         let transaction = {
-            let mut world = self.world();
-            let journal = &world.fs().journal;
+            let fs = self.ext4();
+            let journal = &fs.journal;
             let committing = journal.committing.as_ref().map(|it| it.0.id);
             journal.running.as_ref().map(|it| it.id).or(committing)
         };
@@ -83,12 +79,12 @@ impl Task {
             Some(id) => self.commit_transaction(id).await,
             None => self.flush_besides().await,
         }
-        let blocks = self.world().dirty_buffers();
+        let blocks = self.storage().dirty_buffers();
         let flags = Flags::SYNC.with(Flags::META).with(Flags::PRIO);
-        self.world().queue.start_plug(self.id());
+        self.queue().start_plug(self.id());
         self.write_buffers(&blocks, flags).await;
         self.finish_plug(PlugFlush::Explicit).await;
         self.wait_for_written(all_pages(0)).await;
-        self.world().forget_if_clean(0);
+        self.forget_if_clean(0);
     }
 }

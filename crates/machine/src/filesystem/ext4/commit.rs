@@ -4,13 +4,13 @@
 //! waits for that, and then writes the commit block, behind and before a flush of the disk's cache
 //! (rules commit).
 
-use crate::filesystem::{FileSystem, key};
+use super::Ext4Io;
+use crate::filesystem::FileIo;
 use crate::task::Task;
-use crate::tasks::KernelTask;
 use crate::tasks::Wait;
-use crate::world::World;
-use block::{CgroupId, ContextId, Flags, Op, PlugFlush};
-use fs::ext4::journal::{JournalWait, Phase, Record};
+use block::{CgroupId, Flags, Op, PlugFlush};
+use fs::ext4::journal::{JournalWait, Record};
+use fs::key;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -19,32 +19,26 @@ const SECTORS: u64 = 8;
 /// Buffers that are written to their places together (rule checkpoint-1).
 const BATCH: usize = 64;
 
-/// Creates the task.
-pub(crate) fn spawn(world: &mut World) -> ContextId {
-    let committer = world.spawn_kernel_task(KernelTask::Committer);
-    world.fs().committer = committer;
-    committer
-}
-
 /// What the task does.
 pub(crate) async fn run(task: Task) -> i32 {
+    let io = FileIo::of(&task).on_ext4();
     loop {
-        task.wait_for_due().await;
-        task.commit().await;
+        io.wait_for_due().await;
+        io.commit().await;
     }
 }
 
-impl Task {
+impl Ext4Io<'_> {
     /// Sleeps until the running transaction is old enough, or somebody wants it on the disk.
     async fn wait_for_due(&self) {
         poll_fn(|_| {
             let mut world = self.world();
-            world.clock.cancel_alarm(self.id());
+            world.clock().cancel_alarm(self.id());
             let now = world.tick();
-            if world.fs().journal.is_due(now) {
+            if world.ext4().journal.is_due(now) {
                 return Poll::Ready(());
             }
-            world.tasks.take_permit(self.id());
+            world.tasks().take_permit(self.id());
             world.arm_committer();
             self.wait(&mut world, Wait::Notification)
         })
@@ -52,33 +46,31 @@ impl Task {
     }
 
     async fn commit(&self) {
-        if std::mem::take(&mut self.world().fs().journal.is_empty) {
+        if std::mem::take(&mut self.ext4().journal.is_empty) {
             let (block, flags) = {
-                let mut world = self.world();
-                let fs = world.fs();
-                (fs.journal.superblock(), fs.rules.journal_flags)
+                let fs = self.ext4();
+                (fs.journal.superblock(), fs.rules().journal_flags)
             };
             self.write_blocks(&[block], flags).await;
         }
-        self.world().fs().journal.lock();
+        self.ext4().journal.lock();
         // It notes how long transactions take: two looks at the clock. // measured
         self.compute(self.costs().kernel_clock).await;
         self.wait_for_journal(JournalWait::Quiet).await;
         self.clean_log();
-        let woken = self.world().fs().journal.switch();
+        let woken = self.ext4().journal.switch();
         self.world().wake_from_journal(self.id(), woken);
         self.compute(self.costs().commit).await;
         self.submit_ordered().await;
         let (record, flags) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.journal.record(), fs.rules.journal_flags)
+            let mut fs = self.ext4();
+            (fs.journal.record(), fs.rules().journal_flags)
         };
         self.write_blocks(&record.blocks, flags).await;
         self.wait_for_ordered().await;
-        self.world().fs().journal.seals();
+        self.ext4().journal.seals();
         self.compute(self.costs().seal).await;
-        let barrier = match self.world().fs().mount.barrier {
+        let barrier = match self.ext4().mount().barrier {
             true => Flags::PREFLUSH.with(Flags::FUA),
             false => Flags::NONE,
         };
@@ -92,31 +84,27 @@ impl Task {
         let (woken, is_first) = {
             let mut world = self.world();
             let now = world.tick();
-            let (transaction, woken) = world.fs().journal.sealed(record);
+            let (transaction, woken) = world.ext4().journal.sealed(record);
             let mut is_first = false;
             for &block in transaction.blocks.keys() {
-                if !world.fs().journal.is_held(block) {
-                    is_first |= world.cache.dirty(self.id(), block, now);
-                    world.fs().note_dirty(0, now);
+                if !world.ext4().journal.is_held(block) {
+                    is_first |= world.cache().dirty(self.id(), block, now);
+                    world.ext4().note_dirty(0, now);
                 }
             }
-            world.fs().space.committed(transaction.id);
+            world.ext4().committed(transaction.id);
             (woken, is_first)
         };
         self.clean_log();
         self.world().wake_from_journal(self.id(), woken);
         if is_first {
-            crate::buffered::wake_flusher(self, CgroupId::ROOT);
+            self.world().wake_flusher(CgroupId::ROOT);
         }
     }
 
     /// Transactions whose blocks are in their places leave the log.
     fn clean_log(&self) {
-        let mut world = self.world();
-        let world = &mut *world;
-        let Some(FileSystem::Ext4(fs)) = &mut world.fs else { panic!("no ext4 is mounted") };
-        let cache = &world.cache;
-        fs.journal.clean(|block| !cache.is_dirty(block) && !cache.is_written(block));
+        self.storage().clean_log();
     }
 
     /// Data of files that must be on the disk before the commit block: those that are dirty and
@@ -134,8 +122,8 @@ impl Task {
     }
 
     fn ordered(&self) -> Vec<(usize, std::ops::Range<u64>)> {
-        let mut world = self.world();
-        let (transaction, _) = world.fs().journal.committing.as_ref().expect("being committed");
+        let fs = self.ext4();
+        let (transaction, _) = fs.journal.committing.as_ref().expect("being committed");
         transaction.ordered.iter().map(|(file, pages)| (*file, pages.clone())).collect()
     }
 
@@ -149,40 +137,40 @@ impl Task {
     /// Makes room in the log: writes what the oldest transactions changed to its places, and moves
     /// the log's beginning (rules checkpoint). Others wait meanwhile.
     pub(super) async fn make_room_in_log(&self) {
-        if self.world().fs().journal.is_checkpointing {
+        if self.ext4().journal.is_checkpointing {
             return self.wait_for_journal(JournalWait::Room).await;
         }
-        self.world().fs().journal.is_checkpointing = true;
+        self.ext4().journal.is_checkpointing = true;
         self.checkpoint().await;
-        let woken = self.world().fs().journal.room_made();
+        let woken = self.ext4().journal.room_made();
         self.world().wake_from_journal(self.id(), woken);
     }
 
     async fn checkpoint(&self) {
         self.clean_log();
-        let oldest = self.world().fs().journal.oldest();
+        let oldest = self.ext4().journal.oldest();
         let Some((id, blocks)) = oldest else {
             // Everything that can leave the log has; the rest is being committed.
-            let running = self.world().fs().journal.running.as_ref().map(|it| it.id);
-            let committing = self.world().fs().journal.committing.as_ref().map(|it| it.0.id);
+            let running = self.ext4().journal.running.as_ref().map(|it| it.id);
+            let committing = self.ext4().journal.committing.as_ref().map(|it| it.0.id);
             if let Some(id) = committing.or(running) {
-                self.world().fs().journal.request(id);
+                self.ext4().journal.request(id);
                 self.wake_committer();
                 self.wait_for_journal(JournalWait::Committed(id)).await;
             }
             return;
         };
-        let held = blocks.iter().any(|block| self.world().fs().journal.is_held(*block));
+        let held = blocks.iter().any(|block| self.ext4().journal.is_held(*block));
         if held {
-            let running = self.world().fs().journal.running.as_ref().map_or(id, |it| it.id);
-            self.world().fs().journal.request(running);
+            let running = self.ext4().journal.running.as_ref().map_or(id, |it| it.id);
+            self.ext4().journal.request(running);
             self.wake_committer();
             self.wait_for_journal(JournalWait::Committed(running)).await;
             return;
         }
-        let flags = self.world().fs().rules.journal_flags;
+        let flags = self.ext4().rules().journal_flags;
         for batch in blocks.chunks(BATCH) {
-            self.world().queue.start_plug(self.id());
+            self.queue().start_plug(self.id());
             self.write_buffers(batch, flags.with(Flags::META).with(Flags::PRIO)).await;
             self.finish_plug(PlugFlush::Explicit).await;
             for &block in batch {
@@ -190,49 +178,25 @@ impl Task {
             }
         }
         self.clean_log();
-        if self.world().fs().mount.barrier {
+        if self.ext4().mount().barrier {
             self.flush_besides().await;
         }
         let (superblock, barrier) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.journal.superblock(), fs.mount.barrier)
+            let fs = self.ext4();
+            (fs.journal.superblock(), fs.mount().barrier)
         };
         let durable = if barrier { Flags::FUA } else { Flags::NONE };
         self.write_blocks(&[superblock], flags.with(durable)).await;
     }
 
     /// Writes blocks of metadata to their places.
-    pub(in crate::filesystem) async fn write_buffers(&self, blocks: &[u64], flags: Flags) {
+    pub async fn write_buffers(&self, blocks: &[u64], flags: Flags) {
         for &block in blocks {
             self.lock(block).await;
-            if self.world().cache.is_dirty(block) {
+            if self.cache().is_dirty(block) {
                 self.wait_until_written(block).await;
                 self.write_page(block, flags).await;
             }
-        }
-    }
-}
-
-impl World {
-    /// Blocks that the task which commits has written are on the disk: whoever waits to change
-    /// metadata that were being logged goes on, even before that task.
-    pub fn log_written(&mut self, owner: ContextId, by: ContextId) {
-        let Some(FileSystem::Ext4(fs)) = &mut self.fs else { return };
-        if fs.committer == owner && matches!(fs.journal.committing, Some((_, Phase::Logging))) {
-            let woken = fs.journal.logged();
-            self.wake_from_journal(by, woken);
-        }
-    }
-
-    /// The task that commits wakes when the running transaction is old enough.
-    pub(super) fn arm_committer(&mut self) {
-        let fs = self.fs();
-        let Some(expires) = fs.journal.running.as_ref().map(|it| it.expires.alarm) else { return };
-        let committer = fs.committer;
-        if !self.clock.has_alarm(committer) {
-            let at = self.start_of_tick(expires);
-            self.clock.set_alarm(committer, at);
         }
     }
 }

@@ -5,46 +5,41 @@
 //! extent of their own, and get their contents when the data are on the disk, each in a handle
 //! (observed on 6.12).
 
+use super::Ext4Io;
 use super::handles::CHANGE;
 use crate::file::Errno;
-use crate::task::Task;
 use std::ops::Range;
 
 /// Blocks that giving a write its places may change (observed: jbd2_handle_start).
 const ALLOCATE: u64 = 33;
 
-impl Task {
+impl Ext4Io<'_> {
     /// Puts a file on the list of orphans, or takes it off when its size is known.
-    pub(in crate::filesystem) async fn change_orphan(&self, index: usize, size: Option<u64>) {
+    pub async fn change_orphan(&self, index: usize, size: Option<u64>) {
         let handle = self.begin_handle(CHANGE).await;
         let (table, superblock) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.table_block(index), fs.layout.superblock())
+            let fs = self.ext4();
+            (fs.table_block(index), fs.superblock())
         };
         self.change(table).await;
         self.change(superblock).await;
         if let Some(size) = size {
             {
-                let mut world = self.world();
-                let inode = world.fs().inode(index);
+                let mut fs = self.ext4();
+                let inode = fs.inode(index);
                 (inode.size, inode.disk_size) = (size, size);
             }
-            self.note_changed_data(index, handle.transaction);
+            self.ext4().note_changed_data(index, handle.transaction);
         }
         self.end_handle(handle);
     }
 
     /// Gives the blocks of a write places where they have none.
     // Divergence: pages that have no place because they are dirty are written before.
-    pub(in crate::filesystem) async fn allocate_directly(
-        &self,
-        index: usize,
-        pages: Range<u64>,
-    ) -> Result<(), Errno> {
+    pub async fn allocate_directly(&self, index: usize, pages: Range<u64>) -> Result<(), Errno> {
         let mut at = pages.start;
         while at < pages.end {
-            let known = self.world().fs().inode(index).find(at);
+            let known = self.ext4().inode(index).find(at);
             if let Some(extent) = known {
                 let end = (at + extent.length).min(pages.end);
                 if !extent.is_written {
@@ -53,16 +48,16 @@ impl Task {
                 at = end;
                 continue;
             }
-            let hole = self.world().fs().inode(index).hole(at);
+            let hole = self.ext4().inode(index).hole(at);
             let wanted = pages.end.min(hole.end) - at;
-            let length = self.world().fs().grantable(wanted).ok_or(Errno::Enospc)?;
+            let length = self.ext4().grantable(wanted).ok_or(Errno::Enospc)?;
             let handle = self.begin_handle(ALLOCATE).await;
             let blocks = at..at + length;
             let found = self.allocate(index, blocks, handle.transaction, true).await;
-            let table = self.world().fs().table_block(index);
+            let table = self.ext4().table_block(index);
             self.change(table).await;
-            self.note_changed_data(index, handle.transaction);
-            self.order(index, pages.clone());
+            self.ext4().note_changed_data(index, handle.transaction);
+            self.ext4().order(index, pages.clone());
             self.end_handle(handle);
             match found {
                 Some((placed, _)) => at = placed.end,
@@ -78,37 +73,29 @@ impl Task {
         let handle = self.begin_handle(ALLOCATE).await;
         self.lock_map(index).await;
         let (leaf, table) = {
-            let mut world = self.world();
-            let fs = world.fs();
+            let mut fs = self.ext4();
             (fs.inode(index).single_out(blocks), fs.table_block(index))
         };
         self.tend_leaf(index, handle.transaction, leaf).await;
         self.unlock_map(index);
         self.change(table).await;
-        self.note_changed_data(index, handle.transaction);
+        self.ext4().note_changed_data(index, handle.transaction);
         self.end_handle(handle);
     }
 
     /// Blocks that were set aside have their contents.
-    pub(in crate::filesystem) async fn convert_directly(&self, index: usize, pages: Range<u64>) {
+    pub async fn convert_directly(&self, index: usize, pages: Range<u64>) {
         let handle = self.begin_handle(ALLOCATE).await;
         self.lock_map(index).await;
         let (leaf, table) = {
-            let mut world = self.world();
-            let fs = world.fs();
+            let mut fs = self.ext4();
             let (_, leaf) = fs.inode(index).convert(pages);
             (leaf, fs.table_block(index))
         };
         self.tend_leaf(index, handle.transaction, leaf).await;
         self.unlock_map(index);
         self.change(table).await;
-        self.note_changed_data(index, handle.transaction);
+        self.ext4().note_changed_data(index, handle.transaction);
         self.end_handle(handle);
-    }
-
-    pub(super) fn note_changed_data(&self, index: usize, transaction: u64) {
-        let mut world = self.world();
-        let inode = world.fs().inode(index);
-        (inode.changed_in, inode.data_changed_in) = (transaction, transaction);
     }
 }

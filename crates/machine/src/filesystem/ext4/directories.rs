@@ -2,49 +2,41 @@
 //!
 // Divergence: the index of a large directory is not modelled: it has one block.
 
-use super::Ext4;
+use super::Ext4Io;
 use super::handles::CHANGE;
 use super::names::CREATE;
-use crate::filesystem::directories::{Move, ROOT};
-use crate::task::Task;
-use base::Fingerprint;
 use block::Flags;
 use cache::FILE_PAGES;
-use fs::ext4::layout::{GROUP, UNIT};
+use fs::ext4::layout::GROUP;
+use fs::files::Move;
 use fs::inode::Inode;
 
 /// Blocks that a new name of a file may change. // observed on 6.12: jbd2_handle_start
 const RENAME: u64 = 63;
 const REMOVE: u64 = 25;
 
-impl Task {
+impl Ext4Io<'_> {
     /// A directory is looked into.
-    pub(in crate::filesystem) async fn read_directory(&self, directory: usize) {
-        let block = self.world().fs().directory_blocks(directory)[0];
+    pub async fn read_directory(&self, directory: usize) {
+        let block = self.ext4().directory_blocks(directory)[0];
         self.read_metadata(block).await;
     }
 
     /// A handle changes which names are in a directory; it is younger, which its own inode says.
     pub(super) async fn change_directory(&self, directory: usize) {
-        let blocks = self.world().fs().directory_blocks(directory);
+        let blocks = self.ext4().directory_blocks(directory);
         for block in blocks {
             self.change(block).await;
         }
-        let mut world = self.world();
-        let now = world.tick();
-        world.fs().inode(directory).modified = Some(now);
+        let now = self.tick();
+        self.ext4().inode(directory).modified = Some(now);
     }
 
     /// Makes a directory in another.
-    pub(in crate::filesystem) async fn make_directory(&self, name: &str, within: usize) -> usize {
-        let (number, group) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            let group = fs.group_for_directory(name, within);
-            (fs.take_inode(group), group)
-        };
-        let [bitmap, descriptor, table] = self.world().fs().inode_blocks(number);
-        let is_fresh = self.world().fs().layout.is_first_of_group(number);
+    pub async fn make_directory(&self, name: &str, within: usize) -> usize {
+        let (number, group) = self.ext4().take_inode_for_directory(name, within);
+        let [bitmap, descriptor, table] = self.ext4().inode_blocks(number);
+        let is_fresh = self.ext4().is_first_of_group(number);
         if !is_fresh {
             self.read_metadata(bitmap).await;
         }
@@ -53,7 +45,7 @@ impl Task {
             self.change(block).await;
         }
         self.change_directory(within).await;
-        let place = self.world().fs().space.metadata_block(group);
+        let place = self.ext4().take_metadata_block(group);
         if let Some(place) = place {
             self.change_maps(place / GROUP).await;
             self.change(place).await;
@@ -68,42 +60,40 @@ impl Task {
         if let Some(place) = place {
             inode.map(0, place, 1, true);
         }
-        world.fs().add(name, inode)
+        world.ext4().add(name, inode)
     }
 
     /// A file has another name; what had it before is gone, so what is to take its place is written
     /// first (rule ext4-space-6).
-    pub(in crate::filesystem) async fn rename_on_ext4(&self, moved: Move) {
+    pub async fn rename(&self, moved: Move) {
         let writes_first = {
-            let mut world = self.world();
-            let files = world.files();
-            files.mount.writes_replaced && !files.is_directory(moved.file)
+            let files = self.files();
+            files.mount().writes_replaced && !files.is_directory(moved.file)
         };
         if moved.replaced.is_some() && writes_first {
             self.write_without_waiting(moved.file, 0..FILE_PAGES, Flags::NONE).await;
         }
         let handle = self.begin_handle(RENAME).await;
         let (table, superblock) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.table_block(moved.file), fs.layout.superblock())
+            let fs = self.ext4();
+            (fs.table_block(moved.file), fs.superblock())
         };
         self.change(table).await;
         self.change_directory(moved.old).await;
         if moved.new != moved.old {
             self.change_directory(moved.new).await;
         }
-        if moved.new != moved.old && self.world().files().is_directory(moved.file) {
+        if moved.new != moved.old && self.files().is_directory(moved.file) {
             // It says in which one it is.
-            let block = self.world().fs().directory_blocks(moved.file)[0];
+            let block = self.ext4().directory_blocks(moved.file)[0];
             self.change(block).await;
         }
         if let Some(replaced) = moved.replaced {
-            let table = self.world().fs().table_block(replaced);
+            let table = self.ext4().table_block(replaced);
             self.change(table).await;
             self.change(superblock).await;
         }
-        self.world().fs().inode(moved.file).changed_in = handle.transaction;
+        self.ext4().inode(moved.file).changed_in = handle.transaction;
         self.end_handle(handle);
         if let Some(replaced) = moved.replaced {
             self.give_inode_up(replaced).await;
@@ -112,11 +102,10 @@ impl Task {
 
     /// The name of a file or directory goes; until it has lost its blocks it is on the list of
     /// orphans, which begins in the superblock.
-    pub(in crate::filesystem) async fn remove_name(&self, file: usize, directory: usize) {
+    pub async fn remove_name(&self, file: usize, directory: usize) {
         let (table, superblock) = {
-            let mut world = self.world();
-            let fs = world.fs();
-            (fs.table_block(file), fs.layout.superblock())
+            let fs = self.ext4();
+            (fs.table_block(file), fs.superblock())
         };
         let handle = self.begin_handle(REMOVE).await;
         self.change_directory(directory).await;
@@ -126,70 +115,20 @@ impl Task {
     }
 
     /// A file that has no name any more loses its blocks and its inode.
-    pub(in crate::filesystem) async fn give_inode_up(&self, file: usize) {
-        if self.world().files().is_directory(file) {
-            let mut world = self.world();
-            let fs = world.fs();
-            let block = fs.directory_blocks(file)[0];
-            fs.journal.forget(block);
+    pub async fn give_inode_up(&self, file: usize) {
+        if self.files().is_directory(file) {
+            self.ext4().forget_directory_block(file);
         }
         self.free_from(file, 0).await;
         let [bitmap, descriptor, _] = {
-            let mut world = self.world();
-            let number = world.fs().inode(file).number;
-            world.fs().inode_blocks(number)
+            let mut fs = self.ext4();
+            let number = fs.inode(file).number;
+            fs.inode_blocks(number)
         };
         let handle = self.begin_handle(CHANGE).await;
         self.change(bitmap).await;
         self.change(descriptor).await;
         self.end_handle(handle);
-        let mut world = self.world();
-        let inode = world.fs().inode(file);
-        (inode.is_removed, inode.size, inode.disk_size) = (true, 0, 0);
-        world.fs().dirty.retain(|(it, _)| *it != file);
-    }
-}
-
-impl Ext4 {
-    /// The block with the names in a directory, and that with its inode.
-    pub(super) fn directory_blocks(&self, directory: usize) -> [u64; 2] {
-        let block = match directory {
-            ROOT => self.layout.root_directory(),
-            _ => self.inodes[directory].find(0).map_or(self.layout.root_directory(), |it| it.start),
-        };
-        [block, self.table_block(directory)]
-    }
-
-    /// What changes with an inode that is taken or given up: the bitmap, its group's descriptor and
-    /// the table.
-    pub(super) fn inode_blocks(&self, number: u64) -> [u64; 3] {
-        let group = self.layout.group_of_inode(number);
-        let (bitmap, descriptor) = (self.layout.inode_bitmap(group), self.layout.descriptor(group));
-        [bitmap, descriptor, self.layout.table_block(number)]
-    }
-
-    /// A free inode in a group.
-    pub(super) fn take_inode(&mut self, group: u64) -> u64 {
-        let first = self.layout.first_inode(group);
-        let next = self.next_inodes.entry(group).or_insert(first);
-        *next += 1;
-        *next - 1
-    }
-
-    /// The group of a file's inode: that of its directory.
-    pub(super) fn group_of_directory(&self, directory: usize) -> u64 {
-        self.layout.group_of_inode(self.inodes[directory].number)
-    }
-
-    /// Observed on 6.12: directories in the root directory are spread over the units, those in others are
-    /// where those are.
-    // Divergence: which unit a name gets is drawn in another way than the kernel's hash of it.
-    fn group_for_directory(&self, name: &str, within: usize) -> u64 {
-        if within != ROOT {
-            return self.group_of_directory(within);
-        }
-        let mut mark = Fingerprint::new();
-        mark.mix_bytes(name.as_bytes());
-        mark.finish() % self.layout.groups().div_ceil(UNIT) * UNIT
+        self.ext4().note_removed(file);
     }
 }

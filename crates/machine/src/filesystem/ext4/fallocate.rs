@@ -4,23 +4,21 @@
 //! 32,767 blocks are looked for as they are and in one piece; more get pieces of 8 MiB as a writer
 //! does. Each piece has a handle of its own.
 
+use super::Ext4Io;
 use super::names::TRUNCATE;
-use crate::buffered::PAGE;
 use crate::file::Errno;
-use crate::filesystem::key;
-use crate::task::Task;
+use cache::PAGE;
 use fs::ext4::layout::GROUP;
 use fs::inode::LONGEST_UNWRITTEN;
+use fs::key;
 use std::ops::Range;
 
 /// Blocks that setting a piece aside may change. // observed: jbd2_handle_start
 const SET_ASIDE: u64 = 33;
-/// Blocks of a piece of a large request.
-const PIECE: u64 = 2048;
 
-impl Task {
+impl Ext4Io<'_> {
     /// Sets room aside for a range of bytes.
-    pub(in crate::filesystem) async fn set_aside(
+    pub async fn set_aside(
         &self,
         index: usize,
         bytes: Range<u64>,
@@ -30,26 +28,25 @@ impl Task {
         let mut at = bytes.start / PAGE;
         let is_exact = end - at <= LONGEST_UNWRITTEN;
         while at < end {
-            let known = self.world().fs().inode(index).find(at);
+            let known = self.ext4().inode(index).find(at);
             let handle = self.begin_handle(SET_ASIDE).await;
             let next = match known {
                 Some(extent) => Some((at + extent.length).min(end)),
                 None => {
-                    let hole = self.world().fs().inode(index).hole(at);
+                    let hole = self.ext4().inode(index).hole(at);
                     let blocks = at..end.min(hole.end);
                     self.set_piece_aside(index, blocks, handle.transaction, is_exact).await
                 }
             };
             let (table, now) = {
                 let mut world = self.world();
-                (world.fs().table_block(index), world.tick())
+                (world.ext4().table_block(index), world.tick())
             };
             self.change(table).await;
             {
-                let mut world = self.world();
-                let inode = world.fs().inode(index);
-                inode.changed_in = handle.transaction;
-                inode.data_changed_in = handle.transaction;
+                let mut fs = self.ext4();
+                fs.note_changed_data(index, handle.transaction);
+                let inode = fs.inode(index);
                 inode.modified = Some(now);
                 if !keeps_size {
                     let reached = bytes.end.min(next.unwrap_or(at) * PAGE);
@@ -68,22 +65,17 @@ impl Task {
     }
 
     /// Gives up some blocks of a file, with the pages.
-    pub(in crate::filesystem) async fn make_hole(&self, index: usize, blocks: Range<u64>) {
-        self.world().cache.discard(key(index, blocks.start)..key(index, blocks.end));
+    pub async fn make_hole(&self, index: usize, blocks: Range<u64>) {
+        self.cache().discard(key(index, blocks.start)..key(index, blocks.end));
         let handle = self.begin_handle(TRUNCATE).await;
         self.lock_map(index).await;
         let (table, gone, leaf) = {
             let mut world = self.world();
             let now = world.tick();
-            let fs = world.fs();
-            fs.delayed.punch(index, blocks.clone());
-            let (gone, leaf) = fs.inode(index).punch(blocks);
-            for blocks in &gone {
-                fs.space.free_after(handle.transaction, blocks.clone());
-            }
-            let inode = fs.inode(index);
-            (inode.changed_in, inode.data_changed_in) = (handle.transaction, handle.transaction);
-            inode.modified = Some(now);
+            let fs = world.ext4();
+            let (gone, leaf) = fs.punch(index, blocks, handle.transaction);
+            fs.note_changed_data(index, handle.transaction);
+            fs.inode(index).modified = Some(now);
             (fs.table_block(index), gone, leaf)
         };
         for blocks in gone {
@@ -103,28 +95,15 @@ impl Task {
         transaction: u64,
         is_exact: bool,
     ) -> Option<u64> {
-        let length = self.world().fs().grantable(blocks.end - blocks.start)?;
+        let granted = self.ext4().grantable(blocks.end - blocks.start)?;
         self.lock_map(index).await;
-        let found = {
-            let mut world = self.world();
-            let fs = world.fs();
-            match is_exact {
-                true => fs.space.allocate_exactly(fs.data_group(index), length),
-                false => fs.find_room(index, &(blocks.start..blocks.start + length.min(PIECE))),
-            }
-        };
-        if let Some(found) = &found {
-            let leaf = {
-                let mut world = self.world();
-                let length = found.end - found.start;
-                world.fs().delayed.punch(index, blocks.start..blocks.start + length);
-                world.fs().inode(index).set_aside(blocks.start, found.start, length)
-            };
+        let found = self.ext4().set_aside(index, &blocks, granted, is_exact);
+        if let Some((found, leaf)) = &found {
             self.change_maps(found.start / GROUP).await;
-            self.tend_leaf(index, transaction, leaf).await;
+            self.tend_leaf(index, transaction, *leaf).await;
         }
         self.unlock_map(index);
-        let found = found?;
+        let (found, _) = found?;
         Some(blocks.start + (found.end - found.start))
     }
 }

@@ -7,35 +7,28 @@
 // Divergence: who forces also submits the buffers that become full, which the worker of the list
 // does in the kernel; putting a checkpoint into a buffer takes no time.
 
-use crate::filesystem::FileSystem;
-use crate::task::Task;
+use super::XfsIo;
 use crate::tasks::Wait;
-use crate::world::World;
-use block::{ContextId, Flags, Op};
+use block::{Flags, Op};
 use fs::xfs::log::{LogWait, Record, Stage};
 use std::future::poll_fn;
 use std::task::Poll;
 
-impl Task {
+impl XfsIo<'_> {
     /// For fsync: waits until what was last changed of a file is in the log, and the disk's cache
     /// flushed.
-    pub(in crate::filesystem) async fn force_file(
-        &self,
-        number: u64,
-        index: usize,
-        only_data: bool,
-    ) {
+    pub async fn force_file(&self, number: u64, index: usize, only_data: bool) {
         self.lock_map_shared(index).await;
         let sequence = {
-            let mut world = self.world();
-            let inode = world.files().inode(index);
+            let mut files = self.files();
+            let inode = files.inode(index);
             (inode.is_unsynced || !only_data).then_some(inode.changed_in)
         };
         let mut has_forced = false;
         if let Some(sequence) = sequence {
             has_forced = self.force(sequence).await;
             // Not before: others who come meanwhile wait for it as well. // observed on 6.12
-            self.world().files().inode(index).is_unsynced = false;
+            self.files().inode(index).is_unsynced = false;
         }
         self.unlock_map(index);
         if !has_forced {
@@ -44,21 +37,21 @@ impl Task {
     }
 
     /// For sync: waits until everything that was changed is in the log.
-    pub(in crate::filesystem) async fn force_all(&self) {
-        let sequence = self.world().xfs().last_changed();
+    pub async fn force_all(&self) {
+        let sequence = self.xfs().last_changed();
         self.force(sequence).await;
     }
 
     /// Waits until a checkpoint is on the disk; the answer is whether this task had to write it.
     pub(super) async fn force(&self, sequence: u64) -> bool {
-        let full = self.world().xfs().log.push(sequence);
+        let full = self.xfs().log.push(sequence);
         for (at, record) in full.iter().enumerate() {
             self.write_log(record, at == 0, None).await;
         }
         let is_alone = full.is_empty();
         let mut has_slept = false;
         loop {
-            let stage = self.world().xfs().log.stage(sequence);
+            let stage = self.xfs().log.stage(sequence);
             match stage {
                 Stage::Stable => return false,
                 Stage::Active(Some(before)) if !has_slept => {
@@ -66,7 +59,7 @@ impl Task {
                     self.wait_for_log(LogWait::Buffer(before)).await;
                 }
                 Stage::Active(_) => {
-                    let record = self.world().xfs().log.switch();
+                    let record = self.xfs().log.switch();
                     self.write_log(&record, is_alone, Some(sequence)).await;
                     return true;
                 }
@@ -80,59 +73,36 @@ impl Task {
     /// itself.
     async fn write_log(&self, record: &Record, is_first: bool, last_of: Option<u64>) {
         let flags = {
-            let mut world = self.world();
-            let rules = world.xfs().rules;
+            let fs = self.xfs();
+            let rules = fs.rules();
             let (is_last, all) = (last_of.is_some(), rules.each_is_durable);
             let pre = if is_first || is_last || all { Flags::PREFLUSH } else { Flags::NONE };
             let fua = if is_last || all { Flags::FUA } else { Flags::NONE };
             rules.log_flags.with(pre).with(fua)
         };
         let number = self.begin_metadata(Op::Write, &record.pieces, flags);
-        self.world().xfs().log_writes.push((self.id(), number, record.number));
+        self.xfs().note_log_write(self.id(), number, record.number);
         self.submit_metadata(number, Op::Write, &record.pieces, flags).await;
         let what = last_of.map_or(LogWait::Buffer(record.number), LogWait::Stable);
         self.wait_for_log(what).await;
-        self.world().io.end(self.id(), number);
+        self.world().io().end(self.id(), number);
     }
 
     async fn wait_for_log(&self, what: LogWait) {
         poll_fn(|_| {
             let mut world = self.world();
-            if !world.xfs().must_wait(what) {
+            if !world.xfs().log.must_wait(what) {
                 return Poll::Ready(());
             }
             if self.poll_before_sleep(&mut world).is_pending() {
                 return Poll::Pending;
             }
-            if !world.xfs().must_wait(what) {
+            if !world.xfs().log.must_wait(what) {
                 return Poll::Ready(());
             }
             world.xfs().log.wait(self.id(), what);
             self.wait(&mut world, Wait::Journal)
         })
         .await;
-    }
-}
-
-impl super::Xfs {
-    /// The last checkpoint that something is or will be in.
-    fn last_changed(&self) -> u64 {
-        match self.log.is_unchanged() {
-            true => self.log.sequence - 1,
-            false => self.log.sequence,
-        }
-    }
-}
-
-impl World {
-    /// An operation of a task is done. If it wrote a log buffer, whoever waits for that goes on.
-    pub fn log_of_xfs_written(&mut self, owner: ContextId, number: u64, by: ContextId) {
-        let Some(FileSystem::Xfs(fs)) = &mut self.fs else { return };
-        let is_it = |it: &(ContextId, u64, u64)| (it.0, it.1) == (owner, number);
-        let Some(at) = fs.log_writes.iter().position(is_it) else { return };
-        let (_, _, buffer) = fs.log_writes.remove(at);
-        let woken = fs.log_written(buffer);
-        self.wake_from_journal(by, woken);
-        self.wake_placer_if_wanted();
     }
 }

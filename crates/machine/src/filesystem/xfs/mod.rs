@@ -1,127 +1,41 @@
-//! XFS: files on the disk, and the log that keeps what is known of them consistent.
+//! XFS at work: what tasks do to its files, and its own tasks.
 //!
-//! What is where, what is free and how the log goes are pure machines in [`fs::xfs`]; here is who
-//! drives them.
+//! What is where, what is free and how the log goes is pure and in [`fs::xfs`]; here is who drives it.
 //!
-//! * `changes`: transactions, and reading what they change. `names`: create, truncate; `directories`:
-//!   make, rename, remove.
+//! * `changes`: reading what transactions change, and groups that somebody looks into. `names`:
+//!   create, truncate; `directories`: make, rename, remove.
 //! * `allocation`: room that is set aside when a file is written, and given when its pages are.
-//!   `fallocate`: room that a program asks for. `extents`: where it is said which blocks are where.
+//!   `fallocate`: room that a program asks for.
 //! * `force`: writing the log, and waiting for it; `tasks`: those of the file system.
 
 mod allocation;
 mod changes;
 mod directories;
-mod extents;
 mod fallocate;
 mod force;
 mod names;
-pub(crate) mod tasks;
+mod tasks;
 
-use super::Files;
-use block::{ContextId, Kernel};
-use extents::TreeBlock;
-use fs::Mount;
-use fs::delayed::Delayed;
-use fs::xfs::layout::{CHUNK, FIRST_INODE, Layout, ROOT, SECTORS};
-use fs::xfs::log::{Log, LogWait};
-use fs::xfs::space::Space;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
+pub(crate) use tasks::{force, place, take_away};
 
-/// An XFS that is mounted.
-pub(crate) struct Xfs {
-    /// Its files, which are also those that this stands for ([`Deref`]).
-    pub files: Files,
-    layout: Layout,
-    space: Space,
-    log: Log,
-    /// Log buffers that are being written: by which task, its operation, and the buffer.
-    log_writes: Vec<(ContextId, u64, u64)>,
-    /// Inodes that are free, by group, and where the last chunk of each ends.
-    free_inodes: BTreeMap<u64, BTreeSet<u64>>,
-    last_chunk: BTreeMap<u64, u64>,
-    /// The group of the next directory.
-    next_directory_group: u64,
-    /// Blocks of directories whose names do not fit into their inodes.
-    directory_blocks: BTreeMap<usize, u64>,
-    /// By the sector of what a group says of its inodes: parts that changed since it was written.
-    inodes_parts: BTreeMap<u64, BTreeSet<u64>>,
-    /// Files without a name that still have blocks and an inode.
-    unlinked: Vec<usize>,
-    /// The worker that takes them away.
-    inactivator: ContextId,
-    /// By inode: blocks of the trees of files with more extents than go into one.
-    trees: BTreeMap<u64, Vec<TreeBlock>>,
-    /// First sectors of metadata that were read.
-    known: BTreeSet<u64>,
-    /// Room that was set aside, by file.
-    delayed: Delayed,
-    /// Files with room that a program asked for, which stays when they are closed.
-    reserved: BTreeSet<usize>,
-    /// Files of which somebody gives blocks their places, and who else wants to.
-    allocating: BTreeMap<usize, Vec<ContextId>>,
-    /// Inodes of which more than the core was changed since they were written.
-    with_fork: BTreeSet<u64>,
-    /// How often the superblock is still to be logged when nothing else is (rule xfs-ail-3).
-    covers_left: u32,
-    /// Everything that is logged is to go to its place as soon as it can.
-    places_all: bool,
-    /// The task that writes metadata to their places.
-    placer: ContextId,
-}
+use super::FileIo;
+use std::ops::Deref;
 
-impl Deref for Xfs {
-    type Target = Files;
+/// A task that does something to files of XFS.
+#[derive(Clone, Copy)]
+pub(crate) struct XfsIo<'t>(FileIo<'t>);
 
-    fn deref(&self) -> &Files {
-        &self.files
+impl<'t> Deref for XfsIo<'t> {
+    type Target = FileIo<'t>;
+
+    fn deref(&self) -> &FileIo<'t> {
+        &self.0
     }
 }
 
-impl DerefMut for Xfs {
-    fn deref_mut(&mut self) -> &mut Files {
-        &mut self.files
-    }
-}
-
-impl Xfs {
-    /// A fresh file system on a disk of so many bytes.
-    pub fn new(mount: Mount, kernel: &Kernel, bytes: u64) -> Xfs {
-        let layout = Layout::new(bytes);
-        Xfs {
-            log: Log::new(layout.log(), mount.log_buffer),
-            files: Files::new(mount, kernel, ROOT),
-            space: Space::new(&layout),
-            layout,
-            log_writes: Vec::new(),
-            free_inodes: BTreeMap::from([(0, (FIRST_INODE..ROOT + CHUNK).collect())]),
-            last_chunk: BTreeMap::from([(0, (ROOT + CHUNK) / SECTORS)]),
-            next_directory_group: 0,
-            directory_blocks: BTreeMap::new(),
-            inodes_parts: BTreeMap::new(),
-            unlinked: Vec::new(),
-            inactivator: ContextId(0),
-            trees: BTreeMap::new(),
-            known: BTreeSet::new(),
-            delayed: Delayed::default(),
-            reserved: BTreeSet::new(),
-            allocating: BTreeMap::new(),
-            with_fork: BTreeSet::new(),
-            covers_left: 0,
-            places_all: false,
-            placer: ContextId(0),
-        }
-    }
-
-    /// A log buffer is on the disk; answers with who waited for that.
-    fn log_written(&mut self, number: u64) -> Vec<ContextId> {
-        let woken = self.log.written(number);
-        self.space.stable(self.log.stable);
-        woken
-    }
-
-    fn must_wait(&self, wait: LogWait) -> bool {
-        self.log.must_wait(wait)
+impl<'t> XfsIo<'t> {
+    /// What a task does to files, on XFS.
+    pub(super) fn of(io: FileIo<'t>) -> XfsIo<'t> {
+        XfsIo(io)
     }
 }

@@ -8,7 +8,7 @@ use super::super::engine::Engine;
 use super::super::error::ParseError;
 use super::super::job::{Donor, DonorRoom, FileKind};
 use super::Builder;
-use machine::filesystem::Format;
+use machine::Format;
 
 impl Builder<'_, '_> {
     /// The donor, if the engine has one.

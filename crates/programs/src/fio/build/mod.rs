@@ -18,7 +18,7 @@ use super::job::{
 use super::mix::BlockSizes;
 use super::settings::{Settings, Value};
 use crate::Surroundings;
-use machine::filesystem::RangeSync;
+use machine::calls::RangeSync;
 use machine::task::Advice;
 
 /// The first clone of the job that `settings` describe; `place` is where its section begins.

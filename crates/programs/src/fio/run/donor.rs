@@ -5,7 +5,7 @@
 
 use super::super::job::{Direction, Donor, DonorRoom, Job};
 use super::lanes::{Request, What};
-use machine::filesystem::Creation;
+use machine::calls::Creation;
 use machine::task::{Errno, File, OpenFlags, Task};
 use std::ops::Range;
 

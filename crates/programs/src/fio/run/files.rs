@@ -11,7 +11,7 @@ use super::super::job::{Direction, FileKind, Job, Room, SyncMode};
 use super::super::layout::{FileSize, Layout};
 use super::donor::OpenDonor;
 use crate::FioHabits;
-use machine::filesystem;
+use machine::calls::Creation;
 use machine::task::{Errno, File, OpenFlags, Task};
 
 /// The files of a job that lie in a file system.
@@ -105,7 +105,7 @@ impl Files {
 
     async fn read_each(&self, task: &Task, block: u64) -> Result<(), Errno> {
         for slot in self.slots.iter().flatten() {
-            let (flags, reading) = (OpenFlags::default(), filesystem::Creation::READ);
+            let (flags, reading) = (OpenFlags::default(), Creation::READ);
             let file = task.open_file(&slot.path, flags, reading).await?;
             let mut at = slot.range.start;
             while at < slot.range.end {
@@ -124,7 +124,7 @@ impl Files {
         slot.is_named = true;
         match call {
             NameCall::Create => {
-                let creation = filesystem::Creation::WRITE;
+                let creation = Creation::WRITE;
                 let opened = task.open_file(&slot.path, OpenFlags::default(), creation).await?;
                 task.close(&opened).await;
                 Ok(())
@@ -145,7 +145,7 @@ impl Files {
             return self.name(task, file, call).await.err().map(Err);
         }
         let slot = self.slots[file].as_mut().filter(|slot| !slot.is_open)?;
-        let creation = filesystem::Creation {
+        let creation = Creation {
             creates: job.writes() && job.creation.is_allowed,
             truncates: false,
             writes: job.writes(),
@@ -204,11 +204,8 @@ async fn make(task: &Task, job: &Job, slot: &Slot, there: Option<u64>) -> Result
         // Most often there is nothing to be removed.
         let _ = task.unlink(&slot.path).await;
     }
-    let creation = filesystem::Creation {
-        creates: job.creation.is_allowed,
-        truncates: writes_all,
-        writes: true,
-    };
+    let creation =
+        Creation { creates: job.creation.is_allowed, truncates: writes_all, writes: true };
     let file = task.open_file(&slot.path, OpenFlags::default(), creation).await?;
     let size = slot.size.wanted;
     match job.creation.room {

@@ -9,7 +9,8 @@ use super::{Errno, Request, What};
 use crate::fio::job::{Direction, Job};
 use crate::fio::pattern::Range;
 use cache::readahead::Advice;
-use machine::task::{File, Mapping, Task};
+use machine::calls::Mapping;
+use machine::task::{File, Task};
 
 /// The files of a process.
 pub(super) struct Maps {

@@ -19,8 +19,9 @@ use super::super::pattern::Range;
 use super::donor::OpenDonor;
 use super::files::Files;
 use crate::ProcessHabits;
-use machine::filesystem::RangeSync;
-use machine::task::{AsyncOp, AsyncQueue, Errno, File, Interface, OpenFlags, Reaped, Task};
+use machine::calls::RangeSync;
+use machine::calls::{AsyncOp, AsyncQueue, Interface, Reaped};
+use machine::task::{Errno, File, OpenFlags, Task};
 
 /// So many requests that move no data are computed at once.
 const NOTHINGS: u32 = 256;

@@ -1,28 +1,17 @@
 //! What a call on the raw disk comes to: how much is done, in bios of which length, and how they are
-//! plugged. And operations as they are entered.
+//! plugged.
 
-use super::World;
+use super::Storage;
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
-use crate::io::Operation;
 use base::{Sector, Sectors};
-use block::{Action, ContextId, Op};
+use block::{Flags, Op};
 
 /// Largest bio of direct I/O: 256 pieces of memory (rule direct-io-1).
 const BIO_MAX_VECS: u32 = 256;
 /// A call of at most so many sectors is one bio to begin with: as many pages.
 const BIO_SECTORS: u32 = BIO_MAX_VECS * 8;
 
-impl World {
-    /// Takes in an operation of a task and says so; the answer is its number.
-    pub fn enter(&mut self, task: ContextId, operation: Operation) -> u64 {
-        let number = self.io.begin(task, operation);
-        if self.queue.log().is_on() {
-            let operation = self.io.get(task, number).clone();
-            self.log_call(task, &operation, Action::SyscallEnter(operation.call));
-        }
-        number
-    }
-
+impl Storage {
     /// What a read, write or discard of so many bytes comes to: how many are done, and the
     /// transfer. An error comes with the transfer that was meant.
     pub fn check(
@@ -55,6 +44,20 @@ impl World {
         if bytes > 0 && must_align && !aligned {
             return Err((Errno::Einval, transfer));
         }
+        Ok((bytes, transfer))
+    }
+
+    /// What an asynchronous read, write or discard comes to.
+    pub fn check_async(
+        &self,
+        op: Op,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<(u64, Transfer), (Errno, Transfer)> {
+        let (bytes, mut transfer) = self.check(op, file, offset, length)?;
+        let durable = transfer.flags.intersects(Flags::FUA);
+        transfer.flags = self.rules.flags(op, false, durable);
         Ok((bytes, transfer))
     }
 

@@ -9,15 +9,17 @@
 // io_uring's submission and completion polling are not modelled.
 // On a file of a file system its flushes are done by the task itself.
 
-use crate::buffered::{ALL, pages_of};
 use crate::file::{Errno, File, Transfer};
+use crate::filesystem::{FileIo, intended};
 use crate::io::Operation;
-use crate::task::{IoContextOf, Task};
+use crate::pages::{ALL, pages_of};
+use crate::task::Task;
 use crate::tasks::Wait;
 use crate::world::World;
 use base::{Duration, Instant};
-use block::{Action, ContextId, Ioprio, Op, PlugFlush, Syscall};
+use block::{Ioprio, Op, PlugFlush, Syscall};
 use std::future::poll_fn;
+use std::ops::Range;
 use std::task::Poll;
 
 /// The interface of an asynchronous queue.
@@ -91,52 +93,15 @@ impl Task {
             Op::Read => length.min(self.size(file).saturating_sub(offset)),
             _ => length,
         };
-        (bytes, crate::filesystem::intended(op, offset, bytes))
-    }
-
-    /// Makes an operation one of the task itself for a while: what it waits for is not its end.
-    pub(crate) fn detach(&self, number: u64) -> Option<(usize, u64)> {
-        self.world().io.get(self.id(), number).ring.take()
-    }
-
-    /// Gives an operation back to its queue; it is still to be submitted.
-    pub(crate) fn attach(&self, number: u64, ring: Option<(usize, u64)>) {
-        let mut world = self.world();
-        let operation = world.io.get(self.id(), number);
-        (operation.ring, operation.bios_left) = (ring, 1);
-    }
-
-    /// What came of an operation, which may be less than was asked for.
-    fn note_result(&self, number: u64, result: Result<u64, Errno>) {
-        let mut world = self.world();
-        if let Some(operation) = world.io.find(self.id(), number) {
-            operation.result = result;
-        }
+        (bytes, intended(op, offset, bytes))
     }
 
     /// Creates an asynchronous queue.
     pub fn async_queue(&self, interface: Interface) -> AsyncQueue {
         let mut world = self.world();
-        let ring = world.io.add_ring();
+        let ring = world.io().add_ring();
         drop(world);
         AsyncQueue { task: self.clone(), ring, interface, prepared: Vec::new(), in_flight: 0 }
-    }
-
-    /// Leaves a piece of an operation to the worker of its queue.
-    pub(crate) fn defer(&self, number: u64, piece: Transfer) {
-        let mut world = self.world();
-        let operation = world.io.get(self.id(), number);
-        let (ring, _) = operation.ring.expect("only asynchronous bios are refused");
-        if let Some(worker) = world.io.defer(ring, number, piece) {
-            return world.notify(worker);
-        }
-        drop(world);
-        // Divergence: one worker submits everything; io_uring starts more when it sleeps.
-        let worker = self.spawn_for("iou-wrk", IoContextOf::Parent, Some(self.id()), |task| {
-            submit_deferred(task, ring)
-        });
-        self.world().io.set_worker(ring, worker);
-        self.notify(worker);
     }
 }
 
@@ -162,16 +127,16 @@ impl AsyncQueue {
         user: u64,
         ioprio: Option<Ioprio>,
     ) {
-        let world = self.task.world();
-        let check = |op| world.check_async(op, file, offset, length);
+        let storage = self.task.storage();
+        let check = |op| storage.check_async(op, file, offset, length);
         let (call, what) = match op {
             AsyncOp::Read => (Syscall::AsyncRead, check(Op::Read)),
             AsyncOp::Write => (Syscall::AsyncWrite, check(Op::Write)),
             AsyncOp::Discard => (Syscall::Discard, check(Op::Discard)),
             AsyncOp::Sync => (Syscall::Sync, Ok((0, Transfer::FLUSH))),
         };
-        let at = world.clock.now();
-        drop(world);
+        drop(storage);
+        let at = self.task.now();
         let what = match file.index() {
             Some(_) if op != AsyncOp::Sync => {
                 Ok(self.task.intended_on_file(file, op, offset, length))
@@ -206,9 +171,9 @@ impl AsyncQueue {
         let task = self.task.clone();
         task.enter_kernel().await;
         task.compute(task.costs().system_call).await;
-        let plugs = count > task.world().rules.unplugged_batch;
+        let plugs = count > task.storage().rules().unplugged_batch;
         if plugs {
-            task.world().queue.start_plug(task.id());
+            task.queue().start_plug(task.id());
         }
         let mut batch = std::mem::take(&mut self.prepared);
         for prepared in batch.drain(..) {
@@ -233,7 +198,7 @@ impl AsyncQueue {
     ) -> usize {
         let task = self.task.clone();
         let least = least.min(most).min(self.in_flight);
-        let done = task.world().io.done(self.ring);
+        let done = task.world().io().done(self.ring);
         // A completion ring is memory that can be read without a system call.
         if self.interface == Interface::Libaio || done < least {
             task.enter_kernel().await;
@@ -244,11 +209,20 @@ impl AsyncQueue {
         let until = timeout.map(|timeout| task.now().saturating_add(timeout));
         poll_fn(|_| self.poll_done(&task, least, until)).await;
         let mut world = task.world();
-        world.clock.cancel_alarm(task.id());
-        let count = most.min(world.io.done(self.ring));
+        world.clock().cancel_alarm(task.id());
+        let count = most.min(world.io().done(self.ring));
         for _ in 0..count {
-            let (number, completed) = world.io.take_done(self.ring).expect("counted a line above");
-            reaped.push(world.reap(task.id(), number, completed));
+            let (number, completed) =
+                world.io().take_done(self.ring).expect("counted a line above");
+            let operation = world.reap(task.id(), number);
+            let (_, user) = operation.ring.expect("it was submitted by a queue");
+            reaped.push(Reaped {
+                user,
+                result: operation.result,
+                prepared: operation.entered,
+                submitted: operation.submitted,
+                completed,
+            });
         }
         self.in_flight -= count;
         count
@@ -267,30 +241,30 @@ impl AsyncQueue {
                 ring: Some((self.ring, prepared.user)),
                 ioprio: prepared.ioprio,
                 result,
-                ..Operation::new(world.clock.now(), prepared.call, transfer)
+                ..Operation::new(world.clock().now(), prepared.call, transfer)
             };
             world.enter(task.id(), operation)
         };
         self.in_flight += 1;
         let is_flush = prepared.call == Syscall::Sync;
-        let caches = task.world().queue.limits().facts.volatile_cache;
+        let caches = task.queue().limits().facts.volatile_cache;
         if let Some((file, offset)) = prepared.cached {
             self.through_cache(number, &prepared, &file, offset).await;
         } else if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
             task.world().all_submitted(task.id(), number);
         } else if is_flush {
-            task.world().io.get(task.id(), number).bios_left += 1;
+            task.world().io().get(task.id(), number).bios_left += 1;
             task.defer(number, transfer);
             task.world().all_submitted(task.id(), number);
         } else {
-            task.write_what_is_cached(&transfer).await;
-            task.world().bypassed(&transfer);
+            FileIo::of(task).write_what_is_cached(&transfer).await;
+            task.storage().bypassed(&transfer);
             let nowait = self.interface == Interface::IoUring;
             task.submit_plugged(number, transfer, nowait).await;
         }
         let mut world = task.world();
-        let now = world.clock.now();
-        world.io.get(task.id(), number).submitted = now;
+        let now = world.clock().now();
+        world.io().get(task.id(), number).submitted = now;
     }
 
     /// What goes through the page cache is done when it has been submitted.
@@ -302,16 +276,16 @@ impl AsyncQueue {
             return self.on_file(number, prepared.call, file, index, offset..end).await;
         }
         match prepared.call {
-            Syscall::AsyncRead if bytes > 0 => task.read_pages(file, offset, end).await,
+            Syscall::AsyncRead if bytes > 0 => FileIo::of(task).read_pages(file, offset, end).await,
             Syscall::AsyncWrite if bytes > 0 => {
-                task.write_pages(file, offset, end).await;
+                FileIo::of(task).write_pages(file, offset, end).await;
                 if file.flags.dsync || file.flags.sync {
-                    task.write_and_wait(pages_of(offset, end)).await;
+                    FileIo::of(task).write_and_wait(pages_of(offset, end)).await;
                     task.flush_besides().await;
                 }
             }
             Syscall::Sync => {
-                task.write_and_wait(ALL).await;
+                FileIo::of(task).write_and_wait(ALL).await;
                 task.flush_besides().await;
             }
             _ => {}
@@ -327,28 +301,28 @@ impl AsyncQueue {
         call: Syscall,
         file: &File,
         index: usize,
-        bytes: std::ops::Range<u64>,
+        bytes: Range<u64>,
     ) {
         let task = &self.task;
         match call {
             Syscall::AsyncRead if file.flags.direct && !bytes.is_empty() => {
-                return task.submit_direct_read(number, index, bytes).await;
+                return FileIo::of(task).submit_direct_read(number, index, bytes).await;
             }
             Syscall::AsyncWrite if file.flags.direct && !bytes.is_empty() => {
                 let length = bytes.end - bytes.start;
-                let result = task.submit_direct_write(number, file, index, bytes).await;
+                let result = FileIo::of(task).submit_direct_write(number, file, index, bytes).await;
                 return task.note_result(number, result.map(|()| length));
             }
-            Syscall::AsyncRead => task.read_part(file, index, bytes).await,
+            Syscall::AsyncRead => FileIo::of(task).read_part(file, index, bytes).await,
             Syscall::AsyncWrite => {
                 let ring = task.detach(number);
-                let result = task.write_part(number, file, index, bytes).await;
+                let result = FileIo::of(task).write_part(number, file, index, bytes).await;
                 task.attach(number, ring);
                 task.note_result(number, result);
             }
             Syscall::Sync => {
                 let ring = task.detach(number);
-                task.make_durable(number, index, 0..u64::from(u32::MAX), false).await;
+                FileIo::of(task).make_durable(number, index, 0..u64::from(u32::MAX), false).await;
                 task.attach(number, ring);
             }
             _ => {}
@@ -358,66 +332,22 @@ impl AsyncQueue {
 
     fn poll_done(&self, task: &Task, least: usize, until: Option<Instant>) -> Poll<()> {
         let mut world = task.world();
-        let is_enough = |world: &World| {
-            world.io.done(self.ring) >= least
-                || until.is_some_and(|until| world.clock.now() >= until)
+        let is_enough = |world: &mut World| {
+            world.io().done(self.ring) >= least
+                || until.is_some_and(|until| world.clock().now() >= until)
         };
-        if is_enough(&world) {
+        if is_enough(&mut world) {
             return Poll::Ready(());
         }
         if task.poll_before_sleep(&mut world).is_pending() {
             return Poll::Pending;
         }
-        if is_enough(&world) {
+        if is_enough(&mut world) {
             return Poll::Ready(());
         }
         if let Some(until) = until {
-            world.clock.sleep(task.id(), until, until);
+            world.clock().sleep(task.id(), until, until);
         }
         task.wait(&mut world, Wait::Ring { ring: self.ring, least })
-    }
-}
-
-impl World {
-    /// What an asynchronous read, write or discard comes to.
-    fn check_async(
-        &self,
-        op: Op,
-        file: &File,
-        offset: u64,
-        length: u64,
-    ) -> Result<(u64, Transfer), (Errno, Transfer)> {
-        let (bytes, mut transfer) = self.check(op, file, offset, length)?;
-        let durable = transfer.flags.intersects(block::Flags::FUA);
-        transfer.flags = self.rules.flags(op, false, durable);
-        Ok((bytes, transfer))
-    }
-
-    /// Takes out an operation that is done.
-    fn reap(&mut self, task: ContextId, number: u64, completed: Instant) -> Reaped {
-        let operation = self.io.end(task, number);
-        let (call, entered) = (operation.call, operation.entered);
-        let submitted = operation.submitted;
-        self.log_call(task, &operation, Action::SyscallExit { call, entered, submitted });
-        let (_, user) = operation.ring.expect("it was submitted by a queue");
-        Reaped { user, result: operation.result, prepared: entered, submitted, completed }
-    }
-}
-
-/// The worker that submits what may have to wait.
-async fn submit_deferred(task: Task, ring: usize) -> i32 {
-    loop {
-        task.notified().await;
-        while let Some((number, piece)) = {
-            let mut world = task.world();
-            world.io.next_deferred(ring)
-        } {
-            {
-                let mut world = task.world();
-                let bio = task.bio(&mut world, number, piece, false);
-                world.submit(bio);
-            }
-            task.drive().await;
-        }
     }
 }

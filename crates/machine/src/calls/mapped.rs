@@ -8,14 +8,16 @@
 // Divergence: a request through a mapping is told as a call of the program, although the kernel
 // hears of it only by faults; a fault takes as long as a system call.
 
-use super::{PAGE, flusher, pages_of};
 use crate::file::{Errno, File, Kind, Transfer};
-use crate::filesystem::{intended, key};
+use crate::filesystem::{FileIo, intended};
 use crate::io::Operation;
+use crate::pages::pages_of;
 use crate::task::Task;
 use block::{Flags, Op, Syscall};
+use cache::PAGE;
 use cache::page_cache::Faulted;
 use cache::readahead::Advice;
+use fs::key;
 use std::ops::Range;
 
 /// A file that a program has in its memory.
@@ -35,10 +37,10 @@ impl Task {
         let mapping = Mapping { file: *file, bytes, advice };
         if file.is_cached() {
             let pages = mapping.pages(&mapping.bytes);
-            self.world().cache.begin_mapping(self.id(), pages);
+            self.cache().begin_mapping(self.id(), pages);
         }
         if let Kind::File(index) = file.kind {
-            self.note_read(index).await;
+            FileIo::of(self).note_read(index).await;
         }
         self.leave_kernel();
         mapping
@@ -74,9 +76,11 @@ impl Task {
         let number = self.enter_call(Transfer::FLUSH).await;
         let pages = pages_of(bytes.start, bytes.end);
         match mapping.file.kind {
-            Kind::File(index) => self.make_durable(number, index, pages, true).await,
+            Kind::File(index) => {
+                FileIo::of(self).make_durable(number, index, pages, true).await;
+            }
             _ => {
-                self.write_and_wait(pages).await;
+                FileIo::of(self).write_and_wait(pages).await;
                 self.flush(number).await;
             }
         }
@@ -95,7 +99,7 @@ impl Task {
         let number = {
             let mut world = self.world();
             let (call, transfer) = (syscall(op), intended(op, offset, length));
-            let operation = Operation::new(world.clock.now(), call, transfer);
+            let operation = Operation::new(world.clock().now(), call, transfer);
             world.enter(self.id(), operation)
         };
         let mut result = Ok(length);
@@ -115,9 +119,9 @@ impl Task {
     /// Touches a page, by its number among all pages.
     async fn touch(&self, mapping: &Mapping, page: u64, writes: bool) -> Result<(), Errno> {
         let (is_mapped, is_writable) = {
-            let world = self.world();
-            let is_mapped = world.cache.is_mapped(page);
-            (is_mapped, is_mapped && world.cache.is_dirty(page))
+            let cache = self.cache();
+            let is_mapped = cache.is_mapped(page);
+            (is_mapped, is_mapped && cache.is_dirty(page))
         };
         if is_mapped && (!writes || is_writable) {
             return Ok(());
@@ -135,68 +139,69 @@ impl Task {
     /// A page that is not mapped is touched.
     async fn fault(&self, mapping: &Mapping, page: u64, writes: bool) {
         let all = mapping.pages(&mapping.bytes);
-        if !writes && self.world().cache.map_around(page, &all) {
+        if !writes && self.cache().map_around(page, &all) {
             return;
         }
         let faulted = {
-            let mut world = self.world();
-            let device = world.readahead_allowance();
-            world.cache.fault(mapping.file.number, device, page, mapping.advice)
+            let mut storage = self.storage();
+            let device = storage.readahead_allowance();
+            storage.cache_mut().fault(mapping.file.number, device, page, mapping.advice)
         };
         match faulted {
             Faulted::Windows(windows) => {
-                self.read_windows(&mapping.file, windows, &mut 0).await;
+                FileIo::of(self).read_windows(&mapping.file, windows, &mut 0).await;
             }
             Faulted::Alone => self.read_alone_in_file(page).await,
         }
-        if !self.world().cache.is_ready(page) {
-            self.wait_for_page(page).await;
+        if !self.cache().is_ready(page) {
+            FileIo::of(self).wait_for_page(page).await;
         }
-        let mut world = self.world();
-        world.cache.used(mapping.file.number, page);
-        world.cache.map(page);
+        let mut cache = self.cache();
+        cache.used(mapping.file.number, page);
+        cache.map(page);
     }
 
     /// Reads one page of a file, if it has contents on the disk.
     async fn read_alone_in_file(&self, page: u64) {
         let parts = {
-            let mut world = self.world();
-            let reading = world.cache.admit_alone(page);
-            world.cut_at_extents(reading)
+            let mut storage = self.storage();
+            let reading = storage.cache_mut().admit_alone(page);
+            storage.cut_at_extents(reading)
         };
         for part in parts {
-            {
-                let mut world = self.world();
-                let bio = self.bio_of_pages(&mut world, &part, Op::Read, Flags::NONE);
-                world.submit(bio);
-            }
-            self.drive().await;
+            FileIo::of(self).submit_pages(&part, Op::Read, Flags::NONE).await;
         }
     }
 
     /// The first write to a page since it was clean.
     // Divergence: who finds no room for it is told so; the kernel kills (SIGBUS).
     async fn make_writable(&self, mapping: &Mapping, page: u64) -> Result<(), Errno> {
+        let io = FileIo::of(self);
         let index = mapping.file.index();
         if let Some(index) = index {
-            self.note_modified(index).await;
-            self.reserve_page(index, page - key(index, 0)).await?;
+            io.note_modified(index).await;
+            io.reserve_page(index, page - key(index, 0)).await?;
         }
-        self.lock(page).await;
+        io.lock(page).await;
         let (tested, is_first) = {
             let mut world = self.world();
-            let now = world.tick();
-            world.claim_page(self.id(), page);
-            let is_first = world.cache.dirty(self.id(), page, now);
-            if let Some(index) = index {
-                world.files().note_dirty(index, now);
-            }
-            (world.cache.test_writer(self.id(), page, now), is_first)
+            let (now, group) = (world.tick(), world.tasks().cgroup(self.id()));
+            let is_first = match index {
+                Some(index) => {
+                    let page = page - key(index, 0);
+                    world.storage().dirty_page(self.id(), group, index, page, now)
+                }
+                None => {
+                    world.cache().claim(page, group);
+                    world.cache().dirty(self.id(), page, now)
+                }
+            };
+            (world.cache().test_writer(self.id(), page, now), is_first)
         };
         if is_first {
-            flusher::wake(self, tested.group);
+            self.world().wake_flusher(tested.group);
         }
-        self.heed(tested).await;
+        io.heed(tested).await;
         Ok(())
     }
 }

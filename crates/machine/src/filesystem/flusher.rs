@@ -5,24 +5,10 @@
 //! is dirty, and writes until little is. It goes around the disk, in visits of some size each. Each
 //! control group that has writeback of its own has a flusher for it.
 
+use super::{FileIo, flush};
+use crate::pages::PageIo;
 use crate::task::Task;
-use crate::tasks::KernelTask;
-use block::{CgroupId, ContextId, Flags, PlugFlush};
-
-/// Tells the flusher of a group that it is wanted, now or some day.
-pub(crate) fn wake(task: &Task, group: CgroupId) {
-    let known = task.world().flushers.get(&group).copied();
-    let flusher = known.unwrap_or_else(|| spawn(task, group));
-    task.notify(flusher);
-}
-
-fn spawn(task: &Task, group: CgroupId) -> ContextId {
-    let mut world = task.world();
-    let number = world.flushers.len() + 1;
-    let flusher = world.spawn_kernel_task(KernelTask::Flusher(group, number));
-    world.flushers.insert(group, flusher);
-    flusher
-}
+use block::{CgroupId, Flags, PlugFlush};
 
 /// What made the flusher write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +24,7 @@ pub(crate) async fn run(task: Task, group: CgroupId) -> i32 {
     loop {
         let (wakes, asked, now) = {
             let mut world = task.world();
-            let writeback = world.cache.writeback_of(group);
+            let writeback = world.cache().writeback_of(group);
             (writeback.wakes, writeback.is_asked, world.tick())
         };
         if !asked && wakes.is_none_or(|wakes| wakes > now) {
@@ -51,79 +37,79 @@ pub(crate) async fn run(task: Task, group: CgroupId) -> i32 {
             }
             continue;
         }
-        task.world().cache.writeback_of(group).wakes = None;
-        let has_files = task.world().fs.is_some();
+        task.cache().writeback_of(group).wakes = None;
+        let has_files = task.storage().has_files();
         match has_files {
-            true => crate::filesystem::flush(&task, group).await,
-            false => work(&task).await,
+            true => flush::work(FileIo::of(&task), group).await,
+            false => work(PageIo::of(&task)).await,
         }
     }
 }
 
 /// What it does when it is awake, on a disk without files, where there is only the root's.
-async fn work(task: &Task) {
+async fn work(io: PageIo<'_>) {
     let looks = {
-        let mut world = task.world();
+        let mut world = io.world();
         let now = world.tick();
-        world.cache.writeback.looks(now)
+        world.cache().writeback.looks(now)
     };
     if looks {
-        write(task, Work::Old).await;
+        write(io, Work::Old).await;
     }
-    if is_too_much(task) {
-        write(task, Work::Much).await;
+    if is_too_much(io) {
+        write(io, Work::Much).await;
     }
-    let mut world = task.world();
+    let mut world = io.world();
     let now = world.tick();
-    world.cache.writeback.sleeps(now);
+    world.cache().writeback.sleeps(now);
 }
 
-fn is_too_much(task: &Task) -> bool {
-    let world = task.world();
+fn is_too_much(io: PageIo<'_>) -> bool {
+    let mut world = io.world();
     let now = world.tick();
-    world.cache.is_too_much(CgroupId::ROOT, now)
+    world.cache().is_too_much(CgroupId::ROOT, now)
 }
 
 /// Visits, under one plug.
-async fn write(task: &Task, work: Work) {
+async fn write(io: PageIo<'_>, work: Work) {
     let mut left = match work {
-        Work::Old => task.world().cache.counts().dirty,
+        Work::Old => io.cache().counts().dirty,
         Work::Much => u64::MAX,
     };
-    task.world().queue.start_plug(task.id());
-    while left > 0 && (work == Work::Old || is_too_much(task)) {
-        let most = task.world().cache.visit(CgroupId::ROOT, left);
-        let written = visit(task, most).await;
+    io.queue().start_plug(io.id());
+    while left > 0 && (work == Work::Old || is_too_much(io)) {
+        let most = io.cache().visit(CgroupId::ROOT, left);
+        let written = visit(io, most).await;
         left = left.saturating_sub(written);
-        let mut world = task.world();
+        let mut world = io.world();
         let now = world.tick();
-        let is_dirty = world.cache.counts().dirty > 0;
+        let is_dirty = world.cache().counts().dirty > 0;
         // What was left over because the visit was long is gone on with at once.
-        world.cache.writeback.visited(now, is_dirty, written >= most);
-        world.cache.estimate(CgroupId::ROOT, now);
+        world.cache().writeback.visited(now, is_dirty, written >= most);
+        world.cache().estimate(CgroupId::ROOT, now);
         if written == 0 || !is_dirty {
             break;
         }
     }
-    task.finish_plug(PlugFlush::Explicit).await;
+    io.finish_plug(PlugFlush::Explicit).await;
 }
 
 /// Writes at most so many pages, from where it was last; the answer is how many.
-async fn visit(task: &Task, most: u64) -> u64 {
-    let mut page = task.world().cache.writeback.cursor;
+async fn visit(io: PageIo<'_>, most: u64) -> u64 {
+    let mut page = io.cache().writeback.cursor;
     let mut written = 0;
     while written < most {
-        let batch = task.world().cache.next_batch(&mut std::iter::once(page..u64::MAX).collect());
+        let batch = io.cache().next_batch(&mut std::iter::once(page..u64::MAX).collect());
         if batch.is_empty() {
             page = 0;
             break;
         }
         for next in batch {
             page = next + 1;
-            task.lock(next).await;
+            io.lock(next).await;
             // One that is being written already is left for later.
-            if task.world().cache.is_dirty(next) && !task.world().cache.is_written(next) {
-                task.write_page(next, Flags::BACKGROUND).await;
+            if io.cache().is_dirty(next) && !io.cache().is_written(next) {
+                io.write_page(next, Flags::BACKGROUND).await;
                 written += 1;
             }
             if written == most {
@@ -131,6 +117,6 @@ async fn visit(task: &Task, most: u64) -> u64 {
             }
         }
     }
-    task.world().cache.writeback.cursor = page;
+    io.cache().writeback.cursor = page;
     written
 }

@@ -27,19 +27,22 @@
 //!   [`Task::set_affinity`].
 //! * Saying something: [`Task::print`].
 
-pub use crate::buffered::Mapping;
+mod jobs;
+mod kernel;
+mod metadata;
+mod operations;
+mod owners;
+
 pub use crate::core_set::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};
-pub use crate::ring::{AsyncOp, AsyncQueue, Interface, Reaped};
 pub use cache::readahead::Advice;
 
-use crate::cpus::State;
 use crate::host::Costs;
 use crate::tasks::{Body, TaskSpec, Wait};
-use crate::world::{Progress, World};
+use crate::world::World;
 use base::{Duration, Instant, Rng};
 use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
@@ -72,32 +75,24 @@ impl Task {
 
     /// The time.
     pub fn now(&self) -> Instant {
-        self.world().clock.now()
+        self.world().clock().now()
     }
 
     /// What the disk says of itself.
     pub fn disk(&self) -> Facts {
-        self.world().queue.limits().facts.clone()
+        self.queue().limits().facts.clone()
     }
 
     /// A stream of random numbers that depends only on the seed of the run and on the name, such
     /// as `program/dd/0`.
     pub fn rng(&self, name: &str) -> Rng {
-        Rng::stream(self.world().seed, name)
-    }
-
-    /// Writes a line to the messages of the job, as a program does to its standard error.
-    pub fn print(&self, line: impl Into<String>) {
-        let mut world = self.world();
-        if let Some(job) = world.tasks.job(self.id) {
-            world.jobs[job].messages.push(line.into());
-        }
+        Rng::stream(self.world().seed(), name)
     }
 
     /// What the clock says, which may be behind.
     pub fn clock(&self) -> Instant {
-        let world = self.world();
-        world.clock.read()
+        let mut world = self.world();
+        world.clock().read()
     }
 
     /// Sleeps for a time.
@@ -109,13 +104,13 @@ impl Task {
     /// Sleeps for a time and, where timers are waited for together, for as much longer as they may
     /// be late.
     pub async fn sleep_with_slack(&self, time: Duration) {
-        let slack = self.world().timer_slack;
+        let slack = self.world().timer_slack();
         if !slack.is_zero() {
             let from = self.clock().saturating_add(time);
-            self.world().clock.may_wake(self.id, from);
+            self.world().clock().may_wake(self.id, from);
         }
         self.sleep(time + slack).await;
-        self.world().clock.may_wake(self.id, Instant::FAR_FUTURE);
+        self.world().clock().may_wake(self.id, Instant::FAR_FUTURE);
     }
 
     /// Sleeps until a point in time; not at all if it is past.
@@ -124,13 +119,13 @@ impl Task {
         poll_fn(|_| {
             let mut world = self.world();
             // A timer may end it somewhat early.
-            let has_slept = sleeps && !world.clock.has_alarm(self.id);
-            if has_slept || world.clock.now() >= until {
+            let has_slept = sleeps && !world.clock().has_alarm(self.id);
+            if has_slept || world.clock().now() >= until {
                 return Poll::Ready(());
             }
             sleeps = true;
-            let first = world.clock.early(until).unwrap_or(until);
-            world.clock.sleep(self.id, first, until);
+            let first = world.clock().early(until).unwrap_or(until);
+            world.clock().sleep(self.id, first, until);
             self.wait(&mut world, Wait::Alarm)
         })
         .await;
@@ -147,7 +142,7 @@ impl Task {
                 return Poll::Ready(());
             }
             is_done = true;
-            self.world().cpus.owe(self.id, time);
+            self.world().cpus().owe(self.id, time);
             Poll::Pending
         })
         .await;
@@ -162,20 +157,10 @@ impl Task {
                 return Poll::Ready(());
             }
             is_done = true;
-            world.cpus.disturb(self.id);
+            world.cpus().disturb(self.id);
             Poll::Pending
         })
         .await;
-    }
-
-    /// Starts the program of a job.
-    pub(crate) async fn exec(&self) {
-        self.compute(self.costs().exec).await;
-        let mut world = self.world();
-        let (now, job) = (world.clock.now(), world.tasks.job(self.id));
-        if let Some(job) = job {
-            world.jobs[job].started = Some(now);
-        }
     }
 
     /// Looks for so many files of the system by their paths.
@@ -208,7 +193,7 @@ impl Task {
     pub async fn join(&self, child: ContextId) -> i32 {
         poll_fn(|_| {
             let mut world = self.world();
-            match world.tasks.status(child) {
+            match world.tasks().status(child) {
                 Some(status) => Poll::Ready(status),
                 None => self.wait(&mut world, Wait::Exit(child)),
             }
@@ -226,25 +211,19 @@ impl Task {
     pub async fn notified_until(&self, until: Instant) -> bool {
         poll_fn(|_| {
             let mut world = self.world();
-            if world.tasks.take_permit(self.id) {
-                world.clock.cancel_alarm(self.id);
+            if world.tasks().take_permit(self.id) {
+                world.clock().cancel_alarm(self.id);
                 return Poll::Ready(true);
             }
-            if world.clock.now() >= until {
+            if world.clock().now() >= until {
                 return Poll::Ready(false);
             }
             if until < Instant::FAR_FUTURE {
-                world.clock.sleep(self.id, until, until);
+                world.clock().sleep(self.id, until, until);
             }
             self.wait(&mut world, Wait::Notification)
         })
         .await
-    }
-
-    /// Says whether what the task does from now on is only a preparation, such as writing the files
-    /// that a load will read: its calls are not told to observers.
-    pub fn prepares(&self, is_preparing: bool) {
-        self.world().tasks.set_preparing(self.id, is_preparing);
     }
 
     /// Lets another task go on that listens, now or later.
@@ -255,14 +234,14 @@ impl Task {
     /// Sets the explicit I/O priority of the task, and so of its io_context.
     pub fn set_ioprio(&self, ioprio: Ioprio) {
         let mut world = self.world();
-        world.tasks.set_ioprio(self.id, ioprio);
+        world.tasks().set_ioprio(self.id, ioprio);
         world.define_io_context(self.id);
     }
 
     /// Sets the nice value, from which schedulers derive a priority where none is set.
     pub fn set_nice(&self, nice: i8) {
         let mut world = self.world();
-        world.cpus.set_nice(self.id, nice.clamp(-20, 19));
+        world.cpus().set_nice(self.id, nice.clamp(-20, 19));
         world.define_io_context(self.id);
     }
 
@@ -271,7 +250,7 @@ impl Task {
     pub fn enter_cgroup(&self, path: &str, weight: Option<u32>) -> CgroupId {
         let mut world = self.world();
         let cgroup = world.define_cgroup(path, weight);
-        world.tasks.enter_cgroup(self.id, cgroup);
+        world.tasks().enter_cgroup(self.id, cgroup);
         cgroup
     }
 
@@ -279,37 +258,33 @@ impl Task {
     /// changes, when the host has none of them.
     pub fn set_affinity(&self, cores: CoreSet) -> bool {
         let mut world = self.world();
-        let fits = cores.fits(world.cpus.count());
+        let fits = cores.fits(world.cpus().count());
         if fits {
-            world.cpus.set_affinity(self.id, Some(cores));
+            world.cpus().set_affinity(self.id, Some(cores));
         }
         fits
     }
 
     /// The cores that the task may use, if not all.
     pub fn affinity(&self) -> Option<CoreSet> {
-        self.world().cpus.affinity(self.id).cloned()
+        self.world().cpus().affinity(self.id).cloned()
     }
 
     /// The task may use these cores again, or all.
     pub fn restore_affinity(&self, affinity: Option<CoreSet>) {
-        self.world().cpus.set_affinity(self.id, affinity);
-    }
-
-    pub(crate) fn world(&self) -> RefMut<'_, World> {
-        self.world.borrow_mut()
+        self.world().cpus().set_affinity(self.id, affinity);
     }
 
     /// What computing costs here.
     pub fn costs(&self) -> Costs {
-        self.world().cpus.costs()
+        self.world().cpus().costs()
     }
 
     /// As whom the task submits bios now.
     pub(crate) fn origin(&self, world: &mut World) -> Origin {
-        let cpu = world.cpus.core_of(self.id);
-        let (io_context, _) = world.tasks.io_context(self.id);
-        Origin { context: self.id, io_context, cgroup: world.tasks.cgroup(self.id), cpu }
+        let cpu = world.cpus().core_of(self.id);
+        let (io_context, _) = world.tasks().io_context(self.id);
+        Origin { context: self.id, io_context, cgroup: world.tasks().cgroup(self.id), cpu }
     }
 
     pub(crate) fn spawn_for<F>(
@@ -322,14 +297,15 @@ impl Task {
     where
         F: Future<Output = i32> + 'static,
     {
-        let world = self.world();
-        let (shared, like) = world.tasks.io_context(self.id);
-        let (nice, affinity) = (world.cpus.nice(self.id), world.cpus.affinity(self.id).cloned());
+        let mut world = self.world();
+        let (shared, like) = world.tasks().io_context(self.id);
+        let (nice, affinity) =
+            (world.cpus().nice(self.id), world.cpus().affinity(self.id).cloned());
         let spec = TaskSpec {
             name: name.to_string(),
-            job: world.tasks.job(self.id),
+            job: world.tasks().job(self.id),
             io_context: (io_context == IoContextOf::Parent).then_some(shared),
-            cgroup: world.tasks.cgroup(self.id),
+            cgroup: world.tasks().cgroup(self.id),
             ioprio: like.ioprio,
             nice,
             affinity,
@@ -346,33 +322,8 @@ impl Task {
     {
         let child = self.world().spawn(spec);
         let running = Box::pin(program(Task::new(self.world.clone(), child)));
-        self.world().spawned.push((child, Body::Running(running)));
+        self.world().give_body(child, Body::Running(running));
         child
-    }
-
-    /// Goes to sleep; whoever ends what is waited for wakes the task.
-    pub(crate) fn wait<T>(&self, world: &mut World, what: Wait) -> Poll<T> {
-        world.tasks.set_wait(self.id, what);
-        world.block(self.id);
-        Poll::Pending
-    }
-
-    /// Does what the task has to do in the block layer; sleeps there for requests if need be.
-    pub(crate) fn poll_drive(&self, world: &mut World) -> Poll<()> {
-        match world.drive(self.id) {
-            Progress::Idle => Poll::Ready(()),
-            Progress::Busy => Poll::Pending,
-            Progress::Asleep => {
-                assert_eq!(world.cpus.state(self.id), State::Running);
-                world.block(self.id);
-                Poll::Pending
-            }
-        }
-    }
-
-    /// [`Task::poll_drive`], awaited.
-    pub(crate) async fn drive(&self) {
-        poll_fn(|_| self.poll_drive(&mut self.world())).await;
     }
 }
 
@@ -382,8 +333,8 @@ pub(crate) async fn worker(task: Task) -> i32 {
         task.notified().await;
         {
             let mut world = task.world();
-            let (now, cpu) = (world.clock.now(), world.cpus.core_of(task.id));
-            world.queue.run(now, task.id, cpu);
+            let (now, cpu) = (world.clock().now(), world.cpus().core_of(task.id));
+            world.queue().run(now, task.id, cpu);
         }
         task.drive().await;
     }

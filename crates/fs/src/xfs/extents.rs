@@ -8,9 +8,8 @@
 // written at random places
 
 use super::Xfs;
-use super::allocation::FREE_SPACE;
-use fs::xfs::layout::SECTORS;
-use fs::xfs::log::{Item, bytes_of_beginning};
+use super::layout::{FREE_SPACE, SECTORS};
+use super::log::{Item, bytes_of_beginning};
 use std::ops::Range;
 
 /// Bytes of an extent.
@@ -128,10 +127,10 @@ impl Xfs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Mount;
+    use crate::inode::Inode;
     use base::Rng;
     use block::{Kernel, Version};
-    use fs::Mount;
-    use fs::inode::Inode;
 
     #[test]
     fn the_tree_has_all_extents_and_its_blocks_are_half_full_at_least() {

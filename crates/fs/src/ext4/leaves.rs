@@ -1,0 +1,50 @@
+//! Where it is said which blocks of a file are where: in its inode, and in leaves when there are many.
+
+use super::Ext4;
+use super::layout::GROUP;
+use crate::inode::Leaf;
+
+impl Ext4 {
+    /// The blocks that say which blocks of a group are used.
+    pub fn maps(&self, group: u64) -> [u64; 2] {
+        [self.layout.block_bitmap(group), self.layout.descriptor(group)]
+    }
+
+    /// The extents of a file have changed in a transaction: its leaf is changed, made or given up. The
+    /// answer is which blocks change with that. Extents without a leaf are in the inode.
+    pub fn tend_leaf(&mut self, file: usize, transaction: u64, leaf: Leaf) -> Vec<u64> {
+        let mut changes = self.change_leaf(file, transaction, leaf);
+        if !self.inode(file).has_leaves() {
+            changes.push(self.table_block(file));
+        }
+        changes
+    }
+
+    fn change_leaf(&mut self, file: usize, transaction: u64, leaf: Leaf) -> Vec<u64> {
+        let group = self.data_group(file);
+        match leaf {
+            Leaf::Stays => self.inodes[file].changed_leaves(false),
+            Leaf::Needed | Leaf::Cut => {
+                let wanted = self.inodes[file].wanted_places().max(1);
+                let places: Vec<u64> =
+                    (0..wanted).filter_map(|_| self.space.metadata_block(group)).collect();
+                self.inodes[file].give_places(&places);
+                let mut changes = self.inodes[file].changed_leaves(true);
+                for place in places {
+                    changes.extend(self.maps(place / GROUP));
+                    changes.push(place);
+                }
+                changes
+            }
+            Leaf::Spare => {
+                let mut changes = Vec::new();
+                for block in self.inodes[file].take_leaves() {
+                    self.journal.forget(block);
+                    self.space.free_after(transaction, block..block + 1);
+                    changes.extend(self.maps(block / GROUP));
+                }
+                changes
+            }
+        }
+    }
+}

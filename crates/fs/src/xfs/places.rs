@@ -1,0 +1,110 @@
+//! What is logged on its way to the log and to its place, and who sees to that (rules xfs-ail-1 to
+//! xfs-ail-3).
+
+use super::Xfs;
+use super::layout::SECTORS;
+use super::log::Item;
+use block::ContextId;
+use std::ops::Range;
+
+/// The superblock.
+const SUPERBLOCK: Range<u64> = 0..1;
+
+impl Xfs {
+    /// A task writes a log buffer by an operation.
+    pub fn note_log_write(&mut self, task: ContextId, operation: u64, buffer: u64) {
+        self.log_writes.push((task, operation, buffer));
+    }
+
+    /// An operation of a task is done. If it wrote a log buffer, the answer is who waits for that.
+    pub fn written_by(&mut self, task: ContextId, operation: u64) -> Option<Vec<ContextId>> {
+        let is_it = |it: &(ContextId, u64, u64)| (it.0, it.1) == (task, operation);
+        let at = self.log_writes.iter().position(is_it)?;
+        let (_, _, buffer) = self.log_writes.remove(at);
+        let woken = self.log.written(buffer);
+        self.space.stable(self.log.stable);
+        Some(woken)
+    }
+
+    /// The last checkpoint that something is or will be in.
+    pub fn last_changed(&self) -> u64 {
+        match self.log.is_unchanged() {
+            true => self.log.sequence - 1,
+            false => self.log.sequence,
+        }
+    }
+
+    /// The tasks that write metadata to their places and that take away what has no name.
+    pub fn set_tasks(&mut self, placer: ContextId, inactivator: ContextId) {
+        (self.placer, self.inactivator) = (placer, inactivator);
+    }
+
+    /// The task that takes away what has no name.
+    pub fn inactivator(&self) -> ContextId {
+        self.inactivator
+    }
+
+    /// The task that writes metadata to their places, if there is a reason for it to.
+    pub fn wanted_placer(&self) -> Option<ContextId> {
+        let is_wanted = (self.places_all || self.log.is_crowded()) && !self.log.is_placed();
+        is_wanted.then_some(self.placer)
+    }
+
+    /// Everything that is logged is to go to its place as soon as it can.
+    pub fn place_all(&mut self) {
+        self.places_all = true;
+    }
+
+    /// A log to which nothing happens any more gets a superblock, twice, so that it can say that it is
+    /// clean; whether that has been done now.
+    pub fn cover(&mut self) -> bool {
+        let covers = self.covers_left > 0 && self.log.is_idle();
+        if covers {
+            let left = self.covers_left - 1;
+            self.change_buffer(SUPERBLOCK);
+            self.covers_left = left;
+        }
+        covers
+    }
+
+    /// What can go to its place, if anything, and where that is, in sectors and in ascending order;
+    /// inodes that lie together are written together.
+    pub fn take_to_place(&mut self) -> Option<(Vec<Item>, Vec<Range<u64>>)> {
+        if self.log.is_placed() {
+            return None;
+        }
+        self.places_all = false;
+        let items = self.log.to_be_placed();
+        let places = self.places(&items);
+        Some((items, places))
+    }
+
+    /// Things are in their places.
+    pub fn placed(&mut self, items: Vec<Item>) {
+        for item in items {
+            self.log.placed(item);
+            if let Item::Buffer(sector, _) = item {
+                self.inodes_parts.remove(&sector);
+            }
+            if let Item::Inode(number) = item {
+                self.with_fork.remove(&number);
+                let file = self.files.inodes.iter_mut().find(|it| it.number == number);
+                file.into_iter().for_each(|it| it.is_unsynced = false);
+            }
+        }
+    }
+
+    fn places(&self, items: &[Item]) -> Vec<Range<u64>> {
+        let place = |item: &Item| match *item {
+            Item::Buffer(start, sectors) => start..start + sectors,
+            Item::Inode(number) => self.layout.cluster(number),
+            Item::Cancelled(sector) => sector..sector,
+        };
+        let places = items.iter().map(place).filter(|it| !it.is_empty());
+        let mut places: Vec<Range<u64>> = places.collect();
+        places.sort_by_key(|it| it.start);
+        places.dedup();
+        debug_assert!(places.iter().all(|it| it.end - it.start <= 4 * SECTORS));
+        places
+    }
+}

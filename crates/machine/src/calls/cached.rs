@@ -1,0 +1,74 @@
+//! Calls that concern what is cached: advice, what drops clean pages, closing, sync(2).
+
+use crate::file::File;
+use crate::filesystem::FileIo;
+use crate::pages::{ALL, PageIo};
+use crate::task::Task;
+use cache::pages::Counts;
+use cache::readahead::Advice;
+
+impl Task {
+    /// How many pages are in memory, and how many of them must be written (`/proc/meminfo`).
+    pub fn page_cache(&self) -> Counts {
+        self.cache().counts()
+    }
+
+    /// Says how a file will be read.
+    pub fn advise(&self, file: &File, advice: Advice) {
+        if file.is_cached() {
+            let mut storage = self.storage();
+            let device = storage.readahead_allowance();
+            storage.cache_mut().advise(file.number, advice, device);
+        }
+    }
+
+    /// Writes what is dirty of the disk and drops everything that is cached (BLKFLSBUF).
+    pub async fn drop_cached(&self, file: &File) {
+        if file.is_disk() {
+            self.enter_kernel().await;
+            PageIo::of(self).write_and_wait(ALL).await;
+            self.cache().forget_range(ALL);
+            self.leave_kernel();
+        }
+    }
+
+    /// Closes a file; the last one who closes the disk writes what is dirty (rule sync-4).
+    /// Others of the same task are closed when it exits.
+    pub async fn close(&self, file: &File) {
+        if file.is_cached() {
+            self.enter_kernel().await;
+            let is_last = file.is_disk() && self.cache().is_last(file.number);
+            if is_last {
+                PageIo::of(self).write_and_wait(ALL).await;
+            }
+            FileIo::of(self).write_rewritten(file).await;
+            self.storage().close_file(file.number);
+            self.leave_kernel();
+        }
+    }
+
+    /// Opens a file once more that was closed.
+    pub fn reopen(&self, file: &File) {
+        if file.is_disk() {
+            let mut storage = self.storage();
+            let device = storage.readahead_allowance();
+            storage.cache_mut().reopen(file.number, self.id(), device);
+        }
+    }
+
+    /// Writes everything that is dirty to the disk.
+    pub async fn sync(&self) {
+        self.enter_kernel().await;
+        self.compute(self.costs().system_call).await;
+        if self.storage().has_files() {
+            FileIo::of(self).sync_all().await;
+        }
+        self.leave_kernel();
+    }
+
+    /// Drops everything that is cached and clean, as /proc/sys/vm/drop_caches does.
+    pub fn drop_caches(&self) {
+        let effects = self.storage().drop_caches();
+        self.apply(effects);
+    }
+}

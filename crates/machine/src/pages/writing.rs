@@ -1,0 +1,152 @@
+//! Writing the disk through the page cache, and making durable what was written.
+//!
+//! A write makes pages dirty and returns, unless so much is dirty that it must pause. Pages are
+//! written by whoever asks for it (fsync, O_DSYNC, the last one who closes the disk) or by the
+//! flusher, each as a bio of its own under one plug (rule flusher-5). A page of which only
+//! a part is written is read before (rule page-cache-3).
+
+use super::{PAGE, PageIo, pages_of};
+use crate::file::{Errno, File, Transfer};
+use crate::storage::pages_of_transfer;
+use block::{CgroupId, Flags, Op, PlugFlush};
+use cache::writeback::Tested;
+use cache::{FILE_PAGES, PageCache};
+use std::ops::Range;
+
+/// All pages of the disk.
+pub(crate) const ALL: Range<u64> = 0..FILE_PAGES;
+
+impl PageIo<'_> {
+    /// Writes the disk through the page cache.
+    pub async fn write_cached(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
+        let checked = self.storage().check(Op::Write, file, offset, length);
+        let transfer = checked.map_or_else(|(_, intended)| intended, |(_, transfer)| transfer);
+        let number = self.enter_call(transfer).await;
+        let result = checked.map(|(bytes, _)| bytes).map_err(|(errno, _)| errno);
+        if let Ok(bytes @ 1..) = result {
+            self.write_pages(file, offset, offset + bytes).await;
+            if file.flags.dsync || file.flags.sync {
+                self.write_and_wait(pages_of(offset, offset + bytes)).await;
+                self.flush(number).await;
+            }
+        }
+        self.leave_call(number);
+        result
+    }
+
+    /// Makes pages dirty, and pauses where too much is.
+    pub async fn write_pages(&self, file: &File, offset: u64, end: u64) {
+        for page in pages_of(offset, end) {
+            let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
+            if !is_whole && !self.cache().holds(page) {
+                self.read_alone(page, Flags::NONE).await;
+            }
+            if !self.cache().is_ready(page) {
+                self.wait_for_page(page).await;
+            }
+            self.compute(self.costs().copy + self.costs().dirty).await;
+            let (tested, is_first) = {
+                let mut world = self.world();
+                let now = world.tick();
+                world.cache().used(file.number, page);
+                let is_first = world.cache().dirty(self.id(), page, now);
+                (world.cache().test_writer(self.id(), page, now), is_first)
+            };
+            if is_first {
+                self.world().wake_flusher(CgroupId::ROOT);
+            }
+            self.heed(tested).await;
+        }
+    }
+
+    /// Writes what is dirty of a range of pages and waits until all of it is written.
+    pub async fn write_and_wait(&self, pages: Range<u64>) {
+        // What is made dirty meanwhile is not written (rule flusher-6).
+        let mut dirty = self.cache().dirty_runs(pages.clone());
+        dirty.reverse();
+        if !dirty.is_empty() {
+            let flags = self.storage().rules().synced_pages;
+            self.queue().start_plug(self.id());
+            loop {
+                let batch = self.cache().next_batch(&mut dirty);
+                if batch.is_empty() {
+                    break;
+                }
+                for page in batch {
+                    self.lock(page).await;
+                    if self.cache().is_dirty(page) {
+                        self.wait_until_written(page).await;
+                        self.write_page(page, flags).await;
+                    }
+                }
+            }
+            self.finish_plug(PlugFlush::Explicit).await;
+        }
+        self.wait_for_written(pages).await;
+        let mut world = self.world();
+        if world.cache().counts().dirty == 0 {
+            let now = world.tick();
+            world.cache().writeback.visited(now, false, false);
+        }
+    }
+
+    /// Waits for those of some pages that are being written.
+    pub async fn wait_for_written(&self, pages: Range<u64>) {
+        let mut from = pages.start;
+        loop {
+            let next = self.cache().next_written(from..pages.end);
+            let Some(page) = next else { return };
+            self.wait_until_written(page).await;
+            from = page + 1;
+        }
+    }
+
+    /// Writes one page, if it is still dirty.
+    pub async fn write_page(&self, page: u64, flags: Flags) {
+        let now = self.tick();
+        if !self.cache().is_dirty(page) {
+            return;
+        }
+        let writing = self.cache().write(page, now);
+        self.submit_pages(&writing, Op::Write, flags).await;
+        let effects = self.storage().unlock_page(page);
+        self.apply(effects);
+    }
+
+    /// Waits while another task submits a page.
+    pub async fn lock(&self, page: u64) {
+        self.wait_at_page(page, |cache| !cache.is_locked(page), PageCache::wait_for_lock).await;
+    }
+
+    /// Before something goes past the page cache (rule direct-io-2).
+    pub async fn write_what_is_cached(&self, transfer: &Transfer) {
+        let pages = pages_of_transfer(transfer);
+        let must = self.storage().is_unwritten(pages.clone());
+        if must {
+            self.write_and_wait(pages).await;
+        }
+    }
+
+    /// Wakes the flusher, or pauses, as the test of a writer says.
+    pub async fn heed(&self, mut tested: Tested) {
+        loop {
+            if tested.starts {
+                self.world().wake_flusher(tested.group);
+            }
+            let Some((ticks, again)) = tested.pause else { return };
+            let until = self.world().at_tick(ticks);
+            self.sleep_until(until).await;
+            let mut world = self.world();
+            if !again || world.tasks().is_killed(self.id()) {
+                return;
+            }
+            let now = world.tick();
+            tested = world.cache().test_again(self.id(), tested.group, now);
+        }
+    }
+
+    /// Waits until a page is not being written.
+    pub async fn wait_until_written(&self, page: u64) {
+        self.wait_at_page(page, |cache| !cache.is_written(page), PageCache::wait).await;
+    }
+}

@@ -1,0 +1,149 @@
+//! What is between system calls and the disk: the block layer, the page cache, the file system, and
+//! which tasks of the kernel's own work for them.
+//!
+//! Nothing here knows time, cores or who sleeps. What has to become of tasks comes out as
+//! [`Effect`]s; the world sees to them.
+//!
+//! * `transfers`: what calls on the raw disk come to. `pages`: pages and where they are on the disk.
+//! * `files`: writes of files, the flusher's choice, closing. `journal`: handles, journal and log.
+
+mod files;
+mod journal;
+mod pages;
+mod transfers;
+
+pub(crate) use pages::{PAGE_SECTORS, pages_of_transfer};
+
+use crate::rules::Rules;
+use block::{CgroupId, ContextId, RequestQueue};
+use cache::PageCache;
+use fs::{Ext4, FileSystem, Files, Format, Xfs};
+use std::collections::BTreeMap;
+
+/// The block layer, the page cache and the file system.
+pub(crate) struct Storage {
+    queue: RequestQueue,
+    cache: PageCache,
+    /// The file system on the disk, if it carries one.
+    fs: Option<FileSystem>,
+    rules: Rules,
+    /// The task that runs the queue.
+    worker: ContextId,
+    /// The kernel's tasks that write what is dirty, by group, once it had anything.
+    flushers: BTreeMap<CgroupId, ContextId>,
+}
+
+/// What is to become of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It goes on if it waits for this page.
+    Page(ContextId, u64),
+    /// It goes on if it waits for the journal or the log.
+    Journal(ContextId),
+    /// It is notified.
+    Notify(ContextId),
+    /// The same, even where an interrupt holds back whom it wakes.
+    NotifyAtOnce(ContextId),
+}
+
+impl Storage {
+    /// A disk that nothing is asked of.
+    pub fn new(
+        queue: RequestQueue,
+        cache: PageCache,
+        fs: Option<FileSystem>,
+        rules: Rules,
+    ) -> Storage {
+        let flushers = BTreeMap::new();
+        Storage { queue, cache, fs, rules, worker: ContextId(0), flushers }
+    }
+
+    /// The block layer.
+    pub fn queue(&self) -> &RequestQueue {
+        &self.queue
+    }
+
+    /// The block layer, to be given something.
+    pub fn queue_mut(&mut self) -> &mut RequestQueue {
+        &mut self.queue
+    }
+
+    /// The page cache.
+    pub fn cache(&self) -> &PageCache {
+        &self.cache
+    }
+
+    /// The page cache, to be changed.
+    pub fn cache_mut(&mut self) -> &mut PageCache {
+        &mut self.cache
+    }
+
+    /// What the kernel does in its own way.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The task that runs the queue.
+    pub fn worker(&self) -> ContextId {
+        self.worker
+    }
+
+    /// The queue is run by this task.
+    pub fn set_worker(&mut self, worker: ContextId) {
+        self.worker = worker;
+    }
+
+    /// The task that writes what is dirty of a group, if it has one.
+    pub fn flusher(&self, group: CgroupId) -> Option<ContextId> {
+        self.flushers.get(&group).copied()
+    }
+
+    /// How many such tasks there are.
+    pub fn flushers(&self) -> usize {
+        self.flushers.len()
+    }
+
+    /// What is dirty of a group is written by this task.
+    pub fn add_flusher(&mut self, group: CgroupId, flusher: ContextId) {
+        self.flushers.insert(group, flusher);
+    }
+
+    /// Whether the disk carries a file system.
+    pub fn has_files(&self) -> bool {
+        self.fs.is_some()
+    }
+
+    /// Which file system it carries, if any.
+    pub fn format(&self) -> Option<Format> {
+        self.fs.as_ref().map(|fs| fs.files().format())
+    }
+
+    /// What is known of files, if there is a file system.
+    pub fn mounted(&mut self) -> Option<&mut Files> {
+        self.fs.as_mut().map(FileSystem::files_mut)
+    }
+
+    /// What is known of files.
+    ///
+    /// # Panics
+    /// If there is no file system; the same holds for what follows.
+    pub fn files(&mut self) -> &mut Files {
+        self.fs.as_mut().expect("a file system is mounted").files_mut()
+    }
+
+    /// The ext4 that is mounted.
+    pub fn ext4(&mut self) -> &mut Ext4 {
+        match &mut self.fs {
+            Some(FileSystem::Ext4(fs)) => fs,
+            _ => panic!("no ext4 is mounted"),
+        }
+    }
+
+    /// The XFS that is mounted.
+    pub fn xfs(&mut self) -> &mut Xfs {
+        match &mut self.fs {
+            Some(FileSystem::Xfs(fs)) => fs,
+            _ => panic!("no XFS is mounted"),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a program may say of itself, beside its system calls: to its job, and of its memory.
+
+use super::Task;
+use cache::memory::Footprint;
+use cache::pcp_lists::LeftBehind;
+
+impl Task {
+    /// The number of its job, from 0 on, if it belongs to one.
+    pub fn job(&self) -> Option<usize> {
+        self.world().tasks().job(self.id())
+    }
+
+    /// What all randomness of the run derives from.
+    pub fn seed(&self) -> u64 {
+        self.world().seed()
+    }
+
+    /// Writes a line to the messages of the job, as a program does to its standard error.
+    pub fn print(&self, line: impl Into<String>) {
+        self.world().print(self.id(), line.into());
+    }
+
+    /// Says what of a preparation failed, before it ends with another exit status than 0.
+    pub fn blame(&self, line: &str) {
+        self.world().blame(line);
+    }
+
+    /// Says whether what the task does from now on is only a preparation, such as writing the files
+    /// that a load will read: its calls are not told to observers.
+    pub fn prepares(&self, is_preparing: bool) {
+        self.world().tasks().set_preparing(self.id(), is_preparing);
+    }
+
+    /// The program begins to use this much memory.
+    pub fn take_memory(&self, footprint: Footprint) {
+        self.cache().memory.take(footprint);
+    }
+
+    /// The program no longer uses this much memory.
+    pub fn give_memory_back(&self, footprint: Footprint) {
+        self.cache().memory.give_back(footprint);
+    }
+
+    /// The program needed memory for a moment, and these pages are at hand then.
+    pub fn leave_pages_behind(&self, left: LeftBehind) {
+        self.cache().pcp_lists.leave(left);
+    }
+
+    /// Starts the program of a job.
+    pub(crate) async fn exec(&self) {
+        self.compute(self.costs().exec).await;
+        self.world().note_exec(self.id());
+    }
+}

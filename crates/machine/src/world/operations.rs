@@ -1,0 +1,73 @@
+//! Operations of tasks: how they are entered and left, and what is told of that.
+
+use super::World;
+use crate::io::Operation;
+use block::{Action, ContextId, Event};
+
+impl World {
+    /// Takes in an operation of a task and says so; the answer is its number.
+    pub fn enter(&mut self, task: ContextId, operation: Operation) -> u64 {
+        let number = self.io.begin(task, operation);
+        if self.storage.queue_mut().log().is_on() {
+            let operation = self.io.get(task, number).clone();
+            self.log_call(task, &operation, Action::SyscallEnter(operation.call));
+        }
+        number
+    }
+
+    /// Counts a system call; false when the program is endless and must not go on.
+    pub fn count_call(&mut self, context: ContextId) -> bool {
+        if !self.clock.count_call() {
+            self.endless = self.tasks.job(context).or(Some(0));
+        }
+        self.endless.is_none()
+    }
+
+    /// Writes that the operations of a task did not come to their ends. What the kernel's own tasks
+    /// have under way is no call that anybody entered.
+    pub fn log_unfinished(&mut self, context: ContextId) {
+        for operation in self.io.end_all(context) {
+            if self.tasks.job(context).is_some() {
+                let action = block::Action::SyscallUnfinished {
+                    call: operation.call,
+                    entered: operation.entered,
+                    submitted: operation.submitted,
+                };
+                self.log_call(context, &operation, action);
+            }
+        }
+    }
+
+    /// Writes an event about an operation.
+    pub fn log_call(&mut self, context: ContextId, operation: &Operation, action: block::Action) {
+        if !self.storage.queue_mut().log().is_on() || !self.tasks.tells_calls(context) {
+            return;
+        }
+        let (at, cpu) = (self.clock.now(), self.cpus.core_of(context));
+        let (sector, sectors, token) = (operation.sector, operation.sectors, operation.number);
+        let op = match operation.call {
+            block::Syscall::Read | block::Syscall::AsyncRead => block::Op::Read,
+            block::Syscall::Discard => block::Op::Discard,
+            _ => block::Op::Write,
+        };
+        self.log(|| Event { at, context, cpu, op, sector, sectors, token, ..Event::note(action) });
+    }
+
+    /// A task leaves the system call of an operation of its.
+    pub fn leave(&mut self, task: ContextId, number: u64) {
+        let operation = self.io.end(task, number);
+        let (call, entered) = (operation.call, operation.entered);
+        let action = Action::SyscallExit { call, entered, submitted: entered };
+        self.log_call(task, &operation, action);
+        self.cpus.set_in_call(task, false);
+    }
+
+    /// Takes out an operation of an asynchronous queue that is done, and says so.
+    pub fn reap(&mut self, task: ContextId, number: u64) -> Operation {
+        let operation = self.io.end(task, number);
+        let (call, entered) = (operation.call, operation.entered);
+        let submitted = operation.submitted;
+        self.log_call(task, &operation, Action::SyscallExit { call, entered, submitted });
+        operation
+    }
+}

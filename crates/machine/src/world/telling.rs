@@ -1,0 +1,68 @@
+//! What is told of a run: to its observer while it goes on, and in the end.
+
+use super::World;
+use crate::observe::Observer;
+use crate::outcome::{Exit, JobOutcome, Outcome};
+use base::Instant;
+
+impl World {
+    /// Hands everything that has happened to the observer, who has met so many tasks; the answer is
+    /// how many he has met then.
+    pub fn report(&mut self, met: usize, observer: &mut dyn Observer) -> usize {
+        let World { storage, mark, tasks, preparation, .. } = self;
+        let task_infos = tasks.infos();
+        for who in task_infos[met..].iter().filter(|who| !preparation.is_it(who.job)) {
+            observer.meet(who);
+        }
+        let log = storage.queue_mut().log();
+        for event in log.events() {
+            mark.event(event);
+            match preparation.is_nothing() {
+                true => observer.see(event),
+                false => preparation.seen(event).iter().for_each(|event| observer.see(event)),
+            }
+        }
+        log.clear();
+        task_infos.len()
+    }
+
+    /// The name of the job that makes system calls without end, if there is one.
+    pub fn endless_job(&self) -> Option<&str> {
+        self.endless.map(|job| self.jobs[job].name.as_str())
+    }
+
+    /// What came of the run, unless the preparation failed: then its line and what it said.
+    pub fn outcome(&mut self) -> Result<Outcome, (String, String)> {
+        let mut jobs = std::mem::take(&mut self.jobs);
+        self.preparation.finish(&mut jobs)?;
+        let now = self.clock.now();
+        let counted = |at: Instant| self.preparation.counted(at);
+        let jobs: Vec<JobOutcome> = jobs
+            .into_iter()
+            .map(|job| JobOutcome {
+                name: job.name,
+                exit: match job.ended {
+                    Some(_) if job.was_stopped => Exit::Stopped,
+                    Some((_, status)) => Exit::Status(status),
+                    None => Exit::CutOff,
+                },
+                started: job.started.map(counted),
+                ended: counted(job.ended.map_or(now, |(at, _)| at)),
+                messages: job.messages,
+            })
+            .collect();
+        if jobs.iter().all(|job| job.exit != Exit::CutOff) {
+            self.storage.queue().assert_drained();
+        }
+        let last = jobs.iter().map(|job| job.ended).max().unwrap_or(counted(now));
+        Ok(Outcome {
+            jobs,
+            elapsed: last.since(Instant::ZERO),
+            fingerprint: std::mem::take(&mut self.mark).finish(),
+            tasks: self.tasks.last_infos(),
+            cgroups: self.cgroups.all().to_vec(),
+            cores: self.cpus.used(),
+            inputs: self.storage.queue_mut().take_inputs(),
+        })
+    }
+}

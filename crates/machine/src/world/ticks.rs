@@ -1,0 +1,28 @@
+//! Ticks, in which the page cache and file systems count time.
+
+use super::World;
+use base::Instant;
+
+const SECOND: u64 = 1_000_000_000;
+
+impl World {
+    /// Ticks since time zero.
+    pub fn tick(&self) -> u64 {
+        self.clock.now().as_nanos() / (SECOND / self.hz())
+    }
+
+    /// When a sleep of so many ticks ends.
+    pub fn at_tick(&self, ticks: u64) -> Instant {
+        // A tick that has begun does not count. // observed on 6.12
+        self.start_of_tick(self.tick() + ticks + 1)
+    }
+
+    /// When a tick begins.
+    pub fn start_of_tick(&self, tick: u64) -> Instant {
+        Instant::from_nanos(tick * SECOND / self.hz())
+    }
+
+    fn hz(&self) -> u64 {
+        u64::from(self.storage.cache().writeback.hz().get())
+    }
+}

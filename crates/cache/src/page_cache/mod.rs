@@ -49,13 +49,13 @@ pub struct PageCache {
     segment_pages: u64,
     pages: Pages,
     /// That of the root group, which has everything where groups have none of their own.
-    pub writeback: Writeback,
+    writeback: Writeback,
     /// Whose files are whose.
-    pub groups: Groups,
+    groups: Groups,
     /// How many pages there may be.
-    pub memory: Memory,
+    memory: Memory,
     /// Pages that are neither free nor in files.
-    pub pcp_lists: PcpLists,
+    pcp_lists: PcpLists,
     lru: Lru,
     mapped: Mapped,
     /// Files of the disk that were opened.

@@ -3,7 +3,9 @@
 use super::{DISK, FILE_PAGES, PageCache, TOGETHER};
 use crate::frames::{Frames, leaf_of, nodes_above};
 use crate::lru::Verdict;
+use crate::memory::Footprint;
 use crate::pages::Flags;
+use crate::pcp_lists::LeftBehind;
 use std::ops::Range;
 
 /// What of memory a mounted file system has to do with.
@@ -18,6 +20,21 @@ pub struct Mounted {
 }
 
 impl PageCache {
+    /// A program begins to use this much memory.
+    pub fn take_memory(&mut self, footprint: Footprint) {
+        self.memory.take(footprint);
+    }
+
+    /// A program no longer uses this much memory.
+    pub fn give_memory_back(&mut self, footprint: Footprint) {
+        self.memory.give_back(footprint);
+    }
+
+    /// A program needed memory for a moment, and these pages are at hand then.
+    pub fn leave_behind(&mut self, left: LeftBehind) {
+        self.pcp_lists.leave(left);
+    }
+
     /// A file system is mounted, which leaves memory as it does.
     pub fn note_mount(&mut self, mounted: Mounted) {
         let frames = self.pages.frames();

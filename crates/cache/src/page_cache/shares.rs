@@ -1,7 +1,9 @@
 //! Whose flusher a page concerns: what is counted for which group, and what its limits say.
 
 use super::{FILE_PAGES, PageCache};
+use crate::pages::Counts;
 use crate::writeback::{Counted, Tested, Writeback};
+use base::{Hz, TimerWheel};
 use block::{CgroupId, ContextId};
 use std::ops::Range;
 
@@ -9,6 +11,41 @@ impl PageCache {
     /// What is known of a group's writing back; that of the root where groups have none.
     pub fn writeback_of(&mut self, group: CgroupId) -> &mut Writeback {
         self.groups.writeback(group).unwrap_or(&mut self.writeback)
+    }
+
+    /// In which ticks time is counted.
+    pub fn hz(&self) -> Hz {
+        self.fresh.wheel.hz()
+    }
+
+    /// When timers fire that are set in ticks.
+    pub fn wheel(&self) -> TimerWheel {
+        self.fresh.wheel
+    }
+
+    /// Sets a setting of writing back by its name; false if there is none, or not with this value.
+    pub fn set(&mut self, name: &str, value: i64) -> bool {
+        self.writeback.settings.set(name, value)
+    }
+
+    /// Groups have writeback of their own from now on, or none has.
+    pub fn set_group_writeback(&mut self, is_on: bool) {
+        self.groups.set_on(is_on);
+    }
+
+    /// Whether groups have writeback of their own.
+    pub fn has_group_writeback(&self) -> bool {
+        self.groups.is_on()
+    }
+
+    /// All groups that have files, and the root.
+    pub fn groups(&self) -> Vec<CgroupId> {
+        self.groups.all()
+    }
+
+    /// How many pages a group has, and how many of them must be written.
+    pub fn counts_of(&self, group: CgroupId) -> Counts {
+        self.groups.counts(group, self.pages.counts())
     }
 
     /// Whose a page is.

@@ -51,7 +51,7 @@ async fn work(io: PageIo<'_>) {
     let looks = {
         let mut world = io.world();
         let now = world.tick();
-        world.cache().writeback.looks(now)
+        world.cache().writeback_of(CgroupId::ROOT).looks(now)
     };
     if looks {
         write(io, Work::Old).await;
@@ -61,7 +61,7 @@ async fn work(io: PageIo<'_>) {
     }
     let mut world = io.world();
     let now = world.tick();
-    world.cache().writeback.sleeps(now);
+    world.cache().writeback_of(CgroupId::ROOT).sleeps(now);
 }
 
 fn is_too_much(io: PageIo<'_>) -> bool {
@@ -85,7 +85,8 @@ async fn write(io: PageIo<'_>, work: Work) {
         let now = world.tick();
         let is_dirty = world.cache().counts().dirty > 0;
         // What was left over because the visit was long is gone on with at once.
-        world.cache().writeback.visited(now, is_dirty, written >= most);
+        let writeback = world.cache().writeback_of(CgroupId::ROOT);
+        writeback.visited(now, is_dirty, written >= most);
         world.cache().estimate(CgroupId::ROOT, now);
         if written == 0 || !is_dirty {
             break;
@@ -96,7 +97,7 @@ async fn write(io: PageIo<'_>, work: Work) {
 
 /// Writes at most so many pages, from where it was last; the answer is how many.
 async fn visit(io: PageIo<'_>, most: u64) -> u64 {
-    let mut page = io.cache().writeback.cursor;
+    let mut page = io.cache().writeback_of(CgroupId::ROOT).cursor;
     let mut written = 0;
     while written < most {
         let batch = io.cache().next_batch(&mut std::iter::once(page..u64::MAX).collect());
@@ -117,6 +118,6 @@ async fn visit(io: PageIo<'_>, most: u64) -> u64 {
             }
         }
     }
-    io.cache().writeback.cursor = page;
+    io.cache().writeback_of(CgroupId::ROOT).cursor = page;
     written
 }

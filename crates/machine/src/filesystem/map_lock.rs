@@ -32,7 +32,7 @@ impl FileIo<'_> {
             if world.files().map_of(file).grant(self.id(), want) {
                 return Poll::Ready(());
             }
-            let hz = world.cache().writeback.hz();
+            let hz = world.cache().hz();
             let patience = patience(hz, world.guest().files.map_patience);
             let now = world.tick();
             let map = world.files().map_of(file);

@@ -19,7 +19,7 @@ impl FileIo<'_> {
 
     /// Has the flushers write everything that is dirty, and waits for it.
     pub(super) async fn flush_all(&self, why: FlushOf) {
-        let groups = self.cache().groups.all();
+        let groups = self.cache().groups();
         for group in groups {
             let mut world = self.world();
             world.files().begin_sync(group, self.id(), why);

@@ -198,7 +198,7 @@ impl FileIo<'_> {
     /// the group that the file belongs to.
     fn origin_for(&self, world: &mut World, file: usize) -> Origin {
         let own = self.origin(world);
-        match world.cache().groups.is_on() {
+        match world.cache().has_group_writeback() {
             true => Origin { cgroup: world.cache().owner(key(file, 0)), ..own },
             false => own,
         }

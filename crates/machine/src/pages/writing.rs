@@ -86,7 +86,7 @@ impl PageIo<'_> {
         let mut world = self.world();
         if world.cache().counts().dirty == 0 {
             let now = world.tick();
-            world.cache().writeback.visited(now, false, false);
+            world.cache().writeback_of(CgroupId::ROOT).visited(now, false, false);
         }
     }
 

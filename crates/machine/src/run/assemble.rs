@@ -58,7 +58,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     if let Some(mount) = &setup.mount {
         cache.note_mount(mount.in_memory(&setup.guest.files, facts.capacity));
     }
-    cache.groups.set_on(setup.cgroup_writeback && setup.mount.is_some());
+    cache.set_group_writeback(setup.cgroup_writeback && setup.mount.is_some());
     let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));
     let log = match (setup.events, setup.messages) {
         (false, _) => EventLog::off(),
@@ -77,7 +77,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         queue.record_inputs();
     }
     for (name, value) in &setup.settings {
-        if cache.writeback.settings.set(name, *value) {
+        if cache.set(name, *value) {
             continue;
         }
         let refused = |why| SetupError::setting(name, *value, why);

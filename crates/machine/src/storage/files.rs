@@ -76,14 +76,14 @@ impl Storage {
     /// first or because it was not written for a while.
     pub fn is_too_much(&mut self, group: CgroupId, now: u64) -> bool {
         let is_unknown = self.cache.is_unknown(group, now);
-        let dirty = self.cache.groups.counts(group, self.cache.counts()).dirty;
+        let dirty = self.cache.counts_of(group).dirty;
         self.cache.is_too_much(group, now) || is_unknown && dirty > 0
     }
 
     /// The files of a group that have something dirty since a tick or longer, oldest first.
     pub fn dirty_files(&mut self, group: CgroupId, before: u64) -> Vec<usize> {
         let mut files: Vec<usize> = self.files().dirty_since(before).collect();
-        files.retain(|file| self.cache.groups.owner(*file as u64) == group);
+        files.retain(|file| self.cache.owner(key(*file, 0)) == group);
         files
     }
 
@@ -92,7 +92,7 @@ impl Storage {
         let is_clean = self.cache.next_dirty(all_pages(file)).is_none();
         if is_clean {
             self.files().note_clean(file);
-            let group = self.cache.groups.owner(file as u64);
+            let group = self.cache.owner(key(file, 0));
             if self.dirty_files(group, u64::MAX).is_empty() {
                 self.cache.writeback_of(group).visited(now, false, false);
             }

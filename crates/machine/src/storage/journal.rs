@@ -24,9 +24,8 @@ impl Storage {
     /// When a transaction of ext4 is committed at the latest that begins now.
     pub fn commit_deadline(&mut self, now: u64) -> Expiry {
         let seconds = self.files().mount().commit_seconds;
-        let writeback = &self.cache.writeback;
-        let due = now + seconds * u64::from(writeback.hz().get());
-        Expiry { due, alarm: writeback.wheel().at_second(now, seconds) }
+        let due = now + seconds * u64::from(self.cache.hz().get());
+        Expiry { due, alarm: self.cache.wheel().at_second(now, seconds) }
     }
 
     /// A handle has changed a block: its place on the disk is not written before the journal.

@@ -33,17 +33,17 @@ impl Task {
 
     /// The program begins to use this much memory.
     pub fn take_memory(&self, footprint: Footprint) {
-        self.cache().memory.take(footprint);
+        self.cache().take_memory(footprint);
     }
 
     /// The program no longer uses this much memory.
     pub fn give_memory_back(&self, footprint: Footprint) {
-        self.cache().memory.give_back(footprint);
+        self.cache().give_memory_back(footprint);
     }
 
     /// The program needed memory for a moment, and these pages are at hand then.
     pub fn leave_pages_behind(&self, left: LeftBehind) {
-        self.cache().pcp_lists.leave(left);
+        self.cache().leave_behind(left);
     }
 
     /// Starts the program of a job.

@@ -50,7 +50,7 @@ impl World {
     /// The tick in which the log of XFS is forced next, after it was in another or was mounted, and
     /// when that begins.
     pub fn next_force(&self, since: Option<u64>) -> (u64, Instant) {
-        let wheel = self.storage.cache().writeback.wheel();
+        let wheel = self.storage.cache().wheel();
         let tick = wheel.of_period(since, self.guest.ticks_to_mount, PERIOD);
         (tick, self.start_of_tick(tick))
     }

@@ -23,6 +23,6 @@ impl World {
     }
 
     fn hz(&self) -> u64 {
-        u64::from(self.storage.cache().writeback.hz().get())
+        u64::from(self.storage.cache().hz().get())
     }
 }

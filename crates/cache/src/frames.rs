@@ -4,18 +4,18 @@
 //! one from its beginning, so the next file has them the other way round, no two one behind the
 //! other, and the device is told of every page. The file after that has them in order again.
 //!
-//! A core keeps so many frames at hand and puts the oldest back among the others beyond that; all of
-//! them when a task ends that let some go and used none since. Among the others, neighbours are in
-//! one piece again.
+//! A core keeps so many frames at hand and puts the oldest back among the others beyond that; all
+//! of them when a task ends that let some go and used none since. Among the others, neighbours are
+//! in one piece again.
 //!
 //! Where the pages of a file are is kept in nodes of 64, fourteen of which share a piece of two
 //! pages of memory. When a file is let go they are too, at the next change of tasks, and all but a
-//! few of their pieces become free. Of pieces that are let go one after the other, with no page taken
-//! in between, each but the first makes the core put a thousand pages back.
+//! few of their pieces become free. Of pieces that are let go one after the other, with no page
+//! taken in between, each but the first makes the core put a thousand pages back.
 //!
 // observed on 6.12.117: mm_page_alloc, mm_page_free_batched, mm_page_pcpu_drain, mm_page_free of
-// pieces and kmem_cache_free of nodes while files of 4 to 100 MiB are written, let go, truncated and
-// written anew on ext4 and XFS; /proc/zoneinfo
+// pieces and kmem_cache_free of nodes while files of 4 to 100 MiB are written, let go, truncated
+// and written anew on ext4 and XFS; /proc/zoneinfo
 //
 // Divergence: what programs and the kernel itself use of memory, and let go, is not among them.
 
@@ -75,8 +75,8 @@ pub fn leaf_of(page: u64) -> u64 {
 }
 
 impl Frames {
-    /// A core that keeps so many at hand and gets `batch` at a time (`batch` in /proc/zoneinfo), with
-    /// so many at hand that are not for files.
+    /// A core that keeps so many at hand and gets `batch` at a time (`batch` in /proc/zoneinfo),
+    /// with so many at hand that are not for files.
     pub fn new(most: u64, batch: u64, foreign: u64) -> Frames {
         Frames {
             most: most as usize,

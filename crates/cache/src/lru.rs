@@ -2,8 +2,8 @@
 //!
 //! One queue over all files, of runs of pages in the order in which they came. A page that may not
 //! go now, or deserves a second chance, is queued again at the end. Every page in memory is in the
-//! queue exactly once; a run takes 16 bytes, however long it is, and no room is kept for more than a
-//! few runs that are not there.
+//! queue exactly once; a run takes 16 bytes, however long it is, and no room is kept for more than
+//! a few runs that are not there.
 //!
 // Divergence: one queue with a second chance stands for the lists of inactive and active pages.
 

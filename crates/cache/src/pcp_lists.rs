@@ -1,6 +1,6 @@
-//! Pages that a core has at hand: they are taken from the free ones some at a time, so that they are
-//! not free any more, and not used yet. What may be dirty is a part of what is free and cached, so
-//! it goes up with every page that is cached and falls when the core takes new ones.
+//! Pages that a core has at hand: they are taken from the free ones some at a time, so that they
+//! are not free any more, and not used yet. What may be dirty is a part of what is free and cached,
+//! so it goes up with every page that is cached and falls when the core takes new ones.
 //!
 //! Pages of files and those for the kernel's structures are kept apart.
 //!

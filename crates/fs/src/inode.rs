@@ -233,8 +233,8 @@ impl Inode {
         gone.into_values().map(|it| it.start..it.start + it.length).collect()
     }
 
-    /// Gives up some blocks; answers with where they were, in ascending order, and with what becomes
-    /// of the leaf.
+    /// Gives up some blocks; answers with where they were, in ascending order, and with what
+    /// becomes of the leaf.
     pub fn punch(&mut self, blocks: Range<u64>) -> (Vec<Range<u64>>, Leaf) {
         self.cut(blocks.start);
         self.cut(blocks.end);
@@ -270,8 +270,8 @@ impl Inode {
         }
     }
 
-    /// The extent at a block joins its neighbours, where both are written or neither is; the answer is
-    /// what becomes of the leaf.
+    /// The extent at a block joins its neighbours, where both are written or neither is; the answer
+    /// is what becomes of the leaf.
     pub fn join_alike(&mut self, block: u64) -> Leaf {
         self.join_where(block, |one, other| one.is_written == other.is_written);
         self.look_at_leaf()

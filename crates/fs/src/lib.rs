@@ -1,12 +1,12 @@
 //! File systems as pure machines: what is where on the disk, what is free, and how changes become
 //! durable.
 //!
-//! Nothing here knows a task, a bio or a clock: it counts blocks, sectors and ticks. What a call has
-//! to read, to write or to wait for comes out as a value, and who is to be woken as a list. Whoever
-//! drives it awaits.
+//! Nothing here knows a task, a bio or a clock: it counts blocks, sectors and ticks. What a call
+//! has to read, to write or to wait for comes out as a value, and who is to be woken as a list.
+//! Whoever drives it awaits.
 //!
-//! * [`FileSystem`]: which one is mounted. [`mod@files`]: what both know of files: names, what is dirty,
-//!   what is being written. [`Errno`]: why a call fails.
+//! * [`FileSystem`]: which one is mounted. [`mod@files`]: what both know of files: names, what is
+//!   dirty, what is being written. [`Errno`]: why a call fails.
 //! * [`inode`]: a file, its extents and its leaves; [`delayed`]: room for pages without a place;
 //!   [`map_lock`]: who may change where the blocks of a file are.
 //! * [`ext4`]: layout, free space, journal. [`xfs`]: layout, free space, log.

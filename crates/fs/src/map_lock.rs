@@ -1,8 +1,8 @@
 //! Maps of files: which of their blocks are where on the disk.
 //!
-//! Whoever changes a map holds it, also while it waits for a part of it that is being logged. Others
-//! who want to change it wait for that, and so go on later than who waited for the log (observed on
-//! 6.12 where the worker converts blocks of a file that is being written).
+//! Whoever changes a map holds it, also while it waits for a part of it that is being logged.
+//! Others who want to change it wait for that, and so go on later than who waited for the log
+//! (observed on 6.12 where the worker converts blocks of a file that is being written).
 //!
 //! Who forces the log of XFS for a file keeps its map as it is meanwhile. Others may do so too, but
 //! not while somebody waits to change it. Who comes when the map is free, though, need not let

@@ -44,8 +44,8 @@ impl Disk {
         self.device.accept(now, command);
     }
 
-    /// Lets the device do what it has done by now; `interrupt` is told of each command that is done,
-    /// and which core is to be interrupted for it: one interrupt for each hardware queue.
+    /// Lets the device do what it has done by now; `interrupt` is told of each command that is
+    /// done, and which core is to be interrupted for it: one interrupt for each hardware queue.
     pub fn complete(
         &mut self,
         now: Instant,

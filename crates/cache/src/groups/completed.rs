@@ -4,9 +4,9 @@
 //! So a group of which little was written beside others is forgotten after some seconds: it has no
 //! share in what may be dirty then, and its flusher's next look writes everything. A disk that is
 //! written for one group only is not, unless it was a single page.
-//! Observed on 6.12: of one group among others two pages at 10.2 s, nothing known at 17.2 s; four at
-//! 17.2 s, something at 23.0 s and nothing at 28.2 s. Alone, a page was forgotten after 5 s; two to
-//! 128 pages were not after 35.
+//! Observed on 6.12: of one group among others two pages at 10.2 s, nothing known at 17.2 s; four
+//! at 17.2 s, something at 23.0 s and nothing at 28.2 s. Alone, a page was forgotten after 5 s; two
+//! to 128 pages were not after 35.
 
 use block::CgroupId;
 use std::collections::BTreeMap;

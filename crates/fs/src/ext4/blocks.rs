@@ -1,8 +1,8 @@
 //! Which blocks a file gets and loses.
 //!
-//! A page that becomes dirty has a block set aside, unless it has one; what wants places at once gets
-//! what is left. What was freed counts as room at once, and can be used when its transaction is on
-//! the disk.
+//! A page that becomes dirty has a block set aside, unless it has one; what wants places at once
+//! gets what is left. What was freed counts as room at once, and can be used when its transaction
+//! is on the disk.
 
 use super::Ext4;
 use super::space::Wanted;
@@ -59,9 +59,9 @@ impl Ext4 {
         Some((found, leaf))
     }
 
-    /// Gives the first of some blocks of a file a place without contents, no more of them than may be
-    /// granted; `is_exact` if as they are and in one piece. The answer is where, and what becomes of
-    /// its leaf.
+    /// Gives the first of some blocks of a file a place without contents, no more of them than may
+    /// be granted; `is_exact` if as they are and in one piece. The answer is where, and what
+    /// becomes of its leaf.
     pub fn set_aside(
         &mut self,
         file: usize,

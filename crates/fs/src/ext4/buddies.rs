@@ -1,5 +1,5 @@
-//! Buddies: the aligned powers of two that the free extents of a group of ext4 consist of, and which of
-//! them a request finds. Observed on 6.12, with filefrag and a trace of mballoc.
+//! Buddies: the aligned powers of two that the free extents of a group of ext4 consist of, and
+//! which of them a request finds. Observed on 6.12, with filefrag and a trace of mballoc.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -286,8 +286,8 @@ impl Journal {
         Record { blocks, seal: self.next_block() }
     }
 
-    /// The metadata of the committing transaction are in the log. Answers with who waited for that, in
-    /// the order in which the blocks were changed first (observed on 6.12).
+    /// The metadata of the committing transaction are in the log. Answers with who waited for that,
+    /// in the order in which the blocks were changed first (observed on 6.12).
     pub fn logged(&mut self) -> Vec<ContextId> {
         let (_, phase) = self.committing.as_mut().expect("it is being committed");
         *phase = Phase::Logged;

@@ -1,4 +1,5 @@
-//! Where it is said which blocks of a file are where: in its inode, and in leaves when there are many.
+//! Where it is said which blocks of a file are where: in its inode, and in leaves when there are
+//! many.
 
 use super::Ext4;
 use super::layout::GROUP;
@@ -10,8 +11,8 @@ impl Ext4 {
         [self.layout.block_bitmap(group), self.layout.descriptor(group)]
     }
 
-    /// The extents of a file have changed in a transaction: its leaf is changed, made or given up. The
-    /// answer is which blocks change with that. Extents without a leaf are in the inode.
+    /// The extents of a file have changed in a transaction: its leaf is changed, made or given up.
+    /// The answer is which blocks change with that. Extents without a leaf are in the inode.
     pub fn tend_leaf(&mut self, file: usize, transaction: u64, leaf: Leaf) -> Vec<u64> {
         let mut changes = self.change_leaf(file, transaction, leaf);
         if !self.inode(file).has_leaves() {

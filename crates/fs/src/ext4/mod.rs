@@ -4,7 +4,8 @@
 //! * [`layout`]: the places that mke2fs chooses; [`space`]: what is free, by `buddies`.
 //! * [`journal`]: transactions, and who waits for which.
 //! * [`Ext4`] puts them together with its files. `blocks`: which blocks a file gets and loses;
-//!   `leaves`: where it is said which those are; `inodes`: files and directories as they come and go.
+//!   `leaves`: where it is said which those are; `inodes`: files and directories as they come and
+//!   go.
 
 mod blocks;
 mod buddies;

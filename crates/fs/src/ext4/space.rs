@@ -9,8 +9,8 @@
 //! requests and for what is left of a closed file from the group of the file, else from that of the
 //! last large request, which is the first group in the beginning. Within a group the lowest of the
 //! smallest free buddies that are large enough. A request of a power of two goes by the first group
-//! of each unit, where directories are, as long as another has room. Where nothing rotates, other large
-//! requests begin in the group that is most in pieces.
+//! of each unit, where directories are, as long as another has room. Where nothing rotates, other
+//! large requests begin in the group that is most in pieces.
 //!
 // Divergence: one chunk for all cores; no scan for the best fit when nothing is large enough.
 
@@ -512,8 +512,8 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_closed_file_stays_in_the_files_group() {
-        // Observed: 120,000 and 80,000 KiB set aside; 300 KiB written and closed, then made durable;
-        // 300 KiB made durable, then closed; 10,000 KiB written in pieces, and closed.
+        // Observed: 120,000 and 80,000 KiB set aside; 300 KiB written and closed, then made
+        // durable; 300 KiB made durable, then closed; 10,000 KiB written in pieces, and closed.
         let mut space = Space::new(Layout::new(100 << 30), true);
         for length in [30_000, 20_000] {
             space.allocate_exactly(1, length).unwrap();

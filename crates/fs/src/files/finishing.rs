@@ -1,4 +1,5 @@
-//! What is left to do for asynchronous direct writes when their data are on the disk, and who does it.
+//! What is left to do for asynchronous direct writes when their data are on the disk, and who does
+//! it.
 
 use super::Written;
 use block::ContextId;

@@ -1,6 +1,7 @@
 //! Names and directories.
 //!
-// Divergence: a file may be made in a directory that is not there; it then lies in the root directory.
+// Divergence: a file may be made in a directory that is not there; it then lies in the root
+// directory.
 
 use super::Files;
 use crate::Errno;
@@ -104,8 +105,8 @@ impl Files {
         self.names.directories.remove(&file);
     }
 
-    /// A task wants to look into directories alone; false if it has to wait, and is told when it may
-    /// try again.
+    /// A task wants to look into directories alone; false if it has to wait, and is told when it
+    /// may try again.
     pub fn lock_directories(&mut self, task: ContextId) -> bool {
         match &mut self.names.lock {
             Some(waiting) => {

@@ -77,8 +77,8 @@ impl Files {
         self.part_written(write)
     }
 
-    /// One of the bios of a write is done, or all have been submitted; the write, if nothing of it is
-    /// under way any more.
+    /// One of the bios of a write is done, or all have been submitted; the write, if nothing of it
+    /// is under way any more.
     pub fn part_written(&mut self, number: u64) -> Option<Write> {
         let write = self.writes.under_way.get_mut(&number).expect("it is under way");
         write.bios_left -= 1;

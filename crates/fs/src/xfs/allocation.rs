@@ -117,8 +117,8 @@ impl Xfs {
         goal.map_or(own, |goal| self.space.group_of(goal.saturating_sub(1)))
     }
 
-    /// Gives what was set aside around a block its place in a group; what comes of it is logged. The
-    /// answer is whether there was room for all of it.
+    /// Gives what was set aside around a block its place in a group; what comes of it is logged.
+    /// The answer is whether there was room for all of it.
     // Divergence: what does not fit goes to other groups at once.
     pub fn place(&mut self, file: usize, block: u64, group: u64, purpose: Purpose) -> bool {
         let Some(room) = self.delayed.take(file, block) else { return true };
@@ -221,8 +221,8 @@ impl Xfs {
         }
     }
 
-    /// A program has asked for room for a file in a tick, which stays when it is closed. The file is
-    /// at least so long then, if a size is given.
+    /// A program has asked for room for a file in a tick, which stays when it is closed. The file
+    /// is at least so long then, if a size is given.
     pub fn note_reserved(&mut self, file: usize, size: Option<u64>, now: u64) {
         self.reserved.insert(file);
         let inode = self.inode(file);
@@ -250,8 +250,9 @@ impl Xfs {
         self.change_inode(file, Change::Data);
     }
 
-    /// A task is going to give blocks of a file their places, so that a page gets one. The answer is
-    /// whether it still needs one; none if the task has to wait, and is told when it may try again.
+    /// A task is going to give blocks of a file their places, so that a page gets one. The answer
+    /// is whether it still needs one; none if the task has to wait, and is told when it may try
+    /// again.
     pub fn begin_allocation(&mut self, task: ContextId, file: usize, page: u64) -> Option<bool> {
         if let Some(waiting) = self.allocating.get_mut(&file) {
             waiting.push(task);

@@ -52,8 +52,8 @@ impl Xfs {
         }
     }
 
-    /// A transaction changes what a group says of its inodes, of which this is the part of 128 bytes
-    /// that changes. All that did since it was written is logged.
+    /// A transaction changes what a group says of its inodes, of which this is the part of 128
+    /// bytes that changes. All that did since it was written is logged.
     pub(super) fn change_inodes_of_group(&mut self, group: u64, part: u64) {
         let sectors = self.layout.part(group, Part::Inodes);
         let parts = self.inodes_parts.entry(sectors.start).or_default();

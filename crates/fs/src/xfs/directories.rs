@@ -1,5 +1,5 @@
-//! Directories on the disk: names are kept within the directory's inode, or in one block when they are
-//! many.
+//! Directories on the disk: names are kept within the directory's inode, or in one block when they
+//! are many.
 //!
 // Divergence: a directory has one block at most, all of which that is in use is logged.
 
@@ -97,8 +97,8 @@ impl Xfs {
         bytes_of_directory_block(BLOCK_HEAD + names.iter().sum::<u64>(), names.len() as u64)
     }
 
-    /// A file has another name in a tick; what had it before is gone. Answers with whether something
-    /// was there.
+    /// A file has another name in a tick; what had it before is gone. Answers with whether
+    /// something was there.
     pub fn rename(&mut self, moved: Move, now: u64) -> bool {
         self.change_directory(moved.old, now);
         if moved.new != moved.old {
@@ -111,8 +111,8 @@ impl Xfs {
         moved.replaced.is_some()
     }
 
-    /// A file has lost its name in a directory, in a tick. Answers with how many files without a name
-    /// have not been taken away.
+    /// A file has lost its name in a directory, in a tick. Answers with how many files without a
+    /// name have not been taken away.
     pub fn remove_name(&mut self, file: usize, directory: usize, now: u64) -> usize {
         self.change_directory(directory, now);
         self.unlink(file);
@@ -124,8 +124,8 @@ impl Xfs {
         std::mem::take(&mut self.unlinked)
     }
 
-    /// The group in which a block is needed for the names in a directory, which is going to have this
-    /// one as well; none if there is one already, or none is needed.
+    /// The group in which a block is needed for the names in a directory, which is going to have
+    /// this one as well; none if there is one already, or none is needed.
     pub fn lacks_directory_block(&self, name: &str, directory: usize) -> Option<u64> {
         let bytes = self.names_bytes(directory) + name.len() as u64 + BESIDE_NAME;
         let is_needed = bytes > ROOM && !self.directory_blocks.contains_key(&directory);

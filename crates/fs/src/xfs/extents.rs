@@ -4,8 +4,8 @@
 //! A block of the tree is logged from the first place that changed since it was written to the end
 //! of its entries. Where changes are at random that is soon all of it.
 //!
-// observed on 6.12: xfs_db, and sectors of log writes while blocks of a file that were set aside are
-// written at random places
+// observed on 6.12: xfs_db, and sectors of log writes while blocks of a file that were set aside
+// are written at random places
 
 use super::Xfs;
 use super::layout::{FREE_SPACE, SECTORS};
@@ -66,8 +66,8 @@ impl Xfs {
     }
 
     /// A file has so many extents now, and what changed lies behind so many: the block in which
-    /// that is has more or less of them, and is cut in two, or gets some of its neighbour's, or goes.
-    /// Answers with the blocks that have changed.
+    /// that is has more or less of them, and is cut in two, or gets some of its neighbour's, or
+    /// goes. Answers with the blocks that have changed.
     // Divergence: the tree has one level.
     fn balance(
         &mut self,

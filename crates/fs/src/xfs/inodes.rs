@@ -17,8 +17,8 @@ impl Xfs {
         self.free_inodes.get(&group).is_some_and(|it| !it.is_empty())
     }
 
-    /// Takes the first free inode of a group, which has one; answers with its number, and with where
-    /// it is with others, in sectors.
+    /// Takes the first free inode of a group, which has one; answers with its number, and with
+    /// where it is with others, in sectors.
     pub fn take_inode(&mut self, group: u64) -> (u64, Range<u64>) {
         let free = self.free_inodes.entry(group).or_default();
         let number = free.pop_first().expect("a chunk was made");

@@ -128,8 +128,8 @@ impl Layout {
     }
 
     /// Blocks of a group that are kept free for two trees that may grow: of shared blocks, with a
-    /// record for each block, and of free inodes, with one for eight blocks; each leaf half full. And
-    /// two beside.
+    /// record for each block, and of free inodes, with one for eight blocks; each leaf half full.
+    /// And two beside.
     // Fitted to what statfs(2) says is free of a fresh one of 400 MiB to 2 GiB; held against others
     // below.
     pub fn held(&self, group: u64) -> u64 {

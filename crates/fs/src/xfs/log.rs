@@ -310,9 +310,9 @@ fn bytes_of_stale_buffer() -> u64 {
     OPERATION + 24
 }
 
-/// Bytes that the block of a directory takes, with so many bytes of head and names, and so many names:
-/// parts of 128 bytes, one more behind the names, and where they are at the end of the block, eight
-/// bytes for each and for two more (observed: xfs_logprint).
+/// Bytes that the block of a directory takes, with so many bytes of head and names, and so many
+/// names: parts of 128 bytes, one more behind the names, and where they are at the end of the
+/// block, eight bytes for each and for two more (observed: xfs_logprint).
 pub fn bytes_of_directory_block(bytes: u64, names: u64) -> u64 {
     let parts = |bytes: u64| bytes.next_multiple_of(128);
     bytes_of_stale_buffer() + OPERATION + parts(bytes) + 128 + OPERATION + parts(8 * (names + 3))

@@ -3,10 +3,10 @@
 //!
 //! * [`layout`]: the places that mkfs.xfs chooses; [`space`]: what is free.
 //! * [`log`]: what was changed, what is on its way to the log, and what is not in its place yet.
-//! * [`Xfs`] puts them together with its files. `changes`: transactions; `inodes` and `directories`:
-//!   files as they come and go; `allocation`: room that is set aside when a file is written, and
-//!   given when its pages are; `extents`: where it is said which blocks are where; `places`: the
-//!   tasks of the log.
+//! * [`Xfs`] puts them together with its files. `changes`: transactions; `inodes` and
+//!   `directories`: files as they come and go; `allocation`: room that is set aside when a file is
+//!   written, and given when its pages are; `extents`: where it is said which blocks are where;
+//!   `places`: the tasks of the log.
 
 mod allocation;
 mod changes;

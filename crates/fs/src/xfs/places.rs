@@ -55,8 +55,8 @@ impl Xfs {
         self.places_all = true;
     }
 
-    /// A log to which nothing happens any more gets a superblock, twice, so that it can say that it is
-    /// clean; whether that has been done now.
+    /// A log to which nothing happens any more gets a superblock, twice, so that it can say that it
+    /// is clean; whether that has been done now.
     pub fn cover(&mut self) -> bool {
         let covers = self.covers_left > 0 && self.log.is_idle();
         if covers {

@@ -110,8 +110,8 @@ impl Space {
         Some(found)
     }
 
-    /// Takes so many blocks in a group, from a multiple of their number on: from a place on, if that
-    /// is free.
+    /// Takes so many blocks in a group, from a multiple of their number on: from a place on, if
+    /// that is free.
     pub fn allocate_aligned(&mut self, group: u64, goal: u64, length: u64) -> Option<Range<u64>> {
         let first = group * self.group_blocks;
         let group = &mut self.groups[group as usize];

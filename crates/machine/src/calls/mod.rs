@@ -1,7 +1,7 @@
 //! System calls: what a task may ask of the machine.
 //!
-//! * `disk`: open, read, write, fsync, discard. `cached`: advice, closing, sync(2). `mapped`: files in
-//!   the memory of programs.
+//! * `disk`: open, read, write, fsync, discard. `cached`: advice, closing, sync(2). `mapped`: files
+//!   in the memory of programs.
 //! * `files` and `directories`: calls by name. `ranges`: calls on parts of files.
 //! * `async_queue`: many requests of one task in flight.
 

@@ -1,6 +1,6 @@
 //! Calls on parts of files: to have them written or out of memory (`sync_file_range`, and
-//! `posix_fadvise` with DONTNEED), and fallocate(2): room that a file gets before anything is written
-//! there, and holes that are made in it.
+//! `posix_fadvise` with DONTNEED), and fallocate(2): room that a file gets before anything is
+//! written there, and holes that are made in it.
 //!
 //! None makes anything durable: no commit, no flush (rules page-cache-4 and sync-5).
 

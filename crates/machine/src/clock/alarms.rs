@@ -81,8 +81,8 @@ impl Clock {
         self.alarm_of(context).set = None;
     }
 
-    /// Takes the alarms away of those whose sleeps may have ended by now, in the order in which they
-    /// had to.
+    /// Takes the alarms away of those whose sleeps may have ended by now, in the order in which
+    /// they had to.
     pub fn end_other_sleeps(&mut self) -> Vec<ContextId> {
         let now = self.now;
         let may_end = self.alarms.iter().enumerate().filter(|(_, it)| it.may_wake <= now);

@@ -1,5 +1,5 @@
-//! Interrupts: they run on a core ahead of its task, one after the other, and wait while it has them
-//! disabled. On a core whose clock counts in steps they come when a look at the clock ends.
+//! Interrupts: they run on a core ahead of its task, one after the other, and wait while it has
+//! them disabled. On a core whose clock counts in steps they come when a look at the clock ends.
 
 use super::paying::Pays;
 use super::{Cpus, RunQueue};

@@ -6,8 +6,8 @@
 //! time slice while others wait goes to the end of that queue. The worker that runs the queue of
 //! the disk is urgent, as the kernel's is: it goes before others that wait, and before one that was
 //! woken by the same interrupt and has not begun. Interrupts run on a core ahead of its task
-//! (`interrupts`), whose work is suspended meanwhile; they wait while the task holds the scheduler's
-//! lock or spins for it, because it does so with interrupts disabled.
+//! (`interrupts`), whose work is suspended meanwhile; they wait while the task holds the
+//! scheduler's lock or spins for it, because it does so with interrupts disabled.
 //!
 //! The scheduler's lock is handed over first come, first served; who waits for it spins, and so
 //! occupies its core. An interrupt may spin too: its holder is then on another core.
@@ -261,8 +261,8 @@ impl Cpus {
         }
     }
 
-    /// Whether a task can go on now. Not if its core is busy, if it has to leave it to others, or if
-    /// it owes computing, which its core is charged with.
+    /// Whether a task can go on now. Not if its core is busy, if it has to leave it to others, or
+    /// if it owes computing, which its core is charged with.
     pub fn goes_on(&mut self, clock: &mut Clock, context: ContextId) -> bool {
         let Computing { state, core, .. } = *self.of(context);
         let core = usize::from(core);

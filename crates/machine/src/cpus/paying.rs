@@ -1,5 +1,5 @@
-//! What computing takes: cores are charged with time, and pieces of work are paid for, in part under
-//! the scheduler's lock.
+//! What computing takes: cores are charged with time, and pieces of work are paid for, in part
+//! under the scheduler's lock.
 
 use super::{Cpus, RunQueue};
 use crate::clock::{AgendaItem, Clock};
@@ -65,8 +65,8 @@ impl Cpus {
         work != Work::Allocate && !self.prices.costs.kernel_clock.is_zero()
     }
 
-    /// Pays for the part of the next piece of work that needs no lock, and perhaps for a look at the
-    /// clock; false when that takes time.
+    /// Pays for the part of the next piece of work that needs no lock, and perhaps for a look at
+    /// the clock; false when that takes time.
     pub fn pay_unlocked(
         &mut self,
         clock: &mut Clock,
@@ -85,8 +85,8 @@ impl Cpus {
         true
     }
 
-    /// Pays for the part under the lock, with so many requests queued; false when that takes time or
-    /// the lock.
+    /// Pays for the part under the lock, with so many requests queued; false when that takes time
+    /// or the lock.
     pub fn pay_locked(
         &mut self,
         clock: &mut Clock,

@@ -58,8 +58,8 @@ impl Cpus {
         self.make_ready(context);
     }
 
-    /// The timer has fired for a job that begins, so much late. A tick of this instant came with it,
-    /// and is accounted before anybody new is there to be charged.
+    /// The timer has fired for a job that begins, so much late. A tick of this instant came with
+    /// it, and is accounted before anybody new is there to be charged.
     pub fn let_begin(&mut self, clock: &mut Clock, delay: Duration) {
         if let RunQueue::Eevdf(queue) = &mut self.run_queue {
             queue.account(clock.now());

@@ -1,15 +1,15 @@
 //! File systems at work: what tasks do to files, and the file system's own tasks.
 //!
-//! What is decided is pure and in the crate [`fs`]: inodes and extents, free space, journal and log.
-//! Here is who drives it: everything is a task that reads, writes and waits, seen as a [`FileIo`].
-//! What each file system does in its own way, such as how changes of metadata reach the disk, is in
-//! `ext4` and `xfs`; where something needs that, it asks which one is mounted.
+//! What is decided is pure and in the crate [`fs`]: inodes and extents, free space, journal and
+//! log. Here is who drives it: everything is a task that reads, writes and waits, seen as a
+//! [`FileIo`]. What each file system does in its own way, such as how changes of metadata reach the
+//! disk, is in `ext4` and `xfs`; where something needs that, it asks which one is mounted.
 //!
 //! * `names`: who looks into directories, truncate, remove. `times`: of access and modification.
 //! * `reading`, `writing`, `direct`: what calls do. `sync`: everything that is dirty.
-//! * `writeback`: pages on their way to the disk; `flusher` and `flush`: the flusher; `unwritten`: the
-//!   worker that says of blocks that they have their contents; `finishing`: those that do and make
-//!   durable what asynchronous direct writes need.
+//! * `writeback`: pages on their way to the disk; `flusher` and `flush`: the flusher; `unwritten`:
+//!   the worker that says of blocks that they have their contents; `finishing`: those that do and
+//!   make durable what asynchronous direct writes need.
 //! * `map_lock`: who may change where blocks of a file are.
 //!
 //! Written after the specification for 4.19 and 6.18 (`docs/rules` has what is implemented of it);

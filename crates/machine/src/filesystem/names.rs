@@ -20,8 +20,8 @@ pub(crate) struct Wanted {
 }
 
 impl FileIo<'_> {
-    /// A file or directory loses its name, in a directory that is locked, which others may use then,
-    /// and what it has.
+    /// A file or directory loses its name, in a directory that is locked, which others may use
+    /// then, and what it has.
     pub async fn remove(&self, file: usize, directory: usize) {
         match self.format() {
             Format::Ext4 => {

@@ -1,9 +1,9 @@
 //! The worker that says of blocks of files that they have their contents.
 //!
-//! Blocks that were made unwritten, or lie beyond what the disk says is the end of their file, become
-//! a part of it when their data are on the disk: a worker changes the file, and only then have its
-//! pages been written. So whoever waits for them goes on behind who was waiting for a tag (observed
-//! on 6.12).
+//! Blocks that were made unwritten, or lie beyond what the disk says is the end of their file,
+//! become a part of it when their data are on the disk: a worker changes the file, and only then
+//! have its pages been written. So whoever waits for them goes on behind who was waiting for a tag
+//! (observed on 6.12).
 
 use super::FileIo;
 use crate::task::Task;

@@ -67,8 +67,8 @@ impl Io {
         self.of(task).operations.drain()
     }
 
-    /// A bio of an operation is done; the operation, if it was the last one. (A task that was killed
-    /// has no operations any more.)
+    /// A bio of an operation is done; the operation, if it was the last one. (A task that was
+    /// killed has no operations any more.)
     pub fn bio_done(&mut self, task: ContextId, number: u64) -> Option<&mut Operation> {
         let operation = self.find(task, number)?;
         operation.bios_left -= 1;
@@ -114,7 +114,8 @@ impl Io {
         self.rings[ring].done.pop_front()
     }
 
-    /// Leaves a piece of an operation to the worker of its queue, who is to be told if there is one.
+    /// Leaves a piece of an operation to the worker of its queue, who is to be told if there is
+    /// one.
     pub fn defer(&mut self, ring: usize, number: u64, piece: Transfer) -> Option<ContextId> {
         self.rings[ring].deferred.push_back((number, piece));
         self.rings[ring].worker

@@ -2,8 +2,8 @@
 //!
 //! [`run`] is the whole of it: let everybody who can go on do so, tell the observer what happened,
 //! let time pass until something happens, and begin again. What can happen, and in which order, is
-//! written down in `world`; who runs on which core in `cpus`; what programs may do in `task` and `calls`. One
-//! run is one thread and depends on nothing but its [`Setup`].
+//! written down in `world`; who runs on which core in `cpus`; what programs may do in `task` and
+//! `calls`. One run is one thread and depends on nothing but its [`Setup`].
 
 mod assemble;
 

@@ -25,8 +25,8 @@ impl Storage {
         self.ended(write)
     }
 
-    /// Nothing of a write is under way any more, if there is one. Its pages have been written, unless
-    /// the file is to learn of it first.
+    /// Nothing of a write is under way any more, if there is one. Its pages have been written,
+    /// unless the file is to learn of it first.
     fn ended(&mut self, write: Option<Write>) -> Vec<Effect> {
         let Some(Write { written, converts, tokens, .. }) = write else { return Vec::new() };
         if converts || self.grows_on_disk(written.file, written.size) {
@@ -35,7 +35,8 @@ impl Storage {
         tokens.into_iter().flat_map(|token| self.pages_done(token)).collect()
     }
 
-    /// Whether XFS is to learn that a file is so long; ext4 knows when it gives blocks their places.
+    /// Whether XFS is to learn that a file is so long; ext4 knows when it gives blocks their
+    /// places.
     fn grows_on_disk(&mut self, file: usize, size: u64) -> bool {
         self.format() == Some(Format::Xfs) && size > self.files().inode(file).disk_size
     }
@@ -56,7 +57,8 @@ impl Storage {
         }
     }
 
-    /// A task of a group makes a page of a file dirty in a tick; the answer is whether it was clean.
+    /// A task of a group makes a page of a file dirty in a tick; the answer is whether it was
+    /// clean.
     pub fn dirty_page(
         &mut self,
         task: ContextId,
@@ -116,8 +118,8 @@ impl Storage {
         self.cache.next_dirty(keys).map_or(from + written, |next| next - key(file, 0))
     }
 
-    /// The first dirty pages of a file that follow each other, have no place or one without contents,
-    /// and are not being written.
+    /// The first dirty pages of a file that follow each other, have no place or one without
+    /// contents, and are not being written.
     pub fn next_run(&mut self, file: usize, pages: Range<u64>, most: u64) -> Option<Range<u64>> {
         let mut from = pages.start;
         let first = loop {

@@ -4,7 +4,8 @@
 //! Nothing here knows time, cores or who sleeps. What has to become of tasks comes out as
 //! [`Effect`]s; the world sees to them.
 //!
-//! * `transfers`: what calls on the raw disk come to. `pages`: pages and where they are on the disk.
+//! * `transfers`: what calls on the raw disk come to. `pages`: pages and where they are on the
+//!   disk.
 //! * `files`: writes of files, the flusher's choice, closing. `journal`: handles, journal and log.
 
 mod files;

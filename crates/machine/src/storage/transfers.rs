@@ -1,5 +1,5 @@
-//! What a call on the raw disk comes to: how much is done, in bios of which length, and how they are
-//! plugged.
+//! What a call on the raw disk comes to: how much is done, in bios of which length, and how they
+//! are plugged.
 
 use super::Storage;
 use crate::file::{Errno, File, MOST_BYTES, Transfer};

@@ -207,7 +207,8 @@ impl Task {
         self.notified_until(Instant::FAR_FUTURE).await;
     }
 
-    /// Like [`Task::notified`], but no longer than until a point in time; false when nobody notified.
+    /// Like [`Task::notified`], but no longer than until a point in time; false when nobody
+    /// notified.
     pub async fn notified_until(&self, until: Instant) -> bool {
         poll_fn(|_| {
             let mut world = self.world();

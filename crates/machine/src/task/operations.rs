@@ -1,7 +1,7 @@
 //! Operations of a task: their bios are submitted, and waited for.
 //!
-//! What is submitted under one plug goes to the disk together. A bio for which there is no request may
-//! be left to a worker, which waits instead (rule direct-io-5).
+//! What is submitted under one plug goes to the disk together. A bio for which there is no request
+//! may be left to a worker, which waits instead (rule direct-io-5).
 
 use super::{IoContextOf, Task};
 use crate::file::{Errno, Transfer};

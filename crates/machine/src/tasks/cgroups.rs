@@ -5,7 +5,8 @@
 use block::CgroupId;
 use block::scheduler::Cgroup;
 
-/// What a group weighs in version 2 of control groups that nobody gave a weight; the root twice that.
+/// What a group weighs in version 2 of control groups that nobody gave a weight; the root twice
+/// that.
 const DEFAULT_WEIGHT: u32 = 100; // rule cfq-settings-3
 
 /// All control groups, the root first.

@@ -134,8 +134,8 @@ impl Tasks {
         }
     }
 
-    /// A task comes into being, under the next number. One of the kernel's own sleeps until there is
-    /// something for it to do.
+    /// A task comes into being, under the next number. One of the kernel's own sleeps until there
+    /// is something for it to do.
     pub fn add(&mut self, context: ContextId, spec: TaskSpec) {
         debug_assert_eq!(context.0 as usize, self.states.len(), "numbers of tasks have no gaps");
         let io_context = spec.io_context.unwrap_or(IoContextId(self.io_contexts.len() as u32));

@@ -1,8 +1,8 @@
 //! Commands, bios and operations come to their ends.
 //!
-//! The device's interrupt completes commands; the block layer says which bios that makes done, who is
-//! to be woken and what the device gets next; and an operation whose last bio is done lets its task
-//! go on.
+//! The device's interrupt completes commands; the block layer says which bios that makes done, who
+//! is to be woken and what the device gets next; and an operation whose last bio is done lets its
+//! task go on.
 
 use super::World;
 use crate::clock::AgendaItem;

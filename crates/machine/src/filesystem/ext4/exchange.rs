@@ -1,11 +1,11 @@
 //! EXT4_IOC_MOVE_EXT: blocks of two files change places, as e4defrag does to put a file together.
 //!
-//! Observed on 6.12 (trace of jbd2 and ext4, debugfs): it goes block by block, each in a handle of its
-//! own. What a file has in a block it keeps: a written one is read, if it is not in memory, and is
-//! dirty at its new place, where it must be before the commit. What the donor gets has no contents. A
-//! page that is dirty is in the way: the running transaction is committed, which writes pages that it
-//! needs, and after four of them the call fails. Where one of the files has a hole, nothing changes,
-//! and behind the end of one there is nothing to be exchanged.
+//! Observed on 6.12 (trace of jbd2 and ext4, debugfs): it goes block by block, each in a handle of
+//! its own. What a file has in a block it keeps: a written one is read, if it is not in memory, and
+//! is dirty at its new place, where it must be before the commit. What the donor gets has no
+//! contents. A page that is dirty is in the way: the running transaction is committed, which writes
+//! pages that it needs, and after four of them the call fails. Where one of the files has a hole,
+//! nothing changes, and behind the end of one there is nothing to be exchanged.
 //!
 // Divergence: it does not wait for direct I/O of the files.
 
@@ -22,8 +22,8 @@ const EXCHANGE: u64 = 65;
 const RETRIES: u32 = 4;
 
 impl Ext4Io<'_> {
-    /// The blocks of a range of bytes change places with those at the same place of another file, the
-    /// donor; the answer is how many did.
+    /// The blocks of a range of bytes change places with those at the same place of another file,
+    /// the donor; the answer is how many did.
     pub async fn exchange_blocks(
         &self,
         index: usize,

@@ -49,8 +49,8 @@ impl<'t> Ext4Io<'t> {
         self.ext4().reserve(index, page)
     }
 
-    /// Commits if something was freed that cannot be used yet; false if nothing was. No handle may be
-    /// open.
+    /// Commits if something was freed that cannot be used yet; false if nothing was. No handle may
+    /// be open.
     async fn can_free(&self) -> bool {
         let frees = self.ext4().frees();
         if frees {

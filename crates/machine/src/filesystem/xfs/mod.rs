@@ -1,6 +1,7 @@
 //! XFS at work: what tasks do to its files, and its own tasks.
 //!
-//! What is where, what is free and how the log goes is pure and in [`fs::xfs`]; here is who drives it.
+//! What is where, what is free and how the log goes is pure and in [`fs::xfs`]; here is who drives
+//! it.
 //!
 //! * `changes`: reading what transactions change, and groups that somebody looks into. `names`:
 //!   create, truncate; `directories`: make, rename, remove.

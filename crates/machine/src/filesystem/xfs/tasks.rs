@@ -1,5 +1,5 @@
-//! The tasks of XFS: the worker that forces the log twice a minute, the one that takes away what has
-//! no name any more, and the one that writes metadata to their places, `xfsaild/vda` (rules
+//! The tasks of XFS: the worker that forces the log twice a minute, the one that takes away what
+//! has no name any more, and the one that writes metadata to their places, `xfsaild/vda` (rules
 //! xfs-ail-1 to xfs-ail-3).
 
 use crate::filesystem::FileIo;
@@ -29,8 +29,8 @@ pub(crate) async fn force(task: Task) -> i32 {
         since = Some(tick);
         task.notified_until(at).await;
         let covers = task.xfs().cover();
-        // Observed on 6.12: what is changed goes to its place later; if nothing is logged, then what
-        // is about to be.
+        // Observed on 6.12: what is changed goes to its place later; if nothing is logged, then
+        // what is about to be.
         task.xfs().place_all();
         if !covers {
             wake_placer(&task);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use programs::{Habits, Surroundings};
+use programs::Surroundings;
 use programs::fio::parse_job_file;
 
 fuzz_target!(|text: &str| {
@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
         page_size: 4096,
         ncpus: 8,
         mb_memory: 16_384,
-        habits: &Habits::OBSERVED,
+        habits: &guest::Profile::uml().habits,
         mount: None,
         environment: &|_| None,
         read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),

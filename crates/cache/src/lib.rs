@@ -15,7 +15,6 @@
 
 pub mod frames;
 pub mod groups;
-pub mod guest;
 pub mod limits;
 pub mod lru;
 mod mapped;
@@ -28,6 +27,5 @@ pub mod rules;
 pub mod throttle;
 pub mod writeback;
 
-pub use guest::Guest;
 pub use page_cache::{FILE_PAGES, PAGE, PageBio, PageCache};
 pub use rules::Rules;

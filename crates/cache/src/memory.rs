@@ -1,13 +1,13 @@
 //! The memory of a machine: how much of it the page cache can have, and when pages must go.
 //!
 //! All numbers are pages of 4 KiB. What the kernel and what runs before the jobs keep for themselves is a
-//! guest's ([`Guest`]).
+//! guest's ([`BootMemory`]).
 //!
 // Divergence: one zone. What a program takes it gives back when it ends, and nothing of it can go
 // before, though its files could.
 
-use crate::Guest;
 use base::Bytes;
+use guest::{BootMemory, Footprint};
 
 const PAGE: u64 = 4096;
 /// A page has a descriptor of 64 bytes.
@@ -29,21 +29,11 @@ pub struct Memory {
     pub high: u64,
 }
 
-/// What a program takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Footprint {
-    /// Pages that are not of files.
-    pub own: u64,
-    /// Its code, and that of its libraries.
-    pub files: u64,
-}
-
 impl Memory {
     /// A machine with so much memory.
-    pub fn new(size: Bytes, guest: &Guest) -> Memory {
+    pub fn new(size: Bytes, guest: &BootMemory) -> Memory {
         let all = size.0 / PAGE;
-        let kernel =
-            all / DESCRIPTORS + guest.kernel + all * guest.kernel_share.0 / guest.kernel_share.1;
+        let kernel = all / DESCRIPTORS + guest.kernel + all * guest.kernel_share / 2048;
         let managed = all.saturating_sub(kernel);
         // The square root of 16 times the memory in KiB, in KiB, and a quarter of it or a
         // thousandth of all for each further step. // spec: vm.min_free_kbytes; measured
@@ -97,6 +87,16 @@ mod tests {
     use block::{Kernel, Version};
 
     #[test]
+    fn a_machine_of_which_nothing_is_known_has_all_its_memory_for_files() {
+        let neutral = &guest::Profile::neutral().memory;
+        let memory = Memory::new(Bytes(1 << 30), neutral);
+        // But for a descriptor of each page.
+        let managed = (1 << 18) - (1 << 12);
+        assert_eq!((memory.managed, memory.at_boot), (managed, managed));
+        assert_eq!((memory.free, memory.programs), (managed, 0));
+    }
+
+    #[test]
     fn pages_and_limits_are_those_of_guests() {
         // Measured: managed, low and high of zoneinfo, and thresh of global_dirty_state when dd
         // has dirtied its first 32 pages.
@@ -108,7 +108,8 @@ mod tests {
             (1024, 255_003, 1_264, 1_519, 50_204),
             (4096, 1_027_994, 3_054, 4_081, 204_247),
         ];
-        let (rules, guest) = (Rules::of(Kernel::of(Version::V6_12)), Guest::OBSERVED);
+        let (rules, guest) =
+            (Rules::of(Kernel::of(Version::V6_12)), guest::Profile::uml().memory.clone());
         for (size, managed, low, high, threshold) in guests {
             let memory = Memory::new(Bytes(size << 20), &guest);
             assert!(memory.managed.abs_diff(managed) <= 30, "{size}: {memory:?}");

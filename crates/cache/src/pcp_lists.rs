@@ -7,7 +7,8 @@
 // observed on 6.12.117 by mm_page_alloc_zone_locked and global_dirty_state while dd and fio write
 // files in guests of 128 MiB to 4 GiB
 
-use crate::{Guest, Rules};
+use crate::Rules;
+use guest::{BootMemory, Left, LeftBehind};
 
 /// Pages of memory for each page of a batch, and the most of them.
 const BATCH_SHARE: u64 = 1024;
@@ -16,28 +17,6 @@ const BATCH_MOST: u64 = 256;
 const BUFFERS_PER_PAGE: u64 = 39;
 /// Pages whose places are kept in one page (measured, with the descriptions above: /proc/vmstat).
 const PLACES_PER_PAGE: u64 = 448;
-
-/// What a core has at hand when files are written for the first time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// Pages for files, and how often the batch was doubled of late.
-    pub files: u64,
-    /// See `files`.
-    pub doubled: u32,
-    /// Pages for descriptions of blocks.
-    pub structures: u64,
-    /// Pages for whatever else.
-    pub others: u64,
-}
-
-/// What is left behind on a machine with little memory, of up to some 400 MiB, and on another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeftBehind {
-    /// With little memory.
-    pub little: Left,
-    /// Otherwise.
-    pub much: Left,
-}
 
 /// The pages at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +49,7 @@ pub fn batch_of(managed: u64) -> u64 {
 
 impl PcpLists {
     /// A core of a machine with so many pages.
-    pub fn new(rules: &Rules, guest: &Guest, managed: u64) -> PcpLists {
+    pub fn new(rules: &Rules, guest: &BootMemory, managed: u64) -> PcpLists {
         let batch = batch_of(managed);
         let mut pcp_lists = PcpLists {
             batch,
@@ -83,7 +62,7 @@ impl PcpLists {
             describes: true,
             described: 0,
         };
-        pcp_lists.leave(guest.left_by_boot);
+        pcp_lists.leave(guest.left_by_boot());
         pcp_lists
     }
 
@@ -155,7 +134,7 @@ mod tests {
 
     fn pcp_lists(managed: u64) -> PcpLists {
         let rules = Rules::of(Kernel::of(Version::V6_12));
-        PcpLists::new(&rules, &Guest::OBSERVED, managed)
+        PcpLists::new(&rules, &guest::Profile::uml().memory, managed)
     }
 
     fn batches(managed: u64, pages: u64) -> Vec<u64> {

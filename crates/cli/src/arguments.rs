@@ -26,9 +26,9 @@ pub struct Arguments {
 pub enum Verb {
     /// Run one load under several schedulers and say what differs
     Compare(Box<CompareOptions>),
-    /// List what there is: schedulers, models, hosts, kernels, experiments, programs, tunables
+    /// List what there is: schedulers, models, hosts, guests, kernels, experiments, programs, tunables
     List {
-        /// schedulers, models, hosts, kernels, experiments, programs or tunables
+        /// schedulers, models, hosts, guests, kernels, experiments, programs or tunables
         subject: Option<String>,
         /// A model, host or scheduler to show in full
         name: Option<String>,

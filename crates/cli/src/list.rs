@@ -4,8 +4,8 @@ use crate::output::print;
 use lab::{Error, Experiment, catalogue};
 use std::path::Path;
 
-const SUBJECTS: [&str; 7] =
-    ["schedulers", "models", "hosts", "kernels", "experiments", "programs", "tunables"];
+const SUBJECTS: [&str; 8] =
+    ["schedulers", "models", "hosts", "guests", "kernels", "experiments", "programs", "tunables"];
 /// Where experiments are looked for.
 const EXPERIMENTS: &str = "experiments";
 
@@ -36,6 +36,8 @@ fn table(subject: &str, name: Option<&str>) -> Result<catalogue::Table, Error> {
         ("models", Some(name)) => catalogue::model(name),
         ("hosts", None) => catalogue::hosts(),
         ("hosts", Some(name)) => catalogue::host(name),
+        ("guests", None) => catalogue::guests(),
+        ("guests", Some(name)) => catalogue::guest(name),
         ("kernels", None) => Ok(catalogue::kernels()),
         ("programs", None) => Ok(catalogue::programs()),
         ("kernels" | "programs" | "experiments", Some(name)) => {

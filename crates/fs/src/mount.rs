@@ -1,8 +1,8 @@
 //! Which file system is mounted, and how; what a fresh mount does to memory and to tags.
 
-use crate::Guest;
 use base::Bytes;
 use cache::page_cache::Mounted;
+use guest::Files;
 
 /// Seconds after which a transaction is committed (mount option `commit`).
 pub const COMMIT_SECONDS: u64 = 5;
@@ -43,7 +43,7 @@ pub struct Mount {
 
 impl Mount {
     /// What of memory it has to do with, on a disk of so many bytes.
-    pub fn in_memory(&self, guest: &Guest, capacity: Bytes) -> Mounted {
+    pub fn in_memory(&self, guest: &Files, capacity: Bytes) -> Mounted {
         let pieces_kept = match self.format {
             Format::Ext4 if capacity <= guest.small_disk => guest.pieces_kept_by_small_ext4,
             Format::Ext4 => guest.pieces_kept_by_ext4,
@@ -55,7 +55,7 @@ impl Mount {
     }
 
     /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
-    pub fn waits_for_tags(&self, guest: &Guest, capacity: Bytes) -> u32 {
+    pub fn waits_for_tags(&self, guest: &Files, capacity: Bytes) -> u32 {
         let waits = self.format == Format::Ext4 && capacity >= guest.large_disk;
         if waits { guest.waits_on_large_disk } else { 0 }
     }
@@ -73,5 +73,25 @@ impl Default for Mount {
             log_buffer: LOG_BUFFER,
             journal_cgroup: String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use guest::Profile;
+
+    #[test]
+    fn mounting_leaves_nothing_behind_on_a_machine_of_which_nothing_is_known() {
+        let large = Bytes(1 << 40);
+        for format in [Format::Ext4, Format::Xfs] {
+            let mount = Mount { format, ..Mount::default() };
+            let files = &Profile::neutral().files;
+            let Mounted { pieces_kept, others, .. } = mount.in_memory(files, large);
+            assert_eq!((pieces_kept, others, mount.waits_for_tags(files, large)), (0, 0, 0));
+        }
+        let files = &Profile::uml().files;
+        assert_eq!(Mount::default().in_memory(files, large).pieces_kept, 3);
+        assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! What there is to choose from: schedulers, models, hosts, kernels, programs, tunables.
+//! What there is to choose from: schedulers, models, hosts, guests, kernels, programs, tunables.
 //!
 //! Plain tables of words for whoever prints them; everything comes from the lists that the code
 //! itself works by.
@@ -8,8 +8,11 @@ use crate::scheduler_spec::{SchedulerSpec, versions};
 use base::nearest;
 use block::{KERNELS, QUEUE_SETTINGS, Shape};
 use device::Model;
+use guest::Profile;
 use machine::Host;
+use params::Parameter;
 use sched::Schedulers;
+use std::path::Path;
 
 /// A table of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +77,7 @@ pub fn models() -> Result<Table, Error> {
 /// All parameters of a model.
 pub fn model(name: &str) -> Result<Table, Error> {
     let model = Model::find(name)?;
-    let rows = model.parameters().iter().map(|it| {
-        vec![it.name.clone(), it.value.clone(), it.unit.clone(), it.source.clone(), it.from.clone()]
-    });
-    Ok(Table { headings: PARAMETERS.to_vec(), rows: rows.collect() })
+    Ok(parameters(model.parameters()))
 }
 
 /// The hosts that are built in.
@@ -92,17 +92,37 @@ pub fn hosts() -> Result<Table, Error> {
 
 /// All parameters of a host.
 pub fn host(name: &str) -> Result<Table, Error> {
-    let host = match name.contains('/') || name.ends_with(".toml") {
-        true => Host::load(std::path::Path::new(name))?,
-        false => Host::named(name)?,
-    };
-    let rows = host.parameters().iter().map(|it| {
-        vec![it.name.clone(), it.value.clone(), it.unit.clone(), it.source.clone(), it.from.clone()]
-    });
-    Ok(Table { headings: PARAMETERS.to_vec(), rows: rows.collect() })
+    Ok(parameters(Host::find(name)?.parameters()))
 }
 
-const PARAMETERS: [&str; 5] = ["parameter", "value", "unit", "source", "from"];
+/// The profiles of guests that are built in.
+pub fn guests() -> Result<Table, Error> {
+    let row = |name| {
+        let guest = Profile::find(name, Path::new(""))?;
+        Ok(vec![name.to_string(), guest.title.clone()])
+    };
+    let rows = Profile::names().map(row).collect::<Result<_, Error>>()?;
+    Ok(Table { headings: vec!["guest", "what it is"], rows })
+}
+
+/// All facts of a guest.
+pub fn guest(name: &str) -> Result<Table, Error> {
+    let guest = Profile::find(name, Path::new(""))?;
+    let mut table = parameters(guest.parameters());
+    table.headings.insert(4, "date");
+    for (row, parameter) in table.rows.iter_mut().zip(guest.parameters()) {
+        row.insert(4, parameter.date.clone());
+    }
+    Ok(table)
+}
+
+fn parameters(all: &[Parameter]) -> Table {
+    let row = |it: &Parameter| {
+        vec![it.name.clone(), it.value.clone(), it.unit.clone(), it.source.clone(), it.from.clone()]
+    };
+    let headings = vec!["parameter", "value", "unit", "source", "from"];
+    Table { headings, rows: all.iter().map(row).collect() }
+}
 
 /// The programs that can be run.
 pub fn programs() -> Table {

@@ -3,12 +3,14 @@
 use crate::observe::Mark;
 use base::Instant;
 use block::Tag;
-use block::command::Command;
+use block::command::{Command, Transport};
 use device::Device;
 
 /// A device and what the driver knows of commands that are with it.
 pub(crate) struct Disk {
     device: Box<dyn Device>,
+    /// What the kernel calls it, such as `sda`.
+    name: String,
     /// Commands complete where they were issued; with a single hardware queue on the first core.
     has_several_queues: bool,
     /// On which core a command was issued, by tag.
@@ -18,10 +20,24 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// An idle disk.
-    pub fn new(device: Box<dyn Device>) -> Disk {
-        let has_several_queues = device.facts().hardware_queues > 1;
-        Disk { device, has_several_queues, issued_on: Vec::new(), completed: Vec::new() }
+    /// An idle disk. Without a name it is called as the first one of its transport is.
+    pub fn new(device: Box<dyn Device>, name: &str) -> Disk {
+        let facts = device.facts();
+        let has_several_queues = facts.hardware_queues > 1;
+        let name = match (name, facts.transport) {
+            ("", Transport::Sata | Transport::Scsi) => "sda",
+            ("", Transport::Nvme) => "nvme0n1",
+            ("", Transport::Virtio) => "vda",
+            ("", Transport::Loop) => "loop0",
+            (name, _) => name,
+        };
+        let name = name.to_string();
+        Disk { device, name, has_several_queues, issued_on: Vec::new(), completed: Vec::new() }
+    }
+
+    /// What the kernel calls it.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// When something happens in the device next.
@@ -58,5 +74,22 @@ impl Disk {
             let core = if self.has_several_queues { self.issued_on[tag.0 as usize] } else { 0 };
             interrupt(usize::from(core), tag);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::Model;
+
+    #[test]
+    fn a_disk_is_called_as_its_transport_has_it_unless_the_guest_knows_better() {
+        let name = |model, name| {
+            let device = Model::builtin(model).unwrap().build(1);
+            Disk::new(device, name).name().to_string()
+        };
+        assert_eq!(name("hdd-7200-sata", ""), "sda");
+        assert_eq!(name("nvme-plp", ""), "nvme0n1");
+        assert_eq!(name("hdd-7200-sata", "vda"), "vda");
     }
 }

@@ -8,9 +8,11 @@
 //! threads of a core, and the cost of creating a task.
 
 use base::Duration;
+use guest::Profile;
 use params::Accept::{Time, Whole};
 use params::{Accept, Document, Error, Format, Parameter, Section, Spec, Table, spec};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The hosts that are built in.
 const BUILT_IN: [(&str, &str); 7] = [
@@ -23,7 +25,8 @@ const BUILT_IN: [(&str, &str); 7] = [
     ("vm-2019", include_str!("../../../hosts/vm-2019.toml")),
 ];
 
-const FORMAT: Format = Format { what: "host", heads: &[("title", true)], is_dated: false };
+const FORMAT: Format =
+    Format { what: "host", heads: &[("title", true), ("guest", false)], is_dated: false };
 /// No piece of work takes longer than a second.
 const COST: Accept = Time(0.0, 1e9);
 /// What an event (insert, dispatch, completion) of a scheduler costs, by its name.
@@ -46,6 +49,8 @@ pub struct Host {
     pub name: String,
     /// What it is, in one line.
     pub title: String,
+    /// What is known of how it is booted, and of its programs; of most hosts nothing.
+    pub guest: Arc<Profile>,
     /// Cores and clocks.
     pub machine: Machine,
     /// What pieces of work cost.
@@ -165,6 +170,7 @@ impl Host {
         Ok(Host {
             name: name.to_string(),
             title: document.head("title").to_string(),
+            guest: profile(&document, name)?,
             machine: machine(&table)?,
             costs: Costs::read(&table),
             schedulers: schedulers.collect(),
@@ -197,6 +203,21 @@ fn machine(table: &Table) -> Result<Machine, Error> {
         return Err(table.refuse("machine.accounting", problem, "0 ns, or machine.cores = 1"));
     }
     Ok(machine)
+}
+
+/// The profile that a host names; a path begins where the host's file lies.
+fn profile(document: &Document<'_>, file: &str) -> Result<Arc<Profile>, Error> {
+    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+    match document.head("guest") {
+        "" => Ok(Profile::neutral().clone()),
+        name => Profile::find(name, directory).map_err(|error| match error {
+            Error::Unknown { name, hint, all, .. } => {
+                let accepted = format!("a file, or one of {all}");
+                document.refuse_head("guest", format!("unknown guest \"{name}\"{hint}"), accepted)
+            }
+            other => other,
+        }),
+    }
 }
 
 fn event_cost(table: &Table, scheduler: &str) -> Duration {
@@ -238,6 +259,27 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_names_no_guest_has_the_neutral_one() {
+        for name in Host::names() {
+            let guest = &Host::named(name).unwrap().guest.name;
+            assert_eq!(guest, if name == "guest" { "uml-6.12" } else { "neutral" });
+        }
+        let text = BUILT_IN[0].1;
+        let naming = |guest: &str| {
+            let text = text.replacen("\n[machine]", &format!("guest = \"{guest}\"\n[machine]"), 1);
+            Host::parse("hosts/x.toml", &text)
+        };
+        assert_eq!(naming("uml-6.12").unwrap().guest.name, "uml-6.12");
+        assert_eq!(
+            naming("uml-6.11").unwrap_err().to_string(),
+            "hosts/x.toml:5: unknown guest \"uml-6.11\"; nearest: \"uml-6.12\"; a file, or one of \
+             neutral, uml-6.12"
+        );
+        let missing = naming("../none.toml").unwrap_err().to_string();
+        assert!(missing.starts_with("hosts/../none.toml: cannot be read"), "{missing}");
+    }
+
+    #[test]
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
@@ -260,7 +302,7 @@ mod tests {
         let both = both.replacen("cores       = { value = 1", "cores       = { value = 2", 1);
         assert_eq!(
             Host::parse("x.toml", &both).unwrap_err().to_string(),
-            "x.toml:8: machine.accounting: not zero with several cores; 0 ns, or machine.cores = 1"
+            "x.toml:9: machine.accounting: not zero with several cores; 0 ns, or machine.cores = 1"
         );
         assert!(free_with("[cost]", "[const]").starts_with("x.toml:14: unknown section [const]"));
         assert!(free_with("title", "titel").starts_with("x.toml:1: no title"));

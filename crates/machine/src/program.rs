@@ -4,9 +4,6 @@
 //! Which programs there are, what they are typed as and what they do is a matter of whoever makes
 //! them; a [`Setup`](crate::Setup) takes any.
 
-pub use cache::memory::Footprint;
-pub use cache::pcp_lists::{Left, LeftBehind};
-
 use crate::task::Task;
 pub use crate::tasks::Running;
 use std::fmt;

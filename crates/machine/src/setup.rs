@@ -1,7 +1,6 @@
 //! What a run depends on: the kernel, the disk, the host, the jobs.
 
 use crate::core_set::CoreSet;
-use crate::guest::Guest;
 use crate::host::Host;
 use crate::jobs::{ControlGroup, JobPlan, Move};
 use crate::program::Program;
@@ -27,8 +26,6 @@ pub struct Setup {
     pub device: Box<dyn Device>,
     /// Cores and costs.
     pub host: Host,
-    /// What was observed of the guest that the machine stands for.
-    pub guest: Guest,
     /// Memory, and so how much the page cache can hold.
     pub memory: Bytes,
     /// The file system on the disk, fresh and mounted, if it carries one.
@@ -72,7 +69,6 @@ impl Setup {
             settings: Vec::new(),
             device,
             host,
-            guest: Guest::OBSERVED,
             memory: DEFAULT_MEMORY,
             mount: None,
             cgroups: Vec::new(),

@@ -374,13 +374,13 @@ fn what_prepares_a_machine_is_unseen_and_jobs_begin_at_a_whole_second_after_it()
         programs::Line { text: "reads".to_string(), program }
     };
     let job = native("job", |task| async move {
-        assert_eq!(task.now(), Instant::from_nanos(3_000_000_000));
+        assert_eq!(task.now(), Instant::from_nanos(2_000_000_000));
         let disk = task.open("/dev/sda", OpenFlags::direct()).unwrap();
         task.pread(&disk, 0, 4096).await.unwrap();
         0
     });
     let preparation =
-        programs::Script::of(vec![reads(5), reads(3)], programs::ShellHabits::OBSERVED);
+        programs::Script::of(vec![reads(5), reads(3)], guest::Profile::uml().habits.shell);
     let setup = Setup { preparation, jobs: vec![job], ..setup("6.18", "none") };
     let (outcome, counts) = checked(setup);
     assert_eq!((outcome.jobs.len(), counts.bios), (1, 1));
@@ -396,7 +396,7 @@ fn a_line_of_the_preparation_that_fails_ends_the_run_with_what_it_said() {
     });
     let line = programs::Line { text: "try this".to_string(), program: fails };
     let job = native("job", |_| async { panic!("it never starts") });
-    let preparation = programs::Script::of(vec![line], programs::ShellHabits::OBSERVED);
+    let preparation = programs::Script::of(vec![line], guest::Profile::uml().habits.shell);
     let setup = Setup { preparation, jobs: vec![job], ..setup("6.18", "none") };
     let error = machine::run(setup, &mut Nobody).unwrap_err();
     assert_eq!(error.to_string(), "setup \"try this\": no luck");

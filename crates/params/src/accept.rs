@@ -15,6 +15,8 @@ pub enum Accept {
     Rate(f64, f64),
     /// A whole number, in this unit.
     Whole(u64, u64, &'static str),
+    /// A list of so many whole numbers up to this one, in this unit.
+    Wholes(usize, u64, &'static str),
     /// A number, in this unit.
     Real(f64, f64, &'static str),
     /// `true` or `false`.
@@ -49,6 +51,7 @@ const RATE_UNITS: [(&str, f64); 3] = [("MB/s", 1e6), ("MiB/s", 1_048_576.0), ("G
 pub(crate) enum Value {
     Number(f64),
     Whole(u64),
+    Wholes(Vec<u64>),
     Text(String),
     Flag(bool),
     Rows(Vec<Vec<f64>>),
@@ -66,15 +69,19 @@ impl Accept {
             }
             Accept::Whole(low, high, expected) => {
                 unit_is(unit, expected)?;
-                let text = match value {
-                    DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
-                    other => return Err(format!("value is {}", article(other))),
-                };
-                let whole: u64 = text.parse().map_err(|_| format!("value {text}"))?;
-                if (*low..=*high).contains(&whole) {
-                    Ok(Value::Whole(whole))
-                } else {
-                    Err(format!("value {whole} is out of range"))
+                whole(value, *low, *high).map(Value::Whole)
+            }
+            Accept::Wholes(count, high, expected) => {
+                unit_is(unit, expected)?;
+                let list =
+                    value.as_array().ok_or_else(|| format!("value is {}", article(value)))?;
+                let list: Vec<u64> = list
+                    .iter()
+                    .map(|it| whole(it.get_ref(), 0, *high))
+                    .collect::<Result<_, _>>()?;
+                match list.len() == *count {
+                    true => Ok(Value::Wholes(list)),
+                    false => Err(format!("value has {} numbers", list.len())),
                 }
             }
             Accept::Flag => match value {
@@ -123,6 +130,9 @@ impl Accept {
             Accept::Whole(low, high, unit) => {
                 format!("a whole number from {low} to {high}, unit \"{unit}\"")
             }
+            Accept::Wholes(count, high, unit) => {
+                format!("a list of {count} whole numbers from 0 to {high}, unit \"{unit}\"")
+            }
             Accept::Real(low, high, unit) => {
                 format!("a number from {low} to {high}, unit \"{unit}\"")
             }
@@ -135,6 +145,19 @@ impl Accept {
                 format!("a list of rows of {columns} numbers, unit \"{unit}\"")
             }
         }
+    }
+}
+
+fn whole(value: &DeValue<'_>, low: u64, high: u64) -> Result<u64, String> {
+    let text = match value {
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+        other => return Err(format!("value is {}", article(other))),
+    };
+    let whole: u64 = text.parse().map_err(|_| format!("value {text}"))?;
+    if (low..=high).contains(&whole) {
+        Ok(whole)
+    } else {
+        Err(format!("value {whole} is out of range"))
     }
 }
 

@@ -27,6 +27,12 @@ impl Stated for u16 {
     }
 }
 
+impl Stated for (u64, u64) {
+    fn read(table: &Table, name: &str) -> (u64, u64) {
+        table.wholes::<2>(name).into()
+    }
+}
+
 impl Stated for Duration {
     fn read(table: &Table, name: &str) -> Duration {
         table.time(name)
@@ -46,7 +52,7 @@ impl Stated for String {
 }
 
 /// Declares a struct and the section of a file that it is read from, field by field:
-/// `name: type = what is accepted`.
+/// `name: type = what is accepted`. Structs of other sections may follow: `with { name: type, }`.
 #[macro_export]
 macro_rules! section {
     (
@@ -54,10 +60,12 @@ macro_rules! section {
         $vis:vis struct $name:ident in $section:literal {
             $($(#[$said:meta])* $field:ident: $kind:ty = $accept:expr,)*
         }
+        $(with { $($(#[$also:meta])* $inner:ident: $section_of:ty,)* })?
     ) => {
         $(#[$about])*
         $vis struct $name {
             $($(#[$said])* pub $field: $kind,)*
+            $($($(#[$also])* pub $inner: $section_of,)*)?
         }
 
         impl $name {
@@ -75,6 +83,7 @@ macro_rules! section {
                         table,
                         concat!($section, ".", stringify!($field)),
                     ),)*
+                    $($($inner: <$section_of>::read(table),)*)?
                 }
             }
         }

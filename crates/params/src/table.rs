@@ -66,6 +66,14 @@ impl Table {
         }
     }
 
+    /// A list of whole numbers, as many as the schema says.
+    pub fn wholes<const N: usize>(&self, name: &str) -> [u64; N] {
+        match self.get(name) {
+            Value::Wholes(list) => list[..].try_into().expect("as many as the schema says"),
+            other => panic!("{name}: expected whole numbers in the schema, seen {other:?}"),
+        }
+    }
+
     /// A flag.
     pub fn flag(&self, name: &str) -> bool {
         match self.get(name) {

@@ -6,7 +6,8 @@
 //!
 // Divergence: each such piece is a read and a write here, with the cost of two system calls.
 
-use crate::{OwnFiles, Program};
+use crate::Program;
+use guest::OwnFiles;
 use machine::calls::Creation;
 use machine::program::Running;
 use machine::task::{Advice, Errno, OpenFlags, Task};

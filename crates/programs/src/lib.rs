@@ -11,7 +11,6 @@ pub mod cp;
 pub mod dd;
 pub mod dump;
 pub mod fio;
-mod habits;
 pub mod lg;
 pub mod replay;
 mod shell;
@@ -23,15 +22,13 @@ mod table;
 pub mod tools;
 
 pub use command::{Command, CommandError, parse, parse_in, split_sequence};
-pub use habits::{
-    FioHabits, Habits, HelperHabits, OwnFiles, ProcessHabits, ShellHabits, SysbenchHabits,
-};
 pub use shell::{Line, Script, Sequence, Step};
 pub use sleep::Sleep;
 pub use surroundings::Surroundings;
 pub use sync::Sync;
 pub use table::{Entry, LIST};
 
+use guest::OwnFiles;
 use std::any::Any;
 
 /// A program that a command names: what the machine runs, and what a plan asks of it.

@@ -4,7 +4,8 @@
 //! linker, and the clock is looked at ([`ShellHabits`]). The host's `exec` is the start of a shell
 //! and of its first program, if that needs no more than `dd`.
 
-use crate::{Program, ShellHabits};
+use crate::Program;
+use guest::ShellHabits;
 use machine::program::Running;
 use machine::task::Task;
 use std::future::Future;

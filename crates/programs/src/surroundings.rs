@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::Habits;
+use guest::Habits;
 use machine::Mount;
 
 /// The surroundings of a job: the simulated host for the keywords, and the user's own surroundings

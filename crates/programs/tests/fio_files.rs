@@ -33,7 +33,7 @@ fn context(mount: &Mount) -> Surroundings<'_> {
         page_size: 4096,
         ncpus: 1,
         mb_memory: 1024,
-        habits: &programs::Habits::OBSERVED,
+        habits: &guest::Profile::uml().habits,
         mount: Some(mount),
         environment: &|_| None,
         read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),

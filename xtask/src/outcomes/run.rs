@@ -7,7 +7,7 @@ use device::{Device, Model};
 use lab::recordings::{Figure, Recording};
 use lab::scheduler_spec::parse_kernel;
 use machine::{ControlGroup, Host, Job, Mount, Native, Observer, Program, Setup, Task, TaskInfo};
-use programs::{Line, Script, ShellHabits};
+use programs::{Line, Script};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -73,7 +73,9 @@ fn setup(
     let mut jobs = jobs(&recording.command, &recording.order()?)?;
     jobs.push(tracer.job());
     let on_files = recording.command.contains("/mnt/");
-    let mut setup = Setup::new(kernel, attach, device, Host::named("icount")?, jobs);
+    let host = Host::named("icount")?;
+    let shell = host.guest.habits.shell;
+    let mut setup = Setup::new(kernel, attach, device, host, jobs);
     setup.settings = recording.settings.clone();
     let group = |(path, weight): &(String, u32)| ControlGroup {
         path: path.clone(),
@@ -84,7 +86,7 @@ fn setup(
     let journal_cgroup = if recording.note.starts_with("jbd2 in the same") { "c1" } else { "" };
     let mount = Mount { journal_cgroup: journal_cgroup.to_string(), ..Mount::default() };
     setup.mount = on_files.then_some(mount);
-    setup.preparation = Script::of(preparation(recording)?, ShellHabits::OBSERVED);
+    setup.preparation = Script::of(preparation(recording)?, shell);
     setup.memory = MEMORY;
     if is_writeback(recording) {
         setup.settings.push(("dirty_background_bytes".to_string(), 16 << 20));

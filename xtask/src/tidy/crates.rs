@@ -7,7 +7,7 @@ use super::tree::{Tree, lines};
 const LAYERS: [&[&str]; 12] = [
     &["base", "testing"],
     &["params"],
-    &["block"],
+    &["block", "guest"],
     &["sched", "trace", "device", "cache"],
     &["fs"],
     &["machine", "linux"],

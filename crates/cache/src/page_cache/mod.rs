@@ -11,6 +11,7 @@ mod open_files;
 mod room;
 mod shares;
 
+use crate::Rules;
 use crate::frames::{Frames, Places};
 use crate::groups::Groups;
 use crate::lru::{FileNumber, Lru};
@@ -20,10 +21,10 @@ use crate::pages::{CachedPages, Counts, Flags, Pages};
 use crate::pcp_lists::{PcpLists, batch_of};
 use crate::readahead::Window;
 use crate::writeback::Writeback;
-use crate::{Guest, Rules};
 use base::{Sectors, TimerWheel};
 use block::{ContextId, Kernel, Segments};
 pub use faults::Faulted;
+use guest::BootMemory;
 use open_files::Opened;
 pub use room::Mounted;
 use std::cmp::Reverse;
@@ -93,7 +94,7 @@ impl PageCache {
     /// how many seconds the machine has been up when jobs begin.
     pub fn new(
         kernel: &Kernel,
-        guest: &Guest,
+        guest: &BootMemory,
         segment: Sectors,
         memory: Memory,
         uptime: u64,
@@ -430,7 +431,13 @@ mod tests {
 
     /// Pages that lie apart.
     fn sparse(version: Version) -> PageCache {
-        PageCache::new(Kernel::of(version), &Guest::OBSERVED, Sectors(PAGE_SECTORS), MEMORY, 4)
+        PageCache::new(
+            Kernel::of(version),
+            &guest::Profile::uml().memory,
+            Sectors(PAGE_SECTORS),
+            MEMORY,
+            4,
+        )
     }
 
     fn window(start: u64, length: u64, order: u32) -> Window {
@@ -453,8 +460,13 @@ mod tests {
         let mut cache = sparse(Version::V6_18);
         let runs = cache.admit(window(2048, 2048, 9), 10_000);
         assert_eq!(spans(&runs), [[(2048, 4096)]]);
-        let mut cache =
-            PageCache::new(Kernel::of(Version::V6_12), &Guest::OBSERVED, Sectors(16), MEMORY, 4);
+        let mut cache = PageCache::new(
+            Kernel::of(Version::V6_12),
+            &guest::Profile::uml().memory,
+            Sectors(16),
+            MEMORY,
+            4,
+        );
         let runs = cache.admit(window(0, 600, 0), 10_000);
         assert_eq!(spans(&runs), [[(0, 512), (512, 600)]]);
     }

@@ -3,9 +3,9 @@
 use super::{DISK, FILE_PAGES, PageCache, TOGETHER};
 use crate::frames::{Frames, leaf_of, nodes_above};
 use crate::lru::Verdict;
-use crate::memory::Footprint;
 use crate::pages::Flags;
-use crate::pcp_lists::LeftBehind;
+use guest::Footprint;
+use guest::LeftBehind;
 use std::ops::Range;
 
 /// What of memory a mounted file system has to do with.

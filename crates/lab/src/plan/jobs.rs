@@ -10,7 +10,6 @@ use base::Instant;
 use block::Ioprio;
 use machine::Format;
 use machine::Host;
-use programs::Habits;
 use programs::dump::Dump;
 use programs::fio::Fio;
 use programs::replay::Replay;
@@ -71,7 +70,7 @@ impl Planner {
             page_size: 4096,
             ncpus: host.machine.cores.into(),
             mb_memory: self.memory().0 >> 20,
-            habits: &Habits::OBSERVED,
+            habits: &host.guest.habits,
             mount,
             environment: &|name| std::env::var(name).ok(),
             read_file: &read_file,

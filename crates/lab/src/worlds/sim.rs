@@ -13,7 +13,7 @@ use crate::result::{self, CallResult, JobResult, ProgramExit, RunResult};
 use crate::world::World;
 use base::Duration;
 use machine::{Exit, Observer, Several};
-use programs::{Script, ShellHabits};
+use programs::Script;
 use std::path::Path;
 
 /// Runs one row with one seed.
@@ -79,7 +79,7 @@ fn setup(plan: &Plan, row: &Row, seed: u64, messages: bool) -> machine::Setup {
         cgroup_writeback: row.cgroup_writeback,
         preparation: Script::of(
             row.preparation.iter().map(PlannedJob::as_line).collect(),
-            ShellHabits::OBSERVED,
+            row.host.guest.habits.shell,
         ),
         seed,
         events: true,

@@ -45,18 +45,19 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let cores = setup.host.machine.cores;
     let facts = setup.device.facts().clone();
     let rules = Rules::of(setup.kernel);
+    let guest = setup.host.guest.clone();
     let cpus = Cpus::new(&setup.host, prices, rules.shares_by_deadlines, setup.seed);
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
     let clock = Clock::new(setup.host.machine.clock_step, tick, setup.until);
     let mut cache = PageCache::new(
         setup.kernel,
-        &setup.guest.memory,
+        &guest.memory,
         facts.segment,
-        Memory::new(setup.memory, &setup.guest.memory),
-        if setup.mount.is_some() { setup.guest.uptime_mounted } else { setup.guest.uptime },
+        Memory::new(setup.memory, &guest.memory),
+        if setup.mount.is_some() { guest.boot.uptime_mounted } else { guest.boot.uptime },
     );
     if let Some(mount) = &setup.mount {
-        cache.note_mount(mount.in_memory(&setup.guest.files, facts.capacity));
+        cache.note_mount(mount.in_memory(&guest.files, facts.capacity));
     }
     cache.set_group_writeback(setup.cgroup_writeback && setup.mount.is_some());
     let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));
@@ -71,7 +72,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     }
     queue.set_paranoid(setup.paranoid);
     if let Some(mount) = &setup.mount {
-        queue.note_waits(mount.waits_for_tags(&setup.guest.files, facts.capacity));
+        queue.note_waits(mount.waits_for_tags(&guest.files, facts.capacity));
     }
     if setup.record_inputs {
         queue.record_inputs();
@@ -87,10 +88,10 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         clock,
         cpus,
         storage: Storage::new(queue, cache, fs, rules),
-        disk: Disk::new(setup.device),
+        disk: Disk::new(setup.device, &guest.boot.disk),
         cgroups: Cgroups::new(setup.blkio),
         shape,
-        guest: setup.guest,
+        guest,
         seed: setup.seed,
         start_delay: setup.host.machine.start_delay,
         timer_slack: setup.host.machine.timer_slack,

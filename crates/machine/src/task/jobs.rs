@@ -1,8 +1,7 @@
 //! What a program may say of itself, beside its system calls: to its job, and of its memory.
 
 use super::Task;
-use cache::memory::Footprint;
-use cache::pcp_lists::LeftBehind;
+use guest::{Footprint, LeftBehind};
 
 impl Task {
     /// The number of its job, from 0 on, if it belongs to one.

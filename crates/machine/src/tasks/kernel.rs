@@ -2,7 +2,6 @@
 //! a run is put together.
 
 use super::TaskSpec;
-use crate::guest::Guest;
 use block::{CgroupId, Ioprio, IoprioClass};
 
 /// The priority of the task that commits (rule commit-1).
@@ -30,15 +29,14 @@ pub(crate) enum KernelTask {
 }
 
 impl KernelTask {
-    /// What such a task is given on a guest with so many cores.
-    pub fn spec(self, guest: &Guest, cores: u16) -> TaskSpec {
+    /// What such a task is given on a machine with such a disk and so many cores.
+    pub fn spec(self, disk: &str, cores: u16) -> TaskSpec {
         let ioprio = if self == KernelTask::Committer { COMMITTER } else { Ioprio::NONE };
-        TaskSpec { ioprio, ..TaskSpec::kernel_task(&self.comm(guest, cores)) }
+        TaskSpec { ioprio, ..TaskSpec::kernel_task(&self.comm(disk, cores)) }
     }
 
     /// As `comm` says, with the number of the pool of workers. // observed on 6.12
-    fn comm(self, guest: &Guest, cores: u16) -> String {
-        let disk = &guest.disk;
+    fn comm(self, disk: &str, cores: u16) -> String {
         // Each core has four pools of its own; those of no core come behind them.
         let unbound = 4 * cores;
         match self {
@@ -60,12 +58,11 @@ mod tests {
 
     #[test]
     fn names_follow_the_disk_and_the_number_of_cores() {
-        let other = Guest { disk: "sdb".into(), ..Guest::OBSERVED };
-        let name = |task: KernelTask, guest: &Guest, cores| task.spec(guest, cores).name;
-        assert_eq!(name(KernelTask::Committer, &Guest::OBSERVED, 1), "jbd2/vda-8");
-        assert_eq!(name(KernelTask::Placer, &other, 1), "xfsaild/sdb");
+        let name = |task: KernelTask, disk, cores| task.spec(disk, cores).name;
+        assert_eq!(name(KernelTask::Committer, "vda", 1), "jbd2/vda-8");
+        assert_eq!(name(KernelTask::Placer, "sdb", 1), "xfsaild/sdb");
         let flusher = KernelTask::Flusher(CgroupId::ROOT, 2);
-        assert_eq!(name(flusher, &Guest::OBSERVED, 1), "kworker/u4:2");
-        assert_eq!(name(flusher, &other, 8), "kworker/u32:2");
+        assert_eq!(name(flusher, "vda", 1), "kworker/u4:2");
+        assert_eq!(name(flusher, "sdb", 8), "kworker/u32:2");
     }
 }

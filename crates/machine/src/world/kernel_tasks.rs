@@ -51,7 +51,7 @@ impl World {
     /// when that begins.
     pub fn next_force(&self, since: Option<u64>) -> (u64, Instant) {
         let wheel = self.storage.cache().wheel();
-        let tick = wheel.of_period(since, self.guest.ticks_to_mount, PERIOD);
+        let tick = wheel.of_period(since, self.guest.boot.ticks_to_mount, PERIOD);
         (tick, self.start_of_tick(tick))
     }
 

@@ -31,7 +31,7 @@ impl World {
 
     /// Creates a task of the kernel's own.
     pub fn spawn_kernel_task(&mut self, what: KernelTask) -> ContextId {
-        let context = self.spawn(what.spec(&self.guest, self.cpus.count()));
+        let context = self.spawn(what.spec(self.disk.name(), self.cpus.count()));
         self.give_body(context, Body::Kernel(what));
         context
     }
@@ -214,7 +214,7 @@ impl World {
     pub fn is_prepared(&mut self, job: usize) {
         if self.preparation.is_it(Some(job)) && !self.preparation.has_failed() {
             let seconds = self.clock.now().since(Instant::ZERO).as_nanos() / 1_000_000_000;
-            self.begin_jobs(Instant::ZERO + Duration::from_secs(seconds) + self.guest.pause);
+            self.begin_jobs(Instant::ZERO + Duration::from_secs(seconds) + self.guest.boot.pause);
         }
     }
 

@@ -23,7 +23,6 @@ mod ticks;
 use crate::clock::{AgendaItem, Clock};
 use crate::cpus::{Cause, Cpus, State};
 use crate::disk::Disk;
-use crate::guest::Guest;
 use crate::io::Io;
 use crate::jobs::JobState;
 use crate::observe::Mark;
@@ -32,6 +31,8 @@ use crate::storage::Storage;
 use crate::tasks::{Body, Cgroups, Tasks, Wait};
 use base::{Duration, Instant};
 use block::{Bio, ContextId, Event, Segments, Shape, Step, Work};
+use guest::Profile;
+use std::sync::Arc;
 
 /// The state of a machine.
 pub(crate) struct World {
@@ -42,7 +43,7 @@ pub(crate) struct World {
     storage: Storage,
     disk: Disk,
     cgroups: Cgroups,
-    guest: Guest,
+    guest: Arc<Profile>,
     shape: Shape,
     seed: u64,
     /// Jobs, and behind them their preparation.
@@ -71,7 +72,7 @@ pub(crate) struct Owners {
     pub disk: Disk,
     pub cgroups: Cgroups,
     pub shape: Shape,
-    pub guest: Guest,
+    pub guest: Arc<Profile>,
     pub seed: u64,
     pub start_delay: Duration,
     pub timer_slack: Duration,

@@ -3,7 +3,6 @@
 use super::World;
 use crate::clock::Clock;
 use crate::cpus::Cpus;
-use crate::guest::Guest;
 use crate::io::Io;
 use crate::storage::Storage;
 use crate::tasks::Tasks;
@@ -11,6 +10,7 @@ use base::Duration;
 use block::RequestQueue;
 use cache::PageCache;
 use fs::{Ext4, Files, Xfs};
+use guest::Profile;
 
 impl World {
     /// Time, and what is to happen in it.
@@ -34,7 +34,7 @@ impl World {
     }
 
     /// What was observed of the guest.
-    pub fn guest(&self) -> &Guest {
+    pub fn guest(&self) -> &Profile {
         &self.guest
     }
 

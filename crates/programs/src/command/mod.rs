@@ -76,7 +76,7 @@ pub fn parse(line: &str) -> Result<Command, CommandError> {
         page_size: 4096,
         ncpus: 1,
         mb_memory: 1024,
-        habits: &crate::Habits::OBSERVED,
+        habits: &guest::Profile::uml().habits,
         mount: None,
         environment: &|_| None,
         read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),

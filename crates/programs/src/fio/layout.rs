@@ -359,7 +359,7 @@ mod tests {
             page_size: 4096,
             ncpus: 2,
             mb_memory: 1024,
-            habits: &crate::Habits::OBSERVED,
+            habits: &guest::Profile::uml().habits,
             mount: None,
             environment: &|_| None,
             read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),

@@ -221,7 +221,7 @@ mod tests {
             page_size: 4096,
             ncpus: 2,
             mb_memory: 24_105,
-            habits: &crate::Habits::OBSERVED,
+            habits: &guest::Profile::uml().habits,
             mount: None,
             environment: &environment,
             read_file: &read_file,

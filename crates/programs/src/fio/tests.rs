@@ -17,7 +17,7 @@ fn with_files<T>(
         page_size: 4096,
         ncpus: 2,
         mb_memory: 24_105,
-        habits: &crate::Habits::OBSERVED,
+        habits: &guest::Profile::uml().habits,
         mount: None,
         environment: &|_| None,
         read_file,

@@ -1,7 +1,7 @@
 //! What was typed behind `sysbench`: the options of fileio, of 0.4 and of 1.0.
 
-use crate::SysbenchHabits;
 use base::{Duration, nearest};
+use guest::SysbenchHabits;
 use machine::task::OpenFlags;
 
 /// A command line of sysbench fileio, understood.
@@ -337,7 +337,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<Sysbench, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        Sysbench::parse(&words, None, SysbenchHabits::OBSERVED)
+        Sysbench::parse(&words, None, guest::Profile::uml().habits.sysbench)
     }
 
     #[test]
@@ -366,7 +366,8 @@ mod tests {
         let place = Place::Disk { path: "/dev/sda".to_string(), start: 1 << 30 };
         assert_eq!(typed.place, place);
         let words = ["fileio".to_string(), "prepare".to_string()];
-        let in_directory = Sysbench::parse(&words, Some("/mnt"), SysbenchHabits::OBSERVED).unwrap();
+        let in_directory =
+            Sysbench::parse(&words, Some("/mnt"), guest::Profile::uml().habits.sysbench).unwrap();
         assert_eq!(in_directory.place, Place::Directory("/mnt".to_string()));
     }
 
@@ -406,7 +407,7 @@ mod tests {
             ),
         ) {
             let words: Vec<String> = words.into_iter().map(str::to_string).collect();
-            let _ = Sysbench::parse(&words, None, SysbenchHabits::OBSERVED);
+            let _ = Sysbench::parse(&words, None, guest::Profile::uml().habits.sysbench);
         }
     }
 }

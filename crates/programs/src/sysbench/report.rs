@@ -79,7 +79,7 @@ mod tests {
     fn both_generations_say_what_was_done() {
         let parse = |text: &str| {
             let words = text.split(' ').map(str::to_string).collect::<Vec<_>>();
-            Sysbench::parse(&words, None, crate::SysbenchHabits::OBSERVED)
+            Sysbench::parse(&words, None, guest::Profile::uml().habits.sysbench)
         };
         let old = "--test=fileio --file-test-mode=seqrd run";
         let options = parse(old).unwrap();

@@ -6,7 +6,8 @@
 
 mod words;
 
-use crate::{OwnFiles, Program};
+use crate::Program;
+use guest::OwnFiles;
 use machine::calls::Creation;
 use machine::program::Running;
 use machine::task::{Errno, OpenFlags, Task};

@@ -9,7 +9,6 @@ use block::{Action, Attach, Event, Kernel, Syscall};
 use device::{Device, Model};
 
 use machine::{Checker, Exit, Host, Mount, Observer, Outcome, Setup, Several};
-use programs::FioHabits;
 use programs::fio::{Fio, Job};
 
 use super::{FIO_EXAMPLES, examples, parse_example, parse_on_ext4};
@@ -51,7 +50,10 @@ fn run(
     let kernel = Kernel::named("6.18").expect("a kernel");
     let scheduler = sched::build("mq-deadline", kernel).expect("a scheduler of it");
     let mount = point.map(|it| Mount { point: it.to_owned(), ..Mount::default() });
-    let job = machine::Job::new("fio", Arc::new(Fio::new(jobs.to_vec(), FioHabits::OBSERVED)));
+    let job = machine::Job::new(
+        "fio",
+        Arc::new(Fio::new(jobs.to_vec(), guest::Profile::uml().habits.fio)),
+    );
     let host = Host::named(host).expect("a host");
     let setup = Setup::new(kernel, Attach::of(scheduler), device, host, vec![job]);
     let until = Some(Instant::from_nanos(millis * 1_000_000));

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use machine::Mount;
+use programs::Surroundings;
 use programs::fio::source::{self, Section};
 use programs::fio::value::{self, BareTime, UnitBase};
 use programs::fio::{Job, ParseError, options, parse_job_file};
-use programs::{Habits, Surroundings};
 use testing::Need;
 use testing::document::assert_block;
 use testing::needs::FIO;
@@ -45,7 +45,7 @@ fn with_mount<T>(
         page_size: 4096,
         ncpus: 2,
         mb_memory: 24_105,
-        habits: &Habits::OBSERVED,
+        habits: &guest::Profile::uml().habits,
         mount,
         environment: &lookup,
         read_file: &read_file,

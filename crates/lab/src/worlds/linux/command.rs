@@ -240,7 +240,7 @@ mod tests {
             page_size: 4096,
             ncpus: 1,
             mb_memory: 512,
-            habits: &programs::Habits::OBSERVED,
+            habits: &guest::Profile::uml().habits,
             mount: mount.as_ref(),
             environment: &|_| None,
             read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),

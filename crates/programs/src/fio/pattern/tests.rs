@@ -24,7 +24,7 @@ fn walk_of(options: &str, part: Range, whole: Range) -> Walk {
         page_size: 4096,
         ncpus: 2,
         mb_memory: 1024,
-        habits: &crate::Habits::OBSERVED,
+        habits: &guest::Profile::uml().habits,
         mount: None,
         environment: &|_| None,
         read_file: &|_| Err(io::Error::from(io::ErrorKind::NotFound)),

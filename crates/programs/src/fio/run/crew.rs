@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use block::ContextId;
 
 use super::super::job::{ExitWhat, Flow, Job};
-use crate::FioHabits;
+use guest::FioHabits;
 use machine::task::Task;
 
 /// Where a process is in its life.

@@ -10,7 +10,7 @@ use super::super::engine::{Engine, NameCall};
 use super::super::job::{Direction, FileKind, Job, Room, SyncMode};
 use super::super::layout::{FileSize, Layout};
 use super::donor::OpenDonor;
-use crate::FioHabits;
+use guest::FioHabits;
 use machine::calls::Creation;
 use machine::task::{Errno, File, OpenFlags, Task};
 

@@ -8,7 +8,7 @@
 use base::{Duration, Instant};
 use block::ContextId;
 
-use crate::HelperHabits;
+use guest::HelperHabits;
 use machine::task::{IoContextOf, Task};
 
 /// Starts it; the answer is whom to tell when all is done.
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn it_wakes_when_either_of_two_things_is_due() {
         let started = Instant::from_nanos(65_910_528);
-        let habits = HelperHabits::OBSERVED;
+        let habits = guest::Profile::uml().habits.fio.helper;
         let mut now = started + Duration::from_millis(habits.first);
         let mut steps = Vec::new();
         for _ in 0..9 {

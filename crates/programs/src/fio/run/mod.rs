@@ -14,7 +14,8 @@ mod lanes;
 mod pace;
 mod process;
 
-use crate::{FioHabits, Program};
+use crate::Program;
+use guest::FioHabits;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -85,9 +86,9 @@ impl Fio {
 
     /// Does it all; the answer is the exit status.
     async fn work(self, task: Task) -> i32 {
-        let FioHabits { footprint, left_by_main, .. } = self.habits;
+        let footprint = self.habits.footprint;
         task.take_memory(footprint);
-        task.leave_pages_behind(left_by_main);
+        task.leave_pages_behind(self.habits.left_by_main());
         let status = self.run_jobs(&task).await;
         task.give_memory_back(footprint);
         status
@@ -109,7 +110,7 @@ impl Fio {
                 return FAILED;
             }
         };
-        task.leave_pages_behind(self.habits.left_by_processes);
+        task.leave_pages_behind(self.habits.left_by_processes());
         let started = task.now();
         let crew = Rc::new(Crew::new(&self.jobs, task.id(), self.habits));
         let delays: Vec<Instant> = self.jobs.iter().map(|job| started + delay(job, task)).collect();

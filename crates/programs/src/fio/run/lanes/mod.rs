@@ -18,7 +18,7 @@ use super::super::job::{Caching, Direction, Job, Scsi, ScsiWrite};
 use super::super::pattern::Range;
 use super::donor::OpenDonor;
 use super::files::Files;
-use crate::ProcessHabits;
+use guest::ProcessHabits;
 use machine::calls::RangeSync;
 use machine::calls::{AsyncOp, AsyncQueue, Interface, Reaped};
 use machine::task::{Errno, File, OpenFlags, Task};

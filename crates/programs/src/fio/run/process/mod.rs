@@ -14,7 +14,7 @@ use super::goal::{Search, Verdict, Watch};
 use super::identity::{Priorities, become_process, open};
 use super::lanes::{Done, Lanes, Request, Sync, What};
 use super::pace::{Pauses, Rates};
-use crate::ProcessHabits;
+use guest::ProcessHabits;
 use machine::task::{Errno, Task};
 
 /// Exit status of a process that gives up, as that of fio's own.
@@ -60,26 +60,27 @@ pub(super) struct Process<'a> {
     failure: Option<i32>,
 }
 
-impl ProcessHabits {
-    fn looks_before(&self, what: What, verifies: bool) -> u32 {
-        match what {
-            What::Move(_) if !verifies => self.before_request,
-            What::Move(_) | What::Sync(_) => self.before_others,
-        }
+/// Looks at the clock before a request.
+fn looks_before(habits: &ProcessHabits, what: What, verifies: bool) -> u32 {
+    match what {
+        What::Move(_) if !verifies => habits.before_request,
+        What::Move(_) | What::Sync(_) => habits.before_others,
     }
+}
 
-    fn looks_at_start(&self, engine: Engine) -> u32 {
-        match engine {
-            Engine::Libaio => self.at_start_of_libaio,
-            _ => self.at_start,
-        }
+/// Looks at the clock before the first request.
+fn looks_at_start(habits: &ProcessHabits, engine: Engine) -> u32 {
+    match engine {
+        Engine::Libaio => habits.at_start_of_libaio,
+        _ => habits.at_start,
     }
+}
 
-    fn looks_at_end(&self, engine: Engine) -> u32 {
-        match engine {
-            Engine::Mmap => self.at_end_of_mmap,
-            _ => self.at_end,
-        }
+/// Looks at the clock after the last request.
+fn looks_at_end(habits: &ProcessHabits, engine: Engine) -> u32 {
+    match engine {
+        Engine::Mmap => habits.at_end_of_mmap,
+        _ => habits.at_end,
     }
 }
 
@@ -186,13 +187,13 @@ impl<'a> Process<'a> {
         self.lanes.prepare_cache(self.job.caching).await;
         // The length of a line of the processor's cache, which the guest does not say.
         self.task.look_for_files(1).await;
-        self.task.look_at_clock(self.habits().looks_at_start(self.job.engine)).await;
+        self.task.look_at_clock(looks_at_start(self.habits(), self.job.engine)).await;
         // A job that finds no place for a request will not find one in the next round either.
         while !self.must_end() && self.round().await > 0 && self.goes_on() {
             self.lanes.open_again(self.job).await;
             self.lanes.prepare_cache(self.job.caching).await;
         }
-        self.task.look_at_clock(self.habits().looks_at_end(self.job.engine)).await;
+        self.task.look_at_clock(looks_at_end(self.habits(), self.job.engine)).await;
         self.lanes.close().await;
         self.lanes.close_files(self.job).await;
         if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {
@@ -332,7 +333,7 @@ impl<'a> Process<'a> {
     /// Hands a request over, and waits for others if there are too many then.
     async fn issue(&mut self, what: What, place: Place, verifies: bool) {
         let Place { file, offset, length } = place;
-        self.task.look_at_clock(self.habits().looks_before(what, verifies)).await;
+        self.task.look_at_clock(looks_before(self.habits(), what, verifies)).await;
         if self.job.queue.serialize_overlap || verifies {
             while self.lanes.overlaps(file, offset, length) {
                 self.collect(1, 1).await;

@@ -1,0 +1,129 @@
+//! What boot and mount leave behind.
+
+use base::{Bytes, Duration};
+use params::Accept::{Size, Text, Time, Whole, Wholes};
+use params::{Accept, Stated, Table};
+
+/// More pages than any machine has.
+const PAGES: Accept = Whole(0, 1 << 40, "pages");
+/// Pages of a [`Left`], in the order of its fields.
+const LEFT: Accept = Wholes(4, 1 << 20, "pages");
+
+params::section! {
+    /// How a machine is booted.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Boot in "boot" {
+        /// The name of the disk, as the kernel's tasks for it are called; empty: as its transport
+        /// has it.
+        disk: String = Text,
+        /// Whole seconds for which it has been up when jobs begin on a disk without a file system.
+        uptime: u64 = Whole(0, 1_000_000, "s"),
+        /// The same where a file system is mounted before.
+        uptime_mounted: u64 = Whole(0, 1_000_000, "s"),
+        /// Ticks from the boot to the mount of XFS, from when on its worker counts.
+        ticks_to_mount: u64 = Whole(0, 1_000_000, "ticks"),
+        /// From the whole second before the end of the preparation to the start of the jobs.
+        pause: Duration = Time(0.0, 1e12),
+    }
+}
+
+params::section! {
+    /// What boot and programs leave in memory.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct BootMemory in "memory" {
+        /// Pages that the kernel's code, data and tables take.
+        kernel: u64 = PAGES,
+        /// Pages of each 2,048 that it takes besides, as memory grows.
+        kernel_share: u64 = Whole(0, 2048, "pages of 2048"),
+        /// Pages of what runs before the jobs, without those of files.
+        used: u64 = PAGES,
+        /// Pages of programs and libraries that are cached.
+        programs: u64 = PAGES,
+        /// Pages that were used when the kernel first reckoned how much may be dirty.
+        used_at_boot: u64 = PAGES,
+        /// Pages that a core gets at a time, at least, on a machine with more than little memory.
+        much_memory: u64 = PAGES,
+        /// Pages that the boot leaves on a core's lists, with little memory.
+        left_by_boot_little: Left = LEFT,
+        /// The same with more.
+        left_by_boot_much: Left = LEFT,
+        /// Pages on the lists that are not for files, which are put back with the first ones.
+        foreign: u64 = PAGES,
+    }
+}
+
+impl BootMemory {
+    /// Pages that the boot leaves on a core's lists, with a program that needs little memory.
+    pub fn left_by_boot(&self) -> LeftBehind {
+        LeftBehind { little: self.left_by_boot_little, much: self.left_by_boot_much }
+    }
+}
+
+params::section! {
+    /// What file systems do beside their rules.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Files in "files" {
+        /// Up to this size of a disk ext4 is small in memory.
+        small_disk: Bytes = Size(0.0, 1e18),
+        /// Nodes' worth of pages of a file that stay in memory when it is let go, on ext4 on a
+        /// small disk.
+        pieces_kept_by_small_ext4: u64 = Whole(0, 1024, "pieces"),
+        /// The same on ext4 on a larger disk.
+        pieces_kept_by_ext4: u64 = Whole(0, 1024, "pieces"),
+        /// The same on XFS.
+        pieces_kept_by_xfs: u64 = Whole(0, 1024, "pieces"),
+        /// Pages that mounting ext4 leaves for whatever else, with more than little memory.
+        pages_left_by_ext4: u64 = PAGES,
+        /// Disks from this size on make mounting ext4 wait for tags.
+        large_disk: Bytes = Size(0.0, 1e18),
+        /// How often mounting it there does.
+        waits_on_large_disk: u32 = Whole(0, 1024, "waits"),
+        /// Milliseconds for which the first who waits for a file's map lets others be faster.
+        map_patience: u64 = Whole(0, 1_000_000, "ms"),
+    }
+}
+
+/// What a core has on its lists of pages when files are written for the first time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Pages for files, and how often the batch was doubled of late.
+    pub files: u64,
+    /// See `files`.
+    pub doubled: u32,
+    /// Pages for descriptions of blocks.
+    pub structures: u64,
+    /// Pages for whatever else.
+    pub others: u64,
+}
+
+/// What is left behind on a machine with little memory, of up to some 400 MiB, and on another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// With little memory.
+    pub little: Left,
+    /// Otherwise.
+    pub much: Left,
+}
+
+/// What a program takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Pages that are not of files.
+    pub own: u64,
+    /// Its code, and that of its libraries.
+    pub files: u64,
+}
+
+impl Stated for Left {
+    fn read(table: &Table, name: &str) -> Left {
+        let [files, doubled, structures, others] = table.wholes(name);
+        Left { files, doubled: doubled as u32, structures, others }
+    }
+}
+
+impl Stated for Footprint {
+    fn read(table: &Table, name: &str) -> Footprint {
+        let [own, files] = table.wholes(name);
+        Footprint { own, files }
+    }
+}

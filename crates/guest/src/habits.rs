@@ -43,22 +43,21 @@ params::section! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FioHabits in "fio" {
         /// Between two looks whether processes have ended while others wait for their turn, and for
-        /// processes to get ready; with the slack of a timer of 50 us. From strace.
+        /// processes to get ready.
         look: Duration = SLEEP,
-        /// Between two looks of the main process after the others while they work, with that slack.
+        /// Between two looks of the main process after the others while they work.
         poll: Duration = SLEEP,
         /// How many naps the main process takes when it has measured its clock.
         naps: u32 = Whole(0, 1_000, "naps"),
-        /// How long a nap is: 1 us and the slack.
+        /// How long a nap is.
         nap: Duration = SLEEP,
         /// Looks at the clock after each nap.
         looks_per_nap: u32 = LOOKS,
         /// Looks at the clock before the helper is started.
         looks_before_helper: u32 = LOOKS,
-        /// Memory of fio and its libraries, in pages. From /proc/meminfo, before and while it runs.
+        /// Memory of fio and its libraries, in pages.
         footprint: Footprint = Wholes(2, 1 << 30, "pages"),
-        /// Pages that the core has at hand when fio makes its files. From global_dirty_state in guests
-        /// of 192 MiB to 1 GiB.
+        /// Pages that the core has at hand when fio makes its files.
         left_by_main_little: Left = LEFT,
         /// The same with more memory.
         left_by_main_much: Left = LEFT,
@@ -66,8 +65,8 @@ params::section! {
         left_by_processes_little: Left = LEFT,
         /// The same with more memory.
         left_by_processes_much: Left = LEFT,
-        /// Looks at the clock after fio has asked for its files, before it sleeps for the first time.
-        /// From when the first request comes.
+        /// Looks at the clock after fio has asked for its files, before it sleeps for the first
+        /// time.
         looks_at_begin: u32 = LOOKS,
         /// How many more there are with disks alone.
         looks_without_files: u32 = LOOKS,
@@ -96,8 +95,8 @@ params::section! {
     pub struct HelperHabits in "fio-helper" {
         /// When it wakes for the first time.
         first: u64 = Whole(1, 1_000_000, "ms"),
-        /// When what it does four times a second is due, and how long after that again: a millisecond
-        /// is lost once.
+        /// When what it does four times a second is due, and how long after that again: a
+        /// millisecond is lost once.
         often: (u64, u64) = Wholes(2, 1_000_000, "ms"),
         /// The same for what it does twice a second.
         seldom: (u64, u64) = Wholes(2, 1_000_000, "ms"),
@@ -114,8 +113,7 @@ params::section! {
         at_start: u32 = LOOKS,
         /// The same with libaio.
         at_start_of_libaio: u32 = LOOKS,
-        /// Before a request: whether time is over, whether rates allow it, when it starts. Calls of the
-        /// C library with clocksource clock_gettime, counted between those that do I/O.
+        /// Before a request: whether time is over, whether rates allow it, when it starts.
         before_request: u32 = LOOKS,
         /// Before a sync, and before a request that reads back.
         before_others: u32 = LOOKS,
@@ -129,8 +127,7 @@ params::section! {
         at_end: u32 = LOOKS,
         /// The same with mmap.
         at_end_of_mmap: u32 = LOOKS,
-        /// What a request costs that moves no data: building it and looking at the clock. With ioengine
-        /// null it is 0.4 to 1.9 us.
+        /// What a request costs that moves no data: building it and looking at the clock.
         nothing: Duration = SLEEP,
     }
 }
@@ -138,13 +135,14 @@ params::section! {
 params::section! {
     /// The habits of the shell and of the dynamic linker: what comes between two programs.
     ///
-    /// From the time between two direct reads by `dd` with another program in between, where a file that
-    /// is looked for takes 1 us.
+    /// From the time between two direct reads by `dd` with another program in between, where a file
+    /// that is looked for takes 1 us.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ShellHabits in "shell" {
         /// Files that are looked for to start a program that needs none but the C library.
         files: u32 = FILES,
-        /// Of these, those that a shell does not look for again when it has found the program before.
+        /// Of these, those that a shell does not look for again when it has found the program
+        /// before.
         directories: u32 = FILES,
         /// Looks at the clock.
         looks: u32 = LOOKS,
@@ -156,8 +154,8 @@ params::section! {
 }
 
 params::section! {
-    /// Files that a program looks for when it starts, beside those of every program: its libraries and
-    /// what it wants to know of the system.
+    /// Files that a program looks for when it starts, beside those of every program: its libraries
+    /// and what it wants to know of the system.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct OwnFiles in "own-files" {
         /// `cp`.
@@ -179,8 +177,7 @@ params::section! {
     /// The habits of sysbench 1.0; what is known of 0.4 does not tell any.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SysbenchHabits in "sysbench" {
-        /// Looks at the clock for an event: before and behind it. 300 reads of what is cached take
-        /// 155.4 us, 607 looks of 256 ns.
+        /// Looks at the clock for an event: before and behind it.
         looks_per_event: u32 = LOOKS,
     }
 }

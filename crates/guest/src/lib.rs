@@ -2,8 +2,8 @@
 //! mount does there, how often one version of fio looks at the clock.
 //!
 //! A profile is a TOML file in `guests/` in which every fact has a value, a unit, a source, a date
-//! and the experiment that showed it. A host names the profile that it stands for; the host `guest`
-//! names `uml-6.12`. Every other host has the profile `neutral`, which assumes nothing of one guest.
+//! and the experiment that showed it. A host names its profile; the host `guest` names `uml-6.12`.
+//! Every other host has the profile `neutral`, which assumes nothing of one guest.
 
 #![forbid(unsafe_code)]
 

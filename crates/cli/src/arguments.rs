@@ -26,7 +26,8 @@ pub struct Arguments {
 pub enum Verb {
     /// Run one load under several schedulers and say what differs
     Compare(Box<CompareOptions>),
-    /// List what there is: schedulers, models, hosts, guests, kernels, experiments, programs, tunables
+    /// List what there is: schedulers, models, hosts, guests, kernels, experiments, programs,
+    /// tunables
     List {
         /// schedulers, models, hosts, guests, kernels, experiments, programs or tunables
         subject: Option<String>,

@@ -15,6 +15,7 @@ pub mod fingerprint;
 pub mod histogram;
 pub mod list;
 pub mod nearest;
+pub mod page;
 pub mod rng;
 pub mod sector;
 pub mod sector_set;

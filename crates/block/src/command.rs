@@ -91,6 +91,6 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// A page of memory: 4 KiB.
-    pub const PAGE: Sectors = Sectors(8);
+    /// A page of memory.
+    pub const PAGE: Sectors = base::page::SECTORS;
 }

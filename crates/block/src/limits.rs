@@ -2,7 +2,7 @@
 
 use crate::command::Facts;
 use crate::kernel::{Kernel, Shape};
-use base::{Bytes, Sectors};
+use base::{Bytes, Sector, Sectors};
 
 /// `read_ahead_kb` of a disk that states no optimal size (rule readahead-1).
 const DEFAULT_READ_AHEAD_KB: u32 = 128;
@@ -123,7 +123,7 @@ impl Limits {
             largest = largest.min((chunk - sector.0 % chunk) as u32);
         }
         // A power of two, so that nothing has to be divided for each bio.
-        let block = (self.facts.logical_block / 512).max(1);
+        let block = (self.facts.logical_block / Sector::SIZE as u32).max(1);
         Sectors((largest & !(block - 1)).max(block))
     }
 

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use base::{Bytes, Sectors};
+use base::{Bytes, Sector, Sectors};
 use block::command::{Facts, Transport};
 
 use crate::table::{FindTable, TableText};
@@ -304,7 +304,7 @@ fn facts(table: &Table) -> Result<Facts, Error> {
         max_hw_sectors: table.sectors("disk.max_transfer"),
         max_segments: table.whole("disk.max_segments") as u16,
         discard: table.flag("disk.discard"),
-        chunk_sectors: Sectors((table.size("disk.chunk") / 512) as u32),
+        chunk_sectors: Sectors((table.size("disk.chunk") / Sector::SIZE) as u32),
         segment: Facts::PAGE,
     })
 }

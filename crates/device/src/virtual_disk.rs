@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use base::agenda::Agenda;
-use base::{Duration, Instant, Rng};
+use base::{Duration, Instant, Rng, page};
 use block::command::{Command, CommandOp, Facts, Tag};
 
 use crate::Device;
@@ -95,7 +95,7 @@ impl Parameters {
             flush: table.time("service.flush"),
             after_flush_window: table.time("service.after_flush_window"),
             after_flush_extra: table.time("service.after_flush_extra"),
-            cache_pages: (table.size("host_cache.size") / PAGE) as usize,
+            cache_pages: (table.size("host_cache.size") / page::SIZE) as usize,
             dirty_limit: Duration::from_nanos(dirty_limit * drain_byte / 1000),
             drain_byte,
             jitter: Jitter::load(table)?,
@@ -239,14 +239,13 @@ impl Device for VirtualDisk {
     }
 }
 
-const PAGE: u64 = 4096;
 const WAYS: usize = 8;
 
 /// The pages a command touches.
 fn pages(command: &Command) -> impl Iterator<Item = u64> {
-    let first = command.sector.0 * 512 / PAGE;
-    let end = (command.sector + command.sectors).0 * 512;
-    first..end.div_ceil(PAGE)
+    let first = command.sector.bytes().0 / page::SIZE;
+    let end = (command.sector + command.sectors).bytes().0;
+    first..end.div_ceil(page::SIZE)
 }
 
 /// A bounded set of pages that forgets the ones not used for long.

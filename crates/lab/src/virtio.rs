@@ -2,14 +2,14 @@
 //!
 //! Times are those of the model; only what the kernel is told of the disk differs.
 
-use base::{Duration, Instant, Sectors};
+use base::{Duration, Instant, Sector, Sectors};
 use block::command::{Command, Facts, Tag, Transport};
 use device::{Device, Model};
 
 /// Entries of the ring, and so the largest queue depth (docs/linux.md).
 pub const RING: u32 = 256;
 /// A request is never longer; the kernel's own limit is far below (virtio-blk sets none).
-const MOST_SECTORS: Sectors = Sectors(u32::MAX >> 9);
+const MOST_SECTORS: Sectors = Sectors(u32::MAX / Sector::SIZE as u32);
 
 /// After so long without a command, from the first one on, the boot is over (the set-up sleeps
 /// longer).

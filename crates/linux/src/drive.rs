@@ -135,7 +135,7 @@ impl Drive {
         put(34, &1u16.to_le_bytes());
         if facts.discard {
             // As large as a request can be, in one piece, aligned to blocks.
-            put(36, &(u32::MAX >> 9).to_le_bytes());
+            put(36, &(u32::MAX / Sector::SIZE as u32).to_le_bytes());
             put(40, &1u32.to_le_bytes());
             put(44, &(facts.logical_block / Sector::SIZE as u32).to_le_bytes());
         }

@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use vm_memory::{AtomicInteger, Bytes, FileOffset, MmapRegion, VolatileMemory, VolatileSlice};
 
 /// Bytes in a page; the parts of the time protocol's memory are laid out by it.
-pub(crate) const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = base::page::SIZE as usize;
 
 /// Maps `length` bytes of `file` from its beginning.
 fn map(file: File, length: usize) -> io::Result<MmapRegion> {

@@ -24,7 +24,7 @@ const MIB: u64 = 1 << 20;
 const READERS: u64 = 4;
 /// Bytes of one of many files.
 const FILE: u64 = 256 << 10;
-const PAGE: u64 = 4096;
+const PAGE: u64 = base::page::SIZE;
 /// After so many writes fio calls fsync.
 const WRITES_A_SYNC: u64 = 100;
 

@@ -172,10 +172,10 @@ impl Tally {
 
     /// Widens a range to whole logical blocks and moves it onto the disk.
     fn place(&mut self, arrival: &Arrival, facts: &Facts) -> (Sector, Sectors) {
-        let block = u64::from(facts.logical_block / 512).max(1);
+        let block = u64::from(facts.logical_block / Sector::SIZE as u32).max(1);
         let end = (arrival.sector.0 + u64::from(arrival.sectors().0)).next_multiple_of(block);
         let first = arrival.sector.0 / block * block;
-        let disk = facts.capacity.0 / 512 / block * block;
+        let disk = facts.capacity.0 / Sector::SIZE / block * block;
         let length = (end - first).min(disk).min(u64::from(u32::MAX) / block * block);
         self.widened +=
             u64::from(first != arrival.sector.0 || length != u64::from(arrival.sectors().0));

@@ -223,7 +223,7 @@ fn extent(record: &mut Record, text: &str) -> Option<()> {
     let (sector, sectors) = text.split_once('+').unwrap_or((text, "0"));
     record.sector = Sector(sector.trim().parse().ok()?);
     let sectors: u32 = sectors.trim().parse().ok()?;
-    record.bytes = sectors.checked_mul(512)?;
+    record.bytes = sectors.checked_mul(Sector::SIZE as u32)?;
     Some(())
 }
 
@@ -350,7 +350,7 @@ pub fn line(record: &Record, start: Instant, name: &str) -> Option<String> {
 }
 
 fn tail(record: &Record, name: &str, out: &mut String) {
-    let (sector, sectors) = (record.sector, record.bytes / 512);
+    let (sector, sectors) = (record.sector, record.bytes / Sector::SIZE as u32);
     let returns = matches!(record.action, Action::Complete | Action::Requeue);
     let inside = if returns { record.error.cast_unsigned().to_string() } else { name.to_owned() };
     // Writing to a string cannot fail.

@@ -543,7 +543,7 @@ pub fn op_of(record: &Record) -> Op {
 
 /// A record's length.
 pub fn sectors_of(record: &Record) -> Sectors {
-    Sectors(record.bytes / 512)
+    Sectors(record.bytes / Sector::SIZE as u32)
 }
 
 fn flags_of(record: &Record) -> Flags {

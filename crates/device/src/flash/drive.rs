@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use base::{Duration, Instant};
+use base::{Duration, Instant, Sector};
 use block::command::{Command, CommandOp, Facts, Tag, Transport};
 
 use super::buffer::Buffer;
@@ -432,7 +432,7 @@ impl Device for Drive {
 
 /// Words of the map of written pieces.
 fn map_words(facts: &Facts) -> usize {
-    (facts.capacity.0 / 512).div_ceil(CHUNK_SECTORS).div_ceil(64) as usize
+    (facts.capacity.0 / Sector::SIZE).div_ceil(CHUNK_SECTORS).div_ceil(64) as usize
 }
 
 /// The ends of the streams seen last.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::agenda::{Agenda, Ticket};
-use base::{Duration, Instant, Rng};
+use base::{Duration, Instant, Rng, Sector};
 use block::command::{Command, CommandOp, Facts, Tag};
 
 use super::Parameters;
@@ -334,7 +334,7 @@ impl Device for Drive {
 
     fn accept(&mut self, now: Instant, command: Command) {
         debug_assert!(
-            range_of(&command).end <= self.facts.capacity.0 / 512,
+            range_of(&command).end <= self.facts.capacity.0 / Sector::SIZE,
             "{command:?} reaches beyond {:?}",
             self.facts.capacity
         );

@@ -15,7 +15,7 @@ mod seek;
 mod tests;
 mod writing;
 
-use base::{Bytes, Duration};
+use base::{Bytes, Duration, Sector};
 use block::command::Facts;
 
 pub(crate) use drive::Drive;
@@ -221,12 +221,12 @@ impl Parameters {
             link_sector: libm::round(512e12 / table.real("link.rate")) as u64,
             layout: Layout {
                 read_segments: table.whole("read_cache.segments") as usize,
-                segment_sectors: table.size("read_cache.segment_size") / 512,
+                segment_sectors: table.size("read_cache.segment_size") / Sector::SIZE,
                 keeps_delivered: table.flag("read_cache.keeps_delivered"),
                 write: write.then(|| WriteLayout {
                     shared: table.flag("write_cache.shared"),
                     segments: table.whole("write_cache.segments") as usize,
-                    sectors: table.size("write_cache.size") / 512,
+                    sectors: table.size("write_cache.size") / Sector::SIZE,
                 }),
             },
             look_ahead: LookAhead {
@@ -236,7 +236,7 @@ impl Parameters {
                     "next-track" => Until::NextTrack,
                     _ => Until::Segment,
                 },
-                maximum: table.size("look_ahead.maximum") / 512,
+                maximum: table.size("look_ahead.maximum") / Sector::SIZE,
                 skipped: libm::round(table.real("look_ahead.skipped") * 1000.0) as u32,
                 resumes_on_hit: table.flag("look_ahead.resumes_on_hit"),
                 stopped_by_write: table.flag("look_ahead.stopped_by_write"),
@@ -298,8 +298,8 @@ fn load_geometry(
     let surfaces = table.whole("geometry.surfaces");
     let geometry = Geometry::load(&zones, slips.as_ref(), surfaces, band, revolution)?;
     let Bytes(capacity) = facts.capacity;
-    if geometry.sectors() < capacity / 512 {
-        let problem = format!("{} sectors do not fit into the zones", capacity / 512);
+    if geometry.sectors() < capacity / Sector::SIZE {
+        let problem = format!("{} sectors do not fit into the zones", capacity / Sector::SIZE);
         let accepted = format!("at most {} sectors", geometry.sectors());
         return Err(table.refuse("disk.capacity", problem, &accepted));
     }

@@ -8,7 +8,7 @@
 
 use core::ops::Range;
 
-use base::{Duration, Instant};
+use base::{Duration, Instant, Sector};
 use block::command::{Command, Tag};
 
 use super::Until;
@@ -276,7 +276,7 @@ impl Drive {
     /// Where reading ahead ends after a read that ends at `end`.
     fn look_ahead_end(&self, end: u64) -> u64 {
         let (rule, geometry) = (&self.parameters.look_ahead, &self.parameters.geometry);
-        let capacity = self.facts.capacity.0 / 512;
+        let capacity = self.facts.capacity.0 / Sector::SIZE;
         let natural = match rule.until {
             Until::Nothing => end,
             Until::Track => geometry.track_end(end - 1),

@@ -34,7 +34,7 @@ fn until_done(drive: &mut Drive, tag: u32) -> Instant {
 fn no_read_is_faster_than_its_mechanics() {
     for name in ["hdd-7200-sata", "hdd-sas-2009", "cheetah9lp"] {
         let mut drive = drive(name);
-        let sectors = drive.facts().capacity.0 / 512;
+        let sectors = drive.facts().capacity.0 / Sector::SIZE;
         let mut rng = Rng::stream(1, "test");
         let mut now = Instant::ZERO;
         for _ in 0..500 {

@@ -1,6 +1,6 @@
 //! The arm over a medium that turns: how long it takes until a sector is under the head.
 
-use base::{Duration, Instant};
+use base::{Duration, Instant, Sector};
 use block::command::Facts;
 use params::Table;
 
@@ -35,10 +35,10 @@ pub(crate) struct Head {
 impl Arm {
     pub fn load(table: &Table, facts: &Facts) -> Arm {
         Arm {
-            capacity: facts.capacity.0 / 512,
+            capacity: facts.capacity.0 / Sector::SIZE,
             revolution: table.time("arm.revolution").as_nanos(),
             sectors_per_track: table.whole("arm.sectors_per_track"),
-            near: table.size("arm.near") / 512,
+            near: table.size("arm.near") / Sector::SIZE,
             seek_least: table.time("arm.seek_least"),
             seek_root: table.time("arm.seek_root").as_nanos(),
             streak: table.time("arm.streak"),

@@ -5,7 +5,7 @@
 //! host reads on, everything that it could have read meanwhile. So a stream that was idle begins
 //! faster than the medium. It is so in the recordings (h-hddra-cfq-seq1).
 
-use base::Instant;
+use base::{Instant, Sector};
 use params::Table;
 
 /// What is fixed about it.
@@ -30,7 +30,10 @@ pub(crate) struct Buffer {
 
 impl Ahead {
     pub fn load(table: &Table) -> Ahead {
-        Ahead { ahead: table.size("buffer.ahead") / 512, kept: table.size("buffer.kept") / 512 }
+        Ahead {
+            ahead: table.size("buffer.ahead") / Sector::SIZE,
+            kept: table.size("buffer.kept") / Sector::SIZE,
+        }
     }
 
     /// What there is after sectors have been read from the medium.

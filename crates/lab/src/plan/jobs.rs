@@ -67,7 +67,7 @@ impl Planner {
         };
         let mount = self.experiment.mount.as_ref();
         let context = programs::Surroundings {
-            page_size: 4096,
+            page_size: base::page::SIZE,
             ncpus: host.machine.cores.into(),
             mb_memory: self.memory().0 >> 20,
             habits: &host.guest.habits,

@@ -73,7 +73,7 @@ pub enum CommandError {
 /// Understands a command line where there are no files and no environment, for a host of one core.
 pub fn parse(line: &str) -> Result<Command, CommandError> {
     let nowhere = Surroundings {
-        page_size: 4096,
+        page_size: base::page::SIZE,
         ncpus: 1,
         mb_memory: 1024,
         habits: &guest::Profile::uml().habits,

@@ -3,11 +3,9 @@
 
 use super::queue::{Class, QueueId, choose};
 use super::{Cfq, Kind, Turn};
+use base::page;
 use block::scheduler::RunQueue;
 use block::{Cx, Flags, RequestId};
-
-/// A request longer than a page does not wait for more.
-const PAGE_SECTORS: u32 = 8;
 
 impl Cfq {
     /// Rules cfq-insert.
@@ -117,7 +115,8 @@ impl Cfq {
         if !self.queues[id].wait_request {
             return;
         }
-        if cx.request(rq).sectors.0 > PAGE_SECTORS || self.busy_queues > 1 {
+        // A request longer than a page does not wait for more.
+        if cx.request(rq).sectors > page::SECTORS || self.busy_queues > 1 {
             self.timer = None;
             self.queues[id].wait_request = false;
             cx.run_queue(RunQueue::Now);

@@ -15,7 +15,7 @@ pub fn measure(log: &DeviceLog, began: Instant) -> (Disk, Latency) {
     for it in &served {
         let took = it.completed.saturating_since(it.accepted);
         device.record(took);
-        let bytes = Bytes(u64::from(it.sectors.0) << 9);
+        let bytes = it.sectors.bytes();
         match it.op {
             CommandOp::Read => {
                 disk.reads += 1;

@@ -5,11 +5,9 @@ use super::super::queue::Class;
 use super::queue::QueueId;
 use super::turn::Turn;
 use super::{EarlyCfq, now};
+use base::page;
 use block::scheduler::{Placement, RunQueue};
 use block::{Cx, DispatchReason, Flags, RequestId};
-
-/// A request longer than a page does not wait for more.
-const PAGE_SECTORS: u32 = 8;
 
 impl EarlyCfq {
     /// Rules cfq-early-insert.
@@ -101,7 +99,7 @@ impl EarlyCfq {
         if !self.queues[id].wait_request {
             return;
         }
-        let is_small = cx.request(rq).sectors.0 <= PAGE_SECTORS && self.tree.len() <= 1;
+        let is_small = cx.request(rq).sectors <= page::SECTORS && self.tree.len() <= 1;
         if self.rules.small_goes_at_once || !is_small {
             self.timer = None;
             cx.run_queue(RunQueue::Now);

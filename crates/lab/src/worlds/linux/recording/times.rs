@@ -79,7 +79,7 @@ fn key_of(record: &Record) -> Option<Key> {
         _ => CommandOp::Read,
     };
     let sector = if op == CommandOp::Flush { Sector(0) } else { record.sector };
-    Some((op, sector, record.bytes / 512))
+    Some((op, sector, record.bytes / Sector::SIZE as u32))
 }
 
 #[cfg(test)]

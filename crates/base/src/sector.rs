@@ -13,6 +13,7 @@ pub struct Sectors(pub u32);
 
 /// An amount of data, or a position in a file, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Bytes(pub u64);
 
 impl Sector {

@@ -15,8 +15,8 @@
 //! Rooms import one way: metrics, result, figure, experiment, plan, worlds, matrix, summary; each
 //! only those before it.
 //!
-//! This crate knows nothing of tables, JSON or terminals; everything that is printed is computed
-//! here and formatted elsewhere.
+//! This crate knows nothing of tables or terminals, and of JSON only what its records are called
+//! there; everything that is printed is computed here and formatted elsewhere.
 
 pub mod catalogue;
 pub mod error;

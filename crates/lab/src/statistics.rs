@@ -4,6 +4,8 @@
 //! t). Two schedulers are compared seed by seed: the differences of a figure under the same seed
 //! are a sample of their own, from which everything that both runs share has dropped out.
 
+use serde::Serialize;
+
 /// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom (textbook table).
 const T_95: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -14,17 +16,19 @@ const T_95: [f64; 30] = [
 const T_95_NORMAL: f64 = 1.960;
 
 /// A mean and how sure it is.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
     /// The true mean lies within this of it, in 95 cases of 100; zero for a single value.
+    #[serde(rename = "half_width_95")]
     pub half_width: f64,
     /// The smallest value.
     pub min: f64,
     /// The largest value.
     pub max: f64,
     /// How many values there were.
+    #[serde(rename = "n")]
     pub count: usize,
 }
 

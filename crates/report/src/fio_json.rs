@@ -5,10 +5,10 @@
 
 use lab::figure::{Figure, What};
 use lab::metrics::calls::DEPTH_LEVELS;
-use lab::metrics::samples::{Spread, WINDOW};
+use lab::metrics::samples::WINDOW;
 use lab::metrics::{CallKind, Latency};
 use lab::result::{CallResult, JobResult, RunResult};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The names of fio's decades within a unit.
 const STEPS: [&str; 10] = ["2", "4", "10", "20", "50", "100", "250", "500", "750", "1000"];
@@ -16,6 +16,9 @@ const STEPS: [&str; 10] = ["2", "4", "10", "20", "50", "100", "250", "500", "750
 const LEVELS: [&str; DEPTH_LEVELS] = ["1", "2", "4", "8", "16", "32", ">=64"];
 /// The names of batch sizes.
 const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+
+/// What a window stands for in a second.
+const PER_SECOND: f64 = 1e9 / WINDOW.as_nanos() as f64;
 
 /// The whole document.
 pub fn document(result: &RunResult) -> Value {
@@ -32,28 +35,33 @@ pub fn document(result: &RunResult) -> Value {
 
 /// Reads, writes or trims.
 pub fn direction(call: &CallResult, runtime_ns: u64) -> Value {
-    let runtime = if call.count == 0 { 0 } else { runtime_ns / 1_000_000 };
-    let mut value = Map::new();
-    value.insert("io_bytes".into(), call.bytes.0.into());
-    value.insert("io_kbytes".into(), (call.bytes.0 / 1024).into());
-    value.insert("bw_bytes".into(), (call.bw_bytes as u64).into());
-    value.insert("bw".into(), (call.bw_bytes as u64 / 1024).into());
-    value.insert("iops".into(), decimals(call.iops));
-    value.insert("runtime".into(), runtime.into());
-    value.insert("total_ios".into(), call.count.into());
-    value.insert("short_ios".into(), 0.into());
-    value.insert("drop_ios".into(), 0.into());
-    value.insert("slat_ns".into(), latency(&call.slat, false));
-    value.insert("clat_ns".into(), latency(&call.clat, true));
-    value.insert("lat_ns".into(), latency(&call.lat, false));
-    samples("bw", "dev", &call.byte_samples, 1024.0, &mut value);
-    value.shift_insert(
-        value.keys().position(|key| key == "bw_mean").unwrap_or(0),
-        "bw_agg".into(),
-        decimals(if call.byte_samples.count > 0 { 100.0 } else { 0.0 }),
-    );
-    samples("iops", "stddev", &call.call_samples, 1.0, &mut value);
-    Value::Object(value)
+    let (bytes, calls) = (&call.byte_samples, &call.call_samples);
+    let kib = |sample: f64| sample * PER_SECOND / 1024.0;
+    json!({
+        "io_bytes": call.bytes,
+        "io_kbytes": call.bytes.0 / 1024,
+        "bw_bytes": call.bw_bytes as u64,
+        "bw": call.bw_bytes as u64 / 1024,
+        "iops": decimals(call.iops),
+        "runtime": if call.count == 0 { 0 } else { runtime_ns / 1_000_000 },
+        "total_ios": call.count,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "slat_ns": latency(&call.slat, false),
+        "clat_ns": latency(&call.clat, true),
+        "lat_ns": latency(&call.lat, false),
+        "bw_min": kib(bytes.min as f64) as u64,
+        "bw_max": kib(bytes.max as f64) as u64,
+        "bw_agg": decimals(if bytes.count > 0 { 100.0 } else { 0.0 }),
+        "bw_mean": decimals(kib(bytes.mean())),
+        "bw_dev": decimals(kib(bytes.deviation())),
+        "bw_samples": bytes.count,
+        "iops_min": (calls.min as f64 * PER_SECOND) as u64,
+        "iops_max": (calls.max as f64 * PER_SECOND) as u64,
+        "iops_mean": decimals(calls.mean() * PER_SECOND),
+        "iops_stddev": decimals(calls.deviation() * PER_SECOND),
+        "iops_samples": calls.count,
+    })
 }
 
 /// Syncs.
@@ -63,58 +71,56 @@ pub fn sync(call: &CallResult) -> Value {
 
 /// A distribution of durations.
 pub fn latency(latency: &Latency, with_percentiles: bool) -> Value {
-    let mut value = Map::new();
-    value.insert("min".into(), latency.min.as_nanos().into());
-    value.insert("max".into(), latency.max.as_nanos().into());
-    value.insert("mean".into(), decimals(latency.mean.as_nanos() as f64));
-    value.insert("stddev".into(), decimals(latency.stddev.as_nanos() as f64));
-    value.insert("N".into(), latency.count.into());
+    let mut value = json!({
+        "min": latency.min,
+        "max": latency.max,
+        "mean": decimals(latency.mean.as_nanos() as f64),
+        "stddev": decimals(latency.stddev.as_nanos() as f64),
+        "N": latency.count,
+    });
     if with_percentiles && latency.count > 0 {
         let named = latency.percentiles.iter().map(|(hundredths, value)| {
-            let percent = *hundredths as f64 / 100.0;
-            (format!("{percent:.6}"), Value::from(value.as_nanos()))
+            (format!("{:.6}", *hundredths as f64 / 100.0), json!(value))
         });
-        value.insert("percentile".into(), Value::Object(named.collect()));
+        value["percentile"] = Value::Object(named.collect());
     }
-    Value::Object(value)
+    value
 }
 
 fn job_value(job: &JobResult, result: &RunResult) -> Value {
     let failed = result.exits.iter().any(|exit| exit.job == job.name && exit.failed);
     let runtime = job.runtime.as_nanos();
     let of = |kind| direction(job.call(kind), runtime);
-    let mut value = Map::new();
-    value.insert("jobname".into(), job.name.clone().into());
-    value.insert("groupid".into(), 0.into());
-    value.insert("error".into(), i32::from(failed).into());
-    value.insert("eta".into(), 0.into());
-    value.insert("elapsed".into(), (runtime / 1_000_000_000 + 1).into());
-    value.insert("job options".into(), json!({ "name": job.name }));
-    value.insert("read".into(), of(CallKind::Read));
-    value.insert("write".into(), of(CallKind::Write));
-    value.insert("trim".into(), of(CallKind::Trim));
-    value.insert("sync".into(), sync(job.call(CallKind::Sync)));
-    value.insert("job_runtime".into(), (runtime / 1_000_000).into());
-    for key in ["usr_cpu", "sys_cpu"] {
-        value.insert(key.into(), decimals(0.0));
-    }
-    for key in ["ctx", "majf", "minf"] {
-        value.insert(key.into(), 0.into());
-    }
-    let shares = job.depth_shares();
-    value.insert("iodepth_level".into(), named(&LEVELS, &shares));
-    value.insert("iodepth_submit".into(), named(&BATCHES, &[0.0; 7]));
-    value.insert("iodepth_complete".into(), named(&BATCHES, &[0.0; 7]));
     let decades = job.decades();
-    value.insert("latency_ns".into(), named(&STEPS, &decades[..10]));
-    value.insert("latency_us".into(), named(&STEPS, &decades[10..20]));
     let millis: Vec<&str> = STEPS.into_iter().chain(["2000", ">=2000"]).collect();
-    value.insert("latency_ms".into(), named(&millis, &decades[20..]));
-    value.insert("latency_depth".into(), 1.into());
-    value.insert("latency_target".into(), 0.into());
-    value.insert("latency_percentile".into(), decimals(100.0));
-    value.insert("latency_window".into(), 0.into());
-    Value::Object(value)
+    json!({
+        "jobname": job.name,
+        "groupid": 0,
+        "error": i32::from(failed),
+        "eta": 0,
+        "elapsed": runtime / 1_000_000_000 + 1,
+        "job options": { "name": job.name },
+        "read": of(CallKind::Read),
+        "write": of(CallKind::Write),
+        "trim": of(CallKind::Trim),
+        "sync": sync(job.call(CallKind::Sync)),
+        "job_runtime": runtime / 1_000_000,
+        "usr_cpu": 0.0,
+        "sys_cpu": 0.0,
+        "ctx": 0,
+        "majf": 0,
+        "minf": 0,
+        "iodepth_level": named(&LEVELS, &job.depth_shares()),
+        "iodepth_submit": named(&BATCHES, &[0.0; 7]),
+        "iodepth_complete": named(&BATCHES, &[0.0; 7]),
+        "latency_ns": named(&STEPS, &decades[..10]),
+        "latency_us": named(&STEPS, &decades[10..20]),
+        "latency_ms": named(&millis, &decades[20..]),
+        "latency_depth": 1,
+        "latency_target": 0,
+        "latency_percentile": 100.0,
+        "latency_window": 0,
+    })
 }
 
 fn disk_util(result: &RunResult) -> Value {
@@ -132,17 +138,6 @@ fn disk_util(result: &RunResult) -> Value {
         "in_queue": millis(disk.read_time) + millis(disk.write_time),
         "util": decimals(busy.unwrap_or(0.0)),
     })
-}
-
-/// The values of windows, per second and in a unit of so many.
-fn samples(prefix: &str, deviation: &str, of: &Spread, unit: f64, value: &mut Map<String, Value>) {
-    let per_second = 1e9 / WINDOW.as_nanos() as f64 / unit;
-    let whole = |number: u64| Value::from((number as f64 * per_second) as u64);
-    value.insert(format!("{prefix}_min"), whole(of.min));
-    value.insert(format!("{prefix}_max"), whole(of.max));
-    value.insert(format!("{prefix}_mean"), decimals(of.mean() * per_second));
-    value.insert(format!("{prefix}_{deviation}"), decimals(of.deviation() * per_second));
-    value.insert(format!("{prefix}_samples"), of.count.into());
 }
 
 /// Percentages under names; anything that is not nothing is at least 0.01.

@@ -1,14 +1,17 @@
 //! Results as JSON; the format is described in `docs/experiments.md`.
+//!
+//! A record of the crate `lab` that is written as it is says so itself (`Serialize`). What stands here
+//! is put together from several, under keys that no field has: with `json!` a key is one line, while
+//! types for them would say each key twice.
 
 use crate::fio_json::{direction, latency, sync};
 use lab::World;
 use lab::fidelity::errors::{JobError, Pair, errors};
 use lab::matrix::Report;
-use lab::metrics::{CallKind, Disk, Layers};
+use lab::metrics::{CallKind, Layers};
 use lab::result::{JobResult, RunResult};
-use lab::statistics::Estimate;
 use lab::summary::{Line, Summary};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The whole document of a comparison.
 pub fn compare(report: &Report, summary: &Summary) -> Value {
@@ -47,10 +50,10 @@ fn result(result: &RunResult) -> Value {
         "axes": axes(&result.axes),
         "seed": result.seed,
         "fingerprint": fingerprint,
-        "elapsed_ns": result.elapsed.as_nanos(),
+        "elapsed_ns": result.elapsed,
         "jobs": result.jobs.iter().map(job).collect::<Vec<_>>(),
         "layers": layers(&result.layers),
-        "disk": disk(&result.disk),
+        "disk": result.disk,
     })
 }
 
@@ -87,59 +90,16 @@ fn layers(layers: &Layers) -> Value {
     })
 }
 
-fn disk(disk: &Disk) -> Value {
-    let held = disk.held_by_reason.iter();
-    let held = held.map(|(reason, time)| (reason.to_string(), time.as_nanos().into()));
-    let pairs = disk.held_for.iter().map(|it| {
-        json!({
-            "reason": it.reason,
-            "waited_for": it.waited_for,
-            "waiting": it.waiting,
-            "held_ns": it.time.as_nanos(),
-            "times": it.times,
-        })
-    });
-    json!({
-        "busy_ns": disk.busy.as_nanos(),
-        "idle_ns": disk.idle.as_nanos(),
-        "held_ns": disk.held.as_nanos(),
-        "held_by_reason": Value::Object(held.collect()),
-        "held_for": pairs.collect::<Vec<_>>(),
-        "read_bytes": disk.read_bytes.0,
-        "write_bytes": disk.write_bytes.0,
-        "reads": disk.reads,
-        "writes": disk.writes,
-        "flushes": disk.flushes,
-        "discards": disk.discards,
-        "merges": disk.merges,
-        "seek_sectors_mean": disk.seek_sectors_mean,
-        "depth_mean": disk.depth_mean_thousandths as f64 / 1000.0,
-    })
-}
-
 fn line(line: &Line, report: &Report) -> Value {
     let spec = &report.plan.rows[line.row].spec;
-    let mut figures = Map::new();
-    for (figure, estimate) in &line.figures {
-        figures.insert(figure.to_string(), self::estimate(estimate));
-    }
+    let figures = line.figures.iter().map(|(figure, it)| (figure.to_string(), json!(it)));
     json!({
         "world": report.plan.rows[line.row].world.to_string(),
         "scheduler": spec.name,
         "kernel": spec.kernel.version.to_string(),
         "label": spec.label(),
         "axes": axes(&line.axes),
-        "figures": figures,
-    })
-}
-
-fn estimate(estimate: &Estimate) -> Value {
-    json!({
-        "mean": estimate.mean,
-        "half_width_95": estimate.half_width,
-        "min": estimate.min,
-        "max": estimate.max,
-        "n": estimate.count,
+        "figures": Value::Object(figures.collect()),
     })
 }
 

@@ -9,6 +9,7 @@ use super::held::{HeldFor, Hold, Pauses};
 use base::{Bytes, Duration, Instant, Sector, Side};
 use block::request::Request;
 use block::{Action, ContextId, Event, Op, RequestId};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// Nobody has given the requests to the device yet.
@@ -17,13 +18,16 @@ pub const HOST: &str = "host";
 pub const PLUGGED: &str = "plugged";
 
 /// The totals of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Disk {
     /// With at least one command in the device.
+    #[serde(rename = "busy_ns")]
     pub busy: Duration,
     /// Without any.
+    #[serde(rename = "idle_ns")]
     pub idle: Duration,
     /// Without any although requests were queued.
+    #[serde(rename = "held_ns")]
     pub held: Duration,
     /// The same by reason.
     pub held_by_reason: BTreeMap<&'static str, Duration>,
@@ -46,11 +50,18 @@ pub struct Disk {
     /// The mean distance in sectors from the end of a command to the start of the next.
     pub seek_sectors_mean: u64,
     /// The mean number of commands in the device while it was busy, in thousandths.
+    #[serde(rename = "depth_mean", serialize_with = "thousandths")]
     pub depth_mean_thousandths: u64,
     /// The time in the device of all reads together.
+    #[serde(skip)]
     pub read_time: Duration,
     /// The time in the device of all writes together.
+    #[serde(skip)]
     pub write_time: Duration,
+}
+
+fn thousandths<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(*number as f64 / 1000.0)
 }
 
 /// Where a request is that the device does not have.

@@ -7,10 +7,11 @@
 use base::{Duration, Side};
 use block::request::Request;
 use block::{ContextId, HoldReason, RequestId};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A total: one reason, one who was waited for, one who waited.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeldFor {
     /// Why requests were withheld.
     pub reason: &'static str,
@@ -19,6 +20,7 @@ pub struct HeldFor {
     /// Whose requests were withheld.
     pub waiting: String,
     /// All pauses together.
+    #[serde(rename = "held_ns")]
     pub time: Duration,
     /// How many there were.
     pub times: u64,

@@ -1,5 +1,5 @@
-//! A page of memory is 4 KiB, as on every machine modelled here. Blocks of file systems are as large,
-//! but that is theirs.
+//! A page of memory is 4 KiB, as on every machine modelled here. Blocks of file systems are as
+//! large, but that is theirs.
 
 use crate::sector::{Sector, Sectors};
 

@@ -1,8 +1,8 @@
 //! Results as JSON; the format is described in `docs/experiments.md`.
 //!
-//! A record of the crate `lab` that is written as it is says so itself (`Serialize`). What stands here
-//! is put together from several, under keys that no field has: with `json!` a key is one line, while
-//! types for them would say each key twice.
+//! A record of the crate `lab` that is written as it is says so itself (`Serialize`). What stands
+//! here is put together from several, under keys that no field has: with `json!` a key is one line,
+//! while types for them would say each key twice.
 
 use crate::fio_json::{direction, latency, sync};
 use lab::World;

@@ -355,7 +355,7 @@ fn a_sleeper_wakes_at_its_time_and_children_are_waited_for() {
     let (outcome, _) = checked(setup);
     assert_eq!(outcome.jobs[0].exit, Exit::Status(7));
     let names: Vec<&str> = outcome.tasks.iter().map(|who| who.name.as_str()).collect();
-    assert_eq!(names, ["kworker/kblockd", "parent", "child", "messenger"]);
+    assert_eq!(names, ["kworker/0:1H", "parent", "child", "messenger"]);
     assert_eq!(outcome.tasks[2].io_context, outcome.tasks[1].io_context);
     assert_ne!(outcome.tasks[3].io_context, outcome.tasks[1].io_context);
 }

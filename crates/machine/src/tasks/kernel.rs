@@ -35,12 +35,13 @@ impl KernelTask {
         TaskSpec { ioprio, ..TaskSpec::kernel_task(&self.comm(disk, cores)) }
     }
 
-    /// As `comm` says, with the number of the pool of workers. // observed on 6.12
+    /// As `comm` says, with the number of the pool of workers (observed on 6.12).
     fn comm(self, disk: &str, cores: u16) -> String {
         // Each core has four pools of its own; those of no core come behind them.
         let unbound = 4 * cores;
         match self {
-            KernelTask::Queue => "kworker/kblockd".to_string(),
+            // kblockd's worker of the first core, of high priority; recordings of 4.19 have it too.
+            KernelTask::Queue => "kworker/0:1H".to_string(),
             KernelTask::Flusher(_, number) => format!("kworker/u{unbound}:{number}"),
             KernelTask::Converter => format!("kworker/u{unbound}:1"),
             KernelTask::Finisher | KernelTask::Inactivator => "kworker/0:1".to_string(),

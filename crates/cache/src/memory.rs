@@ -1,7 +1,7 @@
 //! The memory of a machine: how much of it the page cache can have, and when pages must go.
 //!
-//! All numbers are pages of 4 KiB. What the kernel and what runs before the jobs keep for themselves is a
-//! guest's ([`BootMemory`]).
+//! All numbers are pages of 4 KiB. What the kernel and what runs before the jobs keep for
+//! themselves is a guest's ([`BootMemory`]).
 //!
 // Divergence: one zone. What a program takes it gives back when it ends, and nothing of it can go
 // before, though its files could.

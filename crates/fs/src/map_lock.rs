@@ -8,7 +8,7 @@
 //! not while somebody waits to change it. Who comes when the map is free, though, need not let
 //! anybody go first: so of direct writes into blocks that were set aside, each of which must be
 //! durable, every one has a log write of its own. Only to one who has waited for long and was woken
-//! in vain the map is handed over, and nobody may be faster. // observed on 6.12
+//! in vain the map is handed over, and nobody may be faster (observed on 6.12).
 
 use base::Hz;
 use block::ContextId;

@@ -7,7 +7,7 @@ use guest::Files;
 /// Seconds after which a transaction is committed (mount option `commit`).
 pub const COMMIT_SECONDS: u64 = 5;
 
-/// Bytes of a buffer of XFS's log. // rule xfs-log-3
+/// Bytes of a buffer of XFS's log (rule xfs-log-3).
 pub const LOG_BUFFER: u64 = 32 << 10;
 
 /// What file systems there are.

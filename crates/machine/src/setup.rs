@@ -11,7 +11,7 @@ use device::Device;
 use fs::Mount;
 use std::sync::Arc;
 
-/// The memory of a machine when nobody says otherwise. // assumed
+/// The memory of a machine when nobody says otherwise (assumed).
 pub const DEFAULT_MEMORY: Bytes = Bytes(4 << 30);
 
 /// Everything a run depends on.

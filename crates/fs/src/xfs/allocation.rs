@@ -14,13 +14,13 @@ use cache::PAGE;
 use std::ops::Range;
 
 /// Files that are smaller get no more than they need, and the end of what is asked for is rounded
-/// to so many pages. // observed on 6.12: 64 KiB
+/// to so many pages (observed on 6.12: 64 KiB).
 const SMALL: u64 = 16;
 /// Blocks that must be free beside those that a write needs, as the tree of the file's extents may
-/// grow. // measured on 6.18: appending so many blocks to a disk with 258 left
+/// grow (measured on 6.18: appending so many blocks to a disk with 258 left).
 const BESIDE_DIRECT: u64 = 4;
 const BESIDE_DELAYED: u64 = 6;
-/// The most that is set aside beyond the end of a file: 8 GiB. // rule xfs-layout-3
+/// The most that is set aside beyond the end of a file: 8 GiB (rule xfs-layout-3).
 const MOST_BEYOND: u64 = 1 << 21;
 
 /// For what blocks get a place.
@@ -145,7 +145,7 @@ impl Xfs {
     }
 
     /// Where blocks of a file should be: beside that of the extents around them which is nearer in
-    /// the file. // observed on 6.12: random writes of a file without room of its own
+    /// the file (observed on 6.12: random writes of a file without room of its own).
     fn goal(&mut self, file: usize, blocks: Range<u64>, purpose: Purpose) -> Option<u64> {
         let inode = self.files.inode(file);
         let before = inode.end_before(blocks.start);

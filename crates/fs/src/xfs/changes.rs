@@ -23,7 +23,7 @@ pub enum Change {
 
 impl Xfs {
     /// A transaction changes a file. What else than the core was changed of an inode since it was
-    /// written is logged with every change. // observed: xfs_logprint
+    /// written is logged with every change (observed: xfs_logprint).
     pub fn change_inode(&mut self, index: usize, change: Change) {
         let number = self.inodes[index].number;
         let fork = match self.files.is_directory(index) {

@@ -16,12 +16,12 @@ const BESIDE_NAME: u64 = 8;
 /// What an inode has room for behind its core.
 const ROOM: u64 = 336;
 /// The same in a block: its head with the first two names, beside each name, and how names are
-/// aligned. // observed: xfs_logprint
+/// aligned (observed: xfs_logprint).
 const BLOCK_HEAD: u64 = 64 + 16 + 16;
 const BESIDE_NAME_IN_BLOCK: u64 = 12;
 const ALIGNED: u64 = 8;
 /// Inodes without a name are on one of so many lists, which begin at this byte of what a group says
-/// of its inodes. // xfs_db: agi
+/// of its inodes (xfs_db: agi).
 const FIRST_LIST: u64 = 40;
 const LISTS: u64 = 64;
 

@@ -75,7 +75,7 @@ impl Xfs {
     }
 
     /// The group of the next directory: each is in the one behind that of the last, wherever the
-    /// directory is that it is in. // observed on 6.12
+    /// directory is that it is in (observed on 6.12).
     pub fn next_directory_group(&mut self) -> u64 {
         let group = self.next_directory_group;
         self.next_directory_group = (group + 1) % GROUPS;

@@ -2,7 +2,7 @@
 //!
 //! Blocks that were set aside come to say that they have their contents, and what must be durable
 //! is made so; only then is the write done. While a worker waits, others go on: of many such writes
-//! that are done together, all wait for one commit. // observed on 6.12
+//! that are done together, all wait for one commit (observed on 6.12).
 
 use super::FileIo;
 use crate::task::Task;

@@ -10,7 +10,7 @@ use cache::PAGE;
 use fs::ext4::layout::GROUP;
 use std::ops::Range;
 
-/// Blocks that giving an extent its place may change. // observed: jbd2_handle_start
+/// Blocks that giving an extent its place may change (observed: jbd2_handle_start).
 const ALLOCATE: u64 = 33;
 /// Pages that get a place together.
 const MOST_PAGES: u64 = 2048;

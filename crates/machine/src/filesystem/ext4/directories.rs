@@ -11,7 +11,7 @@ use fs::ext4::layout::GROUP;
 use fs::files::Move;
 use fs::inode::Inode;
 
-/// Blocks that a new name of a file may change. // observed on 6.12: jbd2_handle_start
+/// Blocks that a new name of a file may change (observed on 6.12: jbd2_handle_start).
 const RENAME: u64 = 63;
 const REMOVE: u64 = 25;
 

@@ -16,9 +16,9 @@ use cache::PAGE;
 use fs::key;
 use std::ops::Range;
 
-/// Blocks that an exchange may change. // observed: jbd2_handle_start
+/// Blocks that an exchange may change (observed: jbd2_handle_start).
 const EXCHANGE: u64 = 65;
-/// How often a page that is dirty makes it wait for a commit. // observed: jbd2_start_commit
+/// How often a page that is dirty makes it wait for a commit (observed: jbd2_start_commit).
 const RETRIES: u32 = 4;
 
 impl Ext4Io<'_> {

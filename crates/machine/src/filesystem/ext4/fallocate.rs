@@ -13,7 +13,7 @@ use fs::inode::LONGEST_UNWRITTEN;
 use fs::key;
 use std::ops::Range;
 
-/// Blocks that setting a piece aside may change. // observed: jbd2_handle_start
+/// Blocks that setting a piece aside may change (observed: jbd2_handle_start).
 const SET_ASIDE: u64 = 33;
 
 impl Ext4Io<'_> {

@@ -8,7 +8,7 @@ use fs::inode::{Inode, Leaf};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Blocks that a change of an inode may change. // observed: jbd2_handle_start
+/// Blocks that a change of an inode may change (observed: jbd2_handle_start).
 pub(super) const CHANGE: u64 = 3;
 
 /// A change that is made as a whole.

@@ -6,7 +6,7 @@ use fs::all_pages;
 use fs::files::Move;
 
 /// When so many files have lost their names the worker takes them away at once, before who removes
-/// them goes on. // observed on 6.12
+/// them goes on (observed on 6.12).
 // Divergence: he does it himself.
 const MANY: usize = 32;
 

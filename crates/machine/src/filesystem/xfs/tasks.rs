@@ -6,8 +6,8 @@ use crate::filesystem::FileIo;
 use crate::task::Task;
 use block::{Flags, Op};
 
-/// The worker that takes away what has no name any more, a tick after it has lost it.
-/// // observed on 6.12
+/// The worker that takes away what has no name any more, a tick after it has lost it
+/// (observed on 6.12).
 pub(crate) async fn take_away(task: Task) -> i32 {
     loop {
         task.notified().await;

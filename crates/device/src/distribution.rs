@@ -68,11 +68,12 @@ fn lognormal(sigma: f64) -> Vec<u32> {
     if sigma == 0.0 {
         return Vec::new();
     }
-    let factor = |step: usize| {
-        let share = (step as f64 + 0.5) / STEPS as f64;
-        libm::round(libm::exp(sigma * normal_quantile(share)) * ONE as f64) as u32
-    };
-    (0..STEPS).map(factor).collect()
+    let quantile = |step: usize| normal_quantile((step as f64 + 0.5) / STEPS as f64);
+    let lower: Vec<f64> = (0..STEPS / 2).map(quantile).collect();
+    // The distribution is symmetric: the upper half is the lower one with the other sign.
+    let upper = lower.iter().rev().map(|quantile| -quantile);
+    let factor = |quantile| libm::round(libm::exp(sigma * quantile) * ONE as f64) as u32;
+    lower.iter().copied().chain(upper).map(factor).collect()
 }
 
 /// The point below which a standard normal variable stays with this probability: found by

@@ -4,11 +4,12 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 /// A TOML text under the name by which a person knows it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Source<'t> {
     /// The path as it was given.
     pub file: &'t str,
     text: &'t str,
+    line_ends: Vec<usize>,
 }
 
 /// Why a text is no TOML.
@@ -23,7 +24,8 @@ pub struct NotToml {
 impl<'t> Source<'t> {
     /// The text of a file.
     pub fn new(file: &'t str, text: &'t str) -> Source<'t> {
-        Source { file, text }
+        let line_ends = text.match_indices('\n').map(|(place, _)| place).collect();
+        Source { file, text, line_ends }
     }
 
     /// The root table.
@@ -40,8 +42,7 @@ impl<'t> Source<'t> {
 
     /// The line of a place, counted from one.
     pub fn line(&self, span: &Range<usize>) -> usize {
-        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+        self.line_ends.partition_point(|end| *end < span.start) + 1
     }
 
     /// What stands there.

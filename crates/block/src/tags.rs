@@ -176,6 +176,8 @@ impl TagMap {
     }
 
     /// Wakes a batch of the next queue with sleepers, and of those behind it if the batch goes on.
+    // Apart, so that `give`, which mostly wakes nobody, stays small.
+    #[inline(never)]
     fn wake(&mut self, woken: &mut Vec<ContextId>) {
         let mut left = self.wake_batch as usize;
         for _ in 0..WAIT_QUEUES {

@@ -44,6 +44,7 @@ impl RunMulti {
 
 impl RequestQueue {
     /// Runs the hardware queue of a core in this context.
+    #[inline]
     pub(in crate::queue) fn push_hctx_run(&mut self, context: ContextId, cpu: u16) {
         let frame = match &self.shape {
             ShapeState::Single(_) => Frame::RunSingle,
@@ -235,6 +236,7 @@ impl RequestQueue {
     }
 
     /// The driver is given the request; the device hears of it with the next kick.
+    #[inline]
     pub(super) fn issue(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let request = &mut self.core.seen.requests[rq];
         request.state = RequestState::Issued;
@@ -253,6 +255,7 @@ impl RequestQueue {
     }
 
     /// The driver tells the device what it was given.
+    #[inline]
     pub(super) fn kick(&mut self, context: ContextId) {
         let commands = self.core.contexts[context.0 as usize].unkicked.drain(..);
         self.core.outputs.extend(commands.map(Output::Issue));

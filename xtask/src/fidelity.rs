@@ -219,7 +219,7 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
     }
     writeln!(
         text,
-        "\nRequests equal in number and sizes in {} of {} runs. Every single command the same in \
+        "\nRequests are equal in number and sizes in {} of {} runs. Every command is the same in \
          {} of them; {} of all {} commands come before the first difference of their run.",
         all.same_requests, all.runs, all.same_commands, all.commands_before, all.commands
     )?;

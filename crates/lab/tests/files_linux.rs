@@ -18,7 +18,7 @@ fn dd_makes_appended_data_durable_as_on_the_kernel() {
     assert_same_on_each(
         r#"
         model = "vm-ssd-m4"
-        schedulers = ["none", "mq-deadline"]
+        schedulers = ["none"]
         [[job]]
         name = "dd"
         run = "dd if=/dev/zero of=/mnt/f bs={bs} count=40 {how}"

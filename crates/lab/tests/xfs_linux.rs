@@ -45,7 +45,7 @@ fn sync_after_a_copy_writes_data_and_log_as_on_the_kernel() {
     assert_same(
         r#"
         fs = "xfs"
-        schedulers = ["none", "mq-deadline"]
+        schedulers = ["mq-deadline"]
         model = "hdd-7200-sata"
         memory = "1 GiB"
         [[job]]
@@ -86,7 +86,7 @@ fn direct_io_beside_buffered_and_a_reader_agree_with_the_kernel() {
     assert_same(
         r#"
         fs = "xfs"
-        schedulers = ["none", "mq-deadline"]
+        schedulers = ["mq-deadline"]
         model = "hdd-7200-sata"
         [[job]]
         name = "written"

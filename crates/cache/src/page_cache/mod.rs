@@ -28,7 +28,7 @@ use guest::BootMemory;
 use open_files::Opened;
 pub use room::Mounted;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Tokens of reads that belong to pages and not to an operation have this bit.
@@ -61,14 +61,26 @@ pub struct PageCache {
     mapped: Mapped,
     /// Files of the disk that were opened.
     files: Vec<Opened>,
-    /// What bios under way read, by token.
-    under_way: BTreeMap<u64, Range<u64>>,
+    /// Which of them are open, by whose they are, and how many of these are the disk.
+    owned: BTreeMap<ContextId, BTreeSet<usize>>,
+    open_disks: usize,
+    /// What bios under way read or write, by token.
+    under_way: BTreeMap<u64, Moving>,
     next_token: u64,
     /// What the writeback of another group begins with.
     fresh: Fresh,
     /// Pages whose bio is being submitted, and who wants to look at them.
     locked: BTreeMap<u64, Vec<ContextId>>,
     waiting: BTreeMap<u64, Vec<ContextId>>,
+}
+
+/// What a bio under way has to do with its pages.
+enum Moving {
+    /// They are read. Somebody may change one meanwhile: whoever looked at it before it was dropped
+    /// and read anew. In the kernel it stays for him.
+    Read(Range<u64>),
+    /// They are written.
+    Written(Range<u64>),
 }
 
 /// What a new group's writeback is made from.
@@ -123,6 +135,8 @@ impl PageCache {
             lru: Lru::default(),
             mapped: Mapped::default(),
             files: Vec::new(),
+            owned: BTreeMap::new(),
+            open_disks: 0,
             under_way: BTreeMap::new(),
             next_token: OF_PAGES,
             locked: BTreeMap::new(),
@@ -184,13 +198,20 @@ impl PageCache {
     /// A bio is done: its pages are ready. Answers with who waits for them, in the order in which
     /// the kernel lets go of them: old ones begin with the last page (rule readahead-16).
     pub fn done(&mut self, token: u64) -> Vec<(u64, ContextId)> {
-        let pages = self.under_way.remove(&token);
-        let pages = pages.unwrap_or_else(|| panic!("no read {token:#x} is under way"));
-        for page in pages.clone() {
-            let flags = self.pages.get(page).expect("what is read or written stays");
-            self.pages.change(page, Flags::UP_TO_DATE, Flags::WRITEBACK);
-            self.note_done(page, flags.has(Flags::WRITEBACK));
-        }
+        let moved = self.under_way.remove(&token);
+        let pages = match moved.unwrap_or_else(|| panic!("no bio {token:#x} is under way")) {
+            Moving::Read(pages) => {
+                self.have_been_read(pages.clone());
+                pages
+            }
+            Moving::Written(pages) => {
+                for page in pages.clone() {
+                    self.pages.change(page, Flags::NONE, Flags::WRITEBACK);
+                    self.note_written(page);
+                }
+                pages
+            }
+        };
         let mut woken = Vec::new();
         while let Some((&page, _)) = self.waiting.range(pages.clone()).next() {
             let tasks = self.waiting.remove(&page).into_iter().flatten();
@@ -200,6 +221,15 @@ impl PageCache {
             woken.sort_by_key(|(page, _)| Reverse(*page));
         }
         woken
+    }
+
+    fn have_been_read(&mut self, pages: Range<u64>) {
+        for page in pages {
+            // One that was changed meanwhile need not be there any more.
+            if self.pages.holds(page) {
+                self.pages.change(page, Flags::UP_TO_DATE, Flags::NONE);
+            }
+        }
     }
 
     /// What is dirty of a range, as runs of pages.
@@ -222,7 +252,7 @@ impl PageCache {
         self.lru.came(DISK, page, 1);
         self.pages.put(page, Flags::NONE);
         self.next_token += 1;
-        self.under_way.insert(self.next_token - 1, page..page + 1);
+        self.under_way.insert(self.next_token - 1, Moving::Read(page..page + 1));
         PageBio { token: self.next_token - 1, pages: page..page + 1 }
     }
 
@@ -248,7 +278,7 @@ impl PageCache {
         if flags.is_some_and(|flags| flags.has(Flags::DIRTY)) {
             return false;
         }
-        self.pages.change(page, Flags::DIRTY, Flags::MARKED);
+        self.pages.change(page, Flags::DIRTY.with(Flags::UP_TO_DATE), Flags::MARKED);
         if flags.is_none() {
             self.pcp_lists.describe();
         }
@@ -320,7 +350,7 @@ impl PageCache {
         self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
         self.locked.insert(page, Vec::new());
         self.next_token += 1;
-        self.under_way.insert(self.next_token - 1, page..page + 1);
+        self.under_way.insert(self.next_token - 1, Moving::Written(page..page + 1));
         PageBio { token: self.next_token - 1, pages: page..page + 1 }
     }
 
@@ -332,7 +362,7 @@ impl PageCache {
             self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
         }
         self.next_token += 1;
-        self.under_way.insert(self.next_token - 1, pages);
+        self.under_way.insert(self.next_token - 1, Moving::Written(pages));
         self.next_token - 1
     }
 
@@ -341,7 +371,7 @@ impl PageCache {
         self.under_way.remove(&token);
         let bios = parts.into_iter().map(|pages| {
             self.next_token += 1;
-            self.under_way.insert(self.next_token - 1, pages.clone());
+            self.under_way.insert(self.next_token - 1, Moving::Read(pages.clone()));
             PageBio { token: self.next_token - 1, pages }
         });
         bios.collect()
@@ -351,7 +381,7 @@ impl PageCache {
     fn cut(&mut self, run: Range<u64>, order: u32, most: u32) -> Vec<PageBio> {
         let mut bios = Vec::new();
         for pages in self.bios(run, order, most, u64::MAX) {
-            self.under_way.insert(self.next_token, pages.clone());
+            self.under_way.insert(self.next_token, Moving::Read(pages.clone()));
             bios.push(PageBio { token: self.next_token, pages });
             self.next_token += 1;
         }
@@ -516,6 +546,28 @@ mod tests {
         assert_eq!(runs[0].len(), 1, "one bio");
         let ahead = cache.touched(file, device, Reader { page: 1004, request: 4 });
         assert_eq!((ahead[0].start, ahead[0].length), (1008, 12), "and ends where the file does");
+    }
+
+    #[test]
+    fn a_page_that_is_changed_while_it_is_read_for_another_stays_until_it_is_written() {
+        let mut cache = sparse(Version::V6_12);
+        let reading = cache.admit_alone(5).token;
+        cache.dirty(ContextId(9), 5, 0);
+        let writing = cache.write(5, 1).token;
+        cache.unlock(5);
+        cache.done(reading);
+        assert!(cache.is_written(5));
+        cache.drop_range(0..10);
+        cache.done(writing);
+        assert!(!cache.is_written(5) && cache.holds(5));
+        // Written and gone before it was read.
+        let reading = cache.admit_alone(6).token;
+        cache.dirty(ContextId(9), 6, 0);
+        let writing = cache.write(6, 1).token;
+        cache.done(writing);
+        cache.drop_range(0..10);
+        cache.done(reading);
+        assert!(!cache.holds(6));
     }
 
     #[test]

@@ -142,14 +142,12 @@ impl PageCache {
         self.groups.changed(file, -count, count);
     }
 
-    /// A page has been read or written.
-    pub(super) fn note_done(&mut self, page: u64, was_written: bool) {
-        if was_written {
-            let group = self.owner(page);
-            self.groups.changed(page / FILE_PAGES, 0, -1);
-            self.groups.note_completed(group);
-            self.writeback_of(group).note_written(1);
-        }
+    /// A page has been written.
+    pub(super) fn note_written(&mut self, page: u64) {
+        let group = self.owner(page);
+        self.groups.changed(page / FILE_PAGES, 0, -1);
+        self.groups.note_completed(group);
+        self.writeback_of(group).note_written(1);
     }
 
     fn counted(&self, group: CgroupId, now: u64) -> Counted {

@@ -5,8 +5,9 @@ mod common;
 use base::Duration;
 use block::{Action, Event, Flags, Op};
 use common::{checked, command, native, setup};
-use machine::task::OpenFlags;
-use machine::{Observer, Outcome, TaskInfo};
+use machine::calls::Creation;
+use machine::task::{IoContextOf, OpenFlags, Task};
+use machine::{Exit, Host, Mount, Observer, Outcome, TaskInfo};
 
 /// Keeps every bio that is queued.
 #[derive(Default)]
@@ -238,4 +239,54 @@ fn threads_of_sysbench_that_map_their_files_sync_them_as_a_whole() {
     let flushes = events.iter().filter(|it| it.sectors.0 == 0).count();
     assert!((4..=8).contains(&flushes), "{flushes}");
     assert!(events.iter().any(|it| it.op == Op::Write && it.flags.intersects(Flags::SYNC)));
+}
+
+#[test]
+fn who_drops_what_others_are_about_to_write_does_not_take_it_from_them() {
+    for (kernel, scheduler) in [("2.6.32", "cfq"), ("6.12", "none")] {
+        let mut setup = setup(kernel, scheduler);
+        setup.settings = vec![("read_ahead_kb".to_string(), 0)];
+        setup.host = Host::named("host-2020").unwrap();
+        let line = "fio --name=x --filename=/dev/sda --rw=rw --bs=1m --size=1m --numjobs=4 \
+                    --loops=2";
+        setup.jobs.push(command(line));
+        let (outcome, _) = checked(setup);
+        assert!(outcome.jobs.iter().all(|job| job.exit == Exit::Status(0)), "{scheduler}@{kernel}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_page_of_a_hole_goes_on_when_another_has_it() {
+    let mut setup = setup("6.12", "none");
+    setup.host = Host::named("icount").unwrap();
+    setup.host.machine.cores = 2;
+    setup.mount = Some(Mount::default());
+    setup.jobs.push(native("holes", |task| async move {
+        let making = Creation { creates: true, truncates: true, writes: true };
+        let file = task.open_file("/mnt/f", OpenFlags::default(), making).await.unwrap();
+        task.truncate(&file, 1 << 20).await.unwrap();
+        let read = |task: Task| async move {
+            let file = task.open_file("/mnt/f", OpenFlags::default(), Creation::READ).await;
+            i32::from(task.pread(&file.unwrap(), 0, 1 << 20).await != Ok(1 << 20))
+        };
+        let readers = [(), ()].map(|()| task.spawn("reader", IoContextOf::Itself, read));
+        let statuses = [task.join(readers[0]).await, task.join(readers[1]).await];
+        statuses.iter().sum()
+    }));
+    let (outcome, _) = checked(setup);
+    assert!(outcome.jobs.iter().all(|job| job.exit == Exit::Status(0)));
+}
+
+#[test]
+fn calls_that_move_much_in_no_time_are_found_to_be_endless_as_soon_as_those_that_move_little() {
+    let mut setup = setup("6.12", "none");
+    setup.jobs.push(native("reads", |task| async move {
+        let disk = task.open("/dev/sda", OpenFlags::default()).unwrap();
+        while task.pread(&disk, 0, 1 << 20).await == Ok(1 << 20) {}
+        1
+    }));
+    let began = std::time::Instant::now();
+    let error = machine::run(setup, &mut machine::Nobody).unwrap_err().to_string();
+    assert!(error.starts_with("job \"reads\" makes system calls"), "{error}");
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
 }

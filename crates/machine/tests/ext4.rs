@@ -5,6 +5,8 @@ mod common;
 use base::{Bytes, Duration, Instant};
 use block::{Flags, Op};
 use common::{Steady, Submitted, checked, command, native, setup, submitted};
+use machine::calls::Creation;
+use machine::task::OpenFlags;
 use machine::{Exit, Host, Job, Mount, Setup};
 
 const APPEND: &str = "dd if=/dev/zero of=/mnt/f bs=512 count=20 oflag=dsync";
@@ -99,4 +101,21 @@ fn a_sync_that_comes_while_the_flusher_works_does_not_wait_for_its_next_round() 
         let took = sync_besides_the_flusher(begins);
         assert!(took < Duration::from_secs(1), "began after {begins}, took {took}");
     }
+}
+
+#[test]
+fn of_no_bytes_there_is_nothing_to_forget() {
+    // As when a job makes a file that is longer already.
+    let forgets = native("forgets", |task| async move {
+        let making = Creation { creates: true, truncates: true, writes: true };
+        let file = task.open_file("/mnt/f", OpenFlags::default(), making).await.unwrap();
+        task.pwrite(&file, 0, 1 << 20).await.unwrap();
+        let (there, wanted) = (1 << 20, 4096);
+        task.forget(&file, there..wanted).await;
+        0
+    });
+    let setup =
+        Setup { jobs: vec![forgets], mount: Some(Mount::default()), ..setup("4.10", "noop") };
+    let (outcome, _) = checked(setup);
+    assert_eq!(outcome.jobs[0].exit, Exit::Status(0));
 }

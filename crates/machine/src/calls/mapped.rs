@@ -11,7 +11,7 @@
 use crate::file::{Errno, File, Kind, Transfer};
 use crate::filesystem::{FileIo, intended};
 use crate::io::Operation;
-use crate::pages::pages_of;
+use crate::pages::{PageIo, pages_of};
 use crate::task::Task;
 use block::{Flags, Op, Syscall};
 use cache::PAGE;
@@ -104,6 +104,7 @@ impl Task {
         };
         let mut result = Ok(length);
         if mapping.file.is_cached() && length > 0 {
+            PageIo::of(self).count_pages(offset..offset + length);
             for page in mapping.pages(&(offset..offset + length)) {
                 if let Err(errno) = self.touch(mapping, page, op == Op::Write).await {
                     result = Err(errno);
@@ -163,11 +164,12 @@ impl Task {
 
     /// Reads one page of a file, if it has contents on the disk.
     async fn read_alone_in_file(&self, page: u64) {
-        let parts = {
+        let (parts, effects) = {
             let mut storage = self.storage();
             let reading = storage.cache_mut().admit_alone(page);
             storage.cut_at_extents(reading)
         };
+        self.apply(effects);
         for part in parts {
             FileIo::of(self).submit_pages(&part, Op::Read, Flags::NONE).await;
         }

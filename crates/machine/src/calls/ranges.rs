@@ -26,9 +26,12 @@ pub struct RangeSync {
 
 impl Task {
     /// Writes what is dirty of a range and drops what is clean, as POSIX_FADV_DONTNEED does: nobody
-    /// waits, so what is being written stays.
+    /// waits, so what is being written stays. Of no bytes there is nothing to forget.
     pub async fn forget(&self, file: &File, bytes: Range<u64>) {
         let Kind::File(index) = file.kind else { return };
+        if bytes.is_empty() {
+            return;
+        }
         self.enter_kernel().await;
         self.compute(self.costs().system_call).await;
         let pages = pages_of(bytes.start, bytes.end);

@@ -13,7 +13,9 @@ use block::command::Command;
 use timer::Timer;
 
 /// System calls that may be made while time stands still; beyond, a program is taken to be endless.
-const MOST_CALLS_AT_AN_INSTANT: u32 = 10_000_000;
+const MOST_CALLS_AT_AN_INSTANT: u64 = 10_000_000;
+/// So many pages that a call moves count as another call: they take as long.
+const PAGES_AS_A_CALL: u64 = 4;
 
 /// What is scheduled.
 pub(crate) enum AgendaItem {
@@ -47,8 +49,8 @@ pub(crate) struct Clock {
     timer: Timer,
     /// What ends the sleep of each context.
     alarms: Vec<Alarm>,
-    /// System calls since time moved on.
-    calls_at_this_instant: u32,
+    /// System calls since time moved on, with what they moved.
+    calls_at_this_instant: u64,
     /// When the run ends at the latest.
     until: Option<Instant>,
 }
@@ -96,6 +98,11 @@ impl Clock {
     pub fn count_call(&mut self) -> bool {
         self.calls_at_this_instant += 1;
         self.calls_at_this_instant <= MOST_CALLS_AT_AN_INSTANT
+    }
+
+    /// A system call moves so many pages through memory.
+    pub fn count_pages(&mut self, pages: u64) {
+        self.calls_at_this_instant += pages / PAGES_AS_A_CALL;
     }
 
     /// Something is to happen.

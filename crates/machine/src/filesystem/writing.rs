@@ -111,6 +111,7 @@ impl FileIo<'_> {
     /// Makes pages dirty; the answer is how far there was room.
     async fn write_pages_of_file(&self, file: &File, index: usize, offset: u64, end: u64) -> u64 {
         let sets_aside = self.format() == Format::Ext4;
+        self.count_pages(offset..end);
         for page in pages_of(offset, end) {
             let at = key(index, page);
             let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;

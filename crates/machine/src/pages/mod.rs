@@ -54,6 +54,7 @@ impl<'t> PageIo<'t> {
     /// Copies bytes of pages, which are read where they are missing.
     pub async fn read_pages(&self, file: &File, offset: u64, end: u64) {
         let last = end.div_ceil(PAGE);
+        self.count_pages(offset..end);
         let device = self.storage().readahead_allowance();
         let mut uncopied = 0;
         for page in offset / PAGE..last {
@@ -71,6 +72,12 @@ impl<'t> PageIo<'t> {
         }
         self.copy(&mut uncopied).await;
         self.cache().call_ended(file.number, end);
+    }
+
+    /// Notes that a call moves these bytes, which may take no time.
+    pub fn count_pages(&self, bytes: Range<u64>) {
+        let pages = pages_of(bytes.start, bytes.end);
+        self.world().clock().count_pages(pages.end - pages.start);
     }
 
     /// Copies the pages that are ready, before anything else is done.
@@ -103,7 +110,8 @@ impl<'t> PageIo<'t> {
             self.queue().start_plug(self.id());
         }
         for reading in run {
-            let parts = self.storage().cut_at_extents(reading);
+            let (parts, effects) = self.storage().cut_at_extents(reading);
+            self.apply(effects);
             for part in parts {
                 {
                     let mut world = self.world();

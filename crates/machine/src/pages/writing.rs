@@ -36,6 +36,7 @@ impl PageIo<'_> {
 
     /// Makes pages dirty, and pauses where too much is.
     pub async fn write_pages(&self, file: &File, offset: u64, end: u64) {
+        self.count_pages(offset..end);
         for page in pages_of(offset, end) {
             let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
             if !is_whole && !self.cache().holds(page) {

@@ -74,27 +74,26 @@ impl Storage {
     }
 
     /// Cuts a read of pages of a file where the file is not contiguous on the disk. Pages without
-    /// contents there are ready at once.
-    pub fn cut_at_extents(&mut self, bio: PageBio) -> Vec<PageBio> {
+    /// contents there are ready at once; who waits for them already goes on.
+    pub fn cut_at_extents(&mut self, bio: PageBio) -> (Vec<PageBio>, Vec<Effect>) {
         let file = (bio.pages.start / FILE_PAGES) as usize;
         if file == 0 {
-            return vec![bio];
+            return (vec![bio], Vec::new());
         }
         let pieces = self.files().pieces(file, &bio.pages);
         if pieces.len() == 1 && pieces[0].1 {
-            return vec![bio];
+            return (vec![bio], Vec::new());
         }
         let parts = pieces.iter().map(|(pages, _)| pages.clone()).collect();
         let bios = self.cache.split(bio.token, parts);
-        let mut kept = Vec::new();
+        let (mut kept, mut effects) = (Vec::new(), Vec::new());
         for (bio, (_, has_contents)) in bios.into_iter().zip(pieces) {
             match has_contents {
                 true => kept.push(bio),
-                // Nobody can wait for what has just come.
-                false => drop(self.cache.done(bio.token)),
+                false => effects.extend(self.pages_done(bio.token)),
             }
         }
-        kept
+        (kept, effects)
     }
 }
 

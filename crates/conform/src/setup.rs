@@ -102,14 +102,15 @@ impl Setup {
     pub fn queue(&self, history: &History, log: EventLog) -> RequestQueue {
         let built = self.spec.entry.build_for(self.kernel);
         let attach = Attach::of(built.expect("the kernel has it"));
-        let cpus = history.requests.iter().map(|it| it.bio.origin.cpu).max().unwrap_or(0) + 1;
+        let callers = history.calls.iter().map(|call| call.origin);
+        let owners = callers.chain(history.requests.iter().map(|life| life.bio.origin));
+        // Bios that got no request came from somewhere, too.
+        let cpus = owners.clone().map(|origin| origin.cpu).max().unwrap_or(0) + 1;
         let mut queue = RequestQueue::new(self.kernel, self.facts.clone(), attach, cpus, log);
         for (name, value) in &self.spec.tunables {
             // What the recorded kernel had need not be within our model's range.
             let _ = queue.set(Instant::ZERO, name, *value);
         }
-        let callers = history.calls.iter().map(|call| call.origin);
-        let owners = callers.chain(history.requests.iter().map(|life| life.bio.origin));
         let most = owners.map(|origin| origin.context.0.max(origin.io_context.0)).max();
         let unset = IoContext { tasks: 1, ..IoContext::default() };
         let mut io_contexts = vec![unset; most.unwrap_or(0) as usize + 1];

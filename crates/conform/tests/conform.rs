@@ -10,6 +10,7 @@ use lab::{Experiment, matrix};
 use linux::Directory;
 use std::path::{Path, PathBuf};
 use testing::needs::ORACLE;
+use trace::blktrace::{Action, Record};
 
 /// The recordings of real kernels whose scheduler is one of these.
 fn recordings(schedulers: &[&str]) -> Vec<PathBuf> {
@@ -219,6 +220,22 @@ fn a_recording_that_is_cut_agrees_as_far_as_it_goes() {
     assert_eq!(result.agreed, result.contested, "{result:#?}");
 }
 
+fn a_bio_that_got_no_request_may_come_from_any_core() {
+    let directory = Directory::make().unwrap();
+    for (scheduler, kernel) in [("deadline", "4.19"), ("mq-deadline", "6.12")] {
+        let path = record(directory.path(), scheduler, kernel, "hdd-7200-sata");
+        let mut recording = Recording::read(&path, None).unwrap();
+        let is_queued = |it: &&Record| it.action == Action::Queue;
+        let last = recording.records.last().unwrap().time;
+        for cpu in [7, 65_535, u32::MAX] {
+            let first = recording.records.iter().find(is_queued).unwrap().clone();
+            recording.records.push(Record { time: last, cpu, pid: 9_000, ..first });
+        }
+        let result = conform_recording(&recording, &Options::default()).unwrap();
+        assert!(result.contested > 50, "{result:#?}");
+    }
+}
+
 fn a_recording_that_begins_in_the_middle_is_judged_from_a_quiet_moment_on() {
     let paths = recordings(&["deadline"]);
     let path = paths.iter().find(|it| it.ends_with("h-hdd-qd1-deadline-seq8")).unwrap();
@@ -257,6 +274,7 @@ fn main() -> std::process::ExitCode {
             our_own_recordings_say_who_the_tasks_were,
             a_tunable_that_was_not_told_is_noticed_and_explained,
             a_recording_that_is_cut_agrees_as_far_as_it_goes,
+            a_bio_that_got_no_request_may_come_from_any_core,
             what_cannot_be_known_is_asked_for,
     ])
 }

@@ -507,7 +507,7 @@ impl<'a> Historian<'a> {
         };
         let owner = self.known.shares.get(&record.pid).map(|owner| self.context(*owner));
         let io_context = IoContextId(owner.unwrap_or(context).0);
-        let cpu = u16::try_from(record.cpu).unwrap_or(0);
+        let cpu = u16::try_from(record.cpu).ok().filter(|cpu| *cpu < u16::MAX).unwrap_or(0);
         Bio {
             op: op_of(record),
             flags: flags_of(record),

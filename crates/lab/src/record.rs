@@ -11,6 +11,7 @@ use crate::recording::manifest::{self, Manifest};
 use crate::world::World;
 use block::{Action, Event, Flags, Op};
 use machine::{Observer, Outcome, TaskInfo};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use trace::blktrace::{self, Categories, DevT, Payload, Record, Wallclock};
 
@@ -34,11 +35,7 @@ pub struct Recorder {
 
 /// The directory of a result, below the directory of all recordings.
 pub fn directory_name(row: &Row, seed: u64) -> String {
-    let axes: Vec<String> =
-        row.axes.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let parts = [vec![row.spec.label()], axes, vec![format!("seed{seed}")]].concat();
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.@=+".contains(c) { c } else { '_' };
-    parts.join("-").chars().map(safe).collect()
+    format!("{}-seed{seed}", row.directory)
 }
 
 /// The directory of a recording: results of different worlds differ in it.
@@ -54,14 +51,29 @@ pub fn check_directories(plan: &Plan, parent: &Path) -> Result<(), Error> {
     for row in &plan.rows {
         for seed in &plan.experiment.seeds {
             let directory = parent.join(recording_name(row, *seed));
-            if directory.exists() {
-                let place = format!("--record {}", parent.display());
-                let problem = format!("{} exists", directory.display());
-                return Err(Error::bad(place, problem, "a directory without these recordings"));
+            for there in [&directory, &unfinished(&directory)] {
+                // A link that leads nowhere is there, too.
+                if there.symlink_metadata().is_ok() {
+                    return Err(is_there(there));
+                }
             }
         }
     }
     Ok(())
+}
+
+/// Where a recording is while it is made. Another comparison may be at it, or have been ended
+/// before it was done.
+fn unfinished(directory: &Path) -> PathBuf {
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    directory.with_file_name(name)
+}
+
+fn is_there(directory: &Path) -> Error {
+    let problem = format!("{} exists", directory.display());
+    let accepted = "a directory without these recordings, finished or begun";
+    Error::bad("--record", problem, accepted)
 }
 
 /// Removes what a comparison that failed has recorded, and the directory of all recordings unless
@@ -82,11 +94,14 @@ pub fn remove_directories(plan: &Plan, parent: &Path, existed: bool) {
 impl Recorder {
     /// Begins a recording that will be at `directory` when it is finished.
     pub fn create(directory: &Path, row: &Row) -> Result<Recorder, Error> {
-        let mut name = directory.file_name().unwrap_or_default().to_owned();
-        name.push(".partial");
-        let unfinished = directory.with_file_name(name);
-        std::fs::create_dir_all(&unfinished)
-            .map_err(|cause| Error::unwritable(&unfinished, cause))?;
+        let unfinished = unfinished(directory);
+        let unwritable = |cause| Error::unwritable(&unfinished, cause);
+        unfinished.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(unwritable)?;
+        // What somebody else has there, or left there, is not part of this recording.
+        std::fs::create_dir(&unfinished).map_err(|cause| match cause.kind() {
+            ErrorKind::AlreadyExists => is_there(&unfinished),
+            _ => unwritable(cause),
+        })?;
         let cores = row.host.machine.cores;
         let base = unfinished.join(NAME);
         let mut files =
@@ -259,6 +274,22 @@ mod tests {
         assert_eq!(categories(&flush), expected);
         let write = Event { sectors: Sectors(8), sector: Sector(1), ..flush };
         assert!(categories(&write).contains(Categories::WRITE));
+    }
+
+    #[test]
+    fn what_an_interrupted_comparison_left_is_not_taken_for_ones_own() {
+        let text = "[[job]]\nname = \"x\"\nrun = \"dd if=/dev/sda of=/dev/null count=1\"\n";
+        let plan = Plan::new(crate::Experiment::parse("x.toml", text).unwrap()).unwrap();
+        let parent = linux::Directory::make().unwrap();
+        assert!(check_directories(&plan, parent.path()).is_ok());
+        let directory = parent.path().join(directory_name(&plan.rows[0], 1));
+        let left = unfinished(&directory);
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join("sda.blktrace.1"), "of another").unwrap();
+        let refused = check_directories(&plan, parent.path()).unwrap_err().to_string();
+        assert!(refused.contains("partial exists; accepted: "), "{refused}");
+        assert!(Recorder::create(&directory, &plan.rows[0]).is_err());
+        assert!(left.join("sda.blktrace.1").exists());
     }
 
     #[test]

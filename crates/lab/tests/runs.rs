@@ -237,3 +237,28 @@ fn a_job_that_reads_and_writes_nothing_has_no_share_of_what_others_do() {
     assert!(value("reader.bw").is_some() && value("idle.held").is_some());
     assert_eq!(summary.lines[0].shares, [0.0, 100.0]);
 }
+
+#[test]
+fn rows_whose_values_read_alike_in_a_path_have_directories_of_their_own() {
+    let job = "[[job]]\nname = \"a\"\nrun = \"fio --name=x --size=4k --description={n}\"\n";
+    let mut experiment = Experiment::parse("x.toml", job).unwrap();
+    experiment.axes = vec![lab::Axis::parse("n=/dev/a/b,/dev/a_b,/dev/a:b,_dev_a_b-2").unwrap()];
+    let rows = Plan::new(experiment).unwrap().rows;
+    let names: std::collections::BTreeSet<&str> =
+        rows.iter().map(|row| row.directory.as_str()).collect();
+    assert_eq!((names.len(), rows.len()), (8, 8), "{names:?}");
+}
+
+#[test]
+fn more_runs_than_there_is_memory_for_are_refused() {
+    let job = "[[job]]\nname = \"a\"\nrun = \"dd of=/dev/sda count=1{a}{b}{c}\"\n";
+    let mut experiment = Experiment::parse("x.toml", job).unwrap();
+    experiment.seeds = (1..=3_000_000).collect();
+    let refused = Plan::new(experiment.clone()).unwrap_err().to_string();
+    assert!(refused.starts_with("x.toml: ") && refused.contains("; accepted: at most 100000"));
+    let values: Vec<String> = (0..100).map(|it| it.to_string()).collect();
+    let axes = ["a", "b", "c"].map(|name| format!("{name}={}", values.join(",")));
+    experiment.seeds = vec![1];
+    experiment.axes = axes.iter().map(|axis| lab::Axis::parse(axis).unwrap()).collect();
+    assert!(Plan::new(experiment).unwrap_err().to_string().contains("runs are too many"));
+}

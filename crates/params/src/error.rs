@@ -1,5 +1,6 @@
 //! What can be wrong with a file of parameters.
 
+use std::io::Read;
 use thiserror::Error as ThisError;
 
 /// Why a file of parameters could not be loaded: the place, the cause and what would be accepted.
@@ -58,6 +59,28 @@ impl Error {
 ///
 /// [`Error::Unreadable`].
 pub fn read(path: &std::path::Path) -> Result<String, Error> {
-    std::fs::read_to_string(path)
-        .map_err(|cause| Error::Unreadable { file: path.display().to_string(), cause })
+    read_text(path).map_err(|cause| Error::Unreadable { file: path.display().to_string(), cause })
+}
+
+/// What a person has written is not longer.
+const LONGEST: u64 = 16 << 20;
+
+/// The text of a file that a person has written. Pipes and devices may have no end, or nobody at
+/// theirs, so they are refused.
+///
+/// # Errors
+///
+/// Those of the operating system; it is no file, or too long.
+pub fn read_text(path: &std::path::Path) -> std::io::Result<String> {
+    let wrong = |why| Err(std::io::Error::other(why));
+    let about = std::fs::metadata(path)?;
+    if !about.is_file() && !about.is_dir() {
+        return wrong("it is no regular file");
+    }
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if read as u64 > LONGEST {
+        return wrong("it is longer than 16 MiB");
+    }
+    Ok(text)
 }

@@ -18,7 +18,7 @@ mod table;
 
 pub use accept::Accept;
 pub use document::Document;
-pub use error::{Error, read};
+pub use error::{Error, read, read_text};
 pub use schema::{Format, Parameter, SOURCES, Section, Spec, spec};
 pub use section::Stated;
 pub use source::{NotToml, Source};

@@ -154,7 +154,7 @@ impl Experiment {
 
     /// The experiment in a file.
     pub fn load(path: &Path) -> Result<Experiment, Error> {
-        let text = std::fs::read_to_string(path).map_err(|cause| Error::unreadable(path, cause))?;
+        let text = params::read_text(path).map_err(|cause| Error::unreadable(path, cause))?;
         let mut experiment = Experiment::parse(&path.display().to_string(), &text)?;
         experiment.directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
         Ok(experiment)

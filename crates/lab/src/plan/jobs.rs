@@ -63,7 +63,7 @@ impl Planner {
         };
         let read_file = |path: &Path| {
             let beside = self.experiment.directory.join(path);
-            std::fs::read_to_string(if path.exists() { path } else { &beside })
+            params::read_text(if path.exists() { path } else { &beside })
         };
         let mount = self.experiment.mount.as_ref();
         let context = programs::Surroundings {

@@ -31,11 +31,15 @@ use machine::{Host, MACHINE_SETTINGS, Mount};
 use programs::Program;
 use programs::dd::Dd;
 use programs::replay::{Pace, Replay};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Settings that belong to writeback.
 const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
+
+/// More runs take more memory than there is.
+pub const MOST_RUNS: usize = 100_000;
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -55,6 +59,8 @@ pub struct Row {
     pub spec: SchedulerSpec,
     /// Name and value of each axis.
     pub axes: Vec<(String, String)>,
+    /// What its results are called as files, without seed and world; no other row's in its world.
+    pub directory: String,
     /// The disk.
     pub model: Model,
     /// What the kernel is told of the disk, if that is not what the model says.
@@ -105,11 +111,13 @@ pub struct PlannedJob {
 impl Plan {
     /// Loads and checks everything.
     pub fn new(experiment: Experiment) -> Result<Plan, Error> {
+        check_size(&experiment)?;
         let mut rows = Vec::new();
         for point in points(&experiment.axes) {
             rows.extend(Planner::at(&experiment, point)?.rows()?);
         }
         check_axes(&experiment, &rows)?;
+        name_directories(&mut rows);
         Ok(Plan { experiment, rows })
     }
 
@@ -183,6 +191,15 @@ impl Row {
         })
     }
 
+    /// Scheduler and axes as part of a path.
+    fn plain_directory(&self) -> String {
+        let axes = self.axes.iter().map(|(name, value)| format!("{name}={value}"));
+        let parts: Vec<String> = std::iter::once(self.spec.label()).chain(axes).collect();
+        let safe =
+            |c: char| if c.is_ascii_alphanumeric() || "-_.@=+".contains(c) { c } else { '_' };
+        parts.join("-").chars().map(safe).collect()
+    }
+
     /// The scheduler, in the shape of the block layer it lives in.
     pub fn attach(&self) -> Attach {
         self.spec.attach()
@@ -221,6 +238,32 @@ fn points(axes: &[Axis]) -> Vec<Point> {
         };
         points.iter().flat_map(|point| extended(point).collect::<Vec<_>>()).collect()
     })
+}
+
+/// There must not be too many runs: what each needs is planned before any begins.
+fn check_size(experiment: &Experiment) -> Result<(), Error> {
+    let axes = experiment.axes.iter().map(|axis| axis.values.len());
+    let others = [experiment.schedulers.len(), experiment.worlds.len(), experiment.seeds.len()];
+    let runs = axes.chain(others).fold(1, |runs: usize, it| runs.saturating_mul(it.max(1)));
+    if runs <= MOST_RUNS {
+        return Ok(());
+    }
+    let place = if experiment.origin.is_empty() { "compare" } else { &experiment.origin };
+    let problem = format!("{runs} runs are too many");
+    let accepted = format!("at most {MOST_RUNS}: fewer seeds, schedulers or values of axes");
+    Err(Error::bad(place, problem, accepted))
+}
+
+/// Gives each row a directory of its own: different values may read alike as parts of a path.
+fn name_directories(rows: &mut [Row]) {
+    let mut taken = BTreeSet::new();
+    for row in rows {
+        let plain = row.plain_directory();
+        let numbered = (2..).map(|number| format!("{plain}-{number}"));
+        let mut names = std::iter::once(plain.clone()).chain(numbered);
+        let free = names.find(|name| taken.insert((row.world, name.clone())));
+        row.directory = free.expect("there are enough numbers");
+    }
 }
 
 /// Every axis must change something.
@@ -317,6 +360,7 @@ impl Planner {
                 tunables: tunables.clone(),
                 spec: spec.clone(),
                 axes: axes.clone(),
+                directory: String::new(),
                 model: model.clone(),
                 virtio: virtio.clone(),
                 mount: mount.clone(),

@@ -203,7 +203,7 @@ fn with_files(command: &str, setup: &mut Vec<String>) -> Result<String, Error> {
             words.push(word.to_string());
             continue;
         }
-        let text = std::fs::read_to_string(path).map_err(|cause| Error::unreadable(path, cause))?;
+        let text = params::read_text(path).map_err(|cause| Error::unreadable(path, cause))?;
         name_disks(&text, setup);
         let groups = |line: &&str| line.split('=').next().is_some_and(|it| it.trim() == GROUPING);
         let lines: Vec<&str> = text.lines().filter(|line| !groups(line)).collect();

@@ -446,6 +446,9 @@ fn accepted(row: &Row) -> Option<String> {
         Kind::Choice(words) | Kind::ChoiceAndMore(words) => Some(words.join(", ")),
         Kind::Bool => Some("0 or 1".to_owned()),
         Kind::Flag => Some("no value, 0 or 1".to_owned()),
+        Kind::Integers(_) if row.range.1 < i64::from(i32::MAX) => {
+            Some(format!("an integer from {} to {}", row.range.0, row.range.1))
+        }
         Kind::Integers(_) => Some("an integer such as 16 or 4k".to_owned()),
         Kind::Amounts(_) => Some("an amount such as 4096, 4k or 1m".to_owned()),
         Kind::Share => Some("an amount such as 4096 or 10g, or a percentage".to_owned()),
@@ -546,6 +549,8 @@ mod tests {
             "job.fio:1: option 'iodepht': no such option of fio 3.33; did you mean 'iodepth'?"
         );
         assert!(error("rw=randred").ends_with("did you mean 'randread'?"));
+        let deep = error("iodepth=2147483647");
+        assert!(deep.contains("accepted: an integer from 1 to 65536"), "{deep}");
         assert!(error("direct=2").contains("2 is not between 0 and 1; accepted: 0 or 1"));
         assert!(error("uri=nbd://x").contains("only exists with ioengine=nbd"));
         for bad in ["bs", "bs=", "direct", "prio=8", "rw= read", "iodepth=0", "size=101%"] {

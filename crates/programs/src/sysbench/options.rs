@@ -3,6 +3,7 @@
 use base::{Duration, nearest};
 use guest::SysbenchHabits;
 use machine::task::OpenFlags;
+use std::ops::RangeInclusive;
 
 /// A command line of sysbench fileio, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +103,10 @@ const OF_0_4: [&str; 4] = ["num-threads", "max-requests", "max-time", "init-rng"
 const OF_1_0: [&str; 4] = ["threads", "events", "time", "rand-seed"];
 
 const GIB: u64 = 1 << 30;
+/// The largest number.
+const MOST: u64 = 1 << 40;
+/// Threads, and files: each takes memory from the beginning.
+const MOST_AT_ONCE: u64 = 1 << 16;
 /// Longer than anybody waits: thirty years.
 const MOST_SECONDS: u64 = 1 << 30;
 
@@ -222,10 +227,10 @@ impl Sysbench {
             ));
         }
         let option = format!("--{name}");
-        let count = |least| number(&option, value, least);
+        let count = |least| number(&option, value, least..=MOST);
         match name {
-            "num-threads" | "threads" => self.threads = count(1)?,
-            "file-num" => self.files = count(1)?,
+            "num-threads" | "threads" => self.threads = number(&option, value, 1..=MOST_AT_ONCE)?,
+            "file-num" => self.files = number(&option, value, 1..=MOST_AT_ONCE)?,
             "file-block-size" => self.block = size(&option, value)?,
             "file-total-size" => self.total = size(&option, value)?,
             "disk-start" => *self.disk().1 = size(&option, value)?,
@@ -275,9 +280,9 @@ fn parse_mode(value: &str) -> Result<Mode, String> {
     found.map(|(_, mode)| mode).ok_or_else(|| bad("--file-test-mode", value, &modes()))
 }
 
-fn number(option: &str, value: &str, least: u64) -> Result<u64, String> {
-    let number = value.parse().ok().filter(|number| (least..=1 << 40).contains(number));
-    number.ok_or_else(|| bad(option, value, &format!("{least} to {}", 1u64 << 40)))
+fn number(option: &str, value: &str, within: RangeInclusive<u64>) -> Result<u64, String> {
+    let number = value.parse().ok().filter(|number| within.contains(number));
+    number.ok_or_else(|| bad(option, value, &format!("{} to {}", within.start(), within.end())))
 }
 
 /// A size with K, M, G or T.
@@ -374,6 +379,10 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused_with_what_would_do() {
         let refusal = |line: &str| parse(line).unwrap_err();
+        assert_eq!(
+            refusal("fileio --file-test-mode=rndrd --threads=4294967295 run"),
+            "sysbench: --threads \"4294967295\"; accepted: 1 to 65536"
+        );
         assert_eq!(
             refusal("fileio --file-test-mode=seq run"),
             "sysbench: --file-test-mode \"seq\"; accepted: seqwr, seqrewr, seqrd, rndrd, rndwr, \

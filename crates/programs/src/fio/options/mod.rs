@@ -23,7 +23,8 @@ pub struct Row {
     pub aliases: &'static [&'static str],
     /// How its value is written.
     pub kind: Kind,
-    /// The smallest and the largest value allowed, in the units of the value.
+    /// The smallest and the largest value allowed, in the units of the value: fio's, or less where
+    /// more would take more memory than there is.
     pub range: (i64, i64),
     /// The value it has when it is not given; empty where that means "not set".
     pub default: &'static str,
@@ -81,7 +82,6 @@ pub enum Status {
 
 const ANY: (i64, i64) = (i64::MIN, i64::MAX);
 const NATURAL: (i64, i64) = (0, u32::MAX as i64);
-const POSITIVE: (i64, i64) = (1, i32::MAX as i64);
 const SECONDS: Kind = Kind::Times(1, BareTime::Seconds);
 const MICROS: Kind = Kind::Times(1, BareTime::Microseconds);
 const INTEGER: Kind = Kind::Integers(1);

@@ -5,7 +5,7 @@ use super::Kind::{
     Amounts, Bool, Choice, ChoiceAndMore, Flag, Fractions, Integers, Ranges, Share, Text, Times,
 };
 use super::Status::{Files, Ignored, NeedsFileSystem, OnlyFiles, Refused};
-use super::{ANY, INTEGER, MICROS, POSITIVE, Row, SECONDS, modelled, row};
+use super::{ANY, INTEGER, MICROS, Row, SECONDS, modelled, row};
 
 const NO_FILES: &str = "a raw device holds no files to create, extend or remove";
 const ZONED: &str = "it applies to zoned block devices, and the simulated ones are conventional";
@@ -48,6 +48,8 @@ const SERVICE: &[&str] =
     &["random", "zipf", "pareto", "normal", "gauss", "roundrobin", "sequential"];
 const STEADY: &[&str] = &["iops", "iops_slope", "bw", "bw_slope"];
 const CONTENTS: &str = "the contents of blocks are not simulated";
+/// As deep as Linux lets an asynchronous queue be (/proc/sys/fs/aio-max-nr).
+const DEEPEST: i64 = 65_536;
 const NO_ERRORS: &str = "the simulated devices return no errors";
 
 pub(super) const ROWS: &[Row] = &[
@@ -137,7 +139,7 @@ pub(super) const ROWS: &[Row] = &[
     row("zone_reset_frequency", Fractions, "", Ignored(ZONED)).range(0, 1_000_000),
     // How requests are made.
     modelled("ioengine", Text, "psync"),
-    modelled("iodepth", INTEGER, "1").range(POSITIVE.0, POSITIVE.1),
+    modelled("iodepth", INTEGER, "1").range(1, DEEPEST),
     modelled("iodepth_batch", INTEGER, "1").alias(&["iodepth_batch_submit"]),
     modelled("iodepth_batch_complete_min", INTEGER, "1").alias(&["iodepth_batch_complete"]),
     modelled("iodepth_batch_complete_max", INTEGER, ""),

@@ -6,6 +6,7 @@
 //! requests among random ones do not count as visits.
 
 use base::Bytes;
+use std::collections::BTreeMap;
 
 use super::super::job::{Direction, Directions, Modifier, Pattern, PerDirection, Share, Zones};
 use super::super::mix::BlockSizes;
@@ -73,7 +74,7 @@ enum Order {
 enum ZoneState {
     None,
     Strided { size: u64, range: u64, step: u64, start: u64, moved: u64 },
-    Emulated { size: u64, capacity: u64, most_open: usize, filled: Vec<u64>, open: Vec<usize> },
+    Emulated { size: u64, capacity: u64, most_open: usize, filled: Filled, open: Vec<u64> },
 }
 
 impl Draws {
@@ -318,7 +319,7 @@ impl FileWalk {
         else {
             unreachable!("only called for emulated zones");
         };
-        if filled.is_empty() || wanted > *capacity {
+        if filled.zones == 0 || wanted > *capacity {
             return None;
         }
         let next = |position: u64| {
@@ -327,38 +328,56 @@ impl FileWalk {
         };
         if direction != Direction::Write {
             let (zone, inside) = if random {
-                let zone = draws.offsets.below(filled.len() as u64);
+                let zone = draws.offsets.below(filled.zones);
                 (zone, draws.offsets.below((*capacity - wanted) / wanted + 1) * wanted)
             } else {
                 next(position)
             };
-            return (zone < filled.len() as u64).then_some((zone * *size + inside, wanted));
+            return (zone < filled.zones).then_some((zone * *size + inside, wanted));
         }
         let zone = if !random {
             let (zone, inside) = next(position);
-            if zone >= filled.len() as u64 {
+            if zone >= filled.zones {
                 return None;
             }
-            filled[zone as usize] = inside;
-            zone as usize
+            filled.set(zone, inside);
+            zone
         } else if *most_open > 0 && open.len() >= *most_open {
             open[draws.offsets.below(open.len() as u64) as usize]
         } else {
-            draws.offsets.below(filled.len() as u64) as usize
+            draws.offsets.below(filled.zones)
         };
         // A zone that is full is reset and written again.
-        if filled[zone] + wanted > *capacity {
-            filled[zone] = 0;
-        }
-        let offset = zone as u64 * *size + filled[zone];
-        filled[zone] += wanted;
+        let before = filled.of(zone);
+        let before = if before + wanted > *capacity { 0 } else { before };
+        let offset = zone * *size + before;
+        filled.set(zone, before + wanted);
         if random {
             open.retain(|other| *other != zone);
-            if filled[zone] + wanted <= *capacity {
+            if before + 2 * wanted <= *capacity {
                 open.push(zone);
             }
         }
         Some((offset, wanted))
+    }
+}
+
+/// How far zones are filled: all are full at first.
+#[derive(Clone, Debug)]
+struct Filled {
+    zones: u64,
+    capacity: u64,
+    /// Those that were written since. A disk may have more zones than memory has room for.
+    others: BTreeMap<u64, u64>,
+}
+
+impl Filled {
+    fn of(&self, zone: u64) -> u64 {
+        self.others.get(&zone).copied().unwrap_or(self.capacity)
+    }
+
+    fn set(&mut self, zone: u64, bytes: u64) {
+        self.others.insert(zone, bytes);
     }
 }
 
@@ -390,7 +409,11 @@ impl ZoneState {
                 size: size.0,
                 capacity: capacity.0,
                 most_open: open as usize,
-                filled: vec![capacity.0; (len / size.0) as usize],
+                filled: Filled {
+                    zones: len / size.0,
+                    capacity: capacity.0,
+                    others: BTreeMap::new(),
+                },
                 open: Vec::new(),
             },
         }
@@ -460,6 +483,9 @@ fn starts(pattern: &Pattern, direction: Direction, extent: u64) -> u64 {
     extent.saturating_sub(least.saturating_sub(unit)) / unit
 }
 
+/// Sizes that are drawn until one fits, at most.
+const MOST_DRAWS: u32 = 100_000;
+
 /// Draws sizes until one fits into so many bytes; `None` if none does.
 fn draw_size(sizes: &BlockSizes, room: u64, draws: &mut Tausworthe) -> Option<u64> {
     match sizes {
@@ -469,12 +495,14 @@ fn draw_size(sizes: &BlockSizes, room: u64, draws: &mut Tausworthe) -> Option<u6
             if least.0 > room {
                 return None;
             }
-            loop {
+            for _ in 0..MOST_DRAWS {
                 let size = ((draws.below(most.0) / least.0 + 1) * least.0).min(most.0);
                 if size <= room {
                     return Some(size);
                 }
             }
+            // Hardly any size fits: one of those that do.
+            Some((draws.below(room / least.0) + 1) * least.0)
         }
         BlockSizes::Split(shares) => draw_share(shares, sizes.least().0, room, draws),
     }
@@ -527,5 +555,7 @@ mod tests {
         let seen: std::collections::BTreeSet<u64> = (0..100).filter_map(|_| draw(9999)).collect();
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1024, 2048, 3072, 3584]);
         assert!((0..100).all(|_| draw(2048) <= Some(2048)));
+        let range = BlockSizes::Range(Bytes(8192), Bytes(i64::MAX as u64));
+        assert!((0..3).all(|_| draw_size(&range, 1 << 16, &mut draws) <= Some(1 << 16)));
     }
 }

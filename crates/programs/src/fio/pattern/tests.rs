@@ -56,6 +56,19 @@ fn offsets(options: &str, len: u64, count: usize) -> Vec<u64> {
 }
 
 #[test]
+fn very_many_zones_take_no_memory_until_they_are_written() {
+    let options = "rw=randwrite\nbs=512\nzonemode=zbd\nzonesize=512";
+    assert_eq!(take(&mut walk(options, 1 << 50), 100).len(), 100);
+}
+
+#[test]
+fn very_many_blocks_take_no_memory_until_they_are_visited() {
+    let places = take(&mut walk("rw=randread\nbs=512", 1 << 60), 1000);
+    let different: BTreeSet<u64> = places.iter().map(|(_, place)| place.offset).collect();
+    assert_eq!(different.len(), 1000);
+}
+
+#[test]
 fn sequential_requests_follow_each_other_to_the_end() {
     assert_eq!(offsets("rw=read\nbs=4k", 16 << 10, 9), [0, 4, 8, 12]);
     assert_eq!(offsets("rw=write\nbs=4k", 18 << 10, 9), [0, 4, 8, 12]);

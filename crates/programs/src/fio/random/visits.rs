@@ -2,7 +2,10 @@
 //!
 //! A bit for each block is the smallest map of a range that is visited all over, but a bad one of
 //! some requests on a large disk: each of them would touch a page of its own. So a map begins as a
-//! table of the blocks that were visited and turns into bits when that is smaller.
+//! table of the blocks that were visited and turns into bits when that is smaller. Of a range with
+//! more blocks than 32 bits count, a sorted set is kept instead of the table.
+
+use std::collections::BTreeSet;
 
 /// Which blocks of a range have been visited.
 #[derive(Clone, Debug)]
@@ -15,13 +18,13 @@ pub struct VisitMap {
 #[derive(Clone, Debug)]
 enum Form {
     Table(Table),
+    Set(BTreeSet<u64>),
     Bits(Bits),
 }
 
-/// Ranges of at most so many blocks have bits from the beginning, and so have those whose blocks
-/// have no numbers of 32 bits.
+/// Ranges of at most so many blocks have bits from the beginning.
 const SMALL: u64 = 1 << 20;
-/// A table is smaller than bits as long as at most one in so many blocks was visited.
+/// A table, or a set, is smaller than bits as long as at most one in so many blocks was visited.
 const SPARSE: u64 = 64;
 
 impl VisitMap {
@@ -29,7 +32,7 @@ impl VisitMap {
     pub fn new(len: u64) -> Self {
         let form = match len {
             0..=SMALL => Form::Bits(Bits::new(len)),
-            _ if len >= u64::from(u32::MAX) => Form::Bits(Bits::new(len)),
+            _ if len >= u64::from(u32::MAX) => Form::Set(BTreeSet::new()),
             _ => Form::Table(Table::new()),
         };
         VisitMap { len, free: len, form }
@@ -49,6 +52,7 @@ impl VisitMap {
     pub fn is_visited(&self, block: u64) -> bool {
         match &self.form {
             Form::Table(table) => table.contains(block),
+            Form::Set(set) => set.contains(&block),
             Form::Bits(bits) => bits.contain(block),
         }
     }
@@ -74,12 +78,17 @@ impl VisitMap {
     fn insert(&mut self, block: u64) -> bool {
         match &mut self.form {
             Form::Bits(bits) => bits.insert(block),
+            Form::Set(set) => {
+                let is_new = set.insert(block);
+                if set.len() as u64 * SPARSE > self.len {
+                    self.form = Form::Bits(Bits::of(self.len, set.iter().copied()));
+                }
+                is_new
+            }
             Form::Table(table) => {
                 let is_new = table.insert(block);
                 if table.count * SPARSE > self.len {
-                    let mut bits = Bits::new(self.len);
-                    table.blocks().for_each(|block| _ = bits.insert(block));
-                    self.form = Form::Bits(bits);
+                    self.form = Form::Bits(Bits::of(self.len, table.blocks()));
                 }
                 is_new
             }
@@ -91,6 +100,7 @@ impl VisitMap {
     pub fn fetch(&self, blocks: &[u64]) {
         let known = blocks.iter().fold(0, |known, block| match &self.form {
             Form::Table(table) => known ^ u64::from(table.slots[table.slot(*block)]),
+            Form::Set(_) => known,
             Form::Bits(bits) => known ^ bits.levels[0][(block / 64) as usize],
         });
         std::hint::black_box(known);
@@ -112,6 +122,7 @@ impl VisitMap {
         }
         let first_free = |from: u64| match &self.form {
             Form::Table(table) => (from..self.len).find(|block| !table.contains(*block)),
+            Form::Set(set) => (from..self.len).find(|block| !set.contains(block)),
             Form::Bits(bits) => bits.first_missing(from).filter(|block| *block < self.len),
         };
         first_free(from).or_else(|| first_free(0))
@@ -197,6 +208,12 @@ impl Bits {
             }
             bits = words;
         }
+    }
+
+    fn of(len: u64, blocks: impl Iterator<Item = u64>) -> Bits {
+        let mut bits = Bits::new(len);
+        blocks.for_each(|block| _ = bits.insert(block));
+        bits
     }
 
     fn contain(&self, block: u64) -> bool {
@@ -299,5 +316,9 @@ mod tests {
         (0..1000).for_each(|block| map.visit(block << 21));
         assert!(matches!(&map.form, Form::Table(table) if table.slots.len() == 2048));
         map.fetch(&[0, 1 << 30]);
+        let mut map = VisitMap::new(u64::MAX / 512);
+        (0..1000).for_each(|block| map.visit(block << 40));
+        map.fetch(&[0, 1 << 50]);
+        assert_eq!((map.is_visited(5 << 40), map.visit_next(5 << 40)), (true, Some((5 << 40) + 1)));
     }
 }

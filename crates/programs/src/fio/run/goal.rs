@@ -150,8 +150,8 @@ pub(super) struct Watch {
 impl Watch {
     pub fn new(goal: Steady, now: Instant) -> Watch {
         let begins = now.saturating_add(goal.ramp);
-        let seconds = Vec::with_capacity((goal.duration.as_nanos() / SECOND.as_nanos()) as usize);
-        Watch { goal, next: begins + SECOND, begins, count: 0, seconds, oldest: 0 }
+        let next = begins + SECOND;
+        Watch { goal, next, begins, count: 0, seconds: Vec::new(), oldest: 0 }
     }
 
     /// A request is done.

@@ -8,7 +8,8 @@
 //!
 // Divergence: leaves that become small are not put together again; one block says where all are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::extents::Extents;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Extents that fit into an inode, or leaves.
@@ -29,7 +30,7 @@ pub struct Inode {
     pub size: u64,
     /// Bytes, as the inode that goes to the disk says.
     pub disk_size: u64,
-    extents: BTreeMap<u64, Extent>,
+    extents: Extents,
     /// Where extents are that do not fit into the inode.
     leaves: Vec<LeafBlock>,
     /// Where it is written where the leaves are, if that does not fit into the inode.
@@ -176,7 +177,7 @@ impl Inode {
     /// Blocks get a place before anything is written there: they join those before them, as long
     /// as an extent without contents can be. Observed on 6.12: fallocate.
     pub fn set_aside(&mut self, block: u64, start: u64, length: u64) -> Leaf {
-        let before = self.extents.range_mut(..block).next_back();
+        let before = self.extents.range_mut(0..block).next_back();
         match before {
             Some((first, extent))
                 if first + extent.length == block
@@ -216,7 +217,7 @@ impl Inode {
                 self.cut(end);
                 self.cut(at);
                 self.touched.insert(at);
-                self.extents.get_mut(&at).expect("cut there").is_written = true;
+                self.extents.get_mut(at).expect("cut there").is_written = true;
                 changed = true;
                 self.join(at);
             }
@@ -229,7 +230,7 @@ impl Inode {
     pub fn truncate(&mut self, block: u64) -> Vec<Range<u64>> {
         self.cut(block);
         self.touched.clear();
-        let gone = self.extents.split_off(&block);
+        let gone = self.extents.split_off(block);
         gone.into_values().map(|it| it.start..it.start + it.length).collect()
     }
 
@@ -243,7 +244,7 @@ impl Inode {
         if !firsts.is_empty() {
             self.touched.insert(blocks.start);
         }
-        let gone = firsts.iter().filter_map(|first| self.extents.remove(first));
+        let gone = firsts.iter().filter_map(|first| self.extents.remove(*first));
         let gone = gone.map(|it| it.start..it.start + it.length).collect();
         (gone, self.look_at_leaf())
     }
@@ -258,14 +259,14 @@ impl Inode {
     /// A block that has an extent of its own has another place from now on; the answer is where it
     /// was.
     pub fn replace(&mut self, block: u64, start: u64) -> Option<u64> {
-        let extent = self.extents.get_mut(&block)?;
+        let extent = self.extents.get_mut(block)?;
         self.touched.insert(block);
         Some(std::mem::replace(&mut extent.start, start))
     }
 
     /// A block that has an extent of its own has no contents any more.
     pub fn lose_contents(&mut self, block: u64) {
-        if let Some(extent) = self.extents.get_mut(&block) {
+        if let Some(extent) = self.extents.get_mut(block) {
             extent.is_written = false;
         }
     }
@@ -283,8 +284,8 @@ impl Inode {
     }
 
     /// How many of them begin before a block.
-    pub fn extents_before(&self, block: u64) -> usize {
-        self.extents.range(..block).count()
+    pub fn extents_before(&mut self, block: u64) -> usize {
+        self.extents.before(block)
     }
 
     fn look_at_leaf(&self) -> Leaf {
@@ -362,7 +363,7 @@ impl Inode {
 
     /// Makes an extent begin at a block if one contains it.
     fn cut(&mut self, block: u64) {
-        let Some((&first, extent)) = self.extents.range_mut(..block).next_back() else { return };
+        let Some((&first, extent)) = self.extents.range_mut(0..block).next_back() else { return };
         let kept = block - first;
         if kept < extent.length {
             let rest =
@@ -398,8 +399,8 @@ impl Inode {
             && are_alike(&first, &second)
             && first.length + second.length <= longest;
         if fits {
-            self.extents.remove(&other);
-            self.extents.get_mut(&one).expect("it is there").length += second.length;
+            self.extents.remove(other);
+            self.extents.get_mut(one).expect("it is there").length += second.length;
             self.touched.insert(one);
         }
     }

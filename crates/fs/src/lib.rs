@@ -18,6 +18,7 @@
 pub mod delayed;
 mod errno;
 pub mod ext4;
+mod extents;
 mod file_system;
 pub mod files;
 pub mod inode;

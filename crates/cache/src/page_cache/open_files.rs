@@ -43,9 +43,32 @@ impl PageCache {
     /// is the number of the open file.
     pub fn open(&mut self, owner: ContextId, device: Allowance, base: u64, writes: bool) -> usize {
         let readahead = Readahead::open(device);
-        let owner = Some(owner);
-        self.files.push(Opened { readahead, base, last: None, owner, extent: None, writes });
-        self.files.len() - 1
+        let unowned = Opened { readahead, base, last: None, owner: None, extent: None, writes };
+        self.files.push(unowned);
+        let file = self.files.len() - 1;
+        self.give(file, owner);
+        file
+    }
+
+    fn give(&mut self, file: usize, owner: ContextId) {
+        self.take(file);
+        let opened = &mut self.files[file];
+        opened.owner = Some(owner);
+        self.open_disks += usize::from(opened.base == 0);
+        self.owned.entry(owner).or_default().insert(file);
+    }
+
+    /// The file is nobody's any more; the answer is whether it was somebody's.
+    fn take(&mut self, file: usize) -> bool {
+        let opened = &mut self.files[file];
+        let Some(owner) = opened.owner.take() else { return false };
+        self.open_disks -= usize::from(opened.base == 0);
+        let owned = self.owned.get_mut(&owner).expect("it was given it");
+        owned.remove(&file);
+        if owned.is_empty() {
+            self.owned.remove(&owner);
+        }
+        true
     }
 
     /// An open file shall stand for a file that lies in these pages of the disk: it is read ahead
@@ -57,15 +80,15 @@ impl PageCache {
     /// A file is opened once more, under the same number.
     pub fn reopen(&mut self, file: usize, owner: ContextId, device: Allowance) {
         let readahead = Readahead::open(device);
+        self.give(file, owner);
         let opened = &mut self.files[file];
-        (opened.readahead, opened.last, opened.owner) = (readahead, None, Some(owner));
-        opened.extent = None;
+        (opened.readahead, opened.last, opened.extent) = (readahead, None, None);
     }
 
     /// Whether a file is the only one through which the disk is open.
     pub fn is_last(&self, file: usize) -> bool {
-        let others = self.files.iter().enumerate().filter(|it| it.0 != file && it.1.base == 0);
-        self.files[file].owner.is_some() && others.into_iter().all(|(_, it)| it.owner.is_none())
+        let opened = &self.files[file];
+        opened.owner.is_some() && self.open_disks == usize::from(opened.base == 0)
     }
 
     /// A file is closed. With the last one of the disk everything goes that is clean (rule sync-4).
@@ -73,7 +96,7 @@ impl PageCache {
     /// it was open.
     pub fn close(&mut self, file: usize) -> Option<(u64, bool)> {
         let is_last = self.files[file].base == 0 && self.is_last(file);
-        let was_open = self.files[file].owner.take().is_some();
+        let was_open = self.take(file);
         if is_last {
             self.drop_range(0..FILE_PAGES);
         }
@@ -82,7 +105,7 @@ impl PageCache {
 
     /// The files that a task has open.
     pub fn files_of(&self, task: ContextId) -> Vec<usize> {
-        (0..self.files.len()).filter(|&it| self.files[it].owner == Some(task)).collect()
+        self.owned.get(&task).into_iter().flatten().copied().collect()
     }
 
     /// A program says how it will read.

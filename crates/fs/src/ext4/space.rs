@@ -30,6 +30,8 @@ pub struct Space {
     layout: Layout,
     /// Free extents by group, first block and end; groups that are as mke2fs left them are absent.
     groups: BTreeMap<u64, BTreeMap<u64, u64>>,
+    /// How many blocks are free in each group: of most that are full nothing else need be looked at.
+    free: Vec<u64>,
     /// The group of the last large allocation; the first one in the beginning.
     stream: u64,
     /// The groups that were looked into as long as that is the first one, in that order.
@@ -76,8 +78,10 @@ pub struct Grant {
 impl Space {
     /// The space of a fresh file system on a disk that rotates or does not.
     pub fn new(layout: Layout, is_rotational: bool) -> Space {
+        let fresh = |group| layout.end(group).saturating_sub(layout.first_free(group));
         let mut space = Space {
             groups: BTreeMap::new(),
+            free: (0..layout.groups()).map(fresh).collect(),
             stream: 0,
             seen: Vec::new(),
             is_rotational,
@@ -87,8 +91,7 @@ impl Space {
             layout,
         };
         let journal = space.layout.journal.clone();
-        let fresh = |group| space.layout.end(group).saturating_sub(space.layout.first_free(group));
-        let fresh: u64 = (0..space.layout.groups()).map(fresh).sum();
+        let fresh: u64 = space.free.iter().sum();
         space.unused = fresh.saturating_sub(journal.end - journal.start);
         for group in journal.start / GROUP..journal.end.div_ceil(GROUP) {
             let end = space.layout.end(group).min(journal.end);
@@ -186,7 +189,9 @@ impl Space {
         if blocks.is_empty() {
             return;
         }
-        let extents = self.extents(blocks.start / GROUP);
+        let group = blocks.start / GROUP;
+        self.free[group as usize] += blocks.end - blocks.start;
+        let extents = self.extents(group);
         let (mut start, mut end) = (blocks.start, blocks.end);
         if let Some((&before, &before_end)) = extents.range(..start).next_back()
             && before_end == start
@@ -292,7 +297,10 @@ impl Space {
         length: u64,
         find: fn(&mut Space, u64, u64) -> Option<u64>,
     ) -> Option<Range<u64>> {
-        let (group, start) = groups.find_map(|group| Some((group, find(self, group, length)?)))?;
+        let (group, start) = groups.find_map(|group| {
+            let may_fit = self.free[group as usize] >= length;
+            Some((group, may_fit.then(|| find(self, group, length))??))
+        })?;
         self.look_into(group);
         Some(self.take(group, start..start + length))
     }
@@ -313,6 +321,7 @@ impl Space {
     }
 
     fn take(&mut self, group: u64, blocks: Range<u64>) -> Range<u64> {
+        self.free[group as usize] -= blocks.end - blocks.start;
         let extents = self.extents(group);
         let (&start, &end) = extents.range(..=blocks.start).next_back().expect("it is free");
         assert!(end >= blocks.end, "{blocks:?} is not free in group {group}");

@@ -34,7 +34,7 @@ pub(super) struct TreeBlock {
 impl Xfs {
     /// The extents of a file have changed at one of its blocks: what says so outside the inode.
     pub(super) fn change_extents(&mut self, file: usize, block: u64) {
-        let inode = &self.files.inodes[file];
+        let inode = &mut self.files.inodes[file];
         let (number, extents) = (inode.number, inode.extents());
         let before = inode.extents_before(block);
         if extents <= IN_INODE {

@@ -3,7 +3,6 @@
 //! Whoever asks for that often asks files with many: then the extents are counted by ranges of
 //! blocks, wide ones and narrow ones, so that an answer adds up some hundred counts at most.
 
-use crate::inode::Extent;
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 
@@ -11,6 +10,17 @@ use std::ops::{Deref, Range};
 const WIDTHS: [u32; 3] = [24, 16, 8];
 /// Fewer extents are counted one by one.
 const FEW: usize = 512;
+
+/// Blocks that are together in the file and on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First block on the disk.
+    pub start: u64,
+    /// How many.
+    pub length: u64,
+    /// Whether they have contents.
+    pub is_written: bool,
+}
 
 /// The extents of a file.
 #[derive(Clone, Debug, Default)]

@@ -8,6 +8,7 @@
 //!
 // Divergence: leaves that become small are not put together again; one block says where all are.
 
+pub use crate::extents::Extent;
 use crate::extents::Extents;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -67,17 +68,6 @@ struct LeafBlock {
     first: u64,
     /// Where it is on the disk; none as long as it has no place.
     place: Option<u64>,
-}
-
-/// Blocks that are together in the file and on the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// First block on the disk.
-    pub start: u64,
-    /// How many.
-    pub length: u64,
-    /// Whether they have contents.
-    pub is_written: bool,
 }
 
 /// What must be done about the leaf after extents changed.

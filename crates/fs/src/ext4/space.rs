@@ -30,7 +30,7 @@ pub struct Space {
     layout: Layout,
     /// Free extents by group, first block and end; groups that are as mke2fs left them are absent.
     groups: BTreeMap<u64, BTreeMap<u64, u64>>,
-    /// How many blocks are free in each group: of most that are full nothing else need be looked at.
+    /// How many blocks are free in each group: of a full one nothing else need be looked at.
     free: Vec<u64>,
     /// The group of the last large allocation; the first one in the beginning.
     stream: u64,

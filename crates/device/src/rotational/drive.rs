@@ -34,8 +34,7 @@ pub(crate) struct Drive {
     pub(super) stream: Stream,
     pub(super) cache: Cache,
     pub(super) queue: Queue,
-    /// Writes for which the buffer has no room, with the first sector not yet taken in.
-    pub(super) stalled: VecDeque<(Command, u64)>,
+    pub(super) stalled: VecDeque<Stalled>,
     pub(super) link_free: Instant,
     pub(super) flush: Option<Flush>,
     pub(super) wrote_back_last: bool,
@@ -47,6 +46,10 @@ pub(crate) struct Drive {
     /// Where the next read continues a sequence without gaps.
     sequence: Option<u64>,
     timer: Option<Ticket>,
+    /// When the oldest command that waits will have waited too long.
+    overdue: Option<Ticket>,
+    /// When enough is read ahead for the arm to leave.
+    pub(super) read_enough: Option<Ticket>,
     pub(super) rng: Rng,
     completed: Vec<Tag>,
     /// Scratch space: ages of dirty segments.
@@ -68,6 +71,19 @@ pub(super) enum Event {
     Flushed(Tag),
     /// The drive may have been idle long enough to write back.
     IdleLongEnough,
+    /// A command may have waited too long.
+    Overdue,
+    /// So much is read ahead of a sequential reader that the arm may leave.
+    ReadEnough,
+}
+
+/// A write for which the buffer has no room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stalled {
+    pub command: Command,
+    /// The first sector not yet taken in.
+    pub from: u64,
+    pub arrived: Instant,
 }
 
 /// What the arm is doing.
@@ -110,6 +126,8 @@ impl Drive {
             last_was_write: false,
             sequence: None,
             timer: None,
+            overdue: None,
+            read_enough: None,
             rng: Rng::stream(seed, "device/look-ahead"),
             completed: Vec::with_capacity(depth),
         }
@@ -147,7 +165,7 @@ impl Drive {
 
     fn read_overhead(&mut self, now: Instant, range: &core::ops::Range<u64>) -> Duration {
         self.note_progress(now);
-        let hit = self.cache.hit(range).is_some() || self.can_join(range);
+        let hit = self.cache.hit(range).is_some() || self.can_join(now, range);
         let in_sequence = self.sequence == Some(range.start);
         // A gap ends the sequence for good; only a read from the platters begins another.
         if !hit || in_sequence {
@@ -184,8 +202,32 @@ impl Drive {
     pub(super) fn wait_for_arm(&mut self, now: Instant, command: Command, from: u64) {
         let place = self.parameters.geometry.place(from);
         let ready = self.link_free.max(now);
-        self.queue.push(Waiting { command, arrived: now, from, place, ready });
+        self.queue.insert(Waiting { command, arrived: now, from, place, ready });
+        self.watch_age(now);
         self.interrupt(now);
+    }
+
+    /// When the oldest command came that waits for the arm or for room in the buffer.
+    fn oldest_waiting(&self) -> Option<Instant> {
+        let stalled = self.stalled.front().map(|stalled| stalled.arrived);
+        self.queue.oldest().into_iter().chain(stalled).min()
+    }
+
+    /// When the oldest command came, if it has waited too long.
+    pub(super) fn oldest_overdue(&self, now: Instant) -> Option<Instant> {
+        let order = &self.parameters.order;
+        self.oldest_waiting().filter(|arrived| order.is_overdue(now, *arrived))
+    }
+
+    /// Looks again when the oldest command that waits will have waited too long.
+    pub(super) fn watch_age(&mut self, now: Instant) {
+        if self.overdue.is_none()
+            && let Some(arrived) = self.oldest_waiting()
+            && arrived + self.parameters.order.ageing > now
+        {
+            let due = arrived + self.parameters.order.ageing;
+            self.overdue = Some(self.events.schedule(due, Event::Overdue));
+        }
     }
 
     /// Gives the arm to what is more urgent than idling or reading ahead.
@@ -193,8 +235,10 @@ impl Drive {
         match &self.job {
             Job::Idle => self.next_job(now),
             Job::Read(run) if run.position(now) >= self.stream.needed => {
-                self.stop_reading(now);
-                self.next_job(now);
+                if !self.keeps_reading(now) {
+                    self.stop_reading(now);
+                    self.next_job(now);
+                }
             }
             Job::Read(_) | Job::Write(_) => {}
         }
@@ -204,6 +248,7 @@ impl Drive {
     /// ahead, then writing back because nothing else is to be done.
     pub(super) fn next_job(&mut self, now: Instant) {
         debug_assert!(matches!(self.job, Job::Idle), "the arm has a job");
+        self.watch_age(now);
         loop {
             if self.must_write_back() && (self.queue.is_empty() || !self.wrote_back_last) {
                 self.wrote_back_last = true;
@@ -211,10 +256,7 @@ impl Drive {
                 return self.start_write_back(now);
             }
             let Parameters { order, mechanics, .. } = &*self.parameters;
-            let is_write = |waiting: &Waiting| waiting.command.op == CommandOp::Write;
-            let Some(next) = self.queue.take_next(now, order, mechanics, self.arm, is_write) else {
-                break;
-            };
+            let Some(next) = self.queue.take_next(now, order, mechanics, self.arm) else { break };
             self.wrote_back_last = false;
             self.stop_reading(now);
             if self.start_command(now, next) {
@@ -321,6 +363,19 @@ impl Drive {
                 self.timer = None;
                 if matches!(self.job, Job::Idle) {
                     self.next_job(now);
+                }
+            }
+            Event::Overdue => {
+                self.overdue = None;
+                if let Some(arrived) = self.oldest_overdue(now) {
+                    self.end_stream_for(now, arrived);
+                }
+                self.watch_age(now);
+            }
+            Event::ReadEnough => {
+                self.read_enough = None;
+                if !self.queue.is_empty() {
+                    self.interrupt(now);
                 }
             }
         }

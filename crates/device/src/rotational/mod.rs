@@ -95,6 +95,7 @@ const LOOK_AHEAD: Section = Section {
     specs: &[
         spec("until", Choice(&["nothing", "track", "next-track", "segment"])),
         spec("maximum", Size(0.0, 1e9)),
+        spec("minimum", Size(0.0, 1e9)),
         spec("skipped", Real(0.0, 1.0, "share")),
         spec("resumes_on_hit", Flag),
         spec("stopped_by_write", Flag),
@@ -170,6 +171,8 @@ struct Overhead {
 struct LookAhead {
     until: Until,
     maximum: u64,
+    /// How much is read ahead of a sequential reader before another command gets the arm.
+    minimum: u64,
     /// Reads, in thousandths, after which the drive does not read ahead, for reasons of its own.
     skipped: u32,
     resumes_on_hit: bool,
@@ -237,6 +240,7 @@ impl Parameters {
                     _ => Until::Segment,
                 },
                 maximum: table.size("look_ahead.maximum") / Sector::SIZE,
+                minimum: table.size("look_ahead.minimum") / Sector::SIZE,
                 skipped: libm::round(table.real("look_ahead.skipped") * 1000.0) as u32,
                 resumes_on_hit: table.flag("look_ahead.resumes_on_hit"),
                 stopped_by_write: table.flag("look_ahead.stopped_by_write"),

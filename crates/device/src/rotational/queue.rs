@@ -1,8 +1,8 @@
 //! The commands that wait for the arm, and which goes first: the one the head can reach soonest,
-//! unless another has been passed over for too long.
+//! unless others have been passed over for too long. Those go in the order in which they came.
 
 use base::{Duration, Instant, Sector};
-use block::command::Command;
+use block::command::{Command, CommandOp};
 
 use super::geometry::Place;
 use super::mechanics::{Arm, Mechanics};
@@ -12,8 +12,15 @@ use super::mechanics::{Arm, Mechanics};
 pub(crate) struct Order {
     /// How many of the oldest commands are compared.
     pub window: usize,
-    /// A command that has waited this long goes next.
+    /// A command that has waited this long goes next, whatever else could go sooner.
     pub ageing: Duration,
+}
+
+impl Order {
+    /// Whether a command that came at `arrived` has waited too long.
+    pub fn is_overdue(&self, now: Instant, arrived: Instant) -> bool {
+        now.saturating_since(arrived) >= self.ageing
+    }
 }
 
 /// A command that needs the platters.
@@ -36,7 +43,7 @@ impl Waiting {
     }
 }
 
-/// The waiting commands in the order in which they came.
+/// The waiting commands in the order in which they came into the drive.
 pub(crate) struct Queue {
     waiting: Vec<Waiting>,
 }
@@ -46,13 +53,15 @@ impl Queue {
         Queue { waiting: Vec::with_capacity(depth) }
     }
 
-    pub fn push(&mut self, waiting: Waiting) {
-        self.waiting.push(waiting);
+    /// Adds a command at its place; one that was taken out before keeps its age.
+    pub fn insert(&mut self, waiting: Waiting) {
+        let at = self.waiting.partition_point(|other| other.arrived <= waiting.arrived);
+        self.waiting.insert(at, waiting);
     }
 
-    /// Puts back a command that was taken out too early, as the oldest.
-    pub fn put_back(&mut self, waiting: Waiting) {
-        self.waiting.insert(0, waiting);
+    /// When the oldest command came.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.waiting.first().map(|waiting| waiting.arrived)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -66,17 +75,17 @@ impl Queue {
         order: &Order,
         mechanics: &Mechanics,
         arm: Arm,
-        is_write: impl Fn(&Waiting) -> bool,
     ) -> Option<Waiting> {
         let oldest = self.waiting.first()?;
-        if self.waiting.len() == 1 || now.saturating_since(oldest.arrived) >= order.ageing {
+        if self.waiting.len() == 1 || order.is_overdue(now, oldest.arrived) {
             return Some(self.waiting.remove(0));
         }
         let window = self.waiting.len().min(order.window);
         let phase = now.as_nanos() % mechanics.revolution;
         let (mut best, mut least) = (0, u64::MAX);
         for (index, waiting) in self.waiting[..window].iter().enumerate() {
-            let moving = mechanics.moving(arm, &waiting.place, is_write(waiting));
+            let is_write = waiting.command.op == CommandOp::Write;
+            let moving = mechanics.moving(arm, &waiting.place, is_write);
             if moving < least {
                 let time = moving + mechanics.wait(phase + moving, waiting.place.angle);
                 if time < least {

@@ -24,6 +24,8 @@ pub(super) struct Stream {
     next: u64,
     /// The end of what commands need.
     pub needed: u64,
+    /// The end of what is read even if other commands wait.
+    kept: u64,
     /// The end of the look-ahead.
     limit: u64,
     /// The end of what reads have been given.
@@ -33,7 +35,9 @@ pub(super) struct Stream {
 
 /// A read that waits for a stream.
 struct Joined {
-    tag: Tag,
+    command: Command,
+    /// When it came into the drive.
+    arrived: Instant,
     range: Range<u64>,
     /// When what was buffered so far could have crossed the link.
     delivered: Instant,
@@ -49,6 +53,12 @@ pub(super) struct Run {
 }
 
 impl Stream {
+    /// Reads into a segment from `next` on; nobody needs any of it yet.
+    fn begin(&mut self, segment: usize, next: u64, limit: u64) {
+        let joined = core::mem::take(&mut self.joined);
+        *self = Stream { segment: Some(segment), next, limit, joined, ..Stream::default() };
+    }
+
     /// Whether the arm should go on with it when it has nothing better to do.
     pub fn wants_more(&self) -> bool {
         self.segment.is_some() && self.next < self.limit
@@ -79,8 +89,9 @@ impl Drive {
         if let Some(segment) = self.cache.hit(&range) {
             return self.serve_hit(now, segment, command);
         }
-        if self.can_join(&range) {
-            return self.join(now, command.tag, range);
+        if self.can_join(now, &range) {
+            self.join(now, command, now);
+            return self.keep_ahead(range.end);
         }
         let from = self.cache.prefix(&range).map_or(range.start, |at| self.cache.range(at).end);
         self.wait_for_arm(now, command, from);
@@ -93,14 +104,15 @@ impl Drive {
         }
     }
 
-    /// Whether the range begins in what the stream has read or will read.
-    pub(super) fn can_join(&self, range: &Range<u64>) -> bool {
+    /// Whether the range begins in what the stream has read or will read, and nobody has waited
+    /// too long for the arm.
+    pub(super) fn can_join(&self, now: Instant, range: &Range<u64>) -> bool {
         match self.stream.segment {
-            Some(segment) => {
+            Some(segment) if self.oldest_overdue(now).is_none() => {
                 let held = self.cache.range(segment);
                 held.start <= range.start && range.start <= self.stream.limit
             }
-            None => false,
+            _ => false,
         }
     }
 
@@ -110,6 +122,7 @@ impl Drive {
         self.transfer(now, command.sectors.0, command.tag);
         if self.stream.segment == Some(segment) {
             self.stream.limit = self.stream.limit.max(self.look_ahead_end(end));
+            self.keep_ahead(end);
         } else if self.parameters.look_ahead.resumes_on_hit {
             self.resume_reading(now, segment, end);
         }
@@ -121,29 +134,33 @@ impl Drive {
         let free = matches!(self.job, Job::Idle) && self.cache.can_continue(segment);
         if free && held.end < limit {
             self.cache.set_busy(segment, true);
-            self.stream.segment = Some(segment);
-            self.stream.next = held.end;
-            self.stream.needed = held.end;
-            self.stream.delivered = 0;
-            self.stream.limit = limit;
+            self.stream.begin(segment, held.end, limit);
             self.next_job(now);
         }
     }
 
     /// Adds a read to the stream; part of it may be in the buffer or on its way.
-    fn join(&mut self, now: Instant, tag: Tag, range: Range<u64>) {
+    fn join(&mut self, now: Instant, command: Command, arrived: Instant) {
+        let range = range_of(&command);
         self.stream.needed = self.stream.needed.max(range.end);
         self.stream.limit = self.stream.limit.max(self.look_ahead_end(range.end));
         let segment = self.stream.segment.expect("a stream to join");
         self.cache.touch(segment);
         let held = self.cache.range(segment).end.min(range.end).saturating_sub(range.start);
-        let mut joined = Joined { tag, delivered: now + self.link_time(held as u32), range };
+        let delivered = now + self.link_time(held as u32);
+        let mut joined = Joined { command, arrived, range, delivered };
         if let Job::Read(run) = &self.job
             && self.deliver(run, now, &mut joined)
         {
             return self.schedule_buffered(now, &joined);
         }
         self.stream.joined.push(joined);
+    }
+
+    /// A sequential reader has come to `end`: the drive stays so far ahead of him whoever waits.
+    fn keep_ahead(&mut self, end: u64) {
+        let enough = (end + self.parameters.look_ahead.minimum).min(self.stream.limit);
+        self.stream.kept = self.stream.kept.max(enough);
     }
 
     /// Starts the stream of a read that waited. `false` when it was served without the arm.
@@ -154,23 +171,23 @@ impl Drive {
             self.transfer(now, waiting.command.sectors.0, waiting.command.tag);
             return false;
         }
-        let (segment, next) = match self.cache.prefix(&range) {
-            Some(segment) => (Some(segment), self.cache.range(segment).end),
+        let held = self.cache.prefix(&range);
+        let (segment, next) = match held {
+            Some(segment) => (held, self.cache.range(segment).end),
             None => (self.cache.claim_for_reading(range.start), range.start),
         };
         let Some(segment) = segment else {
             // All segments hold dirty data: one must be emptied first.
-            self.queue.put_back(waiting);
+            self.queue.insert(waiting);
             self.start_write_back(now);
             return true;
         };
         self.cache.set_busy(segment, true);
-        self.stream.segment = Some(segment);
-        self.stream.next = next;
-        self.stream.needed = 0;
-        self.stream.limit = 0;
-        self.stream.delivered = 0;
-        self.join(now, waiting.command.tag, range);
+        self.stream.begin(segment, next, 0);
+        self.join(now, waiting.command, waiting.arrived);
+        if held.is_some() {
+            self.keep_ahead(range.end);
+        }
         if self.rng.chance(u64::from(self.parameters.look_ahead.skipped), 1000) {
             self.stream.limit = self.stream.needed;
         }
@@ -234,7 +251,7 @@ impl Drive {
         self.stream.delivered = self.stream.delivered.max(joined.range.end);
         // The last sector cannot cross before it is there; the event is for that moment.
         let last = joined.delivered - self.link_time(1);
-        let event = Event::Buffered { tag: joined.tag, delivered: joined.delivered };
+        let event = Event::Buffered { tag: joined.command.tag, delivered: joined.delivered };
         self.events.schedule(last.max(now), event);
     }
 
@@ -251,11 +268,54 @@ impl Drive {
     pub(super) fn run_ended(&mut self, now: Instant, run: &Run) {
         let segment = self.stream.segment.expect("a run belongs to a stream");
         self.cache.grow(segment, run.range.end);
-        if self.stream.next < self.stream.needed {
+        let keeps = self.stream.next < self.stream.kept && self.may_keep_reading(now);
+        if self.stream.next < self.stream.needed || keeps {
             self.start_run(now);
         } else {
             self.next_job(now);
         }
+    }
+
+    /// A command that came at `arrived` has waited too long: what joined the stream later, and is
+    /// not passing under the head already, waits for the arm again.
+    pub(super) fn end_stream_for(&mut self, now: Instant, arrived: Instant) {
+        let Some(segment) = self.stream.segment else { return };
+        self.note_progress(now);
+        let joined = core::mem::take(&mut self.stream.joined);
+        let (older, younger): (Vec<Joined>, Vec<Joined>) =
+            joined.into_iter().partition(|joined| joined.arrived <= arrived);
+        self.stream.joined = older;
+        let ends = self.stream.joined.iter().map(|joined| joined.range.end);
+        self.stream.needed = ends.max().unwrap_or(0).max(self.stream.delivered);
+        self.stream.limit = self.stream.needed;
+        self.stream.kept = self.stream.needed;
+        let held = self.cache.range(segment).end;
+        for Joined { command, arrived, range, .. } in younger {
+            let from = held.clamp(range.start, range.end - 1);
+            let place = self.parameters.geometry.place(from);
+            self.queue.insert(Waiting { command, arrived, from, place, ready: now });
+        }
+        self.interrupt(now);
+    }
+
+    /// Whether nothing is more urgent than staying ahead of a sequential reader.
+    fn may_keep_reading(&self, now: Instant) -> bool {
+        !self.must_write_back() && self.oldest_overdue(now).is_none()
+    }
+
+    /// Whether the arm stays with a sequential reader although others wait. If it does, the drive
+    /// looks again when enough is read.
+    pub(super) fn keeps_reading(&mut self, now: Instant) -> bool {
+        let Job::Read(run) = &self.job else { return false };
+        let kept = self.stream.kept;
+        if run.position(now) >= kept || !self.may_keep_reading(now) {
+            return false;
+        }
+        if kept <= run.range.end && self.read_enough.is_none() {
+            let at = run.buffered(kept - 1).max(now);
+            self.read_enough = Some(self.events.schedule(at, Event::ReadEnough));
+        }
+        true
     }
 
     /// Ends the stream, if there is one; what it has read stays in its segment.
@@ -266,7 +326,7 @@ impl Drive {
             self.cache.grow(segment, run.position(now));
             self.job = Job::Idle;
         }
-        if let Some(ticket) = self.job_end.take() {
+        for ticket in self.job_end.take().into_iter().chain(self.read_enough.take()) {
             self.events.cancel(ticket);
         }
         self.cache.deliver(segment, self.stream.delivered);

@@ -8,7 +8,7 @@ use base::{Duration, Instant};
 use block::command::Command;
 
 use super::Parameters;
-use super::drive::{Drive, Event, Job, range_of};
+use super::drive::{Drive, Event, Job, Stalled, range_of};
 use super::geometry::Place;
 use super::mechanics::Arm;
 use super::queue::Waiting;
@@ -30,10 +30,11 @@ impl Drive {
         {
             self.stop_reading(now);
         }
-        self.stalled.push_back((command, from));
+        self.stalled.push_back(Stalled { command, from, arrived: now });
         if self.stalled.len() == 1 {
             self.take_in_stalled(now);
         }
+        self.watch_age(now);
         self.interrupt_for_write_back(now);
     }
 
@@ -196,7 +197,7 @@ impl Drive {
 
     /// Takes waiting writes into the buffer as far as there is room.
     fn take_in_stalled(&mut self, now: Instant) {
-        while let Some((command, from)) = self.stalled.front().copied() {
+        while let Some(Stalled { command, from, .. }) = self.stalled.front().copied() {
             let (mut next, end) = (from, range_of(&command).end);
             let ready = self.link_free.max(now) + self.link_time(command.sectors.0);
             while next < end {
@@ -209,7 +210,7 @@ impl Drive {
                 next += absorbed.sectors;
             }
             if next < end {
-                self.stalled[0].1 = next;
+                self.stalled[0].from = next;
                 return;
             }
             self.stalled.pop_front();

@@ -146,7 +146,8 @@ fn beside_a_stream(drive: &mut Drive, depth: u32) -> (Vec<Duration>, u64) {
         }
     };
     // What the host will ask for: it needs a while after each completion.
-    let mut asking: VecDeque<(Instant, u32)> = (0..=depth).map(|tag| (Instant::ZERO, tag)).collect();
+    let mut asking: VecDeque<(Instant, u32)> =
+        (0..=depth).map(|tag| (Instant::ZERO, tag)).collect();
     let (mut waited, mut asked, mut completed) = (Vec::new(), Instant::ZERO, Vec::new());
     while asked < Instant::from_nanos(10_000_000_000) {
         let at = drive.next_event();

@@ -22,6 +22,11 @@ impl Account {
         Account { mode, block: job.block, started, ended: started, failed: None, calls, syncs }
     }
 
+    /// When the job began, after what it waited.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
     /// How many reads or writes there were.
     pub fn calls(&self) -> u64 {
         self.calls.len() as u64

@@ -158,8 +158,8 @@ const COMPLAINTS: [&str; 18] = [
      token-bucket, virtual-disk",
     "FILE:7: disk.rotational: no source; sources: datasheet, measured, derived, fitted, \
      assumed",
-    "FILE:57: look_ahead.until: value \"next-trak\"; nearest: \"next-track\"; one of \
-     nothing, track, next-track, segment",
+    "FILE:58: look_ahead.until: value \"next-trak\"; nearest: \"next-track\"; one of \
+     nothing, track, next-track, cylinder, segment",
     "FILE:6: disk.capacity: 1953525168 sectors do not fit into the zones; at most \
      754222592 sectors",
     "FILE:20: geometry.zones: unknown name \"hdd-7200-zone.csv\"; nearest: \

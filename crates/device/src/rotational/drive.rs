@@ -291,17 +291,18 @@ impl Drive {
         }
     }
 
-    /// Takes the link for `sectors` of one command, from `from` on, and finishes the command
-    /// when they have crossed.
-    pub(super) fn transfer(&mut self, from: Instant, sectors: u32, tag: Tag) {
-        let done = self.link_free.max(from) + self.link_time(sectors);
+    /// Takes the link for a command's data, from `from` on, and finishes the command when they
+    /// have crossed.
+    pub(super) fn transfer(&mut self, from: Instant, command: &Command) {
+        let done = self.link_free.max(from) + self.link_time(command.op, command.sectors.0);
         self.link_free = done;
-        self.events.schedule(done, Event::Done(tag));
+        self.events.schedule(done, Event::Done(command.tag));
     }
 
     /// The time of `sectors` on the link.
-    pub(super) fn link_time(&self, sectors: u32) -> Duration {
-        Duration::from_nanos(u64::from(sectors) * self.parameters.link_sector / 1000)
+    pub(super) fn link_time(&self, op: CommandOp, sectors: u32) -> Duration {
+        let rate = usize::from(op != CommandOp::Read);
+        Duration::from_nanos(u64::from(sectors) * self.parameters.link_sector[rate] / 1000)
     }
 
     /// Reports a command as finished.

@@ -160,6 +160,16 @@ impl Geometry {
         lba + u64::from(self.place(lba).left)
     }
 
+    /// The first sector after the cylinder of `lba`, on a disk of `sectors`.
+    pub fn cylinder_end(&self, lba: u64, sectors: u64) -> u64 {
+        let cylinder = self.place(lba).cylinder;
+        let mut end = self.track_end(lba);
+        while end < sectors && self.place(end).cylinder == cylinder {
+            end = self.track_end(end);
+        }
+        end
+    }
+
     fn zone(&self, lba: u64) -> &Zone {
         let after = self.zones.partition_point(|zone| zone.first_lba <= lba);
         let zone = &self.zones[after - 1];

@@ -78,8 +78,11 @@ const OVERHEAD: Section = Section {
         spec("flush", Time(0.0, 1000.0 * MILLIS)),
     ],
 };
-const LINK: Section =
-    Section { name: "link", required: true, specs: &[spec("rate", Rate(1e5, 1e11))] };
+const LINK: Section = Section {
+    name: "link",
+    required: true,
+    specs: &[spec("read_rate", Rate(1e5, 1e11)), spec("write_rate", Rate(1e5, 1e11))],
+};
 const READ_CACHE: Section = Section {
     name: "read_cache",
     required: true,
@@ -93,7 +96,8 @@ const LOOK_AHEAD: Section = Section {
     name: "look_ahead",
     required: true,
     specs: &[
-        spec("until", Choice(&["nothing", "track", "next-track", "segment"])),
+        spec("until", Choice(&["nothing", "track", "next-track", "cylinder", "segment"])),
+        spec("after", Choice(&["any-read", "sequential-read"])),
         spec("maximum", Size(0.0, 1e9)),
         spec("minimum", Size(0.0, 1e9)),
         spec("skipped", Real(0.0, 1.0, "share")),
@@ -145,8 +149,8 @@ pub(crate) struct Parameters {
     zero_latency_read: bool,
     zero_latency_write: bool,
     overhead: Overhead,
-    /// Picoseconds for one sector over the link.
-    link_sector: u64,
+    /// Picoseconds for one sector over the link: to the host, and from it.
+    link_sector: [u64; 2],
     layout: Layout,
     look_ahead: LookAhead,
     write_back: WriteBack,
@@ -170,6 +174,8 @@ struct Overhead {
 #[derive(Clone, Debug)]
 struct LookAhead {
     until: Until,
+    /// Only behind a read that continues what is in the buffer.
+    after_sequential: bool,
     maximum: u64,
     /// How much is read ahead of a sequential reader before another command gets the arm.
     minimum: u64,
@@ -185,6 +191,7 @@ enum Until {
     Nothing,
     Track,
     NextTrack,
+    Cylinder,
     Segment,
 }
 
@@ -221,7 +228,8 @@ impl Parameters {
             zero_latency_read: table.flag("mechanics.zero_latency_read"),
             zero_latency_write: table.flag("mechanics.zero_latency_write"),
             overhead: Overhead::load(table),
-            link_sector: libm::round(512e12 / table.real("link.rate")) as u64,
+            link_sector: ["link.read_rate", "link.write_rate"]
+                .map(|rate| libm::round(512e12 / table.real(rate)) as u64),
             layout: Layout {
                 read_segments: table.whole("read_cache.segments") as usize,
                 segment_sectors: table.size("read_cache.segment_size") / Sector::SIZE,
@@ -237,8 +245,10 @@ impl Parameters {
                     "nothing" => Until::Nothing,
                     "track" => Until::Track,
                     "next-track" => Until::NextTrack,
+                    "cylinder" => Until::Cylinder,
                     _ => Until::Segment,
                 },
+                after_sequential: table.text("look_ahead.after") == "sequential-read",
                 maximum: table.size("look_ahead.maximum") / Sector::SIZE,
                 minimum: table.size("look_ahead.minimum") / Sector::SIZE,
                 skipped: libm::round(table.real("look_ahead.skipped") * 1000.0) as u32,

@@ -9,7 +9,7 @@
 use core::ops::Range;
 
 use base::{Duration, Instant, Sector};
-use block::command::{Command, Tag};
+use block::command::{Command, CommandOp, Tag};
 
 use super::Until;
 use super::drive::{Drive, Event, Job, range_of};
@@ -90,7 +90,7 @@ impl Drive {
             return self.serve_hit(now, segment, command);
         }
         if self.can_join(now, &range) {
-            self.join(now, command, now);
+            self.join(now, command, now, true);
             return self.keep_ahead(range.end);
         }
         let from = self.cache.prefix(&range).map_or(range.start, |at| self.cache.range(at).end);
@@ -119,7 +119,7 @@ impl Drive {
     fn serve_hit(&mut self, now: Instant, segment: usize, command: Command) {
         let end = range_of(&command).end;
         self.cache.deliver(segment, end);
-        self.transfer(now, command.sectors.0, command.tag);
+        self.transfer(now, &command);
         if self.stream.segment == Some(segment) {
             self.stream.limit = self.stream.limit.max(self.look_ahead_end(end));
             self.keep_ahead(end);
@@ -139,15 +139,18 @@ impl Drive {
         }
     }
 
-    /// Adds a read to the stream; part of it may be in the buffer or on its way.
-    fn join(&mut self, now: Instant, command: Command, arrived: Instant) {
+    /// Adds a read to the stream; part of it may be in the buffer or on its way. `sequential`
+    /// says whether it continues what is there.
+    fn join(&mut self, now: Instant, command: Command, arrived: Instant, sequential: bool) {
         let range = range_of(&command);
         self.stream.needed = self.stream.needed.max(range.end);
-        self.stream.limit = self.stream.limit.max(self.look_ahead_end(range.end));
+        let reads_ahead = sequential || !self.parameters.look_ahead.after_sequential;
+        let limit = if reads_ahead { self.look_ahead_end(range.end) } else { range.end };
+        self.stream.limit = self.stream.limit.max(limit);
         let segment = self.stream.segment.expect("a stream to join");
         self.cache.touch(segment);
         let held = self.cache.range(segment).end.min(range.end).saturating_sub(range.start);
-        let delivered = now + self.link_time(held as u32);
+        let delivered = now + self.link_time(CommandOp::Read, held as u32);
         let mut joined = Joined { command, arrived, range, delivered };
         if let Job::Read(run) = &self.job
             && self.deliver(run, now, &mut joined)
@@ -168,7 +171,7 @@ impl Drive {
         let range = range_of(&waiting.command);
         if let Some(segment) = self.cache.hit(&range) {
             self.cache.deliver(segment, range.end);
-            self.transfer(now, waiting.command.sectors.0, waiting.command.tag);
+            self.transfer(now, &waiting.command);
             return false;
         }
         let held = self.cache.prefix(&range);
@@ -184,7 +187,7 @@ impl Drive {
         };
         self.cache.set_busy(segment, true);
         self.stream.begin(segment, next, 0);
-        self.join(now, waiting.command, waiting.arrived);
+        self.join(now, waiting.command, waiting.arrived, held.is_some());
         if held.is_some() {
             self.keep_ahead(range.end);
         }
@@ -239,8 +242,8 @@ impl Drive {
         let first = joined.range.start.max(run.position(now));
         let end = joined.range.end.min(run.range.end);
         if first < end {
-            let rest = self.link_time((end - first) as u32 - 1);
-            let sector = self.link_time(1);
+            let rest = self.link_time(CommandOp::Read, (end - first) as u32 - 1);
+            let sector = self.link_time(CommandOp::Read, 1);
             let from_first = joined.delivered.max(run.buffered(first)) + rest + sector;
             joined.delivered = from_first.max(run.buffered(end - 1) + sector);
         }
@@ -250,14 +253,14 @@ impl Drive {
     fn schedule_buffered(&mut self, now: Instant, joined: &Joined) {
         self.stream.delivered = self.stream.delivered.max(joined.range.end);
         // The last sector cannot cross before it is there; the event is for that moment.
-        let last = joined.delivered - self.link_time(1);
+        let last = joined.delivered - self.link_time(CommandOp::Read, 1);
         let event = Event::Buffered { tag: joined.command.tag, delivered: joined.delivered };
         self.events.schedule(last.max(now), event);
     }
 
     /// A read has all its data in the buffer but for the last sector's crossing.
     pub(super) fn buffered(&mut self, now: Instant, tag: Tag, delivered: Instant) {
-        let done = delivered.max(self.link_free.max(now) + self.link_time(1));
+        let done = delivered.max(self.link_free.max(now) + self.link_time(CommandOp::Read, 1));
         self.link_free = done;
         self.events.schedule(done, Event::Done(tag));
         if !self.queue.is_empty() || self.must_write_back() {
@@ -344,6 +347,7 @@ impl Drive {
                 let track = geometry.track_end(end - 1);
                 if track < capacity { geometry.track_end(track) } else { track }
             }
+            Until::Cylinder => geometry.cylinder_end(end - 1, capacity),
             Until::Segment => end + self.parameters.layout.segment_sectors,
         };
         natural.min(end + rule.maximum).min(capacity)

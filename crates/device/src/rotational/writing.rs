@@ -40,7 +40,7 @@ impl Drive {
 
     /// A write that must be on the platters when it completes.
     pub(super) fn write_through(&mut self, now: Instant, command: Command) {
-        self.link_free = self.link_free.max(now) + self.link_time(command.sectors.0);
+        self.link_free = self.link_free.max(now) + self.link_time(command.op, command.sectors.0);
         self.wait_for_arm(now, command, range_of(&command).start);
     }
 
@@ -199,7 +199,7 @@ impl Drive {
     fn take_in_stalled(&mut self, now: Instant) {
         while let Some(Stalled { command, from, .. }) = self.stalled.front().copied() {
             let (mut next, end) = (from, range_of(&command).end);
-            let ready = self.link_free.max(now) + self.link_time(command.sectors.0);
+            let ready = self.link_free.max(now) + self.link_time(command.op, command.sectors.0);
             while next < end {
                 let Some(absorbed) = self.cache.absorb(next..end, ready) else { break };
                 if absorbed.moved {
@@ -214,7 +214,7 @@ impl Drive {
                 return;
             }
             self.stalled.pop_front();
-            self.transfer(now, command.sectors.0, command.tag);
+            self.transfer(now, &command);
         }
     }
 

@@ -89,6 +89,11 @@ fn build_kernel(recipe: Recipe) -> Result<u8, Error> {
 
 /// The machine that was asked for.
 fn visit(machine: &LinuxMachine, trace: Trace) -> Result<Visit, Error> {
+    if !linux::fence::is_there() {
+        // Nobody may be looking.
+        let note = "note: the kernel here has no Landlock: the guest may open what you may";
+        let _ = writeln!(std::io::stderr(), "{note}");
+    }
     let hz = tick(&machine.version)?;
     let model = Model::find(&machine.model)?;
     let mut settings = Vec::new();

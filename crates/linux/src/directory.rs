@@ -4,9 +4,11 @@
 //! that is made removes what nobody holds. A lock tells, as numbers of processes mean nothing to
 //! somebody in another container.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -28,11 +30,16 @@ pub struct Directory {
 impl Directory {
     /// An empty directory.
     pub fn make() -> io::Result<Directory> {
+        Directory::make_in(&std::env::temp_dir())
+    }
+
+    /// The same elsewhere.
+    pub(crate) fn make_in(all: &Path) -> io::Result<Directory> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let all = std::env::temp_dir();
+        static CLEARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        if number == 0 {
-            remove_leftovers(&all);
+        if CLEARED.lock().expect("nobody panics with it").insert(all.to_path_buf()) {
+            remove_leftovers(all);
         }
         let path = all.join(format!("{NAME}{}-{number}", std::process::id()));
         let made = || {

@@ -5,11 +5,14 @@
 //! and every file is named relative to the directory it runs in. One variable is needed: glibc's
 //! registration for restartable sequences kills the processes that stand for the guest's.
 //!
+//! A fence keeps it from the caller's files ([`crate::fence`]).
+//!
 //! Sections cited are those of the project's findings on Linux in virtual time.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,11 +22,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::directory::Directory;
 use crate::error::RunError;
+use crate::fence::Fence;
 use crate::watch::Watchdog;
 
 /// What the guest's screen is written to, in the directory of the run.
 pub(crate) const CONSOLE: &str = "console";
+
+/// What leads to the root directory there.
+pub(crate) const ROOT: &str = "rootfs";
+
+/// Where the guest's memory is, or what leads there.
+const MEMORY: &str = "memory";
 
 /// What a kernel believes to be its own name. It looks for it when the guest reboots, and must
 /// not find anything: a program of that name might not be of this world.
@@ -42,6 +53,8 @@ pub(crate) struct Process {
     child: Child,
     pidfd: OwnedFd,
     reaped: bool,
+    /// Where its memory lies, if that is not in the directory of the run.
+    _memory: Option<Directory>,
 }
 
 impl Process {
@@ -60,8 +73,9 @@ impl Process {
         command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
         // The kernel keeps a directory of its own in the home directory.
         command.env("HOME", "/proc/self/cwd");
-        // The guest's memory is a file there.
-        command.env("TMPDIR", memory_directory(memory));
+        // The guest's memory is a file there, and always under the same name.
+        command.env("TMPDIR", format!("/proc/self/cwd/{MEMORY}"));
+        let memory = make_memory(memory, directory)?;
         match terminal {
             Terminal::Kept => {
                 let console = directory.join(CONSOLE);
@@ -74,13 +88,17 @@ impl Process {
             // In the caller's process group, which owns the terminal.
             Terminal::Callers => {}
         }
+        let held = memory.as_ref().map_or(directory, Directory::path);
+        let fence = Fence::around(kernel, &directory.join(ROOT), &[directory, held])
+            .map_err(|cause| RunError::file("fencing in", kernel, io::Error::other(cause)))?;
+        let descriptor = fence.descriptor().map(AsRawFd::as_raw_fd);
         // SAFETY: the closure runs in the child between fork and exec and only makes system
-        // calls; it does not allocate, lock or panic.
-        unsafe { command.pre_exec(without_chance) };
+        // calls; it does not allocate, lock or panic. The fence is open until it has run.
+        unsafe { command.pre_exec(move || without_chance(descriptor)) };
         let failed = |cause| RunError::Start { kernel: kernel.to_path_buf(), cause };
         let mut child = command.spawn().map_err(failed)?;
         match pidfd_open(pid(&child), PidfdFlags::empty()) {
-            Ok(pidfd) => Ok(Process { child, pidfd, reaped: false }),
+            Ok(pidfd) => Ok(Process { child, pidfd, reaped: false, _memory: memory }),
             Err(cause) => {
                 // Both fail harmlessly when it has ended already.
                 let _ = child.kill();
@@ -128,15 +146,22 @@ impl Drop for Process {
     }
 }
 
-/// Where the guest's memory is kept: in the host's, if there is room and programs may be run
+/// Makes where the guest's memory is kept: in the host's, if there is room and programs may be run
 /// from there, else in the directory of the run, which makes no difference to the guest.
-fn memory_directory(memory: Bytes) -> &'static str {
+fn make_memory(memory: Bytes, directory: &Path) -> Result<Option<Directory>, RunError> {
     const SHARED: &str = "/dev/shm";
+    let place = directory.join(MEMORY);
     let fits = statvfs(SHARED).is_ok_and(|about| {
         let room = about.f_bavail.saturating_mul(about.f_frsize);
         room >= memory.0 && !about.f_flag.contains(StatVfsMountFlags::NOEXEC)
     });
-    if fits { SHARED } else { "/proc/self/cwd" }
+    let made = fits.then(|| Directory::make_in(Path::new(SHARED)).ok()).flatten();
+    let placed = match &made {
+        Some(shared) => symlink(shared.path(), &place),
+        None => std::fs::create_dir(&place),
+    };
+    placed.map_err(|cause| RunError::file("creating", place, cause))?;
+    Ok(made)
 }
 
 fn pid(child: &Child) -> Pid {
@@ -144,8 +169,9 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(id).expect("a process id is not zero")
 }
 
-/// Makes the calling process one without randomness, for itself and what it executes.
-fn without_chance() -> io::Result<()> {
+/// Makes the calling process one without randomness, for itself and what it executes, and puts up
+/// its fence.
+fn without_chance(fence: Option<RawFd>) -> io::Result<()> {
     // A load, a comparison and two answers (section 2): `getrandom` does not exist.
     let filter = [
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
@@ -159,6 +185,7 @@ fn without_chance() -> io::Result<()> {
         libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) < 0
             || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0
             || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || fence.is_some_and(|it| libc::syscall(libc::SYS_landlock_restrict_self, it, 0) != 0)
             || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
     };
     if failed { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -22,6 +22,7 @@ mod controller;
 mod directory;
 mod drive;
 pub mod error;
+pub mod fence;
 mod gate;
 #[allow(unsafe_code)]
 mod launch;

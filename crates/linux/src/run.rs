@@ -21,7 +21,7 @@ use crate::directory::Directory;
 use crate::drive::Drive;
 use crate::error::{RunError, tail};
 use crate::gate;
-use crate::launch::{CONSOLE, Process, Terminal};
+use crate::launch::{CONSOLE, Process, ROOT, Terminal};
 use crate::log::DeviceLog;
 use crate::rootfs::Root;
 use crate::script::{Script, Trace, job_file, left};
@@ -193,7 +193,7 @@ impl Guest<'_> {
     fn prepare(&self, directory: &Path) -> Result<(), RunError> {
         let guest = directory.join("guest");
         fs::create_dir_all(&guest).map_err(|cause| RunError::file("creating", &guest, cause))?;
-        let (root, link) = (self.root.directory(), directory.join("rootfs"));
+        let (root, link) = (self.root.directory(), directory.join(ROOT));
         root.canonicalize()
             .and_then(|root| symlink(root, &link))
             .map_err(|cause| RunError::file("linking to", root, cause))?;

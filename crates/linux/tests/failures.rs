@@ -100,6 +100,23 @@ fn a_setting_that_is_refused_is_named() {
     assert!(message.contains("writing 1 to /sys/fs/cgroup/a/b/io.no"), "{message}");
 }
 
+fn a_guest_that_mounts_the_hosts_files_finds_them_closed() {
+    if !linux::fence::is_there() {
+        return;
+    }
+    let host = common::directory("not-the-guests");
+    std::fs::write(host.join("secret"), "of the caller").unwrap();
+    let shown = format!("mount -t hostfs none /run/h -o {}", host.display());
+    let command = format!("mkdir -p /run/h; {shown}; cat /run/h/secret; echo >/run/h/ESCAPED");
+    let finished = guest(machine(), Vec::new(), 1, job(&command)).run().unwrap();
+    let said = String::from_utf8_lossy(&finished.jobs[0].output);
+    assert!(!said.contains("of the caller") && finished.jobs[0].exit != 0, "{:?}", finished.jobs);
+    assert!(!host.join("ESCAPED").exists());
+    // What is its own it has.
+    let finished = guest(machine(), Vec::new(), 1, job("ls /busybox")).run().unwrap();
+    assert_eq!(finished.jobs[0].exit, 0, "{:?}", finished.jobs);
+}
+
 fn a_set_up_command_that_fails_ends_the_run_with_its_output() {
     let machine = machine();
     let script = Script { setup: vec!["true".into(), "ls /nowhere".into()], ..Script::default() };
@@ -136,6 +153,7 @@ fn main() -> std::process::ExitCode {
             a_root_without_a_first_program_is_a_panic_of_the_kernel,
             a_guest_that_does_not_end_as_it_should_is_no_result,
             a_setting_that_is_refused_is_named,
+            a_guest_that_mounts_the_hosts_files_finds_them_closed,
             a_set_up_command_that_fails_ends_the_run_with_its_output,
             a_guest_that_makes_no_sense_is_refused;
         [KERNEL, BUSYBOX, FIO, DEBIANS_UML] => a_kernel_without_time_travel_is_told_from_others,

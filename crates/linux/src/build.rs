@@ -18,6 +18,7 @@ use base::{Fingerprint, Hz};
 use crate::cache::{Cache, Kernel, TREE, Work};
 use crate::configuration::{CONFIGURATION, check_architecture};
 use crate::error::BuildError;
+use crate::launch::ends_with_us;
 
 /// Symbols without which a guest is of no use; the configuration is checked for them, as they
 /// vanish silently when something they depend on is missing.
@@ -317,6 +318,7 @@ fn tool(name: &str) -> Command {
     // None of the directories has a colon in it, as they were cut at colons.
     let path = std::env::join_paths(crate::rootfs::program_directories()).unwrap_or_default();
     command.env("PATH", path).env("LC_ALL", "C").stdin(Stdio::null());
+    ends_with_us(&mut command);
     command
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use base::{Bytes, Hz};
 use rustix::fs::{FlockOperation, flock, statvfs};
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::configuration::{DEFAULT_SERIES, check_architecture, configuration_key, default_hz};
 use crate::error::BuildError;
@@ -269,7 +269,7 @@ impl Lock {
         busy();
         let (path, file) = Lock::open(directory, kernel)?;
         match flock(&file, FlockOperation::LockExclusive) {
-            Ok(()) => Ok(Lock { _file: file }),
+            Ok(()) => Ok(Lock::held(file)),
             Err(cause) => Err(BuildError::file("locking", &path, cause.into())),
         }
     }
@@ -277,10 +277,17 @@ impl Lock {
     fn take_if_free(directory: &Path, kernel: &str) -> Result<Option<Lock>, BuildError> {
         let (path, file) = Lock::open(directory, kernel)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock { _file: file })),
+            Ok(()) => Ok(Some(Lock::held(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(cause) => Err(BuildError::file("locking", &path, cause.into())),
         }
+    }
+
+    /// Programs that the build starts hold the lock, too: one may still write when the build has
+    /// been killed. Where that cannot be had, they do not.
+    fn held(file: fs::File) -> Lock {
+        let _ = fcntl_setfd(&file, FdFlags::empty());
+        Lock { _file: file }
     }
 
     fn open(directory: &Path, kernel: &str) -> Result<(PathBuf, fs::File), BuildError> {
@@ -318,6 +325,18 @@ mod tests {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn a_program_of_a_build_that_was_killed_is_waited_for() {
+        let directory = crate::Directory::make().unwrap();
+        let lock = Lock::take(directory.path(), "x", &mut || ()).unwrap();
+        let mut left = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        drop(lock);
+        assert!(Lock::take_if_free(directory.path(), "x").unwrap().is_none());
+        left.kill().unwrap();
+        left.wait().unwrap();
+        assert!(Lock::take_if_free(directory.path(), "x").unwrap().is_some());
     }
 
     #[test]

@@ -164,6 +164,17 @@ fn make_memory(memory: Bytes, directory: &Path) -> Result<Option<Directory>, Run
     Ok(made)
 }
 
+/// Has a program that is started end when the thread ends that starts it, however that ends.
+pub(crate) fn ends_with_us(command: &mut Command) {
+    // SAFETY: the closure runs in the child between fork and exec and only makes a system call.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
 fn pid(child: &Child) -> Pid {
     let id = i32::try_from(child.id()).expect("a process id is positive");
     Pid::from_raw(id).expect("a process id is not zero")

@@ -24,7 +24,7 @@ use crate::gate;
 use crate::launch::{CONSOLE, Process, ROOT, Terminal};
 use crate::log::DeviceLog;
 use crate::rootfs::Root;
-use crate::script::{Script, Trace, job_file, left};
+use crate::script::{Job, Script, Trace, job_file, left};
 use crate::store::Contents;
 use crate::watch::Watchdog;
 
@@ -344,8 +344,9 @@ fn collect(directory: &Path, script: &Script, ended: Ended) -> Result<Finished, 
     let optional = |name: &str| read_text(&guest.join(name)).unwrap_or_default();
     let jobs = script.jobs.iter().enumerate().map(|(number, job)| {
         let file = |kind: &str| read(&guest.join(format!("{number}.{kind}")));
-        let exit = String::from_utf8_lossy(&file("exit")?).trim().parse().unwrap_or(u8::MAX);
+        let exit = String::from_utf8_lossy(&file("exit")?).trim().parse();
         let (output, errors) = (file("out")?, file("err")?);
+        let exit = exit.map_err(|_| no_room(job, output.len() + errors.len()))?;
         Ok(Outcome { name: job.name.clone(), output, errors, exit })
     });
     let queues = optional(left::QUEUES);
@@ -366,6 +367,13 @@ fn collect(directory: &Path, script: &Script, ended: Ended) -> Result<Finished, 
         contents: ended.disks.into_iter().map(Drive::into_contents).collect(),
         console,
     })
+}
+
+/// Not even the exit status of a job found room in memory, where what it prints is kept.
+fn no_room(job: &Job, printed: usize) -> RunError {
+    let problem = format!("job {}: {printed} bytes that it printed fill the memory", job.name);
+    let accepted = "less output, such as into a file on the disk, or more memory".to_string();
+    RunError::Bad { problem, accepted }
 }
 
 /// What the kernel's clock `uptime` counts in a second (observed on 6.12).

@@ -117,6 +117,12 @@ fn a_guest_that_mounts_the_hosts_files_finds_them_closed() {
     assert_eq!(finished.jobs[0].exit, 0, "{:?}", finished.jobs);
 }
 
+fn a_program_that_prints_more_than_there_is_memory_is_told_so() {
+    let prints = guest(machine(), Vec::new(), 1, job("dd if=/dev/zero bs=1M count=200"));
+    let message = failure(Guest { memory: Bytes(128 << 20), ..prints });
+    assert!(message.contains("that it printed fill the memory; accepted: less"), "{message}");
+}
+
 fn a_set_up_command_that_fails_ends_the_run_with_its_output() {
     let machine = machine();
     let script = Script { setup: vec!["true".into(), "ls /nowhere".into()], ..Script::default() };
@@ -154,6 +160,7 @@ fn main() -> std::process::ExitCode {
             a_guest_that_does_not_end_as_it_should_is_no_result,
             a_setting_that_is_refused_is_named,
             a_guest_that_mounts_the_hosts_files_finds_them_closed,
+            a_program_that_prints_more_than_there_is_memory_is_told_so,
             a_set_up_command_that_fails_ends_the_run_with_its_output,
             a_guest_that_makes_no_sense_is_refused;
         [KERNEL, BUSYBOX, FIO, DEBIANS_UML] => a_kernel_without_time_travel_is_told_from_others,

@@ -44,7 +44,7 @@ pub fn main(arguments: Vec<String>) -> Outcome {
     if asked.json {
         print!("{}", report::json::to_text(&report::conform::document(&results)));
     } else {
-        print!("{}", report::conform::text(&results));
+        print!("{}", report::conform::text(&results, &report::Style::UNBROKEN));
     }
     Ok(ExitCode::SUCCESS)
 }

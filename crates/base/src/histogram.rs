@@ -2,7 +2,8 @@
 //!
 //! The bins are those of fio's `json+` output: below 128 ns a bin for every nanosecond, above it
 //! 64 bins for each power of two, so that the middle of a bin is wrong by at most 1/128 of the
-//! value. Count, sum, extremes and spread are exact. Only the bins between the shortest and the
+//! value. Fio's end at 17.1 s; these go on in the same way to [`Histogram::END`], 9.8 hours.
+//! Count, sum, extremes and spread are exact. Only the bins between the shortest and the
 //! longest duration so far take memory. It shows nothing: units, percentages and layout are left
 //! to whoever prints it.
 
@@ -13,10 +14,10 @@ use crate::time::Duration;
 /// Bins in a group; the first two groups count single nanoseconds, each of the others spans one
 /// power of two (fio 3.33, json+).
 const GROUP: usize = 64;
-/// Number of groups (fio 3.33, json+).
-const GROUPS: usize = 29;
-/// The last bin, which also takes whatever is longer: its middle is at 17.1 s.
-const LAST: usize = GROUP * GROUPS - 1;
+/// Number of groups: fio's 29, which end at 2^34 ns, and eleven more, so that no run is too long.
+const GROUPS: usize = 40;
+/// The last bin, which takes whatever is [`Histogram::END`] or longer.
+const LAST: usize = GROUP * GROUPS;
 
 /// How often which durations occurred.
 #[derive(Clone, Debug)]
@@ -40,6 +41,9 @@ impl Default for Histogram {
 }
 
 impl Histogram {
+    /// Where the bins end: of a quantile that says this, no more is known than that it is as long.
+    pub const END: Duration = Duration::from_nanos(1 << 45);
+
     /// An empty histogram.
     pub fn new() -> Self {
         Self::default()
@@ -132,8 +136,9 @@ impl Histogram {
     /// The duration below which `numerator / denominator` of all durations are, by fio's rule.
     ///
     /// The bins are walked from the shortest until they hold at least that part of all durations;
-    /// the answer is the middle of the bin where that happens, even if nothing as long was ever
-    /// recorded. `quantile(999, 1000)` is fio's percentile 99.9. Zero when nothing was recorded.
+    /// the answer is the middle of the bin where that happens. It is never below the shortest or
+    /// above the longest duration, as fio's may be. It is [`Histogram::END`] where the bins end.
+    /// `quantile(999, 1000)` is fio's percentile 99.9. Zero when nothing was recorded.
     /// Panics when the part is more than the whole.
     #[track_caller]
     pub fn quantile(&self, numerator: u64, denominator: u64) -> Duration {
@@ -146,7 +151,9 @@ impl Histogram {
             seen += count;
             seen >= rank
         });
-        Duration::from_nanos(reached.map_or(0, |(middle, _)| middle))
+        reached.map_or(Duration::ZERO, |(middle, _)| {
+            Duration::from_nanos(middle.clamp(self.min, self.max)).min(Self::END)
+        })
     }
 
     /// The bins that hold anything, from the shortest: middle in nanoseconds, and how many.
@@ -188,10 +195,13 @@ fn bin_of(nanos: u64) -> usize {
     (GROUP * shift as usize + (nanos >> shift) as usize).min(LAST)
 }
 
-/// The middle of the bin with this index, in nanoseconds.
+/// The middle of the bin with this index, in nanoseconds; of the last, open one its start.
 fn middle_of(index: usize) -> u64 {
     if index < 2 * GROUP {
         return index as u64;
+    }
+    if index == LAST {
+        return Histogram::END.as_nanos();
     }
     let shift = index / GROUP - 1;
     let leading = (GROUP + index % GROUP) as u64;
@@ -226,9 +236,21 @@ mod tests {
 
     #[test]
     fn the_last_bin_takes_what_is_too_long() {
-        let histogram = of(&[u64::MAX, 17_179_869_184, 17_179_869_183]);
-        assert_eq!(histogram.bins().collect::<Vec<_>>(), [(17_112_760_320, 3)]);
+        let end = Histogram::END.as_nanos();
+        let histogram = of(&[u64::MAX, end, end - 1]);
+        let bins: Vec<_> = histogram.bins().collect();
+        assert_eq!(bins[1..], [(end, 2)]);
         assert_eq!(histogram.max(), Duration::MAX);
+        assert_eq!(histogram.quantile(1, 1), Histogram::END);
+    }
+
+    #[test]
+    fn what_takes_minutes_is_told_from_what_takes_seconds() {
+        let seconds = |it: u64| it * 1_000_000_000;
+        let histogram = of(&[seconds(18), seconds(60), seconds(3600)]);
+        let median = histogram.quantile(1, 2).as_nanos();
+        assert!(median.abs_diff(seconds(60)) * 128 <= seconds(60), "{median}");
+        assert!(histogram.quantile(1, 1).as_nanos().abs_diff(seconds(3600)) * 128 <= seconds(3600));
     }
 
     #[test]
@@ -266,12 +288,12 @@ mod tests {
     }
 
     fn any_magnitude() -> impl Strategy<Value = u64> {
-        (0u32..35).prop_flat_map(|bits| 0u64..1 << bits)
+        (0u32..48).prop_flat_map(|bits| 0u64..1 << bits)
     }
 
     proptest! {
         #[test]
-        fn the_middle_of_a_bin_is_off_by_at_most_a_128th(nanos in 0u64..17_179_869_184) {
+        fn the_middle_of_a_bin_is_off_by_at_most_a_128th(nanos in 0u64..1 << 45) {
             let middle = middle_of(bin_of(nanos));
             prop_assert!(middle.abs_diff(nanos) * 128 <= nanos);
             prop_assert_eq!(bin_of(middle), bin_of(nanos));
@@ -292,7 +314,9 @@ mod tests {
             prop_assert_eq!(histogram.sum(), u128::from(sum));
             prop_assert_eq!(histogram.mean().as_nanos(), sum / count);
             let rank = (count * percent).div_ceil(100).max(1);
-            let expected = middle_of(bin_of(nanos[rank as usize - 1]));
+            let middle = middle_of(bin_of(nanos[rank as usize - 1]));
+            let expected = middle.clamp(nanos[0], nanos[nanos.len() - 1]);
+            let expected = expected.min(Histogram::END.as_nanos());
             prop_assert_eq!(histogram.quantile(percent, 100).as_nanos(), expected);
             let mean = sum as f64 / count as f64;
             let squares: f64 = nanos.iter().map(|n| (*n as f64 - mean).powi(2)).sum();
@@ -303,7 +327,7 @@ mod tests {
 
         #[test]
         fn merging_is_recording_both(
-            left in prop::collection::vec(0u64..1 << 34, 0..20),
+            left in prop::collection::vec(0u64..1 << 46, 0..20),
             right in prop::collection::vec(0u64..1 << 20, 0..20)
         ) {
             let mut merged = of(&left);

@@ -300,6 +300,15 @@ pub struct CompareOptions {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
           help_heading = "Output")]
     pub json: Option<Option<PathBuf>>,
+    /// Figures of each row as CSV, to the standard output or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          help_heading = "Output")]
+    pub csv: Option<Option<PathBuf>>,
+    /// Exit with 1 when an [expect] is not met, or when a result of --json is worse than this file
+    /// says
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          help_heading = "Output")]
+    pub check: Option<Option<PathBuf>>,
     /// A file for each result in fio's JSON schema
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub fio_json: Option<PathBuf>,
@@ -352,7 +361,8 @@ impl Args for KeyOptions {
         command.args(KeyOptions::keys().flat_map(|key| {
             let arg = |it: &'static keys::Flag| {
                 let arg = Arg::new(key.name).long(it.name).value_name(it.value);
-                arg.help(it.help).help_heading("Machine")
+                let heading = if key.name == "metric" { "Comparison" } else { "Machine" };
+                arg.help(it.help).help_heading(heading)
             };
             key.flags.iter().map(arg)
         }))

@@ -2,8 +2,9 @@
 //! they are wanted.
 
 use crate::arguments::CompareOptions;
-use crate::output::{print, write_file};
+use crate::output::{Destination, check_directory, print, write_file};
 use crate::progress;
+use crate::terminal::style;
 use base::{Bytes, nearest};
 use lab::experiment::Setting;
 use lab::experiment::input::{self, TraceOptions};
@@ -12,11 +13,12 @@ use lab::plan::Plan;
 use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use lab::scheduler_spec::parse_assignment;
 use lab::summary::Summary;
+use lab::summary::saved::Saved;
 use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, Work, World, matrix, record};
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-/// Runs a comparison; false when a program in it failed.
+/// Runs a comparison; false when a program in it failed, or what was to be checked does not hold.
 pub fn compare(options: CompareOptions) -> Result<bool, Error> {
     refuse_what_is_not_there(&options)?;
     let experiment = experiment(&options)?;
@@ -24,6 +26,8 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
     if let Some(directory) = &options.record {
         record::check_directories(&plan, directory)?;
     }
+    let outputs = Outputs::of(&options)?;
+    let saved = saved(&options, &plan)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
     let report = progress::with_bar(plan.runs(), |progress| {
@@ -31,22 +35,89 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
     })?;
     let took = began.elapsed();
     let summary = Summary::of(&report);
-    if let Some(directory) = &options.fio_json {
-        write_fio_json(&report, directory)?;
+    outputs.write(&report, &summary, took)?;
+    let holds = options.check.is_none() || check(saved.as_ref(), &report, &summary)?;
+    Ok(holds && report.results.iter().all(RunResult::succeeded))
+}
+
+/// Where the results are wanted.
+struct Outputs {
+    json: Option<Destination>,
+    csv: Option<Destination>,
+    fio_json: Option<PathBuf>,
+}
+
+impl Outputs {
+    /// Looks at each before anything runs.
+    fn of(options: &CompareOptions) -> Result<Outputs, Error> {
+        let outputs = Outputs {
+            json: Destination::asked("--json", options.json.as_ref())?,
+            csv: Destination::asked("--csv", options.csv.as_ref())?,
+            fio_json: options.fio_json.clone(),
+        };
+        if outputs.json.is_some() && outputs.json == outputs.csv {
+            let problem = "it goes where --json goes";
+            return Err(Error::bad("--csv", problem, "another file for one of them"));
+        }
+        if let Some(directory) = &outputs.fio_json {
+            check_directory("--fio-json", directory)?;
+        }
+        Ok(outputs)
     }
-    let json = || report::json::to_text(&report::json::compare(&report, &summary));
-    if let Some(Some(file)) = &options.json {
-        write_file(file, &json())?;
+
+    /// Writes what is wanted. What goes to the standard output is not lost if a file fails.
+    fn write(&self, report: &Report, summary: &Summary, took: Duration) -> Result<(), Error> {
+        let json = || report::json::to_text(&report::json::compare(report, summary));
+        let csv = || report::csv::compare(report, summary);
+        let text = || report::text::compare(report, summary, took, &style());
+        let is_stdout = |it: &Option<Destination>| *it == Some(Destination::Stdout);
+        match () {
+            () if is_stdout(&self.json) => print(json().as_bytes())?,
+            () if is_stdout(&self.csv) => print(csv().as_bytes())?,
+            () => print(text().as_bytes())?,
+        }
+        let others = |it: &Option<Destination>| it.clone().filter(|it| *it != Destination::Stdout);
+        if let Some(destination) = others(&self.json) {
+            destination.write(&json())?;
+        }
+        if let Some(destination) = others(&self.csv) {
+            destination.write(&csv())?;
+        }
+        self.fio_json.as_ref().map_or(Ok(()), |directory| write_fio_json(report, directory))
     }
-    match &options.json {
-        Some(None) => print(json().as_bytes())?,
-        _ => print(report::text::compare(&report, &summary, took).as_bytes())?,
+}
+
+/// The results that new ones are to be held against, if there is anything to check.
+fn saved(options: &CompareOptions, plan: &Plan) -> Result<Option<Saved>, Error> {
+    match &options.check {
+        Some(Some(path)) => Saved::load(path).map(Some),
+        Some(None) if plan.experiment.expect.is_empty() => {
+            let accepted = "--check=RESULT.json, or an experiment with [expect]";
+            Err(Error::bad("--check", "nothing is expected", accepted))
+        }
+        _ => Ok(None),
     }
-    Ok(report.results.iter().all(RunResult::succeeded))
+}
+
+/// Whether everything came out as expected, and nothing worse than it was saved; says what did not.
+fn check(saved: Option<&Saved>, report: &Report, summary: &Summary) -> Result<bool, Error> {
+    let failed = summary.expected.iter().filter(|it| !it.holds).map(|it| {
+        let expected = &it.expectation;
+        format!("{}: {} is not {}", expected.scheduler, expected.figure, expected.text)
+    });
+    let mut failed: Vec<String> = failed.collect();
+    if let Some(saved) = saved {
+        failed.extend(saved.worse(report, summary)?);
+    }
+    for line in &failed {
+        eprintln!("paternoster: --check: {}", report::style::printable(line));
+    }
+    Ok(failed.is_empty())
 }
 
 /// A file for each result.
 fn write_fio_json(report: &Report, directory: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(directory).map_err(|cause| Error::unwritable(directory, cause))?;
     for (index, row) in report.plan.rows.iter().enumerate() {
         for result in report.results_of(index) {
             let world = if row.world == World::Linux { "-linux" } else { "" };
@@ -98,8 +169,12 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
     if options.seed.is_some() || options.runs.is_some() {
         let first = options.seed.unwrap_or(experiment.seeds[0]);
         let runs = options.runs.unwrap_or(experiment.seeds.len() as u64);
-        if runs == 0 || first.checked_add(runs).is_none() {
+        if runs == 0 {
             return Err(Error::bad("--runs", format!("{runs} runs"), "at least 1"));
+        }
+        if first.checked_add(runs).is_none() {
+            let accepted = format!("at most {} with {runs} runs", u64::MAX - runs);
+            return Err(Error::bad("--seed", format!("seed {first}"), accepted));
         }
         experiment.seeds = (first..first + runs).collect();
     }

@@ -1,31 +1,29 @@
 //! `paternoster conform`.
 
 use crate::arguments::ConformOptions;
-use crate::output::{print, write_file};
+use crate::output::{Destination, print};
+use crate::terminal::style;
 use conform::{Options, conform as compare};
 use lab::Error;
 use lab::scheduler_spec::{parse_assignment, parse_kernel};
+use report::Style;
 
 /// Compares decisions with recordings of the kernel.
 pub fn conform(asked: &ConformOptions) -> Result<bool, Error> {
     let options = options(asked)?;
+    let json = Destination::asked("--json", asked.json.as_ref())?;
     let mut results = Vec::new();
     for path in &asked.traces {
         results.push(compare(path, &options)?);
     }
-    let text = match &asked.json {
-        None => report::conform::text(&results),
-        Some(file) => {
-            let document = report::json::to_text(&report::conform::document(&results));
-            if let Some(file) = file {
-                write_file(file, &document)?;
-                report::conform::text(&results)
-            } else {
-                document
-            }
-        }
-    };
-    print(text.as_bytes()).map(|()| true)
+    let document = || report::json::to_text(&report::conform::document(&results));
+    if json == Some(Destination::Stdout) {
+        return print(document().as_bytes()).map(|()| true);
+    }
+    // A recording is a line.
+    let style = Style { width: usize::MAX, ..style() };
+    print(style.text(&report::conform::text(&results, &style)).as_bytes())?;
+    json.map_or(Ok(()), |destination| destination.write(&document())).map(|()| true)
 }
 
 fn options(asked: &ConformOptions) -> Result<Options, Error> {

@@ -1,7 +1,9 @@
 //! `paternoster list`.
 
 use crate::output::print;
+use crate::terminal::style;
 use lab::{Error, Experiment, catalogue};
+use report::Style;
 use std::path::Path;
 
 const SUBJECTS: [&str; 8] =
@@ -11,6 +13,8 @@ const EXPERIMENTS: &str = "experiments";
 
 /// Lists a subject, or everything of which there is little.
 pub fn list(subject: Option<&str>, name: Option<&str>) -> Result<bool, Error> {
+    // A list is read line by line, so its lines are whole.
+    let style = Style { width: usize::MAX, ..style() };
     let text = match (subject, name) {
         (None, _) => {
             let tables = [
@@ -20,10 +24,10 @@ pub fn list(subject: Option<&str>, name: Option<&str>) -> Result<bool, Error> {
                 catalogue::hosts()?,
                 catalogue::programs(),
             ];
-            tables.iter().map(report::text::table).collect::<Vec<_>>().join("\n")
+            tables.iter().map(|it| report::text::table(it, &style)).collect::<Vec<_>>().join("\n")
         }
-        (Some("experiments"), None) => report::text::experiments(&experiments()?),
-        (Some(subject), name) => report::text::table(&table(subject, name)?),
+        (Some("experiments"), None) => report::text::experiments(&experiments()?, &style),
+        (Some(subject), name) => report::text::table(&table(subject, name)?, &style),
     };
     print(text.as_bytes()).map(|()| true)
 }

@@ -12,6 +12,7 @@ mod linux_verb;
 mod list;
 mod output;
 mod progress;
+mod terminal;
 
 use arguments::{Arguments, Verb};
 use clap::{CommandFactory, Parser};
@@ -35,7 +36,8 @@ fn main() -> ExitCode {
     match run(arguments.verb) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("paternoster: {error}");
+            // What was typed may hold what a terminal obeys.
+            eprintln!("paternoster: {}", report::style::printable(&error.to_string()));
             ExitCode::from(if error.is_bad_input() { BAD_INPUT } else { FAILED })
         }
     }

@@ -4,6 +4,7 @@
 //! t). Two schedulers are compared seed by seed: the differences of a figure under the same seed
 //! are a sample of their own, from which everything that both runs share has dropped out.
 
+use crate::quantity::{Kind, human_spread};
 use serde::Serialize;
 
 /// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom (textbook table).
@@ -30,6 +31,9 @@ pub struct Estimate {
     /// How many values there were.
     #[serde(rename = "n")]
     pub count: usize,
+    /// It is at least so much: the histogram of one of the values ends there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 impl Estimate {
@@ -49,7 +53,7 @@ impl Estimate {
         };
         let min = values.iter().copied().fold(f64::INFINITY, f64::min);
         let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Some(Estimate { mean, half_width, min, max, count })
+        Some(Estimate { mean, half_width, min, max, count, at_least: false })
     }
 
     /// The estimate of `first - second`, pair by pair; `None` unless there are as many of both.
@@ -59,6 +63,17 @@ impl Estimate {
         }
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
         Estimate::of(&differences)
+    }
+
+    /// As people read it, with `>` where it may be more.
+    pub fn human(&self, kind: Kind) -> String {
+        Estimate { half_width: 0.0, ..*self }.human_spread(kind)
+    }
+
+    /// The same with its spread.
+    pub fn human_spread(&self, kind: Kind) -> String {
+        let text = human_spread(self.mean, self.half_width, kind);
+        if self.at_least { format!("> {text}") } else { text }
     }
 
     /// Whether zero lies outside of the interval.
@@ -79,6 +94,13 @@ mod tests {
         assert!((estimate.half_width - 2.776 * (2.5_f64 / 5.0).sqrt()).abs() < 1e-9);
         assert_eq!(Estimate::of(&[3.0]).unwrap().half_width, 0.0);
         assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn what_may_be_more_says_so() {
+        let whole = Estimate::of(&[2e9]).unwrap();
+        assert_eq!(whole.human(Kind::Time), "2.00 s");
+        assert_eq!(Estimate { at_least: true, ..whole }.human(Kind::Time), "> 2.00 s");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How schedulers agree with recordings of the kernel, as text and as JSON.
 
-use crate::Grid;
+use crate::{Grid, Style};
 use conform::{Conformity, Difference, MessageAgreement, Shown};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -77,7 +77,7 @@ fn shown(request: &Shown) -> Value {
 }
 
 /// The results as a table, and the first difference of each recording that has one.
-pub fn text(results: &[Conformity]) -> String {
+pub fn text(results: &[Conformity], style: &Style) -> String {
     let mut grid = Grid::new(&["trace", "scheduler", "dispatches"]);
     for (group, heading) in [
         ("contested decisions", "all"),
@@ -95,7 +95,7 @@ pub fn text(results: &[Conformity]) -> String {
         let totals = totals(results);
         totals.into_iter().for_each(|cells| grid.row(cells));
     }
-    let mut out = grid.render();
+    let mut out = grid.keyed(2).render(style);
     for result in results {
         push_notes(result, &mut out);
     }

@@ -22,6 +22,7 @@ pub fn compare(report: &Report, summary: &Summary) -> Value {
         "experiment": report.plan.experiment.to_json(),
         "results": results,
         "summary": lines,
+        "judged_by": summary.main.as_ref().map(|it| it.to_string()),
         "findings": summary.findings,
         "expected": expected(summary),
         "errors": errors(report).iter().map(|it| job_error(it, report)).collect::<Vec<_>>(),

@@ -4,9 +4,12 @@
 //! and rounding.
 
 pub mod conform;
+pub mod csv;
 pub mod fio_json;
 pub mod grid;
 pub mod json;
+pub mod style;
 pub mod text;
 
 pub use grid::Grid;
+pub use style::Style;

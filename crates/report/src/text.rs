@@ -1,18 +1,18 @@
 //! Results for a terminal: the first screen.
 
 use crate::grid::{Column, Grid, wrap};
+use crate::style::{Paint, Style};
 use lab::catalogue;
 use lab::experiment::Experiment;
 use lab::fidelity::errors::{self, JobError, Pair};
 use lab::figure::{Figure, Layer, Point, What};
 use lab::matrix::Report;
-use lab::quantity::{Kind, human, human_spread};
+use lab::metrics::CallKind;
+use lab::quantity::{Kind, human};
 use lab::summary::{Checked, JobColumn, Line, Summary};
 use lab::{Axis, World};
 use std::time::Duration;
 
-/// Lines are shorter than this.
-const WIDTH: usize = 99;
 /// More jobs than this are not shown one by one.
 const MOST_JOBS: usize = 4;
 /// More messages of programs than this are only counted.
@@ -21,32 +21,23 @@ const MOST_MESSAGES: usize = 8;
 const NOTHING: &str = "–";
 
 /// Everything that is said about a comparison.
-pub fn compare(report: &Report, summary: &Summary, took: Duration) -> String {
+pub fn compare(report: &Report, summary: &Summary, took: Duration, style: &Style) -> String {
     let mut out = String::new();
     let experiment = &report.plan.experiment;
     if !experiment.title.is_empty() {
-        out.push_str(&wrap(&experiment.title, WIDTH, ""));
+        out.push_str(&wrap(&experiment.title, style, ""));
     }
     if !experiment.story.is_empty() {
-        out.push_str(&wrap(&experiment.story, WIDTH, ""));
+        out.push_str(&wrap(&experiment.story, style, ""));
         out.push('\n');
     }
-    out.push_str(&wrap(&header(report, took), WIDTH, ""));
-    out.push('\n');
-    out.push_str(&main_table(report, summary));
-    let layers = layer_table(report, summary);
-    if !layers.is_empty() {
+    out.push_str(&wrap(&header(report, took), style, ""));
+    let expected = expected_table(report, summary);
+    let tables =
+        [main_table(report, summary), layer_table(report, summary), error_table(report), expected];
+    for table in tables.iter().filter(|it| !it.is_empty()) {
         out.push('\n');
-        out.push_str(&layers);
-    }
-    let errors = error_table(report);
-    if !errors.is_empty() {
-        out.push('\n');
-        out.push_str(&errors);
-    }
-    if !summary.expected.is_empty() {
-        out.push('\n');
-        out.push_str(&expected_table(summary));
+        out.push_str(&table.render(style));
     }
     let findings = &summary.findings;
     let all = findings.iter().cloned().chain(report.plan.notes()).chain(said(report));
@@ -54,26 +45,26 @@ pub fn compare(report: &Report, summary: &Summary, took: Duration) -> String {
     if !all.is_empty() {
         out.push('\n');
     }
-    all.iter().for_each(|finding| out.push_str(&wrap(finding, WIDTH, "  ")));
+    all.iter().for_each(|finding| out.push_str(&wrap(finding, style, "  ")));
     out
 }
 
 /// A table of the catalogue.
-pub fn table(table: &catalogue::Table) -> String {
+pub fn table(table: &catalogue::Table, style: &Style) -> String {
     let mut grid = Grid::new(&table.headings);
     table.rows.iter().for_each(|row| grid.row(row.clone()));
-    grid.render()
+    grid.render(style)
 }
 
 /// A table of experiments.
-pub fn experiments(found: &[(String, Experiment)]) -> String {
+pub fn experiments(found: &[(String, Experiment)], style: &Style) -> String {
     let columns = [
         Column::new("", "experiment", |(path, _): &&(String, Experiment)| path.clone()),
         Column::new("", "title", |(_, experiment): &&(String, Experiment)| {
             experiment.title.clone()
         }),
     ];
-    Grid::of(&columns, found).render()
+    Grid::of(&columns, found).render(style)
 }
 
 /// World, kernel, model, host, seeds and time.
@@ -116,65 +107,78 @@ fn header(report: &Report, took: Duration) -> String {
     .join(" · ")
 }
 
-/// What of the main table is shown, from everything to the least.
-#[derive(Clone, Copy)]
-struct Detail {
-    spread_of_all: bool,
-    shares: bool,
-}
-
-/// Latency and throughput by scheduler, as much of it as fits the width.
-fn main_table(report: &Report, summary: &Summary) -> String {
-    let details = [(true, true), (false, true), (false, false)]
-        .map(|(spread_of_all, shares)| Detail { spread_of_all, shares });
-    let grids = details.map(|detail| MainTable { report, summary, detail }.grid());
-    let fits = grids.iter().find(|grid| grid.width() <= WIDTH);
-    fits.unwrap_or(&grids[2]).render()
-}
-
-struct MainTable<'a> {
-    report: &'a Report,
-    summary: &'a Summary,
-    detail: Detail,
-}
-
-impl<'a> MainTable<'a> {
-    fn grid(&self) -> Grid {
-        Grid::of(&self.columns(), &self.summary.lines)
+/// Latency and throughput by scheduler.
+fn main_table(report: &Report, summary: &Summary) -> Grid {
+    let mut columns = row_columns(report, |line: &&Line| line.row);
+    let keys = columns.len();
+    columns.extend(latency_columns(summary));
+    columns.extend(throughput_columns(summary));
+    let jobs = &summary.jobs;
+    if (2..=MOST_JOBS).contains(&jobs.len()) {
+        let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+        columns.push(Column::new("share", &names.join(":"), |line: &&Line| {
+            let shares: Vec<String> = line.shares.iter().map(|it| format!("{it:.0}")).collect();
+            shares.join(":")
+        }));
     }
+    let over = What::Held.metric().heading;
+    columns.push(Column::new(over, "with work queued, because", |line: &&Line| held(line)));
+    Grid::of(&columns, &summary.lines).keyed(keys)
+}
 
-    fn columns(&self) -> Vec<Column<'a, &'a Line>> {
-        let jobs = &self.summary.jobs;
-        let mut columns = row_columns(self.report, |line: &&Line| line.row);
-        if let Some(first) = jobs.first() {
-            let call = |point| first.figure(What::Call(first.main_call, Point::Percentile(point)));
-            let title = format!("{} {}", first.name, first.main_call.name());
-            columns.push(figure_column(&title, call(5000), self.detail.spread_of_all));
-            columns.push(figure_column("", call(9900), true));
-            columns.push(throughput_column("", first));
-        }
-        columns.extend(self.others().iter().map(|job| throughput_column(&job.name, job)));
-        if self.shows_shares() {
-            let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
-            columns.push(Column::new("share", &names.join(":"), |line: &&Line| {
-                let shares: Vec<String> = line.shares.iter().map(|it| format!("{it:.0}")).collect();
-                shares.join(":")
+/// The distribution by which schedulers are judged, or that of what the first job mostly does.
+fn latency_columns<'a>(summary: &Summary) -> Vec<Column<'a, &'a Line>> {
+    let Some(first) = summary.jobs.first() else { return Vec::new() };
+    let of_first = first.figure(What::Call(first.main_call, Point::Max));
+    let judged = summary.main.clone().unwrap_or(of_first.clone());
+    let shown = if judged.what.point().is_some() { judged.clone() } else { of_first };
+    let mut points = [5000, 9900, 9990].map(Point::Percentile).to_vec();
+    points.push(Point::Max);
+    if let Some(point) = judged.what.point().filter(|it| !points.contains(it)) {
+        points.insert(0, point);
+    }
+    let owner = |figure: &Figure| figure.job.as_ref().map_or(String::new(), |it| format!("{it} "));
+    let mut title = owner(&shown) + shown.what.metric().heading;
+    let mut columns = Vec::new();
+    // What is no distribution, and no rate that stands in its own column.
+    if judged.what.point().is_none() && judged.what != What::Bandwidth(None) {
+        let over = owner(&judged) + judged.what.metric().heading;
+        columns.push(figure_column(&over, judged.clone(), true));
+    }
+    for point in points {
+        let figure = Figure { what: shown.what.at(point), ..shown.clone() };
+        let has_spread = figure == judged;
+        columns.push(figure_column(&std::mem::take(&mut title), figure, has_spread));
+    }
+    columns
+}
+
+/// What jobs move: reads and writes of a job apart.
+fn throughput_columns<'a>(summary: &Summary) -> Vec<Column<'a, &'a Line>> {
+    let mut columns = Vec::new();
+    for job in summary.jobs.iter().take(MOST_JOBS) {
+        let kinds = [CallKind::Read, CallKind::Write, CallKind::Trim];
+        let figure = |kind| job.figure(What::Bandwidth(Some(kind)));
+        let moves = |kind: &CallKind| {
+            let mut all = summary.lines.iter().filter_map(|line| line.get(&figure(*kind)));
+            all.any(|it| it.mean > 0.0)
+        };
+        let kinds: Vec<CallKind> = kinds.into_iter().filter(moves).collect();
+        let mut add = |heading: &str, figure: Figure| {
+            let metric = figure.what.metric();
+            let group = if columns.is_empty() { metric.heading } else { "" };
+            columns.push(Column::new(group, heading, move |line: &&Line| {
+                line.get(&figure).map_or(NOTHING.to_string(), |it| metric.cell(it.mean))
             }));
+        };
+        match kinds.as_slice() {
+            [] | [_] => add(&job.name, job.figure(What::Bandwidth(None))),
+            several => several
+                .iter()
+                .for_each(|kind| add(&format!("{} {}", job.name, kind.name()), figure(*kind))),
         }
-        let over = What::Held.metric().heading;
-        columns.push(Column::new(over, "with work queued, because", |line: &&Line| held(line)));
-        columns
     }
-
-    fn others(&self) -> &[JobColumn] {
-        let jobs = &self.summary.jobs;
-        let end = jobs.len().min(MOST_JOBS);
-        &jobs[end.min(1)..end]
-    }
-
-    fn shows_shares(&self) -> bool {
-        self.detail.shares && (2..=MOST_JOBS).contains(&self.summary.jobs.len())
-    }
+    columns
 }
 
 /// What a row of the plan is: the values of axes and the scheduler.
@@ -204,17 +208,8 @@ fn figure_column<'a>(group: &str, figure: Figure, spread: bool) -> Column<'a, &'
     let heading = figure.what.point().map_or(String::new(), |point| point.to_string());
     Column::new(group, &heading, move |line: &&Line| {
         let Some(estimate) = line.get(&figure) else { return NOTHING.to_string() };
-        let half_width = if spread { estimate.half_width } else { 0.0 };
-        human_spread(estimate.mean, half_width, figure.what.kind())
-    })
-}
-
-/// What a job moves.
-fn throughput_column<'a>(group: &str, job: &JobColumn) -> Column<'a, &'a Line> {
-    let figure = job.figure(What::Bandwidth(None));
-    let metric = figure.what.metric();
-    Column::new(group, metric.heading, move |line: &&Line| {
-        line.get(&figure).map_or(NOTHING.to_string(), |it| metric.cell(it.mean))
+        let kind = figure.what.kind();
+        if spread { estimate.human_spread(kind) } else { estimate.human(kind) }
     })
 }
 
@@ -230,31 +225,33 @@ fn held(line: &Line) -> String {
 }
 
 /// Where the time of each job's requests goes.
-fn layer_table(report: &Report, summary: &Summary) -> String {
+fn layer_table(report: &Report, summary: &Summary) -> Grid {
     type Row<'a> = (&'a Line, &'a JobColumn);
     let mut columns = row_columns(report, |(line, _): &Row| line.row);
     columns.push(Column::new("", "job", |(_, job): &Row| job.name.clone()));
+    let keys = columns.len();
     for layer in [Layer::Syscall, Layer::Queue, Layer::Device] {
         for point in [Point::Mean, Point::Percentile(9900)] {
             let what = What::Layer(layer, point);
             let over = if point == Point::Mean { what.metric().heading } else { "" };
             columns.push(Column::new(over, &point.to_string(), move |(line, job): &Row| {
                 let value = line.get(&job.figure(what));
-                value.map_or(NOTHING.to_string(), |it| what.metric().cell(it.mean))
+                value.map_or(NOTHING.to_string(), |it| it.human(what.kind()))
             }));
         }
     }
     let jobs = &summary.jobs[..summary.jobs.len().min(MOST_JOBS)];
     let rows = summary.lines.iter().flat_map(|line| jobs.iter().map(move |job| (line, job)));
-    rendered(Grid::of(&columns, rows))
+    Grid::of(&columns, rows).keyed(keys)
 }
 
 /// How far the simulator is off where the kernel did the same.
-fn error_table(report: &Report) -> String {
+fn error_table(report: &Report) -> Grid {
     let rows = &report.plan.rows;
     let mut columns = axis_columns(report, |it: &JobError| it.row);
     columns.push(Column::new("", "scheduler", |it: &JobError| rows[it.row].spec.short()));
     columns.push(Column::new("", "job", |it: &JobError| it.job.clone()));
+    let keys = columns.len();
     columns.push(Column::new("sim against linux", "MB/s", |it: &JobError| percent(it.bandwidth)));
     columns.push(Column::new("", "p50", |it: &JobError| percent(it.p50)));
     columns.push(Column::new("", "p99", |it: &JobError| percent(it.p99)));
@@ -265,7 +262,7 @@ fn error_table(report: &Report) -> String {
             false => format!("{ours}, not {theirs}"),
         }
     }));
-    rendered(Grid::of(&columns, errors::errors(report)))
+    Grid::of(&columns, errors::errors(report)).keyed(keys)
 }
 
 fn percent(pair: Option<Pair>) -> String {
@@ -273,54 +270,67 @@ fn percent(pair: Option<Pair>) -> String {
 }
 
 /// What was expected beside what came out.
-fn expected_table(summary: &Summary) -> String {
-    let columns = [
-        Column::new("", "expected of", |it: &&Checked| {
-            let axes = it.axes.iter().map(|(name, value)| format!(" {name}={value}"));
-            format!("{}{}", it.expectation.scheduler, axes.collect::<String>())
-        }),
+fn expected_table(report: &Report, summary: &Summary) -> Grid {
+    let axes = report.plan.experiment.axes.iter().map(|axis| {
+        Column::new("", &axis.name, move |it: &&Checked| {
+            let found = it.axes.iter().find(|(name, _)| *name == axis.name);
+            found.map_or(String::new(), |(_, value)| value.clone())
+        })
+    });
+    let mut columns: Vec<Column<'_, &Checked>> = axes.collect();
+    columns.extend([
+        Column::new("", "expected of", |it: &&Checked| it.expectation.scheduler.clone()),
         Column::new("", "figure", |it: &&Checked| it.expectation.figure.to_string()),
         Column::new("", "expected", |it: &&Checked| it.expectation.text.clone()),
         Column::new("", "here", |it: &&Checked| {
             let kind = it.expectation.figure.what.kind();
-            let seen = it.seen.map(|it| human_spread(it.mean, it.half_width, kind));
+            let seen = it.seen.map(|it| it.human_spread(kind));
             seen.unwrap_or(NOTHING.to_string())
         }),
         Column::new("", "", |it: &&Checked| {
-            if it.holds { "as expected" } else { "NOT as expected" }.to_string()
-        }),
-    ];
-    Grid::of(&columns, &summary.expected).render()
+            if it.holds { AS_EXPECTED } else { "NOT as expected" }.to_string()
+        })
+        .painted(|cell| Some(if cell == AS_EXPECTED { Paint::Good } else { Paint::Bad })),
+    ]);
+    Grid::of(&columns, &summary.expected).keyed(report.plan.experiment.axes.len() + 2)
 }
 
-/// A table, if it says anything.
-fn rendered(grid: Grid) -> String {
-    if grid.is_empty() { String::new() } else { grid.render() }
-}
+/// What is said of an expectation that is met.
+const AS_EXPECTED: &str = "as expected";
 
-/// What programs said, each thing once, and how they failed.
+/// What programs said, each thing once with the rows that it was said in, and how they failed.
 fn said(report: &Report) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    let mut add = |line: String| {
-        if !all.contains(&line) {
-            all.push(line);
-        }
+    let rows = report.plan.rows.len();
+    let mut all: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut add = |line: String, row: usize| match all.iter_mut().find(|it| it.0 == line) {
+        Some((_, rows)) if rows.contains(&row) => {}
+        Some((_, rows)) => rows.push(row),
+        None => all.push((line, vec![row])),
     };
-    let failed = report.results.iter().flat_map(|result| &result.exits).filter(|it| it.failed);
-    for exit in failed {
-        add(format!("{} {}: {}", exit.job, exit.how, exit.messages.join("; ")));
+    let exits = |row: usize| report.results_of(row).iter().flat_map(|result| &result.exits);
+    for row in 0..rows {
+        for exit in exits(row).filter(|it| it.failed) {
+            add(format!("{} {}: {}", exit.job, exit.how, exit.messages.join("; ")), row);
+        }
     }
-    let first = report.results.iter().take(1).flat_map(|result| &result.exits);
-    for exit in first.filter(|exit| !exit.failed) {
-        let notes = exit.messages.iter().filter(|message| !is_closing_line(message));
-        notes.for_each(|message| add(format!("{}: {message}", exit.job)));
+    for row in 0..rows {
+        let first = report.results_of(row).iter().take(1).flat_map(|result| &result.exits);
+        for exit in first.filter(|exit| !exit.failed) {
+            let notes = exit.messages.iter().filter(|message| !is_closing_line(message));
+            notes.for_each(|message| add(format!("{}: {message}", exit.job), row));
+        }
     }
     let more = all.len().saturating_sub(MOST_MESSAGES);
     all.truncate(MOST_MESSAGES);
+    let of_rows = |(line, of): (String, Vec<usize>)| {
+        let names: Vec<String> = of.iter().map(|row| report.plan.row_title(*row)).collect();
+        if of.len() == rows { line } else { format!("{line} ({})", names.join(", ")) }
+    };
+    let mut lines: Vec<String> = all.into_iter().map(of_rows).collect();
     if more > 0 {
-        all.push(format!("Programs said {more} more things like these."));
+        lines.push(format!("Programs said {more} more things like these."));
     }
-    all
+    lines
 }
 
 /// What dd says of itself when all went well stands in the table already.

@@ -165,6 +165,12 @@ fn bad_usage_is_refused() {
     assert!(message.contains("the replay is not closed"), "{message}");
     let message = refusal(&directory, &["--job", "a:wieght=1", "dd of=/dev/sda count=1"]);
     assert!(message.contains("nearest: \"weight\""), "{message}");
+    let message = refused_dd(&directory, &["--seed", "18446744073709551615"]);
+    assert!(message.starts_with("paternoster: --seed: "), "{message}");
+    let message = refused_dd(&directory, &["--metric", "bulk.read_p99"]);
+    assert!(message.starts_with("paternoster: --metric: "), "{message}");
+    let message = refused_dd(&directory, &["--csv=out.json/x"]);
+    assert!(message.starts_with("paternoster: --csv: out.json/x: "), "{message}");
     assert_eq!(directory.run(&["compare", "--modle", "x"]).status.code(), Some(2));
     assert_eq!(directory.run(&["list", "schdulers"]).status.code(), Some(2));
     assert_eq!(directory.run(&[]).status.code(), Some(2));

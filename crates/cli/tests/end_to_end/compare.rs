@@ -56,15 +56,97 @@ fn the_same_seed_gives_the_same_document() {
 
 fn results_go_to_files_that_are_complete() {
     let directory = Directory::new("files");
-    dd(&directory, &["--json=out/all.json", "--fio-json", "fio", "--runs", "1"]);
-    assert_eq!(directory.names(), ["fio", "out"]);
-    let text = std::fs::read_to_string(directory.path().join("out/all.json")).unwrap();
+    dd(&directory, &["--json=all.json", "--fio-json", "fio", "--runs", "1"]);
+    assert_eq!(directory.names(), ["all.json", "fio"]);
+    let text = std::fs::read_to_string(directory.path().join("all.json")).unwrap();
     assert!(serde_json::from_str::<Value>(&text).is_ok());
     let text =
         std::fs::read_to_string(directory.path().join("fio/mq-deadline@6.18-seed1.json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["jobs"][0]["write"]["total_ios"], 100);
     assert_eq!(document["disk_util"][0]["write_ios"], 100);
+}
+
+fn what_is_no_regular_file_is_written_to_and_stays() {
+    let directory = Directory::new("streams");
+    let fifo = directory.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    directory.write("target", "before");
+    std::os::unix::fs::symlink("target", directory.path().join("link")).unwrap();
+    let reader = {
+        let fifo = fifo.clone();
+        std::thread::spawn(move || std::fs::read_to_string(fifo).unwrap())
+    };
+    dd(&directory, &["--json=fifo", "--csv=link", "--runs", "1"]);
+    assert!(serde_json::from_str::<Value>(&reader.join().unwrap()).is_ok());
+    assert_eq!(directory.names(), ["fifo", "link", "target"]);
+    assert!(std::fs::symlink_metadata(directory.path().join("link")).unwrap().is_symlink());
+    let csv = std::fs::read_to_string(directory.path().join("target")).unwrap();
+    assert!(csv.starts_with("world,kernel,scheduler,label,figure,mean,"), "{csv}");
+    let text = dd(&directory, &["--json=/dev/stdout", "--runs", "1"]);
+    assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+    // Results are not lost with a file that cannot be written.
+    let all = [&["compare", "--runs", "1", "--json=/dev/full"][..], &DD].concat();
+    let output = directory.run(&all);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("mq-deadline"));
+}
+
+fn what_is_worse_than_it_was_saved_or_expected_exits_with_1() {
+    let directory = Directory::new("check");
+    let status = |options: &[&str]| {
+        let all = [&["compare", "--runs", "1"], options, &DD[..], &["oflag=direct"]].concat();
+        directory.run(&all).status.code()
+    };
+    assert_eq!(status(&["--json=saved.json"]), Some(0));
+    assert_eq!(status(&["--check=saved.json"]), Some(0));
+    assert_eq!(status(&["--check"]), Some(2), "nothing is expected");
+    let text = std::fs::read_to_string(directory.path().join("saved.json")).unwrap();
+    let mut document: Value = serde_json::from_str(&text).unwrap();
+    document["summary"][0]["figures"]["dd.bw"]["mean"] = 1e12.into();
+    directory.write("better.json", document.to_string());
+    assert_eq!(status(&["--check=better.json"]), Some(1));
+    let job = "seeds = 1\nschedulers = [\"none\"]\n[[job]]\nname = \"dd\"\n\
+               run = \"dd if=/dev/zero of=/dev/sda count=9 oflag=direct\"\n[expect]\n";
+    directory.write("x.toml", format!("{job}none = {{ bw = \"> 1 GB/s\" }}\n"));
+    assert_eq!(directory.run(&["compare", "x.toml"]).status.code(), Some(0));
+    assert_eq!(directory.run(&["compare", "--check", "x.toml"]).status.code(), Some(1));
+}
+
+fn results_fit_the_terminal_and_its_letters() {
+    let directory = Directory::new("width");
+    let all = [&["compare", "--runs", "1", "-s", "all"][..], &DD, &["oflag=direct"]].concat();
+    for width in ["60", "80", "120"] {
+        let output = directory.run_with(&[("COLUMNS", width)], &all);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= width.parse().unwrap(), "{text}");
+    }
+    let output = directory.run_with(&[("LC_ALL", "C")], &all);
+    assert!(output.stdout.is_ascii());
+}
+
+fn what_a_terminal_would_obey_is_shown_instead() {
+    let directory = Directory::new("escapes");
+    let text = directory.print(&[
+        "compare",
+        "--runs",
+        "1",
+        "--job",
+        "a\x1b[31mb",
+        "dd if=/dev/zero of=/dev/sda count=9 oflag=direct",
+    ]);
+    assert!(!text.contains('\x1b') && text.contains("a\\u{1b}[31mb"), "{text}");
+}
+
+fn schedulers_are_judged_by_the_figure_that_is_named() {
+    let directory = Directory::new("metric");
+    let text = dd(&directory, &["--json", "--runs", "1", "--metric", "write_p99.9"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["judged_by"], "dd.write_p99.9");
+    let all = [&["compare", "--json", "--runs", "1"][..], &DD, &["oflag=dsync"]].concat();
+    let document: Value = serde_json::from_str(&directory.print(&all)).unwrap();
+    assert_eq!(document["judged_by"], "dd.write_p99", "it waits for each write");
 }
 
 fn a_recording_is_read_by_blkparse_without_complaint() {
@@ -272,6 +354,11 @@ pub fn tests() -> Vec<testing::Test> {
             the_documented_json_comes_out,
             the_same_seed_gives_the_same_document,
             results_go_to_files_that_are_complete,
+            what_is_no_regular_file_is_written_to_and_stays,
+            what_is_worse_than_it_was_saved_or_expected_exits_with_1,
+            results_fit_the_terminal_and_its_letters,
+            what_a_terminal_would_obey_is_shown_instead,
+            schedulers_are_judged_by_the_figure_that_is_named,
             a_recording_can_be_replayed,
             a_program_that_fails_is_told_and_exits_with_1,
             a_reader_who_goes_away_is_no_failure,

@@ -81,7 +81,7 @@ fn timeless(line: &str) -> &str {
 fn the_first_command_of_the_readme_prints_what_the_readme_says() {
     let command = "paternoster compare experiments/journal-pingpong.toml";
     let text = run(command);
-    assert!(text.contains("Under cfq@4.19 the disk stands idle with work queued"), "{text}");
+    assert!(text.contains("cfq@4.19 the disk stands idle with work queued"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 110), "{text}");
     let commands = commands_of("README.md");
     let Some(first) = commands.first() else { return };

@@ -90,6 +90,8 @@ pub struct Experiment {
     pub seeds: Vec<u64>,
     /// What is expected to come out.
     pub expect: Vec<Expectation>,
+    /// The figure by which schedulers are judged, if it is not to be chosen, with its place.
+    pub metric: Option<(String, String)>,
     /// Whether schedulers check themselves after every step.
     pub paranoid: bool,
     /// Whether results have what tasks gave to the block layer.
@@ -147,6 +149,7 @@ impl Experiment {
             axes: Vec::new(),
             seeds: (1..=DEFAULT_SEEDS).collect(),
             expect: Vec::new(),
+            metric: None,
             paranoid: false,
             watches_bios: false,
         }

@@ -91,6 +91,18 @@ impl Figure {
         }
     }
 
+    /// Whether its value in a run may be more, because a histogram ends there.
+    pub fn is_cut_off(&self, run: &RunResult) -> bool {
+        let Some(Point::Percentile(hundredths)) = self.what.point() else { return false };
+        let of_job = |job: &JobResult| match self.what {
+            What::Call(kind, _) => job.call(kind).lat.is_cut_off(hundredths),
+            What::Layer(layer, _) => layer.of(&job.layers).is_cut_off(hundredths),
+            _ => false,
+        };
+        let counts = |job: &&JobResult| self.job.as_ref().is_none_or(|name| *name == job.name);
+        run.jobs.iter().filter(counts).any(of_job)
+    }
+
     /// Its value in a run, in base units; `None` when nothing of the kind happened.
     pub fn value(&self, run: &RunResult) -> Option<f64> {
         let Some(name) = &self.job else { return self.what.of_run(run) };
@@ -126,6 +138,15 @@ impl What {
         match self {
             What::Call(_, point) | What::Layer(_, point) => Some(point),
             _ => None,
+        }
+    }
+
+    /// Another point of the same distribution, if it is one.
+    pub fn at(self, point: Point) -> What {
+        match self {
+            What::Call(kind, _) => What::Call(kind, point),
+            What::Layer(layer, _) => What::Layer(layer, point),
+            other => other,
         }
     }
 

@@ -124,11 +124,16 @@ impl DiskMeter {
         }
     }
 
+    /// A context is called like this where it waits or is waited for.
+    pub fn meet(&mut self, who: ContextId, name: &str) {
+        self.pauses.meet(who, name);
+    }
+
     /// The totals, at the end of the run.
-    pub fn finish(mut self, end: Instant, name: impl Fn(ContextId) -> String) -> Disk {
+    pub fn finish(mut self, end: Instant) -> Disk {
         self.pass(end.max(self.since));
         let mut totals = self.totals;
-        totals.held_for = self.pauses.finish(name);
+        totals.held_for = self.pauses.finish();
         totals.held = totals.held_by_reason.values().copied().sum();
         totals.seek_sectors_mean = (self.seek_sum / u128::from(self.seeks.max(1))) as u64;
         let busy = u128::from(totals.busy.as_nanos().max(1));
@@ -266,7 +271,7 @@ mod tests {
     fn measure(events: &[Event], end: u64) -> Disk {
         let mut meter = DiskMeter::default();
         events.iter().for_each(|event| meter.see(event));
-        meter.finish(Instant::from_nanos(end * 1000), |it| it.0.to_string())
+        meter.finish(Instant::from_nanos(end * 1000))
     }
 
     const HOLD: Action =
@@ -295,7 +300,7 @@ mod tests {
         assert_eq!(held, [("higher_class_in_flight", micros(4)), (HOST, micros(1))]);
         assert_eq!((disk.held, disk.reads, disk.seek_sectors_mean), (micros(5), 2, 92));
         let [held] = &disk.held_for[..] else { panic!("one waits for one") };
-        assert_eq!((held.waited_for.as_deref(), held.waiting.as_str()), (Some("5"), "0"));
+        assert_eq!((held.waited_for.as_deref(), held.waiting.as_str()), (Some("task 5"), "task 0"));
         assert_eq!((held.time, held.times), (micros(4), 1));
     }
 

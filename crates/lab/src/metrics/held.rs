@@ -3,6 +3,7 @@
 //! A *pause* is the time from a command's end to the next command's start in which the scheduler
 //! withholds requests for one reason. Whoever has requests that the disk was not given waits for
 //! all of it, so the times of several who wait in the same pause add up to more than the pause.
+//! Tasks of one name wait as one: nobody waits longer than the pause is.
 
 use base::{Duration, Side};
 use block::request::Request;
@@ -35,25 +36,54 @@ pub struct Hold {
     pub waits_for: Option<ContextId>,
 }
 
+/// The tasks of one name: the index of the name.
+type Actor = usize;
+
 /// What is added up.
-type Key = (&'static str, Option<ContextId>, ContextId);
+type Key = (&'static str, Option<Actor>, Actor);
 
 /// Adds up pauses as they pass.
 #[derive(Default)]
 pub struct Pauses {
+    /// What those who wait or are waited for are called.
+    names: Vec<String>,
+    /// Who a context is, by its number.
+    actors: Vec<Option<Actor>>,
     /// Who allocated a request that the disk does not have.
-    owners: Side<Request, ContextId>,
+    owners: Side<Request, Actor>,
     /// How many such requests each of them has.
-    waiting: BTreeMap<ContextId, u32>,
+    waiting: BTreeMap<Actor, u32>,
     totals: BTreeMap<Key, (Duration, u64, u64)>,
     /// The number of this pause.
     pause: u64,
 }
 
 impl Pauses {
+    /// A context is called like this from now on.
+    pub fn meet(&mut self, who: ContextId, name: &str) {
+        let number = who.0 as usize;
+        if number >= self.actors.len() {
+            self.actors.resize(number + 1, None);
+        }
+        let known = self.names.iter().position(|it| it == name);
+        self.actors[number] = known.or_else(|| {
+            self.names.push(name.to_string());
+            Some(self.names.len() - 1)
+        });
+    }
+
+    /// Who a context is; one that was never met has a name of its own.
+    fn actor(&mut self, who: ContextId) -> Actor {
+        if self.actors.get(who.0 as usize).copied().flatten().is_none() {
+            self.meet(who, &format!("task {}", who.0));
+        }
+        self.actors[who.0 as usize].expect("it was just met")
+    }
+
     /// A request was allocated.
     pub fn begins(&mut self, rq: RequestId, owner: ContextId) {
         self.ends(rq);
+        let owner = self.actor(owner);
         self.owners.set(rq, owner);
         *self.waiting.entry(owner).or_default() += 1;
     }
@@ -75,8 +105,9 @@ impl Pauses {
 
     /// Time has passed in which the disk was held.
     pub fn pass(&mut self, hold: Hold, passed: Duration) {
+        let waits_for = hold.waits_for.map(|it| self.actor(it));
         for waiting in self.waiting.keys() {
-            let key = (hold.reason.name(), hold.waits_for, *waiting);
+            let key = (hold.reason.name(), waits_for, *waiting);
             let (time, times, last) =
                 self.totals.entry(key).or_insert((Duration::ZERO, 0, u64::MAX));
             *time += passed;
@@ -87,24 +118,17 @@ impl Pauses {
         }
     }
 
-    /// The totals by name, the longest first.
-    pub fn finish(self, name: impl Fn(ContextId) -> String) -> Vec<HeldFor> {
-        let mut named: BTreeMap<(&'static str, Option<String>, String), (Duration, u64)> =
-            BTreeMap::new();
-        for ((reason, waited_for, waiting), (time, times, _)) in self.totals {
-            let key = (reason, waited_for.map(&name), name(waiting));
-            let total = named.entry(key).or_default();
-            total.0 += time;
-            total.1 += times;
-        }
-        let total = |((reason, waited_for, waiting), (time, times))| HeldFor {
+    /// The totals, the longest first.
+    pub fn finish(self) -> Vec<HeldFor> {
+        let names = self.names;
+        let total = |((reason, waited_for, waiting), (time, times, _)): (Key, _)| HeldFor {
             reason,
-            waited_for,
-            waiting,
+            waited_for: waited_for.map(|it| names[it].clone()),
+            waiting: names[waiting].clone(),
             time,
             times,
         };
-        let mut all: Vec<HeldFor> = named.into_iter().map(total).collect();
+        let mut all: Vec<HeldFor> = self.totals.into_iter().map(total).collect();
         all.sort_by_key(|it| std::cmp::Reverse(it.time));
         all
     }
@@ -130,11 +154,25 @@ mod tests {
         pauses.ends(rq(2));
         pauses.next();
         pauses.pass(hold, micros(1));
-        let totals = pauses.finish(|it| it.0.to_string());
+        let totals = pauses.finish();
         let seen: Vec<_> =
             totals.iter().map(|it| (it.waiting.as_str(), it.time, it.times)).collect();
-        assert_eq!(seen, [("1", micros(8), 1), ("2", micros(6), 2)]);
-        assert!(totals.iter().all(|it| it.waited_for.as_deref() == Some("7")));
+        assert_eq!(seen, [("task 1", micros(8), 1), ("task 2", micros(6), 2)]);
+        assert!(totals.iter().all(|it| it.waited_for.as_deref() == Some("task 7")));
         assert!(totals.iter().all(|it| it.reason == "process_idles"));
+    }
+
+    #[test]
+    fn tasks_of_one_name_wait_as_one() {
+        let hold = Hold { reason: HoldReason::ProcessIdles, waits_for: Some(ContextId(7)) };
+        let mut pauses = Pauses::default();
+        for number in 1..=4 {
+            pauses.meet(ContextId(number), "r");
+            pauses.begins(RequestId::from_bits(1 << 32 | u64::from(number)), ContextId(number));
+        }
+        pauses.pass(hold, Duration::from_micros(5));
+        let totals = pauses.finish();
+        let seen: Vec<_> = totals.iter().map(|it| (it.waiting.as_str(), it.time)).collect();
+        assert_eq!(seen, [("r", Duration::from_micros(5))]);
     }
 }

@@ -24,6 +24,8 @@ pub struct Latency {
     /// Of each of [`PERCENTILES`], the duration that so many stay below or reach; empty when
     /// there was none.
     pub percentiles: Vec<(u64, Duration)>,
+    /// A percentile that is as long as this may be longer: the histogram ends here.
+    pub ceiling: Duration,
 }
 
 impl Latency {
@@ -41,7 +43,13 @@ impl Latency {
             mean: histogram.mean(),
             stddev: histogram.stddev(),
             percentiles,
+            ceiling: Histogram::END,
         }
+    }
+
+    /// Whether a percentile may be longer than is said, because the histogram ends there.
+    pub fn is_cut_off(&self, hundredths: u64) -> bool {
+        self.percentile(hundredths).is_some_and(|it| it >= self.ceiling && it < self.max)
     }
 
     /// A percentile of [`PERCENTILES`], if anything was measured.

@@ -17,7 +17,7 @@ pub use disk::Disk;
 pub use latency::Latency;
 
 use base::{Duration, Histogram, Instant};
-use block::{ContextId, Event};
+use block::Event;
 use disk::DiskMeter;
 use machine::{Observer, TaskInfo};
 
@@ -32,8 +32,6 @@ pub struct Meter {
     /// Whose results the events of each context count for, by its number.
     of_context: Vec<Option<Owner>>,
     disk: DiskMeter,
-    /// What each context is called where it waits or is waited for.
-    names: Vec<String>,
     last: Instant,
 }
 
@@ -100,11 +98,7 @@ impl Meter {
     /// The figures, when the run has taken so long.
     pub fn finish(self, elapsed: Duration) -> Measured {
         let end = Instant::ZERO + elapsed;
-        let name = |context: ContextId| {
-            let known = self.names.get(context.0 as usize).filter(|name| !name.is_empty());
-            known.map_or_else(|| format!("task {}", context.0), String::clone)
-        };
-        let disk = self.disk.finish(end.max(self.last), name);
+        let disk = self.disk.finish(end.max(self.last));
         Measured { sections: self.sections, processes: self.processes, disk, elapsed }
     }
 }
@@ -118,8 +112,7 @@ impl Observer for Meter {
         let job = who.job.map(|number| self.jobs.get(number).copied().unwrap_or(number));
         let naming = job.and_then(|job| self.naming.get(job));
         let section = naming.map_or(who.name.as_str(), |naming| naming.section_of(&who.name));
-        self.names.resize(self.of_context.len(), String::new());
-        self.names[number] = if section.is_empty() { &who.name } else { section }.to_string();
+        self.disk.meet(who.context, if section.is_empty() { &who.name } else { section });
         let is_clone = section != who.name && naming != Some(&Naming::Whole);
         let ramp = naming.map_or(Duration::ZERO, |naming| naming.ramp_of(section));
         let section = index_of(&mut self.sections, job, section, ramp);

@@ -17,7 +17,8 @@ use crate::experiment::filesystem;
 use crate::experiment::job::{JobSpec, Work};
 use crate::experiment::keys;
 use crate::experiment::{Axis, Experiment, Setting};
-use crate::metrics::Naming;
+use crate::figure::{Figure, What};
+use crate::metrics::{Naming, Section};
 use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::{self, World};
@@ -48,6 +49,8 @@ pub struct Plan {
     pub experiment: Experiment,
     /// Schedulers at points of the axes, in the order of results.
     pub rows: Vec<Row>,
+    /// The figure by which they are judged, if the experiment says so.
+    pub metric: Option<Figure>,
 }
 
 /// A scheduler at a point of the axes.
@@ -118,7 +121,8 @@ impl Plan {
         }
         check_axes(&experiment, &rows)?;
         name_directories(&mut rows);
-        Ok(Plan { experiment, rows })
+        let metric = metric(&experiment, &rows)?;
+        Ok(Plan { experiment, rows, metric })
     }
 
     /// How many runs there will be.
@@ -150,6 +154,15 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// A row as it is told from all others: the values of axes and the scheduler.
+    pub fn row_title(&self, row: usize) -> String {
+        let axes = self.rows[row].axes.iter().map(|(name, value)| format!("{name}={value}"));
+        let words: Vec<String> = axes.chain([self.row_name(row)]).collect();
+        words.join(" ")
+    }
+}
+
 impl PlannedJob {
     /// A program that is run once and has nothing to be said of it.
     pub fn new(name: &str, program: Arc<dyn Program>) -> PlannedJob {
@@ -168,8 +181,23 @@ impl PlannedJob {
     /// Whether it merely moves data, as fast as it can.
     pub fn copies(&self) -> bool {
         let replay = self.program.downcast::<Replay>();
-        self.program.is::<Dd>()
+        // Whose every write is to be durable waits for each of them.
+        self.program.downcast::<Dd>().is_some_and(|it| !it.waits_for_durability())
             || replay.is_some_and(|it| matches!(it.pace, Pace::BackToBack { .. }))
+    }
+
+    /// What it may be called in results.
+    fn result_names(&self) -> Vec<String> {
+        let sections: &[Section] = match &self.naming {
+            Naming::Whole => &[],
+            Naming::Sections(sections) => sections,
+        };
+        let several = sections.iter().map(|it| self.result_name(&it.name, false));
+        let alone = self.result_name(sections.first().map_or("", |it| &it.name), true);
+        match sections.len() {
+            0 | 1 => vec![alone],
+            _ => several.collect(),
+        }
     }
 
     /// What a section of the job, perhaps its only one, is called in results.
@@ -264,6 +292,24 @@ fn name_directories(rows: &mut [Row]) {
         let free = names.find(|name| taken.insert((row.world, name.clone())));
         row.directory = free.expect("there are enough numbers");
     }
+}
+
+/// The figure that the experiment names. What only a job has is the first job's if none is named.
+fn metric(experiment: &Experiment, rows: &[Row]) -> Result<Option<Figure>, Error> {
+    let Some((text, place)) = &experiment.metric else { return Ok(None) };
+    let mut names: Vec<String> = Vec::new();
+    for job in rows.iter().flat_map(|row| &row.jobs) {
+        for name in job.result_names() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let mut figure = Figure::parse(text, &names, place)?;
+    if figure.job.is_none() && matches!(figure.what, What::Call(..)) {
+        figure.job = names.first().cloned();
+    }
+    Ok(Some(figure))
 }
 
 /// Every axis must change something.

@@ -110,6 +110,11 @@ const CONVERSIONS: [&str; 13] = [
 const OTHER_CONVERSIONS: [&str; 3] = ["block", "unblock", "sparse"];
 
 impl Dd {
+    /// Whether it waits until each block that it writes is durable.
+    pub fn waits_for_durability(&self) -> bool {
+        self.output_flags.dsync || self.output_flags.sync
+    }
+
     /// Understands what was typed, or says what dd would say.
     pub fn parse(words: &[String]) -> Result<Dd, String> {
         let mut typed = Typed::default();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
 
 /// The keys of an experiment, in the order in which they are read and stand in results.
-pub static EXPERIMENT: [Key<Experiment>; 24] = [
+pub static EXPERIMENT: [Key<Experiment>; 25] = [
     Key::<Experiment>::new("title", Form::Text, "a text", "")
         .about("What the experiment is called.")
         .set(|it, text, _| set(&mut it.title, text.to_string()))
@@ -198,6 +198,16 @@ pub static EXPERIMENT: [Key<Experiment>; 24] = [
             Flag { name: "runs", value: "N", help: "Number of seeds [default: 5]" },
         ])
         .json("seeds", |it| json!(it.seeds)),
+    Key::<Experiment>::new("metric", Form::Text, "a figure", "by what the first job waits for")
+        .about("The figure by which schedulers are judged.")
+        .set(|it, text, place| set(&mut it.metric, Some((text.to_string(), place.to_string()))))
+        .flags(&[Flag {
+            name: "metric",
+            value: "FIGURE",
+            help: "Figure by which schedulers are judged, such as db.read_p99.9 or bw [default: \
+                   by what the first job waits for]",
+        }])
+        .json("metric", |it| json!(it.metric.as_ref().map(|it| &it.0))),
     Key::<Experiment>::new("expect", Form::Composite, "a table of figures", "")
         .about("Published or measured figures, printed beside ours."),
 ];

@@ -138,6 +138,9 @@ fn calls(parts: &[&Value]) -> CallResult {
     }
 }
 
+/// The middle of fio's last bin, which takes whatever is longer (fio 3.33, json+).
+const LAST_BIN_OF_FIO: Duration = Duration::from_nanos(17_112_760_320);
+
 /// The distribution of all parts together. Mean and spread are fio's own; the percentiles as well
 /// where there is one part, else they come from the bins.
 fn latency(parts: &[&Value], key: &str) -> Latency {
@@ -166,13 +169,17 @@ fn latency(parts: &[&Value], key: &str) -> Latency {
             PERCENTILES.iter().copied().map(point).collect()
         }
     };
+    let (min, max) = (Duration::from_nanos(least), Duration::from_nanos(most));
+    // The middle of fio's bin may lie beyond what was measured.
+    let within = percentiles.into_iter().map(|(point, value)| (point, value.clamp(min, max)));
     Latency {
         count,
-        min: Duration::from_nanos(least),
-        max: Duration::from_nanos(most),
+        min,
+        max,
         mean: nanos(mean),
         stddev: nanos((square - mean * mean).max(0.0).sqrt()),
-        percentiles,
+        percentiles: within.collect(),
+        ceiling: LAST_BIN_OF_FIO,
     }
 }
 

@@ -9,7 +9,7 @@ use base::{Bytes, nearest};
 use lab::experiment::Setting;
 use lab::experiment::input::{self, TraceOptions};
 use lab::matrix::Report;
-use lab::plan::Plan;
+use lab::plan::{MOST_RUNS, Plan};
 use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use lab::scheduler_spec::parse_assignment;
 use lab::summary::Summary;
@@ -169,8 +169,8 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
     if options.seed.is_some() || options.runs.is_some() {
         let first = options.seed.unwrap_or(experiment.seeds[0]);
         let runs = options.runs.unwrap_or(experiment.seeds.len() as u64);
-        if runs == 0 {
-            return Err(Error::bad("--runs", format!("{runs} runs"), "at least 1"));
+        if !(1..=MOST_RUNS as u64).contains(&runs) {
+            return Err(Error::bad("--runs", format!("{runs} runs"), format!("1 to {MOST_RUNS}")));
         }
         if first.checked_add(runs).is_none() {
             let accepted = format!("at most {} with {runs} runs", u64::MAX - runs);

@@ -171,6 +171,8 @@ fn bad_usage_is_refused() {
     assert!(message.starts_with("paternoster: --metric: "), "{message}");
     let message = refused_dd(&directory, &["--csv=out.json/x"]);
     assert!(message.starts_with("paternoster: --csv: out.json/x: "), "{message}");
+    let message = refused_dd(&directory, &["--runs", "10000000000000"]);
+    assert!(message.contains("; accepted: 1 to 100000"), "{message}");
     assert_eq!(directory.run(&["compare", "--modle", "x"]).status.code(), Some(2));
     assert_eq!(directory.run(&["list", "schdulers"]).status.code(), Some(2));
     assert_eq!(directory.run(&[]).status.code(), Some(2));

@@ -14,8 +14,6 @@ use timer::Timer;
 
 /// System calls that may be made while time stands still; beyond, a program is taken to be endless.
 const MOST_CALLS_AT_AN_INSTANT: u64 = 10_000_000;
-/// So many pages that a call moves count as another call: they take as long.
-const PAGES_AS_A_CALL: u64 = 4;
 
 /// What is scheduled.
 pub(crate) enum AgendaItem {
@@ -100,9 +98,9 @@ impl Clock {
         self.calls_at_this_instant <= MOST_CALLS_AT_AN_INSTANT
     }
 
-    /// A system call moves so many pages through memory.
+    /// A system call moves so many pages through memory, each of which counts as another call.
     pub fn count_pages(&mut self, pages: u64) {
-        self.calls_at_this_instant += pages / PAGES_AS_A_CALL;
+        self.calls_at_this_instant += pages;
     }
 
     /// Something is to happen.

@@ -46,9 +46,8 @@ impl Directory {
 
     /// Runs the program here with these variables in its environment.
     pub fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
-        // Help is as wide as this says.
-        command.env_remove("COLUMNS").envs(variables.iter().copied());
+        let mut command = program();
+        command.envs(variables.iter().copied());
         command.args(arguments).current_dir(&self.0).stdin(Stdio::null()).output().unwrap()
     }
 
@@ -65,4 +64,13 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The program, which shows results as it does where nobody says how wide or in which letters.
+pub fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    for variable in ["COLUMNS", "LC_ALL", "LC_CTYPE", "LANG"] {
+        command.env_remove(variable);
+    }
+    command
 }

@@ -3,9 +3,8 @@
 //! A command stands after `$` in an indented block, and its output below it. A line of `…` stands
 //! for output that the document leaves out. The time that runs took may differ.
 
-use crate::directory::workspace;
+use crate::directory::{program, workspace};
 use std::path::Path;
-use std::process::Command;
 
 /// A command of a document with the output that is shown below it.
 struct Shown {
@@ -36,11 +35,7 @@ fn commands_of(document: &str) -> Vec<Shown> {
 /// What the program prints when it is called as a document says.
 fn run(command: &str) -> String {
     let arguments = command.strip_prefix("paternoster ").expect("a command of this program");
-    let output = Command::new(env!("CARGO_BIN_EXE_paternoster"))
-        .args(arguments.split(' '))
-        .current_dir(workspace())
-        .output()
-        .unwrap();
+    let output = program().args(arguments.split(' ')).current_dir(workspace()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{command}: {errors}{text}");

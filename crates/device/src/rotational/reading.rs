@@ -188,11 +188,12 @@ impl Drive {
         self.cache.set_busy(segment, true);
         self.stream.begin(segment, next, 0);
         self.join(now, waiting.command, waiting.arrived, held.is_some());
-        if held.is_some() {
-            self.keep_ahead(range.end);
-        }
         if self.rng.chance(u64::from(self.parameters.look_ahead.skipped), 1000) {
             self.stream.limit = self.stream.needed;
+        }
+        // Behind the limit, which it never exceeds.
+        if held.is_some() {
+            self.keep_ahead(range.end);
         }
         self.start_run(now);
         true

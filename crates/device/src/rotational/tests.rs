@@ -210,6 +210,20 @@ fn two_reads_in_sequence(drive: &mut Drive) -> [Duration; 2] {
 }
 
 #[test]
+fn nothing_is_kept_ahead_where_look_ahead_is_skipped() {
+    let mut drive =
+        changed("hdd-7200-sata", "value = 0, unit = \"share\"", "value = 1, unit = \"share\"");
+    for sector in [0, 8, 16] {
+        let now = Instant::from_nanos(1_000_000_000 * (1 + sector / 8));
+        drive.accept(now, command(0, CommandOp::Read, sector, 8));
+        until_done(&mut drive, 0);
+        drive.advance(now + Duration::from_millis(500), &mut Vec::new());
+        assert!(drive.cache.hit(&(sector..sector + 8)).is_some());
+        assert!(drive.cache.hit(&(sector..sector + 9)).is_none(), "{sector}");
+    }
+}
+
+#[test]
 fn look_ahead_may_wait_for_a_sequential_read() {
     let [_, hit] = two_reads_in_sequence(&mut drive("hdd-7200-sata"));
     assert!(hit < Duration::from_micros(300), "{hit}");

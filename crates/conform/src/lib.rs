@@ -23,6 +23,7 @@ mod setup;
 mod slots;
 
 pub use classes::Class;
+pub use lab::recording::Absent;
 pub use messages::MessageAgreement;
 pub use replica::MergeDifferences;
 pub use setup::{Options, Setup};
@@ -71,6 +72,8 @@ pub struct Conformity {
     pub tick_phase: Option<Duration>,
     /// What the scheduler said, where the kernel's said anything.
     pub messages: Option<MessageAgreement>,
+    /// Files beside the recording that are missed, with what they would have told.
+    pub absent: Vec<Absent>,
     /// What else a reader should know.
     pub remarks: Vec<String>,
 }
@@ -153,7 +156,8 @@ pub fn conform_recording(recording: &Recording, options: &Options) -> Result<Con
         let left_out = history.left_out.as_millis();
         remarks.push(format!("begins amid requests: its first {left_out} ms are left out"));
     }
-    Ok(judge(recording.name.clone(), &history, &setup, remarks))
+    let judged = judge(recording.name.clone(), &history, &setup, remarks);
+    Ok(Conformity { absent: recording.absent.clone(), ..judged })
 }
 
 /// How many places within a tick are tried for its beginning.
@@ -194,6 +198,7 @@ fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<Strin
         first_difference: first_difference(history, setup, phase, &outcome, &agrees),
         classes,
         tick_phase: (!phase.is_zero()).then_some(phase),
+        absent: Vec::new(),
         remarks,
     }
 }

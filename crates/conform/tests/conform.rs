@@ -246,6 +246,24 @@ fn a_recording_that_begins_in_the_middle_is_judged_from_a_quiet_moment_on() {
     assert!(result.agreement().is_none_or(|it| it > 90.0), "{result:#?}");
 }
 
+fn a_side_file_that_is_missed_is_named_with_what_it_would_have_told() {
+    let directory = Directory::make().unwrap();
+    let path = record(directory.path(), "noop", "4.19", "hdd-7200-sata");
+    let missed = |path: &Path| -> Vec<&str> {
+        let options = Options { scheduler: Some("noop@4.19".into()), ..Options::default() };
+        conform(path, &options).unwrap().absent.iter().map(|it| it.file).collect()
+    };
+    assert!(missed(&path).is_empty());
+    let manifest = path.join("manifest.txt");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, format!("{text}command: lg name=a,prio=2:7\n")).unwrap();
+    assert_eq!(missed(&path), ["result.txt"]);
+    std::fs::write(path.join("result.txt"), "a 7 read\n").unwrap();
+    std::fs::write(path.join("disk.txt"), "").unwrap();
+    std::fs::remove_file(&manifest).unwrap();
+    assert_eq!(missed(&path), ["priorities.txt", "manifest.txt"]);
+}
+
 fn what_cannot_be_known_is_asked_for() {
     let directory = Directory::make().unwrap();
     let refusal = |options: &Options, path: &Path| conform(path, options).unwrap_err().to_string();
@@ -275,6 +293,7 @@ fn main() -> std::process::ExitCode {
             a_tunable_that_was_not_told_is_noticed_and_explained,
             a_recording_that_is_cut_agrees_as_far_as_it_goes,
             a_bio_that_got_no_request_may_come_from_any_core,
+            a_side_file_that_is_missed_is_named_with_what_it_would_have_told,
             what_cannot_be_known_is_asked_for,
     ])
 }

@@ -21,7 +21,9 @@ pub mod sysbench;
 mod table;
 pub mod tools;
 
-pub use command::{Command, CommandError, parse, parse_in, split_sequence};
+pub use command::{
+    Behind, Command, CommandError, behind_prefixes, parse, parse_in, split_sequence,
+};
 pub use shell::{Line, Script, Sequence, Step};
 pub use sleep::Sleep;
 pub use surroundings::Surroundings;

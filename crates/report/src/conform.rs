@@ -1,7 +1,7 @@
 //! How schedulers agree with recordings of the kernel, as text and as JSON.
 
 use crate::{Grid, Style};
-use conform::{Conformity, Difference, MessageAgreement, Shown};
+use conform::{Absent, Conformity, Difference, MessageAgreement, Shown};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -38,8 +38,13 @@ fn trace(result: &Conformity) -> Value {
         "classes": Value::Object(classes.collect::<Map<_, _>>()),
         "first_difference": result.first_difference.as_ref().map(difference),
         "tick_phase_ns": result.tick_phase.map(|it| it.as_nanos()),
+        "absent_files": result.absent.iter().map(absent).collect::<Vec<_>>(),
         "remarks": result.remarks,
     })
+}
+
+fn absent(absent: &Absent) -> Value {
+    json!({ "file": absent.file, "tells": absent.tells })
 }
 
 fn messages(messages: &MessageAgreement) -> Value {
@@ -157,6 +162,9 @@ fn push_notes(result: &Conformity, out: &mut String) {
     let mut say = |text: String| {
         writeln!(out, "{name}: {text}").expect("writing to memory does not fail");
     };
+    for Absent { file, tells } in &result.absent {
+        say(format!("warning: no {file} beside it, which would tell {tells}"));
+    }
     if let Some(phase) = result.tick_phase {
         say(format!("agrees best with ticks that begin {} us earlier", phase.as_micros()));
     }

@@ -6,6 +6,7 @@
 use super::Experiment;
 use super::job::{JobSpec, Pace, Recording, Work};
 use crate::error::Error;
+use crate::recording;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -68,9 +69,9 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Experiment, Error> {
     Ok(experiment)
 }
 
-/// Reads a trace to be replayed.
+/// Reads a trace to be replayed; of a directory, the one recording in it.
 pub fn read_recording(path: &Path, options: &TraceOptions) -> Result<Recording, Error> {
-    let trace = trace::read_trace(path, &options.reading)?;
+    let trace = trace::read_trace(&recording::base_of(path)?, &options.reading)?;
     if trace.devices.len() > 1 && options.reading.device.is_none() {
         let names: Vec<&str> = trace.devices.values().map(String::as_str).collect();
         let problem = format!("the trace is of {} devices", names.len());
@@ -125,5 +126,28 @@ mod tests {
         assert_eq!(kind("0,303567,3584,w,0.000000\n"), FileKind::Trace);
         assert_eq!(kind(""), FileKind::Trace);
         assert_eq!(kind_of_text(&[0x07, 0x74, 0x61, 0x65, 0xff]), FileKind::Trace);
+    }
+
+    #[test]
+    fn a_directory_stands_for_the_one_recording_in_it() {
+        use trace::blktrace::{Action, Categories, DevT, Record, Recorder, Wallclock};
+        let directory = linux::Directory::make().unwrap();
+        let record = |name: &str| {
+            let path = directory.path().join(name);
+            let event = Record::event(Action::Queue, base::Instant::from_nanos(1));
+            let event = Record { bytes: 4096, ..event }.with(Categories::READ);
+            let wallclock = Wallclock::default();
+            let mut files = Recorder::create(&path, DevT::new(8, 0), 1, wallclock).unwrap();
+            files.record(&event).unwrap();
+            files.finish().unwrap();
+        };
+        let read = || read_recording(directory.path(), &TraceOptions::default());
+        let none = read().unwrap_err().to_string();
+        assert!(none.contains("no recording in it; accepted: a blktrace file"), "{none}");
+        record("sda");
+        assert_eq!(read().unwrap().arrivals.len(), 1);
+        record("sdb");
+        let several = read().unwrap_err().to_string();
+        assert!(several.contains("recordings of sda, sdb"), "{several}");
     }
 }

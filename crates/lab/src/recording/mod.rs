@@ -37,6 +37,17 @@ pub struct Recording {
     pub names: BTreeMap<u32, String>,
     /// What a reader should know.
     pub remarks: Vec<String>,
+    /// Files that should lie beside it.
+    pub absent: Vec<Absent>,
+}
+
+/// A file that does not lie beside a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// Its name.
+    pub file: &'static str,
+    /// What it would have told.
+    pub tells: String,
 }
 
 /// The file with what the command of a manifest printed.
@@ -45,6 +56,8 @@ pub const RESULT: &str = "result.txt";
 pub const PRIORITIES: &str = "priorities.txt";
 /// The file that says which events belong to which control group.
 pub const CGROUPS: &str = "cgroups.txt";
+/// The file with what the disk did, which lies beside recordings of the linux world.
+pub const DISK: &str = "disk.txt";
 /// The number of the root group (measured in the linux world: what events of it carry).
 pub const ROOT_CGROUP: u64 = 1;
 
@@ -56,12 +69,9 @@ impl Recording {
     /// a directory. The manifest lies beside it.
     pub fn read(path: &Path, device: Option<&str>) -> Result<Recording, Error> {
         let name = path.display().to_string();
-        let (directory, base) = if path.is_dir() {
-            (path.to_path_buf(), only_recording(path)?)
-        } else {
-            let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-            (directory.unwrap_or(Path::new(".")).to_path_buf(), path.to_path_buf())
-        };
+        let base = base_of(path)?;
+        let directory = base.parent().filter(|it| !it.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new(".")).to_path_buf();
         let manifest = Manifest::beside(&directory)?.unwrap_or_default();
         let mut recording = Recording { name, manifest, ..Recording::default() };
         recording.take(trace::read_records(&base)?, device)?;
@@ -70,7 +80,28 @@ impl Recording {
         let result = read_if_there(&directory.join(RESULT))?.unwrap_or_default();
         recording.tasks =
             Tasks::new(&recording.manifest, &result, &recording.names, &recording.records);
+        recording.look_for_files(&directory);
         Ok(recording)
+    }
+
+    /// Which files are missed: only those that would have told something.
+    fn look_for_files(&mut self, directory: &Path) {
+        let is_there = |name: &str| directory.join(name).is_file();
+        let mut miss = |file: &'static str, tells: String| {
+            if !is_there(file) {
+                self.absent.push(Absent { file, tells });
+            }
+        };
+        let jobs = tasks::jobs_without_tasks(&self.manifest).join(", ");
+        if !jobs.is_empty() {
+            let what = "which tasks are whose, and so groups, priorities and io_contexts of";
+            miss(RESULT, format!("{what} {jobs}"));
+        }
+        if is_there(DISK) {
+            miss(PRIORITIES, "the priority of each request".to_string());
+        }
+        let what = "kernel, scheduler, its tunables, limits of queue and device, control groups";
+        miss(manifest::FILE_NAME, what.to_string());
     }
 
     fn take_priorities(&mut self, path: &Path) -> Result<(), Error> {
@@ -154,6 +185,12 @@ fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
 
 fn place(path: &Path, line: usize) -> String {
     format!("{}:{}", path.display(), line + 1)
+}
+
+/// The file, or the name that several files have in common, that a path means: itself, or the one
+/// recording in a directory.
+pub fn base_of(path: &Path) -> Result<PathBuf, Error> {
+    if path.is_dir() { only_recording(path) } else { Ok(path.to_path_buf()) }
 }
 
 /// The recording in a directory, if there is exactly one.

@@ -4,9 +4,11 @@
 //! to run a program (`ionice`, `nice`, `taskset`, `cgexec`, `systemd-run --scope`) are taken off
 //! one after the other; what remains names the program.
 
+mod behind;
 mod prefixes;
 mod words;
 
+pub use behind::{Behind, behind_prefixes};
 pub use words::split_sequence;
 
 use crate::{LIST, Program, Sequence, Step, Surroundings};
@@ -123,18 +125,12 @@ fn parse_one(line: &str, context: &Surroundings<'_>) -> Result<Command, CommandE
     let mut rest: &[String] = &words;
     let mut found = Prefixes::default();
     while let Some((name, arguments)) = rest.split_first() {
-        rest = match name.as_str() {
-            "ionice" => found.ionice(arguments)?,
-            "nice" => found.nice(arguments)?,
-            "taskset" => found.taskset(arguments)?,
-            "cgexec" => found.cgexec(arguments)?,
-            "systemd-run" => found.systemd_run(arguments)?,
-            name => {
-                let entry = LIST.iter().find(|it| it.name == name).ok_or_else(|| unknown(name))?;
-                let program = (entry.parse)(arguments, context).map_err(CommandError::Refused)?;
-                return Ok(found.with(program));
-            }
+        let Some(taken) = found.take(name, arguments) else {
+            let entry = LIST.iter().find(|it| it.name == *name).ok_or_else(|| unknown(name))?;
+            let program = (entry.parse)(arguments, context).map_err(CommandError::Refused)?;
+            return Ok(found.with(program));
         };
+        rest = taken?;
     }
     Err(unknown(""))
 }

@@ -17,7 +17,8 @@ pub(super) struct Prefixes {
     weight: Option<u32>,
 }
 
-type Rest<'a> = Result<&'a [String], CommandError>;
+/// The words behind a prefix.
+pub(super) type Rest<'a> = Result<&'a [String], CommandError>;
 
 impl Prefixes {
     pub fn with(self, program: Arc<dyn Program>) -> Command {
@@ -25,7 +26,27 @@ impl Prefixes {
         Command { program, ioprio, nice, affinity, cgroup, weight }
     }
 
-    pub fn ionice<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
+    /// Takes the words of a prefix that is called so; `None` if none is.
+    pub fn take<'a>(&mut self, name: &str, words: &'a [String]) -> Option<Rest<'a>> {
+        Some(match name {
+            "ionice" => self.ionice(words),
+            "nice" => self.nice(words),
+            "taskset" => self.taskset(words),
+            "cgexec" => self.cgexec(words),
+            "systemd-run" => self.systemd_run(words),
+            _ => return None,
+        })
+    }
+
+    pub fn ioprio(&self) -> Option<Ioprio> {
+        self.ioprio
+    }
+
+    pub fn cgroup(&self) -> Option<String> {
+        self.cgroup.clone()
+    }
+
+    fn ionice<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
         let refuse = |problem: String| CommandError::Prefix {
             prefix: "ionice",
             problem,
@@ -62,7 +83,7 @@ impl Prefixes {
         options.rest("ionice", refuse)
     }
 
-    pub fn nice<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
+    fn nice<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
         let refuse = |problem: String| CommandError::Prefix {
             prefix: "nice",
             problem,
@@ -88,7 +109,7 @@ impl Prefixes {
         Options { words }.rest("nice", refuse)
     }
 
-    pub fn taskset<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
+    fn taskset<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
         let refuse = |problem: String| CommandError::Prefix {
             prefix: "taskset",
             problem,
@@ -103,7 +124,7 @@ impl Prefixes {
         Options { words: &words[1..] }.rest("taskset", refuse)
     }
 
-    pub fn cgexec<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
+    fn cgexec<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
         let refuse = |problem: String| CommandError::Prefix {
             prefix: "cgexec",
             problem,
@@ -122,7 +143,7 @@ impl Prefixes {
         options.rest("cgexec", refuse)
     }
 
-    pub fn systemd_run<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
+    fn systemd_run<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
         let refuse = |problem: String| CommandError::Prefix {
             prefix: "systemd-run",
             problem,

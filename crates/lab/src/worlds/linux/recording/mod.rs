@@ -12,7 +12,7 @@ mod times;
 use super::LinuxWorld;
 use crate::error::Error;
 use crate::recording::manifest::{self, Manifest};
-use crate::recording::{CGROUPS, PRIORITIES, ROOT_CGROUP, Recording, Tasks};
+use crate::recording::{CGROUPS, DISK as DISK_LOG, PRIORITIES, ROOT_CGROUP, Recording, Tasks};
 use crate::{virtio, world};
 use base::Bytes;
 use block::{Ioprio, IoprioClass};
@@ -145,7 +145,7 @@ impl Recorded {
         if !cgroups.is_empty() {
             write(CGROUPS, &cgroups)?;
         }
-        write("disk.txt", &self.disk)?;
+        write(DISK_LOG, &self.disk)?;
         write(manifest::FILE_NAME, &self.manifest)
     }
 

@@ -4,10 +4,13 @@
 //! them, and what command made the load; the load generator of the recordings prints which number
 //! each of its jobs had (`result.txt`). In its commands a job is `name=N` with `copies`, `cg` (its
 //! control group), `prio=CLASS:LEVEL` and `ioc=1` (its copies share an io_context). A shell that
-//! joins a group before it becomes a program is understood too.
+//! joins a group before it becomes a program is understood too, and so are prefixes such as `ionice`.
+
+mod shell;
 
 use super::manifest::Manifest;
 use block::{Ioprio, IoprioClass};
+use shell::parts;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::blktrace::{Action, Payload, Record};
 
@@ -99,24 +102,31 @@ impl Tasks {
         }
     }
 
-    /// `echo $$ > GROUP/cgroup.procs; exec PROGRAM`: tasks of that name, in their order.
+    /// `echo $$ > GROUP/cgroup.procs; exec PROGRAM`, `ionice -c 3 PROGRAM`: tasks of that name, in
+    /// their order. Of one such program all tasks of its name are, for it may have made them.
     fn take_shells(&mut self, command: &str, manifest: &Manifest, names: &BTreeMap<u32, String>) {
-        let parts = command.split("echo $$ >").skip(1).filter_map(|part| {
-            let (path, rest) = part.split_once("/cgroup.procs")?;
-            let (_, program) = rest.split_once("exec ")?;
-            Some((path.trim(), program.split_whitespace().next()?))
-        });
-        let parts: Vec<(&str, &str)> = parts.collect();
-        let called = |name: &str| name == "sh" || parts.iter().any(|(_, it)| *it == name);
+        let parts = parts(command, manifest);
+        let called = |name: &str| name == "sh" || parts.iter().any(|it| it.is_called(name));
         let mut pids: Vec<u32> = Vec::new();
         pids.extend(names.iter().filter(|(_, name)| called(name)).map(|(pid, _)| *pid));
         // A shell that is still called so when it is first seen counts only if it is missed.
         let missed = parts.len() > names.values().filter(|it| called(it) && *it != "sh").count();
         pids.retain(|pid| missed || names[pid] != "sh");
-        for ((path, _), pid) in parts.iter().zip(pids) {
-            self.cgroup.extend(manifest.cgroup(path).map(|group| (pid, group)));
+        for (index, pid) in pids.into_iter().enumerate() {
+            let Some(part) = parts.get(if parts.len() == 1 { 0 } else { index }) else { break };
+            self.cgroup.extend(part.cgroup.map(|group| (pid, group)));
+            if let Some(ioprio) = part.ioprio {
+                self.ioprio.entry(pid).or_insert(ioprio);
+            }
         }
     }
+}
+
+/// Jobs of which only what a command printed could tell which tasks they are.
+pub fn jobs_without_tasks(manifest: &Manifest) -> Vec<String> {
+    let jobs = jobs(manifest.command.as_deref().unwrap_or_default(), manifest);
+    let says = |job: &Job| job.cgroup.is_some() || job.ioprio.is_some() || job.shares;
+    jobs.into_iter().filter(says).map(|job| job.name).collect()
 }
 
 fn jobs(command: &str, manifest: &Manifest) -> Vec<Job> {
@@ -178,5 +188,32 @@ mod tests {
         let names = BTreeMap::from([(5, "dd".to_string()), (7, "dd".to_string())]);
         let tasks = Tasks::new(&manifest, "", &names, &[]);
         assert_eq!(tasks.cgroup, BTreeMap::from([(5, 1), (7, 0)]));
+    }
+
+    #[test]
+    fn the_program_behind_prefixes_keeps_group_and_priority() {
+        let text = "cgroup /cg: weight=1000\ncgroup /cg/c1: weight=500\n\
+                    command: sh -c 'echo $$ > /cg/c1/cgroup.procs; exec /bin/ionice -c 2 -n 0 prog'\n";
+        let manifest = Manifest::parse(text, "m").unwrap();
+        let names = BTreeMap::from([(5, "sh".to_string()), (7, "prog".to_string())]);
+        let tasks = Tasks::new(&manifest, "", &names, &[]);
+        assert_eq!(tasks.cgroup, BTreeMap::from([(7, 1)]));
+        assert_eq!(tasks.ioprio, BTreeMap::from([(7, Ioprio::from_bits(2 << 13))]));
+    }
+
+    #[test]
+    fn of_one_program_all_tasks_are_and_of_several_each_is_its_own() {
+        let names = [(5, "dd"), (6, "dd"), (7, "cat"), (8, "a-name-of-fifte")];
+        let names = names.map(|(pid, name)| (pid, name.to_string())).into();
+        let of = |command: &str| {
+            let manifest = Manifest::parse(&format!("command: {command}\n"), "m").unwrap();
+            let ioprio = Tasks::new(&manifest, "", &names, &[]).ioprio;
+            ioprio.into_iter().map(|(pid, it)| (pid, it.to_bits() >> 13)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("sudo ionice -c 3 dd if=a"), [(5, 3), (6, 3)]);
+        assert_eq!(of("dd if=a & ionice -c1 dd if=b; wait"), [(6, 1)]);
+        assert_eq!(of("ionice -c 1 /bin/sh -c \"time cat x | wc\""), [(7, 1)]);
+        assert_eq!(of("ionice -c 3 ./a-name-of-fifteen-letters"), [(8, 3)]);
+        assert_eq!(of("dd if=a 2>&1"), []);
     }
 }

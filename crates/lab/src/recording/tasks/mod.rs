@@ -193,7 +193,8 @@ mod tests {
     #[test]
     fn the_program_behind_prefixes_keeps_group_and_priority() {
         let text = "cgroup /cg: weight=1000\ncgroup /cg/c1: weight=500\n\
-                    command: sh -c 'echo $$ > /cg/c1/cgroup.procs; exec /bin/ionice -c 2 -n 0 prog'\n";
+                    command: sh -c 'echo $$ > /cg/c1/cgroup.procs; \
+                    exec /bin/ionice -c 2 -n 0 prog'\n";
         let manifest = Manifest::parse(text, "m").unwrap();
         let names = BTreeMap::from([(5, "sh".to_string()), (7, "prog".to_string())]);
         let tasks = Tasks::new(&manifest, "", &names, &[]);

@@ -4,7 +4,8 @@
 //! them, and what command made the load; the load generator of the recordings prints which number
 //! each of its jobs had (`result.txt`). In its commands a job is `name=N` with `copies`, `cg` (its
 //! control group), `prio=CLASS:LEVEL` and `ioc=1` (its copies share an io_context). A shell that
-//! joins a group before it becomes a program is understood too, and so are prefixes such as `ionice`.
+//! joins a group before it becomes a program is understood too, and so are prefixes such as
+//! `ionice`.
 
 mod shell;
 

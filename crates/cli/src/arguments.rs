@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "paternoster", version, max_term_width = 100)]
 #[command(after_help = "Examples:
-  paternoster compare experiments/first-light.toml
+  paternoster compare first-light
   paternoster compare -s all -- dd if=/dev/zero of=/dev/sda bs=4k count=1000 oflag=direct
   paternoster list tunables mq-deadline")]
 pub struct Arguments {
@@ -27,14 +27,15 @@ pub enum Verb {
     /// Run one load under several schedulers and say what differs
     Compare(Box<CompareOptions>),
     /// List what there is: schedulers, models, hosts, guests, kernels, experiments, programs,
-    /// tunables
+    /// tunables, metrics
     List {
-        /// schedulers, models, hosts, guests, kernels, experiments, programs or tunables
+        /// schedulers, models, hosts, guests, kernels, experiments, programs, tunables or metrics
         subject: Option<String>,
-        /// A model, host or scheduler to show in full
+        /// A model, host, guest, scheduler or experiment to show in full
         name: Option<String>,
     },
     /// Serve a model in real time as a block device (not available yet)
+    #[command(hide = true)]
     Emulate(Later),
     /// Build, run or look around in the virtual-time kernel
     Linux {
@@ -43,27 +44,31 @@ pub enum Verb {
         what: LinuxVerb,
     },
     /// Record the running kernel (not available yet)
+    #[command(hide = true)]
     Record(Later),
     /// Say who waited for whom (not available yet)
+    #[command(hide = true)]
     Explain(Later),
     /// Run a recorded load under other schedulers (not available yet; see compare TRACE)
+    #[command(hide = true)]
     Whatif(Later),
     /// Compare decisions with recordings of the kernel
     Conform(Box<ConformOptions>),
     /// Audit what is configured (not available yet)
+    #[command(hide = true)]
     Doctor(Later),
     /// Measure a device into a model (not available yet)
+    #[command(hide = true)]
     Calibrate(Later),
     /// Print what makes a choice permanent (not available yet)
+    #[command(hide = true)]
     Apply(Later),
     /// Print a completion script
-    #[command(hide = true)]
     Completions {
         /// bash, zsh, fish, elvish or powershell
         shell: clap_complete::Shell,
     },
     /// Print the man page
-    #[command(hide = true)]
     Man {
         /// Of this verb
         verb: Option<String>,
@@ -225,7 +230,7 @@ pub struct ConformOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   An experiment with everything in it:
-    paternoster compare experiments/first-light.toml
+    paternoster compare first-light
   A command as you would type it; /dev/sda is the simulated disk:
     paternoster compare -s all -- dd if=/dev/zero of=/dev/sda bs=1M count=512 oflag=direct
   Two jobs that share a disk, one of them with a priority:
@@ -239,8 +244,8 @@ pub struct ConformOptions {
   Tunables: NAME[@KERNEL][:TUNABLE=VALUE,...], and settings for all:
     paternoster compare -s mq-deadline -s mq-deadline:fifo_batch=1 --set nr_requests=64 jobs.fio")]
 pub struct CompareOptions {
-    /// An experiment (TOML), a fio job file or a trace
-    #[arg(value_name = "EXPERIMENT.toml|JOB.fio|TRACE")]
+    /// An experiment (TOML, or the name of one of `list experiments`), a fio job file or a trace
+    #[arg(value_name = "EXPERIMENT|JOB.fio|TRACE")]
     pub input: Option<PathBuf>,
     /// A command, as it is typed in a shell
     #[arg(last = true, value_name = "COMMAND")]
@@ -249,7 +254,7 @@ pub struct CompareOptions {
     #[command(flatten)]
     pub keys: KeyOptions,
     /// Real device (not available yet)
-    #[arg(long, value_name = "DEVICE", help_heading = "Machine")]
+    #[arg(long, value_name = "DEVICE", help_heading = "Machine", hide = true)]
     pub dev: Option<String>,
 
     /// Control group of the one command
@@ -313,7 +318,7 @@ pub struct CompareOptions {
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub fio_json: Option<PathBuf>,
     /// Report as a web page (not available yet)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Output", hide = true)]
     pub html: Option<PathBuf>,
     /// Events of each result as blktrace files
     #[arg(long, value_name = "DIR", help_heading = "Output")]

@@ -14,7 +14,7 @@ use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use lab::scheduler_spec::parse_assignment;
 use lab::summary::Summary;
 use lab::summary::saved::Saved;
-use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, Work, World, matrix, record};
+use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, World, matrix, record};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -205,11 +205,13 @@ fn jobs(options: &CompareOptions) -> Result<Vec<JobSpec>, Error> {
     let pairs = options.job.chunks_exact(2);
     let mut jobs: Vec<JobSpec> =
         pairs.map(|pair| JobSpec::parse(&pair[0], &pair[1])).collect::<Result<_, _>>()?;
-    if let Some(program) = options.command.first() {
-        let line: Vec<String> = options.command.iter().map(|word| quoted(word)).collect();
-        let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
-        let mut job = JobSpec::new(name, Work::Command(line.join(" ")), "--");
+    if !options.command.is_empty() {
+        let mut job = JobSpec::of_command(line(&options.command), "--");
         job.cgroup = options.cgroup.clone();
+        let is_free = |name: &String| jobs.iter().all(|other| other.name != *name);
+        let numbered = (2..).map(|number| format!("{}-{number}", job.name));
+        let mut names = std::iter::once(job.name.clone()).chain(numbered);
+        job.name = names.find(is_free).expect("there are enough numbers");
         jobs.push(job);
     } else if options.cgroup.is_some() {
         let accepted = "--cgroup with -- COMMAND; --job NAME:cgroup=PATH COMMAND";
@@ -280,8 +282,16 @@ pub fn memory_size(text: &str) -> Result<Bytes, Error> {
     quantity::size(text).ok_or_else(refuse)
 }
 
+/// The line that words of the command line stand for; one word is a line already.
+pub fn line(words: &[String]) -> String {
+    match words {
+        [line] => line.clone(),
+        words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+    }
+}
+
 /// A word as it has to be written so that a shell reads it as one.
-pub fn quoted(word: &str) -> String {
+fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-+=/.,:@%^{}[]~".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_string();

@@ -2,7 +2,7 @@
 //! looking around in it.
 
 use crate::arguments::{LinuxMachine, LinuxVerb, LinuxVersion};
-use crate::compare::{memory_size, quoted};
+use crate::compare::{line, memory_size};
 use crate::output::print;
 use base::Hz;
 use device::Model;
@@ -32,11 +32,7 @@ pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
             let times = if unperturbed { Times::Disk } else { Times::Guest };
             let trace = record.as_ref().map(|_| times.trace(ROOM, false));
             let visit = visit(&machine, trace.unwrap_or_default())?;
-            let line = match command.as_slice() {
-                [line] => line.clone(),
-                words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
-            };
-            let finished = visit.run(&line).map_err(failed)?;
+            let finished = visit.run(&line(&command)).map_err(failed)?;
             if let Some(directory) = record {
                 keep_recording(&visit, times, &finished, &directory)?;
             }

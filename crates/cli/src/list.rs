@@ -2,14 +2,22 @@
 
 use crate::output::print;
 use crate::terminal::style;
-use lab::{Error, Experiment, catalogue};
+use lab::experiment::builtin;
+use lab::{Error, catalogue};
 use report::Style;
-use std::path::Path;
 
-const SUBJECTS: [&str; 8] =
-    ["schedulers", "models", "hosts", "guests", "kernels", "experiments", "programs", "tunables"];
-/// Where experiments are looked for.
-const EXPERIMENTS: &str = "experiments";
+/// What can be listed.
+pub const SUBJECTS: [&str; 9] = [
+    "schedulers",
+    "models",
+    "hosts",
+    "guests",
+    "kernels",
+    "experiments",
+    "programs",
+    "tunables",
+    "metrics",
+];
 
 /// Lists a subject, or everything of which there is little.
 pub fn list(subject: Option<&str>, name: Option<&str>) -> Result<bool, Error> {
@@ -26,7 +34,7 @@ pub fn list(subject: Option<&str>, name: Option<&str>) -> Result<bool, Error> {
             ];
             tables.iter().map(|it| report::text::table(it, &style)).collect::<Vec<_>>().join("\n")
         }
-        (Some("experiments"), None) => report::text::experiments(&experiments()?, &style),
+        (Some("experiments"), Some(name)) => experiment(name)?.to_string(),
         (Some(subject), name) => report::text::table(&table(subject, name)?, &style),
     };
     print(text.as_bytes()).map(|()| true)
@@ -44,7 +52,9 @@ fn table(subject: &str, name: Option<&str>) -> Result<catalogue::Table, Error> {
         ("guests", Some(name)) => catalogue::guest(name),
         ("kernels", None) => Ok(catalogue::kernels()),
         ("programs", None) => Ok(catalogue::programs()),
-        ("kernels" | "programs" | "experiments", Some(name)) => {
+        ("experiments", None) => catalogue::experiments(),
+        ("metrics", None) => Ok(catalogue::metrics()),
+        ("kernels" | "programs" | "metrics", Some(name)) => {
             let problem = format!("\"{name}\" after {subject}");
             Err(Error::bad("list", problem, format!("list {subject}")))
         }
@@ -52,16 +62,12 @@ fn table(subject: &str, name: Option<&str>) -> Result<catalogue::Table, Error> {
     }
 }
 
-/// The experiments in the directory of that name.
-fn experiments() -> Result<Vec<(String, Experiment)>, Error> {
-    let directory = Path::new(EXPERIMENTS);
-    let entries =
-        std::fs::read_dir(directory).map_err(|cause| Error::unreadable(directory, cause))?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_toml = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "toml");
-    let mut paths: Vec<_> = paths.filter(is_toml).collect();
-    paths.sort();
-    let load =
-        |path: std::path::PathBuf| Ok((path.display().to_string(), Experiment::load(&path)?));
-    paths.into_iter().map(load).collect()
+/// The text of an experiment.
+fn experiment(name: &str) -> Result<&'static str, Error> {
+    let refuse = || {
+        let hint = base::nearest(name, builtin::names());
+        let problem = format!("no experiment \"{name}\"{hint}");
+        Error::bad("list", problem, builtin::names().collect::<Vec<_>>().join(", "))
+    };
+    builtin::text(name).ok_or_else(refuse)
 }

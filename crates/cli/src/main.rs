@@ -6,7 +6,9 @@
 //! stops reading is no failure.
 
 mod arguments;
+mod closed;
 mod compare;
+mod completion;
 mod conform;
 mod linux_verb;
 mod list;
@@ -17,6 +19,7 @@ mod terminal;
 use arguments::{Arguments, Verb};
 use clap::{CommandFactory, Parser};
 use lab::Error;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The run failed.
@@ -45,15 +48,17 @@ fn main() -> ExitCode {
 
 /// Does what was asked; the exit status.
 fn run(verb: Verb) -> Result<u8, Error> {
+    if closed::stdout_was_closed() {
+        let cause = std::io::Error::other("it is closed, so results would be lost");
+        return Err(Error::unwritable(Path::new("standard output"), cause));
+    }
     let done = match verb {
         Verb::Linux { what } => return linux_verb::linux(what),
         Verb::Compare(options) => compare::compare(*options),
         Verb::Conform(options) => conform::conform(&options),
         Verb::List { subject, name } => list::list(subject.as_deref(), name.as_deref()),
         Verb::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "paternoster", &mut script);
-            output::print(&script).map(|()| true)
+            completion::script(shell).and_then(|it| output::print(&it)).map(|()| true)
         }
         Verb::Man { verb } => man_page(verb.as_deref()),
         later => Err(Error::not_yet(later.name(), "this verb", "compare, conform, linux, list")),

@@ -1,9 +1,12 @@
-//! What there is to choose from: schedulers, models, hosts, guests, kernels, programs, tunables.
+//! What there is to choose from: schedulers, models, hosts, guests, kernels, experiments, programs,
+//! metrics, tunables.
 //!
 //! Plain tables of words for whoever prints them; everything comes from the lists that the code
 //! itself works by.
 
 use crate::error::Error;
+use crate::experiment::builtin;
+use crate::figure::{METRICS, Metric, Of, POINTS, Point};
 use crate::scheduler_spec::{SchedulerSpec, versions};
 use base::nearest;
 use block::{KERNELS, QUEUE_SETTINGS, Shape};
@@ -180,6 +183,32 @@ fn bound(value: i64) -> String {
     }
 }
 
+/// The experiments that come with the program.
+pub fn experiments() -> Result<Table, Error> {
+    let row = |name: &'static str| {
+        let experiment = builtin::load(name).expect("it is in the list")?;
+        Ok(vec![name.to_string(), experiment.title])
+    };
+    let rows = builtin::names().map(row).collect::<Result<_, Error>>()?;
+    Ok(Table { headings: vec!["experiment", "title"], rows })
+}
+
+/// The figures that results can be judged by, those of distributions with each point.
+pub fn metrics() -> Table {
+    let row = |metric: &Metric| vec![metric.name.to_string(), metric.about.to_string()];
+    let points = |metric: &Metric| {
+        let point = |(point, _): &(&str, Point)| {
+            vec![format!("{}_{point}", metric.name), metric.about.to_string()]
+        };
+        POINTS.iter().map(point).collect::<Vec<_>>()
+    };
+    let rows = METRICS.iter().flat_map(|metric| match metric.of {
+        Of::Value(_) => vec![row(metric)],
+        Of::Distribution(_) => points(metric),
+    });
+    Table { headings: vec!["metric", "what it means"], rows: rows.collect() }
+}
+
 /// The error for a subject that cannot be listed.
 pub fn unknown_subject(subject: &str, known: &[&str]) -> Error {
     let problem =
@@ -201,6 +230,8 @@ mod tests {
             hosts().unwrap(),
             host("free").unwrap(),
             programs(),
+            experiments().unwrap(),
+            metrics(),
             tunables(None).unwrap(),
             tunables(Some("deadline")).unwrap(),
         ];

@@ -44,6 +44,10 @@ impl Program for Cp {
         self.files.iter().map(String::as_str).collect()
     }
 
+    fn typed_files(&mut self) -> Vec<&mut String> {
+        self.files.iter_mut().collect()
+    }
+
     fn copies_files(&self) -> bool {
         self.may_share
     }

@@ -22,7 +22,7 @@ mod table;
 pub mod tools;
 
 pub use command::{
-    Behind, Command, CommandError, behind_prefixes, parse, parse_in, split_sequence,
+    Behind, Command, CommandError, behind_prefixes, parse, parse_in, program_name, split_sequence,
 };
 pub use shell::{Line, Script, Sequence, Step};
 pub use sleep::Sleep;
@@ -35,8 +35,13 @@ use std::any::Any;
 
 /// A program that a command names: what the machine runs, and what a plan asks of it.
 pub trait Program: machine::Program + Any {
-    /// The files that it names.
+    /// The files and disks that it names.
     fn files(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// The names of files as they were typed, to be put where programs begin.
+    fn typed_files(&mut self) -> Vec<&mut String> {
         Vec::new()
     }
 

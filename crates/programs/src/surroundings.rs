@@ -36,6 +36,18 @@ impl Surroundings<'_> {
         }
     }
 
+    /// The full name of a file that is named from where programs begin: where the file system is
+    /// mounted. Without one, names stay as they are.
+    pub fn placed(&self, name: &str) -> String {
+        let Some(mount) = self.mount.filter(|_| !name.starts_with('/')) else {
+            return name.to_string();
+        };
+        match name.trim_start_matches("./") {
+            "." | "" => mount.point.clone(),
+            relative => format!("{}/{relative}", mount.point),
+        }
+    }
+
     /// The keywords that [`Surroundings::keyword`] knows.
     pub const KEYWORDS: [&'static str; 3] = ["pagesize", "mb_memory", "ncpus"];
 }

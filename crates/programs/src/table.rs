@@ -25,38 +25,57 @@ type Parse = fn(&[String], &Surroundings<'_>) -> Result<Arc<dyn Program>, String
 
 /// All of them, by name.
 pub const LIST: &[Entry] = &[
-    row("cp", "copies a file of the file system", |words, _| made(Cp::parse(words))),
-    row("dd", "copies blocks from or to the disk", |words, _| made(Dd::parse(words))),
+    row("cp", "copies a file of the file system", |words, around| made(Cp::parse(words), around)),
+    row("dd", "copies blocks from or to the disk", |words, around| made(Dd::parse(words), around)),
     row("dump", "reads a described file system with several processes", |words, around| {
-        made(Dump::parse(words, around.mount.is_some()))
+        made(Dump::parse(words, around.mount.is_some()), around)
     }),
-    row("fallocate", "sets room aside for a file", |words, _| made(Tool::fallocate(words))),
+    row("fallocate", "sets room aside for a file", |words, around| {
+        made(Tool::fallocate(words), around)
+    }),
     row("fio", "the flexible I/O tester: job files and command lines", |words, around| {
-        made(Fio::parse(words, around).map_err(|error| error.to_string()))
+        made(Fio::parse(words, around).map_err(|error| error.to_string()), around)
     }),
-    row("lg", "the load generator of the recordings of a real 4.19", |words, _| {
-        made(Lg::parse(words))
+    row("lg", "the load generator of the recordings of a real 4.19", |words, around| {
+        made(Lg::parse(words), around)
     }),
-    row("ls", "reads directories", |words, _| made(Tool::ls(words))),
-    row("mkdir", "makes directories", |words, _| made(Tool::mkdir(words))),
-    row("mv", "renames files and directories", |words, _| made(Tool::mv(words))),
-    row("rm", "removes files, and directories with -r", |words, _| made(Tool::rm(words))),
-    row("rmdir", "removes empty directories", |words, _| made(Tool::rmdir(words))),
-    row("sleep", "does nothing for so many seconds", |words, _| made(Sleep::parse(words))),
-    row("stat", "looks at files", |words, _| made(Tool::stat(words))),
-    row("sync", "writes everything that is dirty to the disk", |words, _| made(Sync::parse(words))),
+    row("ls", "reads directories", |words, around| made(Tool::ls(words), around)),
+    row("mkdir", "makes directories", |words, around| made(Tool::mkdir(words), around)),
+    row("mv", "renames files and directories", |words, around| made(Tool::mv(words), around)),
+    row("rm", "removes files, and directories with -r", |words, around| {
+        made(Tool::rm(words), around)
+    }),
+    row("rmdir", "removes empty directories", |words, around| made(Tool::rmdir(words), around)),
+    row("sleep", "does nothing for so many seconds", |words, around| {
+        made(Sleep::parse(words), around)
+    }),
+    row("stat", "looks at files", |words, around| made(Tool::stat(words), around)),
+    row("sync", "writes everything that is dirty to the disk", |words, around| {
+        made(Sync::parse(words), around)
+    }),
     row("sysbench", "fileio: threads that read and write a set of files", |words, around| {
         let directory = around.mount.map(|mount| mount.point.as_str());
-        made(Sysbench::parse(words, directory, around.habits.sysbench))
+        made(Sysbench::parse(words, directory, around.habits.sysbench), around)
     }),
-    row("touch", "makes empty files, or files younger", |words, _| made(Tool::touch(words))),
-    row("truncate", "makes files shorter or longer", |words, _| made(Tool::truncate(words))),
+    row("touch", "makes empty files, or files younger", |words, around| {
+        made(Tool::touch(words), around)
+    }),
+    row("truncate", "makes files shorter or longer", |words, around| {
+        made(Tool::truncate(words), around)
+    }),
 ];
 
 const fn row(name: &'static str, does: &'static str, parse: Parse) -> Entry {
     Entry { name, does, parse }
 }
 
-fn made<P: Program>(program: Result<P, String>) -> Result<Arc<dyn Program>, String> {
-    program.map(|it| Arc::new(it) as Arc<dyn Program>)
+/// The program, with the files that it names where programs begin.
+fn made<P: Program>(
+    program: Result<P, String>,
+    around: &Surroundings<'_>,
+) -> Result<Arc<dyn Program>, String> {
+    program.map(|mut it| {
+        it.typed_files().into_iter().for_each(|name| *name = around.placed(name));
+        Arc::new(it) as Arc<dyn Program>
+    })
 }

@@ -3,7 +3,6 @@
 use crate::grid::{Column, Grid, wrap};
 use crate::style::{Paint, Style};
 use lab::catalogue;
-use lab::experiment::Experiment;
 use lab::fidelity::errors::{self, JobError, Pair};
 use lab::figure::{Figure, Layer, Point, What};
 use lab::matrix::Report;
@@ -54,17 +53,6 @@ pub fn table(table: &catalogue::Table, style: &Style) -> String {
     let mut grid = Grid::new(&table.headings);
     table.rows.iter().for_each(|row| grid.row(row.clone()));
     grid.render(style)
-}
-
-/// A table of experiments.
-pub fn experiments(found: &[(String, Experiment)], style: &Style) -> String {
-    let columns = [
-        Column::new("", "experiment", |(path, _): &&(String, Experiment)| path.clone()),
-        Column::new("", "title", |(_, experiment): &&(String, Experiment)| {
-            experiment.title.clone()
-        }),
-    ];
-    Grid::of(&columns, found).render(style)
 }
 
 /// World, kernel, model, host, seeds and time.

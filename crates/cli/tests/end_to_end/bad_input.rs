@@ -153,6 +153,27 @@ fn what_is_planned_says_so() {
     }
 }
 
+fn more_than_one_disk_is_refused_by_name() {
+    let directory = Directory::new("disks");
+    let fio = |disk: &str| format!("fio --name=x --filename={disk} --rw=read --size=1m");
+    let message = refusal(&directory, &["--job", "a", &fio("/dev/sda1"), "--", &fio("/dev/sdb")]);
+    assert!(message.contains("--: several disks: /dev/sda, /dev/sdb; accepted: "), "{message}");
+    let message = refusal(&directory, &["--", &fio("/dev/md0")]);
+    assert!(message.contains("/dev/md0 is an array of disks, not modelled"), "{message}");
+    let message = refusal(&directory, &["--", "dd", "if=/dev/urandom", "of=/dev/sda"]);
+    assert!(message.contains("/dev/urandom is a source of random bytes"), "{message}");
+}
+
+fn what_is_neither_file_nor_experiment_is_refused_with_what_is_near() {
+    let directory = Directory::new("neither");
+    let message = refusal(&directory, &["journal-pingpon"]);
+    assert!(message.contains("no such file or experiment; nearest: \"journal-"), "{message}");
+    let message = refusal(&directory, &["-"]);
+    assert!(message.contains("compare -: the standard input is not read"), "{message}");
+    let message = refusal(&directory, &["--", "dd", "if=/dev/zero", "of=test.img"]);
+    assert!(message.contains("where relative names begin"), "{message}");
+}
+
 fn bad_usage_is_refused() {
     let directory = Directory::new("usage");
     let message = refusal(&directory, &[]);
@@ -205,6 +226,8 @@ pub fn tests() -> Vec<testing::Test> {
             a_damaged_trace_is_refused_with_the_place_of_the_damage,
             a_job_file_with_a_typo_is_refused_with_option_and_line,
             what_is_planned_says_so,
+            more_than_one_disk_is_refused_by_name,
+            what_is_neither_file_nor_experiment_is_refused_with_what_is_near,
             bad_usage_is_refused,
             a_load_without_end_leaves_nothing_behind,
     ]

@@ -203,9 +203,52 @@ fn a_reader_who_goes_away_is_no_failure() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
 
+fn a_standard_output_that_is_closed_is_a_failure() {
+    let line = format!("{} list kernels >&-", env!("CARGO_BIN_EXE_paternoster"));
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("standard output: cannot be written: it is closed"), "{message}");
+}
+
+fn names_of_files_begin_where_the_file_system_is() {
+    let directory = Directory::new("relative");
+    let fs = ["compare", "--fs", "ext4", "--runs", "1", "-s", "none", "--json", "--"];
+    for line in [
+        "dd if=/dev/zero of=test.img bs=4k count=5 conv=fsync",
+        "truncate -s 64k a && cp ./a b && sync",
+        "lg name=a,file=x,rw=write,bs=4k,n=3,direct=0",
+        "fio --name=x --filename=x --rw=write --size=64k",
+        "sysbench fileio --file-num=1 --file-total-size=64k prepare",
+    ] {
+        let text = directory.print(&[&fs[..], &[line]].concat());
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["results"][0]["fs"], "ext4", "{line}");
+    }
+}
+
+fn a_job_is_called_what_its_user_would_call_it() {
+    let directory = Directory::new("names");
+    let name = |arguments: &[&str]| {
+        let all = [&["compare", "--runs", "1", "-s", "none", "--json"], arguments].concat();
+        let document: Value = serde_json::from_str(&directory.print(&all)).unwrap();
+        let jobs = document["results"][0]["jobs"].as_array().unwrap().clone();
+        let names = jobs.iter().map(|job| job["jobname"].as_str().unwrap().to_string());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let fio = "fio --name=etcd --filename=/dev/sda --rw=read --size=64k";
+    let dd = "dd if=/dev/sda of=/dev/null count=9";
+    assert_eq!(name(&["--", fio]), "etcd");
+    assert_eq!(name(&["--", &format!("{fio} --name=b --filename=/dev/sda --size=4k")]), "etcd b");
+    assert_eq!(name(&["--", &format!("sudo nice -n 5 ionice -c3 timeout 9 {dd}")]), "dd");
+    assert_eq!(name(&["--job", "etcd", dd, "--", fio]), "etcd fio");
+    assert_eq!(name(&["--job", "dd", dd, "--", dd]), "dd dd-2");
+}
+
 fn everything_can_be_listed() {
     let directory = Directory::new("list");
-    for subject in ["schedulers", "models", "hosts", "kernels", "programs", "tunables"] {
+    let subjects = ["schedulers", "models", "hosts", "guests", "kernels", "programs", "tunables"];
+    for subject in subjects.into_iter().chain(["experiments", "metrics"]) {
         assert!(directory.print(&["list", subject]).lines().count() > 1, "{subject}");
     }
     let tunables = directory.print(&["list", "tunables", "mq-deadline"]);
@@ -217,7 +260,14 @@ fn everything_can_be_listed() {
 
 fn help_completions_and_man_page_come_from_the_same_place() {
     let directory = Directory::new("help");
-    assert!(directory.print(&["completions", "bash"]).contains("--scheduler"));
+    let script = directory.print(&["completions", "bash"]);
+    for value in ["--scheduler", "hdd-7200-sata", "mq-deadline", "vm-2019", "journal-pingpong"] {
+        assert!(script.contains(value), "{value}");
+    }
+    assert!(script.contains(" sync_p99.9 ") && script.contains(" 2.6.32 "));
+    let verbs = directory.print(&["--help"]);
+    assert!(verbs.contains("  man ") && verbs.contains("  completions "), "{verbs}");
+    assert!(!verbs.contains("not available yet"), "{verbs}");
     assert!(directory.print(&["man"]).starts_with(".ie"));
     assert!(directory.print(&["man", "compare"]).contains("fio\\-json"));
     assert_eq!(directory.run(&["man", "compair"]).status.code(), Some(2));
@@ -254,11 +304,13 @@ fn the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release() 
     expect_file!["../golden/first-light.txt"].assert_eq(&seen);
 }
 
-fn experiments_can_be_listed() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
-    let output = command.args(["list", "experiments"]).current_dir(workspace()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(String::from_utf8(output.stdout).unwrap().contains("first-light.toml"));
+fn experiments_of_the_program_can_be_listed_and_run_anywhere() {
+    let directory = Directory::new("builtin");
+    assert!(directory.print(&["list", "experiments"]).contains("first-light  "));
+    assert!(directory.print(&["list", "experiments", "first-light"]).contains("[[job]]"));
+    let text = directory.print(&["compare", "--runs", "1", "first-light"]);
+    assert!(text.contains("db read"), "{text}");
+    assert_eq!(directory.run(&["list", "experiments", "first"]).status.code(), Some(2));
 }
 
 const FIO: &str = "[global]\nfilename=/dev/sda\ndirect=1\nbs=4k\nnumber_ios=50\n\
@@ -366,7 +418,10 @@ pub fn tests() -> Vec<testing::Test> {
             help_completions_and_man_page_come_from_the_same_place,
             help_reads_as_it_did,
             the_first_experiment_comes_out_as_it_was_published_in_debug_and_in_release,
-            experiments_can_be_listed,
+            experiments_of_the_program_can_be_listed_and_run_anywhere,
+            a_standard_output_that_is_closed_is_a_failure,
+            names_of_files_begin_where_the_file_system_is,
+            a_job_is_called_what_its_user_would_call_it,
             a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process,
             jobs_of_the_command_line_have_names_groups_and_weights,
             an_endless_load_is_stopped_after_a_duration;

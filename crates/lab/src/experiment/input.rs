@@ -3,10 +3,11 @@
 //! Content decides, because traces have any name; where content alone does not tell, the ending of
 //! the name does.
 
-use super::Experiment;
 use super::job::{JobSpec, Pace, Recording, Work};
+use super::{Experiment, builtin};
 use crate::error::Error;
 use crate::recording;
+use base::nearest;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -34,8 +35,22 @@ pub struct TraceOptions {
     pub pace: Option<Pace>,
 }
 
-/// What the file at `path` is. A path that names no file may be a recording of several.
+/// The experiment that a path names that leads to no file.
+fn builtin_at(path: &Path) -> Option<Result<Experiment, Error>> {
+    path.to_str().filter(|_| !path.exists()).and_then(builtin::load)
+}
+
+/// What the file at `path` is. A path that names no file may be a recording of several, or an
+/// experiment that comes with the program.
 pub fn kind_of(path: &Path) -> Result<FileKind, Error> {
+    if builtin_at(path).is_some() {
+        return Ok(FileKind::Experiment);
+    }
+    if path == Path::new("-") {
+        let problem = "the standard input is not read";
+        let accepted = "the path of an experiment, a job file or a trace, such as /dev/stdin";
+        return Err(Error::bad("compare -", problem, accepted));
+    }
     match path.extension().and_then(|it| it.to_str()) {
         Some("toml") => return Ok(FileKind::Experiment),
         Some("fio") => return Ok(FileKind::JobFile),
@@ -54,7 +69,9 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Experiment, Error> {
     let stem = name.split('.').next().unwrap_or_default().to_string();
     let place = path.display().to_string();
     let work = match kind_of(path)? {
-        FileKind::Experiment => return Experiment::load(path),
+        FileKind::Experiment => {
+            return builtin_at(path).unwrap_or_else(|| Experiment::load(path));
+        }
         FileKind::JobFile => {
             if !path.is_file() {
                 let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -62,7 +79,17 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Experiment, Error> {
             }
             Work::JobFile(path.to_path_buf())
         }
-        FileKind::Trace => Work::Trace(read_recording(path, options)?),
+        FileKind::Trace => {
+            let hint = nearest(&place, builtin::names());
+            let recording = read_recording(path, options).map_err(|error| match path.exists() {
+                false if !hint.is_empty() => {
+                    let accepted = "a file, or the name of one of list experiments";
+                    Error::bad(&place, format!("no such file or experiment{hint}"), accepted)
+                }
+                _ => error,
+            });
+            Work::Trace(recording?)
+        }
     };
     let mut experiment = Experiment::of_jobs(&name, vec![JobSpec::new(stem, work, place.clone())]);
     experiment.origin = place;

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub struct JobSpec {
     /// Its name in results.
     pub name: String,
+    /// Whether nobody gave it that name, so that what it runs says a better one.
+    pub is_unnamed: bool,
     /// What it does.
     pub work: Work,
     /// How many of it run at once, as it was written; one if not given.
@@ -68,6 +70,7 @@ impl JobSpec {
     pub fn new(name: impl Into<String>, work: Work, place: impl Into<String>) -> JobSpec {
         JobSpec {
             name: name.into(),
+            is_unnamed: false,
             work,
             clones: None,
             cgroup: None,
@@ -79,6 +82,12 @@ impl JobSpec {
             background: false,
             place: place.into(),
         }
+    }
+
+    /// A command that is named by the program it runs.
+    pub fn of_command(line: String, place: &str) -> JobSpec {
+        let name = programs::program_name(&line);
+        JobSpec { is_unnamed: true, ..JobSpec::new(name, Work::Command(line), place) }
     }
 
     /// Understands `NAME:cgroup=…,weight=…,ioprio=…` with a command.

@@ -4,6 +4,7 @@
 //! It is what a TOML file says ([`Experiment::parse`]), or what a caller puts together. Nothing is
 //! loaded or checked against the rest yet; that is done when it is planned ([`crate::plan`]).
 
+pub mod builtin;
 pub mod cgroup;
 mod document;
 pub mod expectation;

@@ -5,7 +5,7 @@
 
 mod table;
 
-pub use table::{METRICS, Metric, markdown};
+pub use table::{METRICS, Metric, Of, markdown};
 
 use crate::error::Error;
 use crate::metrics::{CallKind, Latency, Layers};

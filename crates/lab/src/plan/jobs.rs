@@ -23,7 +23,10 @@ impl Planner {
             let accepted = "at least one job without background = true";
             return Err(Error::bad(&first.place, "all jobs are in the background", accepted));
         }
-        self.experiment.jobs.iter().map(|job| self.with_clones(job, host)).collect()
+        let planned = self.experiment.jobs.iter().map(|job| self.with_clones(job, host));
+        let mut planned = planned.collect::<Result<Vec<_>, _>>()?;
+        tell_apart(&mut planned);
+        Ok(planned)
     }
 
     pub(super) fn job(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
@@ -43,7 +46,7 @@ impl Planner {
         }
         job.cgroup = absolute(&job.cgroup);
         job.start = Instant::ZERO + spec.start;
-        job.duration = spec.duration;
+        job.duration = spec.duration.or(job.duration);
         job.moves = spec.moves.iter().map(MoveSpec::planned).collect();
         job.background = spec.background;
         planned.weight = spec.weight.or(planned.weight);
@@ -81,6 +84,7 @@ impl Planner {
         job.ioprio = command.ioprio.unwrap_or(Ioprio::NONE);
         job.nice = command.nice.unwrap_or(0);
         job.affinity = command.affinity;
+        job.duration = command.duration;
         if let Some(cgroup) = command.cgroup {
             job.cgroup = cgroup;
         }
@@ -105,7 +109,8 @@ impl Planner {
         let weight = command.weight;
         let line = Some(line.to_string());
         let clones = Vec::new();
-        Ok(PlannedJob { line, program, job, clones, weight, naming, named_by_task: false, notes })
+        let named_by_task = spec.is_unnamed && program.is::<Fio>();
+        Ok(PlannedJob { line, program, job, clones, weight, naming, named_by_task, notes })
     }
 
     /// Understands a fio job file.
@@ -113,6 +118,18 @@ impl Planner {
         let quoted = path.display().to_string().replace('\'', "'\\''");
         let planned = self.command(&format!("fio '{quoted}'"), spec, host)?;
         Ok(PlannedJob { named_by_task: true, ..planned })
+    }
+}
+
+/// Gives jobs that are called by their tasks alone the name of the job as well where others have
+/// such a name.
+fn tell_apart(jobs: &mut [PlannedJob]) {
+    let mut taken: Vec<String> = Vec::new();
+    for job in jobs {
+        if job.clones.is_empty() && job.result_names().iter().any(|it| taken.contains(it)) {
+            job.named_by_task = false;
+        }
+        taken.extend(job.result_names());
     }
 }
 

@@ -5,6 +5,7 @@
 //! bad input.
 
 mod clones;
+mod disks;
 mod groups;
 mod jobs;
 mod preparation;
@@ -380,6 +381,7 @@ impl Planner {
         let given = self.settings(&specs)?;
         let preparation = self.preparation(&host)?;
         let jobs = self.jobs(&host)?;
+        self.check_disks(&jobs)?;
         let cgroups = self.cgroups(&jobs)?;
         self.check_groups(&cgroups, &jobs)?;
         let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
@@ -459,10 +461,13 @@ impl Planner {
             below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let other = files.iter().find(|it| !it.starts_with("/dev/") && !is_file(it));
-        let Some(other) = other else { return Ok(()) };
+        let Some(other) = other else {
+            return files.iter().try_for_each(|it| disks::disk(it, place).map(|_| ()));
+        };
         let accepted = match mount {
             Some(mount) => format!("files below {}, or /dev/sda for the disk", mount.point),
-            None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below /mnt"
+            None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below /mnt, \
+                     where relative names begin"
                 .to_string(),
         };
         Err(Error::bad(place, format!("there is no file {other}"), accepted))

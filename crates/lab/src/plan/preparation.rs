@@ -33,7 +33,7 @@ impl Planner {
         let planned = self.job(spec, host)?;
         let job = &planned.job;
         let as_itself = job.ioprio == Ioprio::NONE && job.affinity.is_none() && job.nice == 0;
-        if !as_itself || job.cgroup != "/" {
+        if !as_itself || job.duration.is_some() || job.cgroup != "/" {
             let problem = format!("a prefix in setup (\"{}\")", spec.work);
             return Err(Error::bad(&spec.place, problem, ACCEPTED));
         }

@@ -27,29 +27,41 @@ struct Silent {
     valued: &'static [&'static str],
     /// Words of its own behind the options.
     own: usize,
+    /// Whether it changes nothing of how a program runs here either.
+    is_harmless: bool,
 }
 
 const SILENT: [Silent; 16] = [
     silent("chrt", &["-T", "-P", "-D"], 1),
-    silent("command", &[], 0),
-    silent("doas", &["-u", "-C"], 0),
-    silent("env", &["-u", "-C", "-S", "--unset", "--chdir"], 0),
-    silent("exec", &["-a"], 0),
+    harmless_one("command", &[]),
+    harmless_one("doas", &["-u", "-C"]),
+    harmless_one("env", &["-u", "-C", "-S", "--unset", "--chdir"]),
+    harmless_one("exec", &["-a"]),
     silent("ltrace", &["-e", "-o", "-s", "-u", "-l", "-a", "-n"], 0),
-    silent("nohup", &[], 0),
+    harmless_one("nohup", &[]),
     silent("numactl", &["-C", "-N", "-m", "-i", "-p"], 0),
-    silent("runuser", &["-u", "-g", "-G"], 0),
-    silent("setsid", &[], 0),
-    silent("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], 0),
+    harmless_one("runuser", &["-u", "-g", "-G"]),
+    harmless_one("setsid", &[]),
+    harmless_one("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"]),
     silent("strace", &["-e", "-o", "-s", "-u", "-P", "-E", "-O", "-S", "-a", "-b", "-I", "-U"], 0),
-    silent("sudo", &["-u", "-g", "-C", "-D", "-h", "-p", "-R", "-r", "-t", "-T", "-U"], 0),
-    silent("time", &["-f", "-o", "--format", "--output"], 0),
+    harmless_one("sudo", &["-u", "-g", "-C", "-D", "-h", "-p", "-R", "-r", "-t", "-T", "-U"]),
+    harmless_one("time", &["-f", "-o", "--format", "--output"]),
     silent("timeout", &["-k", "-s", "--kill-after", "--signal"], 1),
     silent("unshare", &["-S", "-G", "-R", "-w"], 0),
 ];
 
 const fn silent(name: &'static str, valued: &'static [&'static str], own: usize) -> Silent {
-    Silent { name, valued, own }
+    Silent { name, valued, own, is_harmless: false }
+}
+
+const fn harmless_one(name: &'static str, valued: &'static [&'static str]) -> Silent {
+    Silent { name, valued, own: 0, is_harmless: true }
+}
+
+/// The words behind a prefix that changes nothing of how a program runs, if it is one.
+pub(super) fn harmless<'a>(name: &str, words: &'a [String]) -> Option<&'a [String]> {
+    let known = SILENT.iter().find(|it| it.name == name && it.is_harmless)?;
+    Some(skip(words, known.valued, known.own))
 }
 
 /// What the words of a command say of its program; `None` if no program is left.
@@ -62,9 +74,9 @@ pub fn behind_prefixes(words: &[String]) -> Option<Behind<'_>> {
         let known = SILENT.iter().find(|it| it.name == name);
         rest = match (understood, known) {
             (Some(Ok(rest)), _) => rest,
-            (Some(Err(_)), _) => skip(arguments, &["-c", "-n", "-g", "-p", "-u"], 0),
-            (None, Some(known)) => skip(arguments, known.valued, known.own),
-            (None, None) if is_assignment(first) => arguments,
+            (Some(Err(_)), None) => skip(arguments, &["-c", "-n", "-g", "-p", "-u"], 0),
+            (_, Some(known)) => skip(arguments, known.valued, known.own),
+            (None, None) if found.sets(first) => arguments,
             (None, None) => {
                 let (ioprio, cgroup) = (found.ioprio(), found.cgroup());
                 let program = name.to_string();
@@ -85,14 +97,6 @@ fn skip<'a>(words: &'a [String], valued: &[&str], own: usize) -> &'a [String] {
         }
     }
     &words[(place + own).min(words.len())..]
-}
-
-/// `NAME=VALUE`, as a shell and `env` take it.
-fn is_assignment(word: &str) -> bool {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
-    };
-    word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
 #[cfg(test)]

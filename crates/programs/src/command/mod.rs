@@ -1,8 +1,9 @@
 //! From the command a person types to a program and how it is run.
 //!
 //! A command line is split into words as a shell does it, without expansions. Words that say how
-//! to run a program (`ionice`, `nice`, `taskset`, `cgexec`, `systemd-run --scope`) are taken off
-//! one after the other; what remains names the program.
+//! to run a program (`ionice`, `nice`, `taskset`, `timeout`, `cgexec`, `systemd-run --scope`), and
+//! words that change nothing here (`sudo`, `env`, `time`), are taken off one after the other; what
+//! remains names the program.
 
 mod behind;
 mod prefixes;
@@ -12,7 +13,7 @@ pub use behind::{Behind, behind_prefixes};
 pub use words::split_sequence;
 
 use crate::{LIST, Program, Sequence, Step, Surroundings};
-use base::nearest;
+use base::{Duration, nearest};
 use block::Ioprio;
 use machine::CoreSet;
 use prefixes::Prefixes;
@@ -34,6 +35,8 @@ pub struct Command {
     pub cgroup: Option<String>,
     /// The weight that `systemd-run -p IOWeight=` sets.
     pub weight: Option<u32>,
+    /// How long `timeout` lets it run.
+    pub duration: Option<Duration>,
 }
 
 /// Why a command cannot be run.
@@ -106,6 +109,7 @@ fn parse_sequence(
         let is_plain = command.ioprio.is_none()
             && command.nice.is_none()
             && command.affinity.is_none()
+            && command.duration.is_none()
             && command.cgroup.is_none();
         if !is_plain {
             let refusal = format!(
@@ -122,17 +126,48 @@ fn parse_sequence(
 
 fn parse_one(line: &str, context: &Surroundings<'_>) -> Result<Command, CommandError> {
     let words = split(line)?;
-    let mut rest: &[String] = &words;
+    let (found, words) = without_prefixes(&words)?;
+    let Some((name, arguments)) = words.split_first() else { return Err(unknown("")) };
+    let name = file_name(name);
+    let entry = LIST.iter().find(|it| it.name == name).ok_or_else(|| unknown(name))?;
+    let environment = |name: &str| found.variable(name).or_else(|| (context.environment)(name));
+    let context = Surroundings { environment: &environment, ..*context };
+    let program = (entry.parse)(arguments, &context).map_err(CommandError::Refused)?;
+    Ok(found.with(program))
+}
+
+/// The name of the program that a line runs, or of the shell of several different ones.
+pub fn program_name(line: &str) -> String {
+    let parts = split_sequence(line);
+    let mut names: Vec<String> = parts.iter().map(|(_, part)| name_of_one(part)).collect();
+    names.dedup();
+    if let [name] = names.as_slice() { name.clone() } else { "sh".to_string() }
+}
+
+fn name_of_one(line: &str) -> String {
+    let words = split(line).unwrap_or_default();
+    let rest = without_prefixes(&words).map_or(words.as_slice(), |(_, rest)| rest);
+    rest.first().map_or(String::new(), |word| file_name(word).to_string())
+}
+
+/// What the words before the program say, and the others.
+fn without_prefixes(words: &[String]) -> Result<(Prefixes, &[String]), CommandError> {
     let mut found = Prefixes::default();
+    let mut rest = words;
     while let Some((name, arguments)) = rest.split_first() {
-        let Some(taken) = found.take(name, arguments) else {
-            let entry = LIST.iter().find(|it| it.name == *name).ok_or_else(|| unknown(name))?;
-            let program = (entry.parse)(arguments, context).map_err(CommandError::Refused)?;
-            return Ok(found.with(program));
+        let taken = found.take(file_name(name), arguments);
+        rest = match taken.or_else(|| behind::harmless(file_name(name), arguments).map(Ok)) {
+            Some(others) => others?,
+            None if found.sets(name) => arguments,
+            None => break,
         };
-        rest = taken?;
     }
-    Err(unknown(""))
+    Ok((found, rest))
+}
+
+/// The program of a path.
+fn file_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or_default()
 }
 
 fn unknown(name: &str) -> CommandError {
@@ -208,6 +243,44 @@ mod tests {
         assert_eq!((command.nice, command.cgroup.as_deref()), (Some(10), Some("db")));
         let command = parse(&format!("taskset d nice -19 {DD}")).unwrap();
         assert_eq!((command.affinity, command.nice), (Some(CoreSet::of([0, 2, 3])), Some(19)));
+        let line = "sudo -n env -u X A=b timeout -s INT 1.5m nice time -p /usr/bin/dd";
+        let command = parse(&format!("{line} {}", &DD[3..])).unwrap();
+        assert_eq!((command.nice, command.duration), (Some(10), Some(Duration::from_secs(90))));
+    }
+
+    #[test]
+    fn a_program_is_called_by_its_own_name() {
+        let pairs = [
+            ("nice -n 5 dd if=/dev/sda", "dd"),
+            ("sudo ionice -c3 /usr/bin/fio --name=x", "fio"),
+            ("env A=1 B=2 timeout 5 sysbench fileio run", "sysbench"),
+            ("sysbench fileio prepare && sysbench fileio run", "sysbench"),
+            ("cp a b; sync", "sh"),
+            ("taskset -c 1 openssl speed", "openssl"),
+            ("nice", "nice"),
+        ];
+        for (line, name) in pairs {
+            assert_eq!(program_name(line), name, "{line}");
+        }
+    }
+
+    #[test]
+    fn env_sets_what_a_job_file_asks_for() {
+        let command = parse("env SIZE=64k fio --name=x --filename=/dev/sda --bs=${SIZE}");
+        assert!(command.is_err(), "the shell would have expanded it: {command:?}");
+        let read = |_: &std::path::Path| Ok("[x]\nfilename=/dev/sda\nbs=${BLOCK}\n".to_string());
+        let context = Surroundings {
+            page_size: 4096,
+            ncpus: 1,
+            mb_memory: 1024,
+            habits: &guest::Profile::uml().habits,
+            mount: None,
+            environment: &|_| None,
+            read_file: &read,
+        };
+        let command = parse_in("env BLOCK=64k fio x.fio", &context).unwrap();
+        let fio = command.program.downcast::<crate::fio::Fio>().unwrap();
+        assert!(format!("{:?}", fio.jobs()[0].pattern).contains("65536"));
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Words before a program that say how it is run: `ionice`, `nice`, `taskset`, `cgexec` and
-//! `systemd-run --scope`. Each takes its own words and leaves the others.
+//! Words before a program that say how it is run: `ionice`, `nice`, `taskset`, `timeout`, `cgexec`
+//! and `systemd-run --scope`, and variables that are set. Each takes its own words and leaves the
+//! others.
 
 use super::{Command, CommandError};
 use crate::Program;
+use base::Duration;
 use block::{Ioprio, IoprioClass};
 use machine::CoreSet;
 use std::sync::Arc;
@@ -15,6 +17,9 @@ pub(super) struct Prefixes {
     affinity: Option<CoreSet>,
     cgroup: Option<String>,
     weight: Option<u32>,
+    duration: Option<Duration>,
+    /// What is set for the program.
+    variables: Vec<(String, String)>,
 }
 
 /// The words behind a prefix.
@@ -22,8 +27,8 @@ pub(super) type Rest<'a> = Result<&'a [String], CommandError>;
 
 impl Prefixes {
     pub fn with(self, program: Arc<dyn Program>) -> Command {
-        let Prefixes { ioprio, nice, affinity, cgroup, weight } = self;
-        Command { program, ioprio, nice, affinity, cgroup, weight }
+        let Prefixes { ioprio, nice, affinity, cgroup, weight, duration, .. } = self;
+        Command { program, ioprio, nice, affinity, cgroup, weight, duration }
     }
 
     /// Takes the words of a prefix that is called so; `None` if none is.
@@ -32,6 +37,7 @@ impl Prefixes {
             "ionice" => self.ionice(words),
             "nice" => self.nice(words),
             "taskset" => self.taskset(words),
+            "timeout" => self.timeout(words),
             "cgexec" => self.cgexec(words),
             "systemd-run" => self.systemd_run(words),
             _ => return None,
@@ -44,6 +50,44 @@ impl Prefixes {
 
     pub fn cgroup(&self) -> Option<String> {
         self.cgroup.clone()
+    }
+
+    /// A variable that was set.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let found = self.variables.iter().rev().find(|(it, _)| it == name);
+        found.map(|(_, value)| value.clone())
+    }
+
+    /// Whether a word sets a variable, as a shell and `env` take it.
+    pub fn sets(&mut self, word: &str) -> bool {
+        let is_name = |name: &str| {
+            !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+        };
+        let Some((name, value)) = word.split_once('=').filter(|(name, _)| is_name(name)) else {
+            return false;
+        };
+        self.variables.push((name.to_string(), value.to_string()));
+        true
+    }
+
+    fn timeout<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
+        let refuse = |problem: String| CommandError::Prefix {
+            prefix: "timeout",
+            problem,
+            accepted: "-k TIME, -s SIGNAL, then a time such as 10, 1.5m or 1h, then a command",
+        };
+        let valued = ["-k", "--kill-after", "-s", "--signal"];
+        let mut options = Options { words };
+        let bare = ["--preserve-status", "--foreground", "-v", "--verbose"];
+        while let Some((name, value)) = options.next(&valued, &bare) {
+            value.ok_or_else(|| refuse(format!("{name} without a value")))?;
+        }
+        let Some((time, words)) = options.words.split_first() else {
+            return Err(refuse("no time".to_string()));
+        };
+        let time = time_limit(time).ok_or_else(|| refuse(format!("time \"{time}\"")))?;
+        self.duration = Some(self.duration.map_or(time, |it| it.min(time)));
+        Options { words }.rest("timeout", refuse)
     }
 
     fn ionice<'a>(&mut self, words: &'a [String]) -> Rest<'a> {
@@ -228,6 +272,16 @@ impl<'a> Options<'a> {
 
 fn with_suffix(name: &str, suffix: &str) -> String {
     if name.ends_with(suffix) { name.to_string() } else { format!("{name}{suffix}") }
+}
+
+/// `10`, `1.5m`; without end is no limit that could be told.
+fn time_limit(text: &str) -> Option<Duration> {
+    let units = [("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
+    let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let (number, unit) = found.unwrap_or((text, 1.0));
+    let is_number = number.chars().all(|it| it.is_ascii_digit() || it == '.');
+    let seconds = number.parse::<f64>().ok().filter(|_| is_number)? * unit;
+    (seconds > 0.0 && seconds < 1e9).then(|| Duration::from_nanos((seconds * 1e9) as u64))
 }
 
 /// `0,2-3`.

@@ -58,6 +58,10 @@ impl Program for Dd {
     fn files(&self) -> Vec<&str> {
         vec![&self.input, &self.output]
     }
+
+    fn typed_files(&mut self) -> Vec<&mut String> {
+        vec![&mut self.input, &mut self.output]
+    }
 }
 
 impl Dd {

@@ -67,7 +67,11 @@ impl machine::Program for Dump {
     }
 }
 
-impl Program for Dump {}
+impl Program for Dump {
+    fn files(&self) -> Vec<&str> {
+        vec![&self.disk]
+    }
+}
 
 impl Dump {
     /// Does it all; the answer is the exit status.

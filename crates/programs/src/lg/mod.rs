@@ -61,7 +61,15 @@ impl machine::Program for Lg {
     }
 }
 
-impl Program for Lg {}
+impl Program for Lg {
+    fn files(&self) -> Vec<&str> {
+        self.jobs.iter().map(|job| job.file.as_str()).collect()
+    }
+
+    fn typed_files(&mut self) -> Vec<&mut String> {
+        self.jobs.iter_mut().map(|job| &mut job.file).collect()
+    }
+}
 
 impl Lg {
     /// Does it all; the answer is the exit status.

@@ -30,7 +30,7 @@ use machine::calls::Mapping;
 use machine::file::Errno;
 use machine::program::Running;
 use machine::task::{Advice, File, IoContextOf, Task};
-use options::{Action, Generation, Mode};
+use options::{Action, Generation, Mode, Place};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -86,7 +86,14 @@ impl machine::Program for Sysbench {
     }
 }
 
-impl Program for Sysbench {}
+impl Program for Sysbench {
+    fn files(&self) -> Vec<&str> {
+        match &self.place {
+            Place::Disk { path, .. } => vec![path],
+            Place::Directory(_) => Vec::new(),
+        }
+    }
+}
 
 impl Sysbench {
     /// Does it all; the answer is the exit status.

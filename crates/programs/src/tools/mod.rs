@@ -51,6 +51,10 @@ impl Program for Tool {
         self.paths.iter().map(String::as_str).collect()
     }
 
+    fn typed_files(&mut self) -> Vec<&mut String> {
+        self.paths.iter_mut().collect()
+    }
+
     fn own_files(&self, known: &OwnFiles) -> u32 {
         match self.deed {
             Deed::List => known.ls,

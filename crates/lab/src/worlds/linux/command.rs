@@ -89,19 +89,22 @@ fn of_planned(
         let (seconds, rest) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
         command = format!("timeout {seconds}.{rest:09} {command}");
     }
-    if let Some(mount) = mount.filter(|_| names_files(&*planned.program)) {
+    if let Some(mount) = mount.filter(|_| names_files(&*planned.program, line)) {
         let exec = if replaces_shell { "exec " } else { "" };
         command = format!("cd {} && {exec}{command}", mount.point);
     }
     Ok(command)
 }
 
-/// Whether relative names are files of the file system.
-fn names_files(program: &dyn Program) -> bool {
+/// Whether relative names are files of the file system. A full name that is not in the line was
+/// typed as a relative one.
+fn names_files(program: &dyn Program, line: &str) -> bool {
+    let is_relative = |name: &&str| !line.contains(*name);
     program.parts().into_iter().any(|part| {
         let fio = part.downcast::<Fio>();
         fio.is_some_and(|fio| fio.jobs().iter().any(|job| job.has_files()))
             || part.downcast::<Sysbench>().is_some_and(Sysbench::has_files)
+            || (fio.is_none() && part.files().iter().any(is_relative))
     })
 }
 
@@ -113,6 +116,17 @@ fn of_program(
     setup: &mut Vec<String>,
 ) -> Result<String, Error> {
     let command = without_prefixes(line);
+    let variables = variables(line, &command);
+    Ok(variables + &of_plain(program, command, seed, setup)?)
+}
+
+/// The command of a program that nothing stands before.
+fn of_plain(
+    program: &dyn Program,
+    command: String,
+    seed: u64,
+    setup: &mut Vec<String>,
+) -> Result<String, Error> {
     name_disks(&command, setup);
     if let Some(sysbench) = program.downcast() {
         return of_sysbench(sysbench, &command, seed);
@@ -153,6 +167,16 @@ fn of_dump(dump: &Dump, command: &str) -> Result<String, Error> {
     }
     let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     Ok(format!("{program} -D {DUMP_DATES} {rest}"))
+}
+
+/// What gives the program the variables that are set before it.
+fn variables(line: &str, command: &str) -> String {
+    let before = line.strip_suffix(command).unwrap_or_default().split_whitespace();
+    let is_set = |word: &&str| !word.starts_with('-') && word.contains('=');
+    let by_shell = before.clone().take_while(is_set);
+    let by_env = before.clone().skip_while(|it| *it != "env").filter(is_set);
+    let set: Vec<&str> = by_shell.chain(by_env).collect();
+    if set.is_empty() { String::new() } else { format!("env {} ", set.join(" ")) }
 }
 
 /// The command from the program on.
@@ -231,6 +255,9 @@ mod tests {
             "/usr/bin/dd if=/dev/sda"
         });
         assert_eq!(without_prefixes("fio --name=dd"), "fio --name=dd");
+        assert_eq!(variables("sudo env -i A=b nice fio x", "fio x"), "env A=b ");
+        assert_eq!(variables("nice fio --x=y", "fio --x=y"), "");
+        assert_eq!(variables("A=b nice fio", "fio"), "env A=b ");
     }
 
     fn of(line: &str, point: Option<&str>) -> Result<String, Error> {

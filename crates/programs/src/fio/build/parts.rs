@@ -79,10 +79,7 @@ impl Builder<'_, '_> {
         if found.kind != FileKind::LaidOut || is_idle {
             return Ok(found);
         }
-        let full = match found.name.strip_prefix("./").unwrap_or(&found.name) {
-            absolute if absolute.starts_with('/') => absolute.to_owned(),
-            relative => format!("{mount}/{relative}"),
-        };
+        let full = self.context.placed(&found.name);
         match full.strip_prefix(mount) {
             Some(rest) if rest.starts_with('/') && rest.len() > 1 => {
                 Ok(File { name: full, kind: FileKind::File })

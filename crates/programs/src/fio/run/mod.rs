@@ -55,7 +55,13 @@ impl machine::Program for Fio {
     }
 }
 
-impl Program for Fio {}
+impl Program for Fio {
+    fn files(&self) -> Vec<&str> {
+        let all = self.jobs.iter().flat_map(|job| &job.files.list);
+        let named = all.filter(|file| matches!(file.kind, FileKind::Device | FileKind::File));
+        named.map(|file| file.name.as_str()).collect()
+    }
+}
 
 impl Fio {
     /// fio with these processes.

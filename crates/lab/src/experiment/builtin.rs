@@ -1,0 +1,52 @@
+//! The experiments that come with the program, so that they can be listed and run anywhere.
+
+use super::Experiment;
+use crate::error::Error;
+
+/// Name and text of each, by name.
+const EXPERIMENTS: [(&str, &str); 8] = [
+    ("dump-cooperation", include_str!("../../../../experiments/dump-cooperation.toml")),
+    (
+        "dump-cooperation-streaming",
+        include_str!("../../../../experiments/dump-cooperation-streaming.toml"),
+    ),
+    ("first-light", include_str!("../../../../experiments/first-light.toml")),
+    ("fsync-neighbour", include_str!("../../../../experiments/fsync-neighbour.toml")),
+    ("journal-pingpong", include_str!("../../../../experiments/journal-pingpong.toml")),
+    ("journal-pingpong-n", include_str!("../../../../experiments/journal-pingpong-n.toml")),
+    ("journal-pingpong-xfs", include_str!("../../../../experiments/journal-pingpong-xfs.toml")),
+    ("sysbench-threads", include_str!("../../../../experiments/sysbench-threads.toml")),
+];
+
+/// The names of all.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    EXPERIMENTS.iter().map(|(name, _)| *name)
+}
+
+/// The text of one.
+pub fn text(name: &str) -> Option<&'static str> {
+    EXPERIMENTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// One of them, if there is such a one.
+pub fn load(name: &str) -> Option<Result<Experiment, Error>> {
+    text(name).map(|text| Experiment::parse(&format!("{name}.toml"), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_experiment_of_the_directory_comes_along() {
+        let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments"));
+        let entries = std::fs::read_dir(directory).unwrap().map(|it| it.unwrap().path());
+        let stem = |path: &Path| path.file_stem().unwrap().to_string_lossy().into_owned();
+        let mut there: Vec<String> = entries.map(|it| stem(&it)).collect();
+        there.sort();
+        assert_eq!(names().collect::<Vec<_>>(), there);
+        assert!(names().all(|name| load(name).unwrap().is_ok()));
+        assert!(load("nothing").is_none());
+    }
+}

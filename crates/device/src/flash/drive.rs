@@ -55,6 +55,8 @@ pub(crate) struct Drive {
     /// Which pieces were ever written; `None`: all.
     written: Option<Vec<u64>>,
     next_unit: usize,
+    /// When something is due next.
+    next_at: Instant,
 }
 
 /// A read under way.
@@ -108,6 +110,7 @@ impl Drive {
             write_streams: Streams::default(),
             written,
             next_unit: 0,
+            next_at: Instant::FAR_FUTURE,
         }
     }
 
@@ -413,19 +416,17 @@ impl Device for Drive {
         } else {
             self.begin(now, command);
         }
+        self.next_at = self.earliest();
     }
 
     fn next_event(&self) -> Option<Instant> {
-        Some(self.earliest()).filter(|at| *at != Instant::FAR_FUTURE)
+        Some(self.next_at).filter(|at| *at != Instant::FAR_FUTURE)
     }
 
     fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>) {
-        loop {
-            let at = self.earliest();
-            if at > now || at == Instant::FAR_FUTURE {
-                return;
-            }
-            self.step(at, completed);
+        while self.next_at <= now && self.next_at != Instant::FAR_FUTURE {
+            self.step(self.next_at, completed);
+            self.next_at = self.earliest();
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::file::{Errno, Transfer};
 use base::{Instant, Sector, Sectors};
 use block::{Ioprio, Syscall};
 
+/// Places in a word of the table of what is taken.
+const WORD: usize = u64::BITS as usize;
+
 /// One operation under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
@@ -55,6 +58,8 @@ impl Operation {
 pub(crate) struct Operations {
     /// The place of an operation is its number modulo the length, which is a power of two.
     places: Vec<Option<Operation>>,
+    /// A bit for each place: whether it is taken.
+    taken: Vec<u64>,
     live: usize,
     next: u64,
 }
@@ -65,15 +70,13 @@ impl Operations {
         if self.live == self.places.len() {
             self.grow();
         }
-        while self.places[self.place(self.next)].is_some() {
-            self.next += 1;
-        }
-        let number = self.next;
+        let place = self.free_place(self.place(self.next));
+        let skipped = place.wrapping_sub(self.place(self.next)) & (self.places.len() - 1);
+        let number = self.next + skipped as u64;
         operation.number = number;
-        let place = self.place(number);
-        self.places[place] = Some(operation);
+        self.put(place, operation);
         self.live += 1;
-        self.next += 1;
+        self.next = number + 1;
         number
     }
 
@@ -102,6 +105,7 @@ impl Operations {
         self.get(number);
         let place = self.place(number);
         self.live -= 1;
+        self.taken[place / WORD] &= !(1 << (place % WORD));
         self.places[place].take().expect("checked a line above")
     }
 
@@ -109,6 +113,7 @@ impl Operations {
     pub fn drain(&mut self) -> Vec<Operation> {
         let mut all: Vec<Operation> = self.places.iter_mut().filter_map(Option::take).collect();
         all.sort_by_key(|operation| operation.number);
+        self.taken.fill(0);
         self.live = 0;
         all
     }
@@ -117,13 +122,31 @@ impl Operations {
         number as usize & (self.places.len() - 1)
     }
 
+    fn put(&mut self, place: usize, operation: Operation) {
+        self.places[place] = Some(operation);
+        self.taken[place / WORD] |= 1 << (place % WORD);
+    }
+
+    /// The first place from this one on that is not taken, round the end; there must be one.
+    fn free_place(&self, from: usize) -> usize {
+        let last = (self.places.len() - 1).min(WORD - 1);
+        let free = |word: usize| !self.taken[word] & (u64::MAX >> (WORD - 1 - last));
+        let mut word = from / WORD;
+        let mut bits = free(word) & (u64::MAX << (from % WORD));
+        while bits == 0 {
+            word = (word + 1) % self.taken.len();
+            bits = free(word);
+        }
+        word * WORD + bits.trailing_zeros() as usize
+    }
+
     fn grow(&mut self) {
         let length = (self.places.len() * 2).max(4);
         let old = std::mem::take(&mut self.places);
         self.places.resize(length, None);
+        self.taken = vec![0; length.div_ceil(WORD)];
         for operation in old.into_iter().flatten() {
-            let place = self.place(operation.number);
-            self.places[place] = Some(operation);
+            self.put(self.place(operation.number), operation);
         }
     }
 }
@@ -175,6 +198,28 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_number_is_the_next_one_whose_place_is_free(
+            steps in prop::collection::vec(0usize..300, 0..600)
+        ) {
+            let mut operations = Operations::default();
+            let (mut live, mut next) = (Vec::new(), 0);
+            for step in steps {
+                if step < live.len() {
+                    operations.remove(live.swap_remove(step));
+                    continue;
+                }
+                let number = operations.insert(operation(0));
+                let mask = operations.places.len() as u64 - 1;
+                while live.iter().any(|it| it & mask == next & mask) {
+                    next += 1;
+                }
+                prop_assert_eq!(number, next);
+                live.push(next);
+                next += 1;
+            }
+        }
+
         #[test]
         fn behaves_like_a_map(
             steps in prop::collection::vec(any::<prop::sample::Index>(), 0..400)

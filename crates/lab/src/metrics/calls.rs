@@ -155,9 +155,9 @@ impl Actor {
     }
 
     fn enter(&mut self, at: Instant, call: Syscall) {
-        let first = *self.first.get_or_insert(at);
-        for calls in &mut self.calls {
-            calls.samples.start(first + self.ramp);
+        if self.first.is_none() {
+            self.first = Some(at);
+            self.calls.iter_mut().for_each(|calls| calls.samples.start(at + self.ramp));
         }
         if CallKind::of(call) == CallKind::Sync {
             return;

@@ -52,7 +52,7 @@ pub struct Pauses {
     /// Who allocated a request that the disk does not have.
     owners: Side<Request, Actor>,
     /// How many such requests each of them has.
-    waiting: BTreeMap<Actor, u32>,
+    waiting: Vec<u32>,
     totals: BTreeMap<Key, (Duration, u64, u64)>,
     /// The number of this pause.
     pause: u64,
@@ -68,6 +68,7 @@ impl Pauses {
         let known = self.names.iter().position(|it| it == name);
         self.actors[number] = known.or_else(|| {
             self.names.push(name.to_string());
+            self.waiting.push(0);
             Some(self.names.len() - 1)
         });
     }
@@ -85,16 +86,13 @@ impl Pauses {
         self.ends(rq);
         let owner = self.actor(owner);
         self.owners.set(rq, owner);
-        *self.waiting.entry(owner).or_default() += 1;
+        self.waiting[owner] += 1;
     }
 
     /// A request went to the disk, into another one, or away.
     pub fn ends(&mut self, rq: RequestId) {
-        let Some(owner) = self.owners.take(rq) else { return };
-        let count = self.waiting.get_mut(&owner).expect("who owns one has some");
-        *count -= 1;
-        if *count == 0 {
-            self.waiting.remove(&owner);
+        if let Some(owner) = self.owners.take(rq) {
+            self.waiting[owner] -= 1;
         }
     }
 
@@ -106,8 +104,9 @@ impl Pauses {
     /// Time has passed in which the disk was held.
     pub fn pass(&mut self, hold: Hold, passed: Duration) {
         let waits_for = hold.waits_for.map(|it| self.actor(it));
-        for waiting in self.waiting.keys() {
-            let key = (hold.reason.name(), waits_for, *waiting);
+        let waiting = self.waiting.iter().enumerate().filter(|(_, count)| **count > 0);
+        for (waiting, _) in waiting {
+            let key = (hold.reason.name(), waits_for, waiting);
             let (time, times, last) =
                 self.totals.entry(key).or_insert((Duration::ZERO, 0, u64::MAX));
             *time += passed;

@@ -39,7 +39,7 @@ pub use ioprio::{Ioprio, IoprioClass};
 pub use kernel::{KERNELS, Kernel, Shape, Version};
 pub use limits::{Limits, QUEUE_SETTINGS, QueueSetting};
 pub use plug::PlugFlush;
-pub use queue::{Attach, Output, RequestQueue, Step, Work};
+pub use queue::{Attach, Output, RequestQueue, Step, Work, Works};
 pub use reason::{DispatchReason, HoldReason};
 pub use request::{Request, RequestId};
 pub use scheduler::{About, Cx, Scheduler, Tunable, TunableError};

@@ -44,7 +44,7 @@ use base::{Arena, Duration, Instant};
 use context::{ContextWork, Frame};
 use guard::Guard;
 use multi::Multi;
-pub use output::{Output, Step, Work};
+pub use output::{Output, Step, Work, Works};
 use single::Single;
 
 /// What is attached to a queue: one of the two shapes, with or without a scheduler.
@@ -279,12 +279,19 @@ impl RequestQueue {
 
     /// Does the next atomic piece of what a context has to do.
     pub fn step(&mut self, now: Instant, context: ContextId) -> Step {
-        self.work(now, context, 1)
+        self.work(now, context, 1, Works::NONE)
+    }
+
+    /// Does the next piece, which is of one of these kinds unless there are none, and those of
+    /// these kinds behind it until something else is wanted done or one has turned out to be of
+    /// another kind.
+    pub fn proceed(&mut self, now: Instant, context: ContextId, along: Works) -> Step {
+        self.work(now, context, 1, along)
     }
 
     /// Does everything that a context has to do; false when it went to sleep on the way.
     pub fn finish(&mut self, now: Instant, context: ContextId) -> bool {
-        self.work(now, context, u32::MAX) != Step::Asleep
+        self.work(now, context, u32::MAX, Works::NONE) != Step::Asleep
     }
 
     /// The next thing the queue wants done.
@@ -372,10 +379,11 @@ impl RequestQueue {
         self.core.guard.assert_balanced();
     }
 
-    /// Does at most so many pieces of what a context has to do; what came of the last one.
+    /// Does at most so many pieces of what a context has to do, and then those that go along; what
+    /// came of the last one.
     // The compiler puts steps into this loop, and then prepares at its entry what they need. Those
     // that few requests need are kept out of it.
-    fn work(&mut self, now: Instant, context: ContextId, mut pieces: u32) -> Step {
+    fn work(&mut self, now: Instant, context: ContextId, mut pieces: u32, along: Works) -> Step {
         loop {
             let state = self.core.contexts.get_mut(context.0 as usize);
             let Some(state) = state else { return Step::Idle };
@@ -405,9 +413,20 @@ impl RequestQueue {
             self.after_step(now);
             pieces -= 1;
             if pieces == 0 {
-                return Step::Did(work);
+                if !along.contains(work) || !self.next_goes_along(context, along) {
+                    return Step::Did(work);
+                }
+                pieces = 1;
             }
         }
+    }
+
+    /// Whether the next piece of a context is of these kinds, and nothing else is wanted done.
+    #[inline]
+    fn next_goes_along(&self, context: ContextId, along: Works) -> bool {
+        let state = &self.core.contexts[context.0 as usize];
+        let next = state.stack.last().map(|frame| self.work_of(state, *frame));
+        self.core.outputs.is_empty() && next.is_some_and(|work| along.contains(work))
     }
 
     fn work_of(&self, state: &ContextWork, frame: Frame) -> Work {

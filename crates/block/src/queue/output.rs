@@ -28,9 +28,40 @@ pub enum Work {
 }
 
 impl Work {
+    /// All kinds.
+    pub const ALL: [Work; 8] = [
+        Work::Bio,
+        Work::Allocate,
+        Work::Insert,
+        Work::Dispatch,
+        Work::Issue,
+        Work::Complete,
+        Work::Deliver,
+        Work::Housekeeping,
+    ];
+
     /// Whether the piece runs under the scheduler's lock (the queue lock of the single queue).
     pub const fn takes_lock(self) -> bool {
         matches!(self, Work::Bio | Work::Insert | Work::Dispatch | Work::Complete)
+    }
+}
+
+/// Kinds of work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Works(u8);
+
+impl Works {
+    /// No kind.
+    pub const NONE: Works = Works(0);
+
+    /// These kinds and one more.
+    pub const fn with(self, work: Work) -> Works {
+        Works(self.0 | 1 << work as u8)
+    }
+
+    /// Whether a kind is one of these.
+    pub const fn contains(self, work: Work) -> bool {
+        self.0 >> work as u8 & 1 == 1
     }
 }
 

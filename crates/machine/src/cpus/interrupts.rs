@@ -1,7 +1,7 @@
 //! Interrupts: they run on a core ahead of its task, one after the other, and wait while it has
 //! them disabled. On a core whose clock counts in steps they come when a look at the clock ends.
 
-use super::paying::Pays;
+use super::paying::Charge;
 use super::{Cpus, RunQueue};
 use crate::clock::{AgendaItem, Clock};
 use base::{Duration, Instant};
@@ -40,18 +40,8 @@ impl Cpus {
     }
 
     /// Whether the interrupts of a core have something to do and are not busy.
-    pub fn interrupt_goes_on(&self, core: usize) -> bool {
+    pub fn interrupt_is_free(&self, core: usize) -> bool {
         self.cores[core].in_interrupt && self.cores[core].charge.is_none()
-    }
-
-    /// Charges a core with what its interrupts have computed; false when that was nothing.
-    pub fn charge_interrupt(&mut self, clock: &mut Clock, core: usize) -> bool {
-        let debt = self.of(ContextId(core as u32)).debt;
-        if debt.is_zero() {
-            return false;
-        }
-        self.charge(clock, core, Pays::Debt, debt);
-        true
     }
 
     /// Why the interrupts of a core go on, if they do.
@@ -59,16 +49,17 @@ impl Cpus {
         self.cores[core].pending.pop_front()
     }
 
-    /// The task of a core goes on that was interrupted.
-    pub fn leave_interrupt(&mut self, clock: &mut Clock, core: usize) {
+    /// The task of a core goes on that was interrupted. The answer is what its core is to be
+    /// charged with first, if it was busy for the task.
+    pub fn leave_interrupt(&mut self, core: usize) -> Option<(ContextId, Charge)> {
         self.cores[core].in_interrupt = false;
-        let leaves = self.cores[core].owner.is_some_and(|owner| self.is_to_leave(owner));
-        if let Some(charge) = self.cores[core].suspended.take().filter(|_| !leaves) {
-            return self.charge(clock, core, charge.pays, charge.length);
-        }
-        if let Some(task) = self.cores[core].owner {
+        let suspended = self.cores[core].suspended.take();
+        let task = self.cores[core].owner?;
+        let left = suspended.filter(|_| !self.is_to_leave(task));
+        if left.is_none() {
             self.make_ready(task);
         }
+        left.map(|charge| (task, charge))
     }
 
     /// Interrupts that had to wait begin.

@@ -26,6 +26,7 @@ mod prices;
 mod sharing;
 
 pub(crate) use interrupts::Cause;
+pub(crate) use paying::Pays;
 pub(crate) use prices::Prices;
 
 use crate::clock::Clock;
@@ -261,8 +262,19 @@ impl Cpus {
         }
     }
 
-    /// Whether a task can go on now. Not if its core is busy, if it has to leave it to others, or
-    /// if it owes computing, which its core is charged with.
+    /// Whether nobody has something to do.
+    pub fn nobody_is_ready(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Whether the context is the only one that has something to do; it does that now.
+    pub fn take_only_ready(&mut self, context: ContextId) -> bool {
+        let is_only = self.ready.len() == 1 && self.ready[0] == context;
+        is_only && self.next_ready().is_some()
+    }
+
+    /// Whether a task can go on now or pay what it owes. Not if its core is busy, or if it has to
+    /// leave it to others.
     pub fn goes_on(&mut self, clock: &mut Clock, context: ContextId) -> bool {
         let Computing { state, core, .. } = *self.of(context);
         let core = usize::from(core);
@@ -271,12 +283,6 @@ impl Cpus {
             return false;
         }
         self.cores[core].has_begun = true;
-        let debt = self.of(context).debt;
-        if !debt.is_zero() {
-            let most = self.longest_charge(clock, core);
-            self.charge(clock, core, paying::Pays::Debt, debt.min(most));
-            return false;
-        }
         true
     }
 

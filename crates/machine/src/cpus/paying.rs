@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// Something a core is busy with.
 #[derive(Clone, Copy)]
-pub(super) struct Charge {
+pub(crate) struct Charge {
     pub pays: Pays,
     pub length: Duration,
     pub until: Instant,
@@ -18,7 +18,7 @@ pub(super) struct Charge {
 
 /// What is paid for with a core's time.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pays {
+pub(crate) enum Pays {
     /// Computing that a context owes.
     Debt,
     /// The next piece of block-layer work, or its part that needs no lock.
@@ -50,9 +50,21 @@ impl Cpus {
         self.make_ready(context);
     }
 
-    /// Whether a context has computed longer than its core was charged with.
+    /// How much longer a context has computed than its core was charged with.
+    pub fn debt(&self, context: ContextId) -> Duration {
+        self.of(context).debt
+    }
+
+    /// Whether it has.
     pub fn owes(&self, context: ContextId) -> bool {
-        !self.of(context).debt.is_zero()
+        !self.debt(context).is_zero()
+    }
+
+    /// As much of what a task owes as its core can be charged with now, if it owes anything.
+    pub fn payable(&self, clock: &Clock, context: ContextId) -> Option<Duration> {
+        let core = usize::from(self.core_of(context));
+        let debt = self.debt(context);
+        (!debt.is_zero()).then(|| debt.min(self.longest_charge(clock, core)))
     }
 
     /// Whether nothing of the next piece of work of a context is paid for.
@@ -65,47 +77,25 @@ impl Cpus {
         work != Work::Allocate && !self.prices.costs.kernel_clock.is_zero()
     }
 
-    /// Pays for the part of the next piece of work that needs no lock, and perhaps for a look at
-    /// the clock; false when that takes time.
-    pub fn pay_unlocked(
-        &mut self,
-        clock: &mut Clock,
-        context: ContextId,
-        work: Work,
-        looks: bool,
-    ) -> bool {
+    /// What the part of a piece of work costs that needs no lock, and perhaps a look at the clock.
+    pub fn price_unlocked(&self, work: Work, looks: bool) -> Duration {
         let look = if looks { self.prices.costs.kernel_clock } else { Duration::ZERO };
-        let cost = self.prices.unlocked(work) + look;
-        if !cost.is_zero() {
-            let core = usize::from(self.core_of(context));
-            self.charge(clock, core, Pays::Work, cost);
-            return false;
-        }
-        self.of_mut(context).paid = Paid::Unlocked;
-        true
+        self.prices.unlocked(work) + look
     }
 
-    /// Pays for the part under the lock, with so many requests queued; false when that takes time
-    /// or the lock.
-    pub fn pay_locked(
-        &mut self,
-        clock: &mut Clock,
-        context: ContextId,
-        work: Work,
-        queued: impl FnOnce() -> u32,
-    ) -> bool {
-        if self.of(context).paid == Paid::Unlocked {
-            if self.prices.is_locked(work) && !self.lock(clock, context) {
-                return false;
-            }
-            let cost = self.prices.locked(work, queued());
-            if !cost.is_zero() {
-                let core = usize::from(self.core_of(context));
-                self.charge(clock, core, Pays::Locked, cost);
-                return false;
-            }
-        }
-        true
+    /// The part of the next piece of work of a context that needs no lock is paid for.
+    pub fn has_paid_unlocked(&mut self, context: ContextId) {
+        self.of_mut(context).paid = Paid::Unlocked;
+    }
+
+    /// Whether the part of the next piece of work of a context under the lock is to be paid for.
+    pub fn lacks_lock(&self, context: ContextId) -> bool {
+        self.of(context).paid == Paid::Unlocked
+    }
+
+    /// Takes the lock for a piece of work that needs it, or waits for it.
+    pub fn locks(&mut self, clock: &Clock, context: ContextId, work: Work) -> bool {
+        !self.prices.is_locked(work) || self.lock(clock, context)
     }
 
     /// What an allocation has cost that succeeded; `looks` says whether it looked at the clock, if
@@ -161,20 +151,26 @@ impl Cpus {
     /// The time a core was busy for is over.
     pub fn charged(&mut self, core: usize) {
         let (_, charge) = self.cores[core].charge.take().expect("a core was busy until now");
-        self.cores[core].used.computing += charge.length;
         let context = self.running_on(core);
-        self.note_served(context, charge.length);
-        let computing = self.of_mut(context);
-        match charge.pays {
-            Pays::Debt => computing.debt -= charge.length,
-            Pays::Work => computing.paid = Paid::Unlocked,
-            Pays::Locked => computing.paid = Paid::All,
-        }
+        self.has_computed(context, charge.pays, charge.length);
         self.make_ready(context);
     }
 
+    /// A context has paid with the time of its core.
+    pub fn has_computed(&mut self, context: ContextId, pays: Pays, length: Duration) {
+        let core = usize::from(self.core_of(context));
+        self.cores[core].used.computing += length;
+        self.note_served(context, length);
+        let computing = self.of_mut(context);
+        match pays {
+            Pays::Debt => computing.debt -= length,
+            Pays::Work => computing.paid = Paid::Unlocked,
+            Pays::Locked => computing.paid = Paid::All,
+        }
+    }
+
     /// For how long a core can be charged before somebody else may have to go first.
-    pub(super) fn longest_charge(&self, clock: &Clock, core: usize) -> Duration {
+    fn longest_charge(&self, clock: &Clock, core: usize) -> Duration {
         let slice_end = match &self.run_queue {
             RunQueue::InTurn(_) => self.cores[core].slice_start + self.time_slice,
             // A tick says so itself.
@@ -185,7 +181,9 @@ impl Cpus {
         if most.is_zero() { self.time_slice } else { most }
     }
 
-    pub(super) fn charge(&mut self, clock: &mut Clock, core: usize, pays: Pays, length: Duration) {
+    /// The core of a context is busy for so long.
+    pub fn charge(&mut self, clock: &mut Clock, of: ContextId, pays: Pays, length: Duration) {
+        let core = usize::from(self.core_of(of));
         let until = clock.now() + length;
         if let Some(tick) = clock.tick_within(until) {
             clock.schedule(tick, AgendaItem::Tick(core));

@@ -5,7 +5,7 @@
 
 use crate::host::{Costs, Host};
 use base::{Duration, Sectors};
-use block::{Facts, Shape, Work};
+use block::{Facts, Shape, Work, Works};
 
 /// What pieces of work cost under the scheduler that is attached.
 #[derive(Clone, Copy, Debug)]
@@ -17,19 +17,37 @@ pub(crate) struct Prices {
     has_lock: bool,
     /// Whether nothing costs anything.
     pub free: bool,
+    /// Pieces of work that cost nothing and need no lock.
+    pub along: Works,
 }
 
 impl Prices {
     /// Prices on a host, under a scheduler.
     pub fn new(host: &Host, shape: Shape, scheduler: &str) -> Prices {
-        Prices {
+        let prices = Prices {
             costs: host.costs,
             scheduler: host.scheduler_event(scheduler),
             // The single queue has its queue lock. On blk-mq the schedulers have one of their own,
             // but for kyber, whose lists are per core.
             has_lock: shape == Shape::Single || !matches!(scheduler, "none" | "kyber"),
             free: host.is_free(),
-        }
+            along: Works::NONE,
+        };
+        let along = Work::ALL.into_iter().filter(|work| prices.is_along(*work));
+        Prices { along: along.fold(Works::NONE, Works::with), ..prices }
+    }
+
+    /// Whether a piece of work costs nothing and needs no lock.
+    fn is_along(&self, work: Work) -> bool {
+        let Costs { request, kernel_clock, message, .. } = self.costs;
+        let looks = matches!(work, Work::Bio | Work::Issue | Work::Allocate);
+        self.free
+            || message.is_zero()
+                && self.unlocked(work).is_zero()
+                && self.locked(work, || 1).is_zero()
+                && !self.is_locked(work)
+                && (!looks || kernel_clock.is_zero())
+                && (work != Work::Allocate || request.is_zero())
     }
 
     /// The cost of a piece of work outside the lock.
@@ -45,10 +63,10 @@ impl Prices {
     }
 
     /// The cost of a piece of work under the lock. To ask a scheduler that holds nothing is free.
-    pub fn locked(&self, work: Work, queued: u32) -> Duration {
+    pub fn locked(&self, work: Work, queued: impl FnOnce() -> u32) -> Duration {
         match work {
             Work::Insert | Work::Complete => self.scheduler,
-            Work::Dispatch if queued > 0 => self.scheduler,
+            Work::Dispatch if queued() > 0 => self.scheduler,
             _ => Duration::ZERO,
         }
     }

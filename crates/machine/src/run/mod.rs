@@ -25,7 +25,6 @@ use std::task::{Context, Poll, Waker};
 pub fn run(setup: Setup, observer: &mut dyn Observer) -> Result<Outcome, SetupError> {
     let mut machine = Machine::new(setup)?;
     loop {
-        machine.adopt();
         while let Some(task) = machine.next_to_poll() {
             machine.poll(task);
         }

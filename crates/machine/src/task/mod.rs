@@ -142,8 +142,9 @@ impl Task {
                 return Poll::Ready(());
             }
             is_done = true;
-            self.world().cpus().owe(self.id, time);
-            Poll::Pending
+            let mut world = self.world();
+            world.cpus().owe(self.id, time);
+            if world.goes_on_at_once(self.id) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }

@@ -17,6 +17,7 @@ mod kernel_tasks;
 mod lives;
 mod operations;
 mod owners;
+mod paying;
 mod telling;
 mod ticks;
 
@@ -30,7 +31,7 @@ use crate::preparation::Preparation;
 use crate::storage::Storage;
 use crate::tasks::{Body, Cgroups, Tasks, Wait};
 use base::{Duration, Instant};
-use block::{Bio, ContextId, Event, Segments, Shape, Step, Work};
+use block::{Bio, ContextId, Event, Segments, Shape};
 use guest::Profile;
 use std::sync::Arc;
 
@@ -56,6 +57,8 @@ pub(crate) struct World {
     /// Tasks that were created but whose programs have not been taken over.
     spawned: Vec<(ContextId, Body)>,
     mark: Mark,
+    /// How many of the events that the observer has not seen are in the mark.
+    marked: usize,
     /// The block layer's timer has come and waits for its interrupt.
     timer_raised: bool,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
@@ -109,6 +112,7 @@ impl World {
             timer_slack: owners.timer_slack,
             spawned: Vec::new(),
             mark: Mark::default(),
+            marked: 0,
             timer_raised: false,
             held_wakes: Vec::new(),
             endless: None,
@@ -134,7 +138,7 @@ impl World {
         if self.is_over() {
             return false;
         }
-        let timer = self.storage.queue().next_timer().filter(|_| !self.timer_raised);
+        let timer = self.next_timer();
         let sources = [self.disk.next_event(), timer, self.clock.next_at()];
         let Some(next) = sources.into_iter().flatten().min() else { return self.stuck() };
         if let Some(until) = self.end().filter(|until| next > *until) {
@@ -159,62 +163,14 @@ impl World {
         true
     }
 
-    /// Does what a context has to do in the block layer, as far as it can without taking time.
-    pub fn drive(&mut self, context: ContextId) -> Progress {
-        if self.cpus.is_suspended(context) {
-            return Progress::Busy;
-        }
-        loop {
-            if !self.cpus.prices().free {
-                let Some(work) = self.storage.queue_mut().next_work(context) else {
-                    return Progress::Idle;
-                };
-                if !self.pay(context, work) {
-                    return Progress::Busy;
-                }
-            }
-            let step = self.storage.queue_mut().step(self.clock.now(), context);
-            self.take_outputs(context);
-            match step {
-                Step::Idle => return Progress::Idle,
-                Step::Asleep => return Progress::Asleep,
-                Step::Did(_) if self.cpus.prices().free => {}
-                Step::Did(work) => {
-                    let goes_on = self.cpus.unlock(&mut self.clock, context);
-                    if work == Work::Allocate {
-                        let queue = self.storage.queue_mut();
-                        let looks = || queue.looks_at_clock(context, Work::Allocate);
-                        let cost = self.cpus.allocation_cost(looks);
-                        if !cost.is_zero() {
-                            self.cpus.owe(context, cost);
-                            return Progress::Busy;
-                        }
-                    }
-                    self.owe_messages(context);
-                    if !goes_on || self.cpus.owes(context) {
-                        return Progress::Busy;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Charges for what the scheduler has written into the trace.
-    fn owe_messages(&mut self, context: ContextId) {
-        let messages = self.storage.queue_mut().log().take_written();
-        let cost = self.cpus.costs().message * messages;
-        if !cost.is_zero() {
-            self.cpus.owe(context, cost);
-        }
-    }
-
-    /// Lets a context do what it can without taking time; true when its program is to be polled.
+    /// Lets a context do what it can before others have to go on; true when its program is to be
+    /// polled.
     fn advance(&mut self, context: ContextId) -> bool {
         if self.cpus.is_interrupt(context) {
             self.advance_interrupt(context.0 as usize);
             return false;
         }
-        if !self.cpus.goes_on(&mut self.clock, context) {
+        if !self.goes_on(context) {
             return false;
         }
         match self.drive(context) {
@@ -227,13 +183,13 @@ impl World {
         }
     }
 
-    /// Lets the interrupts of a core do what they can without taking time.
+    /// Lets the interrupts of a core do what they can before others have to go on.
     fn advance_interrupt(&mut self, core: usize) {
-        if !self.cpus.interrupt_goes_on(core) {
+        if !self.cpus.interrupt_is_free(core) {
             return;
         }
         loop {
-            if self.cpus.charge_interrupt(&mut self.clock, core) {
+            if !self.interrupt_goes_on(core) {
                 return;
             }
             match self.drive(ContextId(core as u32)) {
@@ -244,7 +200,7 @@ impl World {
             self.deliver_held_wakes();
             match self.cpus.next_cause(core) {
                 Some(cause) => self.handle_interrupt(core, cause),
-                None => return self.cpus.leave_interrupt(&mut self.clock, core),
+                None => return self.leave_interrupt(core),
             }
         }
     }
@@ -263,19 +219,6 @@ impl World {
                 self.wake_sleeper(sleeper);
             }
         }
-    }
-
-    /// Pays for the next piece of work of a context; false when that takes time or the lock.
-    fn pay(&mut self, context: ContextId, work: Work) -> bool {
-        let World { cpus, clock, storage, .. } = self;
-        let queue = storage.queue_mut();
-        if cpus.is_unpaid(context) {
-            let looks = cpus.charges_looks(work) && queue.looks_at_clock(context, work);
-            if !cpus.pay_unlocked(clock, context, work, looks) {
-                return false;
-            }
-        }
-        cpus.pay_locked(clock, context, work, || queue.queued())
     }
 
     /// Gives a bio of a task to the block layer; to be driven afterwards.
@@ -345,13 +288,19 @@ impl World {
         self.clock.until().filter(|_| self.preparation.is_done())
     }
 
+    /// When the block layer's timer comes next.
+    fn next_timer(&self) -> Option<Instant> {
+        self.storage.queue().next_timer().filter(|_| !self.timer_raised)
+    }
+
     fn is_over(&self) -> bool {
+        if self.endless.is_some() || self.preparation.has_failed() {
+            return true;
+        }
         // A job in the background that has not started when the others end never does.
         let no_more_start = self.only_background_is_left();
         let is_done = |job: &JobState| job.ended.is_some() || (no_more_start && job.main.is_none());
-        let done = self.jobs.iter().all(is_done);
-        let must_end = self.endless.is_some() || self.preparation.has_failed();
-        must_end || (done && self.storage.queue().is_drained())
+        self.storage.queue().is_drained() && self.jobs.iter().all(is_done)
     }
 
     /// Nothing will ever happen again although a job is not done: a bug of a program or of us,

@@ -9,21 +9,30 @@ impl World {
     /// Hands everything that has happened to the observer, who has met so many tasks; the answer is
     /// how many he has met then.
     pub fn report(&mut self, met: usize, observer: &mut dyn Observer) -> usize {
-        let World { storage, mark, tasks, preparation, .. } = self;
+        self.note_events();
+        let World { storage, tasks, preparation, .. } = self;
         let task_infos = tasks.infos();
         for who in task_infos[met..].iter().filter(|who| !preparation.is_it(who.job)) {
             observer.meet(who);
         }
         let log = storage.queue_mut().log();
         for event in log.events() {
-            mark.event(event);
             match preparation.is_nothing() {
                 true => observer.see(event),
                 false => preparation.seen(event).iter().for_each(|event| observer.see(event)),
             }
         }
         log.clear();
+        self.marked = 0;
         task_infos.len()
+    }
+
+    /// Mixes into the fingerprint what has happened, before time moves on.
+    pub(super) fn note_events(&mut self) {
+        let World { storage, mark, marked, .. } = self;
+        let events = storage.queue_mut().log().events();
+        events[*marked..].iter().for_each(|event| mark.event(event));
+        *marked = events.len();
     }
 
     /// The name of the job that makes system calls without end, if there is one.

@@ -1,0 +1,161 @@
+//! Contexts do pieces of work for which their cores are charged with time.
+//!
+//! Mostly nothing else can happen before a core is done with what it is charged with. Then time
+//! just moves on, and the context with it. Otherwise the agenda says when the core is done, the
+//! context waits, and the machine takes a turn.
+
+use super::{Progress, World};
+use crate::cpus::Pays;
+use base::{Duration, Instant};
+use block::{ContextId, Step, Work, Works};
+
+/// So many events are handed to the observer at the latest before time moves on.
+const MOST_EVENTS: usize = 256;
+
+impl World {
+    /// Does what a context has to do in the block layer, as far as nobody else has to go on before.
+    pub fn drive(&mut self, context: ContextId) -> Progress {
+        if self.cpus.is_suspended(context) {
+            return Progress::Busy;
+        }
+        loop {
+            let mut along = self.cpus.prices().along;
+            if !self.cpus.prices().free {
+                let Some(work) = self.storage.queue().next_work(context) else {
+                    return Progress::Idle;
+                };
+                if !along.contains(work) {
+                    along = Works::NONE;
+                    if !self.pay(context, work) {
+                        return Progress::Busy;
+                    }
+                }
+            }
+            let step = self.storage.queue_mut().proceed(self.clock.now(), context, along);
+            self.take_outputs(context);
+            match step {
+                Step::Idle => return Progress::Idle,
+                Step::Asleep => return Progress::Asleep,
+                Step::Did(_) if self.cpus.prices().free => {}
+                Step::Did(work) => {
+                    let goes_on = self.cpus.unlock(&mut self.clock, context);
+                    self.owe_for(context, work);
+                    if !goes_on || (self.cpus.owes(context) && !self.pays_at_once(context)) {
+                        return Progress::Busy;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a context that became ready is the next to go on, and can at once.
+    pub fn goes_on_at_once(&mut self, context: ContextId) -> bool {
+        self.cpus.take_only_ready(context) && self.advance(context)
+    }
+
+    /// Whether a task can go on now. Not if its core is busy, if it has to leave it to others, or
+    /// if it owes computing and others may have to go on before that is done.
+    pub(super) fn goes_on(&mut self, context: ContextId) -> bool {
+        while self.cpus.goes_on(&mut self.clock, context) {
+            let Some(debt) = self.cpus.payable(&self.clock, context) else { return true };
+            if !self.charge(context, Pays::Debt, debt) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether the interrupts of a core have computed what they owe.
+    pub(super) fn interrupt_goes_on(&mut self, core: usize) -> bool {
+        let context = ContextId(core as u32);
+        let debt = self.cpus.debt(context);
+        debt.is_zero() || self.charge(context, Pays::Debt, debt)
+    }
+
+    /// The task of a core goes on that was interrupted.
+    pub(super) fn leave_interrupt(&mut self, core: usize) {
+        let Some((task, charge)) = self.cpus.leave_interrupt(core) else { return };
+        if self.charge(task, charge.pays, charge.length) {
+            self.cpus.make_ready(task);
+        }
+    }
+
+    /// Whether what a context owes is paid at once.
+    fn pays_at_once(&mut self, context: ContextId) -> bool {
+        if !self.cpus.take_only_ready(context) {
+            return false;
+        }
+        match self.cpus.is_interrupt(context) {
+            true => self.interrupt_goes_on(context.0 as usize),
+            false => self.goes_on(context),
+        }
+    }
+
+    /// Pays for the next piece of work of a context; false when others may have to go on before
+    /// that is done, or have the lock.
+    fn pay(&mut self, context: ContextId, work: Work) -> bool {
+        if self.cpus.is_unpaid(context) {
+            let looks = self.cpus.charges_looks(work)
+                && self.storage.queue_mut().looks_at_clock(context, work);
+            let cost = self.cpus.price_unlocked(work, looks);
+            if cost.is_zero() {
+                self.cpus.has_paid_unlocked(context);
+            } else if !self.charge(context, Pays::Work, cost) {
+                return false;
+            }
+        }
+        if !self.cpus.lacks_lock(context) {
+            return true;
+        }
+        if !self.cpus.locks(&self.clock, context, work) {
+            return false;
+        }
+        let cost = self.cpus.prices().locked(work, || self.storage.queue().queued());
+        cost.is_zero() || self.charge(context, Pays::Locked, cost)
+    }
+
+    /// A context owes what a piece of work has cost besides: an allocation that succeeded, or what
+    /// the scheduler has written into the trace.
+    fn owe_for(&mut self, context: ContextId, work: Work) {
+        if work == Work::Allocate {
+            let queue = self.storage.queue_mut();
+            let looks = || queue.looks_at_clock(context, Work::Allocate);
+            let cost = self.cpus.allocation_cost(looks);
+            if !cost.is_zero() {
+                return self.cpus.owe(context, cost);
+            }
+        }
+        let messages = self.storage.queue_mut().log().take_written();
+        let cost = self.cpus.costs().message * messages;
+        if !cost.is_zero() {
+            self.cpus.owe(context, cost);
+        }
+    }
+
+    /// Charges the core of a context with time. If nothing else can happen before that is over, it
+    /// is over at once; otherwise the answer is false. A task that is to exit does so in a turn.
+    fn charge(&mut self, context: ContextId, pays: Pays, length: Duration) -> bool {
+        let until = self.clock.now() + length;
+        if self.is_quiet(until) && !self.must_exit(context) {
+            self.note_events();
+            self.clock.advance(until);
+            self.cpus.has_computed(context, pays, length);
+            return true;
+        }
+        self.cpus.charge(&mut self.clock, context, pays, length);
+        false
+    }
+
+    /// Whether nothing happens until then, and nobody else has something to do now.
+    fn is_quiet(&mut self, until: Instant) -> bool {
+        let is_later = |at: Option<Instant>| at.is_none_or(|at| at > until);
+        self.cpus.nobody_is_ready()
+            && is_later(self.clock.next_at())
+            && is_later(self.disk.next_event())
+            && is_later(self.next_timer())
+            && self.end().is_none_or(|end| end >= until)
+            && self.storage.queue_mut().log().events().len() < MOST_EVENTS
+            && !self.clock.is_coarse()
+            && !self.is_over()
+    }
+}

@@ -13,6 +13,11 @@ pub trait Observer {
 
     /// Something happened.
     fn see(&mut self, event: &Event);
+
+    /// Several things happened, one after the other.
+    fn see_all(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.see(event));
+    }
 }
 
 /// A task, to those who watch.
@@ -59,6 +64,10 @@ impl Observer for Several<'_> {
 
     fn see(&mut self, event: &Event) {
         self.0.iter_mut().for_each(|observer| observer.see(event));
+    }
+
+    fn see_all(&mut self, events: &[Event]) {
+        self.0.iter_mut().for_each(|observer| observer.see_all(events));
     }
 }
 

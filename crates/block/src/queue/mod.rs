@@ -249,11 +249,12 @@ impl RequestQueue {
     /// When [`RequestQueue::timer`] is to be called, if at all.
     pub fn next_timer(&self) -> Option<Instant> {
         let scheduler = self.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer());
-        let unplug = match &self.shape {
-            ShapeState::Single(single) => single.unplug_at(),
-            ShapeState::Multi(_) => None,
-        };
-        [scheduler, unplug].into_iter().flatten().min()
+        match &self.shape {
+            ShapeState::Multi(_) => scheduler,
+            ShapeState::Single(single) => {
+                [scheduler, single.unplug_at()].into_iter().flatten().min()
+            }
+        }
     }
 
     /// What the next step of a context will do; `None` when it has nothing to do.

@@ -267,12 +267,6 @@ impl Cpus {
         self.ready.is_empty()
     }
 
-    /// Whether the context is the only one that has something to do; it does that now.
-    pub fn take_only_ready(&mut self, context: ContextId) -> bool {
-        let is_only = self.ready.len() == 1 && self.ready[0] == context;
-        is_only && self.next_ready().is_some()
-    }
-
     /// Whether a task can go on now or pay what it owes. Not if its core is busy, or if it has to
     /// leave it to others.
     pub fn goes_on(&mut self, clock: &mut Clock, context: ContextId) -> bool {

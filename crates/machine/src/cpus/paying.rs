@@ -55,7 +55,7 @@ impl Cpus {
         self.of(context).debt
     }
 
-    /// Whether it has.
+    /// Whether it has computed longer.
     pub fn owes(&self, context: ContextId) -> bool {
         !self.debt(context).is_zero()
     }
@@ -152,15 +152,20 @@ impl Cpus {
     pub fn charged(&mut self, core: usize) {
         let (_, charge) = self.cores[core].charge.take().expect("a core was busy until now");
         let context = self.running_on(core);
-        self.has_computed(context, charge.pays, charge.length);
+        self.has_computed(context, charge.length);
+        self.has_paid(context, charge.pays, charge.length);
         self.make_ready(context);
     }
 
-    /// A context has paid with the time of its core.
-    pub fn has_computed(&mut self, context: ContextId, pays: Pays, length: Duration) {
+    /// A context has had its core for so long.
+    pub fn has_computed(&mut self, context: ContextId, length: Duration) {
         let core = usize::from(self.core_of(context));
         self.cores[core].used.computing += length;
         self.note_served(context, length);
+    }
+
+    /// A context has paid with the time of its core.
+    pub fn has_paid(&mut self, context: ContextId, pays: Pays, length: Duration) {
         let computing = self.of_mut(context);
         match pays {
             Pays::Debt => computing.debt -= length,

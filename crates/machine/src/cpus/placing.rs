@@ -4,7 +4,7 @@ use super::paying::Paid;
 use super::{Cpus, RunQueue, State};
 use crate::clock::Clock;
 use crate::host::Costs;
-use base::Duration;
+use base::{Duration, Instant};
 use block::ContextId;
 use std::collections::VecDeque;
 
@@ -86,6 +86,15 @@ impl Cpus {
         if clock.works() && self.cores[0].owner.is_none() {
             clock.rest();
         }
+    }
+
+    /// Whether a context that goes on now would have its core until then if nothing happened, and
+    /// owes nothing.
+    pub fn keeps_core(&self, context: ContextId, until: Instant) -> bool {
+        let core = &self.cores[usize::from(self.core_of(context))];
+        let has_slice = || until < core.slice_start + self.time_slice && !core.yields;
+        let takes_turns = matches!(self.run_queue, RunQueue::InTurn(_));
+        !self.owes(context) && (self.is_interrupt(context) || (takes_turns && has_slice()))
     }
 
     /// Whether a task has to leave its core to others now, and does.

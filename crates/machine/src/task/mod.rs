@@ -142,9 +142,7 @@ impl Task {
                 return Poll::Ready(());
             }
             is_done = true;
-            let mut world = self.world();
-            world.cpus().owe(self.id, time);
-            if world.goes_on_at_once(self.id) { Poll::Ready(()) } else { Poll::Pending }
+            if self.world().compute(self.id, time) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }

@@ -138,9 +138,10 @@ impl World {
         if self.is_over() {
             return false;
         }
-        let timer = self.next_timer();
-        let sources = [self.disk.next_event(), timer, self.clock.next_at()];
-        let Some(next) = sources.into_iter().flatten().min() else { return self.stuck() };
+        let (disk, timer) = (self.disk.next_event(), self.next_timer());
+        let Some(next) = earliest(disk, earliest(timer, self.clock.next_at())) else {
+            return self.stuck();
+        };
         if let Some(until) = self.end().filter(|until| next > *until) {
             self.clock.advance(until);
             return false;
@@ -149,8 +150,7 @@ impl World {
             self.cpus.rest(&mut self.clock);
             self.clock.advance(next);
         }
-        if sources[0].is_some_and(|at| at <= self.clock.now()) && !self.cpus.has_looked(&self.clock)
-        {
+        if disk.is_some_and(|at| at <= self.clock.now()) && !self.cpus.has_looked(&self.clock) {
             self.complete_commands();
         }
         if timer.is_some_and(|at| at <= self.clock.now()) {
@@ -297,10 +297,13 @@ impl World {
         if self.endless.is_some() || self.preparation.has_failed() {
             return true;
         }
+        if !self.storage.queue().is_drained() {
+            return false;
+        }
         // A job in the background that has not started when the others end never does.
         let no_more_start = self.only_background_is_left();
         let is_done = |job: &JobState| job.ended.is_some() || (no_more_start && job.main.is_none());
-        self.storage.queue().is_drained() && self.jobs.iter().all(is_done)
+        self.jobs.iter().all(is_done)
     }
 
     /// Nothing will ever happen again although a job is not done: a bug of a program or of us,
@@ -337,5 +340,13 @@ impl World {
                 self.cpus.data_moved(&mut self.clock, core);
             }
         }
+    }
+}
+
+/// The earlier one of two times, if there is any.
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -39,8 +39,8 @@ impl World {
                 Step::Did(_) if self.cpus.prices().free => {}
                 Step::Did(work) => {
                     let goes_on = self.cpus.unlock(&mut self.clock, context);
-                    self.owe_for(context, work);
-                    if !goes_on || (self.cpus.owes(context) && !self.pays_at_once(context)) {
+                    let is_paid = self.pay_for(context, work);
+                    if !goes_on || !is_paid {
                         return Progress::Busy;
                     }
                 }
@@ -48,9 +48,15 @@ impl World {
         }
     }
 
-    /// Whether a context that became ready is the next to go on, and can at once.
-    pub fn goes_on_at_once(&mut self, context: ContextId) -> bool {
-        self.cpus.take_only_ready(context) && self.advance(context)
+    /// A context computes; false when others may have to go on before that is done.
+    pub fn compute(&mut self, context: ContextId, time: Duration) -> bool {
+        let until = self.clock.now() + time;
+        let is_alone = self.cpus.keeps_core(context, until) && self.is_quiet(context, until);
+        match is_alone {
+            true => self.pass(context, until),
+            false => self.cpus.owe(context, time),
+        }
+        is_alone
     }
 
     /// Whether a task can go on now. Not if its core is busy, if it has to leave it to others, or
@@ -80,17 +86,6 @@ impl World {
         }
     }
 
-    /// Whether what a context owes is paid at once.
-    fn pays_at_once(&mut self, context: ContextId) -> bool {
-        if !self.cpus.take_only_ready(context) {
-            return false;
-        }
-        match self.cpus.is_interrupt(context) {
-            true => self.interrupt_goes_on(context.0 as usize),
-            false => self.goes_on(context),
-        }
-    }
-
     /// Pays for the next piece of work of a context; false when others may have to go on before
     /// that is done, or have the lock.
     fn pay(&mut self, context: ContextId, work: Work) -> bool {
@@ -114,48 +109,58 @@ impl World {
         cost.is_zero() || self.charge(context, Pays::Locked, cost)
     }
 
-    /// A context owes what a piece of work has cost besides: an allocation that succeeded, or what
-    /// the scheduler has written into the trace.
-    fn owe_for(&mut self, context: ContextId, work: Work) {
+    /// Pays for what a piece of work has cost besides: an allocation that succeeded, or what the
+    /// scheduler has written into the trace. False when others may have to go on before that is
+    /// done.
+    fn pay_for(&mut self, context: ContextId, work: Work) -> bool {
         if work == Work::Allocate {
             let queue = self.storage.queue_mut();
             let looks = || queue.looks_at_clock(context, Work::Allocate);
             let cost = self.cpus.allocation_cost(looks);
             if !cost.is_zero() {
-                return self.cpus.owe(context, cost);
+                return self.compute(context, cost);
             }
         }
         let messages = self.storage.queue_mut().log().take_written();
         let cost = self.cpus.costs().message * messages;
-        if !cost.is_zero() {
-            self.cpus.owe(context, cost);
-        }
+        let is_paid = cost.is_zero() || self.compute(context, cost);
+        is_paid && !self.cpus.owes(context)
     }
 
     /// Charges the core of a context with time. If nothing else can happen before that is over, it
-    /// is over at once; otherwise the answer is false. A task that is to exit does so in a turn.
+    /// is over at once; otherwise the answer is false.
     fn charge(&mut self, context: ContextId, pays: Pays, length: Duration) -> bool {
         let until = self.clock.now() + length;
-        if self.is_quiet(until) && !self.must_exit(context) {
-            self.note_events();
-            self.clock.advance(until);
-            self.cpus.has_computed(context, pays, length);
-            return true;
+        let is_alone = self.is_quiet(context, until);
+        match is_alone {
+            true => {
+                self.pass(context, until);
+                self.cpus.has_paid(context, pays, length);
+            }
+            false => self.cpus.charge(&mut self.clock, context, pays, length),
         }
-        self.cpus.charge(&mut self.clock, context, pays, length);
-        false
+        is_alone
     }
 
-    /// Whether nothing happens until then, and nobody else has something to do now.
-    fn is_quiet(&mut self, until: Instant) -> bool {
+    /// Time moves on while a context computes.
+    fn pass(&mut self, context: ContextId, until: Instant) {
+        self.note_events();
+        self.cpus.has_computed(context, until.since(self.clock.now()));
+        self.clock.advance(until);
+    }
+
+    /// Whether nothing happens until then but what a context does. One that is to exit does so in
+    /// a turn.
+    fn is_quiet(&mut self, context: ContextId, until: Instant) -> bool {
         let is_later = |at: Option<Instant>| at.is_none_or(|at| at > until);
         self.cpus.nobody_is_ready()
-            && is_later(self.clock.next_at())
             && is_later(self.disk.next_event())
+            && is_later(self.clock.next_at())
             && is_later(self.next_timer())
             && self.end().is_none_or(|end| end >= until)
             && self.storage.queue_mut().log().events().len() < MOST_EVENTS
             && !self.clock.is_coarse()
+            && !self.must_exit(context)
             && !self.is_over()
     }
 }

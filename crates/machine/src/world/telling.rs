@@ -16,10 +16,12 @@ impl World {
             observer.meet(who);
         }
         let log = storage.queue_mut().log();
-        for event in log.events() {
-            match preparation.is_nothing() {
-                true => observer.see(event),
-                false => preparation.seen(event).iter().for_each(|event| observer.see(event)),
+        match log.events() {
+            [] => {}
+            events if preparation.is_nothing() => observer.see_all(events),
+            events => {
+                let seen = events.iter().filter_map(|event| preparation.seen(event));
+                seen.for_each(|event| observer.see(&event));
             }
         }
         log.clear();

@@ -7,6 +7,7 @@ pub(crate) const MODELS: &[(&str, &str)] = &[
     ("cloud-gp2", include_str!("../../../models/cloud-gp2.toml")),
     ("cloud-gp3", include_str!("../../../models/cloud-gp3.toml")),
     ("cloud-pd-ssd", include_str!("../../../models/cloud-pd-ssd.toml")),
+    ("cloud-sliced", include_str!("../../../models/cloud-sliced.toml")),
     ("hdd-7200-sata", include_str!("../../../models/hdd-7200-sata.toml")),
     ("hdd-sas-2009", include_str!("../../../models/hdd-sas-2009.toml")),
     ("null", include_str!("../../../models/null.toml")),

@@ -5,49 +5,84 @@
 
 use base::{Duration, Rng};
 
-use params::Accept::{Real, Rows};
+use params::Accept::{self, Real, Rows};
 use params::Error;
-use params::{Section, Table, spec};
+use params::{Section, Spec, Table, spec};
 
-pub(crate) const SCHEMA: Section = Section {
-    name: "jitter",
-    required: true,
-    specs: &[spec("sigma", Real(0.0, 2.0, "ln")), spec("tail", Rows(3, "share, us, us"))],
-};
+const SPECS: &[Spec] = &[SIGMA, spec("tail", Rows(3, "share, us, us"))];
+const SIGMA: Spec = spec("sigma", sigma());
+
+/// How service times scatter.
+pub(crate) const JITTER: Section = Section { name: "jitter", required: true, specs: SPECS };
+/// How those of writes do, where they differ.
+pub(crate) const WRITE_JITTER: Section =
+    Section { name: "write_jitter", required: false, specs: SPECS };
+
+/// What is accepted as the standard deviation of the logarithm of times.
+pub(crate) const fn sigma() -> Accept {
+    Real(0.0, 2.0, "ln")
+}
 
 const STEPS: usize = 4096;
 const ONE: u64 = 1 << 16;
 
+/// Log-normal times: factors in units of 1/65536, one per equally likely case; empty: always one.
+#[derive(Clone, Debug)]
+pub(crate) struct Spread(Vec<u32>);
+
+impl Spread {
+    /// The parameter of this name is the standard deviation of the logarithm.
+    pub fn load(table: &Table, name: &str) -> Spread {
+        Spread(lognormal(table.real(name)))
+    }
+
+    /// A time whose median is `median`.
+    pub fn draw(&self, rng: &mut Rng, median: Duration) -> Duration {
+        match self.0.is_empty() {
+            true => median,
+            false => self.at(rng.next_u64(), median),
+        }
+    }
+
+    /// The time that the twelve highest of these random bits stand for.
+    fn at(&self, bits: u64, median: Duration) -> Duration {
+        match self.0.get((bits >> 52) as usize) {
+            Some(factor) => Duration::from_nanos(median.as_nanos() * u64::from(*factor) / ONE),
+            None => median,
+        }
+    }
+}
+
 /// How service times scatter around their median.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
-    /// Factors in units of 1/65536, one per equally likely case; empty: always one.
-    factors: Vec<u32>,
+    body: Spread,
     /// Outliers: up to which 32-bit number they are drawn, and between which two times they lie.
     tail: Vec<(u64, Duration, Duration)>,
 }
 
 impl Jitter {
-    pub fn load(table: &Table) -> Result<Jitter, Error> {
-        let sigma = table.real("jitter.sigma");
+    /// What the section of this name says.
+    pub fn load(table: &Table, section: &Section) -> Result<Jitter, Error> {
+        let name = format!("{}.tail", section.name);
         let mut tail = Vec::new();
         let mut share = 0.0;
-        for row in table.rows("jitter.tail") {
+        for row in table.rows(&name) {
             share += row[0];
             if row[0] < 0.0 || share > 1.0 || row[1] < 0.0 || row[1] > row[2] || row[2] > 1e9 {
                 let accepted = "rows [share, from, to] whose shares add up to at most 1";
-                return Err(table.refuse("jitter.tail", format!("row {row:?}"), accepted));
+                return Err(table.refuse(&name, format!("row {row:?}"), accepted));
             }
             let nanos = |micros: f64| Duration::from_nanos(libm::round(micros * 1000.0) as u64);
             tail.push((libm::round(share * 4_294_967_296.0) as u64, nanos(row[1]), nanos(row[2])));
         }
-        Ok(Jitter { factors: lognormal(sigma), tail })
+        Ok(Jitter { body: Spread::load(table, &format!("{}.sigma", section.name)), tail })
     }
 
     /// A service time whose median is `median`.
     pub fn draw(&self, rng: &mut Rng, median: Duration) -> Duration {
-        if self.factors.is_empty() && self.tail.is_empty() {
-            return median;
+        if self.tail.is_empty() {
+            return self.body.draw(rng, median);
         }
         let bits = rng.next_u64();
         let low = bits & 0xffff_ffff;
@@ -56,10 +91,7 @@ impl Jitter {
                 return Duration::from_nanos(rng.between(from.as_nanos(), to.as_nanos()));
             }
         }
-        match self.factors.get((bits >> 52) as usize) {
-            Some(factor) => Duration::from_nanos(median.as_nanos() * u64::from(*factor) / ONE),
-            None => median,
-        }
+        self.body.at(bits, median)
     }
 }
 
@@ -103,7 +135,7 @@ mod tests {
 
     #[test]
     fn draws_have_the_median_and_the_spread_asked_for() {
-        let jitter = Jitter { factors: lognormal(0.4), tail: Vec::new() };
+        let jitter = Jitter { body: Spread(lognormal(0.4)), tail: Vec::new() };
         let mut rng = Rng::stream(1, "test");
         let median = Duration::from_micros(600);
         let mut drawn: Vec<u64> =

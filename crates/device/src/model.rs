@@ -157,7 +157,7 @@ impl Model {
     pub fn build(&self, seed: u64) -> Box<dyn Device> {
         let facts = self.facts.clone();
         match &self.kind_parameters {
-            Kind::Flash(parameters) => Box::new(flash::Drive::new(facts, parameters.clone())),
+            Kind::Flash(parameters) => Box::new(flash::Drive::new(facts, parameters.clone(), seed)),
             Kind::Null(parameters) => Box::new(null::Null::new(facts, parameters)),
             Kind::Rotational(parameters) => {
                 Box::new(rotational::Drive::new(facts, parameters.clone(), seed))
@@ -190,7 +190,7 @@ impl Model {
     #[cfg(test)]
     pub(crate) fn build_flash(&self) -> flash::Drive {
         match &self.kind_parameters {
-            Kind::Flash(parameters) => flash::Drive::new(self.facts.clone(), parameters.clone()),
+            Kind::Flash(parameters) => flash::Drive::new(self.facts.clone(), parameters.clone(), 1),
             _ => panic!("{} is not flash", self.name),
         }
     }

@@ -46,7 +46,7 @@ const HOST_CACHE: Section = Section {
 };
 
 /// The sections of a virtual disk's model.
-pub(crate) const SCHEMA: [&Section; 4] = [&BACKING, &SERVICE, &HOST_CACHE, &distribution::SCHEMA];
+pub(crate) const SCHEMA: [&Section; 4] = [&BACKING, &SERVICE, &HOST_CACHE, &distribution::JITTER];
 
 /// What a virtual disk needs to know.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl Parameters {
             cache_pages: (table.size("host_cache.size") / page::SIZE) as usize,
             dirty_limit: Duration::from_nanos(dirty_limit * drain_byte / 1000),
             drain_byte,
-            jitter: Jitter::load(table)?,
+            jitter: Jitter::load(table, &distribution::JITTER)?,
         })
     }
 }

@@ -5,7 +5,9 @@
 //! holds `block_csv/cheetah9LP.trace`; without it the calibration disk is left out.
 
 mod calibration;
+mod competition;
 mod load;
+mod tails;
 mod targets;
 
 use std::process::ExitCode;
@@ -32,5 +34,7 @@ fn main() -> ExitCode {
         None => println!("Calibration disk: skipped, no --traces DIR given.\n"),
     }
     targets::print();
+    println!();
+    tails::print();
     ExitCode::SUCCESS
 }

@@ -500,7 +500,7 @@ fn row(model: &str, what: &str, expected: Expected, seen: f64, unit: &str, from:
     println!("| {model} | {what} | {shown} | {} | {unit} | {percent} | {from} |", digits(seen));
 }
 
-fn digits(value: f64) -> String {
+pub fn digits(value: f64) -> String {
     match value.abs() {
         0.0..10.0 => format!("{value:.2}"),
         10.0..100.0 => format!("{value:.1}"),

@@ -1,16 +1,19 @@
 //! Written data between the link and the flash.
 //!
 //! The buffer collects what the host writes into program units, which go to the flash units in
-//! turn, no faster than the drive can drain. Beside them go the drive's own programs: data moved
-//! by garbage collection, and erases. A flush waits for all that was collected before it.
+//! turn, no faster than the drive can drain. Random writes leave blocks that are partly stale:
+//! what is to be moved out of them is owed, and when that has grown to a batch, the drive's own
+//! programs go before the host's. While nothing waits in the buffer the drive works off what it
+//! owes. A flush waits for all that was collected before it.
 
 use std::collections::VecDeque;
 
-use base::{Duration, Instant};
+use base::{Duration, Instant, Rng};
 
 use super::byte_time;
 use super::media::Program;
 use super::time_of;
+use crate::distribution::Spread;
 use params::Table;
 
 /// How written data is treated.
@@ -19,16 +22,22 @@ pub(crate) struct BufferRules {
     pub size: u64,
     pub program_unit: u64,
     program: Duration,
-    /// Erasing, spread over the programs of a block.
-    erase_share: Duration,
+    /// Programs that run side by side.
+    units: u64,
     /// Picoseconds a byte.
     drain_byte: u64,
+    /// What a flush and a write with forced unit access take beyond their programs, and how much
+    /// both scatter.
     pub flush: Duration,
+    pub forced: Duration,
+    pub scatter: Spread,
     pub flush_clean: Duration,
     fast: Option<FastArea>,
     /// Own programs per host program in thousandths, for random and sequential writes.
     extra_random: u64,
     extra_sequential: u64,
+    /// Own programs, in thousandths, that are owed before any is made.
+    batch: u64,
 }
 
 /// Flash used with one bit a cell, which takes writes faster until it is full.
@@ -44,22 +53,24 @@ struct FastArea {
 impl BufferRules {
     pub fn load(table: &Table) -> BufferRules {
         let unit = table.size("flash.program_unit");
-        let blocks_per_unit = unit as f64 / table.real("flash.erase_block");
-        let erase = libm::round(table.real("flash.erase") * blocks_per_unit) as u64;
-        let extra = |name: &str| match table.has("garbage_collection") {
+        let collects = table.has("garbage_collection");
+        let extra = |name: &str| match collects {
             true => {
                 let name = format!("garbage_collection.amplification_{name}");
                 libm::round((table.real(&name) - 1.0) * 1000.0) as u64
             }
             false => 0,
         };
+        let batch = if collects { table.size("garbage_collection.batch") } else { unit };
         BufferRules {
             size: table.size("write_buffer.size"),
             program_unit: unit,
             program: table.time("flash.program"),
-            erase_share: Duration::from_nanos(erase),
+            units: table.whole("flash.channels") * table.whole("flash.units_per_channel"),
             drain_byte: byte_time(table, "write_buffer.drain_rate"),
             flush: table.time("write_buffer.flush"),
+            forced: table.time("write_buffer.forced"),
+            scatter: Spread::load(table, "write_buffer.scatter"),
             flush_clean: table.time("write_buffer.flush_clean"),
             fast: table.has("fast_area").then(|| FastArea {
                 size: table.size("fast_area.size"),
@@ -69,6 +80,7 @@ impl BufferRules {
             }),
             extra_random: extra("random"),
             extra_sequential: extra("sequential"),
+            batch: (batch / unit).max(1) * 1000,
         }
     }
 }
@@ -83,11 +95,12 @@ pub(super) struct Buffer {
     collected_random: u64,
     /// Own programs owed, in thousandths.
     owed: u64,
+    /// When the last program of the host ended, while none has come since.
+    idle_since: Option<Instant>,
     /// Programs ready to go to the flash, once the drain allows.
     ready: VecDeque<Program>,
     drain_free: Instant,
     fast_left: u64,
-    last_write: Instant,
     /// Unfinished programs by the flush that will wait for them, from `first_epoch` on.
     unfinished: VecDeque<u32>,
     first_epoch: u64,
@@ -96,16 +109,17 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    pub fn new(rules: BufferRules) -> Buffer {
+    /// An empty buffer. A used drive is anywhere between two batches of garbage collection.
+    pub fn new(rules: BufferRules, rng: &mut Rng) -> Buffer {
         Buffer {
             used: 0,
             collected: 0,
             collected_random: 0,
-            owed: 0,
+            owed: rng.below(rules.batch),
+            idle_since: None,
             ready: VecDeque::new(),
             drain_free: Instant::ZERO,
             fast_left: rules.fast.as_ref().map_or(0, |fast| fast.size),
-            last_write: Instant::ZERO,
             unfinished: VecDeque::from([0]),
             first_epoch: 0,
             dirty: false,
@@ -126,7 +140,7 @@ impl Buffer {
     /// Data has come over the link; makes programs of what fills a unit.
     pub fn collect(&mut self, now: Instant, bytes: u64, random: bool) {
         self.dirty = true;
-        self.fold(now);
+        self.tidy(now);
         self.collected += bytes;
         self.collected_random += if random { bytes } else { 0 };
         while self.collected >= self.rules.program_unit {
@@ -154,8 +168,11 @@ impl Buffer {
     }
 
     /// A program is in the flash.
-    pub fn programmed(&mut self, program: &Program) {
+    pub fn programmed(&mut self, now: Instant, program: &Program) {
         self.used -= u64::from(program.bytes);
+        if self.used == self.collected {
+            self.idle_since = Some(now);
+        }
         self.unfinished[(program.epoch - self.first_epoch) as usize] -= 1;
     }
 
@@ -164,7 +181,6 @@ impl Buffer {
         if self.collected > 0 {
             self.form(self.collected);
         }
-        self.dirty = false;
         self.unfinished.push_back(0);
         self.epoch() - 1
     }
@@ -203,9 +219,11 @@ impl Buffer {
         }
         self.fast_left = self.fast_left.saturating_sub(unit);
         self.push(bytes, time);
-        while self.owed >= 1000 {
-            self.owed -= 1000;
-            self.push(0, self.rules.program);
+        if self.owed >= self.rules.batch {
+            while self.owed >= 1000 {
+                self.owed -= 1000;
+                self.push(0, self.rules.program);
+            }
         }
     }
 
@@ -217,20 +235,23 @@ impl Buffer {
         }
         self.ready.push_back(Program {
             bytes: bytes as u32,
-            // Divergence: data the drive moves itself is copied inside the unit.
-            moved: if own { 0 } else { self.rules.program_unit as u32 },
-            time: time + self.rules.erase_share,
+            moved: self.rules.program_unit as u32,
+            time,
             epoch,
         });
     }
 
-    /// Moves data out of the fast area for as long as the host has been quiet.
-    fn fold(&mut self, now: Instant) {
+    /// What the drive did for itself while nothing of the host's waited in the buffer: it moved
+    /// data out of the fast area and made programs that were owed. Divergence: reads met nothing
+    /// of it.
+    fn tidy(&mut self, now: Instant) {
+        let Some(since) = self.idle_since.take() else { return };
+        let idle = now.saturating_since(since).as_nanos();
+        let programs = idle.saturating_mul(self.rules.units * 1000);
+        self.owed = self.owed.saturating_sub(programs / self.rules.program.as_nanos());
         if let Some(fast) = &self.rules.fast {
-            let quiet = now.saturating_since(self.last_write).as_nanos();
-            let folded = quiet.saturating_mul(1000) / fast.fold_byte;
+            let folded = idle.saturating_mul(1000) / fast.fold_byte;
             self.fast_left = (self.fast_left + folded).min(fast.size);
         }
-        self.last_write = now;
     }
 }

@@ -2,19 +2,21 @@
 //!
 //! A command takes its turn at the controller, then some more time beside others. A read becomes
 //! page reads on the units that hold its pages; each page crosses the link when it is there. A
-//! write waits for room in the buffer, crosses the link and is finished. A flush waits for the
-//! buffer. Leaves out reads served from the write buffer, and overwrites merged in it.
+//! write waits for room in the buffer, crosses the link and is finished. If the controller works
+//! in order, what comes after a write that waits waits as well. A flush waits for the buffer, and
+//! so does a write with forced unit access. Leaves out reads served from the write buffer, and
+//! overwrites merged in it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use base::{Duration, Instant, Sector};
+use base::{Duration, Instant, Rng, Sector};
 use block::command::{Command, CommandOp, Facts, Tag, Transport};
 
 use super::buffer::Buffer;
 use super::media::{Finished, Media, PageRead};
 use super::timed_fifo::TimedFifo;
-use super::{Parameters, time_of};
+use super::{Parameters, Retry, time_of};
 use crate::Device;
 
 /// Reads and writes that continue one of so many streams count as sequential.
@@ -42,9 +44,14 @@ pub(crate) struct Drive {
     /// Data on the link from the host.
     incoming: TimedFifo<Write>,
     discards: TimedFifo<Tag>,
-    flushing: TimedFifo<Tag>,
-    stalled: VecDeque<Write>,
+    /// Flushes and forced writes whose data are in the flash, and how many of them are flushes.
+    ending: TimedFifo<Durable>,
+    flushes_ending: u32,
+    /// Writes that wait for room, and what waits behind them.
+    stalled: VecDeque<Stalled>,
     flushes: VecDeque<(Tag, Option<u64>)>,
+    /// Writes with forced unit access that wait for their programs, by epoch.
+    forced: VecDeque<(Tag, u64)>,
     /// A flush holds back what comes after it (SATA), and how many commands it waits for.
     behind_flush: VecDeque<Command>,
     active: u32,
@@ -57,6 +64,22 @@ pub(crate) struct Drive {
     next_unit: usize,
     /// When something is due next.
     next_at: Instant,
+    flush_rng: Rng,
+    retries: Retries,
+}
+
+/// What waits for room in the buffer, or behind a write that does.
+#[derive(Clone, Copy)]
+enum Stalled {
+    Read(Read),
+    Write(Write),
+}
+
+/// A command that ends when its data are durable.
+#[derive(Clone, Copy)]
+enum Durable {
+    Flush(Tag),
+    Write(Tag),
 }
 
 /// A read under way.
@@ -80,15 +103,19 @@ struct Write {
     tag: Tag,
     bytes: u64,
     scattered: bool,
+    forced: bool,
 }
 
 impl Drive {
-    pub fn new(facts: Facts, parameters: Arc<Parameters>) -> Drive {
+    pub fn new(facts: Facts, parameters: Arc<Parameters>, seed: u64) -> Drive {
         let written = (!parameters.prefilled).then(|| vec![0; map_words(&facts)]);
         Drive {
             facts,
             media: Media::new(parameters.media.clone()),
-            buffer: Buffer::new(parameters.buffer.clone()),
+            buffer: Buffer::new(
+                parameters.buffer.clone(),
+                &mut Rng::stream(seed, "device/collection"),
+            ),
             parameters,
             controller_free: Instant::ZERO,
             link_out_free: Instant::ZERO,
@@ -99,9 +126,11 @@ impl Drive {
             outgoing: TimedFifo::new(),
             incoming: TimedFifo::new(),
             discards: TimedFifo::new(),
-            flushing: TimedFifo::new(),
+            ending: TimedFifo::new(),
+            flushes_ending: 0,
             stalled: VecDeque::new(),
             flushes: VecDeque::new(),
+            forced: VecDeque::new(),
             behind_flush: VecDeque::new(),
             active: 0,
             slots: Vec::new(),
@@ -111,6 +140,8 @@ impl Drive {
             written,
             next_unit: 0,
             next_at: Instant::FAR_FUTURE,
+            flush_rng: Rng::stream(seed, "device/flush"),
+            retries: Retries::new(Rng::stream(seed, "device/retry")),
         }
     }
 
@@ -134,7 +165,8 @@ impl Drive {
                 let ready = self.control(now, self.parameters.write_serial);
                 let scattered = self.write_streams.note(&command);
                 self.note_written(&command);
-                let write = Write { tag: command.tag, bytes, scattered };
+                let forced = command.fua && self.facts.volatile_cache;
+                let write = Write { tag: command.tag, bytes, scattered, forced };
                 self.writes.push(ready + self.parameters.write_latency, write);
             }
             CommandOp::Discard => {
@@ -155,6 +187,14 @@ impl Drive {
     fn control(&mut self, now: Instant, time: Duration) -> Instant {
         self.controller_free = self.controller_free.max(now) + time;
         self.controller_free
+    }
+
+    /// A read leaves the controller: it starts, or waits behind a write.
+    fn next_read(&mut self, now: Instant, read: Read) {
+        match self.parameters.in_order && !self.stalled.is_empty() {
+            true => self.stalled.push_back(Stalled::Read(read)),
+            false => self.start_read(now, read),
+        }
     }
 
     /// Sends a read's pages to their units.
@@ -181,6 +221,7 @@ impl Drive {
             let units = self.parameters.media.units as u64;
             let (row, unit) = (page / units, (page % units) as usize);
             let sense = self.parameters.read[row as usize % self.parameters.read.len()];
+            let sense = sense + self.retries.of(&self.parameters.retry);
             let whole = self.parameters.moves_whole_page;
             let moved = if whole { page_size as u32 } else { bytes };
             let read = PageRead { slot, bytes, moved, page, sense };
@@ -212,9 +253,17 @@ impl Drive {
         self.outgoing.push(self.link_out_free, tag);
     }
 
-    /// Lets waiting writes into the buffer as far as there is room.
+    /// Lets waiting writes into the buffer as far as there is room, and reads among them start.
     fn take_in(&mut self, now: Instant) {
-        while let Some(write) = self.stalled.front().copied() {
+        while let Some(stalled) = self.stalled.front().copied() {
+            let write = match stalled {
+                Stalled::Read(read) => {
+                    self.stalled.pop_front();
+                    self.start_read(now, read);
+                    continue;
+                }
+                Stalled::Write(write) => write,
+            };
             if !self.buffer.reserve(write.bytes) {
                 break;
             }
@@ -231,12 +280,21 @@ impl Drive {
 
     /// While the host waits for writes or a flush, reads do not keep programs from the flash.
     fn note_waiting(&mut self) {
-        self.media.host_waits = !self.stalled.is_empty() || !self.flushes.is_empty();
+        let durable = !self.flushes.is_empty() || !self.forced.is_empty();
+        self.media.host_waits = durable || !self.stalled.is_empty();
     }
 
-    fn collected(&mut self, now: Instant, write: Write) {
+    /// A write is in the buffer; that ends it unless it is to be in the flash.
+    fn collected(&mut self, now: Instant, write: Write, completed: &mut Vec<Tag>) {
         self.buffer.collect(now, write.bytes, write.scattered);
+        if write.forced {
+            self.forced.push_back((write.tag, self.buffer.close_epoch()));
+            self.note_waiting();
+        }
         self.drain(now);
+        if !write.forced {
+            self.finish(now, write.tag, completed);
+        }
     }
 
     /// Gives programs that may go to the units in turn.
@@ -253,7 +311,7 @@ impl Drive {
             Finished::Read(page) => self.send_page(now, page),
             Finished::Program(program) => {
                 if program.bytes > 0 {
-                    self.buffer.programmed(&program);
+                    self.buffer.programmed(now, &program);
                     self.take_in(now);
                     self.try_flush(now);
                 }
@@ -261,10 +319,33 @@ impl Drive {
         }
     }
 
-    /// Starts and ends flushes, the oldest first, as far as they can.
+    /// Starts and ends flushes and forced writes, the oldest first, as far as they can.
     fn try_flush(&mut self, now: Instant) {
+        self.end_forced(now);
         self.end_flushes(now);
         self.note_waiting();
+    }
+
+    fn end_forced(&mut self, now: Instant) {
+        while let Some((tag, epoch)) = self.forced.front().copied() {
+            if !self.buffer.is_finished(epoch) {
+                return;
+            }
+            self.forced.pop_front();
+            let time = self.scattered(self.buffer.rules.forced);
+            self.end_durable(now, time, Durable::Write(tag));
+        }
+    }
+
+    /// A time of the firmware's, whose median this is.
+    fn scattered(&mut self, median: Duration) -> Duration {
+        self.buffer.rules.scatter.draw(&mut self.flush_rng, median)
+    }
+
+    /// The firmware makes one thing durable after another.
+    fn end_durable(&mut self, now: Instant, time: Duration, what: Durable) {
+        self.flushes_ending += u32::from(matches!(what, Durable::Flush(_)));
+        self.ending.push(self.ending.last_at().max(now) + time, what);
     }
 
     fn end_flushes(&mut self, now: Instant) {
@@ -277,14 +358,17 @@ impl Drive {
                 None if clean => self.buffer.rules.flush_clean,
                 None => {
                     self.flushes[0].1 = Some(self.buffer.close_epoch());
+                    self.buffer.dirty = false;
                     self.drain(now);
                     continue;
                 }
-                Some(epoch) if self.buffer.is_finished(epoch) => self.buffer.rules.flush,
+                Some(epoch) if self.buffer.is_finished(epoch) => {
+                    self.scattered(self.buffer.rules.flush)
+                }
                 Some(_) => return,
             };
             self.flushes.pop_front();
-            self.flushing.push(self.flushing.last_at().max(now) + time, tag);
+            self.end_durable(now, time, Durable::Flush(tag));
         }
     }
 
@@ -300,8 +384,13 @@ impl Drive {
         }
     }
 
-    fn flushed(&mut self, now: Instant, tag: Tag, completed: &mut Vec<Tag>) {
+    fn durable(&mut self, now: Instant, what: Durable, completed: &mut Vec<Tag>) {
+        let tag = match what {
+            Durable::Flush(tag) => tag,
+            Durable::Write(tag) => return self.finish(now, tag, completed),
+        };
         completed.push(tag);
+        self.flushes_ending -= 1;
         while !self.holds_back() {
             let Some(command) = self.behind_flush.pop_front() else { break };
             self.begin(now, command);
@@ -310,7 +399,7 @@ impl Drive {
 
     /// Whether a flush keeps new commands waiting.
     fn holds_back(&self) -> bool {
-        self.flush_waits_for_commands() && !(self.flushes.is_empty() && self.flushing.is_empty())
+        self.flush_waits_for_commands() && (self.flushes_ending > 0 || !self.flushes.is_empty())
     }
 
     /// Bytes accepted from the host and not yet in the flash.
@@ -361,7 +450,7 @@ impl Drive {
         let lanes = self.small_reads.next_at().min(self.large_reads.next_at());
         let lanes = lanes.min(self.writes.next_at()).min(self.outgoing.next_at());
         let lanes = lanes.min(self.incoming.next_at()).min(self.discards.next_at());
-        let lanes = lanes.min(self.flushing.next_at());
+        let lanes = lanes.min(self.ending.next_at());
         lanes.min(self.media.next_at()).min(self.buffer.next_release())
     }
 
@@ -373,8 +462,7 @@ impl Drive {
             }
         } else if self.incoming.next_at() == at {
             let (_, write) = self.incoming.pop().expect("something is due");
-            self.collected(at, write);
-            self.finish(at, write.tag, completed);
+            self.collected(at, write, completed);
         } else if self.media.next_at() == at {
             let finished = self.media.advance(at);
             self.media_advanced(at, finished);
@@ -382,20 +470,20 @@ impl Drive {
             self.drain(at);
         } else if self.small_reads.next_at() == at {
             let (_, read) = self.small_reads.pop().expect("something is due");
-            self.start_read(at, read);
+            self.next_read(at, read);
         } else if self.large_reads.next_at() == at {
             let (_, read) = self.large_reads.pop().expect("something is due");
-            self.start_read(at, read);
+            self.next_read(at, read);
         } else if self.writes.next_at() == at {
             let (_, write) = self.writes.pop().expect("something is due");
-            self.stalled.push_back(write);
+            self.stalled.push_back(Stalled::Write(write));
             self.take_in(at);
         } else if self.discards.next_at() == at {
             let (_, tag) = self.discards.pop().expect("something is due");
             self.finish(at, tag, completed);
         } else {
-            let (_, tag) = self.flushing.pop().expect("something is due");
-            self.flushed(at, tag, completed);
+            let (_, what) = self.ending.pop().expect("something is due");
+            self.durable(at, what, completed);
         }
     }
 }
@@ -428,6 +516,28 @@ impl Device for Drive {
             self.step(self.next_at, completed);
             self.next_at = self.earliest();
         }
+    }
+}
+
+/// Which pages cannot be read at once: how many are left until the next one.
+struct Retries {
+    rng: Rng,
+    left: u64,
+}
+
+impl Retries {
+    fn new(rng: Rng) -> Retries {
+        Retries { rng, left: 0 }
+    }
+
+    /// What the next page takes beyond its sensing.
+    fn of(&mut self, retry: &Option<Retry>) -> Duration {
+        let Some(retry) = retry else { return Duration::ZERO };
+        if self.left == 0 {
+            self.left = self.rng.between(1, 2 * retry.of);
+        }
+        self.left -= 1;
+        if self.left == 0 { retry.time } else { Duration::ZERO }
     }
 }
 

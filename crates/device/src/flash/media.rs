@@ -2,9 +2,10 @@
 //!
 //! A unit does one thing at a time. Reads go before programs, and interrupt a running program
 //! when the flash can suspend one; but while the host waits for room in the write buffer, reads
-//! and programs take turns and nothing is suspended, so writes cannot starve. The page a unit
-//! sensed last stays in its register and need not be sensed again. Leaves out sensing the next
-//! page while the last one is still being moved.
+//! and programs take turns and nothing is suspended, so writes cannot starve. When a unit's block
+//! is full it erases the next one, and nothing interrupts that. The page a unit sensed last stays
+//! in its register and need not be sensed again. Leaves out sensing the next page while the last
+//! one is still being moved.
 
 use std::collections::VecDeque;
 
@@ -23,6 +24,9 @@ pub(crate) struct MediaRules {
     channel_byte: Option<u64>,
     /// Time in which a program is suspended; `None`: it cannot be.
     suspend: Option<Duration>,
+    erase: Duration,
+    /// Programs that fill a block.
+    programs_per_block: u64,
 }
 
 impl MediaRules {
@@ -33,6 +37,11 @@ impl MediaRules {
             units: channels * table.whole("flash.units_per_channel") as usize,
             channel_byte: table.has("channel").then(|| byte_time(table, "channel.rate")),
             suspend: table.has("suspend").then(|| table.time("suspend.delay")),
+            erase: table.time("flash.erase"),
+            programs_per_block: match table.time("flash.erase") {
+                Duration::ZERO => u64::MAX,
+                _ => (table.size("flash.erase_block") / table.size("flash.program_unit")).max(1),
+            },
         }
     }
 }
@@ -76,6 +85,7 @@ enum State {
     Loading(Program),
     Programming { program: Program, end: Instant, ticket: Ticket },
     Suspending,
+    Erasing,
 }
 
 struct Unit {
@@ -83,6 +93,8 @@ struct Unit {
     reads: VecDeque<PageRead>,
     programs: VecDeque<Program>,
     suspended: Option<(Program, Duration)>,
+    /// Programs that still fit the unit's block.
+    room: u64,
     read_last: bool,
     /// The page that is in the unit's register.
     register: Option<u64>,
@@ -101,16 +113,19 @@ pub(super) struct Media {
 
 impl Media {
     pub fn new(rules: MediaRules) -> Media {
-        let unit = || Unit {
+        // Blocks of a used drive are full by different amounts, so units erase in turn.
+        let (units, full) = (rules.units as u128, u128::from(rules.programs_per_block));
+        let unit = |index: usize| Unit {
             state: State::Idle,
             reads: VecDeque::new(),
             programs: VecDeque::new(),
             suspended: None,
+            room: (full * (units - index as u128) / units) as u64,
             read_last: false,
             register: None,
         };
         Media {
-            units: (0..rules.units).map(|_| unit()).collect(),
+            units: (0..rules.units).map(unit).collect(),
             channel_free: vec![Instant::ZERO; rules.channels],
             events: Agenda::new(),
             host_waits: false,
@@ -172,7 +187,7 @@ impl Media {
                 self.start(at, unit);
                 Finished::Program(program)
             }
-            State::Suspending => {
+            State::Suspending | State::Erasing => {
                 self.start(at, unit);
                 Finished::Nothing
             }
@@ -197,7 +212,12 @@ impl Media {
         unit.read_last = false;
         if let Some((program, rest)) = unit.suspended.take() {
             self.start_programming(now, index, program, rest);
+        } else if !unit.programs.is_empty() && unit.room == 0 {
+            unit.room = self.rules.programs_per_block;
+            unit.state = State::Erasing;
+            self.events.schedule(now + self.rules.erase, index as u32);
         } else if let Some(program) = unit.programs.pop_front() {
+            unit.room -= 1;
             let loaded = self.move_over_channel(now, index, program.moved);
             self.units[index].register = None;
             self.units[index].state = State::Loading(program);

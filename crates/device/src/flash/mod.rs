@@ -14,6 +14,7 @@ use base::Duration;
 
 pub(crate) use drive::Drive;
 
+use crate::distribution;
 use buffer::BufferRules;
 use media::MediaRules;
 use params::Accept::{Flag, Rate, Real, Rows, Size, Time, Whole};
@@ -40,10 +41,16 @@ const CHANNEL: Section =
     Section { name: "channel", required: false, specs: &[spec("rate", Rate(1e6, 1e11))] };
 const SUSPEND: Section =
     Section { name: "suspend", required: false, specs: &[spec("delay", Time(0.0, 1e8))] };
+const RETRY: Section = Section {
+    name: "retry",
+    required: false,
+    specs: &[spec("share", Real(0.0, 0.1, "")), spec("time", Time(0.0, 1e9))],
+};
 const CONTROLLER: Section = Section {
     name: "controller",
     required: true,
     specs: &[
+        spec("in_order", Flag),
         spec("read_serial", Time(0.0, 1e9)),
         spec("read_latency", Time(0.0, 1e9)),
         spec("read_large_extra", Time(0.0, 1e9)),
@@ -70,6 +77,8 @@ const WRITE_BUFFER: Section = Section {
         spec("size", Size(4096.0, 1e11)),
         spec("drain_rate", Rate(1e6, 1e11)),
         spec("flush", Time(0.0, 1e10)),
+        spec("forced", Time(0.0, 1e10)),
+        spec("scatter", distribution::sigma()),
         spec("flush_clean", Time(0.0, 1e10)),
     ],
 };
@@ -89,14 +98,16 @@ const GARBAGE_COLLECTION: Section = Section {
     specs: &[
         spec("amplification_random", Real(1.0, 100.0, "")),
         spec("amplification_sequential", Real(1.0, 100.0, "")),
+        spec("batch", Size(4096.0, 1e12)),
     ],
 };
 
 /// The sections of a flash model.
-pub(crate) const SCHEMA: [&Section; 8] = [
+pub(crate) const SCHEMA: [&Section; 9] = [
     &FLASH,
     &CHANNEL,
     &SUSPEND,
+    &RETRY,
     &CONTROLLER,
     &LINK,
     &WRITE_BUFFER,
@@ -114,6 +125,9 @@ pub(crate) struct Parameters {
     prefilled: bool,
     /// Sensing times of the kinds of pages, each an equal share of all.
     read: Vec<Duration>,
+    retry: Option<Retry>,
+    /// A write without room holds up what comes after it.
+    in_order: bool,
     read_serial: Duration,
     read_latency: Duration,
     read_large_extra: Duration,
@@ -126,6 +140,23 @@ pub(crate) struct Parameters {
     scattered_byte: u64,
     write_byte: u64,
     full_duplex: bool,
+}
+
+/// Pages that cannot be read at once.
+#[derive(Clone, Debug)]
+struct Retry {
+    /// One page of so many, on average.
+    of: u64,
+    /// What such a page takes beyond its sensing.
+    time: Duration,
+}
+
+impl Retry {
+    fn load(table: &Table) -> Option<Retry> {
+        let share = table.has("retry").then(|| table.real("retry.share"))?;
+        let of = libm::round(1.0 / share.max(1e-12)) as u64;
+        (share > 0.0).then(|| Retry { of, time: table.time("retry.time") })
+    }
 }
 
 impl Parameters {
@@ -143,6 +174,8 @@ impl Parameters {
             moves_whole_page: table.flag("flash.moves_whole_page"),
             prefilled: table.flag("flash.prefilled"),
             read: rows.iter().map(micros).collect(),
+            retry: Retry::load(table),
+            in_order: table.flag("controller.in_order"),
             read_serial: table.time("controller.read_serial"),
             read_latency: table.time("controller.read_latency"),
             read_large_extra: table.time("controller.read_large_extra"),

@@ -29,10 +29,6 @@ impl<T> TimedFifo<T> {
         self.items.back().map_or(Instant::ZERO, |(at, _)| *at)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
     pub fn pop(&mut self) -> Option<(Instant, T)> {
         self.items.pop_front()
     }

@@ -181,7 +181,7 @@ fn beside_flushes() {
 /// Figure 12 b of ICPE 2024: on eight drives whose fast areas are full, one process of small reads
 /// and some of large writes. The amplification is that of the published rate of 32 writers.
 fn beside_deep_writers() {
-    let text = NVME_980PRO.replace("random     = { value = 5", "random = { value = 1.5");
+    let text = NVME_980PRO.replace("random     = { value = 5", "random = { value = 1.6");
     let full = without("nvme-980pro", &text, "[fast_area]");
     let published: [(&str, usize, [f64; 5]); 6] = [
         ("1 process of 64 KiB random writes, depth 128", 1, [164.0, 0.782, 2.04, 3.13, 27.4]),

@@ -75,6 +75,7 @@ impl<T> fmt::Debug for Id<T> {
 /// The generation of a slot's first object.
 const FIRST: NonZeroU32 = NonZeroU32::MIN;
 
+#[derive(Clone)]
 struct Slot<T> {
     /// The generation of the object that lives here, if one does.
     living: Option<NonZeroU32>,
@@ -84,6 +85,7 @@ struct Slot<T> {
 }
 
 /// Objects of one type, addressed by [`Id`].
+#[derive(Clone)]
 pub struct Arena<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
@@ -213,10 +215,18 @@ pub struct Side<T, V> {
     kind: PhantomData<fn() -> T>,
 }
 
+#[derive(Clone)]
 struct Entry<V> {
     /// The generation of the object to which the value belongs, if it does to any.
     owner: Option<NonZeroU32>,
     value: V,
+}
+
+// Derived, it would ask the same of `T`.
+impl<T, V: Clone> Clone for Side<T, V> {
+    fn clone(&self) -> Self {
+        Side { entries: self.entries.clone(), ..Side::default() }
+    }
 }
 
 impl<T, V> Default for Side<T, V> {

@@ -19,6 +19,18 @@ impl<T> Clone for Link<T> {
 }
 impl<T> Copy for Link<T> {}
 
+impl<T> Clone for Links<T> {
+    fn clone(&self) -> Self {
+        Links(self.0.clone())
+    }
+}
+
+impl<T> Clone for List<T> {
+    fn clone(&self) -> Self {
+        List { head: self.head, tail: self.tail, len: self.len }
+    }
+}
+
 /// The links of all lists that share one kind of membership.
 pub struct Links<T>(Side<T, Link<T>>);
 

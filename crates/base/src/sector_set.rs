@@ -20,6 +20,7 @@ use crate::sector::Sector;
 const CHUNK: usize = 64;
 
 /// Handles in order of start sector, then of arrival.
+#[derive(Clone)]
 pub struct SectorSet<T> {
     /// Sorted, none empty.
     chunks: Vec<Chunk<T>>,
@@ -32,6 +33,19 @@ pub struct SectorSet<T> {
     /// Serial number of the next arrival.
     arrival: u64,
     len: usize,
+}
+
+// Derived, these would ask the same of `T`.
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Entry<T> {}
+impl<T> Clone for Chunk<T> {
+    fn clone(&self) -> Self {
+        Chunk { last: self.last, entries: self.entries.clone() }
+    }
 }
 
 struct Chunk<T> {

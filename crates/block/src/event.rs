@@ -195,6 +195,14 @@ pub struct EventLog {
     events: Vec<Event>,
 }
 
+/// The clock of hooks stays with the log that has it.
+impl Clone for EventLog {
+    fn clone(&self) -> EventLog {
+        let EventLog { enabled, messages, written, .. } = *self;
+        EventLog { enabled, messages, hook_clock: None, written, events: self.events.clone() }
+    }
+}
+
 impl EventLog {
     /// A log that keeps nothing.
     pub fn off() -> EventLog {
@@ -229,6 +237,11 @@ impl EventLog {
     /// Messages that are kept set the clock of the hook that writes them from now on.
     pub fn set_hook_clock(&mut self, clock: Box<dyn HookClock>) {
         self.hook_clock = Some(clock);
+    }
+
+    /// Takes the clock of another log.
+    pub(crate) fn take_hook_clock(&mut self, from: &mut EventLog) {
+        self.hook_clock = from.hook_clock.take();
     }
 
     /// The time after a message, within the hook that wrote it.

@@ -17,6 +17,7 @@ use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{Request, RequestId};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base::{Arena, Instant};
@@ -105,6 +106,17 @@ pub trait Scheduler {
     /// Chooses: requests leave by [`Cx::issue`]. blk-mq: exactly one; single queue: one or more.
     /// With `force` everything must leave, one call at a time, without waiting.
     fn dispatch(&mut self, cx: &mut Cx<'_>, hctx: HctxId, force: bool) -> Dispatched;
+
+    /// Lets go of this request, which it holds, whatever it would choose itself: it follows
+    /// somebody whose turns are known. False if it cannot.
+    fn release(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) -> bool {
+        false
+    }
+
+    /// Another one in the same state, if there can be one: what is tried with it does not count.
+    fn fork(&self) -> Option<Box<dyn Scheduler>> {
+        None
+    }
 
     /// Single queue: the driver has taken a first look at the request.
     fn activated(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
@@ -307,6 +319,7 @@ pub struct Cgroup {
 
 /// What a queue shows its scheduler while a hook runs. Bios, tags, contexts, the dispatch list and
 /// the guard are not among it: who has a [`Cx`] cannot reach them.
+#[derive(Clone)]
 pub(crate) struct Seen {
     pub kernel: &'static Kernel,
     pub limits: Limits,
@@ -320,7 +333,7 @@ pub(crate) struct Seen {
 }
 
 /// What a scheduler asked for during a hook; the queue acts on it afterwards.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Wishes {
     pub issued: Vec<(RequestId, Placement, DispatchReason)>,
     pub run: Option<RunQueue>,

@@ -21,6 +21,9 @@ pub enum Class {
     /// The choice fell before an arrival that the other saw: the same two requests, exchanged; or
     /// ours would have let its request go before.
     Parked,
+    /// A clock that is moved by less than a recording is exact to decides: ours then takes the
+    /// kernel's request, and goes on from there.
+    Clock,
     /// Ours withheld where the kernel issued.
     Withheld,
     /// Nothing had been issued before in the recording: what the kernel remembered is not known.
@@ -33,12 +36,13 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 9] = [
+    pub const ALL: [Class; 10] = [
         Class::ExpiryTick,
         Class::BatchBoundary,
         Class::MergeDifference,
         Class::EqualSectors,
         Class::Parked,
+        Class::Clock,
         Class::Withheld,
         Class::UnknownStart,
         Class::Consequence,
@@ -53,6 +57,7 @@ impl Class {
             Class::MergeDifference => "merge_difference",
             Class::EqualSectors => "equal_sectors",
             Class::Parked => "parked",
+            Class::Clock => "clock",
             Class::Withheld => "withheld",
             Class::UnknownStart => "unknown_start",
             Class::Consequence => "consequence",
@@ -82,6 +87,9 @@ pub fn classify(
 ) -> Class {
     let decision = &decisions[index];
     let kernel = &history.requests[decision.kernel];
+    if decision.is_close {
+        return Class::Clock;
+    }
     if decision.merged_differently {
         return Class::MergeDifference;
     }

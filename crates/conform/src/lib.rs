@@ -23,7 +23,8 @@ mod setup;
 mod slots;
 
 pub use classes::Class;
-pub use lab::recording::Absent;
+pub use history::Given;
+pub use lab::recording::{Absent, Losses};
 pub use messages::MessageAgreement;
 pub use replica::MergeDifferences;
 pub use setup::{Options, Setup};
@@ -74,6 +75,12 @@ pub struct Conformity {
     pub messages: Option<MessageAgreement>,
     /// Files beside the recording that are missed, with what they would have told.
     pub absent: Vec<Absent>,
+    /// What of the recording is not there.
+    pub losses: Losses,
+    /// What of that was given back.
+    pub given: Given,
+    /// Decisions that are not judged, because something was missing that they depend on.
+    pub excluded: u64,
     /// What else a reader should know.
     pub remarks: Vec<String>,
 }
@@ -146,8 +153,7 @@ pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
 pub fn conform_recording(recording: &Recording, options: &Options) -> Result<Conformity, Error> {
     let manifest = &recording.manifest;
     let setup = Setup::new(manifest, options, &recording.name)?;
-    let (records, priorities) = (&recording.records, &recording.priorities);
-    let history = History::read(setup.era(), records, &recording.tasks, priorities);
+    let history = History::read(setup.era(), recording);
     let mut remarks = recording.remarks.clone();
     if history.unmatched > 0 {
         remarks.push(format!("{} records fit no request", history.unmatched));
@@ -157,11 +163,14 @@ pub fn conform_recording(recording: &Recording, options: &Options) -> Result<Con
         remarks.push(format!("begins amid requests: its first {left_out} ms are left out"));
     }
     let judged = judge(recording.name.clone(), &history, &setup, remarks);
-    Ok(Conformity { absent: recording.absent.clone(), ..judged })
+    let (absent, losses) = (recording.absent.clone(), recording.losses.clone());
+    Ok(Conformity { absent, losses, given: history.given, ..judged })
 }
 
 /// How many places within a tick are tried for its beginning.
 const PHASES: u64 = 16;
+/// And of a recording that lacks events.
+const ROUGHLY: u64 = 4;
 
 fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<String>) -> Conformity {
     let (phase, outcome, agrees) = best_phase(history, setup);
@@ -199,6 +208,9 @@ fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<Strin
         classes,
         tick_phase: (!phase.is_zero()).then_some(phase),
         absent: Vec::new(),
+        losses: Losses::default(),
+        given: Given::default(),
+        excluded: decisions.iter().filter(|it| !it.judged).count() as u64,
         remarks,
     }
 }
@@ -220,11 +232,16 @@ fn said_of(merges: MergeDifferences) -> Option<String> {
 fn best_phase(history: &History, setup: &Setup) -> (Duration, Outcome, Vec<bool>) {
     let tick = setup.kernel.hz.tick();
     let mut best: Option<(usize, Duration, Outcome, Vec<bool>)> = None;
+    let step = if history.is_torn { (PHASES / ROUGHLY) as usize } else { 1 };
     let phases = if setup.counts_ticks() { PHASES } else { 1 };
-    for number in 0..phases {
+    for number in (0..phases).step_by(step) {
         let phase = Duration::from_nanos(tick.as_nanos() * number / PHASES);
         let outcome = slots::replay(history, setup, phase, None);
-        let agrees = agreement::common(&kernels(&outcome.decisions), &outcome.ours);
+        let agrees = if history.is_torn {
+            outcome.decisions.iter().map(Decision::agrees).collect()
+        } else {
+            agreement::common(&kernels(&outcome.decisions), &outcome.ours)
+        };
         let agreed = agrees.iter().filter(|agrees| **agrees).count();
         if best.as_ref().is_none_or(|best| agreed > best.0) {
             best = Some((agreed, phase, outcome, agrees));

@@ -152,6 +152,14 @@ impl Setup {
         self.spec.name == "cfq"
     }
 
+    /// For how many decisions it may change the choice that a request was served: a batch. (The
+    /// turns of CFQ last longer; within them little depends on what was before.)
+    pub fn memory(&self) -> u32 {
+        let set = self.spec.tunables.iter().find(|(name, _)| name == "fifo_batch").map(|it| it.1);
+        let batch = set.or_else(|| self.spec.tunable("fifo_batch")?.default);
+        u32::try_from(batch.unwrap_or(1)).unwrap_or(1).max(1)
+    }
+
     /// Whether the phase of the tick can matter.
     pub fn counts_ticks(&self) -> bool {
         self.spec.name != "cfq"

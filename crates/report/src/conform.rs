@@ -38,8 +38,28 @@ fn trace(result: &Conformity) -> Value {
         "classes": Value::Object(classes.collect::<Map<_, _>>()),
         "first_difference": result.first_difference.as_ref().map(difference),
         "tick_phase_ns": result.tick_phase.map(|it| it.as_nanos()),
+        "losses": losses(result),
         "absent_files": result.absent.iter().map(absent).collect::<Vec<_>>(),
         "remarks": result.remarks,
+    })
+}
+
+fn losses(result: &Conformity) -> Value {
+    let (losses, given) = (&result.losses, &result.given);
+    let events = losses.events.iter().map(|(cpu, lost)| (cpu.to_string(), (*lost).into()));
+    json!({
+        "cpus_without_file": losses.cpus,
+        "lost_events_by_cpu": Value::Object(events.collect::<Map<_, _>>()),
+        "torn_files": losses.torn,
+        "given_back": {
+            "completions_by_next_request": given.by_next_request,
+            "completions_by_activations": given.by_activations,
+            "completions_by_usual_time": given.by_usual_time,
+            "issues": given.issues,
+            "insertions": given.insertions,
+        },
+        "requests_taken_out": given.taken_out,
+        "decisions_excluded": result.excluded,
     })
 }
 
@@ -162,6 +182,7 @@ fn push_notes(result: &Conformity, out: &mut String) {
     let mut say = |text: String| {
         writeln!(out, "{name}: {text}").expect("writing to memory does not fail");
     };
+    lost(result).into_iter().for_each(&mut say);
     for Absent { file, tells } in &result.absent {
         say(format!("warning: no {file} beside it, which would tell {tells}"));
     }
@@ -189,6 +210,41 @@ fn push_notes(result: &Conformity, out: &mut String) {
     if let Some(difference) = &result.first_difference {
         explain(difference, out);
     }
+}
+
+/// What of a recording is not there, and what was made of that.
+fn lost(result: &Conformity) -> Vec<String> {
+    let (losses, given) = (&result.losses, &result.given);
+    let mut lines = Vec::new();
+    if !losses.cpus.is_empty() {
+        let cpus: Vec<String> = losses.cpus.iter().map(u32::to_string).collect();
+        lines.push(format!("warning: no file of CPU {}", cpus.join(", ")));
+    }
+    if !losses.events.is_empty() {
+        let of = |(cpu, lost): (&u32, &u64)| format!("{lost} of CPU {cpu}");
+        let events: Vec<String> = losses.events.iter().map(of).collect();
+        lines.push(format!("warning: events are missing: {}", events.join(", ")));
+    }
+    if given.total() > 0 {
+        lines.push(format!(
+            "given back: {} completions ({} by the task's next request, {} after the usual time; \
+             {} moved by what the scheduler said of the driver), {} issues, {} insertions",
+            given.completions(),
+            given.by_next_request,
+            given.by_usual_time,
+            given.by_activations,
+            given.issues,
+            given.insertions,
+        ));
+    }
+    if result.excluded + given.taken_out > 0 {
+        lines.push(format!(
+            "not judged: {} decisions that depend on what is missing; {} requests of which nothing \
+             tells what became of them",
+            result.excluded, given.taken_out,
+        ));
+    }
+    lines
 }
 
 fn explain(difference: &Difference, out: &mut String) {

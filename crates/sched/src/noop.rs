@@ -6,6 +6,7 @@
 //!
 //! Its rules are named where they are followed (rules noop).
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use base::{Links, List};
@@ -21,7 +22,7 @@ pub const ABOUT: About = About {
 };
 
 /// The noop elevator: one FIFO.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Noop {
     fifo: List<Request>,
     links: Links<Request>,
@@ -43,6 +44,16 @@ impl Scheduler for Noop {
         let Some(rq) = self.fifo.pop_front(&mut self.links) else { return Dispatched::Empty };
         cx.issue(rq, Placement::Sorted, DispatchReason::ArrivalOrder);
         Dispatched::Some(1)
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> bool {
+        self.fifo.remove(&mut self.links, rq);
+        cx.issue(rq, Placement::Sorted, DispatchReason::ArrivalOrder);
+        true
+    }
+
+    fn fork(&self) -> Option<Box<dyn Scheduler>> {
+        Some(Box::new(self.clone()))
     }
 
     /// Rule noop-3: neighbours are neighbours in the FIFO, whatever their sectors.

@@ -9,6 +9,7 @@ pub(crate) const INT_MAX: i64 = i32::MAX as i64;
 pub(crate) const INT_MIN: i64 = i32::MIN as i64;
 
 /// The values; times are kept in jiffies, as the kernel keeps them.
+#[derive(Clone)]
 pub(crate) struct Settings {
     /// By direction.
     pub expire: [Jiffies; 2],

@@ -8,7 +8,7 @@ use base::{Jiffies, Links, List, Sector, SectorSet, Side};
 use block::{Request, RequestId};
 
 /// The queued requests of one direction.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct SortedFifo {
     sorted: SectorSet<Request>,
     fifo: List<Request>,

@@ -29,6 +29,17 @@ impl Starvation {
         Some(Direction::Write)
     }
 
+    /// Somebody else has chosen.
+    pub fn follow(&mut self, chosen: Direction, reads: bool, writes: bool) {
+        match chosen {
+            Direction::Write => self.passed_over = 0,
+            Direction::Read if reads && writes => {
+                self.passed_over = self.passed_over.wrapping_add(1);
+            }
+            Direction::Read => {}
+        }
+    }
+
     /// The count, for descriptions.
     pub fn passed_over(self) -> u32 {
         self.passed_over

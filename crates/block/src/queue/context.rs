@@ -55,7 +55,7 @@ enum Sleep {
 }
 
 /// The state of a context.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ContextWork {
     /// What it has to do, innermost last.
     pub stack: Vec<Frame>,

@@ -35,6 +35,9 @@ pub enum Answer {
     Empty,
 }
 
+/// A state of a [`GuidedQueue`].
+pub struct Saved(RequestQueue);
+
 /// A queue that is guided piece by piece.
 pub struct GuidedQueue {
     queue: RequestQueue,
@@ -49,6 +52,28 @@ impl GuidedQueue {
     /// The queue, for settings, events and descriptions.
     pub fn queue(&mut self) -> &mut RequestQueue {
         &mut self.queue
+    }
+
+    /// Its state, if its scheduler can have two.
+    pub fn save(&self) -> Option<Saved> {
+        self.queue.fork().map(Saved)
+    }
+
+    /// Goes back to a state; what has happened since has not.
+    pub fn restore(&mut self, saved: &Saved) {
+        let saved = saved.0.fork().expect("what was forked can be forked");
+        let mut former = core::mem::replace(&mut self.queue, saved);
+        self.queue.core.seen.log.take_hook_clock(&mut former.core.seen.log);
+    }
+
+    /// Lets the scheduler let this request go, which it has, as if that were its choice; false if
+    /// it cannot. [`GuidedQueue::take_waiting`] has it.
+    pub fn release(&mut self, now: Instant, rq: RequestId) -> bool {
+        let queue = &mut self.queue;
+        let released = queue.with_scheduler(now, KERNEL, |scheduler, cx| scheduler.release(cx, rq));
+        queue.take_issued(now, KERNEL);
+        queue.core.seen.wishes.run = None;
+        released == Some(true)
     }
 
     /// Whether there is a scheduler.

@@ -14,19 +14,28 @@ impl Historian<'_> {
         }
         let ranked = [State::Requeued, State::Inserted, State::Offered, State::Allocated];
         let exact = ranked.iter().find_map(|state| {
-            self.find_oldest(|life| life.state == *state && is_same(life, record))
+            let is_it = |life: &Life| life.state == *state && is_same(life, record);
+            // An older one may be there still because its issue is missing.
+            if self.mends() { self.find(is_it) } else { self.find_oldest(is_it) }
         });
         let found = match exact {
             None if !self.era.joins_are_traced => self.issued_after_joins(record),
             exact => exact,
         };
-        let Some(rq) = found else {
-            self.think_again(record);
-            self.unmatched();
-            return;
+        let rq = match found {
+            Some(rq) => rq,
+            None if self.mends() => self.issue_unseen(record),
+            None => {
+                self.think_again(record);
+                self.unmatched();
+                return;
+            }
         };
         if self.history.requests[rq].state == State::Allocated {
             self.offer(record, rq, 1);
+        }
+        if self.mends() && !self.history.requests[rq].bio.needs_flush_machinery() {
+            self.insert_unseen(record, rq);
         }
         let life = &mut self.history.requests[rq];
         if life.state == State::Allocated {
@@ -36,6 +45,7 @@ impl Historian<'_> {
         life.done = 0;
         self.last_merge = self.last_merge.filter(|last| *last != rq);
         self.step(record, rq, What::Issue);
+        self.note_end(rq);
     }
 
     /// An issued request that is larger than any that was inserted: several were joined.
@@ -92,7 +102,10 @@ impl Historian<'_> {
                 && life.sector + Sectors(life.done) == record.sector
         });
         let Some(rq) = found else {
-            self.unmatched();
+            match self.mends() {
+                true => self.complete_unseen(record),
+                false => self.unmatched(),
+            }
             return;
         };
         let life = &mut self.history.requests[rq];

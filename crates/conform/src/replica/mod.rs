@@ -16,8 +16,9 @@
 mod pace;
 
 use base::Instant;
+use block::queue;
 use block::queue::guided::{Absorber, Answer, GuidedQueue};
-use block::request::Request;
+use block::request::{Request, RequestState};
 use block::scheduler::Merge;
 use block::{
     Action, Bio, ContextId, DispatchReason, HoldReason, IoContextId, RequestId, RequestQueue,
@@ -55,6 +56,13 @@ impl MergeDifferences {
     pub fn total(self) -> u64 {
         self.contiguous + self.equal_positions + self.unexplained
     }
+}
+
+/// A state of a [`Replica`].
+pub struct Saved {
+    queue: queue::guided::Saved,
+    place: usize,
+    wants_run: bool,
 }
 
 /// A queue that follows a recorded one.
@@ -290,6 +298,54 @@ impl Replica {
             self.guided.put_back(rq);
         }
         chosen
+    }
+
+    /// The state, if the scheduler can have two.
+    pub fn save(&self) -> Option<Saved> {
+        let place = self.pace.borrow().place();
+        Some(Saved { queue: self.guided.save()?, place, wants_run: self.wants_run })
+    }
+
+    /// Goes back to a state; nothing but questions to the scheduler was asked since.
+    pub fn restore(&mut self, saved: &Saved) {
+        self.guided.restore(&saved.queue);
+        self.pace.borrow_mut().go_back(saved.place);
+        self.wants_run = saved.wants_run;
+    }
+
+    /// The driver takes this request, whatever the scheduler would choose; false if it cannot be
+    /// had.
+    pub fn take(&mut self, now: Instant, rq: RequestId) -> bool {
+        self.settle(now, None);
+        let is_queued = self.guided.has_scheduler() && self.is_queued(rq);
+        if !is_queued || !self.guided.release(now, rq) {
+            return false;
+        }
+        self.take_back(now, rq)
+    }
+
+    /// The driver has it now, if it can be had: what is missing has happened.
+    pub fn hand_over(&mut self, now: Instant, rq: RequestId) -> bool {
+        let has = |it: &mut Replica| {
+            it.guided.queue().request(rq).is_some_and(|it| it.state == RequestState::Issued)
+        };
+        has(self) || self.take_back(now, rq) || self.take(now, rq)
+    }
+
+    /// The driver takes this one of those that wait for it; false if it does not.
+    pub fn take_back(&mut self, now: Instant, rq: RequestId) -> bool {
+        let mut others = Vec::new();
+        let mut is_there = false;
+        while let Some(next) = self.guided.take_waiting() {
+            is_there = next == rq;
+            if is_there {
+                self.guided.start(now, rq);
+                break;
+            }
+            others.push(next);
+        }
+        others.into_iter().rev().for_each(|other| self.guided.put_back(other));
+        is_there
     }
 
     /// The driver gave a request back.

@@ -11,7 +11,6 @@
 use base::{Duration, Instant};
 use block::HookClock;
 use std::cell::{Ref, RefCell, RefMut};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// What is said longer after an event than this is not about it (fitted: a hook is over by then).
@@ -27,7 +26,9 @@ const TELLING: usize = 20;
 /// What a kernel's scheduler said, and when.
 #[derive(Default)]
 pub struct Pace {
-    said: VecDeque<(Instant, String)>,
+    said: Vec<(Instant, String)>,
+    /// How many of them are over.
+    over: usize,
     until: Option<Instant>,
 }
 
@@ -57,7 +58,21 @@ impl HookClock for SharedPace {
 
 impl Pace {
     pub fn new(said: impl IntoIterator<Item = (Instant, String)>) -> Pace {
-        Pace { said: said.into_iter().collect(), until: None }
+        Pace { said: said.into_iter().collect(), ..Pace::default() }
+    }
+
+    /// How far it has come.
+    pub fn place(&self) -> usize {
+        self.over
+    }
+
+    /// It goes on from there.
+    pub fn go_back(&mut self, place: usize) {
+        self.over = place;
+    }
+
+    fn rest(&self) -> &[(Instant, String)] {
+        &self.said[self.over..]
     }
 
     /// What is said at this moment or later is about something else.
@@ -67,36 +82,40 @@ impl Pace {
 
     /// When what led to an event at `now` began to be said, if that was after `last`.
     pub fn beginning(&mut self, last: Instant, now: Instant) -> Option<Instant> {
-        while self.said.front().is_some_and(|(at, _)| *at <= last || *at + WITHIN < now) {
-            self.said.pop_front();
+        while self.rest().first().is_some_and(|(at, _)| *at <= last || *at + WITHIN < now) {
+            self.over += 1;
         }
-        let at = self.said.front().map(|(at, _)| *at).filter(|at| *at < now)?;
-        Some((at - SAYING).max(last))
+        let at = self.rest().first().map(|(at, _)| *at).filter(|at| *at < now)?;
+        Some(before_saying(at).max(last))
     }
 
     /// When something is begun to be said about an event that was at `now`.
     pub fn after(&self, now: Instant) -> Option<Instant> {
         let next = self.next_after(now).filter(|next| *next < now + BEGINS)?;
-        Some((next - SAYING).max(now))
+        Some(before_saying(next).max(now))
     }
 
     /// When something is said next.
     pub fn next_after(&self, now: Instant) -> Option<Instant> {
-        let next = self.said.iter().map(|(at, _)| *at).find(|at| *at >= now)?;
+        let next = self.rest().iter().map(|(at, _)| *at).find(|at| *at >= now)?;
         self.until.is_none_or(|until| next < until).then_some(next)
     }
 
     /// When the kernel had said what is said now.
     pub fn said(&mut self, now: Instant, text: &str) -> Option<Instant> {
-        while self.said.front().is_some_and(|(at, _)| *at + WITHIN < now) {
-            self.said.pop_front();
+        while self.rest().first().is_some_and(|(at, _)| *at + WITHIN < now) {
+            self.over += 1;
         }
         let is_near = |at: Instant| at < now + WITHIN && self.until.is_none_or(|until| at < until);
-        let near = self.said.iter().take_while(|(at, _)| is_near(*at));
+        let near = self.rest().iter().take_while(|(at, _)| is_near(*at));
         let place = near.map(|(_, said)| said).position(|said| is_same(said, text))?;
-        self.said.drain(..place);
-        self.said.pop_front().map(|(at, _)| at)
+        self.over += place + 1;
+        Some(self.said[self.over - 1].0)
     }
+}
+
+fn before_saying(at: Instant) -> Instant {
+    Instant::from_nanos(at.as_nanos().saturating_sub(SAYING.as_nanos()))
 }
 
 /// Whether two messages say the same, but for numbers.

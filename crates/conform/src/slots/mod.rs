@@ -41,6 +41,17 @@ pub struct Decision {
     pub was_oldest: bool,
     /// Sizes differ although the request is the same.
     pub merged_differently: bool,
+    /// All is known that it depends on.
+    pub judged: bool,
+    /// Ours takes the kernel's request if the clock is moved by less than it may err.
+    pub is_close: bool,
+}
+
+impl Decision {
+    /// Whether both took the same request.
+    pub fn agrees(&self) -> bool {
+        self.ours.request() == Some(self.kernel)
+    }
 }
 
 /// What ours gave.
@@ -123,6 +134,9 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         last: Instant::ZERO,
         requeued: 0,
         around: 0,
+        vague: 0,
+        memory: setup.memory(),
+        shadow: 0,
         outcome: Outcome::default(),
     };
     if run.remembers {
@@ -193,6 +207,12 @@ struct Run<'a> {
     requeued: u32,
     /// Requests on their way through the flush machinery.
     around: u32,
+    /// Requests with the driver since a moment, or until one, that is not known well.
+    vague: u32,
+    /// What was there of them before so many decisions may change what is chosen.
+    memory: u32,
+    /// For so many decisions one of them may.
+    shadow: u32,
     outcome: Outcome,
 }
 
@@ -236,11 +256,13 @@ impl Run<'_> {
             What::Join { into, .. } => self.join(now, into, recorded),
             What::Issue => self.issue(at, recorded),
             What::Requeue => {
-                self.in_flight -= 1;
+                self.in_flight = self.in_flight.saturating_sub(1);
                 self.requeued += 1;
                 self.outcome.requeues += 1;
-                if let Some(Some(ours)) = self.slots.get(&rq) {
-                    let id = self.ids[*ours].expect("it was issued");
+                let ours = self.slots.get(&rq).copied().flatten();
+                let id = ours.and_then(|ours| self.ids[ours]);
+                let is_torn = self.history.is_torn;
+                if let Some(id) = id.filter(|id| !is_torn || self.replica.hand_over(now, *id)) {
                     self.replica.requeue(now, id);
                 }
             }
@@ -258,8 +280,8 @@ impl Run<'_> {
             What::Issue => self.in_flight += 1,
             What::Requeue => self.in_flight -= 1,
             What::Complete => {
-                self.in_flight -= 1;
-                self.around -= 1;
+                self.in_flight = self.in_flight.saturating_sub(1);
+                self.around = self.around.saturating_sub(1);
             }
             _ => {}
         }
@@ -274,13 +296,17 @@ impl Run<'_> {
     }
 
     fn insert(&mut self, at: Instant, rq: Traced, joins: bool) {
+        // It may have been absorbed by now.
+        let Some(id) = self.ids[rq] else { return };
         // Where joins are not recorded, a request that was joined to another never counts.
         let is_live = self.leads_joins || self.history.requests[rq].joined.is_none();
         if is_live && !self.is_waiting(rq) {
             self.live += 1;
             self.waiting.push((rq, at));
+            // It may be issued from now on.
+            let life = &self.history.requests[rq];
+            self.vague += u32::from(life.vague && life.given);
         }
-        let id = self.ids[rq].expect("an inserted request was allocated");
         let now = self.replica.dealt_with(at + self.phase);
         self.replica.insert(now, id, joins);
     }
@@ -289,8 +315,9 @@ impl Run<'_> {
     fn offer(&mut self, at: Instant, rq: Traced, of: u32) {
         self.live += 1;
         self.waiting.push((rq, at));
-        let id = self.ids[rq].expect("an offered request was allocated");
-        self.replica.offer(id, of as usize);
+        if let Some(id) = self.ids[rq] {
+            self.replica.offer(id, of as usize);
+        }
     }
 
     /// The kernel merged a bio into a request.
@@ -317,7 +344,7 @@ impl Run<'_> {
         let was_queued = self.waiting.iter().position(|(waiting, _)| *waiting == rq);
         if let Some(place) = was_queued {
             self.waiting.remove(place);
-            self.live -= 1;
+            self.live = self.live.saturating_sub(1);
         }
         let Some(id) = self.id_in_reach(rq) else {
             self.outcome.too_late += 1;
@@ -340,10 +367,15 @@ impl Run<'_> {
         let (now, rq) = (at + self.phase, self.names[recorded]);
         if !self.is_waiting(rq) {
             // It comes from the dispatch list, where it was given back: no decision.
-            self.requeued -= 1;
-            let again = self.slots.get(&rq).copied().flatten();
-            if again.is_some() {
-                self.choose(now);
+            self.requeued = self.requeued.saturating_sub(1);
+            match self.slots.get(&rq).copied().flatten().and_then(|rq| self.ids[rq]) {
+                Some(id) if self.history.is_torn => {
+                    self.replica.hand_over(now, id);
+                }
+                Some(_) => {
+                    self.choose(now);
+                }
+                None => {}
             }
             return;
         }
@@ -355,10 +387,14 @@ impl Run<'_> {
         let reads = self.waiting.iter().filter(|it| self.direction(it.0) == Direction::Read);
         let reads = reads.count() as u32;
         let was_parked = self.parked;
-        let ours = if self.ids[rq].is_some_and(|id| self.replica.is_offered(id)) {
-            self.understand(|replica| replica.choose_offered(now))
+        let (ours, given, is_close) = if self.history.is_torn || waiting >= 2 && self.remembers {
+            self.follow(now, recorded)
+        } else if self.ids[rq].is_some_and(|id| self.replica.is_offered(id)) {
+            let ours = self.understand(|replica| replica.choose_offered(now));
+            (ours, ours.request(), false)
         } else {
-            self.choose(now)
+            let ours = self.choose(now);
+            (ours, ours.request(), false)
         };
         self.runs.iter_mut().for_each(|runs| runs.issued(was_parked));
         if let Some(chosen) = ours.request() {
@@ -369,22 +405,74 @@ impl Run<'_> {
         let (_, inserted) = self.waiting.remove(place.expect("it waits"));
         let was_oldest = self.is_oldest(rq, inserted);
         let held = matches!(ours, Ours::Held(_));
+        let judged = self.is_judged(recorded, ours, is_close);
         let decision = Decision {
             at,
             kernel: rq,
             ours,
-            contested: waiting >= 2 || held,
+            contested: (waiting >= 2 || held) && judged,
             period: self.period,
             waiting,
             directions: (reads, waiting - reads),
             inserted,
             was_oldest,
             merged_differently: self.differs_in_size(recorded),
+            judged,
+            is_close,
         };
         self.outcome.withheld += u64::from(held);
         self.outcome.decisions.push(decision);
-        self.slots.insert(rq, ours.request());
-        self.outcome.ours.extend(ours.request().map(|rq| (self.period, rq)));
+        self.slots.insert(rq, given);
+        let ours = ours.request().filter(|_| !is_close);
+        self.outcome.ours.extend(ours.map(|rq| (self.period, rq)));
+    }
+
+    /// Ours says what it would choose, what it takes, and whether that hangs on the clock: if it is
+    /// the kernel's request when the clock is moved a little, it takes that; and in a recording
+    /// that lacks events in any case.
+    fn follow(&mut self, now: Instant, recorded: Traced) -> (Ours, Option<Traced>, bool) {
+        self.parked = false;
+        let now = self.replica.beginning(self.said_until, now).unwrap_or(now);
+        self.said_until = now;
+        let saved = self.replica.save();
+        let ours = self.understand(|replica| replica.choose(now));
+        if let Some(chosen) = ours.request() {
+            self.identify(recorded, chosen);
+        }
+        let rq = self.names[recorded];
+        let Some(saved) = saved.filter(|_| ours.request() != Some(rq)) else {
+            return (ours, ours.request(), false);
+        };
+        let error = self.history.clock_error;
+        let earlier = Instant::from_nanos(now.as_nanos().saturating_sub(error.as_nanos()));
+        for moved in [now + error, earlier] {
+            self.replica.restore(&saved);
+            let other = self.understand(|replica| replica.choose(moved));
+            if other.request() == Some(rq) {
+                return (ours, Some(rq), true);
+            }
+        }
+        self.replica.restore(&saved);
+        let id = self.ids[rq].filter(|_| self.history.is_torn);
+        if id.is_some_and(|id| self.replica.take(now, id)) {
+            return (ours, Some(rq), false);
+        }
+        let again = self.understand(|replica| replica.choose(now));
+        (ours, again.request(), false)
+    }
+
+    /// Whether all is known that the choice of a request hangs on.
+    fn is_judged(&mut self, recorded: Traced, ours: Ours, is_close: bool) -> bool {
+        let life = &self.history.requests[recorded];
+        if self.vague > 0 || life.given {
+            self.shadow = self.memory;
+        }
+        let is_shadowed = self.shadow > 0;
+        self.shadow = self.shadow.saturating_sub(1);
+        self.vague += u32::from(life.vague && !life.given);
+        // The kernel may have had it no more.
+        let is_there = ours.request().is_none_or(|rq| !self.history.requests[rq].given);
+        is_there && !is_shadowed && !(is_close && self.history.is_torn)
     }
 
     fn is_waiting(&self, rq: Traced) -> bool {
@@ -451,15 +539,21 @@ impl Run<'_> {
     }
 
     fn complete(&mut self, at: Instant, rq: Traced) {
-        self.in_flight -= 1;
-        if let Some(Some(ours)) = self.slots.remove(&rq) {
-            let id = self.ids[ours].take().expect("it was issued");
+        if self.history.requests[rq].vague {
+            self.vague = self.vague.saturating_sub(1);
+            self.shadow = self.memory;
+        }
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let ours = self.slots.remove(&rq).flatten();
+        if let Some(id) = ours.and_then(|ours| self.ids[ours].take()) {
             self.traced.remove(&id);
             let now = self.replica.dealt_with(at + self.phase);
-            self.replica.complete(now, id);
+            if !self.history.is_torn || self.replica.hand_over(now, id) {
+                self.replica.complete(now, id);
+            }
         }
-        self.live -= 1;
-        if self.live == 0 {
+        self.live = self.live.saturating_sub(1);
+        if self.live == 0 && self.waiting.is_empty() {
             self.end_period(at);
         }
     }
@@ -472,7 +566,7 @@ impl Run<'_> {
             let offered = self.understand(|replica| replica.choose_offered(now)).request();
             let Some(rq) = offered.or_else(|| self.choose(now).request()) else { break };
             self.outcome.ours.push((self.period, rq));
-            let id = self.ids[rq].take().expect("it was chosen");
+            let Some(id) = self.ids[rq].take() else { break };
             self.traced.remove(&id);
             self.replica.complete(at + self.phase, id);
         }

@@ -18,7 +18,7 @@ use block::Ioprio;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use trace::blktrace::{Action, DevT, Merge, Payload, Record};
+use trace::blktrace::{Action, DevT, Merge, Payload, Record, cpus_without_file};
 
 /// A recording, with all that is known of it.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,26 @@ pub struct Recording {
     pub remarks: Vec<String>,
     /// Files that should lie beside it.
     pub absent: Vec<Absent>,
+    /// What of it is not there.
+    pub losses: Losses,
+}
+
+/// Events of a recording that are not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// CPUs of which there is no file, although there is one of a higher number.
+    pub cpus: Vec<u32>,
+    /// Events that are missing between others of their CPU, by their numbers.
+    pub events: BTreeMap<u32, u64>,
+    /// Files that end within a record.
+    pub torn: u64,
+}
+
+impl Losses {
+    /// Whether events are missing between others. A file that ends early may just be the end.
+    pub fn leave_gaps(&self) -> bool {
+        !self.cpus.is_empty() || !self.events.is_empty()
+    }
 }
 
 /// A file that does not lie beside a recording.
@@ -74,6 +94,7 @@ impl Recording {
         let directory = directory.unwrap_or(Path::new(".")).to_path_buf();
         let manifest = Manifest::beside(&directory)?.unwrap_or_default();
         let mut recording = Recording { name, manifest, ..Recording::default() };
+        recording.losses.cpus = cpus_without_file(&base);
         recording.take(trace::read_records(&base)?, device)?;
         recording.take_priorities(&directory.join(PRIORITIES))?;
         recording.take_cgroups(&directory.join(CGROUPS))?;
@@ -168,7 +189,9 @@ impl Recording {
         if all.lost() > 0 {
             self.remarks.push(format!("{} events were lost when it was recorded", all.lost()));
         }
+        self.losses.events = all.lost_by_cpu();
         for (name, torn) in all.torn() {
+            self.losses.torn += 1;
             self.remarks.push(format!("{name} ends within a record at byte {}", torn.offset));
         }
         Ok(())

@@ -9,6 +9,7 @@ use block::scheduler::MayQueue;
 use block::{Bio, CgroupId, ContextId, Cx, Flags, IoContextId, Ioprio, Origin, RequestId};
 
 /// An io_context on this device.
+#[derive(Clone)]
 pub(super) struct Cic {
     /// The asynchronous queue and the synchronous one.
     pub queues: [Option<QueueId>; 2],
@@ -18,7 +19,7 @@ pub(super) struct Cic {
 }
 
 /// All io_contexts on this device, by number: those are small, and each request asks several times.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Contexts(Vec<Option<Cic>>);
 
 impl Contexts {

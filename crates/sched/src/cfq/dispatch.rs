@@ -80,6 +80,27 @@ impl Cfq {
         self.active_context.get_or_insert(bound.io_context);
     }
 
+    /// Follows somebody who let this request go: its queue has the turn, and if it had not, the one
+    /// of another ends.
+    pub(super) fn follow(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        let id = self.bound[rq].queue;
+        if self.active != Some(id) {
+            if let Some(active) = self.active {
+                self.expire(cx, active, false);
+            }
+            self.put_first(self.queues[id].group);
+            self.serve(cx, id);
+            self.set_active(cx, id);
+        }
+        self.queues[id].wait_request = false;
+        self.timer = None;
+        let goes_on = self.queues[id].slice_dispatch > 0;
+        let reason = if goes_on { DispatchReason::TurnContinues } else { self.turn.reason(id) };
+        self.let_go(cx, rq, reason);
+        self.turn = Turn::Begins;
+        self.after_dispatch(cx, id);
+    }
+
     /// Rule cfq-dispatch-3: some turns end by the number of requests.
     fn after_dispatch(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let now = self.now(cx);

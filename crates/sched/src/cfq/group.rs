@@ -20,6 +20,7 @@ const DEFAULT_WEIGHT: u32 = 500;
 const NEW_GROUP_OFFSET: u64 = 200_000_000;
 
 /// A control group on this device.
+#[derive(Clone)]
 pub(super) struct Group {
     parent: Option<GroupId>,
     /// Its control group was removed.
@@ -108,7 +109,7 @@ impl Group {
 }
 
 /// The busy groups, the one to go next first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct GroupTree {
     /// Virtual time, and whose.
     entries: Vec<(u64, GroupId)>,
@@ -265,6 +266,18 @@ impl Cfq {
             tree.min_vdisktime = vdisktime;
         }
         Some(id)
+    }
+
+    /// Somebody else has chosen this group: it had paid least.
+    pub(super) fn put_first(&mut self, id: GroupId) {
+        let Some((least, first)) = self.group_tree.entries.first().copied() else { return };
+        if first == id || !self.group(id).in_tree {
+            return;
+        }
+        let vdisktime = least.wrapping_sub(1);
+        self.group_tree.remove(id);
+        self.group_mut(id).vdisktime = vdisktime;
+        self.group_tree.insert(vdisktime, id);
     }
 
     /// Rule cfq-group-5: how long a group is served at a stretch.

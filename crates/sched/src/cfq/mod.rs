@@ -115,6 +115,7 @@ impl Turn {
 }
 
 /// The CFQ elevator. Times are in nanoseconds since boot.
+#[derive(Clone)]
 pub struct Cfq {
     rules: Rules,
     settings: Settings,
@@ -286,6 +287,15 @@ impl Scheduler for Cfq {
             (_, true) => self.drain(cx),
             (_, false) => self.dispatch_one(cx),
         }
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> bool {
+        self.follow(cx, rq);
+        true
+    }
+
+    fn fork(&self) -> Option<Box<dyn Scheduler>> {
+        Some(Box::new(self.clone()))
     }
 
     fn activated(&mut self, cx: &mut Cx<'_>, rq: RequestId) {

@@ -19,6 +19,7 @@ pub(super) enum Class {
 }
 
 /// A queue of requests.
+#[derive(Clone)]
 pub(super) struct Queue {
     /// Who made it, or took it over last.
     pub pid: ContextId,

@@ -17,6 +17,7 @@ enum Colour {
     Black,
 }
 
+#[derive(Clone)]
 struct Entry<Q> {
     queue: Q,
     parent: Option<Node>,
@@ -26,6 +27,7 @@ struct Entry<Q> {
 }
 
 /// The tree.
+#[derive(Clone)]
 pub(super) struct SectorTree<Q> {
     entries: Vec<Option<Entry<Q>>>,
     free: Vec<Node>,

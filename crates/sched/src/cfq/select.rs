@@ -199,4 +199,23 @@ impl Cfq {
         };
         slice.max(2 * self.jiffy(cx))
     }
+
+    /// Somebody else has chosen a queue: its group, class and kind are those that are served.
+    pub(super) fn serve(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        let now = self.now(cx);
+        let group = self.queues[id].group;
+        let (class, kind) = self.queues[id].tree();
+        let is_served = self.serving_group == Some(group)
+            && (self.serving_class, self.serving_kind) == (class, kind);
+        if is_served && now <= self.workload_expires {
+            return;
+        }
+        self.serving_group = Some(group);
+        let saved = self.group(group).saved.filter(|saved| (saved.1, saved.2) == (class, kind));
+        (self.serving_class, self.serving_kind) = (class, kind);
+        self.workload_expires = match saved {
+            Some((left, ..)) => now + left,
+            None => now + self.workload_slice(cx, group, class),
+        };
+    }
 }

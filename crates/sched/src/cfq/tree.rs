@@ -6,7 +6,7 @@ use super::think::ThinkTime;
 use alloc::vec::Vec;
 
 /// A service tree: the busy queues of one class and type in a group.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ServiceTree {
     entries: Vec<(i64, QueueId)>,
     pub think: ThinkTime,

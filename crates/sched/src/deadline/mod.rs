@@ -11,6 +11,7 @@ mod rules;
 use crate::settings::{Settings, TUNABLES};
 use crate::sorted_fifo::SortedFifo;
 use crate::starvation::Starvation;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Merge, Placement};
@@ -26,6 +27,7 @@ pub const ABOUT: About = About {
 };
 
 /// The deadline elevator.
+#[derive(Clone)]
 pub struct Deadline {
     rules: Rules,
     settings: Settings,
@@ -90,6 +92,18 @@ impl Deadline {
         };
         self.batching = 0;
         Some(Choice { rq, direction, reason })
+    }
+}
+
+impl Deadline {
+    /// Rule deadline-5.
+    fn take(&mut self, cx: &mut Cx<'_>, choice: Choice) {
+        self.batching += 1;
+        self.next = [None; 2];
+        self.next[choice.direction as usize] =
+            self.directions[choice.direction as usize].after(choice.rq);
+        self.directions[choice.direction as usize].remove(choice.rq);
+        cx.issue(choice.rq, Placement::Tail, choice.reason);
     }
 }
 
@@ -168,15 +182,25 @@ impl Scheduler for Deadline {
         let Some(choice) = self.continued().or_else(|| self.start_batch(cx)) else {
             return Dispatched::Empty;
         };
-        self.batching += 1;
-        // Rule deadline-5.
-        self.next = [None; 2];
-        self.next[choice.direction as usize] =
-            self.directions[choice.direction as usize].after(choice.rq);
-        self.directions[choice.direction as usize].remove(choice.rq);
         let reason = if force { DispatchReason::Drained } else { choice.reason };
-        cx.issue(choice.rq, Placement::Tail, reason);
+        self.take(cx, Choice { reason, ..choice });
         Dispatched::Some(1)
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> bool {
+        let direction = cx.request(rq).direction();
+        let goes_on = self.continued().is_some_and(|choice| choice.rq == rq);
+        if !goes_on {
+            let [reads, writes] = self.directions.each_ref().map(|it| !it.is_empty());
+            self.starvation.follow(direction, reads, writes);
+            self.batching = 0;
+        }
+        self.take(cx, Choice { rq, direction, reason: DispatchReason::BatchStarts });
+        true
+    }
+
+    fn fork(&self) -> Option<Box<dyn Scheduler>> {
+        Some(Box::new(self.clone()))
     }
 
     fn queued(&self) -> u32 {

@@ -12,6 +12,7 @@ mod rules;
 use crate::settings::{Settings, from_millis, to_millis};
 use crate::sorted_fifo::SortedFifo;
 use crate::starvation::Starvation;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use base::{Jiffies, Links, List, Sector, Side};
@@ -31,6 +32,7 @@ const CLASSES: usize = 3;
 const BEST_EFFORT: usize = 1;
 
 /// The mq-deadline elevator.
+#[derive(Clone)]
 pub struct MqDeadline {
     rules: Rules,
     about: &'static About,
@@ -53,7 +55,7 @@ pub struct MqDeadline {
 }
 
 /// What a class of priority has for itself.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Class {
     /// By direction.
     directions: [SortedFifo; 2],
@@ -388,6 +390,32 @@ impl Scheduler for MqDeadline {
     /// Rule mq-deadline-6.
     fn has_work(&self, _hctx: HctxId) -> bool {
         self.waiting > 0
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> bool {
+        let class = self.members[rq].class;
+        let direction = cx.request(rq).direction();
+        let reason = if self.head_links.contains(rq) {
+            self.take_head(cx, rq).reason
+        } else {
+            let goes_on = self.continue_batch(class).is_some_and(|choice| choice.rq == rq);
+            if !goes_on {
+                let lanes = &self.classes[class].directions;
+                let [reads, writes] = lanes.each_ref().map(|it| !it.is_empty());
+                self.starvation.follow(direction, reads, writes);
+                self.last_direction = direction;
+                self.batching = 0;
+            }
+            let reason = DispatchReason::BatchStarts;
+            self.take(cx, class, Choice { rq, direction, reason });
+            reason
+        };
+        cx.issue(rq, Placement::Tail, reason);
+        true
+    }
+
+    fn fork(&self) -> Option<Box<dyn Scheduler>> {
+        Some(Box::new(self.clone()))
     }
 
     fn queued(&self) -> u32 {

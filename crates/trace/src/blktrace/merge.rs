@@ -28,12 +28,21 @@ struct Head {
     record: Record,
 }
 
+/// CPUs of the largest machines.
+const MOST_CPUS: u32 = 8_192;
+
 /// What was seen of the event numbers of one CPU.
 #[derive(Clone, Copy)]
 struct Sequences {
     first: u32,
     last: u32,
     seen: u64,
+}
+
+impl Sequences {
+    fn missing(&self) -> u64 {
+        (u64::from(self.last - self.first) + 1).saturating_sub(self.seen)
+    }
 }
 
 impl<R: Read> Merge<R> {
@@ -57,9 +66,17 @@ impl<R: Read> Merge<R> {
 
     /// How many events the recording lost, told from gaps in their numbers.
     pub fn lost(&self) -> u64 {
-        let missing =
-            |seen: &Sequences| (u64::from(seen.last - seen.first) + 1).saturating_sub(seen.seen);
-        self.sequences.values().map(missing).sum()
+        self.sequences.values().map(Sequences::missing).sum()
+    }
+
+    /// The same by CPU; those that lost none are left out.
+    pub fn lost_by_cpu(&self) -> BTreeMap<u32, u64> {
+        let mut lost = BTreeMap::new();
+        for ((_, cpu), seen) in &self.sequences {
+            *lost.entry(*cpu).or_insert(0) += seen.missing();
+        }
+        lost.retain(|_, lost| *lost > 0);
+        lost
     }
 
     /// The files that end in a cut-off record, with that record.
@@ -136,6 +153,21 @@ impl Ord for Head {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key.cmp(&other.key)
     }
+}
+
+/// CPUs below the highest one of a recording that have no file of it; none where `base` is a file.
+pub fn cpus_without_file(base: &Path) -> Vec<u32> {
+    if base.is_file() {
+        return Vec::new();
+    }
+    let number = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.rsplit_once(".blktrace.")?.1.to_string();
+        name.trim_end_matches(".gz").parse().ok()
+    };
+    let present: Vec<u32> = recording_files(base).into_iter().filter_map(number).collect();
+    let highest = present.iter().max().copied().unwrap_or(0);
+    // No machine has more, whatever a file may be called.
+    (0..highest.min(MOST_CPUS)).filter(|cpu| !present.contains(cpu)).collect()
 }
 
 /// The files of the recording called `base`: `base.blktrace.0`, `.1` and so on, compressed

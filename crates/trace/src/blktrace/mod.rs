@@ -22,7 +22,7 @@ mod recorder;
 
 pub use convert::{Conversion, Converted};
 pub use layout::Layout;
-pub use merge::{Merge, recording_files};
+pub use merge::{Merge, cpus_without_file, recording_files};
 pub use reader::{Reader, Torn};
 pub use record::{Action, Categories, DevT, Payload, Record};
 pub use recorder::{Recorder, Wallclock};

@@ -6,7 +6,7 @@
 use super::op_of;
 use base::{Sector, Sectors};
 use block::Op;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use trace::blktrace::{Action, Payload, Record};
 
 /// Issues without a completion, and completions without an issue.
@@ -19,7 +19,7 @@ pub(super) struct Pairs {
     issues: Vec<usize>,
     completions: Vec<usize>,
     /// What was last completed on a CPU without an issue.
-    unnamed: HashMap<u32, usize>,
+    unnamed: BTreeMap<u32, usize>,
 }
 
 /// So many issues or completions from the beginning or the end, a request may have been under way
@@ -31,7 +31,7 @@ const FEW: usize = 3;
 impl Pairs {
     pub fn of(records: &[Record]) -> Pairs {
         let mut pairs = Pairs::default();
-        let mut open: HashMap<(Op, Sector), Vec<usize>> = HashMap::new();
+        let mut open: BTreeMap<(Op, Sector), Vec<usize>> = BTreeMap::new();
         for (place, record) in records.iter().enumerate() {
             let key = (op_of(record), record.sector);
             match record.action {
@@ -42,9 +42,9 @@ impl Pairs {
                     open.entry(key).or_default().push(place);
                 }
                 Action::Requeue => {
-                    open.get_mut(&key).and_then(Vec::pop);
+                    last_of(&mut open, key);
                 }
-                Action::Complete => match open.get_mut(&key).and_then(Vec::pop) {
+                Action::Complete => match last_of(&mut open, key) {
                     Some(issue) => {
                         pairs.completions.push(place);
                         let issued = &records[issue];
@@ -84,6 +84,16 @@ impl Pairs {
             || self.endless.range(..until).count() > FEW
             || self.beginless.range(since..).count() > FEW
     }
+}
+
+/// Takes the last issue of a place.
+fn last_of(open: &mut BTreeMap<(Op, Sector), Vec<usize>>, key: (Op, Sector)) -> Option<usize> {
+    let places = open.get_mut(&key)?;
+    let last = places.pop();
+    if places.is_empty() {
+        open.remove(&key);
+    }
+    last
 }
 
 /// The number in the name of the queue that a message of CFQ says this of.

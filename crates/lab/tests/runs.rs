@@ -262,3 +262,17 @@ fn more_runs_than_there_is_memory_for_are_refused() {
     experiment.axes = axes.iter().map(|axis| lab::Axis::parse(axis).unwrap()).collect();
     assert!(Plan::new(experiment).unwrap_err().to_string().contains("runs are too many"));
 }
+
+#[test]
+fn processes_contend_for_the_lock_of_a_scheduler_as_published() {
+    let experiment = include_str!("../../../experiments/nvme-scaling.toml");
+    let rows = experiment.split("# The published rows").next().unwrap();
+    let text =
+        rows.replace("50ms", "5ms").replace("[\"1\", \"2\", \"3\", \"4\", \"5\", \"6\", ", "[");
+    let report = report(&format!("seeds = 1\n{text}"), 2);
+    let iops = |row: usize| report.results[row].jobs[0].call(CallKind::Read).iops;
+    assert_eq!(report.plan.rows[3].axes[0].1, "10");
+    // Published on ten cores: 776,000 and 470,000. The host's costs are those of one process.
+    assert!((660_000.0..890_000.0).contains(&iops(2)), "none: {}", iops(2));
+    assert!((400_000.0..540_000.0).contains(&iops(3)), "mq-deadline: {}", iops(3));
+}

@@ -4,8 +4,9 @@
 //! in ([`Host::names`]), others are loaded from a file. Costs are charged to a core for each piece
 //! of work that the kernel or a program does; the host `free` charges nothing.
 //!
-//! Leaves out: caches (a cost is the same however often the code ran), frequency scaling, second
-//! threads of a core, and the cost of creating a task.
+//! Leaves out: caches (a cost is the same however often the code ran; but for what a scheduler
+//! keeps, in `[cold]`), frequency scaling, second threads of a core, and the cost of creating a
+//! task.
 
 use base::Duration;
 use guest::Profile;
@@ -31,6 +32,8 @@ const FORMAT: Format =
 const COST: Accept = Time(0.0, 1e9);
 /// What an event (insert, dispatch, completion) of a scheduler costs, by its name.
 const SCHEDULERS: Section = Section { name: "scheduler", required: true, specs: &EVENTS };
+/// The same, on a core whose caches do not hold what the scheduler keeps.
+const COLD: Section = Section { name: "cold", required: false, specs: &EVENTS };
 const EVENTS: [Spec; 8] = [
     spec("none", COST),
     spec("noop", COST),
@@ -56,8 +59,17 @@ pub struct Host {
     /// What pieces of work cost.
     pub costs: Costs,
     /// Cost of an event (insert, dispatch, completion) by name of the scheduler.
-    schedulers: Vec<(&'static str, Duration)>,
+    schedulers: Vec<(&'static str, EventCost)>,
     parameters: Vec<Parameter>,
+}
+
+/// What an event of a scheduler costs a core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventCost {
+    /// Where the core's caches hold what the scheduler keeps.
+    pub warm: Duration,
+    /// Where another core had such an event last, or the core has been idle since.
+    pub cold: Duration,
 }
 
 params::section! {
@@ -111,6 +123,8 @@ params::section! {
         interrupt: Duration = COST,
         /// Finishing one command.
         completion: Duration = COST,
+        /// Passing the scheduler's lock to a core that waits for it.
+        handover: Duration = COST,
         /// Waking a task and switching to it.
         switch: Duration = COST,
         /// How much more that may take, every amount being as likely: caches, and cores that sleep.
@@ -164,7 +178,7 @@ impl Host {
     /// A host from the text of a file; `name` stands for it in messages.
     pub fn parse(name: &str, text: &str) -> Result<Host, Error> {
         let document = Document::parse(&FORMAT, name, text)?;
-        let schema = [&Machine::SECTION, &Costs::SECTION, &SCHEDULERS];
+        let schema = [&Machine::SECTION, &Costs::SECTION, &SCHEDULERS, &COLD];
         let (table, parameters) = document.check(&schema, "a host")?;
         let schedulers = EVENTS.iter().map(|it| (it.name, event_cost(&table, it.name)));
         Ok(Host {
@@ -184,14 +198,15 @@ impl Host {
     }
 
     /// What an event (insert, dispatch, completion) of a scheduler costs.
-    pub fn scheduler_event(&self, scheduler: &str) -> Duration {
+    pub fn scheduler_event(&self, scheduler: &str) -> EventCost {
         let of = |wanted: &str| self.schedulers.iter().find(|(name, _)| *name == wanted);
         of(scheduler).or(of("other")).expect("every host has a cost for other schedulers").1
     }
 
     /// Whether computing costs nothing at all.
     pub fn is_free(&self) -> bool {
-        self.costs == Costs::default() && self.schedulers.iter().all(|(_, cost)| cost.is_zero())
+        let is_free = |(_, cost): &(_, EventCost)| *cost == EventCost::default();
+        self.costs == Costs::default() && self.schedulers.iter().all(is_free)
     }
 }
 
@@ -220,8 +235,14 @@ fn profile(document: &Document<'_>, file: &str) -> Result<Arc<Profile>, Error> {
     }
 }
 
-fn event_cost(table: &Table, scheduler: &str) -> Duration {
-    table.time(&format!("scheduler.{scheduler}"))
+/// A host that says nothing of cold caches has none.
+fn event_cost(table: &Table, scheduler: &str) -> EventCost {
+    let warm = table.time(&format!("scheduler.{scheduler}"));
+    let cold = match table.has("cold") {
+        true => table.time(&format!("cold.{scheduler}")),
+        false => warm,
+    };
+    EventCost { warm, cold }
 }
 
 #[cfg(test)]
@@ -239,12 +260,15 @@ mod tests {
         for name in Host::names() {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
-            assert_eq!(host.parameters().len(), 35, "{name}");
+            let cold = if name == "host-2020" { EVENTS.len() } else { 0 };
+            assert_eq!(host.parameters().len(), 36 + cold, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.machine.cores, 10);
         assert_eq!(host.costs.bio, Duration::from_nanos(280));
-        assert_eq!(host.scheduler_event("bfq"), Duration::from_nanos(470));
+        let of_bfq =
+            EventCost { warm: Duration::from_nanos(470), cold: Duration::from_nanos(1750) };
+        assert_eq!(host.scheduler_event("bfq"), of_bfq);
         assert_eq!(host.scheduler_event("mine"), host.scheduler_event("other"));
     }
 
@@ -285,7 +309,7 @@ mod tests {
             free_with("driver ", "drivre "),
             "x.toml:24: unknown parameter \"cost.drivre\"; nearest: \"driver\"; [cost] has \
              system_call, clock, kernel_clock, exec, path, launch, copy, bio, request, driver, \
-             transfer, interrupt, completion, switch, switch_spread, message, page, dirty, \
+             transfer, interrupt, completion, handover, switch, switch_spread, message, page, dirty, \
              writeback, commit, seal"
         );
         assert_eq!(

@@ -468,7 +468,9 @@ impl RequestQueue {
         match frame {
             Frame::Submit(_) => Work::Bio,
             Frame::Allocate { .. } => Work::Allocate,
-            Frame::Insert(_) | Frame::Flushing { .. } => Work::Insert,
+            Frame::Insert(_) => Work::Insert,
+            Frame::Flushing { .. } if state.flushing.is_empty() => Work::Housekeeping,
+            Frame::Flushing { .. } => Work::Insert,
             Frame::DirectIssue(_) => Work::Issue,
             Frame::RunSingle => self.single_run_work(),
             Frame::RunMulti(run) => run.work(state),

@@ -36,7 +36,7 @@ use crate::observe::CoreUse;
 use base::{Duration, Instant, Rng, Ticket};
 use block::ContextId;
 use eevdf::Eevdf;
-use paying::{Charge, Lock, Paid};
+use paying::{Charge, Latest, Lock, Paid};
 use std::collections::VecDeque;
 
 /// The cores of a machine and who computes on them.
@@ -48,6 +48,8 @@ pub(crate) struct Cpus {
     ready: VecDeque<ContextId>,
     run_queue: RunQueue,
     lock: Lock,
+    /// The core that had the scheduler's latest events.
+    latest: Latest,
     prices: Prices,
     time_slice: Duration,
     /// Where tasks take turns on one core, who has had least of it goes first.
@@ -69,6 +71,10 @@ struct Core {
     owner: Option<ContextId>,
     /// Since when.
     slice_start: Instant,
+    /// How often nobody was left to run on it.
+    idled: u32,
+    /// How often that was when it had the scheduler's latest events.
+    latest: Latest,
     /// It has done something since.
     has_begun: bool,
     /// It is to leave it to somebody who has had less.
@@ -158,6 +164,7 @@ impl Cpus {
             ready: VecDeque::new(),
             run_queue,
             lock: Lock::default(),
+            latest: Latest::default(),
             prices,
             time_slice: host.machine.time_slice,
             shares_fairly: takes_turns

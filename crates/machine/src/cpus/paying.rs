@@ -1,7 +1,7 @@
 //! What computing takes: cores are charged with time, and pieces of work are paid for, in part
 //! under the scheduler's lock.
 
-use super::{Cpus, RunQueue};
+use super::{Core, Cpus, RunQueue};
 use crate::clock::{AgendaItem, Clock};
 use crate::host::Costs;
 use base::{Duration, Instant};
@@ -41,6 +41,21 @@ pub(super) enum Paid {
 pub(super) struct Lock {
     pub holder: Option<ContextId>,
     waiters: VecDeque<ContextId>,
+    /// The holder waited for it, and has not paid for its coming.
+    was_handed_over: bool,
+}
+
+/// Who had the last event of each kind: insertions, dispatches and completions touch different
+/// parts of what the scheduler keeps.
+pub(super) type Latest = [Option<u32>; 3];
+
+/// The place of a kind of event there.
+fn kind(work: Work) -> usize {
+    match work {
+        Work::Insert => 0,
+        Work::Dispatch => 1,
+        _ => 2,
+    }
 }
 
 impl Cpus {
@@ -94,8 +109,55 @@ impl Cpus {
     }
 
     /// Takes the lock for a piece of work that needs it, or waits for it.
-    pub fn locks(&mut self, clock: &Clock, context: ContextId, work: Work) -> bool {
-        !self.prices.is_locked(work) || self.lock(clock, context)
+    pub fn locks(
+        &mut self,
+        clock: &Clock,
+        context: ContextId,
+        work: Work,
+        queued: impl FnOnce() -> u32,
+    ) -> bool {
+        !self.prices.is_locked(work, queued) || self.lock(clock, context)
+    }
+
+    /// What the part of a piece of work costs the core of a context that may need the lock, with
+    /// so many requests queued.
+    pub fn price_locked(
+        &mut self,
+        context: ContextId,
+        work: Work,
+        queued: impl Fn() -> u32,
+    ) -> Duration {
+        let handover = match std::mem::take(&mut self.lock.was_handed_over) {
+            true => self.prices.costs.handover,
+            false => Duration::ZERO,
+        };
+        self.price_of_event(context, work, queued) + handover
+    }
+
+    /// What the scheduler's part of it costs.
+    fn price_of_event(
+        &mut self,
+        context: ContextId,
+        work: Work,
+        queued: impl Fn() -> u32,
+    ) -> Duration {
+        let Some(cost) = self.prices.event(work, &queued) else { return Duration::ZERO };
+        let core = usize::from(self.core_of(context));
+        let is_shared = self.prices.is_locked(work, queued);
+        if self.has_cached(work, core, is_shared) { cost.warm } else { cost.cold }
+    }
+
+    /// Whether a core that has an event of the scheduler now has in its caches what that needs:
+    /// it has had one of this kind since it was idle and, if that `is_shared`, no other core has
+    /// since. What needs no lock is a core's own.
+    fn has_cached(&mut self, work: Work, core: usize, is_shared: bool) -> bool {
+        let Core { idled, latest, .. } = &mut self.cores[core];
+        let is_warm = latest[kind(work)].replace(*idled) == Some(*idled);
+        if !is_shared {
+            return is_warm;
+        }
+        let core = Some(core as u32);
+        std::mem::replace(&mut self.latest[kind(work)], core) == core && is_warm
     }
 
     /// What an allocation has cost that succeeded; `looks` says whether it looked at the clock, if
@@ -105,6 +167,12 @@ impl Cpus {
         if !kernel_clock.is_zero() && looks() { request + kernel_clock } else { request }
     }
 
+    /// A piece of work is done, and the next one comes under the same lock.
+    pub fn keep_lock(&mut self, context: ContextId) -> bool {
+        self.of_mut(context).paid = Paid::Nothing;
+        true
+    }
+
     /// A piece of work is done: the lock is passed on. False when the context is interrupted now.
     pub fn unlock(&mut self, clock: &mut Clock, context: ContextId) -> bool {
         self.of_mut(context).paid = Paid::Nothing;
@@ -112,6 +180,7 @@ impl Cpus {
             return true;
         }
         self.lock.holder = self.lock.waiters.pop_front();
+        self.lock.was_handed_over = self.lock.holder.is_some();
         if let Some(next) = self.lock.holder {
             self.of_mut(next).spins = false;
             let core = &mut self.cores[usize::from(self.contexts[next.0 as usize].core)];

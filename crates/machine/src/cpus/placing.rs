@@ -142,8 +142,9 @@ impl Cpus {
             true => self.least_served(queue),
             false => (0..queue.len()).find(|n| self.allows(queue[*n], core)),
         };
-        if let Some(next) = next.and_then(|n| self.in_turn().remove(n)) {
-            self.assign(clock, next, core);
+        match next.and_then(|n| self.in_turn().remove(n)) {
+            Some(next) => self.assign(clock, next, core),
+            None => self.cores[core].idled += 1,
         }
     }
 

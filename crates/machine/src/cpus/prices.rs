@@ -3,7 +3,7 @@
 //! A piece has a part outside the scheduler's lock and one under it; who pays, and when, is in
 //! `paying`.
 
-use crate::host::{Costs, Host};
+use crate::host::{Costs, EventCost, Host};
 use base::{Duration, Sectors};
 use block::{Facts, Shape, Work, Works};
 
@@ -12,9 +12,13 @@ use block::{Facts, Shape, Work, Works};
 pub(crate) struct Prices {
     pub costs: Costs,
     /// An event of the scheduler.
-    scheduler: Duration,
+    scheduler: EventCost,
     /// Whether there is a lock that all cores share.
     has_lock: bool,
+    /// Whether a completion takes it.
+    locks_completions: bool,
+    /// Whether there is one queue with a lock of its own.
+    is_single: bool,
     /// Whether nothing costs anything.
     pub free: bool,
     /// Pieces of work that cost nothing and need no lock.
@@ -30,6 +34,9 @@ impl Prices {
             // The single queue has its queue lock. On blk-mq the schedulers have one of their own,
             // but for kyber, whose lists are per core.
             has_lock: shape == Shape::Single || !matches!(scheduler, "none" | "kyber"),
+            // mq-deadline has nothing to do there.
+            locks_completions: shape == Shape::Single || scheduler != "mq-deadline",
+            is_single: shape == Shape::Single,
             free: host.is_free(),
             along: Works::NONE,
         };
@@ -44,8 +51,8 @@ impl Prices {
         self.free
             || message.is_zero()
                 && self.unlocked(work).is_zero()
-                && self.locked(work, || 1).is_zero()
-                && !self.is_locked(work)
+                && self.event(work, || 1).is_none()
+                && !self.is_locked(work, || 1)
                 && (!looks || kernel_clock.is_zero())
                 && (work != Work::Allocate || request.is_zero())
     }
@@ -62,13 +69,15 @@ impl Prices {
         }
     }
 
-    /// The cost of a piece of work under the lock. To ask a scheduler that holds nothing is free.
-    pub fn locked(&self, work: Work, queued: impl FnOnce() -> u32) -> Duration {
-        match work {
-            Work::Insert | Work::Complete => self.scheduler,
-            Work::Dispatch if queued() > 0 => self.scheduler,
-            _ => Duration::ZERO,
-        }
+    /// The scheduler's part of a piece of work, if it has one that costs something. To ask a
+    /// scheduler that holds nothing is free.
+    pub fn event(&self, work: Work, queued: impl FnOnce() -> u32) -> Option<EventCost> {
+        let is_one = match work {
+            Work::Insert | Work::Complete => true,
+            Work::Dispatch => queued() > 0,
+            _ => false,
+        };
+        (is_one && self.scheduler != EventCost::default()).then_some(self.scheduler)
     }
 
     /// What moving the data of a command costs.
@@ -76,7 +85,14 @@ impl Prices {
         self.costs.transfer * u64::from(sectors.0) / u64::from(Facts::PAGE.0)
     }
 
-    pub fn is_locked(&self, work: Work) -> bool {
-        self.has_lock && work.takes_lock()
+    /// Whether a piece of work takes the lock. Whether a scheduler of blk-mq holds anything is seen
+    /// without it.
+    pub fn is_locked(&self, work: Work, queued: impl FnOnce() -> u32) -> bool {
+        self.has_lock
+            && match work {
+                Work::Complete => self.locks_completions,
+                Work::Dispatch => self.is_single || queued() > 0,
+                _ => work.takes_lock(),
+            }
     }
 }

@@ -38,7 +38,7 @@ impl World {
                 Step::Asleep => return Progress::Asleep,
                 Step::Did(_) if self.cpus.prices().free => {}
                 Step::Did(work) => {
-                    let goes_on = self.cpus.unlock(&mut self.clock, context);
+                    let goes_on = self.end_piece(context, work);
                     let is_paid = self.pay_for(context, work);
                     if !goes_on || !is_paid {
                         return Progress::Busy;
@@ -102,11 +102,23 @@ impl World {
         if !self.cpus.lacks_lock(context) {
             return true;
         }
-        if !self.cpus.locks(&self.clock, context, work) {
+        let queued = || self.storage.queue().queued();
+        if !self.cpus.locks(&self.clock, context, work, queued) {
             return false;
         }
-        let cost = self.cpus.prices().locked(work, || self.storage.queue().queued());
+        let cost = self.cpus.price_locked(context, work, queued);
         cost.is_zero() || self.charge(context, Pays::Locked, cost)
+    }
+
+    /// A piece of work is done: the lock is passed on, but not between two requests of a plug.
+    /// False when the context is interrupted now.
+    fn end_piece(&mut self, context: ContextId, work: Work) -> bool {
+        let is_group =
+            work == Work::Insert && self.storage.queue().next_work(context) == Some(Work::Insert);
+        match is_group {
+            true => self.cpus.keep_lock(context),
+            false => self.cpus.unlock(&mut self.clock, context),
+        }
     }
 
     /// Pays for what a piece of work has cost besides: an allocation that succeeded, or what the

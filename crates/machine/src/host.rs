@@ -309,8 +309,8 @@ mod tests {
             free_with("driver ", "drivre "),
             "x.toml:24: unknown parameter \"cost.drivre\"; nearest: \"driver\"; [cost] has \
              system_call, clock, kernel_clock, exec, path, launch, copy, bio, request, driver, \
-             transfer, interrupt, completion, handover, switch, switch_spread, message, page, dirty, \
-             writeback, commit, seal"
+             transfer, interrupt, completion, handover, switch, switch_spread, message, page, \
+             dirty, writeback, commit, seal"
         );
         assert_eq!(
             free_with("value = 1, unit = \"\"", "value = 0, unit = \"\""),

@@ -352,7 +352,8 @@ fn what_a_lock_guards_comes_from_the_core_that_had_it_last() {
     };
     let slow =
         |host: String| host.replacen("handover    = { value = 0,", "handover    = { value = 1,", 1);
-    // Two events of up to 2 us each under the lock; or of 1 us, and up to three times it comes 1 us late.
+    // Two events of up to 2 us each under the lock; or of 1 us, and up to three times it comes 1 us
+    // late.
     let (cold, late) = (of(8, dear), of(8, slow));
     assert!((4_500..=6_000).contains(&cold), "{cold}");
     assert!((4_000..=6_000).contains(&late), "{late}");

@@ -119,6 +119,7 @@ name = "load"
 run = """fio --filename=/dev/sda --direct=1 --runtime=400ms --time_based
   --name=aa --rw=randread --bs=4k --numjobs=3
   --name=ww --ioengine=libaio --rw=randwrite --bsrange=4k-32k --iodepth=8
+  --name=idle --prioclass=3 --rw=randread --bs=4k
   --name=seq --rw=read --bs=64k"""
 "#;
 

@@ -215,6 +215,7 @@ impl Cfq {
         (self.serving_class, self.serving_kind) = (class, kind);
         self.workload_expires = match saved {
             Some((left, ..)) => now + left,
+            None if class == Class::Idle => now + self.jiffy(cx),
             None => now + self.workload_slice(cx, group, class),
         };
     }

@@ -137,7 +137,8 @@ impl<T> Agenda<T> {
     fn earliest_child(&self, position: usize) -> Option<usize> {
         let first = position * CHILDREN + 1;
         let end = (first + CHILDREN).min(self.heap.len());
-        (first..end).min_by_key(|child| self.heap[*child].key())
+        let children = self.heap.get(first..end)?.iter().enumerate();
+        children.min_by_key(|(_, child)| child.key()).map(|(place, _)| first + place)
     }
 }
 

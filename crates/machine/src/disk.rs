@@ -60,6 +60,12 @@ impl Disk {
         self.device.accept(now, command);
     }
 
+    /// Lets the device do what it has done by now; whether a command is done that was not told.
+    pub fn advance(&mut self, now: Instant) -> bool {
+        self.device.advance(now, &mut self.completed);
+        !self.completed.is_empty()
+    }
+
     /// Lets the device do what it has done by now; `interrupt` is told of each command that is
     /// done, and which core is to be interrupted for it: one interrupt for each hardware queue.
     pub fn complete(
@@ -68,7 +74,7 @@ impl Disk {
         mark: &mut Mark,
         mut interrupt: impl FnMut(usize, Tag),
     ) {
-        self.device.advance(now, &mut self.completed);
+        self.advance(now);
         for tag in self.completed.drain(..) {
             mark.completion(now, tag.0);
             let core = if self.has_several_queues { self.issued_on[tag.0 as usize] } else { 0 };

@@ -26,7 +26,7 @@ mod prices;
 mod sharing;
 
 pub(crate) use interrupts::Cause;
-pub(crate) use paying::Pays;
+pub(crate) use paying::{Charge, Pays};
 pub(crate) use prices::Prices;
 
 use crate::clock::Clock;
@@ -36,7 +36,7 @@ use crate::observe::CoreUse;
 use base::{Duration, Instant, Rng, Ticket};
 use block::ContextId;
 use eevdf::Eevdf;
-use paying::{Charge, Latest, Lock, Paid};
+use paying::{Latest, Lock, Paid};
 use std::collections::VecDeque;
 
 /// The cores of a machine and who computes on them.

@@ -61,8 +61,13 @@ fn kind(work: Work) -> usize {
 impl Cpus {
     /// A context has computed, or will have, for this long.
     pub fn owe(&mut self, context: ContextId, cost: Duration) {
-        self.of_mut(context).debt += cost;
+        self.add_debt(context, cost);
         self.make_ready(context);
+    }
+
+    /// The same for a context whose core is charged with it now.
+    pub fn add_debt(&mut self, context: ContextId, cost: Duration) {
+        self.of_mut(context).debt += cost;
     }
 
     /// How much longer a context has computed than its core was charged with.
@@ -221,23 +226,18 @@ impl Cpus {
     pub fn charged(&mut self, core: usize) {
         let (_, charge) = self.cores[core].charge.take().expect("a core was busy until now");
         let context = self.running_on(core);
-        self.has_computed(context, charge.length);
-        self.has_paid(context, charge.pays, charge.length);
+        self.has_computed(context, charge);
         self.make_ready(context);
     }
 
-    /// A context has had its core for so long.
-    pub fn has_computed(&mut self, context: ContextId, length: Duration) {
+    /// A context has had its core for as long as that was charged for it.
+    pub fn has_computed(&mut self, context: ContextId, charge: Charge) {
         let core = usize::from(self.core_of(context));
-        self.cores[core].used.computing += length;
-        self.note_served(context, length);
-    }
-
-    /// A context has paid with the time of its core.
-    pub fn has_paid(&mut self, context: ContextId, pays: Pays, length: Duration) {
+        self.cores[core].used.computing += charge.length;
+        self.note_served(context, charge.length);
         let computing = self.of_mut(context);
-        match pays {
-            Pays::Debt => computing.debt -= length,
+        match charge.pays {
+            Pays::Debt => computing.debt -= charge.length,
             Pays::Work => computing.paid = Paid::Unlocked,
             Pays::Locked => computing.paid = Paid::All,
         }
@@ -255,15 +255,14 @@ impl Cpus {
         if most.is_zero() { self.time_slice } else { most }
     }
 
-    /// The core of a context is busy for so long.
-    pub fn charge(&mut self, clock: &mut Clock, of: ContextId, pays: Pays, length: Duration) {
+    /// The core of a context is busy.
+    pub fn charge(&mut self, clock: &mut Clock, of: ContextId, charge: Charge) {
         let core = usize::from(self.core_of(of));
-        let until = clock.now() + length;
-        if let Some(tick) = clock.tick_within(until) {
+        if let Some(tick) = clock.tick_within(charge.until) {
             clock.schedule(tick, AgendaItem::Tick(core));
         }
-        let ticket = clock.schedule(until, AgendaItem::Charged(core));
-        let previous = self.cores[core].charge.replace((ticket, Charge { pays, length, until }));
+        let ticket = clock.schedule(charge.until, AgendaItem::Charged(core));
+        let previous = self.cores[core].charge.replace((ticket, charge));
         assert!(previous.is_none(), "core {core} is busy with two things");
     }
 

@@ -5,7 +5,7 @@
 //! context waits, and the machine takes a turn.
 
 use super::{Progress, World};
-use crate::cpus::Pays;
+use crate::cpus::{Charge, Pays};
 use base::{Duration, Instant};
 use block::{ContextId, Step, Work, Works};
 
@@ -51,12 +51,12 @@ impl World {
     /// A context computes; false when others may have to go on before that is done.
     pub fn compute(&mut self, context: ContextId, time: Duration) -> bool {
         let until = self.clock.now() + time;
-        let is_alone = self.cpus.keeps_core(context, until) && self.is_quiet(context, until);
-        match is_alone {
-            true => self.pass(context, until),
-            false => self.cpus.owe(context, time),
+        if !self.cpus.nobody_is_ready() || !self.cpus.keeps_core(context, until) {
+            self.cpus.owe(context, time);
+            return false;
         }
-        is_alone
+        self.cpus.add_debt(context, time);
+        self.charge(context, Pays::Debt, time)
     }
 
     /// Whether a task can go on now. Not if its core is busy, if it has to leave it to others, or
@@ -142,31 +142,30 @@ impl World {
     /// Charges the core of a context with time. If nothing else can happen before that is over, it
     /// is over at once; otherwise the answer is false.
     fn charge(&mut self, context: ContextId, pays: Pays, length: Duration) -> bool {
-        let until = self.clock.now() + length;
-        let is_alone = self.is_quiet(context, until);
-        match is_alone {
-            true => {
-                self.pass(context, until);
-                self.cpus.has_paid(context, pays, length);
-            }
-            false => self.cpus.charge(&mut self.clock, context, pays, length),
+        let charge = Charge { pays, length, until: self.clock.now() + length };
+        if !self.is_quiet(context, charge.until) {
+            self.cpus.charge(&mut self.clock, context, charge);
+            return false;
         }
-        is_alone
-    }
-
-    /// Time moves on while a context computes.
-    fn pass(&mut self, context: ContextId, until: Instant) {
         self.note_events();
-        self.cpus.has_computed(context, until.since(self.clock.now()));
-        self.clock.advance(until);
+        while let Some(at) = self.disk.next_event().filter(|at| *at <= charge.until) {
+            self.clock.advance(at);
+            if self.disk.advance(at) {
+                self.cpus.charge(&mut self.clock, context, charge);
+                self.complete_commands();
+                return false;
+            }
+        }
+        self.clock.advance(charge.until);
+        self.cpus.has_computed(context, charge);
+        true
     }
 
-    /// Whether nothing happens until then but what a context does. One that is to exit does so in
-    /// a turn.
+    /// Whether nothing happens until then but what a context and the disk do. One that is to exit
+    /// does so in a turn.
     fn is_quiet(&mut self, context: ContextId, until: Instant) -> bool {
         let is_later = |at: Option<Instant>| at.is_none_or(|at| at > until);
         self.cpus.nobody_is_ready()
-            && is_later(self.disk.next_event())
             && is_later(self.clock.next_at())
             && is_later(self.next_timer())
             && self.end().is_none_or(|end| end >= until)

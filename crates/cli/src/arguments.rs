@@ -190,6 +190,10 @@ pub struct LinuxMachine {
     /// Memory of the machine, such as "4 GiB" [default: 512 MiB]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
+    /// How much may be written to the disk, such as "8 GiB", in memory of this machine [default: 1
+    /// GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub data: Option<String>,
     /// A program, file or directory that must be there; may be repeated
     #[arg(long, value_name = "NAME|PATH")]
     pub bring: Vec<String>,

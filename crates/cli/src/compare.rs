@@ -276,9 +276,9 @@ fn split_schedulers(text: &str) -> Vec<String> {
     all
 }
 
-/// The value of `--memory`.
-pub fn memory_size(text: &str) -> Result<Bytes, Error> {
-    let refuse = || Error::bad("--memory", format!("\"{text}\""), ACCEPTED_SIZE);
+/// The value of an option that is a size.
+pub fn size_of(option: &str, text: &str) -> Result<Bytes, Error> {
+    let refuse = || Error::bad(option, format!("\"{text}\""), ACCEPTED_SIZE);
     quantity::size(text).ok_or_else(refuse)
 }
 

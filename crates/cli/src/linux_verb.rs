@@ -2,7 +2,7 @@
 //! looking around in it.
 
 use crate::arguments::{LinuxMachine, LinuxVerb, LinuxVersion};
-use crate::compare::{line, memory_size};
+use crate::compare::{line, size_of};
 use crate::output::print;
 use base::Hz;
 use device::Model;
@@ -102,7 +102,9 @@ fn visit(machine: &LinuxMachine, trace: Trace) -> Result<Visit, Error> {
     for text in &machine.set {
         settings.extend(assignments("--set", text)?);
     }
-    let memory = machine.memory.as_deref().map(memory_size).transpose()?;
+    let size = |option, text: &Option<String>| text.as_deref().map(|it| size_of(option, it));
+    let memory = size("--memory", &machine.memory).transpose()?;
+    let data = size("--data", &machine.data).transpose()?;
     let cache = Cache::of_user().map_err(not_built)?;
     let kernel = cache.require(&machine.version.kernel, hz).map_err(not_built)?;
     Ok(Visit {
@@ -113,6 +115,7 @@ fn visit(machine: &LinuxMachine, trace: Trace) -> Result<Visit, Error> {
         bring: machine.bring.clone(),
         trace,
         memory: memory.unwrap_or(linux::visit::MEMORY),
+        data: data.unwrap_or(linux::visit::DATA),
         seed: machine.seed,
     })
 }

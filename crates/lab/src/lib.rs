@@ -25,6 +25,7 @@ pub mod fidelity;
 pub mod figure;
 pub mod matrix;
 pub mod metrics;
+mod offered;
 pub mod plan;
 pub mod quantity;
 pub mod record;

@@ -4,6 +4,7 @@
 //! the tables of both; limits that depend on the device are checked when a run is planned.
 
 use crate::error::Error;
+use crate::offered::{OFFERED, is_offered};
 use base::{Hz, nearest};
 use block::{About, Attach, KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 use machine::MACHINE_SETTINGS;
@@ -116,6 +117,11 @@ impl SchedulerSpec {
         self.entry.honours_weights_on(self.kernel)
     }
 
+    /// Whether only the kernel of the world `linux` has it.
+    pub fn is_offered(&self) -> bool {
+        is_offered(self.entry)
+    }
+
     /// The scheduler's own tunable of this name.
     pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
         self.about().tunables.iter().find(|tunable| tunable.name == name)
@@ -206,9 +212,19 @@ fn known_entry(known: &Schedulers, name: &str, place: &str) -> Result<&'static E
     known.find(name).ok_or_else(|| {
         let names: Vec<&str> = known.names().collect();
         let problem = format!("unknown scheduler \"{name}\"{}", nearest(name, known.names()));
-        match name.is_empty() {
-            true => Error::bad(place, "no scheduler is named", ACCEPTED),
-            false => Error::bad(place, problem, format!("{}, {ALL}", names.join(", "))),
+        let accepted = || format!("{}, {ALL}", names.join(", "));
+        // The world linux has told its own, too.
+        let others: Vec<&str> = OFFERED.iter().map(|it| it.name).collect();
+        let more = || format!("{}; with --world linux also {}", accepted(), others.join(", "));
+        match name {
+            "" => Error::bad(place, "no scheduler is named", ACCEPTED),
+            _ if others.iter().all(|it| names.contains(it)) => {
+                Error::bad(place, problem, accepted())
+            }
+            _ if others.contains(&name) => {
+                Error::bad(place, format!("{name} is not simulated"), more())
+            }
+            _ => Error::bad(place, problem, more()),
         }
     })
 }
@@ -266,7 +282,7 @@ mod tests {
         assert_eq!(
             refusal("deadlin"),
             "-s: unknown scheduler \"deadlin\"; nearest: \"deadline\"; accepted: noop, deadline, \
-             anticipatory, cfq, none, mq-deadline, all"
+             anticipatory, cfq, none, mq-deadline, all; with --world linux also bfq, kyber"
         );
         assert!(refusal("noop@6.18").contains("kernel 6.18 does not have noop; accepted: 2.6.28"));
         assert!(refusal("none@6.81").contains("unknown kernel \"6.81\"; nearest: \"6.18\""));

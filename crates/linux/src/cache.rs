@@ -73,14 +73,24 @@ impl Cache {
     }
 
     /// The newest kernel whose version is `version` or begins with it: `6.12` finds `6.12.117`.
-    /// One that was built from a tree is found by its whole version only.
+    /// One that was built from a tree is found by its whole version, or where no other begins so.
     pub fn find(&self, version: &str, hz: Hz) -> Result<Option<Kernel>, BuildError> {
-        let fits = |kernel: &Kernel| {
+        let kernels: Vec<Kernel> =
+            self.kernels()?.into_iter().filter(|kernel| kernel.hz == hz).collect();
+        let of_series = |kernel: &&Kernel| {
             let part_of_series = |rest: &str| rest.starts_with('.') && !rest.contains(TREE);
             let rest = kernel.version.strip_prefix(version);
-            kernel.hz == hz && rest.is_some_and(|rest| rest.is_empty() || part_of_series(rest))
+            rest.is_some_and(|rest| rest.is_empty() || part_of_series(rest))
         };
-        Ok(self.kernels()?.into_iter().rfind(fits))
+        let begins = |kernel: &&Kernel| {
+            let rest = kernel.version.strip_prefix(version);
+            rest.is_some_and(|rest| rest.starts_with(['.', TREE]))
+        };
+        let only = || match kernels.iter().filter(begins).collect::<Vec<_>>().as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        };
+        Ok(kernels.iter().rfind(of_series).or_else(only).cloned())
     }
 
     /// The kernel that [`Cache::find`] finds, or how to get one.
@@ -357,6 +367,12 @@ mod tests {
         assert_eq!(found("6.12", 100).as_deref(), Some("6.12.118"));
         assert_eq!(found("6.12.117+0a1b", 250).as_deref(), Some("6.12.117+0a1b"));
         assert_eq!(found("6.1", 250), None);
+        for version in ["7.3.4+52c1", "7.4.0+11", "7.4.0+22"] {
+            fs::write(directory.0.join(name(version, hz(250))), b"\x7fELF").unwrap();
+        }
+        assert_eq!(found("7.3", 250).as_deref(), Some("7.3.4+52c1"));
+        assert_eq!(found("7.3.4", 250).as_deref(), Some("7.3.4+52c1"));
+        assert_eq!((found("7.4", 250), found("7", 250), found("7.3", 100)), (None, None, None));
     }
 
     #[test]

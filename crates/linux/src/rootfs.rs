@@ -24,6 +24,8 @@ const EMPTY_DIRECTORIES: [&str; 9] =
 /// there.
 const HIDDEN: [&str; 9] =
     ["/dev", "/proc", "/sys", "/tmp", "/run", "/guest", "/mnt", "/var/tmp", "/busybox"];
+/// The directory that programs are looked for in first.
+const FIRST: &str = "usr/local/sbin";
 /// The directory of what does not keep its place on the host.
 pub(crate) const BROUGHT: &str = "/brought";
 /// Programs that start others. Busybox prefers its own to those of the path, whatever it is told,
@@ -84,6 +86,14 @@ impl Root {
     /// Adds a copy of a file at the place that it has on the host.
     pub fn add_file(&self, file: &Path) -> Result<(), RootError> {
         self.copy(file, file)
+    }
+
+    /// Lets a program always begin with an option: a script of its name is found before it.
+    pub(crate) fn wrap(&self, program: &Path, option: &str) -> Result<(), RootError> {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let script = format!("#!/busybox/sh\nexec {} {option} \"$@\"\n", program.display());
+        self.make_directory(Path::new(FIRST))?;
+        self.write(&format!("{FIRST}/{name}"), &script, 0o755)
     }
 
     /// Adds a program by name, or a program, file or directory by its path; returns by what path a

@@ -22,8 +22,14 @@ use crate::watch::Watchdog;
 
 /// The usual programs, which are there if the host has them.
 const PROGRAMS: [&str; 5] = ["dd", "fio", "blkdiscard", "mkfs.ext4", "mkfs.xfs"];
-/// What may be written to the disk (assumed: ample for a file system and a try).
-const DATA: Bytes = Bytes(1 << 30);
+/// What may be written to the disk when nothing is said of it (assumed: ample for a file system and
+/// a try).
+pub const DATA: Bytes = Bytes(1 << 30);
+/// Devices that are no disks, and the disk's own name.
+const OTHER_DEVICES: [&str; 10] =
+    ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
+/// The processor's counter is that of the machine outside, so fio would wait for ever by it.
+const FIO_CLOCK: &str = "--clocksource=clock_gettime";
 /// The guest's memory when nothing is said of it (assumed: ample for the usual programs).
 pub const MEMORY: Bytes = Bytes(512 << 20);
 /// A file of the current directory that is larger is not taken along unasked.
@@ -45,6 +51,8 @@ pub struct Visit {
     pub trace: Trace,
     /// The guest's memory.
     pub memory: Bytes,
+    /// What may be written to the disk.
+    pub data: Bytes,
     /// Another seed is another stream of random numbers, of the disk and the kernel.
     pub seed: u64,
 }
@@ -54,14 +62,15 @@ impl Visit {
     pub fn run(&self, line: &str) -> Result<Finished, VisitError> {
         let there = make_directory()?;
         let (root, command) = self.root(there.path(), line)?;
-        Ok(self.guest(&root, Some(command)).run()?)
+        let disks = disks_of(line);
+        Ok(self.guest(&root, Some(command), &disks).run()?)
     }
 
     /// Lets the terminal talk to a shell.
     pub fn shell(&self) -> Result<(), VisitError> {
         let there = make_directory()?;
         let (root, _) = self.root(there.path(), "")?;
-        Ok(self.guest(&root, None).shell()?)
+        Ok(self.guest(&root, None, &[]).shell()?)
     }
 
     /// Requests that the disk is given at once, at most.
@@ -76,6 +85,9 @@ impl Visit {
         for wanted in &self.bring {
             root.bring(wanted)?;
         }
+        if let Some(fio) = find_program("fio") {
+            root.wrap(&fio, FIO_CLOCK)?;
+        }
         let mut command = String::new();
         for part in parts(line) {
             match is_brought(part) {
@@ -86,7 +98,7 @@ impl Visit {
         Ok((root, command))
     }
 
-    fn guest<'a>(&'a self, root: &'a Root, command: Option<String>) -> Guest<'a> {
+    fn guest<'a>(&'a self, root: &'a Root, command: Option<String>, disks: &[String]) -> Guest<'a> {
         let facts = self.model.facts();
         let rotational = u8::from(facts.rotational).to_string();
         let mut settings = vec![Setting::queue(0, "rotational", rotational)];
@@ -96,12 +108,12 @@ impl Visit {
         }
         let asked = self.settings.iter();
         settings.extend(asked.map(|(file, value)| Setting::queue(0, file, value.clone())));
+        let mut setup = vec![format!("test ! -d {BROUGHT} || cp -r {BROUGHT}/. /tmp/")];
+        setup.push(name_disk("sda"));
+        setup.extend(disks.iter().filter(|name| *name != "sda").map(|name| name_disk(name)));
         let script = Script {
             settings,
-            setup: vec![
-                "ln -sf vda /dev/sda".to_string(),
-                format!("test ! -d {BROUGHT} || cp -r {BROUGHT}/. /tmp/"),
-            ],
+            setup,
             jobs: command
                 .map(|command| Job { name: "command".to_string(), command, ..Job::default() })
                 .into_iter()
@@ -116,7 +128,7 @@ impl Visit {
             disks: vec![Disk {
                 name: self.model.name().to_string(),
                 device: self.model.build(self.seed),
-                contents: Contents::new(DATA),
+                contents: Contents::new(self.data),
             }],
             queue_depth: self.queue_depth(),
             script,
@@ -128,12 +140,46 @@ impl Visit {
     }
 }
 
+/// The names below `/dev` that occur in a text and can be names of the disk.
+pub fn disk_names(text: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (at, start) in text.match_indices("/dev/") {
+        let rest = &text[at + start.len()..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let name = rest[..end].to_string();
+        if !name.is_empty() && !OTHER_DEVICES.contains(&&*name) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What gives the disk another name.
+pub fn name_disk(name: &str) -> String {
+    format!("ln -sf vda /dev/{name}")
+}
+
+/// The names that a line has for the disk, and the small files that go along with it.
+fn disks_of(line: &str) -> Vec<String> {
+    let mut text = line.to_string();
+    for part in parts(line).into_iter().filter(|part| is_small_file(part)) {
+        text.push('\n');
+        text.push_str(&String::from_utf8_lossy(&fs::read(part).unwrap_or_default()));
+    }
+    disk_names(&text)
+}
+
+/// Whether a part of a command is a file of the current directory that is taken along unasked.
+fn is_small_file(part: &str) -> bool {
+    let about = fs::metadata(part);
+    !part.contains('/') && about.is_ok_and(|it| it.is_file() && Bytes(it.len()) <= SMALL)
+}
+
 /// Whether a part of a command names something of the host that is needed in the guest.
 fn is_brought(part: &str) -> bool {
     let Ok(about) = fs::metadata(part) else { return find_program(part).is_some() };
     let runs = about.permissions().mode() & 0o111 != 0;
-    let small = Bytes(about.len()) <= SMALL && !part.contains('/');
-    about.is_file() && (runs || small)
+    about.is_file() && (runs || is_small_file(part))
 }
 
 /// A line, cut between what can be the name of a file and what cannot.
@@ -161,6 +207,12 @@ mod tests {
         assert_eq!(parts(line).concat(), line);
         let names = ["dd", "if", "/dev/vda", "./a.out", "x", "y"];
         assert!(names.iter().all(|name| parts(line).contains(name)), "{:?}", parts(line));
+    }
+
+    #[test]
+    fn every_disk_that_is_named_is_the_one_there_is() {
+        let names = disk_names("dd if=/dev/zero of=/dev/sda # /dev/nvme0n1:/dev/sda");
+        assert_eq!(names, ["sda", "nvme0n1"]);
     }
 
     #[test]

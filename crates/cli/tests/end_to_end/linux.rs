@@ -3,7 +3,7 @@
 use crate::directory::Directory;
 use std::process::Output;
 use testing::Need;
-use testing::needs::{BLKTRACE, BUSYBOX};
+use testing::needs::{BLKTRACE, BUSYBOX, FIO};
 
 fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim_end().to_string()
@@ -94,6 +94,42 @@ fn output_and_exit_status_are_those_of_the_command() {
     assert_eq!(String::from_utf8_lossy(&words.stdout), "a  b $HOME\n");
 }
 
+fn fio_measures_time_and_any_name_is_the_disk() {
+    let directory = Directory::new("linux-fio");
+    let job = "[global]\nfilename=/dev/nvme0n1\ntime_based\nruntime=1\ndirect=1\n[a]\nrw=read\n";
+    directory.write("jobs.fio", job);
+    let output = run(&directory, &["--model", "nvme-980pro"], &["fio", "--minimal", "jobs.fio"]);
+    assert!(output.status.success(), "{}", message(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("3;fio-"));
+}
+
+fn more_may_be_written_than_usual() {
+    let directory = Directory::new("linux-data");
+    let dd = "dd if=/dev/zero of=/dev/sda bs=1M count=1025 oflag=direct";
+    let options = ["--model", "nvme-980pro"];
+    assert!(!run(&directory, &options, &[dd]).status.success());
+    let more = [&options[..], &["--data", "2 GiB"]].concat();
+    let output = run(&directory, &more, &[dd]);
+    assert!(output.status.success(), "{}", message(&output));
+}
+
+fn schedulers_of_the_kernel_alone_are_compared_there() {
+    let directory = Directory::new("linux-offered");
+    let compare = ["compare", "--json", "--runs", "1", "--world"];
+    let job = ["--job", "a:cgroup=x,weight=300", "dd if=/dev/sda of=/dev/null count=9"];
+    let linux = [&compare[..], &["linux", "-s", "bfq:slice_idle=1,kyber"], &job].concat();
+    let document: serde_json::Value = serde_json::from_str(&directory.print(&linux)).unwrap();
+    assert_eq!(document["results"][0]["label"], "bfq@6.12:slice_idle=1");
+    assert_eq!(document["results"][1]["label"], "kyber@6.12");
+    let both = [&compare[..], &["sim,linux", "-s", "bfq"], &job].concat();
+    let output = directory.run(&both);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message(&output).contains("bfq is not simulated"), "{}", message(&output));
+    let wrong = [&compare[..], &["linux", "-s", "bfq:slice=1"], &job].concat();
+    let output = directory.run(&wrong);
+    assert!(message(&output).contains("bfq on 6.12 has no \"slice\""), "{}", message(&output));
+}
+
 fn a_guest_that_cannot_be_had_is_refused() {
     let directory = Directory::new("linux-refused");
     let cases: [(&[&str], &str); 7] = [
@@ -157,7 +193,10 @@ pub fn tests() -> Vec<testing::Test> {
     testing::tests![
         [] => without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on;
         [BUILD_TOOLS] => what_a_build_lacks_is_named_with_its_package;
+        [KERNEL, BUSYBOX, FIO] => fio_measures_time_and_any_name_is_the_disk;
         [KERNEL, BUSYBOX] => output_and_exit_status_are_those_of_the_command,
+            more_may_be_written_than_usual,
+            schedulers_of_the_kernel_alone_are_compared_there,
             a_guest_that_cannot_be_had_is_refused,
             a_recording_is_judged_by_conform;
         [KERNEL, BUSYBOX, BLKTRACE] => a_recording_is_what_blkparse_reads,

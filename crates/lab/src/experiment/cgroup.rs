@@ -21,6 +21,8 @@ const EXAMPLE_MOVE: &str = "move = [{ at = \"5s\", to = \"GROUP\" }, …]";
 const DISK: &str = "sda";
 /// What `blkio.weight` and its relatives take (rule cfq-settings-3).
 const VERSION_1: RangeInclusive<u32> = 10..=1000;
+/// The most that `io.bfq.weight` takes (seen on 6.12).
+const OFFERED_MOST: u32 = 1000;
 
 /// A control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +85,11 @@ impl CgroupSpec {
     /// Whether a scheduler that honours weights takes these.
     fn check(&self, spec: &SchedulerSpec, is_version_2: bool) -> Result<(), Error> {
         let (path, place, label) = (absolute(&self.path), &self.place, spec.label());
+        if let Some(weight) = self.weight.filter(|it| spec.is_offered() && *it > OFFERED_MOST) {
+            let problem = format!("weight {weight} of {path} under {label}");
+            let accepted = format!("1 to {OFFERED_MOST}, as {}.weight takes", spec.name);
+            return Err(Error::bad(place, problem, accepted));
+        }
         if is_version_2 {
             if self.needs_version_1() {
                 let problem = format!("leaf_weight of {path} with cgroup_writeback = true");
@@ -96,7 +103,11 @@ impl CgroupSpec {
             Some(weight) => {
                 let (least, most) = (VERSION_1.start(), VERSION_1.end());
                 let problem = format!("weight {weight} of {path} under {label}");
-                Err(Error::bad(place, problem, format!("{least} to {most}, as blkio.weight takes")))
+                let accepted = format!(
+                    "{least} to {most}, as blkio.weight takes; 1 to 10000, as io.weight does, with \
+                     cgroup_writeback = true"
+                );
+                Err(Error::bad(place, problem, accepted))
             }
             None => Ok(()),
         }

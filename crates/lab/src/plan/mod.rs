@@ -20,6 +20,7 @@ use crate::experiment::keys;
 use crate::experiment::{Axis, Experiment, Setting};
 use crate::figure::{Figure, What};
 use crate::metrics::{Naming, Section};
+use crate::offered::with_offered;
 use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::{self, World};
@@ -33,6 +34,7 @@ use machine::{Host, MACHINE_SETTINGS, Mount};
 use programs::Program;
 use programs::dd::Dd;
 use programs::replay::{Pace, Replay};
+use sched::Schedulers;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -371,8 +373,9 @@ impl Planner {
         let mount = self.experiment.mount.clone();
         let host = self.host()?;
         let kernel = self.kernel();
-        let mut specs =
-            SchedulerSpec::parse_list(&self.experiment.known, &self.experiment.schedulers, kernel)?;
+        let known = self.known();
+        let mut specs = SchedulerSpec::parse_list(&known, &self.experiment.schedulers, kernel)?;
+        self.check_offered(&specs)?;
         self.check_kernels(&specs)?;
         if let Some(hz) = self.experiment.hz {
             self.check_tick(hz)?;
@@ -402,7 +405,8 @@ impl Planner {
                 settings.into_iter().map(|it| (it.name, it.value)).collect();
             let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
             cgroup::check(&cgroups, &spec, cgroup_writeback)?;
-            rows.extend(self.experiment.worlds.iter().map(|world| Row {
+            let has_it = |world: &&World| **world == World::Linux || !spec.is_offered();
+            rows.extend(self.experiment.worlds.iter().filter(has_it).map(|world| Row {
                 world: *world,
                 settings: settings.clone(),
                 tunables: tunables.clone(),
@@ -471,6 +475,27 @@ impl Planner {
                 .to_string(),
         };
         Err(Error::bad(place, format!("there is no file {other}"), accepted))
+    }
+
+    /// The schedulers that can be asked for where it runs.
+    fn known(&self) -> Schedulers {
+        match self.is_judged() {
+            true => with_offered(&self.experiment.known),
+            false => self.experiment.known.clone(),
+        }
+    }
+
+    /// Where the simulator runs, too, it needs something to run.
+    fn check_offered(&self, specs: &[SchedulerSpec]) -> Result<(), Error> {
+        let simulates = self.experiment.worlds.contains(&World::Sim);
+        match specs.iter().all(SchedulerSpec::is_offered) && simulates {
+            true => {
+                let names: Vec<&str> = specs.iter().map(|it| it.name).collect();
+                let problem = format!("{} is not simulated", names.join(", "));
+                Err(Error::bad("--world", problem, "--world linux, or another scheduler as well"))
+            }
+            false => Ok(()),
+        }
     }
 
     /// In the world `linux` there is one kernel, and the simulator follows.
@@ -603,6 +628,9 @@ fn probe(
     facts: Facts,
     settings: &[Setting],
 ) -> Result<Vec<(&'static str, i64)>, Error> {
+    if spec.is_offered() {
+        return Ok(Vec::new());
+    }
     let mut queue = RequestQueue::new(spec.kernel, facts, spec.attach(), 1, EventLog::off());
     let of_machine = |it: &&Setting| MACHINE_SETTINGS.iter().any(|known| known.name == it.name);
     for Setting { name, value, place } in settings.iter().filter(|it| !of_machine(it)) {

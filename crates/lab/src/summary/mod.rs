@@ -12,6 +12,7 @@ use crate::experiment::expectation::Expectation;
 use crate::figure::{Figure, Layer, Point, What};
 use crate::matrix::Report;
 use crate::metrics::CallKind;
+use crate::offered::with_offered;
 use crate::plan::Row;
 use crate::result::{CallResult, JobResult, RunResult};
 use crate::statistics::Estimate;
@@ -268,7 +269,7 @@ fn check(report: &Report, lines: &[Line]) -> Vec<Checked> {
     for expectation in &report.plan.experiment.expect {
         let place = &expectation.place;
         let kernel = report.plan.experiment.kernel;
-        let known = &report.plan.experiment.known;
+        let known = &with_offered(&report.plan.experiment.known);
         let asked = &expectation.scheduler;
         let spec = crate::SchedulerSpec::parse_among(known, asked, place, kernel);
         let Ok(spec) = spec else { continue };

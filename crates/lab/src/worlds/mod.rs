@@ -2,6 +2,7 @@
 //! simulator. Whatever the world, a run yields a [`RunResult`].
 
 pub mod linux;
+
 mod sim;
 
 use crate::error::Error;

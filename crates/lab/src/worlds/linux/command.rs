@@ -22,9 +22,6 @@ const FIO_OPTIONS: &str = "--output-format=json+ --clocksource=clock_gettime \
 /// Where dump notes what it has done; `/var/lib` is not there.
 const DUMP_DATES: &str = "/tmp/dumpdates";
 const GROUPING: &str = "group_reporting";
-/// Devices that are no disks.
-const OTHER_DEVICES: [&str; 10] =
-    ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
 
 /// The command of a line that is done before the jobs.
 pub fn of_line(
@@ -206,12 +203,9 @@ fn without_grouping(command: &str) -> String {
 
 /// Gives the disk every name below `/dev` that occurs in a text.
 fn name_disks(text: &str, setup: &mut Vec<String>) {
-    for (at, start) in text.match_indices("/dev/") {
-        let rest = &text[at + start.len()..];
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        let name = &rest[..end];
-        let line = format!("ln -sf vda /dev/{name}");
-        if !name.is_empty() && !OTHER_DEVICES.contains(&name) && !setup.contains(&line) {
+    for name in linux::visit::disk_names(text) {
+        let line = linux::visit::name_disk(&name);
+        if !setup.contains(&line) {
             setup.push(line);
         }
     }

@@ -23,6 +23,7 @@ mod served;
 mod warming;
 
 use crate::error::Error;
+use crate::experiment::cgroup::CgroupSpec;
 use crate::metrics::Layers;
 use crate::metrics::bios::{self, Asked};
 use crate::metrics::commands::{self, Agreement, Step};
@@ -290,7 +291,7 @@ fn script(row: &Row) -> Script {
     for path in described.chain(named).filter(|_| row.blkio) {
         let path = path.trim_matches('/');
         if !path.is_empty() && cgroups.iter().all(|it| it.path != path) {
-            cgroups.push(Cgroup { path: path.to_string(), settings: Vec::new() });
+            cgroups.push(Cgroup { path: path.to_string(), settings: weights(row, path) });
         }
     }
     // The disk hears nothing for a while, and so knows the first command of the jobs.
@@ -303,6 +304,18 @@ fn script(row: &Row) -> Script {
     let hierarchy = if row.cgroup_writeback { Hierarchy::V2 } else { Hierarchy::V1 };
     let lead = Some(warming::WARM_UP.to_string());
     Script { settings, hierarchy, cgroups, setup, lead, trace: Trace::Off, ..Script::default() }
+}
+
+/// The weight of a group for a scheduler that only the guest has; others have none there.
+fn weights(row: &Row, path: &str) -> Vec<Setting> {
+    let is_it = |group: &&CgroupSpec| group.path.trim_matches('/') == path;
+    let weight = row.cgroups.iter().find(is_it).and_then(|group| group.weight);
+    let has_file = row.spec.is_offered() && row.spec.honours_weights();
+    let controller = if row.cgroup_writeback { "io" } else { "blkio" };
+    let setting = |weight: u32| {
+        Setting::new(format!("{controller}.{}.weight", row.spec.name), weight.to_string())
+    };
+    weight.filter(|_| has_file).map(setting).into_iter().collect()
 }
 
 /// What a guest left, as a result.

@@ -1,0 +1,66 @@
+//! Schedulers that only the kernel of the world `linux` has: what their names and tunables are
+//! called there. They are attached in the guest, and nothing of them is simulated.
+
+use block::{About, Kernel, Shape, Tunable, Version};
+use sched::{Entry, Schedulers};
+
+const BFQ: About = About {
+    name: "bfq",
+    shape: Shape::Multi,
+    summary: "shares the disk in budgets of sectors, by weight (in the world linux only)",
+    tunables: &[
+        tunable("fifo_expire_sync", "ms", "age at which a synchronous request goes first"),
+        tunable("fifo_expire_async", "ms", "age at which an asynchronous request goes first"),
+        tunable("back_seek_max", "KiB", "how far back a request may be to count as near"),
+        tunable("back_seek_penalty", "factor", "how much farther going back counts"),
+        tunable("slice_idle", "ms", "how long the disk is held for the next request"),
+        tunable("slice_idle_us", "us", "the same in microseconds"),
+        tunable("max_budget", "sectors", "the largest budget; 0 for one that fits the disk"),
+        tunable("timeout_sync", "ms", "how long a budget may take"),
+        tunable("strict_guarantees", "bool", "one request in the disk at a time"),
+        tunable("low_latency", "bool", "raises weights of interactive and soft real-time tasks"),
+    ],
+};
+
+const KYBER: About = About {
+    name: "kyber",
+    shape: Shape::Multi,
+    summary: "limits depths to keep latency at its targets (in the world linux only)",
+    tunables: &[
+        tunable("read_lat_nsec", "ns", "target latency of reads"),
+        tunable("write_lat_nsec", "ns", "target latency of synchronous writes"),
+    ],
+};
+
+/// All of them.
+pub static OFFERED: [Entry; 2] = [
+    Entry { honours_weights: Some(Version::V4_19), ..entry("bfq", |_| &BFQ) },
+    entry("kyber", |_| &KYBER),
+];
+
+const fn tunable(name: &'static str, unit: &'static str, effect: &'static str) -> Tunable {
+    Tunable { name, unit, default: None, min: 0, max: i64::MAX, effect }
+}
+
+const fn entry(name: &'static str, about: fn(&Kernel) -> &'static About) -> Entry {
+    Entry {
+        name,
+        about,
+        since: Version::V4_19,
+        until: None,
+        default_kernel: crate::world::KERNEL,
+        honours_weights: None,
+        build: |_| None,
+    }
+}
+
+/// These schedulers and those that only the guest has.
+pub fn with_offered(known: &Schedulers) -> Schedulers {
+    let others = OFFERED.iter().filter(|entry| known.find(entry.name).is_none());
+    others.fold(known.clone(), Schedulers::with)
+}
+
+/// Whether only the guest has such a scheduler.
+pub fn is_offered(entry: &'static Entry) -> bool {
+    OFFERED.iter().any(|it| std::ptr::eq(it, entry))
+}

@@ -41,7 +41,7 @@ pub enum Verb {
     Linux {
         /// What to do with it.
         #[command(subcommand)]
-        what: LinuxVerb,
+        what: Box<LinuxVerb>,
     },
     /// Record the running kernel (not available yet)
     #[command(hide = true)]

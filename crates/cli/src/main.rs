@@ -53,7 +53,7 @@ fn run(verb: Verb) -> Result<u8, Error> {
         return Err(Error::unwritable(Path::new("standard output"), cause));
     }
     let done = match verb {
-        Verb::Linux { what } => return linux_verb::linux(what),
+        Verb::Linux { what } => return linux_verb::linux(*what),
         Verb::Compare(options) => compare::compare(*options),
         Verb::Conform(options) => conform::conform(&options),
         Verb::List { subject, name } => list::list(subject.as_deref(), name.as_deref()),

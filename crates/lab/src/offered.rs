@@ -34,7 +34,11 @@ const KYBER: About = About {
 
 /// All of them.
 pub static OFFERED: [Entry; 2] = [
-    Entry { honours_weights: Some(Version::V4_19), ..entry("bfq", |_| &BFQ) },
+    Entry {
+        honours_weights: Some(Version::V4_19),
+        honours_ioprio: Some(Version::V4_19),
+        ..entry("bfq", |_| &BFQ)
+    },
     entry("kyber", |_| &KYBER),
 ];
 
@@ -50,6 +54,7 @@ const fn entry(name: &'static str, about: fn(&Kernel) -> &'static About) -> Entr
         until: None,
         default_kernel: crate::world::KERNEL,
         honours_weights: None,
+        honours_ioprio: None,
         build: |_| None,
     }
 }

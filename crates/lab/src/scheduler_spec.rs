@@ -117,6 +117,11 @@ impl SchedulerSpec {
         self.entry.honours_weights_on(self.kernel)
     }
 
+    /// Whether it honours I/O priorities.
+    pub fn honours_ioprio(&self) -> bool {
+        self.entry.honours_ioprio_on(self.kernel)
+    }
+
     /// Whether only the kernel of the world `linux` has it.
     pub fn is_offered(&self) -> bool {
         is_offered(self.entry)

@@ -6,7 +6,7 @@
 
 use crate::fio_json::{direction, latency, sync};
 use lab::World;
-use lab::fidelity::errors::{JobError, Pair, errors};
+use lab::fidelity::errors::{JobError, Pair, errors_by_call};
 use lab::matrix::Report;
 use lab::metrics::{CallKind, Layers};
 use lab::result::{JobResult, RunResult};
@@ -25,7 +25,7 @@ pub fn compare(report: &Report, summary: &Summary) -> Value {
         "judged_by": summary.main.as_ref().map(|it| it.to_string()),
         "findings": summary.findings,
         "expected": expected(summary),
-        "errors": errors(report).iter().map(|it| job_error(it, report)).collect::<Vec<_>>(),
+        "errors": errors_by_call(report).iter().map(|it| job_error(it, report)).collect::<Vec<_>>(),
         "notes": report.plan.notes(),
     })
 }
@@ -129,9 +129,11 @@ fn job_error(error: &JobError, report: &Report) -> Value {
         "label": row.spec.label(),
         "axes": axes(&row.axes),
         "job": error.job,
+        "call": error.call.name(),
         "bw_bytes": pair(error.bandwidth),
         "clat_p50_ns": pair(error.p50),
         "clat_p99_ns": pair(error.p99),
+        "judged_ns": pair(error.judged),
         "same_requests": error.same_requests,
         "disk": { "sim": requests(error.requests.0), "linux": requests(error.requests.1) },
     })

@@ -239,10 +239,17 @@ fn error_table(report: &Report) -> Grid {
     let mut columns = axis_columns(report, |it: &JobError| it.row);
     columns.push(Column::new("", "scheduler", |it: &JobError| rows[it.row].spec.short()));
     columns.push(Column::new("", "job", |it: &JobError| it.job.clone()));
+    columns.push(Column::new("", "call", |it: &JobError| it.call.name().to_string()));
     let keys = columns.len();
     columns.push(Column::new("sim against linux", "MB/s", |it: &JobError| percent(it.bandwidth)));
     columns.push(Column::new("", "p50", |it: &JobError| percent(it.p50)));
     columns.push(Column::new("", "p99", |it: &JobError| percent(it.p99)));
+    let all = errors::errors_by_call(report);
+    let mut points = all.iter().filter_map(|it| errors::judged_point(report, &it.job, it.call));
+    if let Some(point) = points.next() {
+        let heading = point.to_string();
+        columns.push(Column::new("", &heading, |it: &JobError| percent(it.judged)));
+    }
     columns.push(Column::new("", "requests", |it: &JobError| {
         let ((ours, _), (theirs, _)) = it.requests;
         match it.same_requests {
@@ -250,7 +257,7 @@ fn error_table(report: &Report) -> Grid {
             false => format!("{ours}, not {theirs}"),
         }
     }));
-    Grid::of(&columns, errors::errors(report)).keyed(keys)
+    Grid::of(&columns, all).keyed(keys)
 }
 
 fn percent(pair: Option<Pair>) -> String {

@@ -60,6 +60,7 @@ static ENTRY: sched::Entry = sched::Entry {
     until: None,
     default_kernel: Version::V6_18,
     honours_weights: None,
+    honours_ioprio: None,
     build: |_| Some(Box::<ShortestSeek>::default()),
 };
 

@@ -40,6 +40,8 @@ pub struct Entry {
     pub default_kernel: Version,
     /// The first kernel on which it honours weights of control groups.
     pub honours_weights: Option<Version>,
+    /// The first kernel on which it honours I/O priorities.
+    pub honours_ioprio: Option<Version>,
     /// Makes one; `None` for the absence of a scheduler.
     pub build: fn(&Kernel) -> Option<Box<dyn Scheduler>>,
 }
@@ -53,6 +55,7 @@ pub static LIST: [Entry; 6] = [
         until: None,
         default_kernel: Version::V4_19,
         honours_weights: None,
+        honours_ioprio: None,
         build: |_| Some(Box::new(noop::Noop::default())),
     },
     Entry {
@@ -62,6 +65,7 @@ pub static LIST: [Entry; 6] = [
         until: None,
         default_kernel: Version::V4_19,
         honours_weights: None,
+        honours_ioprio: None,
         build: |kernel| Some(Box::new(deadline::Deadline::new(kernel))),
     },
     Entry {
@@ -71,6 +75,7 @@ pub static LIST: [Entry; 6] = [
         until: Some(Version::V2_6_32),
         default_kernel: Version::V2_6_32,
         honours_weights: None,
+        honours_ioprio: None,
         build: |kernel| Some(Box::new(anticipatory::Anticipatory::new(kernel))),
     },
     Entry {
@@ -80,6 +85,7 @@ pub static LIST: [Entry; 6] = [
         until: None,
         default_kernel: Version::V4_19,
         honours_weights: Some(Version::V4_10),
+        honours_ioprio: Some(Version::V2_6_28),
         build: |kernel| Some(cfq::build(kernel)),
     },
     Entry {
@@ -89,6 +95,7 @@ pub static LIST: [Entry; 6] = [
         until: None,
         default_kernel: Version::V6_18,
         honours_weights: None,
+        honours_ioprio: None,
         build: |_| None,
     },
     Entry {
@@ -98,6 +105,7 @@ pub static LIST: [Entry; 6] = [
         until: None,
         default_kernel: Version::V6_18,
         honours_weights: None,
+        honours_ioprio: Some(Version::V6_12),
         build: |kernel| Some(Box::new(mq_deadline::MqDeadline::new(kernel))),
     },
 ];
@@ -190,6 +198,11 @@ impl Entry {
     /// Whether it honours weights of control groups on a kernel.
     pub fn honours_weights_on(&self, kernel: &Kernel) -> bool {
         self.honours_weights.is_some_and(|since| kernel.version >= since)
+    }
+
+    /// Whether it honours I/O priorities on a kernel.
+    pub fn honours_ioprio_on(&self, kernel: &Kernel) -> bool {
+        self.honours_ioprio.is_some_and(|since| kernel.version >= since)
     }
 
     /// Makes one with default settings; `None` for the absence of a scheduler.

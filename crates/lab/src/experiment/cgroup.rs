@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(
             of("weight = 2000"),
             "x.toml:4: weight 2000 of /a under cfq@4.19; accepted: 10 to 1000, as blkio.weight \
-             takes"
+             takes; 1 to 10000, as io.weight does, with cgroup_writeback = true"
         );
         assert!(of("weight_device = { sdb = 400 }").contains("has no key \"sdb\""));
         assert!(of("leaf_weight = 0").contains("1 to 10000"));

@@ -49,6 +49,8 @@ pub struct Experiment {
     pub directory: PathBuf,
     /// The device model, by name or path.
     pub model: String,
+    /// Whether somebody named it, so that it is not merely assumed.
+    pub is_model_named: bool,
     /// The host, by name or path.
     pub host: String,
     /// The kernel of schedulers that do not name one.
@@ -130,6 +132,7 @@ impl Experiment {
             origin: "command line".to_string(),
             directory: PathBuf::new(),
             model: DEFAULT_MODEL.to_string(),
+            is_model_named: false,
             host: DEFAULT_HOST.to_string(),
             kernel: None,
             hz: None,

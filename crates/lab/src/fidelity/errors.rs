@@ -3,6 +3,7 @@
 use super::Figure;
 use super::seeks;
 use super::told::{common, told};
+use crate::figure::{Point, What};
 use crate::matrix::Report;
 use crate::metrics::commands::{Agreement, Step};
 use crate::metrics::{CallKind, Disk};
@@ -19,12 +20,18 @@ pub struct JobError {
     pub row: usize,
     /// The job.
     pub job: String,
+    /// The kind of its calls that is compared.
+    pub call: CallKind,
+    /// Whether it makes most of that kind.
+    pub is_main: bool,
     /// Bytes per second of all calls.
     pub bandwidth: Option<Pair>,
-    /// Median latency of the calls that it makes most.
+    /// Median latency of those calls.
     pub p50: Option<Pair>,
     /// 99th percentile of the same.
     pub p99: Option<Pair>,
+    /// What schedulers are judged by, if that is another point of these calls.
+    pub judged: Option<Pair>,
     /// Whether the disk was given equally many requests, equally large, with every seed.
     pub same_requests: bool,
     /// Requests and bytes of the disk: simulator and kernel, with the first seed.
@@ -84,18 +91,20 @@ impl Pair {
     }
 }
 
-/// All errors, if the plan has rows in both worlds.
+/// The errors of what each job does most, if the plan has rows in both worlds.
 pub fn errors(report: &Report) -> Vec<JobError> {
+    errors_by_call(report).into_iter().filter(|it| it.is_main).collect()
+}
+
+/// The errors of every kind of call of each job.
+pub fn errors_by_call(report: &Report) -> Vec<JobError> {
     let mut all = Vec::new();
     for (index, twin) in twins(report) {
         let (sim, linux) = (report.results_of(index), report.results_of(twin));
         let same_requests =
             sim.iter().zip(linux).all(|(one, other)| requests(&one.disk) == requests(&other.disk));
         let requests = (requests(&sim[0].disk), requests(&linux[0].disk));
-        for job in &sim[0].jobs {
-            // A mixture may have a few more of the one in one world, and of the other in the other.
-            let kind = main_kind(job);
-            let job = job.name.clone();
+        for (job, kind, is_main) in sim[0].jobs.iter().flat_map(calls_of) {
             let pair = |of: &dyn Fn(&JobResult) -> Option<f64>| {
                 let mean = |results: &[RunResult]| {
                     let values: Option<Vec<f64>> =
@@ -105,22 +114,28 @@ pub fn errors(report: &Report) -> Vec<JobError> {
                 };
                 Some(Pair { sim: mean(sim)?, linux: mean(linux)? }).filter(|it| it.linux > 0.0)
             };
-            let percentile = |it: &JobResult, point: u64| {
-                let latency = &it.call(kind).clat;
-                latency.percentile(point).map(|it| it.as_nanos() as f64)
+            let point_of = |it: &JobResult, point: Point| {
+                let call = it.call(kind);
+                // Nobody submits a sync apart from its end.
+                let latency = if kind == CallKind::Sync { &call.lat } else { &call.clat };
+                point.of(latency)
             };
             // fio's own figure includes what it takes to look at the clock.
             let looks = if is_synchronous(&report.plan.rows[index], &job) { LOOKS } else { 0.0 };
-            let latency = |point: u64| {
-                let pair = pair(&|it| percentile(it, point))?;
+            let latency = |point: Point| {
+                let pair = pair(&|it| point_of(it, point))?;
                 Some(Pair { sim: pair.sim + looks, ..pair })
             };
+            let judged = judged_point(report, &job, kind).and_then(latency);
             all.push(JobError {
                 row: index,
+                call: kind,
+                is_main,
+                judged,
                 bandwidth: pair(&|it| Some(it.calls.iter().map(|call| call.bw_bytes).sum()))
                     .filter(|_| is_long_enough(linux, &job)),
-                p50: latency(5000),
-                p99: latency(9900),
+                p50: latency(Point::Percentile(5000)),
+                p99: latency(Point::Percentile(9900)),
                 same_requests,
                 requests,
                 job,
@@ -203,6 +218,23 @@ fn is_synchronous(row: &Row, name: &str) -> bool {
             .find(is_it)
             .is_some_and(|job| matches!(job.engine, Engine::Sync | Engine::Mmap))
     })
+}
+
+/// The kinds of call that a job makes, what it mostly does first.
+fn calls_of(job: &JobResult) -> Vec<(String, CallKind, bool)> {
+    // A mixture may have a few more of the one in one world, and of the other in the other.
+    let main = main_kind(job);
+    let others = CallKind::ALL.into_iter().filter(|it| *it != main && job.call(*it).count > 0);
+    let all = std::iter::once(main).chain(others);
+    all.map(|kind| (job.name.clone(), kind, kind == main)).collect()
+}
+
+/// The point of these calls by which schedulers are judged, if it is none that is always told.
+pub fn judged_point(report: &Report, job: &str, kind: CallKind) -> Option<Point> {
+    let metric = report.plan.metric.as_ref().filter(|it| it.job.as_deref() == Some(job))?;
+    let What::Call(call, point) = metric.what else { return None };
+    let is_told = matches!(point, Point::Percentile(5000 | 9900));
+    Some(point).filter(|_| call == kind && !is_told)
 }
 
 /// What a job mostly does.

@@ -199,7 +199,8 @@ impl Layer {
 }
 
 impl Point {
-    fn of(self, latency: &Latency) -> Option<f64> {
+    /// Its value in a distribution, in nanoseconds; none where nothing was measured.
+    pub fn of(self, latency: &Latency) -> Option<f64> {
         if latency.count == 0 {
             return None;
         }

@@ -3,6 +3,7 @@
 
 use super::{PlannedJob, Planner};
 use crate::error::Error;
+use crate::experiment::DEFAULT_MODEL;
 
 /// Names that are no disk's, by how they begin, and what they are.
 const OTHERS: [(&str, &str); 15] = [
@@ -22,6 +23,8 @@ const OTHERS: [(&str, &str); 15] = [
     ("urandom", "a source of random bytes"),
     ("zram", "memory"),
 ];
+/// What the disk is called in examples.
+const USUAL: &str = "/dev/sda";
 /// What may be named instead.
 pub(super) const ACCEPTED: &str =
     "one disk under one name, such as /dev/sda or /dev/nvme0n1; /dev/zero, /dev/null";
@@ -56,8 +59,22 @@ fn whole(name: &str) -> &str {
 }
 
 impl Planner {
-    /// All jobs must mean the same disk.
-    pub(super) fn check_disks(&self, jobs: &[PlannedJob]) -> Result<(), Error> {
+    /// All jobs must mean the same disk. What is merely assumed of it is noted with the first job.
+    pub(super) fn check_disks(&self, jobs: &mut [PlannedJob]) -> Result<(), Error> {
+        let named = self.one_disk(jobs)?;
+        let model = &self.experiment.model;
+        if self.experiment.is_model_named || *model != DEFAULT_MODEL {
+            return Ok(());
+        }
+        let disk = named.filter(|it| it != USUAL).unwrap_or("the disk".to_string());
+        let note = format!("No model is named (--model): {disk} is assumed to be {model}.");
+        if let Some(first) = jobs.first_mut() {
+            first.notes.insert(0, note);
+        }
+        Ok(())
+    }
+
+    fn one_disk(&self, jobs: &[PlannedJob]) -> Result<Option<String>, Error> {
         let mut found: Vec<String> = Vec::new();
         for (planned, spec) in jobs.iter().zip(&self.experiment.jobs) {
             for path in planned.program.files() {
@@ -71,7 +88,7 @@ impl Planner {
                 }
             }
         }
-        Ok(())
+        Ok(found.pop())
     }
 }
 

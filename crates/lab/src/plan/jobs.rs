@@ -5,8 +5,9 @@ use crate::error::Error;
 use crate::experiment::cgroup::{MoveSpec, absolute};
 use crate::experiment::job::{JobSpec, Recording, Work};
 use crate::metrics::{Naming, Section};
+use crate::quantity::{Kind, human};
 use crate::world::World;
-use base::Instant;
+use base::{Histogram, Instant};
 use block::Ioprio;
 use machine::Format;
 use machine::Host;
@@ -169,6 +170,51 @@ fn notes(fio: &Fio) -> Vec<String> {
 fn replay(recording: &Recording, spec: &JobSpec) -> PlannedJob {
     let (arrivals, pace) = (recording.arrivals.clone(), recording.pace);
     let remarks = recording.remarks.iter();
-    let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).collect();
+    let recorded = recorded_latency(&arrivals).map(|it| format!("As recorded: {it}."));
+    let notes = remarks.map(|it| format!("{}: {it}", recording.path.display())).chain(recorded);
+    let notes = notes.collect();
     PlannedJob { notes, ..PlannedJob::new(&spec.name, Arc::new(Replay { arrivals, pace })) }
+}
+
+/// What requests took when they were recorded, if the recording says so.
+fn recorded_latency(arrivals: &[trace::Arrival]) -> Option<String> {
+    let kinds = [(trace::Op::Read, "a read"), (trace::Op::Write, "a write")].map(|(op, name)| {
+        let of_kind = arrivals.iter().filter(|arrival| arrival.op == op);
+        let mut histogram = Histogram::new();
+        of_kind.filter_map(|it| it.service).for_each(|took| histogram.record(took));
+        if histogram.count() == 0 {
+            return None;
+        }
+        let time = |it: base::Duration| human(it.as_nanos() as f64, Kind::Time);
+        let [p50, p99] = [5000, 9900].map(|it| time(histogram.quantile(it, 10_000)));
+        let (mean, max) = (time(histogram.mean()), time(histogram.max()));
+        Some(format!("{name} took p50 {p50}, p99 {p99}, max {max}, mean {mean}"))
+    });
+    let kinds: Vec<String> = kinds.into_iter().flatten().collect();
+    (!kinds.is_empty()).then(|| kinds.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Duration;
+
+    #[test]
+    fn what_was_recorded_is_said_by_kind() {
+        let read = |millis| trace::Arrival {
+            at: Instant::ZERO,
+            op: trace::Op::Read,
+            flags: trace::Flags::default(),
+            sector: base::Sector(0),
+            bytes: base::Bytes(4096),
+            device: 0,
+            pid: None,
+            service: Some(Duration::from_millis(millis)),
+            think: None,
+        };
+        let said = recorded_latency(&[read(2), read(4)]).unwrap();
+        assert!(said.starts_with("a read took p50 2") && said.contains("mean 3.00 ms"), "{said}");
+        let silent = trace::Arrival { service: None, ..read(1) };
+        assert_eq!(recorded_latency(&[silent]), None);
+    }
 }

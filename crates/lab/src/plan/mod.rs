@@ -85,6 +85,8 @@ pub struct Row {
     pub settings: Vec<(String, i64)>,
     /// All tunables and settings with the values they have then.
     pub tunables: Vec<(&'static str, i64)>,
+    /// What was set to the value that it has anyway.
+    pub unchanged: Vec<(String, i64)>,
     /// Control groups with weights.
     pub cgroups: Vec<CgroupSpec>,
     /// What is done before.
@@ -383,8 +385,8 @@ impl Planner {
         }
         let given = self.settings(&specs)?;
         let preparation = self.preparation(&host)?;
-        let jobs = self.jobs(&host)?;
-        self.check_disks(&jobs)?;
+        let mut jobs = self.jobs(&host)?;
+        self.check_disks(&mut jobs)?;
         let cgroups = self.cgroups(&jobs)?;
         self.check_groups(&cgroups, &jobs)?;
         let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
@@ -401,6 +403,8 @@ impl Planner {
             let settings: Vec<Setting> = own.chain(given.iter().filter(applies).cloned()).collect();
             let facts = virtio.as_ref().unwrap_or(model.facts());
             let tunables = probe(&spec, model.name(), facts.clone(), &settings)?;
+            let usual = probe(&spec, model.name(), facts.clone(), &[])?;
+            let unchanged = self.unchanged(&settings, &usual);
             let settings: Vec<(String, i64)> =
                 settings.into_iter().map(|it| (it.name, it.value)).collect();
             let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
@@ -410,6 +414,7 @@ impl Planner {
                 world: *world,
                 settings: settings.clone(),
                 tunables: tunables.clone(),
+                unchanged: unchanged.clone(),
                 spec: spec.clone(),
                 axes: axes.clone(),
                 directory: String::new(),
@@ -426,6 +431,13 @@ impl Planner {
             }));
         }
         Ok(rows)
+    }
+
+    /// Which settings are those that hold anyway, but for what is varied.
+    fn unchanged(&self, settings: &[Setting], usual: &[(&str, i64)]) -> Vec<(String, i64)> {
+        let is_usual = |it: &&Setting| usual.contains(&(it.name.as_str(), it.value));
+        let fixed = settings.iter().filter(|it| self.value(&it.name).is_none());
+        fixed.filter(is_usual).map(|it| (it.name.clone(), it.value)).collect()
     }
 
     fn is_judged(&self) -> bool {

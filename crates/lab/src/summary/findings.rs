@@ -49,9 +49,11 @@ impl Findings<'_> {
                 findings.push(format!("{prefix}{}", sentences.join(" ")));
             }
         }
+        findings.extend(self.starved());
         findings.extend(self.tails());
         findings.extend(self.held());
         findings.extend(self.weights());
+        findings.extend(self.without_effect());
         findings
     }
 
@@ -67,7 +69,7 @@ impl Findings<'_> {
     }
 
     /// The lines of the first world: another one is there to judge it.
-    fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
         let rows = &self.report.plan.rows;
         self.summary.lines.iter().filter(|line| rows[line.row].world == rows[0].world)
     }

@@ -6,6 +6,7 @@
 //! The others are shown by throughput.
 
 mod findings;
+mod remarks;
 pub mod saved;
 
 use crate::experiment::expectation::Expectation;

@@ -13,7 +13,13 @@ use std::path::Path;
 pub struct Saved {
     place: String,
     lines: Vec<Value>,
+    experiment: Value,
 }
+
+/// What may differ between experiments whose rows are compared: how they are told, and what is of
+/// single rows.
+const MAY_DIFFER: [&str; 8] =
+    ["title", "story", "origin", "schedulers", "axes", "seeds", "expect", "metric"];
 
 impl Saved {
     /// Reads what `--json` wrote.
@@ -21,10 +27,12 @@ impl Saved {
         let place = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|it| Error::unreadable(path, it))?;
         let document: Option<Value> = serde_json::from_str(&text).ok();
-        let lines = document.and_then(|it| it.get("summary")?.as_array().cloned());
+        let part = |name: &str| document.as_ref().and_then(|it| it.get(name)).cloned();
+        let lines = part("summary").and_then(|it| it.as_array().cloned());
+        let experiment = part("experiment").unwrap_or_default();
         let accepted = "a file that compare --json wrote";
         match lines {
-            Some(lines) => Ok(Saved { place, lines }),
+            Some(lines) => Ok(Saved { place, lines, experiment }),
             None => Err(Error::bad(place, "no results are in it", accepted)),
         }
     }
@@ -33,6 +41,7 @@ impl Saved {
     /// have. Refused when they have none in common.
     pub fn worse(&self, report: &Report, summary: &Summary) -> Result<Vec<String>, Error> {
         let Some(main) = &summary.main else { return Ok(Vec::new()) };
+        self.check_experiment(&report.plan.experiment.to_json())?;
         let (mut worse, mut compared) = (Vec::new(), 0);
         for line in &summary.lines {
             let row = &report.plan.rows[line.row];
@@ -64,6 +73,17 @@ impl Saved {
             _ => Ok(worse),
         }
     }
+
+    /// Both must be results of the same disk, file system, host, jobs and settings.
+    fn check_experiment(&self, now: &Value) -> Result<(), Error> {
+        let Some(keys) = now.as_object() else { return Ok(()) };
+        let mut other = keys.iter().filter(|(key, _)| !MAY_DIFFER.contains(&key.as_str()));
+        let is_other = |(key, value): &(&String, &Value)| self.experiment[key.as_str()] != **value;
+        let Some((key, value)) = other.find(is_other) else { return Ok(()) };
+        let saved = &self.experiment[key.as_str()];
+        let problem = format!("its {key} is {saved}, and {value} was run");
+        Err(Error::bad(&self.place, problem, "results of the same experiment"))
+    }
 }
 
 /// Whether a figure is worse by more than what both leave to chance.
@@ -76,6 +96,19 @@ fn is_worse((saved, half_width): (f64, f64), now: &Estimate, less_is_better: boo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_of_another_experiment_are_refused() {
+        let saved = |model: &str| Saved {
+            place: "x.json".to_string(),
+            lines: Vec::new(),
+            experiment: serde_json::json!({"model": model, "title": "a"}),
+        };
+        let now = serde_json::json!({"model": "null", "title": "b"});
+        assert!(saved("null").check_experiment(&now).is_ok());
+        let refused = saved("vm-disk").check_experiment(&now).unwrap_err().to_string();
+        assert!(refused.contains("its model is \"vm-disk\", and \"null\" was run"), "{refused}");
+    }
 
     #[test]
     fn a_loss_counts_if_it_is_larger_than_chance() {

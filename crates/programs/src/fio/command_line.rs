@@ -28,7 +28,7 @@ pub fn parse_command_line(
     words: &[String],
     context: &Surroundings<'_>,
 ) -> Result<CommandLine, ParseError> {
-    let mut reader = Reader {
+    let reader = Reader {
         words,
         next: 0,
         file: Place::COMMAND_LINE.into(),
@@ -38,10 +38,13 @@ pub fn parse_command_line(
         ignored: Vec::new(),
         context,
     };
-    while reader.next < words.len() {
-        reader.word()?;
-    }
-    reader.finish()
+    let read = |mut reader: Reader<'_, '_>| {
+        while reader.next < words.len() {
+            reader.word()?;
+        }
+        reader.finish()
+    };
+    read(reader).map_err(options::complete)
 }
 
 /// An option of the program itself.

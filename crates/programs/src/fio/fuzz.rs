@@ -170,6 +170,7 @@ mod tests {
                 }
                 Err(error) => {
                     assert!(error.place.line > 0 && !error.message.is_empty(), "{error}");
+                    assert!(error.to_string().contains("; accepted: "), "{error}");
                     refused += 1;
                 }
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::build;
 use super::error::{ParseError, Place};
 use super::job::Job;
+use super::options;
 use super::settings::{Settings, Value};
 use super::source::{self, Section, Setting};
 use crate::Surroundings;
@@ -20,7 +21,7 @@ pub fn parse_job_file(
     context: &Surroundings<'_>,
 ) -> Result<Vec<Job>, ParseError> {
     let mut assembler = Assembler::default();
-    assembler.job_file(path, text, context)?;
+    assembler.job_file(path, text, context).map_err(options::complete)?;
     if assembler.jobs.is_empty() {
         let place = Place::new(&path.into(), 1);
         return Err(ParseError::new(&place, "the file defines no jobs")

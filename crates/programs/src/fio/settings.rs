@@ -107,10 +107,7 @@ impl Settings {
         let given = setting.value.as_deref();
         let value = self.parse(row, given).map_err(|message| {
             let error = ParseError::new(&setting.place, message).option(&setting.name);
-            match accepted(row) {
-                Some(accepted) => error.accepts(accepted).nearest(nearest_word(row, given)),
-                None => error,
-            }
+            error.accepts(row.accepted()).nearest(nearest_word(row, given))
         })?;
         self.note_ignored_text(row, setting);
         self.classify(row, &value, &setting.place);
@@ -262,15 +259,18 @@ impl Settings {
                 let ignored = Ignored { option: row.name, reason, place: place.clone() };
                 self.ignored.insert(row.name, ignored);
             }
-            Status::Refused(reason) => self.refuse(row.name, place, reason.to_owned()),
+            Status::Refused(reason) => {
+                self.refuse(row.name, place, format!("cannot be had here: {reason}"));
+            }
             Status::NeedsFileSystem(reason) | Status::OnlyFiles(reason) => {
-                self.refuse(row.name, place, format!("needs a file system: {reason}"));
+                let message =
+                    format!("not available on a raw device: needs a file system: {reason}");
+                self.refuse(row.name, place, message);
             }
         }
     }
 
-    fn refuse(&mut self, name: &'static str, place: &Place, reason: String) {
-        let message = format!("not available on a raw device: {reason}");
+    fn refuse(&mut self, name: &'static str, place: &Place, message: String) {
         self.refused.insert(name, ParseError::new(place, message).option(name));
     }
 
@@ -437,25 +437,6 @@ fn within_fraction(value: i64, (least, most): (i64, i64)) -> Result<(), String> 
     match (least..=most).contains(&value) {
         true => Ok(()),
         false => Err(format!("not between {} and {}", least / 1_000_000, most / 1_000_000)),
-    }
-}
-
-/// What the option accepts, as a message says it.
-fn accepted(row: &Row) -> Option<String> {
-    match row.kind {
-        Kind::Choice(words) | Kind::ChoiceAndMore(words) => Some(words.join(", ")),
-        Kind::Bool => Some("0 or 1".to_owned()),
-        Kind::Flag => Some("no value, 0 or 1".to_owned()),
-        Kind::Integers(_) if row.range.1 < i64::from(i32::MAX) => {
-            Some(format!("an integer from {} to {}", row.range.0, row.range.1))
-        }
-        Kind::Integers(_) => Some("an integer such as 16 or 4k".to_owned()),
-        Kind::Amounts(_) => Some("an amount such as 4096, 4k or 1m".to_owned()),
-        Kind::Share => Some("an amount such as 4096 or 10g, or a percentage".to_owned()),
-        Kind::Times(..) => Some("a time such as 30s, 500ms or 10us".to_owned()),
-        Kind::Ranges => Some("ranges such as 4k-64k or 4k-64k,8k-8k".to_owned()),
-        Kind::Fractions => Some("numbers such as 99.9 or 50:99:99.9".to_owned()),
-        Kind::Text | Kind::Deprecated => None,
     }
 }
 

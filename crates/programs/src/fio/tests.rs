@@ -123,7 +123,7 @@ fn errors_name_file_line_and_option() {
             "[a]\nioengine=mmap\noffset=1m\n",
             "job.fio:3: option 'offset': fio 3.33 goes to the beginning of a file that it maps",
         ),
-        ("[global]\natomic=1\n[a]\n", "job.fio:2: option 'atomic': not available on a raw device"),
+        ("[global]\natomic=1\n[a]\n", "job.fio:2: option 'atomic': cannot be had here: atomic"),
         ("[a]\nbs=513\n", "job.fio:2: option 'bs': a raw device is read and written in sectors"),
         ("[a]\n[b]\nwait_for=c\n", "job.fio:3: option 'wait_for': there is no job 'c' before"),
         ("[a]\nrate=1m\nrate_iops=5\n", "job.fio:3: option 'rate_iops': cannot be combined"),

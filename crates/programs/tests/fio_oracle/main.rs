@@ -80,8 +80,13 @@ fn fio(arguments: &[&str]) -> Output {
 }
 
 /// Why a file is not run although fio would, as the messages say it.
-const REFUSALS: [&str; 4] =
-    ["not available on a raw device", "needs a file system", "is not modelled", "no ioengine"];
+const REFUSALS: [&str; 5] = [
+    "not available on a raw device",
+    "needs a file system",
+    "cannot be had here",
+    "is not modelled",
+    "no ioengine",
+];
 
 /// What the examples expect of their environment.
 const ENVIRONMENT: [(&str, &str); 3] =

@@ -28,7 +28,10 @@ pub static EXPERIMENT: [Key<Experiment>; 25] = [
         .json("origin", |it| json!(it.origin)),
     Key::<Experiment>::new("model", Form::Text, "a built-in model or a TOML file", DEFAULT_MODEL)
         .about("The disk.")
-        .set(|it, text, _| set(&mut it.model, text.to_string()))
+        .set(|it, text, _| {
+            it.is_model_named = true;
+            set(&mut it.model, text.to_string())
+        })
         .axis()
         .flags(&[Flag {
             name: "model",

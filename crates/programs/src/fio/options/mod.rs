@@ -11,7 +11,7 @@ mod engine_specific;
 mod reporting;
 mod workload;
 
-use super::error;
+use super::error::{self, ParseError};
 use super::value::BareTime;
 
 /// One option.
@@ -126,6 +126,38 @@ impl Row {
         self.engines.is_empty() || self.engines.contains(&engine)
     }
 
+    /// How its value is written, as a message says it.
+    pub fn accepted(&self) -> String {
+        match self.kind {
+            Kind::Choice(words) | Kind::ChoiceAndMore(words) => words.join(", "),
+            Kind::Bool => "0 or 1".to_owned(),
+            Kind::Flag => "no value, 0 or 1".to_owned(),
+            Kind::Integers(_) if self.range.1 < i64::from(i32::MAX) => {
+                format!("an integer from {} to {}", self.range.0, self.range.1)
+            }
+            Kind::Integers(_) => "an integer such as 16 or 4k".to_owned(),
+            Kind::Amounts(_) => "an amount such as 4096, 4k or 1m".to_owned(),
+            Kind::Share => "an amount such as 4096 or 10g, or a percentage".to_owned(),
+            Kind::Times(..) => "a time such as 30s, 500ms or 10us".to_owned(),
+            Kind::Ranges => "ranges such as 4k-64k or 4k-64k,8k-8k".to_owned(),
+            Kind::Fractions => "numbers such as 99.9 or 50:99:99.9".to_owned(),
+            Kind::Text | Kind::Deprecated => "a text as fio(1) describes it".to_owned(),
+        }
+    }
+
+    /// What would be accepted instead of this option as it was given.
+    fn instead(&self) -> String {
+        let name = self.name;
+        match (self.status, self.default) {
+            (Status::NeedsFileSystem(_) | Status::OnlyFiles(_), _) => {
+                format!("fs = \"ext4\" or \"xfs\", or a job without {name}")
+            }
+            (Status::Refused(_), "") => format!("a job without {name}"),
+            (Status::Refused(_), default) => format!("{name}={default}, or a job without it"),
+            _ => self.accepted(),
+        }
+    }
+
     /// Whether the option may stand on a command line without a value.
     pub fn takes_value(&self) -> bool {
         !matches!(self.kind, Kind::Flag)
@@ -153,6 +185,20 @@ pub fn engines_with(name: &str) -> Vec<&'static str> {
     let elsewhere = engine_specific::ELSEWHERE.iter();
     let elsewhere = elsewhere.filter(|(names, _)| names.contains(&name));
     here.chain(elsewhere.flat_map(|(_, engines)| *engines)).copied().collect()
+}
+
+/// An error that says what would be accepted: what it says itself, or else what the table does.
+pub fn complete(error: ParseError) -> ParseError {
+    if error.accepted.is_some() {
+        return error;
+    }
+    let row = error.option.as_ref().and_then(|name| all().find(|row| row.is(name)));
+    let accepted = match row {
+        Some(row) => row.instead(),
+        None if error.option.is_some() => "an option of fio 3.33 (docs/fio.md)".to_owned(),
+        None => "a job as docs/fio.md describes it".to_owned(),
+    };
+    error.accepts(accepted)
 }
 
 /// The known name that is nearest to `name`.

@@ -235,8 +235,8 @@ pub(super) const ROWS: &[Row] = &[
     modelled("cgroup_weight", INTEGER, "").range(100, 1000),
     row("uid", INTEGER, "", Ignored("who owns a process changes nothing here")),
     row("gid", INTEGER, "", Ignored("who owns a process changes nothing here")),
-    row("exec_prerun", Text, "", Refused("the simulated machine has no shell")),
-    row("exec_postrun", Text, "", Refused("the simulated machine has no shell")),
+    row("exec_prerun", Text, "", Refused("setup, or COMMAND && fio, runs what comes before")),
+    row("exec_postrun", Text, "", Refused("fio && COMMAND runs what comes after")),
     row("ioscheduler", Text, "", Ignored("the experiment chooses the scheduler")),
     row("profile", Text, "", Refused("built-in profiles are not modelled")),
     // Replay.

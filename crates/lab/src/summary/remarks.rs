@@ -1,0 +1,110 @@
+//! Remarks on what a reader of a table would not see in it: who starves, and what was asked for
+//! without effect.
+
+use super::findings::Findings;
+use super::{JobColumn, Line};
+use crate::figure::{Figure, Point, What};
+use crate::metrics::CallKind;
+use crate::plan::{PlannedJob, Row};
+use crate::quantity::{Kind, human};
+use block::Ioprio;
+use programs::fio::Fio;
+
+/// Who waits less than this does not starve (assumed: a second is what people notice).
+const STARVED: f64 = 1e9;
+/// Nor does who waits for so many times what is usual for it or less, unless it always waits for so
+/// long (assumed).
+const UNUSUAL: f64 = 100.0;
+/// Who waits for so large a part of the run starves whatever is usual for it (assumed).
+const MOST_OF_THE_RUN: f64 = 0.5;
+/// Rows are told of so many.
+const MOST_ROWS: usize = 2;
+
+impl Findings<'_> {
+    /// Who waits for long while the others go on.
+    pub(super) fn starved(&self) -> Vec<String> {
+        let kinds = CallKind::ALL.into_iter();
+        let pairs = self.summary.jobs.iter().flat_map(|job| kinds.clone().map(move |it| (job, it)));
+        pairs.filter_map(|(job, kind)| self.starved_in(job, kind)).collect()
+    }
+
+    fn starved_in(&self, job: &JobColumn, kind: CallKind) -> Option<String> {
+        let wait = |line: &Line| {
+            let at = |what| line.get(&job.figure(what)).map(|it| it.mean);
+            let point = |point| at(What::Call(kind, point));
+            let (max, median) = (point(Point::Max)?, point(Point::Percentile(5000))?);
+            let whole = line.get(&Figure { job: None, what: What::Elapsed })?.mean;
+            let is_unusual = max > UNUSUAL * median || max > MOST_OF_THE_RUN * whole;
+            let is_usual = median >= STARVED;
+            (max >= STARVED && (is_unusual || is_usual) && self.others_go_on(line, job))
+                .then_some((max, median))
+        };
+        let mut found: Vec<(&Line, (f64, f64))> =
+            self.lines().filter_map(|line| Some((line, wait(line)?))).collect();
+        found.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+        let each = found.iter().take(MOST_ROWS).map(|(line, (max, median))| {
+            let [max, median] = [max, median].map(|it| human(*it, Kind::Time));
+            format!(
+                "{} {max} (half of them at most {median})",
+                self.report.plan.row_title(line.row)
+            )
+        });
+        let each: Vec<String> = each.collect();
+        let more = match found.len() - each.len() {
+            _ if each.is_empty() => return None,
+            0 => String::new(),
+            more => format!("; and {more} more rows"),
+        };
+        let (name, call) = (&job.name, kind.name());
+        Some(format!("{name} starves: its slowest {call} takes, under {}{more}.", each.join("; ")))
+    }
+
+    /// Whether another job has more of the disk.
+    fn others_go_on(&self, line: &Line, job: &JobColumn) -> bool {
+        let rate =
+            |it: &JobColumn| line.get(&it.figure(What::Bandwidth(None))).map_or(0.0, |it| it.mean);
+        let mut others = self.summary.jobs.iter().filter(|it| *it != job);
+        others.any(|it| rate(it) > rate(job))
+    }
+
+    /// What was asked for and has no effect.
+    pub(super) fn without_effect(&self) -> Vec<String> {
+        let rows = &self.report.plan.rows;
+        let mut sentences = Vec::new();
+        let ignores = |row: &&Row| !row.spec.honours_ioprio();
+        let mut names: Vec<String> = Vec::new();
+        for (index, row) in rows.iter().enumerate() {
+            let name = self.report.plan.row_name(index);
+            if ignores(&row) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let asks = rows.first().is_some_and(|row| row.jobs.iter().any(has_ioprio));
+        if asks && !names.is_empty() {
+            sentences.push(format!(
+                "I/O priorities (ionice, ioprio, fio's prio) have no effect under {}.",
+                names.join(", ")
+            ));
+        }
+        let mut told: Vec<String> = Vec::new();
+        for row in rows {
+            for (name, value) in &row.unchanged {
+                let (label, version) = (row.spec.name, row.spec.kernel.version);
+                let sentence =
+                    format!("{name}={value} changes nothing: {label}@{version} has it anyway.");
+                if !told.contains(&sentence) {
+                    told.push(sentence);
+                }
+            }
+        }
+        sentences.extend(told);
+        sentences
+    }
+}
+
+/// Whether a job asks for a priority.
+fn has_ioprio(planned: &PlannedJob) -> bool {
+    let fio = planned.program.downcast::<Fio>();
+    let of_fio = fio.is_some_and(|fio| fio.jobs().iter().any(|it| it.process.ioprio.is_some()));
+    planned.job.ioprio != Ioprio::NONE || of_fio
+}

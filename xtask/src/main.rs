@@ -9,6 +9,7 @@ mod outcomes;
 mod random;
 mod sequence;
 mod tidy;
+mod whole;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -19,9 +20,10 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// A command: its name, what it is for, and what does it.
 type Row = (&'static str, &'static str, fn(Vec<String>) -> Outcome);
 
-const COMMANDS: [Row; 10] = [
+const COMMANDS: [Row; 11] = [
     ("fidelity", "the simulator against the kernel: the suite in fidelity/", fidelity::main),
     ("random", "the simulator against the kernel: experiments made up at random", random::main),
+    ("whole", "random experiments of any kind in the simulator: each ends", whole::main),
     ("sequence", "the simulator against the kernel: one experiment, each command", sequence::main),
     ("outcomes", "the simulator against recordings of a real 4.19", outcomes::main),
     ("conform-linux", "schedulers against the kernel in virtual time", conform_linux::main),

@@ -9,6 +9,7 @@
 //! goes through the page cache is in [`files`].
 
 pub mod files;
+pub mod whole;
 
 use base::Rng;
 use std::fmt::Write;

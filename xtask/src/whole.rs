@@ -1,13 +1,11 @@
 //! Runs experiments made up at random in the simulator: each has to end, without a panic.
 //!
 //! `whole [COUNT [SEED [FIRST]]]`: so many experiments of any kind, with schedulers that check
-//! themselves. Each process has some of them, so that one that is aborted or does not end is known
-//! by its number; the others go on. Exit code 1 if there is one.
+//! themselves. Each process has some of them, so that one that is aborted, refused or does not end
+//! is known by its number; the others go on. Exit code 1 if there is one.
 
 use crate::Outcome;
 use lab::fidelity::random::whole;
-use lab::plan::Plan;
-use lab::{Experiment, matrix};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,14 +51,7 @@ fn these(seed: u64, numbers: std::ops::Range<u64>) -> Outcome {
     for number in numbers {
         println!("{number}");
         std::io::stdout().flush()?;
-        let mut experiment = Experiment::parse("random.toml", &whole::experiment(seed, number))?;
-        experiment.paranoid = true;
-        // What fio refuses is refused, with a message.
-        if let Err(refused) =
-            Plan::new(experiment).and_then(|plan| matrix::run(plan, None, 1, &|_| ()))
-        {
-            eprintln!("{number}: {refused}");
-        }
+        whole::run(seed, number)?;
     }
     Ok(ExitCode::SUCCESS)
 }

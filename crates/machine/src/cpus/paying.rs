@@ -173,9 +173,8 @@ impl Cpus {
     }
 
     /// A piece of work is done, and the next one comes under the same lock.
-    pub fn keep_lock(&mut self, context: ContextId) -> bool {
+    pub fn keep_lock(&mut self, context: ContextId) {
         self.of_mut(context).paid = Paid::Nothing;
-        true
     }
 
     /// A piece of work is done: the lock is passed on. False when the context is interrupted now.

@@ -115,10 +115,11 @@ impl World {
     fn end_piece(&mut self, context: ContextId, work: Work) -> bool {
         let is_group =
             work == Work::Insert && self.storage.queue().next_work(context) == Some(Work::Insert);
-        match is_group {
-            true => self.cpus.keep_lock(context),
-            false => self.cpus.unlock(&mut self.clock, context),
+        if is_group {
+            self.cpus.keep_lock(context);
+            return true;
         }
+        self.cpus.unlock(&mut self.clock, context)
     }
 
     /// Pays for what a piece of work has cost besides: an allocation that succeeded, or what the

@@ -5,6 +5,8 @@
 //! memory is short as often as not.
 
 use super::pick;
+use crate::plan::Plan;
+use crate::{Error, Experiment, Report, matrix};
 use base::Rng;
 use block::kernel::KERNELS;
 use device::Model;
@@ -43,6 +45,14 @@ const OPTIONS: [&str; 24] = [
     "--iodepth_batch=4",
     "--percentage_random=40",
 ];
+
+/// Runs the experiment of a number in this thread, with a scheduler that checks itself. What fio
+/// refuses is refused.
+pub fn run(seed: u64, number: u64) -> Result<Report, Error> {
+    let mut experiment = Experiment::parse("random.toml", &experiment(seed, number))?;
+    experiment.paranoid = true;
+    matrix::run(Plan::new(experiment)?, None, 1, &|_| ())
+}
 
 /// The experiment of a number, as TOML.
 pub fn experiment(seed: u64, number: u64) -> String {

@@ -68,11 +68,10 @@ fn fio_makes_files_and_uses_them_as_on_the_kernel() {
         schedulers = ["none"]
         [[job]]
         name = "load"
-        run = """fio --name=load --filename=/mnt/x --rw={rw} --bs=4k --size=4M --number_ios=100 \
-                 --{how}"""
+        run = "fio --name=load --filename=/mnt/x --bs=4k --size=4M --number_ios=100 --rw={how}"
         [axes]
-        rw = ["write", "randwrite"]
-        how = ["fsync=8", "fdatasync=1 --overwrite=1", "direct=1", "sync=dsync", "end_fsync=1"]
+        how = ["write --fsync=8", "randwrite --fdatasync=1 --overwrite=1", "write --direct=1",
+               "randwrite --sync=dsync", "randwrite --end_fsync=1"]
         "#,
     );
 }

@@ -35,10 +35,9 @@ fn mapped_files_are_read_and_written_as_on_the_kernel() {
         schedulers = ["none"]
         [[job]]
         name = "load"
-        run = "fio --name=x --filename={file} --ioengine=mmap --rw={rw} --bs=8k --size=1M --{habit}"
+        run = "fio --name=x --filename={file} --ioengine=mmap --bs=8k --size=1M --rw={habit}"
         [axes]
-        rw = ["read", "randwrite"]
-        habit = ["fsync=0", "fadvise_hint=0 --fsync=16"]
+        habit = ["read --fadvise_hint=0", "randwrite --fsync=16"]
         "#;
     assert_same_on_each(&text.replace("{file}", "/mnt/x"));
     common::assert_same(&text.replace("{file}", "/dev/sda"));
@@ -120,7 +119,7 @@ fn blocks_of_two_files_change_places_as_on_the_kernel() {
         r#"
         fs = "ext4"
         model = "vm-ssd-m4"
-        schedulers = ["none", "mq-deadline"]
+        schedulers = ["none"]
         setup = ["dd if=/dev/zero of=/mnt/written bs=64k count=16 conv=fsync", "sync"]
         [[job]]
         name = "load"

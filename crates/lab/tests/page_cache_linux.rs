@@ -28,11 +28,10 @@ fn one_two_and_four_readers_in_order_and_at_random_read_as_on_the_kernel() {
         schedulers = ["mq-deadline"]
         [[job]]
         name = "load"
-        run = """fio --name=load --filename=/dev/sda --rw={rw} --bs=16k --size=2M --numjobs={n} \
-                 --offset_increment=1G --ioengine=psync"""
+        run = """fio --name=load --filename=/dev/sda --bs=16k --size=2M --offset_increment=1G \
+                 --ioengine=psync --rw={how}"""
         [axes]
-        rw = ["read", "randread"]
-        n = [1, 2, 4]
+        how = ["read", "randread --numjobs=2", "read --numjobs=4", "randread --numjobs=4"]
         "#,
     );
 }
@@ -44,11 +43,10 @@ fn interleaved_readers_of_one_range_read_as_on_the_kernel() {
         schedulers = ["none"]
         [[job]]
         name = "load"
-        run = """fio --name=load --filename=/dev/sda --rw=read --bs={bs} --size=2M --numjobs=3 \
-                 --offset_increment={offset} --ioengine=libaio"""
+        run = """fio --name=load --filename=/dev/sda --rw=read --size=2M --numjobs=3 \
+                 --ioengine=libaio --bs={how}"""
         [axes]
-        bs = ["4k", "20k"]
-        offset = ["0", "64k"]
+        how = ["20k --offset_increment=0", "4k --offset_increment=64k"]
         "#,
     );
 }

@@ -138,10 +138,10 @@ fn fio_overwrites_and_reads_at_random_as_on_the_kernel() {
         schedulers = ["none"]
         [[job]]
         name = "fio"
-        run = "fio --name=a --filename=/mnt/x --rw={rw} --bs=4k --size=4M --number_ios=60 --{how}"
+        run = "fio --name=a --filename=/mnt/x --bs=4k --size=4M --number_ios=60 --rw={how}"
         [axes]
-        rw = ["randwrite", "randread"]
-        how = ["fdatasync=1 --overwrite=1", "direct=1", "direct=1 --ioengine=libaio --iodepth=8"]
+        how = ["randwrite --fdatasync=1 --overwrite=1", "randread --direct=1",
+               "randwrite --direct=1 --ioengine=libaio --iodepth=8"]
         "#,
     );
 }

@@ -136,13 +136,29 @@ fn complaints_name_place_cause_and_what_is_accepted() {
         ),
         (complaint("vm-disk", "[[0.001, 2000, 10000]]", "[[0.001, 2000]]"), COMPLAINTS[16]),
         (complaint("recorded-fast", "\"fifo\"", "\"positioning\""), COMPLAINTS[17]),
+        (hdd("[link]", &optional("write_hits", "are", "\"all\"", "[link]")), COMPLAINTS[18]),
+        (
+            hdd("[link]", &optional("read_watermark", "share", "2, unit = \"share\"", "[link]")),
+            COMPLAINTS[19],
+        ),
+        (
+            hdd("[link]", &optional("zone_fronts", "table", "\"fronts.csv\"", "[link]")),
+            COMPLAINTS[20],
+        ),
     ];
     for (seen, expected) in cases {
         assert_eq!(seen, expected);
     }
 }
 
-const COMPLAINTS: [&str; 18] = [
+/// A section with one parameter, before what follows it.
+fn optional(section: &str, name: &str, value: &str, next: &str) -> String {
+    format!(
+        "[{section}]\n{name} = {{ value = {value}, source = \"assumed\", from = \"x\" }}\n{next}"
+    )
+}
+
+const COMPLAINTS: [&str; 21] = [
     "FILE:26: unknown parameter \"mechanics.rmp\"; nearest: \"rpm\"; [mechanics] has rpm, \
      head_switch, write_settle, write_settle_track, zero_latency_read, zero_latency_write",
     "FILE:25: missing parameter \"mechanics.rpm\"; add rpm = { value = …, unit = …, \
@@ -152,8 +168,9 @@ const COMPLAINTS: [&str; 18] = [
      \"rpm\"",
     "FILE:26: mechanics.rpm: value is a string; a number from 1000 to 30000, unit \"rpm\"",
     "FILE:25: unknown section [mechanic]; nearest: \"mechanics\"; sections of a model of kind \
-     \"rotational\": disk, geometry, serpentine, slips, mechanics, seek_table, \
-     seek_formula, overhead, link, read_cache, look_ahead, write_cache, queue",
+     \"rotational\": disk, geometry, serpentine, slips, zone_fronts, mechanics, seek_table, \
+     seek_formula, overhead, write_hits, link, read_watermark, read_cache, look_ahead, \
+     write_cache, queue",
     "FILE:1: unknown kind \"rotary\"; kinds: flash, null, rotational, single-server, \
      token-bucket, virtual-disk",
     "FILE:7: disk.rotational: no source; sources: datasheet, measured, derived, fitted, \
@@ -178,4 +195,10 @@ const COMPLAINTS: [&str; 18] = [
     "FILE:39: jitter.tail: a row has 2 numbers; a list of rows of 3 numbers, unit \
      \"share, us, us\"",
     "FILE:23: service.order: by positioning, without an arm; \"fifo\", or a section [arm]",
+    "FILE:49: write_hits.are: value \"all\"; one of joining-writes, cached-writes",
+    "FILE:49: read_watermark.share: value 2 is out of range; a number from 0 to 1, unit \
+     \"share\"",
+    "FILE:49: zone_fronts.table: unknown name \"fronts.csv\"; a table beside the model file, or \
+     one of cheetah9lp-seek.csv, cheetah9lp-slips.csv, cheetah9lp-zones.csv, hdd-10k-seek.csv, \
+     hdd-10k-zones.csv, hdd-7200-zones.csv",
 ];

@@ -156,8 +156,12 @@ impl Drive {
         self.sequence = None;
         let overhead = &self.parameters.overhead;
         let after = usize::from(self.last_was_write);
+        let is_hit = match overhead.hits_are_cached {
+            true => self.caches_writes() && !command.fua,
+            false => self.cache.write_joins(&range),
+        };
         match command.op {
-            CommandOp::Write if self.cache.write_joins(&range) => overhead.write_hit[after],
+            CommandOp::Write if is_hit => overhead.write_hit[after],
             CommandOp::Write => overhead.write_miss[after],
             _ => overhead.flush,
         }

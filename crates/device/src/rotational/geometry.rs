@@ -3,8 +3,9 @@
 //! Angles are counted in nanoseconds of rotation from the index mark, so a position and a clock
 //! reading subtract without a conversion. Two ways of numbering sectors are known: cylinder by
 //! cylinder (all heads of a cylinder, then the next cylinder), and serpentine in bands (some
-//! tracks on one head, the same number back on the next head, and so on). Leaves out grown defects
-//! that were remapped to a spare sector far away.
+//! tracks on one head, the same number back on the next head, and so on). A zone may begin with
+//! sectors that hold no data, and at any angle. Leaves out grown defects that were remapped to a
+//! spare sector far away.
 
 use crate::table::NumberTable;
 use params::Error;
@@ -21,6 +22,17 @@ pub(crate) const ZONE_COLUMNS: [&str; 6] = [
 
 /// Columns of a table of slipped sectors.
 pub(crate) const SLIP_COLUMNS: [&str; 2] = ["zone", "slipped_lbn_within_zone"];
+
+/// Columns of a table of what lies before the data of a zone: sectors without data, and the angle
+/// of the zone's first sector behind the index mark, in sectors. Zones without a row have neither.
+pub(crate) const FRONT_COLUMNS: [&str; 3] = ["zone", "empty_sectors", "offset_sectors"];
+
+/// The tables that describe a layout.
+pub(crate) struct Tables {
+    pub zones: NumberTable,
+    pub slips: Option<NumberTable>,
+    pub fronts: Option<NumberTable>,
+}
 
 /// The place of one sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +55,22 @@ struct Zone {
     first_cylinder: u32,
     cylinders: u64,
     sectors_per_track: u32,
+    front: Front,
     /// Skews in thousandths of a sector.
     track_skew: u64,
     cylinder_skew: u64,
     /// Sectors with data that precede the n-th slipped sector, and its physical position.
     slips: Vec<u64>,
     slip_at: Vec<u64>,
+}
+
+/// What lies before the data of a zone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Front {
+    /// Sectors that hold none.
+    empty: u64,
+    /// Angle of the first sector of all, in thousandths of a sector.
+    offset: u64,
 }
 
 /// The layout of a disk.
@@ -65,14 +87,15 @@ pub(crate) struct Geometry {
 impl Geometry {
     /// Builds the layout from its tables; `revolution` is in nanoseconds.
     pub fn load(
-        zones: &NumberTable,
-        slips: Option<&NumberTable>,
+        tables: &Tables,
         surfaces: u64,
         band: Option<u64>,
         revolution: u64,
     ) -> Result<Geometry, Error> {
         let mut geometry = Geometry { zones: Vec::new(), surfaces, band, revolution, cylinders: 0 };
-        let mut slipped = slips_by_zone(slips, zones.rows().len())?;
+        let zones = &tables.zones;
+        let mut slipped = slips_by_zone(tables.slips.as_ref(), zones.rows().len())?;
+        let fronts = fronts_by_zone(tables.fronts.as_ref(), zones, surfaces)?;
         let mut first_lba = 0;
         for (index, (line, row)) in zones.rows().iter().enumerate() {
             let whole = |n: &f64, most: f64| (0.0..=most).contains(n) && libm::floor(*n) == *n;
@@ -89,7 +112,7 @@ impl Geometry {
                 return Err(zones.refuse(*line, "a zone begins inside another", accepted));
             }
             let slips = core::mem::take(&mut slipped[index]);
-            let lost = row[5] as u64 + slips.len() as u64;
+            let lost = row[5] as u64 + slips.len() as u64 + fronts[index].empty;
             let lbas = (cylinders * surfaces * per_track as u64).saturating_sub(lost);
             geometry.zones.push(Zone {
                 first_lba,
@@ -97,6 +120,7 @@ impl Geometry {
                 first_cylinder: first_cylinder as u32,
                 cylinders,
                 sectors_per_track: per_track as u32,
+                front: fronts[index],
                 track_skew: libm::round(row[3] * 1000.0) as u64,
                 cylinder_skew: libm::round(row[4] * 1000.0) as u64,
                 slip_at: slips.iter().zip(0..).map(|(before, n)| before + n).collect(),
@@ -123,11 +147,11 @@ impl Geometry {
         let zone = self.zone(lba);
         let per_track = u64::from(zone.sectors_per_track);
         let relative = lba - zone.first_lba;
-        let physical = relative + zone.slipped_before(relative);
+        let physical = zone.front.empty + relative + zone.slipped_before(relative);
         let (track, sector) = (physical / per_track, physical % per_track);
         let (cylinder, head, skew) = self.track(zone, track);
         let turn = per_track * 1000;
-        let start = (skew + sector * 1000) % turn;
+        let start = (zone.front.offset + skew + sector * 1000) % turn;
         Place {
             cylinder: zone.first_cylinder + cylinder as u32,
             head: head as u32,
@@ -208,6 +232,7 @@ impl Zone {
 
     /// How many data sectors lie before the physical sector `physical`.
     fn lbas_below(&self, physical: u64) -> u64 {
+        let physical = physical - self.front.empty;
         let slipped = self.slip_at.partition_point(|at| *at < physical) as u64;
         (physical - slipped).min(self.lbas)
     }
@@ -230,16 +255,49 @@ fn slips_by_zone(table: Option<&NumberTable>, zones: usize) -> Result<Vec<Vec<u6
     Ok(slips)
 }
 
+fn fronts_by_zone(
+    table: Option<&NumberTable>,
+    zones: &NumberTable,
+    surfaces: u64,
+) -> Result<Vec<Front>, Error> {
+    let mut fronts = vec![Front::default(); zones.rows().len()];
+    let mut first_free = 0.0;
+    for (line, row) in table.map_or(&[][..], |table| table.rows()) {
+        let fits = zones.rows().get(row[0] as usize).is_some_and(|(_, zone)| {
+            let (whole, size) =
+                (libm::floor(row[1]) == row[1], zone[1] * zone[2] * surfaces as f64);
+            whole && (0.0..size).contains(&row[1]) && (0.0..=zone[2]).contains(&row[2])
+        });
+        if !fits || row[0] < first_free || libm::floor(row[0]) != row[0] {
+            let table = table.expect("a row comes from a table");
+            let accepted = "existing zones, in order; a whole number of empty sectors that \
+                            leaves room for data, an offset of at most a track";
+            return Err(table.refuse(*line, "an impossible front of a zone", accepted));
+        }
+        first_free = row[0] + 1.0;
+        fronts[row[0] as usize] =
+            Front { empty: row[1] as u64, offset: libm::round(row[2] * 1000.0) as u64 };
+    }
+    Ok(fronts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn geometry(band: Option<u64>, slips: &str) -> Geometry {
+        with_fronts(band, slips, "").unwrap()
+    }
+
+    fn with_fronts(band: Option<u64>, slips: &str, fronts: &str) -> Result<Geometry, Error> {
         let zones = format!("{}\n0,4,10,3,5,0\n4,4,8,2,2,1\n", ZONE_COLUMNS.join(","));
         let zones = NumberTable::parse("zones", &zones, &ZONE_COLUMNS).unwrap();
         let slips = format!("{}\n{slips}", SLIP_COLUMNS.join(","));
         let slips = NumberTable::parse("slips", &slips, &SLIP_COLUMNS).ok();
-        Geometry::load(&zones, slips.as_ref(), 2, band, 8000).unwrap()
+        let fronts = format!("{}\n{fronts}", FRONT_COLUMNS.join(","));
+        let fronts = NumberTable::parse("fronts", &fronts, &FRONT_COLUMNS).ok();
+        let tables = Tables { zones, slips, fronts };
+        Geometry::load(&tables, 2, band, 8000)
     }
 
     #[test]
@@ -282,6 +340,40 @@ mod tests {
             let before = geometry.place(end - 1);
             assert_eq!(before.left, 1, "sector {lba} to {end}");
             lba = end;
+        }
+    }
+
+    #[test]
+    fn a_zone_may_begin_with_sectors_without_data_and_at_any_angle() {
+        // The second zone loses one sector at its end and three at its front.
+        let geometry = with_fronts(None, "", "1,3,2.5\n").unwrap();
+        assert_eq!(geometry.sectors(), 80 + 60);
+        let before = geometry.place(79);
+        assert_eq!((before.cylinder, before.head, before.left), (3, 1, 1));
+        let first = geometry.place(80);
+        assert_eq!((first.cylinder, first.head, first.sector, first.left), (4, 0, 3, 5));
+        assert_eq!(first.angle, 5500, "three sectors and an offset of 2.5, a microsecond each");
+        let next = geometry.place(85);
+        assert_eq!((next.cylinder, next.head, next.sector, next.left), (4, 1, 0, 8));
+        assert_eq!(next.angle, 4500, "an offset of 2.5 and a skew of 2");
+        assert_eq!(geometry.track_end(80), 85);
+        assert_eq!(geometry.place(139).left, 1);
+    }
+
+    #[test]
+    fn empty_sectors_and_slipped_ones_add_up() {
+        let geometry = with_fronts(Some(2), "0,2\n", "0,13,0\n").unwrap();
+        assert_eq!(geometry.sectors(), 66 + 63);
+        let first = geometry.place(0);
+        assert_eq!((first.cylinder, first.sector, first.left), (1, 3, 6), "a track without data");
+        assert_eq!(geometry.place(2).sector, 6, "the slipped sector is the third of the data");
+    }
+
+    #[test]
+    fn an_impossible_front_is_refused() {
+        for front in ["2,1,0", "0,80,0", "0,1,11", "0,-1,0", "0,0.5,0", "0,1,0\n0,1,0", "0.5,1,0"] {
+            let error = with_fronts(None, "", front).unwrap_err().to_string();
+            assert!(error.contains("an impossible front of a zone; existing zones"), "{error}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use drive::Drive;
 
 use crate::table::{FindTable, NumberTable};
 use cache::{Layout, WriteLayout};
-use geometry::Geometry;
+use geometry::{Geometry, Tables};
 use mechanics::Mechanics;
 use params::Accept::{Choice, File, Flag, Rate, Real, Rows, Size, Time, Whole};
 use params::Error;
@@ -43,6 +43,8 @@ const SERPENTINE: Section = Section {
     specs: &[spec("tracks_per_head", Whole(1, 1_000_000, ""))],
 };
 const SLIPS: Section = Section { name: "slips", required: false, specs: &[spec("table", File)] };
+const ZONE_FRONTS: Section =
+    Section { name: "zone_fronts", required: false, specs: &[spec("table", File)] };
 const MECHANICS: Section = Section {
     name: "mechanics",
     required: true,
@@ -78,10 +80,20 @@ const OVERHEAD: Section = Section {
         spec("flush", Time(0.0, 1000.0 * MILLIS)),
     ],
 };
+const WRITE_HITS: Section = Section {
+    name: "write_hits",
+    required: false,
+    specs: &[spec("are", Choice(&["joining-writes", "cached-writes"]))],
+};
 const LINK: Section = Section {
     name: "link",
     required: true,
     specs: &[spec("read_rate", Rate(1e5, 1e11)), spec("write_rate", Rate(1e5, 1e11))],
+};
+const READ_WATERMARK: Section = Section {
+    name: "read_watermark",
+    required: false,
+    specs: &[spec("share", Real(0.0, 1.0, "share"))],
 };
 const READ_CACHE: Section = Section {
     name: "read_cache",
@@ -124,15 +136,18 @@ const QUEUE: Section = Section {
 };
 
 /// The sections of a rotational model.
-pub(crate) const SCHEMA: [&Section; 12] = [
+pub(crate) const SCHEMA: [&Section; 15] = [
     &GEOMETRY,
     &SERPENTINE,
     &SLIPS,
+    &ZONE_FRONTS,
     &MECHANICS,
     &SEEK_TABLE,
     &SEEK_FORMULA,
     &OVERHEAD,
+    &WRITE_HITS,
     &LINK,
+    &READ_WATERMARK,
     &READ_CACHE,
     &LOOK_AHEAD,
     &WRITE_CACHE,
@@ -151,6 +166,8 @@ pub(crate) struct Parameters {
     overhead: Overhead,
     /// Picoseconds for one sector over the link: to the host, and from it.
     link_sector: [u64; 2],
+    /// The share of a read, in thousandths, that is in the buffer before the link takes any.
+    read_watermark: u64,
     layout: Layout,
     look_ahead: LookAhead,
     write_back: WriteBack,
@@ -167,6 +184,8 @@ struct Overhead {
     read_miss: [Duration; 2],
     write_hit: [Duration; 2],
     write_miss: [Duration; 2],
+    /// Every write that completes in the buffer is a hit, whether or not it joins another.
+    hits_are_cached: bool,
     flush: Duration,
 }
 
@@ -230,6 +249,10 @@ impl Parameters {
             overhead: Overhead::load(table),
             link_sector: ["link.read_rate", "link.write_rate"]
                 .map(|rate| libm::round(512e12 / table.real(rate)) as u64),
+            read_watermark: match table.has("read_watermark") {
+                true => libm::round(table.real("read_watermark.share") * 1000.0) as u64,
+                false => 0,
+            },
             layout: Layout {
                 read_segments: table.whole("read_cache.segments") as usize,
                 segment_sectors: table.size("read_cache.segment_size") / Sector::SIZE,
@@ -240,27 +263,20 @@ impl Parameters {
                     sectors: table.size("write_cache.size") / Sector::SIZE,
                 }),
             },
-            look_ahead: LookAhead {
-                until: match table.text("look_ahead.until") {
-                    "nothing" => Until::Nothing,
-                    "track" => Until::Track,
-                    "next-track" => Until::NextTrack,
-                    "cylinder" => Until::Cylinder,
-                    _ => Until::Segment,
-                },
-                after_sequential: table.text("look_ahead.after") == "sequential-read",
-                maximum: table.size("look_ahead.maximum") / Sector::SIZE,
-                minimum: table.size("look_ahead.minimum") / Sector::SIZE,
-                skipped: libm::round(table.real("look_ahead.skipped") * 1000.0) as u32,
-                resumes_on_hit: table.flag("look_ahead.resumes_on_hit"),
-                stopped_by_write: table.flag("look_ahead.stopped_by_write"),
-            },
+            look_ahead: LookAhead::load(table),
             write_back: WriteBack::load(table, write),
             order: Order {
                 window: table.whole("queue.window") as usize,
                 ageing: table.time("queue.ageing"),
             },
         })
+    }
+}
+
+impl Parameters {
+    /// How much of a read of so many sectors is in the buffer before the link takes any.
+    fn sectors_to_watermark(&self, sectors: u32) -> u64 {
+        (u64::from(sectors) * self.read_watermark).div_ceil(1000).max(1)
     }
 }
 
@@ -275,7 +291,29 @@ impl Overhead {
             read_miss: pair("read_miss"),
             write_hit: pair("write_hit"),
             write_miss: pair("write_miss"),
+            hits_are_cached: table.has("write_hits")
+                && table.text("write_hits.are") == "cached-writes",
             flush: table.time("overhead.flush"),
+        }
+    }
+}
+
+impl LookAhead {
+    fn load(table: &Table) -> LookAhead {
+        LookAhead {
+            until: match table.text("look_ahead.until") {
+                "nothing" => Until::Nothing,
+                "track" => Until::Track,
+                "next-track" => Until::NextTrack,
+                "cylinder" => Until::Cylinder,
+                _ => Until::Segment,
+            },
+            after_sequential: table.text("look_ahead.after") == "sequential-read",
+            maximum: table.size("look_ahead.maximum") / Sector::SIZE,
+            minimum: table.size("look_ahead.minimum") / Sector::SIZE,
+            skipped: libm::round(table.real("look_ahead.skipped") * 1000.0) as u32,
+            resumes_on_hit: table.flag("look_ahead.resumes_on_hit"),
+            stopped_by_write: table.flag("look_ahead.stopped_by_write"),
         }
     }
 }
@@ -304,13 +342,18 @@ fn load_geometry(
         NumberTable::parse(&found.file, &found.text, columns)
     };
     let zones = read("geometry.zones", &geometry::ZONE_COLUMNS)?;
-    let slips = match table.has("slips") {
-        true => Some(read("slips.table", &geometry::SLIP_COLUMNS)?),
-        false => None,
+    let beside = |section: &str, columns: &[&str]| match table.has(section) {
+        true => read(&format!("{section}.table"), columns).map(Some),
+        false => Ok(None),
+    };
+    let tables = Tables {
+        zones,
+        slips: beside("slips", &geometry::SLIP_COLUMNS)?,
+        fronts: beside("zone_fronts", &geometry::FRONT_COLUMNS)?,
     };
     let band = table.has("serpentine").then(|| table.whole("serpentine.tracks_per_head"));
     let surfaces = table.whole("geometry.surfaces");
-    let geometry = Geometry::load(&zones, slips.as_ref(), surfaces, band, revolution)?;
+    let geometry = Geometry::load(&tables, surfaces, band, revolution)?;
     let Bytes(capacity) = facts.capacity;
     if geometry.sectors() < capacity / Sector::SIZE {
         let problem = format!("{} sectors do not fit into the zones", capacity / Sector::SIZE);

@@ -39,6 +39,8 @@ struct Joined {
     /// When it came into the drive.
     arrived: Instant,
     range: Range<u64>,
+    /// The link begins when everything before this sector is in the buffer.
+    mark: u64,
     /// When what was buffered so far could have crossed the link.
     delivered: Instant,
 }
@@ -150,8 +152,10 @@ impl Drive {
         let segment = self.stream.segment.expect("a stream to join");
         self.cache.touch(segment);
         let held = self.cache.range(segment).end.min(range.end).saturating_sub(range.start);
-        let delivered = now + self.link_time(CommandOp::Read, held as u32);
-        let mut joined = Joined { command, arrived, range, delivered };
+        let mark = range.start + self.parameters.sectors_to_watermark(command.sectors.0);
+        let crosses = if range.start + held < mark { 0 } else { held };
+        let delivered = now + self.link_time(CommandOp::Read, crosses as u32);
+        let mut joined = Joined { command, arrived, range, mark, delivered };
         if let Job::Read(run) = &self.job
             && self.deliver(run, now, &mut joined)
         {
@@ -237,15 +241,21 @@ impl Drive {
         self.job = Job::Read(run);
     }
 
-    /// Counts what a run brings for a read; whether that completes it. The link takes over sector
-    /// by sector, so a slow link counts from the first sector, a fast one from the last.
+    /// Counts what a run brings for a read; whether that completes it. From the watermark on, the
+    /// link takes over sector by sector: a slow link counts from the first sector, a fast one from
+    /// the last.
     fn deliver(&self, run: &Run, now: Instant, joined: &mut Joined) -> bool {
         let first = joined.range.start.max(run.position(now));
         let end = joined.range.end.min(run.range.end);
-        if first < end {
+        if first < end && joined.mark <= end {
+            // What came before the watermark has waited for it.
+            let (first, begun) = match first < joined.mark {
+                true => (joined.range.start, run.buffered(joined.mark - 1)),
+                false => (first, run.buffered(first)),
+            };
             let rest = self.link_time(CommandOp::Read, (end - first) as u32 - 1);
             let sector = self.link_time(CommandOp::Read, 1);
-            let from_first = joined.delivered.max(run.buffered(first)) + rest + sector;
+            let from_first = joined.delivered.max(begun) + rest + sector;
             joined.delivered = from_first.max(run.buffered(end - 1) + sector);
         }
         joined.range.end <= run.range.end

@@ -190,10 +190,17 @@ fn whatever_joins_a_stream_nobody_waits_longer_than_the_drive_lets_him() {
 
 /// A model with one text replaced.
 fn changed(name: &str, old: &str, new: &str) -> Drive {
+    changed_all(name, &[(old, new)])
+}
+
+/// A model with some texts replaced.
+fn changed_all(name: &str, changes: &[(&str, &str)]) -> Drive {
     let (_, text) = crate::builtin::MODELS.iter().find(|model| model.0 == name).unwrap();
-    assert!(text.contains(old), "{old}");
-    let model = Model::from_text("changed", &text.replacen(old, new, 1)).unwrap();
-    model.build_rotational(1)
+    let changed = changes.iter().fold(text.to_string(), |text, (old, new)| {
+        assert!(text.contains(old), "{old}");
+        text.replacen(old, new, 1)
+    });
+    Model::from_text("changed", &changed).unwrap().build_rotational(1)
 }
 
 /// How long two reads take that follow each other, the second after a pause.
@@ -262,6 +269,81 @@ fn the_link_may_be_slower_in_one_direction() {
     let write = took(&mut drive, CommandOp::Write);
     // 131,072 bytes at 55 MB/s are 2.38 ms; the controller takes 0.28 ms.
     assert!((2600..2750).contains(&(write.as_nanos() / 1000)), "{write}");
+}
+
+/// How long a write takes that joins nothing, on a drive idle since its start.
+fn lone_write(drive: &mut Drive) -> Duration {
+    let start = Instant::from_nanos(1_000_000_000);
+    drive.accept(start, command(0, CommandOp::Write, 1_000_000, 8));
+    until_done(drive, 0).since(start)
+}
+
+#[test]
+fn makers_charge_a_write_that_is_cached_as_a_hit() {
+    let miss = ("write_miss_after_read  = { value = 0.28", "write_miss_after_read = { value = 5");
+    let taken = lone_write(&mut changed("hdd-7200-sata", miss.0, miss.1));
+    assert!(taken > Duration::from_millis(5), "it joins nothing: {taken}");
+    let cached = "[write_hits]\nare = { value = \"cached-writes\", source = \"assumed\", \
+                  from = \"test\" }\n[link]";
+    let with = |model, more: &[(&str, &str)]| {
+        let mut changes = vec![("[link]", cached)];
+        changes.extend(more);
+        lone_write(&mut changed_all(model, &changes))
+    };
+    let taken = with("hdd-7200-sata", &[miss]);
+    assert!(taken < Duration::from_micros(300), "the buffer takes it: {taken}");
+    let through =
+        ("write_miss_after_read  = { value = 0.25", "write_miss_after_read = { value = 9");
+    let taken = with("hdd-sas-2009", &[through]);
+    assert!(taken > Duration::from_millis(9), "no buffer takes it: {taken}");
+}
+
+#[test]
+fn the_link_may_wait_for_a_share_of_a_read() {
+    let took = |share: &str| {
+        let watermark = format!(
+            "[read_watermark]\nshare = {{ value = {share}, unit = \"share\", \
+             source = \"assumed\", from = \"test\" }}\n[read_cache]"
+        );
+        let mut drive = changed("cheetah9lp", "[read_cache]", &watermark);
+        // Over the end of a track: the watermark may lie in either part.
+        drive.accept(Instant::ZERO, command(0, CommandOp::Read, 154, 200));
+        let done = until_done(&mut drive, 0);
+        (done, drive.link_time(CommandOp::Read, 1))
+    };
+    let [(streamed, sector), (half, _), (stored, _)] = ["0", "0.5", "1"].map(took);
+    // On this drive a sector takes 23.5 us under the head and 103.3 us on the link; 100 sectors
+    // are on the first track, and the next begins 97 sectors later.
+    let extra = |done: Instant| done.since(streamed).as_nanos() / 1000;
+    assert!((2325..2331).contains(&extra(half)), "99 sectors later: {} us", extra(half));
+    assert!((6955..6975).contains(&extra(stored)), "99 + 97 + 100: {} us", extra(stored));
+    // Sector 154 comes by after 3.6 ms, and all of the read takes 7 ms to pass.
+    let last = (stored.as_nanos() - 200 * sector.as_nanos()) / 1000;
+    assert!((10_590..10_620).contains(&last), "then all of it is in the buffer: {last} us");
+}
+
+#[test]
+fn without_the_sections_nothing_is_held_back() {
+    let whole = "[read_watermark]\nshare = { value = 0, unit = \"share\", source = \"assumed\", \
+                 from = \"test\" }\n[write_hits]\nare = { value = \"joining-writes\", \
+                 source = \"assumed\", from = \"test\" }\n[read_cache]";
+    for name in ["hdd-7200-sata", "hdd-sas-2009", "cheetah9lp"] {
+        let [mut with, mut without] = [changed(name, "[read_cache]", whole), drive(name)];
+        let (mut rng, mut now) = (Rng::stream(1, "test"), Instant::ZERO);
+        for _ in 0..300 {
+            let op = if rng.chance(1, 3) { CommandOp::Write } else { CommandOp::Read };
+            let command = command(0, op, rng.below(4000) * 8, 8 * (1 + rng.below(20) as u32));
+            let pause = Duration::from_micros(rng.below(20_000));
+            let [a, b] = [&mut with, &mut without].map(|drive| {
+                drive.accept(now, command);
+                let done = until_done(drive, 0);
+                drive.advance(done + pause, &mut Vec::new());
+                done
+            });
+            assert_eq!(a, b, "{name}: {command:?}");
+            now = a + pause;
+        }
+    }
 }
 
 #[test]

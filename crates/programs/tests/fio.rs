@@ -507,3 +507,28 @@ fn what_cannot_be_done_is_said_with_the_status_of_a_failure() {
         ["fio: x: io_u error on file /dev/sda: Invalid argument: read offset=0, buflen=512"]
     );
 }
+
+#[test]
+fn calls_that_move_no_data_count_as_if_each_were_made_alone() {
+    let took = |options: &str| {
+        let mut setup = prepared(&format!("fio --name=x {options}"));
+        setup.host = Host::named("host-2020").unwrap();
+        let (outcome, _) = observe(setup);
+        assert_eq!(outcome.jobs[0].exit, Exit::Status(0), "{:?}", outcome.jobs[0].messages);
+        outcome.elapsed
+    };
+    // Reads take 200 us and more, so seconds are few requests.
+    let writes = "--filename=/dev/null --rw=write --size=1m --bsrange=1k-8k --time_based";
+    let reads = "--filename=/dev/zero --rw=randread --size=16m --bsrange=960k-1m --time_based";
+    for options in [
+        format!("{writes} --number_ios=10007"),
+        format!("{writes} --runtime=5ms"),
+        format!("{reads} --rw=randrw --number_ios=1007"),
+        format!("{reads} --runtime=5 --ss=iops:1% --ss_dur=2 --ss_ramp=10ms"),
+        format!("{reads} --runtime=5 --ss=bw_slope:5 --ss_dur=3 --numjobs=3"),
+    ] {
+        // A latency that is watched has each request looked at.
+        let one_by_one = took(&format!("{options} --max_latency=1s"));
+        assert_eq!(took(&options), one_by_one, "{options}");
+    }
+}

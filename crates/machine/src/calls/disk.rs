@@ -59,8 +59,7 @@ impl Task {
                 FileIo::of(self).read_file_directly(index, offset, length).await
             }
             Kind::File(index) => FileIo::of(self).read_file(file, index, offset, length).await,
-            Kind::Zero => self.memory_call(length, true).await,
-            Kind::Null => self.memory_call(0, false).await,
+            Kind::Zero | Kind::Null => self.memory_call(file, Op::Read, length).await,
         }
     }
 
@@ -75,7 +74,7 @@ impl Task {
                 FileIo::of(self).write_file_directly(file, index, offset, length).await
             }
             Kind::File(index) => FileIo::of(self).write_file(file, index, offset, length).await,
-            Kind::Zero | Kind::Null => self.memory_call(length, false).await,
+            Kind::Zero | Kind::Null => self.memory_call(file, Op::Write, length).await,
         }
     }
 
@@ -125,14 +124,29 @@ impl Task {
         self.leave_call(number);
     }
 
-    /// Reads from /dev/zero, and writes to nowhere.
-    async fn memory_call(&self, length: u64, copies: bool) -> Result<u64, Errno> {
-        let length = length.min(MOST_BYTES);
-        self.enter_kernel().await;
+    /// What a call would return that reads from /dev/zero or writes to nowhere, and how long it
+    /// would take. `None` for other files.
+    pub fn memory_call_of(&self, file: &File, op: Op, length: u64) -> Option<(u64, Duration)> {
         let costs = self.costs();
-        let copied = if copies { length } else { 0 };
-        self.compute(costs.system_call + copying(copied, costs.copy)).await;
+        let length = match (file.kind, op) {
+            (Kind::Null, Op::Read) => 0,
+            (Kind::Zero | Kind::Null, Op::Read | Op::Write) => length.min(MOST_BYTES),
+            _ => return None,
+        };
+        let copied = if op == Op::Read { length } else { 0 };
+        Some((length, costs.system_call + copying(copied, costs.copy)))
+    }
+
+    /// Several such calls, one after the other, and what their process does between them.
+    pub async fn memory_calls(&self, time: Duration) {
+        self.enter_kernel().await;
+        self.compute(time).await;
         self.leave_kernel();
+    }
+
+    async fn memory_call(&self, file: &File, op: Op, length: u64) -> Result<u64, Errno> {
+        let (length, time) = self.memory_call_of(file, op, length).ok_or(Errno::Einval)?;
+        self.memory_calls(time).await;
         Ok(length)
     }
 

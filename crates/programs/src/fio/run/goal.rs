@@ -154,6 +154,11 @@ impl Watch {
         Watch { goal, next, begins, count: 0, seconds: Vec::new(), oldest: 0 }
     }
 
+    /// When it judges next.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
     /// A request is done.
     pub fn note(&mut self, at: Instant, bytes: u64) {
         if at >= self.begins {

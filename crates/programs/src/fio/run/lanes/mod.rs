@@ -8,14 +8,14 @@
 mod maps;
 mod threads;
 
-use base::Instant;
-use block::Ioprio;
+use base::{Duration, Instant};
+use block::{Ioprio, Op};
 
 use self::maps::Maps;
 use self::threads::Threads;
 use super::super::engine::Engine;
 use super::super::job::{Caching, Direction, Job, Scsi, ScsiWrite};
-use super::super::pattern::Range;
+use super::super::pattern::{Place, Range};
 use super::donor::OpenDonor;
 use super::files::Files;
 use guest::ProcessHabits;
@@ -264,6 +264,17 @@ impl Lanes {
             Kind::Calls | Kind::Room(_) | Kind::Exchange(_) | Kind::Mapped(_) => false,
             Kind::Scsi(_) | Kind::Names | Kind::Nothing(_) => false,
         }
+    }
+
+    /// What a request moves that is one call to a file without data, and how long that takes.
+    /// `None` where it is something else.
+    pub fn unseen(&self, direction: Direction, place: Place) -> Option<(u64, Duration)> {
+        let op = match (&self.kind, direction) {
+            (Kind::Calls, Direction::Read) => Op::Read,
+            (Kind::Calls, Direction::Write) => Op::Write,
+            _ => return None,
+        };
+        self.task.memory_call_of(&self.files[place.file], op, place.length)
     }
 
     /// Hands a request over; it may be done at once.

@@ -1,5 +1,6 @@
 //! What one process does: rounds of requests, pauses, reading back what was written, the end.
 
+mod unseen;
 mod waiting;
 
 use base::Instant;
@@ -58,6 +59,8 @@ pub(super) struct Process<'a> {
     /// The file of the last request.
     file: usize,
     failure: Option<i32>,
+    /// Nothing but the number of its requests tells what it does.
+    is_unseen: bool,
 }
 
 /// Looks at the clock before a request.
@@ -133,7 +136,10 @@ impl<'a> Process<'a> {
         if let Some(flow) = job.pace.flow {
             crew.enter_flow(job.number as usize, flow);
         }
+        let first = Place { file: 0, offset: 0, length: 0 };
+        let is_unseen = unseen::may_be(job) && lanes.unseen(Direction::Read, first).is_some();
         Ok(Process {
+            is_unseen,
             job,
             crew,
             lanes,
@@ -270,6 +276,9 @@ impl<'a> Process<'a> {
 
     /// The requests of one round; the answer is their number.
     async fn transfer(&mut self) -> u64 {
+        if self.is_unseen {
+            return self.transfer_unseen().await;
+        }
         let verify = self.verify;
         let mut requests = 0;
         // Observed: a round may begin with a sync although the one before ended with one.

@@ -196,10 +196,24 @@ pub struct About {
     pub name: &'static str,
     /// The shape of the block layer it lives in.
     pub shape: Shape,
+    /// Which of its hooks take a lock that all cores share.
+    pub lock: SharedLock,
     /// What it wants, in one sentence.
     pub summary: &'static str,
     /// Its tunables, in sysfs order.
     pub tunables: &'static [Tunable],
+}
+
+/// Which hooks of a scheduler take a lock that all cores share. On a single queue whatever runs
+/// takes the queue's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedLock {
+    /// None does: what it holds is held by core.
+    Unused,
+    /// All but the end of a command, where it has nothing to do.
+    AllButCompletion,
+    /// Every hook that is called.
+    All,
 }
 
 /// A file below `/sys/block/X/queue/iosched/`.

@@ -1,12 +1,13 @@
 //! Schedulers that only the kernel of the world `linux` has: what their names and tunables are
 //! called there. They are attached in the guest, and nothing of them is simulated.
 
-use block::{About, Kernel, Shape, Tunable, Version};
+use block::{About, Kernel, Shape, SharedLock, Tunable, Version};
 use sched::{Entry, Schedulers};
 
 const BFQ: About = About {
     name: "bfq",
     shape: Shape::Multi,
+    lock: SharedLock::All,
     summary: "shares the disk in budgets of sectors, by weight (in the world linux only)",
     tunables: &[
         tunable("fifo_expire_sync", "ms", "age at which a synchronous request goes first"),
@@ -25,6 +26,7 @@ const BFQ: About = About {
 const KYBER: About = About {
     name: "kyber",
     shape: Shape::Multi,
+    lock: SharedLock::Unused,
     summary: "limits depths to keep latency at its targets (in the world linux only)",
     tunables: &[
         tunable("read_lat_nsec", "ns", "target latency of reads"),

@@ -7,12 +7,13 @@
 
 use base::Sector;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
-use block::{About, Cx, DispatchReason, KERNELS, RequestId, Scheduler, Shape, Version};
+use block::{About, Cx, DispatchReason, KERNELS, RequestId, Scheduler, Shape, SharedLock, Version};
 use lab::Experiment;
 
 static ABOUT: About = About {
     name: "shortest-seek",
     shape: Shape::Multi,
+    lock: SharedLock::All,
     summary: "serves what is nearest to where the last request ended",
     tunables: &[],
 };

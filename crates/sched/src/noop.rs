@@ -11,12 +11,13 @@ use alloc::format;
 use alloc::string::String;
 use base::{Links, List};
 use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
-use block::{About, Cx, DispatchReason, Request, RequestId, Scheduler, Shape};
+use block::{About, Cx, DispatchReason, Request, RequestId, Scheduler, Shape, SharedLock};
 
 /// What is fixed about noop.
 pub const ABOUT: About = About {
     name: "noop",
     shape: Shape::Single,
+    lock: SharedLock::All,
     summary: "serves requests in the order in which they arrived",
     tunables: &[], // rule noop-6
 };

@@ -5,7 +5,9 @@ mod harness;
 
 use base::Instant;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
-use block::{About, Cx, DispatchReason, HoldReason, Kernel, RequestId, Scheduler, Shape};
+use block::{
+    About, Cx, DispatchReason, HoldReason, Kernel, RequestId, Scheduler, Shape, SharedLock,
+};
 use harness::{Harness, Table, read};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,8 +45,13 @@ const BUGS: [Bug; 9] = [
     Bug::OffersStrangersAsNeighbours,
 ];
 
-static SINGLE: About =
-    About { name: "planted", shape: Shape::Single, summary: "has a bug", tunables: &[] };
+static SINGLE: About = About {
+    name: "planted",
+    shape: Shape::Single,
+    lock: SharedLock::All,
+    summary: "has a bug",
+    tunables: &[],
+};
 static MULTI: About = About { shape: Shape::Multi, ..SINGLE };
 
 /// A FIFO with a bug.

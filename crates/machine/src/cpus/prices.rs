@@ -5,7 +5,7 @@
 
 use crate::host::{Costs, EventCost, Host};
 use base::{Duration, Sectors};
-use block::{Facts, Shape, Work, Works};
+use block::{Attach, Facts, Shape, SharedLock, Work, Works};
 
 /// What pieces of work cost under the scheduler that is attached.
 #[derive(Clone, Copy, Debug)]
@@ -26,17 +26,21 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Prices on a host, under a scheduler.
-    pub fn new(host: &Host, shape: Shape, scheduler: &str) -> Prices {
+    /// Prices on a host, under what is attached to the queue.
+    pub fn new(host: &Host, attach: &Attach) -> Prices {
+        let about = attach.scheduler.as_ref().map(|scheduler| scheduler.about());
+        let is_single = attach.shape == Shape::Single;
+        let lock = match about {
+            _ if is_single => SharedLock::All,
+            Some(about) => about.lock,
+            None => SharedLock::Unused,
+        };
         let prices = Prices {
             costs: host.costs,
-            scheduler: host.scheduler_event(scheduler),
-            // The single queue has its queue lock. On blk-mq the schedulers have one of their own,
-            // but for kyber, whose lists are per core.
-            has_lock: shape == Shape::Single || !matches!(scheduler, "none" | "kyber"),
-            // mq-deadline has nothing to do there.
-            locks_completions: shape == Shape::Single || scheduler != "mq-deadline",
-            is_single: shape == Shape::Single,
+            scheduler: host.scheduler_event(about.map_or("none", |about| about.name)),
+            has_lock: lock != SharedLock::Unused,
+            locks_completions: lock == SharedLock::All,
+            is_single,
             free: host.is_free(),
             along: Works::NONE,
         };

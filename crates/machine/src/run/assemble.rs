@@ -40,8 +40,7 @@ pub(super) fn assemble(mut setup: Setup) -> Result<(World, Vec<Arc<dyn Program>>
 /// The owners of a machine on which nothing happens.
 fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let shape = setup.attach.shape;
-    let scheduler = setup.attach.scheduler.as_ref().map_or("none", |it| it.about().name);
-    let prices = Prices::new(&setup.host, shape, scheduler);
+    let prices = Prices::new(&setup.host, &setup.attach);
     let cores = setup.host.machine.cores;
     let facts = setup.device.facts().clone();
     let rules = Rules::of(setup.kernel);

@@ -24,7 +24,7 @@ use batch::Batch;
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge, Placement};
 use block::{
     About, Bio, ContextId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId, Scheduler,
-    Shape,
+    Shape, SharedLock,
 };
 use choose::choose;
 use process::{Newcomers, Process};
@@ -35,6 +35,7 @@ use wait::{Status, Wait};
 pub const ABOUT: About = About {
     name: "anticipatory",
     shape: Shape::Single,
+    lock: SharedLock::All,
     summary: "sweeps the disk in batches, and waits a little for a reader's next request",
     tunables: &TUNABLES,
 };

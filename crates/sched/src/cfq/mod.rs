@@ -37,7 +37,7 @@ use binding::{Bound, Contexts};
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
 use block::{
     About, Bio, CgroupId, ContextId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId,
-    Scheduler, Shape,
+    Scheduler, Shape, SharedLock,
 };
 use core::fmt;
 use depth::DepthProbe;
@@ -51,6 +51,7 @@ use settings::{Settings, TUNABLES};
 pub const ABOUT: About = About {
     name: "cfq",
     shape: Shape::Single,
+    lock: SharedLock::All,
     summary: "divides the disk's time among processes and groups, and waits for sequential ones",
     tunables: &TUNABLES,
 };

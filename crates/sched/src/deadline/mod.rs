@@ -15,13 +15,16 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Merge, Placement};
-use block::{About, Bio, Cx, Direction, DispatchReason, Kernel, RequestId, Scheduler, Shape};
+use block::{
+    About, Bio, Cx, Direction, DispatchReason, Kernel, RequestId, Scheduler, Shape, SharedLock,
+};
 use rules::Rules;
 
 /// What is fixed about deadline.
 pub const ABOUT: About = About {
     name: "deadline",
     shape: Shape::Single,
+    lock: SharedLock::All,
     summary: "sweeps the disk in batches, prefers reads, bounds waiting",
     tunables: &TUNABLES,
 };

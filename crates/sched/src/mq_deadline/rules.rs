@@ -1,7 +1,7 @@
 //! What differs between the kernels of mq-deadline, each difference a named field.
 
 use crate::settings::{INT_MAX, TUNABLES, time};
-use block::{About, Kernel, Shape, Tunable, Version};
+use block::{About, Kernel, Shape, SharedLock, Tunable, Version};
 
 /// The differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,7 @@ const ALL_TUNABLES: [Tunable; 7] = [
 static WITH_CLASSES_ABOUT: About = About {
     name: "mq-deadline",
     shape: Shape::Multi,
+    lock: SharedLock::AllButCompletion,
     summary: "within classes of priority: sweeps in batches, prefers reads, bounds waiting",
     tunables: &ALL_TUNABLES,
 };
@@ -87,6 +88,7 @@ static WITH_CLASSES_ABOUT: About = About {
 static WITHOUT_CLASSES_ABOUT: About = About {
     name: "mq-deadline",
     shape: Shape::Multi,
+    lock: SharedLock::AllButCompletion,
     summary: "sweeps the disk in batches, prefers reads, bounds waiting",
     tunables: &TUNABLES,
 };

@@ -4,7 +4,7 @@ use super::super::queue::Ways;
 use super::rules::Rules;
 use crate::settings::{from_millis, to_millis};
 use base::{Hz, Jiffies};
-use block::{About, Flags, Kernel, Shape, Tunable};
+use block::{About, Flags, Kernel, Shape, SharedLock, Tunable};
 
 /// Largest value of a C `unsigned int`.
 const UINT_MAX: i64 = u32::MAX as i64;
@@ -105,6 +105,7 @@ pub(in crate::cfq) fn about_on(kernel: &Kernel) -> &'static About {
 static ABOUT_2_6_32: About = About {
     name: "cfq",
     shape: Shape::Single,
+    lock: SharedLock::All,
     summary: "divides the disk's time among processes, and waits for sequential ones",
     tunables: &TUNABLES,
 };

@@ -51,14 +51,19 @@ impl Histogram {
 
     /// Counts one duration.
     pub fn record(&mut self, duration: Duration) {
-        self.record_n(duration, 1);
+        self.count_n(duration, 1);
     }
 
     /// Counts the same duration `n` times.
     pub fn record_n(&mut self, duration: Duration, n: u64) {
-        if n == 0 {
-            return;
+        if n > 0 {
+            self.count_n(duration, n);
         }
+    }
+
+    // Inlined because squares of a single duration need no wide product.
+    #[inline(always)]
+    fn count_n(&mut self, duration: Duration, n: u64) {
         let nanos = duration.as_nanos();
         let index = bin_of(nanos);
         match self.bins.get_mut(index.wrapping_sub(self.first)) {

@@ -329,6 +329,12 @@ impl RequestQueue {
         self.work(now, context, u32::MAX, Works::NONE) != Step::Asleep
     }
 
+    /// Whether the queue wants anything done.
+    #[inline]
+    pub fn has_outputs(&self) -> bool {
+        !self.core.outputs.is_empty()
+    }
+
     /// The next thing the queue wants done.
     pub fn pop_output(&mut self) -> Option<Output> {
         self.core.outputs.pop_front()

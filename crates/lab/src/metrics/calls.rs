@@ -100,6 +100,18 @@ impl Actor {
         Actor { job, name: name.to_string(), ramp, ..Actor::default() }
     }
 
+    /// Whether an event is one of those that are noted.
+    #[inline]
+    pub fn is_about(event: &Event) -> bool {
+        matches!(
+            event.action,
+            Action::SyscallEnter(_)
+                | Action::SyscallExit { .. }
+                | Action::SyscallUnfinished { .. }
+                | Action::BioDone { .. }
+        )
+    }
+
     /// Takes note of an event in the context of one of its tasks.
     pub fn see(&mut self, event: &Event) {
         match event.action {

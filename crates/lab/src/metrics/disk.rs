@@ -5,7 +5,7 @@
 //! own if it said one since the last command; `plugged` while requests wait in a plug and nowhere
 //! else; `host` otherwise: no processor has got round to it.
 
-use super::held::{HeldFor, Hold, Pauses};
+use super::held::{Actor, HeldFor, Hold, Pauses};
 use base::{Bytes, Duration, Instant, Sector, Side};
 use block::request::Request;
 use block::{Action, ContextId, Event, Op, RequestId};
@@ -72,11 +72,19 @@ enum Stage {
     Issued,
 }
 
+/// A request on its way.
+#[derive(Clone, Copy)]
+struct Place {
+    stage: Stage,
+    /// Who waits for the device to get it.
+    waiting: Option<Actor>,
+}
+
 /// Adds up a run as it goes.
 #[derive(Default)]
 pub struct DiskMeter {
     totals: Disk,
-    stages: Side<Request, Stage>,
+    places: Side<Request, Place>,
     /// Requests that are allocated and neither inserted nor issued.
     allocated: u32,
     /// Requests that are inserted and not issued.
@@ -102,7 +110,7 @@ impl DiskMeter {
             Action::Insert => self.enter(event, Stage::Inserted),
             Action::Issue => self.issue(event),
             Action::Complete { issued } => self.complete(event, *issued),
-            Action::Requeue => self.leave(event),
+            Action::Requeue => _ = self.leave(event),
             Action::Join { .. } => {
                 self.totals.merges += 1;
                 self.leave(event);
@@ -171,38 +179,44 @@ impl DiskMeter {
     fn enter(&mut self, event: &Event, stage: Stage) {
         self.pass(event.at);
         let Some(rq) = event.request else { return };
-        self.forget(rq);
-        match stage {
-            Stage::Allocated => {
-                self.allocated += 1;
-                self.pauses.begins(rq, event.context);
+        let before = self.forget(rq).and_then(|place| place.waiting);
+        let waiting = match stage {
+            Stage::Inserted => before,
+            Stage::Allocated | Stage::Issued => {
+                self.wait_ends(before);
+                (stage == Stage::Allocated).then(|| self.pauses.begins(event.context))
             }
-            Stage::Inserted => self.inserted += 1,
-            Stage::Issued => {
-                self.in_device += 1;
-                self.pauses.ends(rq);
-            }
-        }
-        self.stages.set(rq, stage);
+        };
+        *self.count_of(stage) += 1;
+        self.places.set(rq, Place { stage, waiting });
     }
 
-    fn leave(&mut self, event: &Event) {
+    fn leave(&mut self, event: &Event) -> Option<Stage> {
         self.pass(event.at);
-        if let Some(rq) = event.request {
-            self.pauses.ends(rq);
-            self.forget(rq);
+        let place = self.forget(event.request?)?;
+        self.wait_ends(place.waiting);
+        Some(place.stage)
+    }
+
+    fn wait_ends(&mut self, waiting: Option<Actor>) {
+        if let Some(actor) = waiting {
+            self.pauses.ends(actor);
         }
     }
 
-    /// A request is no longer where it was; false if nothing was known of it.
-    fn forget(&mut self, rq: RequestId) -> Option<Stage> {
-        let stage = self.stages.take(rq)?;
+    /// A request is no longer where it was; `None` if nothing was known of it.
+    fn forget(&mut self, rq: RequestId) -> Option<Place> {
+        let place = self.places.take(rq)?;
+        *self.count_of(place.stage) -= 1;
+        Some(place)
+    }
+
+    fn count_of(&mut self, stage: Stage) -> &mut u32 {
         match stage {
-            Stage::Allocated => self.allocated -= 1,
-            Stage::Inserted => self.inserted -= 1,
-            Stage::Issued => self.in_device -= 1,
+            Stage::Allocated => &mut self.allocated,
+            Stage::Inserted => &mut self.inserted,
+            Stage::Issued => &mut self.in_device,
         }
-        Some(stage)
     }
 
     fn issue(&mut self, event: &Event) {
@@ -220,13 +234,8 @@ impl DiskMeter {
     }
 
     fn complete(&mut self, event: &Event, issued: Instant) {
-        self.pass(event.at);
-        if let Some(rq) = event.request {
-            self.pauses.ends(rq);
-        }
-        let stage = event.request.and_then(|rq| self.forget(rq));
         // A pure flush is completed by the command that served it, and is none itself.
-        if stage != Some(Stage::Issued) {
+        if self.leave(event) != Some(Stage::Issued) {
             return;
         }
         let totals = &mut self.totals;

@@ -5,9 +5,8 @@
 //! all of it, so the times of several who wait in the same pause add up to more than the pause.
 //! Tasks of one name wait as one: nobody waits longer than the pause is.
 
-use base::{Duration, Side};
-use block::request::Request;
-use block::{ContextId, HoldReason, RequestId};
+use base::Duration;
+use block::{ContextId, HoldReason};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -37,7 +36,7 @@ pub struct Hold {
 }
 
 /// The tasks of one name: the index of the name.
-type Actor = usize;
+pub type Actor = usize;
 
 /// What is added up.
 type Key = (&'static str, Option<Actor>, Actor);
@@ -49,9 +48,7 @@ pub struct Pauses {
     names: Vec<String>,
     /// Who a context is, by its number.
     actors: Vec<Option<Actor>>,
-    /// Who allocated a request that the disk does not have.
-    owners: Side<Request, Actor>,
-    /// How many such requests each of them has.
+    /// How many requests that the disk does not have each of them has allocated.
     waiting: Vec<u32>,
     totals: BTreeMap<Key, (Duration, u64, u64)>,
     /// The number of this pause.
@@ -81,19 +78,16 @@ impl Pauses {
         self.actors[who.0 as usize].expect("it was just met")
     }
 
-    /// A request was allocated.
-    pub fn begins(&mut self, rq: RequestId, owner: ContextId) {
-        self.ends(rq);
+    /// A context has allocated a request; the answer is who waits for it.
+    pub fn begins(&mut self, owner: ContextId) -> Actor {
         let owner = self.actor(owner);
-        self.owners.set(rq, owner);
         self.waiting[owner] += 1;
+        owner
     }
 
-    /// A request went to the disk, into another one, or away.
-    pub fn ends(&mut self, rq: RequestId) {
-        if let Some(owner) = self.owners.take(rq) {
-            self.waiting[owner] -= 1;
-        }
+    /// A request went to the disk, into another one, or away: who waited for it does not any more.
+    pub fn ends(&mut self, owner: Actor) {
+        self.waiting[owner] -= 1;
     }
 
     /// A command went to the disk: what comes is another pause.
@@ -139,18 +133,17 @@ mod tests {
 
     #[test]
     fn everybody_who_has_a_request_waits_for_the_whole_pause() {
-        let rq = |number: u64| RequestId::from_bits(1 << 32 | number);
         let task = ContextId;
         let hold = Hold { reason: HoldReason::ProcessIdles, waits_for: Some(task(7)) };
         let micros = Duration::from_micros;
         let mut pauses = Pauses::default();
-        pauses.begins(rq(1), task(1));
-        pauses.begins(rq(2), task(1));
+        let first = pauses.begins(task(1));
+        assert_eq!(pauses.begins(task(1)), first);
         pauses.pass(hold, micros(3));
-        pauses.begins(rq(3), task(2));
+        pauses.begins(task(2));
         pauses.pass(hold, micros(5));
-        pauses.ends(rq(1));
-        pauses.ends(rq(2));
+        pauses.ends(first);
+        pauses.ends(first);
         pauses.next();
         pauses.pass(hold, micros(1));
         let totals = pauses.finish();
@@ -167,7 +160,7 @@ mod tests {
         let mut pauses = Pauses::default();
         for number in 1..=4 {
             pauses.meet(ContextId(number), "r");
-            pauses.begins(RequestId::from_bits(1 << 32 | u64::from(number)), ContextId(number));
+            pauses.begins(ContextId(number));
         }
         pauses.pass(hold, Duration::from_micros(5));
         let totals = pauses.finish();

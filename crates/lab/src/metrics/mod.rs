@@ -127,6 +127,9 @@ impl Observer for Meter {
     fn see(&mut self, event: &Event) {
         self.last = event.at;
         self.disk.see(event);
+        if !Actor::is_about(event) {
+            return;
+        }
         let owner = self.of_context.get(event.context.0 as usize).copied().flatten();
         if let Some(Owner { section, process }) = owner {
             self.sections[section].see(event);

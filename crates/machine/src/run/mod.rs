@@ -28,8 +28,7 @@ pub fn run(setup: Setup, observer: &mut dyn Observer) -> Result<Outcome, SetupEr
         while let Some(task) = machine.next_to_poll() {
             machine.poll(task);
         }
-        machine.report(observer);
-        if !machine.turn() {
+        if !machine.turn(observer) {
             break;
         }
     }
@@ -109,8 +108,13 @@ impl Machine {
         self.met = self.world.borrow_mut().report(self.met, observer);
     }
 
-    fn turn(&mut self) -> bool {
-        self.world.borrow_mut().turn()
+    /// Lets time pass until something happens; false when the run is over.
+    fn turn(&mut self, observer: &mut dyn Observer) -> bool {
+        let mut world = self.world.borrow_mut();
+        if world.is_to_report(self.met) {
+            self.met = world.report(self.met, observer);
+        }
+        world.turn()
     }
 
     fn end(mut self, observer: &mut dyn Observer) -> Result<Outcome, SetupError> {

@@ -20,7 +20,15 @@ impl World {
         });
     }
 
+    /// Does what the block layer wants done.
+    #[inline]
     pub fn take_outputs(&mut self, by: ContextId) {
+        if self.storage.queue().has_outputs() {
+            self.take_some_outputs(by);
+        }
+    }
+
+    fn take_some_outputs(&mut self, by: ContextId) {
         while let Some(output) = self.storage.queue_mut().pop_output() {
             match output {
                 Output::Issue(command) => {

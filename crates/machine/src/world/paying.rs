@@ -10,7 +10,7 @@ use base::{Duration, Instant};
 use block::{ContextId, Step, Work, Works};
 
 /// So many events are handed to the observer at the latest before time moves on.
-const MOST_EVENTS: usize = 256;
+pub(super) const MOST_EVENTS: usize = 256;
 
 impl World {
     /// Does what a context has to do in the block layer, as far as nobody else has to go on before.

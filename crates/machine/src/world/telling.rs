@@ -5,7 +5,19 @@ use crate::observe::Observer;
 use crate::outcome::{Exit, JobOutcome, Outcome};
 use base::Instant;
 
+/// So many events wait for the observer at most: less than what keeps time from moving on.
+const MOST_WAITING: usize = super::paying::MOST_EVENTS / 2;
+
 impl World {
+    /// A turn is over. Whether what has happened is to be handed to the observer, who has met so
+    /// many tasks: he meets a task before its first event, and is not kept waiting for long.
+    pub fn is_to_report(&mut self, met: usize) -> bool {
+        self.note_events();
+        self.marked >= MOST_WAITING
+            || self.tasks.infos().len() > met
+            || !self.preparation.is_nothing()
+    }
+
     /// Hands everything that has happened to the observer, who has met so many tasks; the answer is
     /// how many he has met then.
     pub fn report(&mut self, met: usize, observer: &mut dyn Observer) -> usize {

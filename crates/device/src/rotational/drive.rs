@@ -35,7 +35,12 @@ pub(crate) struct Drive {
     pub(super) cache: Cache,
     pub(super) queue: Queue,
     pub(super) stalled: VecDeque<Stalled>,
+    /// When the read came that found no segment to be read into.
+    pub(super) segment_wanted: Option<Instant>,
     pub(super) link_free: Instant,
+    /// When the last read from the platters begins to cross the link, and when it has crossed if
+    /// nothing but such reads does.
+    pub(super) crossing: (Instant, Instant),
     pub(super) flush: Option<Flush>,
     pub(super) wrote_back_last: bool,
     pub(super) last_activity: Instant,
@@ -117,7 +122,9 @@ impl Drive {
             job_end: None,
             stream: Stream::default(),
             stalled: VecDeque::with_capacity(depth),
+            segment_wanted: None,
             link_free: Instant::ZERO,
+            crossing: (Instant::ZERO, Instant::ZERO),
             flush: None,
             wrote_back_last: false,
             last_activity: Instant::ZERO,
@@ -253,6 +260,7 @@ impl Drive {
     pub(super) fn next_job(&mut self, now: Instant) {
         debug_assert!(matches!(self.job, Job::Idle), "the arm has a job");
         self.watch_age(now);
+        self.take_in_stalled(now);
         loop {
             if self.must_write_back() && (self.queue.is_empty() || !self.wrote_back_last) {
                 self.wrote_back_last = true;

@@ -137,6 +137,12 @@ impl Geometry {
         self.zones.last().map_or(0, |zone| zone.first_lba + zone.lbas)
     }
 
+    /// The shortest time in which a sector passes under the head, in nanoseconds.
+    pub fn shortest_sector(&self) -> u64 {
+        let most = self.zones.iter().map(|zone| zone.sectors_per_track).max();
+        self.revolution / u64::from(most.unwrap_or(1))
+    }
+
     /// Cylinders from the outer edge to the end of the last zone.
     pub fn cylinders(&self) -> u32 {
         self.cylinders

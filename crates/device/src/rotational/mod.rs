@@ -166,6 +166,8 @@ pub(crate) struct Parameters {
     overhead: Overhead,
     /// Picoseconds for one sector over the link: to the host, and from it.
     link_sector: [u64; 2],
+    /// Sectors pass under the head faster, somewhere, than the link takes them to the host.
+    link_is_slow: bool,
     /// The share of a read, in thousandths, that is in the buffer before the link takes any.
     read_watermark: u64,
     layout: Layout,
@@ -231,7 +233,10 @@ impl Parameters {
         let geometry = load_geometry(table, facts, revolution, file)?;
         let seek = load_seek(table, geometry.cylinders(), file)?;
         let write = table.has("write_cache");
+        let link_sector = ["link.read_rate", "link.write_rate"]
+            .map(|rate| libm::round(512e12 / table.real(rate)) as u64);
         Ok(Parameters {
+            link_is_slow: link_sector[0] > geometry.shortest_sector() * 1000,
             mechanics: Mechanics {
                 revolution,
                 seek,
@@ -247,8 +252,7 @@ impl Parameters {
             zero_latency_read: table.flag("mechanics.zero_latency_read"),
             zero_latency_write: table.flag("mechanics.zero_latency_write"),
             overhead: Overhead::load(table),
-            link_sector: ["link.read_rate", "link.write_rate"]
-                .map(|rate| libm::round(512e12 / table.real(rate)) as u64),
+            link_sector,
             read_watermark: match table.has("read_watermark") {
                 true => libm::round(table.real("read_watermark.share") * 1000.0) as u64,
                 false => 0,

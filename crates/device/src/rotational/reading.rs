@@ -41,6 +41,8 @@ struct Joined {
     range: Range<u64>,
     /// The link begins when everything before this sector is in the buffer.
     mark: u64,
+    /// When it does.
+    begun: Instant,
     /// When what was buffered so far could have crossed the link.
     delivered: Instant,
 }
@@ -155,7 +157,7 @@ impl Drive {
         let mark = range.start + self.parameters.sectors_to_watermark(command.sectors.0);
         let crosses = if range.start + held < mark { 0 } else { held };
         let delivered = now + self.link_time(CommandOp::Read, crosses as u32);
-        let mut joined = Joined { command, arrived, range, mark, delivered };
+        let mut joined = Joined { command, arrived, range, mark, begun: now, delivered };
         if let Job::Read(run) = &self.job
             && self.deliver(run, now, &mut joined)
         {
@@ -173,6 +175,7 @@ impl Drive {
     /// Starts the stream of a read that waited. `false` when it was served without the arm.
     pub(super) fn start_read(&mut self, now: Instant, waiting: Waiting) -> bool {
         let range = range_of(&waiting.command);
+        self.segment_wanted = None;
         if let Some(segment) = self.cache.hit(&range) {
             self.cache.deliver(segment, range.end);
             self.transfer(now, &waiting.command);
@@ -185,6 +188,7 @@ impl Drive {
         };
         let Some(segment) = segment else {
             // All segments hold dirty data: one must be emptied first.
+            self.segment_wanted = Some(waiting.arrived);
             self.queue.insert(waiting);
             self.start_write_back(now);
             return true;
@@ -249,13 +253,16 @@ impl Drive {
         let end = joined.range.end.min(run.range.end);
         if first < end && joined.mark <= end {
             // What came before the watermark has waited for it.
-            let (first, begun) = match first < joined.mark {
+            let (first, from) = match first < joined.mark {
                 true => (joined.range.start, run.buffered(joined.mark - 1)),
                 false => (first, run.buffered(first)),
             };
+            if first == joined.range.start {
+                joined.begun = from;
+            }
             let rest = self.link_time(CommandOp::Read, (end - first) as u32 - 1);
             let sector = self.link_time(CommandOp::Read, 1);
-            let from_first = joined.delivered.max(begun) + rest + sector;
+            let from_first = joined.delivered.max(from) + rest + sector;
             joined.delivered = from_first.max(run.buffered(end - 1) + sector);
         }
         joined.range.end <= run.range.end
@@ -263,10 +270,25 @@ impl Drive {
 
     fn schedule_buffered(&mut self, now: Instant, joined: &Joined) {
         self.stream.delivered = self.stream.delivered.max(joined.range.end);
+        let delivered = joined.delivered.max(self.held_up(joined));
         // The last sector cannot cross before it is there; the event is for that moment.
-        let last = joined.delivered - self.link_time(CommandOp::Read, 1);
-        let event = Event::Buffered { tag: joined.command.tag, delivered: joined.delivered };
+        let last = delivered - self.link_time(CommandOp::Read, 1);
+        let event = Event::Buffered { tag: joined.command.tag, delivered };
         self.events.schedule(last.max(now), event);
+    }
+
+    /// When a read has crossed a link that is slower than the platters, and carries first what the
+    /// reads before it need. Divergence: it carries nothing for those that came before it but lie
+    /// behind it, and on a faster link reads of a stream do not hold each other up.
+    fn held_up(&mut self, joined: &Joined) -> Instant {
+        let (begun, until) = self.crossing;
+        if !self.parameters.link_is_slow || joined.begun < begun {
+            return Instant::ZERO;
+        }
+        let time = self.link_time(CommandOp::Read, joined.command.sectors.0);
+        let crossed = until.max(joined.begun) + time;
+        self.crossing = (joined.begun, crossed);
+        if until > joined.begun { crossed } else { Instant::ZERO }
     }
 
     /// A read has all its data in the buffer but for the last sector's crossing.

@@ -347,6 +347,28 @@ fn without_the_sections_nothing_is_held_back() {
 }
 
 #[test]
+fn several_reads_of_a_stream_cross_the_link_one_after_the_other() {
+    for rate in [50, 100] {
+        let slow = format!("read_rate  = {{ value = {rate}");
+        let mut drive = changed("hdd-7200-sata", "read_rate  = { value = 550", &slow);
+        (0..8).for_each(|step| {
+            drive.accept(Instant::ZERO, command(step, CommandOp::Read, u64::from(step) * 256, 256));
+        });
+        let (mut at, mut asked, mut served, mut completed) = (Instant::ZERO, 8, 0, Vec::new());
+        while served < 2000 {
+            at = drive.next_event().expect("commands in flight");
+            drive.advance(at, &mut completed);
+            for Tag(tag) in completed.drain(..) {
+                drive.accept(at, command(tag, CommandOp::Read, asked * 256, 256));
+                (asked, served) = (asked + 1, served + 1);
+            }
+        }
+        let megabytes = served * 131_072 * 1000 / at.as_nanos();
+        assert!((rate * 9 / 10..=rate).contains(&megabytes), "{megabytes} MB/s of {rate}");
+    }
+}
+
+#[test]
 fn a_drive_that_leaves_its_stream_at_once_serves_a_random_reader_beside_one_read_at_a_time() {
     let mut drive = drive("hdd-sas-2009");
     let (waited, _) = beside_a_stream(&mut drive, 1);

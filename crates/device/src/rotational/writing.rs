@@ -195,8 +195,13 @@ impl Drive {
         self.job_end = Some(self.events.schedule(end, Event::JobEnd));
     }
 
-    /// Takes waiting writes into the buffer as far as there is room.
-    fn take_in_stalled(&mut self, now: Instant) {
+    /// Takes waiting writes into the buffer as far as there is room. What room there is belongs to
+    /// a read that found none and has waited too long.
+    pub(super) fn take_in_stalled(&mut self, now: Instant) {
+        let order = &self.parameters.order;
+        if self.segment_wanted.is_some_and(|arrived| order.is_overdue(now, arrived)) {
+            return;
+        }
         while let Some(Stalled { command, from, .. }) = self.stalled.front().copied() {
             let (mut next, end) = (from, range_of(&command).end);
             let ready = self.link_free.max(now) + self.link_time(command.op, command.sectors.0);

@@ -261,6 +261,11 @@ fn load_backing(table: &Table, facts: &Facts, beside: &Beside<'_>) -> Result<Mod
         let accepted = format!("a model of at least {} bytes", facts.capacity.0);
         return Err(table.refuse(parameter, problem, &accepted));
     }
+    if table.has("write_back") && backing.facts.queue_depth < 2 {
+        let problem = format!("{name} takes one command at a time");
+        let accepted = "a model that takes two: one may be what the host writes back";
+        return Err(table.refuse(parameter, problem, accepted));
+    }
     Ok(backing)
 }
 

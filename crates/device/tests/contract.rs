@@ -134,6 +134,25 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn so_it_is_behind_a_host_that_writes_back(load in loads(), slow in any::<bool>()) {
+        let text = include_str!("../../../models/vm-disk.toml");
+        let after = if slow { 50 } else { 0 };
+        let section = format!(
+            "[write_back]\n\
+             after = {{ value = {after}, unit = \"ms\", source = \"assumed\", from = \"test\" }}\n\
+             at_once = {{ value = 4, source = \"assumed\", from = \"test\" }}\n\
+             largest = {{ value = 1, unit = \"MiB\", source = \"assumed\", from = \"test\" }}\n\
+             [jitter]"
+        );
+        let text = text.replacen("dirty_limit = { value = 256", "dirty_limit = { value = 1", 1);
+        let model = Model::from_text("vm", &text.replacen("[jitter]", &section, 1)).unwrap();
+        prop_assert_eq!(run(&model, &load), run(&model, &load));
+    }
+}
+
 #[test]
 fn another_seed_gives_other_times_where_chance_is_involved() {
     let load = |seed| Load {

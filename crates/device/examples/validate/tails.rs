@@ -10,6 +10,16 @@ use crate::targets::digits;
 const NVME_PLP: &str = include_str!("../../../../models/nvme-plp.toml");
 const NVME_980PRO: &str = include_str!("../../../../models/nvme-980pro.toml");
 
+const VM_DISK: &str = include_str!("../../../../models/vm-disk.toml");
+
+/// A host that writes back through the drive: at once, eight writes in order of place.
+const WRITES_BACK: &str = r#"[write_back]
+after   = { value = 0, unit = "s", source = "assumed", from = "as soon as it can" }
+at_once = { value = 8, source = "assumed", from = "as many as reads" }
+largest = { value = 64, unit = "KiB", source = "assumed", from = "a stripe" }
+
+[jitter]"#;
+
 /// A load on a model, and whose figures it is held against.
 struct Row<'a> {
     model: &'static str,
@@ -45,6 +55,7 @@ pub fn print() {
     volume_below_its_limit();
     volume_at_its_limit();
     slices();
+    host_writes_back();
 }
 
 fn model(name: &str) -> Model {
@@ -280,4 +291,35 @@ fn slices() {
     let figures = "% within 8 ms of 0, 250, 500, 750 ms";
     let from = "modes at all four on an unnamed server, pastebin xxeJp5Vu";
     Row { model: name, load, figures, from }.print(&[], &modes);
+}
+
+fn host_writes_back() {
+    let seen = |text: &str, others: Option<u64>| {
+        let model = Model::from_text("vm-disk", text).expect("a model");
+        let paced = |millis| {
+            let rest = Some((1, Duration::from_millis(millis)));
+            vec![random(&model, Read, 8, 1), Loop { rest, ..random(&model, Write, 8, 1) }]
+        };
+        match others {
+            Some(millis) => first(&model, paced(millis), span(20_000, 80_000)),
+            None => first(&model, vec![random(&model, Write, 8, 1)], span(20_000, 80_000)),
+        }
+    };
+    let texts = [("vm-disk", VM_DISK.to_string()), ("the same with `write_back`", through_drive())];
+    for (name, text) in texts {
+        let (load, from) =
+            ("4 KiB random writes, depth 1, after 20 s", "7200 rpm behind a PERC H730");
+        Row { model: name, load, figures: "a second", from }
+            .print(&[1102.0], &[seen(&text, None).per_second]);
+        let reads = seen(&text, Some(10));
+        let load = "4 KiB random reads, depth 1, beside one such write every 10 ms";
+        let modelled = [reads.per_second, reads.mean_us() / 1e3, reads.quantile_us(0.99) / 1e3];
+        Row { model: name, load, figures: "a second; mean, p99 ms", from: "nobody" }
+            .print(&[], &modelled);
+    }
+}
+
+/// The virtual disk whose host writes back through the drive.
+fn through_drive() -> String {
+    VM_DISK.replacen("[jitter]", WRITES_BACK, 1)
 }

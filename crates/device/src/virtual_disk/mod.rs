@@ -1,15 +1,21 @@
 //! A virtual disk: a file or logical volume of the host behind a hypervisor.
 //!
-//! Writes end in memory the host protects; they go to the platters out of sight until too much is
-//! dirty. Reads of what passed through the host before are served from its memory, others wait
-//! for the backing device. A bounded number of commands is served at once, in order of arrival.
-//! Leaves out the transport's own costs, which the host model of the guest has to bear, and
-//! whatever else the hypervisor serves.
+//! Writes end in memory the host protects. They go to the platters out of sight until too much is
+//! dirty, or through the backing device like everything else ([`write_back`]). Reads of what passed
+//! through the host before are served from its memory, others wait for the backing device. A
+//! bounded number of commands is served at once, in order of arrival. Leaves out the transport's
+//! own costs, which the host model of the guest has to bear, and whatever else the hypervisor
+//! serves.
+
+mod page_set;
+#[cfg(test)]
+mod tests;
+mod write_back;
 
 use std::collections::VecDeque;
 
 use base::agenda::Agenda;
-use base::{Duration, Instant, Rng, page};
+use base::{Duration, Instant, Rng, Sector, Sectors, page};
 use block::command::{Command, CommandOp, Facts, Tag};
 
 use crate::Device;
@@ -17,6 +23,9 @@ use crate::distribution::{self, Jitter};
 use params::Accept::{Model, Rate, Size, Time, Whole};
 use params::Error;
 use params::{Section, Table, spec};
+
+use page_set::PageSet;
+use write_back::WriteBack;
 
 const BACKING: Section =
     Section { name: "backing", required: true, specs: &[spec("model", Model)] };
@@ -46,7 +55,8 @@ const HOST_CACHE: Section = Section {
 };
 
 /// The sections of a virtual disk's model.
-pub(crate) const SCHEMA: [&Section; 4] = [&BACKING, &SERVICE, &HOST_CACHE, &distribution::JITTER];
+pub(crate) const SCHEMA: [&Section; 5] =
+    [&BACKING, &SERVICE, &HOST_CACHE, &write_back::SECTION, &distribution::JITTER];
 
 /// What a virtual disk needs to know.
 #[derive(Clone, Debug)]
@@ -62,6 +72,8 @@ pub(crate) struct Parameters {
     /// Time in which the dirty limit drains, and picoseconds in which a byte does.
     dirty_limit: Duration,
     drain_byte: u64,
+    /// How what is dirty goes to the backing device; `None`: out of sight.
+    write_back: Option<write_back::Rules>,
     jitter: Jitter,
 }
 
@@ -98,6 +110,7 @@ impl Parameters {
             cache_pages: (table.size("host_cache.size") / page::SIZE) as usize,
             dirty_limit: Duration::from_nanos(dirty_limit * drain_byte / 1000),
             drain_byte,
+            write_back: write_back::Rules::load(table, dirty_limit),
             jitter: Jitter::load(table, &distribution::JITTER)?,
         })
     }
@@ -118,13 +131,20 @@ pub(crate) struct VirtualDisk {
     cache: PageSet,
     /// When everything dirty would be on the platters.
     drained_at: Instant,
+    write_back: Option<WriteBack>,
     last_flush: Option<Instant>,
 }
 
 impl VirtualDisk {
     pub fn new(facts: Facts, parameters: Parameters, backing: Box<dyn Device>, seed: u64) -> Self {
-        let backing_depth = backing.facts().queue_depth as usize;
-        let missed = vec![None; parameters.at_once.min(backing_depth)];
+        let below = backing.facts();
+        let depth = below.queue_depth as usize;
+        let write_back = parameters.write_back.clone().map(|rules| {
+            let places = rules.at_once.min(depth / 2);
+            WriteBack::new(rules, places, u64::from(below.max_hw_sectors.0 / page::SECTORS.0))
+        });
+        let writes = write_back.as_ref().map_or(0, WriteBack::places);
+        let missed = vec![None; parameters.at_once.min(depth - writes)];
         VirtualDisk {
             facts,
             rng: Rng::stream(seed, "device/service"),
@@ -136,6 +156,7 @@ impl VirtualDisk {
             serving: 0,
             cache: PageSet::new(parameters.cache_pages),
             drained_at: Instant::ZERO,
+            write_back,
             last_flush: None,
             parameters,
         }
@@ -145,6 +166,9 @@ impl VirtualDisk {
     fn serve(&mut self, now: Instant) {
         while self.serving < self.parameters.at_once {
             let Some(command) = self.waiting.front().copied() else { return };
+            if command.op == CommandOp::Write && !self.has_room(&command) {
+                return;
+            }
             if command.op == CommandOp::Read && !self.cached(&command) {
                 let Some(slot) = self.missed.iter().position(Option::is_none) else { return };
                 self.missed[slot] = Some(command);
@@ -171,8 +195,7 @@ impl VirtualDisk {
             CommandOp::Discard => (now, parameters.write.fixed),
         };
         if command.op == CommandOp::Write {
-            let drain = Duration::from_nanos(bytes * self.parameters.drain_byte / 1000);
-            self.drained_at = self.drained_at.max(from) + drain;
+            self.note_dirty(now, from, command);
             self.remember(command);
             let window = self.parameters.after_flush_window;
             if self.last_flush.is_some_and(|flush| now.saturating_since(flush) < window) {
@@ -183,6 +206,34 @@ impl VirtualDisk {
         from
     }
 
+    /// Whether the host has room for a write that will go through the backing device.
+    fn has_room(&mut self, command: &Command) -> bool {
+        let count = pages(command).count() as u64;
+        self.write_back.as_mut().is_none_or(|write_back| write_back.has_room(count))
+    }
+
+    fn note_dirty(&mut self, now: Instant, from: Instant, command: &Command) {
+        if let Some(write_back) = &mut self.write_back {
+            return pages(command).for_each(|page| write_back.note_written(now, page));
+        }
+        let bytes = command.sectors.bytes().0;
+        let drain = Duration::from_nanos(bytes * self.parameters.drain_byte / 1000);
+        self.drained_at = self.drained_at.max(from) + drain;
+    }
+
+    /// Sends down what is due, as far as the host has places for it.
+    fn send_dirty(&mut self, now: Instant) {
+        let Some(write_back) = &mut self.write_back else { return };
+        while let Some((place, first, count)) = write_back.next(now) {
+            let sector = first * u64::from(page::SECTORS.0);
+            let left = self.facts.capacity.0 / Sector::SIZE - sector;
+            let sectors = (count * u64::from(page::SECTORS.0)).min(left) as u32;
+            let tag = Tag((self.missed.len() + place) as u32);
+            let (op, sector, sectors) = (CommandOp::Write, Sector(sector), Sectors(sectors));
+            self.backing.accept(now, Command { tag, op, sector, sectors, fua: false });
+        }
+    }
+
     /// When the host takes another write: at once, unless too much is dirty.
     fn room_at(&self, now: Instant) -> Instant {
         let dirty = self.drained_at.saturating_since(now);
@@ -190,7 +241,8 @@ impl VirtualDisk {
     }
 
     fn cached(&mut self, command: &Command) -> bool {
-        pages(command).all(|page| self.cache.holds(page))
+        let dirty = |page| self.write_back.as_ref().is_some_and(|it| it.holds(page));
+        pages(command).all(|page| dirty(page) || self.cache.holds(page))
     }
 
     fn remember(&mut self, command: &Command) {
@@ -201,7 +253,12 @@ impl VirtualDisk {
         let mut completed = core::mem::take(&mut self.backing_completed);
         self.backing.advance(now, &mut completed);
         for Tag(slot) in completed.drain(..) {
-            let command = self.missed[slot as usize].take().expect("a read that was sent down");
+            let slot = slot as usize;
+            if let Some(place) = slot.checked_sub(self.missed.len()) {
+                self.write_back.as_mut().expect("a host that writes back").written(place);
+                continue;
+            }
+            let command = self.missed[slot].take().expect("a read that was sent down");
             self.remember(&command);
             let done = now + self.parameters.read_miss;
             self.finishing.schedule(done, command.tag);
@@ -218,13 +275,12 @@ impl Device for VirtualDisk {
     fn accept(&mut self, now: Instant, command: Command) {
         self.waiting.push_back(command);
         self.serve(now);
+        self.send_dirty(now);
     }
 
     fn next_event(&self) -> Option<Instant> {
-        match (self.finishing.next_at(), self.backing.next_event()) {
-            (Some(own), Some(below)) => Some(own.min(below)),
-            (own, below) => own.or(below),
-        }
+        let due = self.write_back.as_ref().and_then(WriteBack::next_due);
+        [self.finishing.next_at(), self.backing.next_event(), due].into_iter().flatten().min()
     }
 
     fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>) {
@@ -235,59 +291,14 @@ impl Device for VirtualDisk {
                 self.serving -= 1;
             }
             self.serve(at);
+            self.send_dirty(at);
         }
     }
 }
-
-const WAYS: usize = 8;
 
 /// The pages a command touches.
 fn pages(command: &Command) -> impl Iterator<Item = u64> {
     let first = command.sector.bytes().0 / page::SIZE;
     let end = (command.sector + command.sectors).bytes().0;
     first..end.div_ceil(page::SIZE)
-}
-
-/// A bounded set of pages that forgets the ones not used for long.
-///
-/// Divergence: a page competes only with the few of its own set, not with all.
-struct PageSet {
-    /// Page and last use, `WAYS` of them a set; unused entries have use zero.
-    entries: Vec<(u64, u64)>,
-    uses: u64,
-}
-
-impl PageSet {
-    fn new(pages: usize) -> PageSet {
-        let sets = (pages / WAYS).next_power_of_two();
-        PageSet { entries: vec![(0, 0); sets * WAYS], uses: 0 }
-    }
-
-    fn set(&mut self, page: u64) -> &mut [(u64, u64)] {
-        let sets = (self.entries.len() / WAYS) as u64;
-        // Neighbouring pages go to neighbouring sets, far ones are spread by the golden ratio.
-        let spread = (page >> 8).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let index = ((page ^ spread) & (sets - 1)) as usize;
-        &mut self.entries[index * WAYS..(index + 1) * WAYS]
-    }
-
-    fn holds(&mut self, page: u64) -> bool {
-        self.uses += 1;
-        let uses = self.uses;
-        match self.set(page).iter_mut().find(|entry| entry.0 == page && entry.1 > 0) {
-            Some(entry) => {
-                entry.1 = uses;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn insert(&mut self, page: u64) {
-        if !self.holds(page) {
-            let uses = self.uses;
-            let oldest = self.set(page).iter_mut().min_by_key(|entry| entry.1);
-            *oldest.expect("a set has entries") = (page, uses);
-        }
-    }
 }

@@ -9,7 +9,7 @@
 
 use super::driven::InDriver;
 use super::pairs::owner;
-use super::{Historian, History, Life, State, Step, Traced, What, op_of, sectors_of};
+use super::{Historian, History, Life, Moment, State, Step, Traced, What, op_of, sectors_of};
 use crate::history::CallKind;
 use base::{Duration, Instant, Sector};
 use block::{ContextId, Op};
@@ -59,13 +59,28 @@ pub(super) struct Gaps {
     stale: Vec<Traced>,
     /// Who asked last for what ends at a place.
     behind: BTreeMap<(Op, Sector), u32>,
+    /// Who asked last for what begins there, and when.
+    asked: BTreeMap<(Op, Sector), Asked>,
     /// Where the scheduler said that it gives the driver a request, and of which task.
     activated: Option<(u32, u32)>,
+}
+
+/// A bio that somebody asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    pid: u32,
+    /// When, and before which step, unless the task held it back.
+    at: Option<Moment>,
 }
 
 /// So many live requests are looked through; older ones are put aside (assumed: more than a
 /// kernel allocates).
 const MOST_LIVE: usize = 1_500;
+/// So many records may be between a completion and the next request of the task (assumed: what is
+/// said of the completion).
+const MOST_BETWEEN: usize = 32;
+/// So many steps are looked back at (assumed: more than pass between two of a task).
+const LOOK_BACK: usize = 256;
 /// So many places are remembered.
 const MOST_PLACES: usize = 4_096;
 
@@ -85,9 +100,23 @@ impl Historian<'_> {
     pub(super) fn note_place(&mut self, record: &Record) {
         if self.gaps.behind.len() > MOST_PLACES {
             self.gaps.behind.clear();
+            self.gaps.asked.clear();
         }
-        let end = record.sector + sectors_of(record);
-        self.gaps.behind.insert((op_of(record), end), record.pid);
+        let (op, end) = (op_of(record), record.sector + sectors_of(record));
+        self.gaps.behind.insert((op, end), record.pid);
+        let asked = Asked { pid: record.pid, at: self.unheld(record) };
+        self.gaps.asked.insert((op, record.sector), asked);
+    }
+
+    /// It is known what became of the bio that begins there.
+    pub(super) fn forget_place(&mut self, record: &Record) {
+        self.gaps.asked.remove(&(op_of(record), record.sector));
+    }
+
+    /// This moment, unless the task of a record holds back what it asks for.
+    pub(super) fn unheld(&mut self, record: &Record) -> Option<Moment> {
+        let now = (record.time, self.history.steps.len());
+        Some(now).filter(|_| !self.task(record).plug)
     }
 
     /// Nobody knows the request that is issued: it is one that was merged into, or a new one.
@@ -101,11 +130,7 @@ impl Historian<'_> {
         };
         let live = self.live.iter().copied();
         let parts: Vec<Traced> = live.filter(|rq| is_part(&self.history.requests[*rq])).collect();
-        let Some((first, others)) = parts.split_first() else {
-            let owned = self.owned(record);
-            let bio = self.bio(&owned);
-            return self.adopt(record, bio, State::Allocated);
-        };
+        let Some((first, others)) = parts.split_first() else { return self.issue_new(record) };
         for part in others {
             self.insert_unseen(record, *part);
             self.history.requests[*part].given = true;
@@ -120,6 +145,31 @@ impl Historian<'_> {
         *first
     }
 
+    /// A request of which nothing was seen before its issue, unless its bio was.
+    fn issue_new(&mut self, record: &Record) -> Traced {
+        let asked = self.gaps.asked.remove(&(op_of(record), record.sector));
+        let owned = match asked {
+            Some(asked) => Record { pid: asked.pid, ..record.clone() },
+            None => self.owned(record),
+        };
+        let bio = self.bio(&owned);
+        let Some(moment) = asked.and_then(|it| it.at).filter(|_| !self.era.issues_directly) else {
+            return self.adopt(record, bio, State::Allocated);
+        };
+        let rq = self.enter(bio, State::Inserted);
+        self.history.requests[rq].given = true;
+        self.history.given.insertions += 1;
+        self.step_before(moment, rq, What::Allocate);
+        self.step_before(moment, rq, What::Insert { joins: false, runs: true });
+        rq
+    }
+
+    /// Something that happened before, as became known afterwards.
+    fn step_before(&mut self, (at, before): Moment, rq: Traced, what: What) {
+        let task = self.history.requests[rq].bio.origin.context;
+        self.late.push((before, Step { at, task, rq, what }));
+    }
+
     /// A request that was issued was inserted.
     pub(super) fn insert_unseen(&mut self, record: &Record, rq: Traced) {
         let life = &mut self.history.requests[rq];
@@ -129,8 +179,13 @@ impl Historian<'_> {
         }
         life.state = State::Inserted;
         life.given = true;
+        let since = life.flushed;
         self.history.given.insertions += 1;
-        self.step(record, rq, What::Insert { joins: false, runs: true });
+        let what = What::Insert { joins: false, runs: true };
+        match since {
+            Some(moment) => self.step_before(moment, rq, what),
+            None => self.step(record, rq, what),
+        }
     }
 
     /// A request was issued; if its completion is missing, nothing more will be heard of it.
@@ -186,11 +241,38 @@ impl Historian<'_> {
         let before = self.gaps.behind.get(&(op_of(record), record.sector)).copied();
         let named = match record.action {
             Action::Issue => {
-                self.gaps.activated.take().filter(|it| it.0 == record.cpu).map(|it| it.1)
+                let activated = self.gaps.activated.take().filter(|it| it.0 == record.cpu);
+                let ended = || self.pairs?.named(self.all, self.place);
+                activated.map(|it| it.1).or_else(ended).or_else(|| self.waiter(record))
             }
             _ => self.pairs.and_then(|pairs| pairs.beginless.get(&self.place).copied()?),
         };
         Record { pid: named.or(before).unwrap_or(record.pid), ..record.clone() }
+    }
+
+    /// Who waits for the request that is issued: a task that has nothing else under way. That is
+    /// the one that asks for more as soon as it is done; else the one that runs, if it ever asks;
+    /// else the one whose last request was done last.
+    fn waiter(&self, record: &Record) -> Option<u32> {
+        let context = |pid: u32| self.history.contexts.get(&pid).copied();
+        let under_way = |context: ContextId| {
+            let is_its = |rq: &Traced| self.history.requests[*rq].bio.origin.context == context;
+            self.live.iter().any(is_its)
+        };
+        let waits = |pid: &u32| context(*pid).is_some_and(|context| !under_way(context));
+        let completion = self.pairs.and_then(|pairs| pairs.completion(self.place));
+        let next = completion.and_then(|completion| {
+            let mut after = self.all[completion..].iter().take(MOST_BETWEEN);
+            after.find(|record| record.action == Action::Queue).map(|record| record.pid)
+        });
+        let runs = Some(record.pid).filter(|pid| self.last_seen.contains_key(pid));
+        next.filter(waits).or_else(|| runs.filter(waits)).or_else(|| {
+            let before = self.history.steps.iter().rev().take(LOOK_BACK);
+            let done = before.filter(|step| matches!(step.what, What::Complete));
+            let mut tasks = done.map(|step| self.history.requests[step.rq].bio.origin.context);
+            let last = tasks.find(|task| !under_way(*task))?;
+            self.history.contexts.iter().find(|known| *known.1 == last).map(|known| *known.0)
+        })
     }
 
     /// Gives back what can be.
@@ -200,6 +282,10 @@ impl Historian<'_> {
             matches!(self.history.requests[**rq].state, State::Inserted | State::Allocated)
         };
         gaps.stale.extend(self.live.iter().filter(is_queued).copied());
+        let has_driver = |rq: &&Traced| {
+            matches!(self.history.requests[**rq].state, State::Issued | State::Requeued)
+        };
+        gaps.endless.extend(self.live.iter().filter(has_driver).copied());
         Mender::new(&mut self.history).mend(&gaps);
     }
 }
@@ -299,11 +385,25 @@ impl<'a> Mender<'a> {
         let thinks = thought.into_iter().filter_map(|(task, all)| Some((task, median(all)?)));
         self.thinks = thinks.collect();
         self.waits = median(waited).unwrap_or(self.waits);
+        let until_next = median(self.until_next());
         for (usual, took) in self.usual.iter_mut().zip(took) {
-            *usual = median(took).unwrap_or(*usual);
+            *usual = median(took).or(until_next).unwrap_or(*usual);
         }
         let hurries = |[waited, hurried]: [u32; 2]| hurried * 20 > waited;
         self.hurried = asked.into_iter().filter(|it| hurries(it.1)).map(|it| it.0).collect();
+    }
+
+    /// How long it is from issues without a completion to the next request of the task: of one that
+    /// waits that is how long they take.
+    fn until_next(&self) -> Vec<Duration> {
+        let lives = self.history.requests.iter().zip(&self.times);
+        let endless = lives.filter(|(_, times)| times.done.is_none());
+        let until = endless.filter_map(|(life, times)| {
+            let issued = times.issued?;
+            let next = next_after(&self.calls, life.bio.origin.context, issued)?;
+            Some(next.since(issued))
+        });
+        until.collect()
     }
 
     fn usual(&self, rq: Traced) -> Duration {

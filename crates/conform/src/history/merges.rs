@@ -28,6 +28,7 @@ impl Historian<'_> {
             return;
         }
         let bio = self.bio(record);
+        self.forget_place(record);
         let touches = |life: &Life| match merge {
             Merge::Back => life.sector + life.sectors == record.sector,
             Merge::Front => life.sector == record.sector + sectors,

@@ -87,11 +87,14 @@ pub struct Life {
     state: State,
     /// Sectors completed already.
     done: u32,
-    /// When its plug was flushed, and how many steps there were.
-    flushed: Option<(Instant, usize)>,
+    /// When its plug was flushed, or that it never was in one.
+    flushed: Option<Moment>,
     /// Its place in the order in which queued requests got their ends.
     ended: u64,
 }
+
+/// When, and how many steps there were.
+type Moment = (Instant, usize);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -187,6 +190,8 @@ struct Historian<'a> {
     gaps: Gaps,
     /// The place of the record among all.
     place: usize,
+    /// All records.
+    all: &'a [Record],
 }
 
 impl History {
@@ -194,8 +199,10 @@ impl History {
     /// are.
     pub fn read(era: Era, recording: &Recording) -> History {
         let Recording { records, tasks: known, priorities, losses, .. } = recording;
-        let pairs = Pairs::of(records);
-        let pairs = Some(&pairs).filter(|pairs| losses.leave_gaps() || pairs.are_torn());
+        let pairs = Some(Pairs::of(records));
+        let mut pairs = pairs.filter(|pairs| losses.leave_gaps() || pairs.are_torn());
+        pairs.iter_mut().for_each(|pairs| pairs.part(records));
+        let pairs = pairs.as_ref();
         let mut second_thoughts = BTreeMap::new();
         let arrivals = records.iter().filter(|record| record.action == Action::Queue);
         let last_seen: BTreeMap<u32, Instant> =
@@ -205,6 +212,7 @@ impl History {
             let mut historian =
                 Historian::new(era, known, priorities, &second_thoughts, &last_seen);
             historian.pairs = pairs;
+            historian.all = records;
             let mut records = records.iter().enumerate();
             let wrong = loop {
                 let Some((place, record)) = records.next() else { return historian.finish() };
@@ -252,6 +260,7 @@ impl<'a> Historian<'a> {
             pairs: None,
             gaps: Gaps::default(),
             place: 0,
+            all: &[],
         }
     }
 
@@ -404,7 +413,11 @@ impl<'a> Historian<'a> {
             self.late.push((before, Step { at: queued_at, task, rq, what: What::Starve }));
             self.step(record, rq, What::Recover);
         }
-        self.adopt(record, bio, State::Allocated);
+        let rq = self.adopt(record, bio, State::Allocated);
+        if self.mends() {
+            self.forget_place(record);
+            self.history.requests[rq].flushed = self.unheld(record);
+        }
     }
 
     /// A request that is met for the first time.
@@ -438,6 +451,19 @@ impl<'a> Historian<'a> {
     fn plugged(&mut self, record: &Record) {
         self.task(record).plug = true;
         self.mark_plugged(record.pid);
+        if self.mends() {
+            self.hold(record);
+        }
+    }
+
+    /// What a task allocated just now is in its plug.
+    fn hold(&mut self, record: &Record) {
+        let context = self.context(record.pid);
+        let is_held =
+            |life: &Life| life.state == State::Allocated && life.bio.origin.context == context;
+        if let Some(rq) = self.find(is_held) {
+            self.history.requests[rq].flushed = None;
+        }
     }
 
     fn mark_plugged(&mut self, pid: u32) {

@@ -18,6 +18,8 @@ pub(super) struct Pairs {
     pub beginless: BTreeMap<usize, Option<u32>>,
     issues: Vec<usize>,
     completions: Vec<usize>,
+    /// Issues, and their completions.
+    both: Vec<(usize, usize)>,
     /// What was last completed on a CPU without an issue.
     unnamed: BTreeMap<u32, usize>,
 }
@@ -25,6 +27,10 @@ pub(super) struct Pairs {
 /// So many issues or completions from the beginning or the end, a request may have been under way
 /// then (assumed: several times what a device takes).
 const UNDER_WAY: usize = 128;
+/// So many of a hundred requests take as long as requests take (assumed).
+const MOST: usize = 95;
+/// So many times as long none of them does (assumed: more than a drive lets any wait).
+const MUCH_LONGER: u64 = 20;
 /// So few that do not fit spoil nothing (assumed: a recording of a real kernel has one).
 const FEW: usize = 3;
 
@@ -47,6 +53,7 @@ impl Pairs {
                 Action::Complete => match last_of(&mut open, key) {
                     Some(issue) => {
                         pairs.completions.push(place);
+                        pairs.both.push((issue, place));
                         let issued = &records[issue];
                         // A large request may be completed in parts.
                         let end = record.sector + Sectors(record.bytes / Sector::SIZE as u32);
@@ -65,6 +72,37 @@ impl Pairs {
         }
         pairs.endless = open.into_values().flatten().collect();
         pairs
+    }
+
+    /// In a recording that lacks events a completion may be that of a later use of the place. So it
+    /// is if the request would have taken much longer than others.
+    pub fn part(&mut self, records: &[Record]) {
+        let took = |both: &(usize, usize)| {
+            let (issue, completion) = (&records[both.0], &records[both.1]);
+            completion.time.saturating_since(issue.time).as_nanos()
+        };
+        let mut all: Vec<u64> = self.both.iter().map(took).collect();
+        let most = all.len() * MOST / 100;
+        if most < all.len() {
+            let usual = (*all.select_nth_unstable(most).1).max(1);
+            let is_later = |both: &mut (usize, usize)| took(both) / MUCH_LONGER > usual;
+            for (issue, completion) in self.both.extract_if(.., is_later) {
+                self.endless.insert(issue);
+                self.beginless.insert(completion, named_after(records, completion));
+            }
+        }
+        self.both.sort_unstable();
+    }
+
+    /// In whose queue the scheduler says the request was that was issued there, when it ended.
+    pub fn named(&self, records: &[Record], issue: usize) -> Option<u32> {
+        named_after(records, self.completion(issue)?)
+    }
+
+    /// The completion of what was issued there.
+    pub fn completion(&self, issue: usize) -> Option<usize> {
+        let index = self.both.binary_search_by_key(&issue, |both| both.0).ok()?;
+        Some(self.both[index].1)
     }
 
     /// The scheduler says whose request was completed just before, on the same CPU.
@@ -86,6 +124,16 @@ impl Pairs {
     }
 }
 
+/// Whose request the scheduler says was completed there, on the same CPU.
+fn named_after(records: &[Record], completion: usize) -> Option<u32> {
+    let cpu = records[completion].cpu;
+    let mut after = records[completion + 1..].iter().take(UNDER_WAY).filter(|it| it.cpu == cpu);
+    match &after.next()?.payload {
+        Payload::Message(text) => owner(text, "complete rqnoidle"),
+        _ => None,
+    }
+}
+
 /// Takes the last issue of a place.
 fn last_of(open: &mut BTreeMap<(Op, Sector), Vec<usize>>, key: (Op, Sector)) -> Option<usize> {
     let places = open.get_mut(&key)?;
@@ -101,4 +149,47 @@ pub(super) fn owner(text: &[u8], what: &str) -> Option<u32> {
     let text = std::str::from_utf8(text).ok()?;
     let named = text.strip_prefix("cfq").filter(|it| it.contains(what))?;
     named.split(['S', 'A']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Duration, Instant};
+    use trace::blktrace::{Categories, DevT};
+
+    fn record(micros: u64, action: Action, sector: u64) -> Record {
+        Record {
+            time: Instant::ZERO + Duration::from_micros(micros),
+            sequence: 0,
+            sector: Sector(sector),
+            bytes: 4096,
+            action,
+            categories: Categories::READ,
+            pid: 7,
+            device: DevT::default(),
+            cpu: 0,
+            error: 0,
+            cgroup: None,
+            payload: Payload::None,
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_used_again_has_another_completion() {
+        let mut records = Vec::new();
+        for number in 0..40 {
+            records.push(record(100 * number, Action::Issue, 8 * number));
+            // The third has no completion, and later the same place has no issue.
+            if number != 2 {
+                records.push(record(100 * number + 50, Action::Complete, 8 * number));
+            }
+        }
+        records.push(record(9_000, Action::Complete, 16));
+        let mut pairs = Pairs::of(&records);
+        assert!(pairs.endless.is_empty() && pairs.beginless.is_empty());
+        pairs.part(&records);
+        assert_eq!(pairs.endless.iter().copied().collect::<Vec<_>>(), [4]);
+        assert_eq!(pairs.beginless.keys().copied().collect::<Vec<_>>(), [records.len() - 1]);
+        assert_eq!((pairs.completion(0), pairs.completion(4)), (Some(1), None));
+    }
 }

@@ -332,6 +332,16 @@ impl Replica {
         has(self) || self.take_back(now, rq) || self.take(now, rq)
     }
 
+    /// The driver takes all that wait for it: another was issued, so they had been. How many.
+    pub fn take_all_back(&mut self, now: Instant) -> u32 {
+        let mut count = 0;
+        while let Some(rq) = self.guided.take_waiting() {
+            self.guided.start(now, rq);
+            count += 1;
+        }
+        count
+    }
+
     /// The driver takes this one of those that wait for it; false if it does not.
     pub fn take_back(&mut self, now: Instant, rq: RequestId) -> bool {
         let mut others = Vec::new();

@@ -134,7 +134,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         last: Instant::ZERO,
         requeued: 0,
         around: 0,
-        vague: 0,
+        vague: BTreeSet::new(),
         memory: setup.memory(),
         shadow: 0,
         outcome: Outcome::default(),
@@ -208,7 +208,7 @@ struct Run<'a> {
     /// Requests on their way through the flush machinery.
     around: u32,
     /// Requests with the driver since a moment, or until one, that is not known well.
-    vague: u32,
+    vague: BTreeSet<Traced>,
     /// What was there of them before so many decisions may change what is chosen.
     memory: u32,
     /// For so many decisions one of them may.
@@ -251,7 +251,14 @@ impl Run<'_> {
                 self.traced.insert(id, rq);
             }
             What::Merge(bio, merge) => self.merge(now, recorded, &bio, merge),
-            What::Insert { joins, .. } => self.insert(at, rq, joins),
+            What::Insert { joins, .. } => {
+                let life = &self.history.requests[recorded];
+                if life.vague && life.given {
+                    // It may be issued from now on.
+                    self.vague.insert(recorded);
+                }
+                self.insert(at, rq, joins);
+            }
             What::Offer { of } => self.offer(at, rq, of),
             What::Join { into, .. } => self.join(now, into, recorded),
             What::Issue => self.issue(at, recorded),
@@ -266,7 +273,12 @@ impl Run<'_> {
                     self.replica.requeue(now, id);
                 }
             }
-            What::Complete => self.complete(at, rq),
+            What::Complete => {
+                if self.vague.remove(&recorded) {
+                    self.shadow = self.memory;
+                }
+                self.complete(at, rq);
+            }
             What::Exit => {}
         }
         self.note_events();
@@ -303,9 +315,6 @@ impl Run<'_> {
         if is_live && !self.is_waiting(rq) {
             self.live += 1;
             self.waiting.push((rq, at));
-            // It may be issued from now on.
-            let life = &self.history.requests[rq];
-            self.vague += u32::from(life.vague && life.given);
         }
         let now = self.replica.dealt_with(at + self.phase);
         self.replica.insert(now, id, joins);
@@ -434,6 +443,10 @@ impl Run<'_> {
         self.parked = false;
         let now = self.replica.beginning(self.said_until, now).unwrap_or(now);
         self.said_until = now;
+        if self.history.is_torn && self.requeued > 0 {
+            self.in_flight += self.replica.take_all_back(now);
+            self.requeued = 0;
+        }
         let saved = self.replica.save();
         let ours = self.understand(|replica| replica.choose(now));
         if let Some(chosen) = ours.request() {
@@ -464,12 +477,14 @@ impl Run<'_> {
     /// Whether all is known that the choice of a request hangs on.
     fn is_judged(&mut self, recorded: Traced, ours: Ours, is_close: bool) -> bool {
         let life = &self.history.requests[recorded];
-        if self.vague > 0 || life.given {
+        if !self.vague.is_empty() || life.given {
             self.shadow = self.memory;
         }
         let is_shadowed = self.shadow > 0;
         self.shadow = self.shadow.saturating_sub(1);
-        self.vague += u32::from(life.vague && !life.given);
+        if life.vague {
+            self.vague.insert(recorded);
+        }
         // The kernel may have had it no more.
         let is_there = ours.request().is_none_or(|rq| !self.history.requests[rq].given);
         is_there && !is_shadowed && !(is_close && self.history.is_torn)
@@ -539,10 +554,6 @@ impl Run<'_> {
     }
 
     fn complete(&mut self, at: Instant, rq: Traced) {
-        if self.history.requests[rq].vague {
-            self.vague = self.vague.saturating_sub(1);
-            self.shadow = self.memory;
-        }
         self.in_flight = self.in_flight.saturating_sub(1);
         let ours = self.slots.remove(&rq).flatten();
         if let Some(id) = ours.and_then(|ours| self.ids[ours].take()) {

@@ -14,7 +14,7 @@ use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
 use lab::scheduler_spec::parse_assignment;
 use lab::summary::Summary;
 use lab::summary::saved::Saved;
-use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, World, matrix, record};
+use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, World, fio_logs, matrix, record};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,9 @@ use std::time::{Duration, Instant};
 pub fn compare(options: CompareOptions) -> Result<bool, Error> {
     refuse_what_is_not_there(&options)?;
     let experiment = experiment(&options)?;
-    let plan = Plan::new(experiment)?;
+    let mut plan = Plan::new(experiment)?;
+    fio_logs::check(&plan, Path::new("."))?;
+    plan.logs_to = Some(PathBuf::from("."));
     if let Some(directory) = &options.record {
         record::check_directories(&plan, directory)?;
     }

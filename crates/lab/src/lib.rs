@@ -23,6 +23,7 @@ pub mod error;
 pub mod experiment;
 pub mod fidelity;
 pub mod figure;
+pub mod fio_logs;
 pub mod matrix;
 pub mod metrics;
 mod offered;

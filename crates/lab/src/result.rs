@@ -8,6 +8,7 @@ use crate::metrics::{CallKind, Disk, Latency, Layers};
 use crate::scheduler_spec::SchedulerSpec;
 use crate::world::World;
 use base::{Bytes, Duration};
+use programs::fio::LatencyTarget;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -65,6 +66,27 @@ pub struct JobResult {
     pub layers: Layers,
     /// How often a call was made at depths up to 1, 2, 4, … 64 and more.
     pub depths: [u64; DEPTH_LEVELS],
+    /// What only fio knows of it.
+    pub fio: Option<FioProcess>,
+}
+
+/// What only fio knows of a process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FioProcess {
+    /// Its reporting group.
+    pub group: u32,
+    /// Its options as they were typed.
+    pub options: Vec<(String, String)>,
+    /// Those of global sections.
+    pub global_options: Vec<(String, String)>,
+    /// The percentage of calls that handed over batches of each size.
+    pub submitted: Vec<f64>,
+    /// The percentage of calls that collected batches of each size.
+    pub completed: Vec<f64>,
+    /// How deep its queue was at most.
+    pub depth: usize,
+    /// The latency that it was to keep.
+    pub target: Option<LatencyTarget>,
 }
 
 /// The calls of one kind, summed up.

@@ -197,6 +197,9 @@ pub enum RootError {
         /// What it said.
         message: String,
     },
+    /// The whole host was to be brought.
+    #[error("bringing /: it is everything; accepted: a program, a file or a directory below /")]
+    Everything,
     /// Something is wrong with a file.
     #[error("{doing} {}: {cause}", path.display())]
     File {

@@ -111,6 +111,9 @@ impl Root {
         let place = Path::new(wanted);
         let path =
             place.canonicalize().map_err(|cause| RootError::file("looking for", place, cause))?;
+        if path == Path::new("/") {
+            return Err(RootError::Everything);
+        }
         let plain = place.is_absolute() && !place.components().any(|it| it == Component::ParentDir);
         if plain && HIDDEN.iter().all(|hidden| !place.starts_with(hidden)) {
             self.add_program(place)?;
@@ -134,7 +137,8 @@ impl Root {
         fs::copy(file, &inside).map(drop).map_err(|cause| RootError::file("copying", file, cause))
     }
 
-    /// Copies a file, or a directory with everything in it.
+    /// Copies a file, or a directory with everything in it but sockets, pipes and devices. Links to
+    /// directories, and those that lead nowhere, stay links.
     fn copy_all(&self, path: &Path, to: &Path) -> Result<(), RootError> {
         if !path.is_dir() {
             return self.copy(path, to);
@@ -143,9 +147,24 @@ impl Root {
         self.make_directory(to)?;
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            self.copy_all(&entry.path(), &to.join(entry.file_name()))?;
+            let (from, to) = (entry.path(), to.join(entry.file_name()));
+            let kind = entry.file_type().map_err(failed)?;
+            match () {
+                () if kind.is_symlink() && !from.is_file() => self.copy_link(&from, &to)?,
+                () if kind.is_dir() || from.is_file() => self.copy_all(&from, &to)?,
+                () => {}
+            }
         }
         Ok(())
+    }
+
+    fn copy_link(&self, link: &Path, to: &Path) -> Result<(), RootError> {
+        let inside = self.inside(to);
+        if inside.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        let made = fs::read_link(link).and_then(|target| symlink(target, &inside));
+        made.map_err(|cause| RootError::file("copying the link", link, cause))
     }
 
     /// Busybox, and a link to it for each of its programs.
@@ -348,6 +367,29 @@ fn libraries(program: &Path, listed: &str) -> Result<BTreeSet<PathBuf>, RootErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_brought_may_have_links_that_lead_nowhere_and_is_not_everything() {
+        let scratch =
+            std::env::temp_dir().join(format!("paternoster-bring-{}", std::process::id()));
+        let (from, to) = (scratch.join("from"), scratch.join("to"));
+        fs::create_dir_all(from.join("inner")).unwrap();
+        fs::create_dir_all(&to).unwrap();
+        fs::write(from.join("inner/file"), "x").unwrap();
+        symlink("/nowhere", from.join("dangling")).unwrap();
+        symlink(".", from.join("inner/itself")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap();
+        let root = Root::at(&to);
+        root.copy_all(&from, Path::new("brought")).unwrap();
+        let brought = to.join("brought");
+        assert_eq!(fs::read_link(brought.join("dangling")).unwrap(), Path::new("/nowhere"));
+        assert_eq!(fs::read_link(brought.join("inner/itself")).unwrap(), Path::new("."));
+        assert_eq!(fs::read_to_string(brought.join("inner/file")).unwrap(), "x");
+        assert!(!brought.join("socket").exists());
+        let refused = root.bring("/").unwrap_err().to_string();
+        assert!(refused.contains("accepted: a program"), "{refused}");
+        fs::remove_dir_all(&scratch).unwrap();
+    }
 
     #[test]
     fn the_linkers_answer_is_understood() {

@@ -4,6 +4,8 @@ use crate::observe::{CoreUse, TaskInfo};
 use base::{Duration, Fingerprint, Instant};
 use block::Input;
 use block::scheduler::Cgroup;
+use std::any::Any;
+use std::rc::Rc;
 
 /// What came of a run.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Outcome {
     pub cores: Vec<CoreUse>,
     /// The inputs of the block layer, if they were recorded.
     pub inputs: Vec<Input>,
+    /// What programs counted themselves, and the number of their job.
+    pub accounts: Vec<(usize, Rc<dyn Any>)>,
 }
 
 /// What came of a job.

@@ -1,13 +1,13 @@
 //! A result in fio's own schema (fio 3.33, `--output-format=json`), for tools that read it.
 //!
-//! What a simulation does not know is zero: processor time, page faults, context switches and the
-//! sizes of batches.
+//! What a simulation does not know is zero: processor time, page faults, context switches. Programs
+//! other than fio count as if they handed over one request at a time.
 
 use lab::figure::{Figure, What};
 use lab::metrics::calls::DEPTH_LEVELS;
 use lab::metrics::samples::WINDOW;
 use lab::metrics::{CallKind, Latency};
-use lab::result::{CallResult, JobResult, RunResult};
+use lab::result::{CallResult, FioProcess, JobResult, RunResult};
 use serde_json::{Value, json};
 
 /// The names of fio's decades within a unit.
@@ -17,20 +17,42 @@ const LEVELS: [&str; DEPTH_LEVELS] = ["1", "2", "4", "8", "16", "32", ">=64"];
 /// The names of batch sizes.
 const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
+/// The shares of batches where each has one request.
+const ONE_BY_ONE: [f64; 7] = [0.0, 100.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+
 /// What a window stands for in a second.
 const PER_SECOND: f64 = 1e9 / WINDOW.as_nanos() as f64;
 
 /// The whole document.
 pub fn document(result: &RunResult) -> Value {
-    let jobs: Vec<Value> = result.processes.iter().map(|job| job_value(job, result)).collect();
-    json!({
+    let globals = globals(result);
+    let own = |job| job_value(job, result, globals.is_some());
+    let jobs: Vec<Value> = result.processes.iter().map(own).collect();
+    let mut document = json!({
         "fio version": format!("paternoster-{}", env!("CARGO_PKG_VERSION")),
         "timestamp": 0,
         "timestamp_ms": 0,
         "time": "Thu Jan  1 00:00:00 1970",
-        "jobs": jobs,
-        "disk_util": [disk_util(result)],
-    })
+    });
+    if let Some(globals) = globals.filter(|it| !it.is_empty()) {
+        document["global options"] = options([globals]);
+    }
+    document["jobs"] = Value::Array(jobs);
+    document["disk_util"] = json!([disk_util(result)]);
+    document
+}
+
+/// The options of global sections, if they hold for everybody.
+fn globals(result: &RunResult) -> Option<&[(String, String)]> {
+    let mut all = result.processes.iter().map(|job| job.fio.as_ref().map(|it| &it.global_options));
+    let first = all.next().flatten()?;
+    all.all(|other| other == Some(first)).then_some(first)
+}
+
+/// Options under their names; later ones replace earlier ones.
+fn options<'a>(lists: impl IntoIterator<Item = &'a [(String, String)]>) -> Value {
+    let all = lists.into_iter().flatten();
+    Value::Object(all.map(|(name, value)| (name.clone(), json!(value))).collect())
 }
 
 /// Reads, writes or trims.
@@ -87,7 +109,18 @@ pub fn latency(latency: &Latency, with_percentiles: bool) -> Value {
     value
 }
 
-fn job_value(job: &JobResult, result: &RunResult) -> Value {
+fn job_value(job: &JobResult, result: &RunResult, has_globals: bool) -> Value {
+    let none = FioProcess::default();
+    let fio = job.fio.as_ref().unwrap_or(&none);
+    let given = match &job.fio {
+        None => json!({ "name": job.name }),
+        Some(fio) if has_globals => options([fio.options.as_slice()]),
+        Some(fio) => options([fio.global_options.as_slice(), &fio.options]),
+    };
+    let batches = |shares: &Vec<f64>| match shares.as_slice() {
+        [] => named(&BATCHES, &ONE_BY_ONE),
+        shares => named(&BATCHES, shares),
+    };
     let failed = result.exits.iter().any(|exit| exit.job == job.name && exit.failed);
     let runtime = job.runtime.as_nanos();
     let of = |kind| direction(job.call(kind), runtime);
@@ -95,11 +128,11 @@ fn job_value(job: &JobResult, result: &RunResult) -> Value {
     let millis: Vec<&str> = STEPS.into_iter().chain(["2000", ">=2000"]).collect();
     json!({
         "jobname": job.name,
-        "groupid": 0,
+        "groupid": fio.group,
         "error": i32::from(failed),
         "eta": 0,
         "elapsed": runtime / 1_000_000_000 + 1,
-        "job options": { "name": job.name },
+        "job options": given,
         "read": of(CallKind::Read),
         "write": of(CallKind::Write),
         "trim": of(CallKind::Trim),
@@ -111,15 +144,15 @@ fn job_value(job: &JobResult, result: &RunResult) -> Value {
         "majf": 0,
         "minf": 0,
         "iodepth_level": named(&LEVELS, &job.depth_shares()),
-        "iodepth_submit": named(&BATCHES, &[0.0; 7]),
-        "iodepth_complete": named(&BATCHES, &[0.0; 7]),
+        "iodepth_submit": batches(&fio.submitted),
+        "iodepth_complete": batches(&fio.completed),
         "latency_ns": named(&STEPS, &decades[..10]),
         "latency_us": named(&STEPS, &decades[10..20]),
         "latency_ms": named(&millis, &decades[20..]),
-        "latency_depth": 1,
-        "latency_target": 0,
-        "latency_percentile": 100.0,
-        "latency_window": 0,
+        "latency_depth": fio.depth.max(1),
+        "latency_target": fio.target.map_or(0, |it| it.target.as_nanos()),
+        "latency_percentile": fio.target.map_or(100.0, |it| f64::from(it.percentile) / 1e6),
+        "latency_window": fio.target.map_or(0, |it| it.window.as_nanos() / 1000),
     })
 }
 

@@ -337,6 +337,36 @@ fn a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process() {
     assert_eq!(document["jobs"][1]["read"]["total_ios"], 50);
 }
 
+fn logs_of_fio_go_to_a_directory_for_each_result_and_replace_nothing_but_files() {
+    let directory = Directory::new("logs");
+    let job = "[j]\nfilename=/dev/sda\ndirect=1\nrw=read\nbs=64k\nnumber_ios=5\nnumjobs=2\n\
+               log_offset=1\nwrite_lat_log=L\nwrite_bw_log\n";
+    directory.write("j.fio", job);
+    let arguments = ["compare", "--runs", "1", "-s", "none,mq-deadline", "j.fio"];
+    directory.print(&arguments);
+    let of = |name: &str| directory.path().join("none@6.18-seed1").join(name);
+    let text = std::fs::read_to_string(of("L_clat.2.log")).unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(", ").collect()).collect();
+    assert_eq!(lines.len(), 5);
+    // Milliseconds, nanoseconds, read, bytes, offset, priority.
+    assert_eq!(lines[1][2..], ["0", "65536", "65536", "0"]);
+    assert!(lines.iter().all(|line| line[1].parse::<u64>().unwrap() > 10_000), "{text}");
+    assert_eq!(std::fs::read_to_string(of("L_slat.1.log")).unwrap(), "");
+    assert!(of("j_bw.1.log").is_file());
+    assert!(directory.path().join("mq-deadline@6.18-seed1/L_lat.1.log").is_file());
+    // A file is replaced, what is none is not, and directories are not made for a prefix.
+    directory.print(&arguments);
+    std::fs::remove_file(of("L_lat.1.log")).unwrap();
+    std::fs::create_dir(of("L_lat.1.log")).unwrap();
+    let refused = directory.run(&arguments);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no regular file"));
+    directory.write("j.fio", job.replace("lat_log=L", "lat_log=no/L"));
+    let refused = directory.run(&arguments);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("./no is no directory"));
+}
+
 fn jobs_of_the_command_line_have_names_groups_and_weights() {
     let directory = Directory::new("jobs");
     let dd = "ionice -c 3 dd if=/dev/zero of=/dev/sda bs=64k count=50 oflag=direct";
@@ -423,6 +453,7 @@ pub fn tests() -> Vec<testing::Test> {
             names_of_files_begin_where_the_file_system_is,
             a_job_is_called_what_its_user_would_call_it,
             a_job_file_is_reported_by_section_and_in_fio_s_schema_by_process,
+            logs_of_fio_go_to_a_directory_for_each_result_and_replace_nothing_but_files,
             jobs_of_the_command_line_have_names_groups_and_weights,
             an_endless_load_is_stopped_after_a_duration;
         [BLKTRACE] => a_recording_is_read_by_blkparse_without_complaint;

@@ -46,6 +46,8 @@ type Key = (&'static str, Option<Actor>, Actor);
 pub struct Pauses {
     /// What those who wait or are waited for are called.
     names: Vec<String>,
+    /// Their positions.
+    numbers: BTreeMap<String, usize>,
     /// Who a context is, by its number.
     actors: Vec<Option<Actor>>,
     /// How many requests that the disk does not have each of them has allocated.
@@ -62,12 +64,13 @@ impl Pauses {
         if number >= self.actors.len() {
             self.actors.resize(number + 1, None);
         }
-        let known = self.names.iter().position(|it| it == name);
-        self.actors[number] = known.or_else(|| {
+        let next = self.names.len();
+        let known = *self.numbers.entry(name.to_string()).or_insert(next);
+        if known == next {
             self.names.push(name.to_string());
             self.waiting.push(0);
-            Some(self.names.len() - 1)
-        });
+        }
+        self.actors[number] = Some(known);
     }
 
     /// Who a context is; one that was never met has a name of its own.

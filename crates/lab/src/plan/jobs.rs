@@ -148,6 +148,9 @@ fn sections(fio: &Fio) -> Naming {
 /// What the user should know about a fio command: how it was understood, and what was ignored.
 fn notes(fio: &Fio) -> Vec<String> {
     let mut notes = fio.notes();
+    if fio.jobs().iter().any(|job| job.logs.are_written()) {
+        notes.push("Each result has a directory for fio's logs where they would be.".to_string());
+    }
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for ignored in fio.jobs().iter().flat_map(|job| &job.ignored) {
         let known = reasons.iter().position(|(reason, _)| *reason == ignored.reason);

@@ -54,6 +54,8 @@ pub struct Plan {
     pub rows: Vec<Row>,
     /// The figure by which they are judged, if the experiment says so.
     pub metric: Option<Figure>,
+    /// Below which directory fio's logs go; nowhere, if that is none.
+    pub logs_to: Option<PathBuf>,
 }
 
 /// A scheduler at a point of the axes.
@@ -127,7 +129,7 @@ impl Plan {
         check_axes(&experiment, &rows)?;
         name_directories(&mut rows);
         let metric = metric(&experiment, &rows)?;
-        Ok(Plan { experiment, rows, metric })
+        Ok(Plan { experiment, rows, metric, logs_to: None })
     }
 
     /// How many runs there will be.

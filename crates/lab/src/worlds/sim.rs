@@ -3,18 +3,23 @@
 use crate::error::Error;
 use crate::experiment::cgroup::CgroupSpec;
 use crate::experiment::filesystem;
+use crate::fio_logs::{self, Accounts};
 use crate::metrics::bios::BioCollector;
 use crate::metrics::commands::Collector;
 use crate::metrics::samples::Samples;
 use crate::metrics::{Actor, CallKind, Calls, Latency, Layers, Measured, Meter};
 use crate::plan::{Plan, PlannedJob, Row};
 use crate::record::{self, Recorder};
-use crate::result::{self, CallResult, JobResult, ProgramExit, RunResult};
+use crate::result::{self, CallResult, FioProcess, JobResult, ProgramExit, RunResult};
 use crate::world::World;
 use base::Duration;
-use machine::{Exit, Observer, Several};
+use machine::{Exit, Observer, Outcome, Several};
 use programs::Script;
+use programs::fio::Fio;
+use programs::fio::account::{Account, Batches};
+use std::any::Any;
 use std::path::Path;
+use std::rc::Rc;
 
 /// Runs one row with one seed.
 pub(super) fn run(
@@ -46,6 +51,8 @@ pub(super) fn run(
         recorder.finish(&outcome)?;
     }
     let measured = meter.finish(outcome.elapsed);
+    let accounts = accounts(row, &outcome);
+    fio_logs::write(&plan.logs_to, row, seed, &accounts)?;
     Ok(RunResult {
         world: World::Sim,
         spec: row.spec.clone(),
@@ -58,8 +65,8 @@ pub(super) fn run(
         fingerprint: outcome.fingerprint.finish(),
         elapsed: outcome.elapsed,
         layers: measured.layers(),
-        jobs: job_results(&measured.sections, &row.jobs),
-        processes: process_results(&measured, &row.jobs),
+        jobs: job_results(&measured.sections, &row.jobs, &accounts),
+        processes: process_results(&measured, &row.jobs, &accounts),
         disk: measured.disk,
         commands: collector.map(Collector::finish).unwrap_or_default(),
         bios: bios.map(BioCollector::finish).unwrap_or_default(),
@@ -95,13 +102,51 @@ fn setup(plan: &Plan, row: &Row, seed: u64, messages: bool) -> machine::Setup {
     }
 }
 
+/// The accounts of the processes of fio, each with the number of its job.
+fn accounts(row: &Row, outcome: &Outcome) -> Accounts {
+    let jobs: Vec<usize> = row.programs().map(|(number, _)| number).collect();
+    let of_fio = |(program, account): &(usize, Rc<dyn Any>)| {
+        Some((*jobs.get(*program)?, account.clone().downcast::<Account>().ok()?))
+    };
+    outcome.accounts.iter().filter_map(of_fio).collect()
+}
+
+/// What fio knows of its processes of one name.
+fn of_fio(planned: &PlannedJob, label: &str, accounts: &[&Account]) -> Option<FioProcess> {
+    let fio: &Fio = planned.program.downcast()?;
+    let (_, job) = fio.labelled().find(|(name, _)| name == label)?;
+    let all = |of: &dyn Fn(&Account) -> Batches| {
+        shares(accounts.iter().map(|it| of(it)).fold(Batches::default(), Batches::and))
+    };
+    Some(FioProcess {
+        group: job.group,
+        options: job.options.clone(),
+        global_options: job.global_options.clone(),
+        submitted: all(&|it| it.submitted.get()),
+        completed: all(&|it| it.completed.get()),
+        depth: accounts.iter().map(|it| it.depth.get()).max().unwrap_or(0),
+        target: job.goal.latency,
+    })
+}
+
+/// Percentages of all batches.
+fn shares(batches: Batches) -> Vec<f64> {
+    let all = batches.0.iter().sum::<u64>().max(1) as f64;
+    batches.0.iter().map(|count| 100.0 * *count as f64 / all).collect()
+}
+
 /// A result for each job, or for each section within it.
-fn job_results(sections: &[Actor], jobs: &[PlannedJob]) -> Vec<JobResult> {
+fn job_results(sections: &[Actor], jobs: &[PlannedJob], accounts: &Accounts) -> Vec<JobResult> {
     let mut results = Vec::new();
     for (number, planned) in jobs.iter().enumerate() {
         let of_job = || sections.iter().filter(move |it| it.job == Some(number));
         let callers: Vec<&Actor> = of_job().filter(|it| it.did_anything()).collect();
         let cgroup = &planned.job.cgroup;
+        let fio = |actor: &Actor| {
+            let its = accounts.iter().filter(|(job, it)| *job == number && it.label == actor.name);
+            let its: Vec<&Account> = its.map(|(_, account)| &**account).collect();
+            of_fio(planned, &actor.name, &its)
+        };
         match callers.as_slice() {
             [] => {
                 let (name, cgroup) = (planned.job.name.clone(), cgroup.clone());
@@ -111,11 +156,13 @@ fn job_results(sections: &[Actor], jobs: &[PlannedJob]) -> Vec<JobResult> {
                 let name = planned.result_name(&only.name, true);
                 // Helpers make no calls of their own, but carry out those of the only caller.
                 let layers = Layers::of(of_job());
-                results.push(job_result(only, name, cgroup, layers));
+                results
+                    .push(JobResult { fio: fio(only), ..job_result(only, name, cgroup, layers) });
             }
             several => results.extend(several.iter().map(|actor| {
                 let name = planned.result_name(&actor.name, false);
-                job_result(actor, name, cgroup, Layers::of([*actor].into_iter()))
+                let layers = Layers::of([*actor].into_iter());
+                JobResult { fio: fio(actor), ..job_result(actor, name, cgroup, layers) }
             })),
         }
     }
@@ -123,7 +170,11 @@ fn job_results(sections: &[Actor], jobs: &[PlannedJob]) -> Vec<JobResult> {
 }
 
 /// A result for each process: clones in the place of their section.
-fn process_results(measured: &Measured, jobs: &[PlannedJob]) -> Vec<JobResult> {
+fn process_results(
+    measured: &Measured,
+    jobs: &[PlannedJob],
+    accounts: &Accounts,
+) -> Vec<JobResult> {
     let mut actors: Vec<Actor> = Vec::new();
     for section in &measured.sections {
         let clones = measured.processes.iter().filter(|process| {
@@ -137,7 +188,7 @@ fn process_results(measured: &Measured, jobs: &[PlannedJob]) -> Vec<JobResult> {
             actors.push(section.clone());
         }
     }
-    job_results(&actors, jobs)
+    job_results(&actors, jobs, accounts)
 }
 
 /// What an actor did.
@@ -151,6 +202,7 @@ fn job_result(actor: &Actor, name: String, cgroup: &str, layers: Layers) -> JobR
         calls: CallKind::ALL.map(|kind| call_result(&actor.calls[kind as usize], runtime)),
         layers,
         depths: actor.depths,
+        fio: None,
     }
 }
 

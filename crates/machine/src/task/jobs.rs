@@ -2,6 +2,8 @@
 
 use super::Task;
 use guest::{Footprint, LeftBehind};
+use std::any::Any;
+use std::rc::Rc;
 
 impl Task {
     /// The number of its job, from 0 on, if it belongs to one.
@@ -17,6 +19,11 @@ impl Task {
     /// Writes a line to the messages of the job, as a program does to its standard error.
     pub fn print(&self, line: impl Into<String>) {
         self.world().print(self.id(), line.into());
+    }
+
+    /// Hands over what the task will count, to be looked at when the run is over: however it ends.
+    pub fn keep_account(&self, account: Rc<dyn Any>) {
+        self.world().keep_account(self.id(), account);
     }
 
     /// Says what of a preparation failed, before it ends with another exit status than 0.

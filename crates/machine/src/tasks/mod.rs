@@ -118,6 +118,8 @@ struct TaskState {
     /// The task whose operations it carries out.
     acts_for: Option<ContextId>,
     status: Option<i32>,
+    /// Tasks that have begun to wait for its end.
+    joiners: Vec<ContextId>,
 }
 
 impl Tasks {
@@ -262,7 +264,18 @@ impl Tasks {
 
     /// A task waits for something from now on, or for nothing.
     pub fn set_wait(&mut self, context: ContextId, wait: Wait) {
+        if let Wait::Exit(other) = wait {
+            self.of_mut(other).joiners.push(context);
+        }
         self.of_mut(context).wait = wait;
+    }
+
+    /// A task has exited; who waited for that, in the order of their numbers. They do no longer.
+    pub fn end_joins(&mut self, context: ContextId) -> Vec<ContextId> {
+        let mut joiners = std::mem::take(&mut self.of_mut(context).joiners);
+        joiners.sort();
+        joiners.retain(|joiner| self.end_wait(*joiner, Wait::Exit(context)));
+        joiners
     }
 
     /// Something has come; whether a task waited for it. It does no longer.
@@ -307,6 +320,7 @@ impl TaskState {
             cgroup: spec.cgroup,
             acts_for: spec.acts_for,
             status: None,
+            joiners: Vec::new(),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! The life of tasks and jobs: how they come into being, whose io_context and control group they
 //! have, and how they end.
 
+use std::any::Any;
+use std::rc::Rc;
+
 use super::World;
 use crate::clock::AgendaItem;
 use crate::cpus::{Newcomer, State};
 use crate::jobs::{ControlGroup, JobPlan, JobState};
 use crate::preparation::Preparation;
-use crate::tasks::{Body, KernelTask, TaskSpec, Wait};
+use crate::tasks::{Body, KernelTask, TaskSpec};
 use base::{Duration, Instant};
 use block::scheduler::IoContext;
 use block::{CgroupId, ContextId};
@@ -69,10 +72,8 @@ impl World {
             }
             None => self.define_io_context(context),
         }
-        for other in self.tasks.numbers() {
-            if self.tasks.end_wait(other, Wait::Exit(context)) {
-                self.wake(other);
-            }
+        for joiner in self.tasks.end_joins(context) {
+            self.wake(joiner);
         }
         let job = self.tasks.job(context);
         if let Some(job) = job.filter(|job| self.jobs[*job].main == Some(context)) {
@@ -240,6 +241,12 @@ impl World {
         if let Some(job) = self.tasks.job(context) {
             self.jobs[job].messages.push(line);
         }
+    }
+
+    /// A task hands over what it will count, if it belongs to a job that is no preparation.
+    pub fn keep_account(&mut self, context: ContextId, account: Rc<dyn Any>) {
+        let job = self.tasks.job(context).filter(|job| !self.preparation.is_it(Some(*job)));
+        self.accounts.extend(job.map(|job| (job, account)));
     }
 
     /// Something of the preparation failed, and this line is why.

@@ -33,6 +33,8 @@ use crate::tasks::{Body, Cgroups, Tasks, Wait};
 use base::{Duration, Instant};
 use block::{Bio, ContextId, Event, Segments, Shape};
 use guest::Profile;
+use std::any::Any;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The state of a machine.
@@ -65,6 +67,8 @@ pub(crate) struct World {
     held_wakes: Vec<ContextId>,
     /// The job that makes system calls without end.
     endless: Option<usize>,
+    /// What programs count themselves, by the number of their job.
+    accounts: Vec<(usize, Rc<dyn Any>)>,
 }
 
 /// What a world is put together from.
@@ -116,6 +120,7 @@ impl World {
             timer_raised: false,
             held_wakes: Vec::new(),
             endless: None,
+            accounts: Vec::new(),
         }
     }
 

@@ -86,6 +86,7 @@ impl World {
             cgroups: self.cgroups.all().to_vec(),
             cores: self.cpus.used(),
             inputs: self.storage.queue_mut().take_inputs(),
+            accounts: std::mem::take(&mut self.accounts),
         })
     }
 }

@@ -253,7 +253,9 @@ impl Reader<'_, '_> {
             self.end_job()?;
             let section = Section::new(name, setting.place);
             if !section.is_global() {
-                self.job = Some((section, self.assembler.defaults.clone()));
+                let mut settings = self.assembler.defaults.of_job();
+                settings.note_typed("name", &section.name);
+                self.job = Some((section, settings));
             }
             return Ok(());
         }

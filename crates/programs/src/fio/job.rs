@@ -72,6 +72,12 @@ pub struct Job {
     pub group_reporting: bool,
     /// Its results are reported.
     pub reported: bool,
+    /// The logs that it writes.
+    pub logs: Logs,
+    /// Its options as they were typed.
+    pub options: Vec<(String, String)>,
+    /// Those of global sections, which hold for others too.
+    pub global_options: Vec<(String, String)>,
     /// Options that were given and cannot change anything.
     pub ignored: Vec<Ignored>,
     /// What the user should know about how their job is understood.
@@ -326,6 +332,39 @@ pub struct Flow {
     pub weight: u32,
     /// How long it sleeps when it is ahead.
     pub sleep: Duration,
+}
+
+/// The logs of a job: the first part of their names, where they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logs {
+    /// Latencies, in three files.
+    pub latency: Option<String>,
+    /// Bandwidth.
+    pub bandwidth: Option<String>,
+    /// Requests.
+    pub requests: Option<String>,
+    /// A line stands for so much time, not for a request.
+    pub window: Option<Duration>,
+    /// It has the largest latency, not the mean.
+    pub largest: bool,
+    /// Lines say where a request went.
+    pub offsets: bool,
+    /// Lines have the whole priority.
+    pub priorities: bool,
+    /// Each process has files of its own.
+    pub per_process: bool,
+}
+
+impl Logs {
+    /// Whether there are any.
+    pub fn are_written(&self) -> bool {
+        self.prefixes().next().is_some()
+    }
+
+    /// The first parts of their names.
+    pub fn prefixes(&self) -> impl Iterator<Item = &String> {
+        [&self.latency, &self.bandwidth, &self.requests].into_iter().flatten()
+    }
 }
 
 /// What a job looks for, and gives up at.

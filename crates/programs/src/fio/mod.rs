@@ -17,9 +17,11 @@
 //! | `parse`, `command_line` | sections to processes; a command line to the same |
 //! | `layout` | where files lie on the device, which range a job uses |
 //! | `random`, `pattern` | shaped random numbers; where the next request goes |
+//! | `account` | what a process counts, and what its logs are made of |
 //! | `run` | the main task, and a task for each process |
 //! | `fuzz` | random inputs for the parser |
 
+pub mod account;
 mod build;
 mod command_line;
 mod engine;

@@ -59,7 +59,7 @@ impl Assembler {
                 self.apply_section(&mut defaults, &section.settings)?;
                 self.defaults = defaults;
             } else if self.only.is_empty() || self.only.contains(&section.name) {
-                let mut settings = self.defaults.clone();
+                let mut settings = self.defaults.of_job();
                 self.apply_section(&mut settings, &section.settings)?;
                 self.section(&section, &settings, context)?;
             }

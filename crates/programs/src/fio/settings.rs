@@ -68,6 +68,9 @@ pub struct Settings {
     notes: Vec<String>,
     engine: String,
     base: UnitBase,
+    /// What was typed with a value; the first ones in global sections.
+    typed: Vec<(String, String)>,
+    globals: usize,
 }
 
 impl Default for Settings {
@@ -79,6 +82,8 @@ impl Default for Settings {
             notes: Vec::new(),
             engine: options::of_all("ioengine").default.to_owned(),
             base: UnitBase::Compatible,
+            typed: Vec::new(),
+            globals: 0,
         }
     }
 }
@@ -93,7 +98,33 @@ impl Settings {
             }
         }
         let rest = settings.iter().filter(|s| s.name != "kb_base" && s.name != "ioengine");
-        rest.into_iter().try_for_each(|setting| self.apply(setting))
+        rest.into_iter().try_for_each(|setting| self.apply(setting))?;
+        let place = |name: &String| settings.iter().position(|setting| setting.name == *name);
+        self.typed[self.globals..].sort_by_key(|(name, _)| place(name));
+        Ok(())
+    }
+
+    /// The settings of a job that begins with these.
+    pub fn of_job(&self) -> Settings {
+        Settings { globals: self.typed.len(), ..self.clone() }
+    }
+
+    /// Options of the job as they were typed, without those that had no value. fio lists them so.
+    pub fn typed(&self) -> &[(String, String)] {
+        &self.typed[self.globals..]
+    }
+
+    /// The same of global sections.
+    pub fn typed_globally(&self) -> &[(String, String)] {
+        &self.typed[..self.globals]
+    }
+
+    /// Remembers what was typed, in the place of an earlier value of the job.
+    pub fn note_typed(&mut self, name: &str, value: &str) {
+        match self.typed[self.globals..].iter_mut().find(|(other, _)| other == name) {
+            Some((_, earlier)) => *earlier = value.to_owned(),
+            None => self.typed.push((name.to_owned(), value.to_owned())),
+        }
     }
 
     /// Applies one setting.
@@ -112,6 +143,9 @@ impl Settings {
         self.note_ignored_text(row, setting);
         self.classify(row, &value, &setting.place);
         self.store(row.name, value, &setting.place);
+        if let Some(text) = given {
+            self.note_typed(&setting.name, text);
+        }
         Ok(())
     }
 
@@ -573,8 +607,8 @@ mod tests {
 
     #[test]
     fn ignored_options_are_listed_with_their_reason() {
-        let settings = apply("thread|write_bw_log|buffer_pattern=0x01").unwrap();
+        let settings = apply("thread|write_hist_log|buffer_pattern=0x01").unwrap();
         let names: Vec<_> = settings.ignored(false).map(|ignored| ignored.option).collect();
-        assert_eq!(names, ["buffer_pattern", "thread", "write_bw_log"]);
+        assert_eq!(names, ["buffer_pattern", "thread", "write_hist_log"]);
     }
 }

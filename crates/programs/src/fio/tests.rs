@@ -43,6 +43,8 @@ fn a_command_line_means_what_its_job_file_means() {
     let mut from_file = jobs(text).unwrap();
     for (ours, theirs) in from_file.iter_mut().zip(&line.jobs) {
         ours.place = theirs.place.clone();
+        // fio lists the name where it was typed as an option.
+        ours.options.insert(0, ("name".to_string(), ours.name.clone()));
     }
     assert_eq!(line.jobs, from_file);
 }

@@ -4,6 +4,7 @@
 //! that a synchronous engine cannot keep), the job is changed the same way and carries a note.
 
 mod donor;
+mod logs;
 mod pace;
 mod parts;
 
@@ -74,6 +75,9 @@ pub fn build(
         exit: builder.exit(),
         group_reporting: builder.switch("group_reporting"),
         reported: builder.switch("stats"),
+        logs: builder.logs(),
+        options: settings.typed().to_vec(),
+        global_options: settings.typed_globally().to_vec(),
         ignored: settings.ignored(has_files).cloned().collect(),
         notes: builder.notes,
         pattern,

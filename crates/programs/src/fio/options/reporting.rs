@@ -4,7 +4,8 @@ use super::Kind::{Amounts, Bool, Choice, ChoiceAndMore, Deprecated, Flag, Fracti
 use super::Status::Ignored;
 use super::{INTEGER, Row, SECONDS, modelled, row};
 
-const LOGS: &str = "fio's logs are not written; the experiment records events instead";
+const LOGS: &str = "this log of fio is not written; the experiment records events instead";
+const LOG_FORM: &str = "logs are written plain, with times from the start of a process";
 const REPORT: &str = "the report has a form of its own";
 const CLOCK: &str = "reading the clock costs nothing here, and every latency is measured";
 const BUFFERS: &str = "the contents of buffers are not simulated";
@@ -17,26 +18,26 @@ pub(super) const ROWS: &[Row] = &[
     row("unit_base", Choice(&["0", "8", "1"]), "0", Ignored(REPORT)),
     // Logs.
     row("write_iolog", Text, "", Ignored(LOGS)),
-    row("per_job_logs", Bool, "1", Ignored(LOGS)),
-    row("write_bw_log", Text, "", Ignored(LOGS)),
-    row("write_lat_log", Text, "", Ignored(LOGS)),
-    row("write_iops_log", Text, "", Ignored(LOGS)),
+    modelled("per_job_logs", Bool, "1"),
+    modelled("write_bw_log", Text, ""),
+    modelled("write_lat_log", Text, ""),
+    modelled("write_iops_log", Text, ""),
     row("write_hist_log", Text, "", Ignored(LOGS)),
-    row("bwavgtime", INTEGER, "500", Ignored(LOGS)),
-    row("iopsavgtime", INTEGER, "500", Ignored(LOGS)),
-    row("log_entries", INTEGER, "1024", Ignored(LOGS)).range(1024, 1_048_576),
-    row("log_avg_msec", INTEGER, "0", Ignored(LOGS)),
+    row("bwavgtime", INTEGER, "500", Ignored(REPORT)),
+    row("iopsavgtime", INTEGER, "500", Ignored(REPORT)),
+    row("log_entries", INTEGER, "1024", Ignored(MEMORY)).range(1024, 1_048_576),
+    modelled("log_avg_msec", INTEGER, "0"),
     row("log_hist_msec", INTEGER, "0", Ignored(LOGS)),
     row("log_hist_coarseness", INTEGER, "0", Ignored(LOGS)),
-    row("log_max_value", Bool, "0", Ignored(LOGS)),
-    row("log_offset", Bool, "0", Ignored(LOGS)),
-    row("log_prio", Bool, "0", Ignored(LOGS)),
-    row("log_compression", INTEGER, "", Ignored(LOGS)).range(1024, 536_870_912),
-    row("log_compression_cpus", Text, "", Ignored(LOGS)),
-    row("log_store_compressed", Bool, "0", Ignored(LOGS)),
-    row("log_unix_epoch", Bool, "0", Ignored(LOGS)),
-    row("log_alternate_epoch", Bool, "0", Ignored(LOGS)),
-    row("log_alternate_epoch_clock_id", INTEGER, "0", Ignored(LOGS)),
+    modelled("log_max_value", Bool, "0"),
+    modelled("log_offset", Bool, "0"),
+    modelled("log_prio", Bool, "0"),
+    row("log_compression", INTEGER, "", Ignored(LOG_FORM)).range(1024, 536_870_912),
+    row("log_compression_cpus", Text, "", Ignored(LOG_FORM)),
+    row("log_store_compressed", Bool, "0", Ignored(LOG_FORM)),
+    row("log_unix_epoch", Bool, "0", Ignored(LOG_FORM)),
+    row("log_alternate_epoch", Bool, "0", Ignored(LOG_FORM)),
+    row("log_alternate_epoch_clock_id", INTEGER, "0", Ignored(LOG_FORM)),
     row("error_dump", Bool, "0", Ignored("the simulated devices return no errors")),
     row("block_error_percentiles", Bool, "0", Ignored("the simulated devices return no errors")),
     // Results.

@@ -79,6 +79,11 @@ impl Fio {
         &self.jobs
     }
 
+    /// Its processes, with what their results are called.
+    pub fn labelled(&self) -> impl Iterator<Item = (String, &Job)> {
+        self.jobs.iter().enumerate().map(|(number, job)| (label(&self.jobs, number), job))
+    }
+
     /// What a user should know about how the jobs are understood, each said once.
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();

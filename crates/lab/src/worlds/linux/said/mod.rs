@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::metrics::latency::PERCENTILES;
 use crate::metrics::{CallKind, Latency};
 use crate::plan::PlannedJob;
-use crate::result::{CallResult, JobResult, ProgramExit, decades};
+use crate::result::{CallResult, FioProcess, JobResult, ProgramExit, decades};
 use base::{Bytes, Duration, Histogram};
 use linux::Outcome;
 use programs::dd::Dd;
@@ -86,9 +86,31 @@ fn of_fio(
     let jobs = names.iter().map(|name| result(name, &named(name))).collect();
     let processes = entries.iter().map(|entry| {
         let name = entry["jobname"].as_str().unwrap_or_default();
-        result(name, &[entry])
+        let fio = Some(said_of_itself(entry, &document["global options"]));
+        JobResult { fio, ..result(name, &[entry]) }
     });
     Ok((jobs, processes.collect()))
+}
+
+/// What only fio knows of a process.
+fn said_of_itself(entry: &Value, globals: &Value) -> FioProcess {
+    let options = |value: &Value| {
+        let all = value.as_object().into_iter().flatten();
+        all.map(|(name, it)| (name.clone(), it.as_str().unwrap_or_default().to_string())).collect()
+    };
+    let shares = |key: &str| {
+        let all = entry[key].as_object().into_iter().flatten();
+        all.map(|(_, share)| share.as_f64().unwrap_or(0.0)).collect()
+    };
+    FioProcess {
+        group: whole(&entry["groupid"]) as u32,
+        options: options(&entry["job options"]),
+        global_options: options(globals),
+        submitted: shares("iodepth_submit"),
+        completed: shares("iodepth_complete"),
+        depth: whole(&entry["latency_depth"]) as usize,
+        target: None,
+    }
 }
 
 /// The clones of a section as one.

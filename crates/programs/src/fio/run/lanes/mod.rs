@@ -11,8 +11,11 @@ mod threads;
 use base::{Duration, Instant};
 use block::{Ioprio, Op};
 
+use std::rc::Rc;
+
 use self::maps::Maps;
 use self::threads::Threads;
+use super::super::account::Account;
 use super::super::engine::Engine;
 use super::super::job::{Caching, Direction, Job, Scsi, ScsiWrite};
 use super::super::pattern::{Place, Range};
@@ -67,6 +70,8 @@ pub(super) struct Done {
     pub request: Request,
     pub result: Result<u64, Errno>,
     pub at: Instant,
+    /// When it had been submitted, where that is not part of its call.
+    pub submitted: Option<Instant>,
 }
 
 /// The way of one process.
@@ -83,6 +88,7 @@ pub(super) struct Lanes {
     /// Requests that are handed over together.
     batch: usize,
     done: Vec<Done>,
+    account: Rc<Account>,
 }
 
 enum Kind {
@@ -122,7 +128,7 @@ impl Lanes {
     pub async fn new(
         task: &Task,
         label: &str,
-        (job, habits): (&Job, ProcessHabits),
+        (job, habits, account): (&Job, ProcessHabits, Rc<Account>),
         mut files: Vec<File>,
         (ranges, mut named): (&[Range], Files),
     ) -> Result<Lanes, Errno> {
@@ -165,8 +171,9 @@ impl Lanes {
         };
         let batch = job.queue.batch as usize;
         let done = Vec::with_capacity(depth);
+        account.depth.set(depth);
         let task = task.clone();
-        Ok(Lanes { task, files, named, habits, kind, under_way: 0, depth, batch, done })
+        Ok(Lanes { task, files, named, habits, kind, under_way: 0, depth, batch, done, account })
     }
 
     /// Closes the files after a round and opens them again, as fio does for the next; those of a
@@ -288,10 +295,13 @@ impl Lanes {
             Kind::Queue(queue) => {
                 queue.prepare(&self.files[request.file], request);
                 if queue.queue.prepared() >= self.batch {
-                    queue.submit(&self.task, &self.habits).await;
+                    queue.submit(&self.task, &self.habits, &self.account).await;
                 }
             }
-            Kind::Threads(threads) => threads.put(&self.task, request),
+            Kind::Threads(threads) => {
+                self.account.submit(1);
+                threads.put(&self.task, request);
+            }
             Kind::Calls => self.call(request).await,
             Kind::Mapped(maps) => {
                 let result = maps.perform(&self.task, &self.files, request).await;
@@ -334,7 +344,7 @@ impl Lanes {
     /// Hands over what waits for its batch to become full.
     pub async fn commit(&mut self) {
         match &mut self.kind {
-            Kind::Queue(queue) => queue.submit(&self.task, &self.habits).await,
+            Kind::Queue(queue) => queue.submit(&self.task, &self.habits, &self.account).await,
             Kind::Vectored(requests) if !requests.is_empty() => {
                 let requests = std::mem::take(requests);
                 self.call_together(&requests).await;
@@ -350,10 +360,16 @@ impl Lanes {
         self.commit().await;
         match &mut self.kind {
             Kind::Queue(queue) if queue.queue.in_flight() > 0 => {
+                let before = self.done.len();
                 queue.collect(least, most, &mut self.done).await;
+                self.account.complete(self.done.len() - before);
                 self.task.look_at_clock(self.habits.after_collecting).await;
             }
-            Kind::Threads(threads) => threads.collect(&self.task, least, &mut self.done).await,
+            Kind::Threads(threads) => {
+                let before = self.done.len();
+                threads.collect(&self.task, least, &mut self.done).await;
+                self.account.complete(self.done.len() - before);
+            }
             _ => {}
         }
     }
@@ -442,7 +458,8 @@ impl Lanes {
     }
 
     fn finish(&mut self, request: Request, result: Result<u64, Errno>) {
-        self.done.push(Done { request, result, at: self.task.now() });
+        self.account.call(1);
+        self.done.push(Done { request, result, at: self.task.now(), submitted: None });
     }
 }
 
@@ -516,8 +533,10 @@ impl Queue {
     }
 
     /// Hands over what was prepared, if anything was.
-    async fn submit(&mut self, task: &Task, habits: &ProcessHabits) {
-        if self.queue.submit().await > 0 {
+    async fn submit(&mut self, task: &Task, habits: &ProcessHabits, account: &Account) {
+        let count = self.queue.submit().await;
+        if count > 0 {
+            account.submit(count);
             task.look_at_clock(habits.after_submitting).await;
         }
     }
@@ -529,7 +548,8 @@ impl Queue {
             let slot = reaped.user as usize;
             let request = self.slots[slot].take().expect("it was under way");
             self.free.push(slot);
-            done.push(Done { request, result: reaped.result, at: reaped.completed });
+            let submitted = Some(reaped.submitted);
+            done.push(Done { request, result: reaped.result, at: reaped.completed, submitted });
         }
     }
 }

@@ -119,7 +119,7 @@ async fn work(
         let result = perform(task, files, request).await;
         let mut shared = shared.borrow_mut();
         shared.busy[number] = None;
-        shared.done.push(Done { request, result, at: task.now() });
+        shared.done.push(Done { request, result, at: task.now(), submitted: None });
         drop(shared);
         task.notify(owner);
     }

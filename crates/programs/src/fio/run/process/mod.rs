@@ -3,8 +3,13 @@
 mod unseen;
 mod waiting;
 
-use base::Instant;
+use std::rc::Rc;
 
+use base::{Duration, Instant};
+
+use block::Ioprio;
+
+use super::super::account::{Account, MOST_SAMPLES, Sample};
 use super::super::engine::Engine;
 use super::super::job::{Direction, Directions, Job, LatencyTarget, Verify};
 use super::super::layout::Ranges;
@@ -27,6 +32,7 @@ pub(super) struct Process<'a> {
     job: &'a Job,
     crew: &'a Crew,
     lanes: Lanes,
+    account: Rc<Account>,
     walk: Walk,
     verify: Option<Verify>,
     /// Behind the walk: what was written and is to be read back.
@@ -121,10 +127,12 @@ impl<'a> Process<'a> {
         let errno = |errno: Errno| failed(format!("fio: {}: {errno}", job.name));
         named.read_before(&task, job).await.map_err(errno)?;
         let files = open(&task, job).map_err(failed)?;
+        let start = task.now();
+        let account = Rc::new(Account::new(label, job.number, job.logs.clone(), start));
+        task.keep_account(account.clone());
+        let of = (job, crew.habits.process, account.clone());
         let lanes =
-            Lanes::new(&task, label, (job, crew.habits.process), files, (&ranges.whole, named))
-                .await
-                .map_err(errno)?;
+            Lanes::new(&task, label, of, files, (&ranges.whole, named)).await.map_err(errno)?;
         let start = task.now();
         let walk = Walk::new(job, ranges, &super::seeds(&task, job));
         let directions = job.pattern.directions;
@@ -140,6 +148,7 @@ impl<'a> Process<'a> {
         let is_unseen = unseen::may_be(job) && lanes.unseen(Direction::Read, first).is_some();
         Ok(Process {
             is_unseen,
+            account,
             job,
             crew,
             lanes,
@@ -203,6 +212,7 @@ impl<'a> Process<'a> {
         self.lanes.close().await;
         self.lanes.close_files(self.job).await;
         if let (Some(search), Some(goal)) = (&self.search, self.job.goal.latency) {
+            self.account.depth.set(search.depth());
             let LatencyTarget { target, window, percentile, .. } = goal;
             self.task.print(format!(
                 "fio: {}: latency: target={target}, window={window}, percentile={}.{:02}%, \
@@ -470,7 +480,7 @@ impl<'a> Process<'a> {
     }
 
     fn note(&mut self, done: &Done) {
-        let Done { request, result, at } = *done;
+        let Done { request, result, at, .. } = *done;
         let What::Move(direction) = request.what else {
             if let Err(errno) = result {
                 self.fail_request(&request, errno);
@@ -488,6 +498,9 @@ impl<'a> Process<'a> {
             Err(errno) => self.fail_request(&request, errno),
         }
         let took = at.saturating_since(request.issued);
+        if self.account.is_logged() && !request.verifies {
+            self.log(done, direction);
+        }
         if let Some(search) = &mut self.search {
             search.note(request.issued, took);
         }
@@ -498,6 +511,32 @@ impl<'a> Process<'a> {
             && took > most
         {
             self.fail(format!("latency of {took} exceeds max_latency {most}"));
+        }
+    }
+
+    /// A line of the logs.
+    fn log(&self, done: &Done, direction: Direction) {
+        let Done { request, at, .. } = *done;
+        let submitted = done.submitted.unwrap_or(request.issued);
+        let bits = |(class, level)| u16::from(class) << 13 | u16::from(level);
+        let own = self.job.process.ioprio.map_or(0, bits);
+        let is_full = self.account.log(
+            at,
+            Sample {
+                at: Duration::ZERO,
+                submission: done.submitted.map(|it| it.saturating_since(request.issued)),
+                completion: at.saturating_since(submitted),
+                direction,
+                bytes: request.length,
+                offset: request.offset,
+                priority: request.ioprio.map_or(own, Ioprio::to_bits),
+            },
+        );
+        if is_full {
+            self.task.print(format!(
+                "fio: {}: its logs end after {MOST_SAMPLES} requests",
+                self.job.name
+            ));
         }
     }
 

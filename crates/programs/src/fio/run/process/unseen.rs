@@ -27,6 +27,7 @@ pub(super) fn may_be(job: &Job) -> bool {
         && !(syncs || trims)
         && job.verify.is_none()
         && goal.latency.is_none()
+        && !job.logs.are_written()
         && goal.max_latency.iter().all(Option::is_none)
         && job.files.list.iter().all(|file| file.kind == FileKind::Sink)
 }
@@ -67,6 +68,7 @@ impl Process<'_> {
             self.note_unseen(direction, moved, (at, place.length));
             time = at.since(start) + clock * u64::from(habits.after_call);
         }
+        self.account.call(requests);
         self.task.memory_calls(time).await;
         (requests, is_over)
     }

@@ -14,8 +14,10 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// How all of them are called.
+/// How all of them are called once they have their locks.
 const NAME: &str = "paternoster-guest-";
+/// How they are called before.
+const NEW: &str = "paternoster-new-guest-";
 /// A directory may be this old before it has its lock.
 const UNLOCKED: Duration = Duration::from_secs(60);
 
@@ -41,11 +43,14 @@ impl Directory {
         if CLEARED.lock().expect("nobody panics with it").insert(all.to_path_buf()) {
             remove_leftovers(all);
         }
-        let path = all.join(format!("{NAME}{}-{number}", std::process::id()));
+        let own = format!("{}-{number}", std::process::id());
+        let (new, path) = (all.join(format!("{NEW}{own}")), all.join(format!("{NAME}{own}")));
         let made = || {
-            fs::create_dir(&path)?;
-            let held = fs::File::open(&path)?;
+            fs::create_dir(&new)?;
+            let held = fs::File::open(&new)?;
             flock(&held, FlockOperation::NonBlockingLockShared)?;
+            // Whoever finds it without a lock from now on may remove it.
+            fs::rename(&new, &path)?;
             Ok(Directory { path: path.clone(), _held: held })
         };
         made().map_err(|cause: io::Error| {
@@ -71,11 +76,12 @@ impl Drop for Directory {
 fn remove_leftovers(all: &Path) {
     let Ok(entries) = fs::read_dir(all) else { return };
     for entry in entries.flatten() {
-        let is_one = entry.file_name().to_string_lossy().starts_with(NAME);
+        let name = entry.file_name().to_string_lossy().into_owned();
         let age = entry.metadata().and_then(|about| about.modified()).map(|made| made.elapsed());
         let old = matches!(age, Ok(Ok(age)) if age > UNLOCKED);
         let free = |directory: fs::File| flock(directory, FlockOperation::NonBlockingLockExclusive);
-        if is_one && old && fs::File::open(entry.path()).is_ok_and(|it| free(it).is_ok()) {
+        let is_left = name.starts_with(NAME) || (name.starts_with(NEW) && old);
+        if is_left && fs::File::open(entry.path()).is_ok_and(|it| free(it).is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -97,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn only_old_directories_that_nobody_holds_are_removed() {
+    fn only_directories_that_nobody_holds_or_will_hold_are_removed() {
         let all = Directory::make().unwrap();
         let make = |name: &str, age: u64| {
             let path = all.path().join(name);
@@ -107,13 +113,14 @@ mod tests {
             made.set_modified(now - Duration::from_secs(age)).unwrap();
             (path, made)
         };
-        let (left, _) = make(&format!("{NAME}1-1"), 100);
-        let (young, _) = make(&format!("{NAME}1-2"), 1);
+        let (left, _) = make(&format!("{NAME}1-1"), 1);
+        let (young, _) = make(&format!("{NEW}1-2"), 1);
+        let (begun, _) = make(&format!("{NEW}1-4"), 100);
         let (other, _) = make("other", 100);
         let (held, file) = make(&format!("{NAME}1-3"), 100);
         flock(&file, FlockOperation::NonBlockingLockShared).unwrap();
         remove_leftovers(all.path());
-        let there = [&left, &young, &other, &held].map(|path| path.exists());
-        assert_eq!(there, [false, true, true, true]);
+        let there = [&left, &begun, &young, &other, &held].map(|path| path.exists());
+        assert_eq!(there, [false, false, true, true, true]);
     }
 }

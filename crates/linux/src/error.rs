@@ -347,6 +347,12 @@ pub enum RunError {
         /// What failed, with what was said about it.
         what: String,
     },
+    /// The kernel ended before it said anything.
+    #[error(
+        "the kernel ended without a word, as one does that is damaged; accepted: one that \
+         `paternoster linux build` has built when the old one is removed from the cache"
+    )]
+    Mute,
     /// The guest ended before its script did.
     #[error("the guest ended before its script did\n{console}")]
     Unfinished {

@@ -425,6 +425,7 @@ fn diagnosed(console: &str, error: RunError) -> RunError {
         (RunError::HungUp | RunError::NoClock, Some((_, reason))) => {
             RunError::Panicked { reason: reason.to_string(), console: end }
         }
+        (RunError::HungUp, None) if console.trim().is_empty() => RunError::Mute,
         (RunError::HungUp, None) => RunError::Unfinished { console: end },
         (error, _) => error,
     }
@@ -451,6 +452,9 @@ mod tests {
         let panic = "[ 0.1] Kernel panic - not syncing: VFS: Unable to mount root fs";
         assert!(shown(panic, RunError::HungUp).contains("panicked: VFS: Unable to mount root fs"));
         assert!(shown("bye", RunError::HungUp).contains("before its script did\nbye"));
+        assert!(
+            shown("", RunError::HungUp).contains("accepted: one that `paternoster linux build`")
+        );
         assert!(shown("", RunError::NoClock).contains("UML_TIME_TRAVEL_SUPPORT"));
     }
 

@@ -97,7 +97,7 @@ pub fn check(plan: &Plan, parent: &Path) -> Result<(), Error> {
                 if !directory.is_dir() {
                     let problem = format!("{} is no directory", directory.display());
                     let accepted = "a name, perhaps below a directory that is there";
-                    return Err(Error::bad(&job.place.to_string(), problem, accepted));
+                    return Err(Error::bad(job.place.to_string(), problem, accepted));
                 }
             }
         }

@@ -88,14 +88,14 @@ fn the_schema_is_that_of_fio() {
         let theirs: Vec<&String> = theirs.iter().filter(|it| !it.contains("aggr_")).collect();
         let ours = schema_of(&our_disk);
         assert_eq!(
-            ours.iter().map(type_of_disk).collect::<Vec<_>>(),
-            theirs.into_iter().map(type_of_disk).collect::<Vec<_>>()
+            ours.iter().map(|it| type_of_disk(it)).collect::<Vec<_>>(),
+            theirs.into_iter().map(|it| type_of_disk(it)).collect::<Vec<_>>()
         );
     }
 }
 
 /// `util` is whole in fio where it is nothing.
-fn type_of_disk(path: &String) -> &str {
+fn type_of_disk(path: &str) -> &str {
     if path.starts_with("/util") { "/util" } else { path }
 }
 

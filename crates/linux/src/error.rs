@@ -317,7 +317,11 @@ pub enum RunError {
         lifetime: Duration,
     },
     /// More was written to a disk than may be kept in memory.
-    #[error("more than {} bytes were written to disk {disk}, the limit that was set", limit.0)]
+    #[error(
+        "more than {} was written to disk {disk}; \
+         accepted: less, or more with linux run --data SIZE",
+        size(*limit)
+    )]
     StoreFull {
         /// The disk's name.
         disk: String,
@@ -361,6 +365,14 @@ pub enum RunError {
     },
 }
 
+/// A size as people type it: in the largest unit that divides it.
+fn size(bytes: Bytes) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "bytes")];
+    let divides = |(shift, _): &(u32, &str)| bytes.0.trailing_zeros() >= *shift;
+    let (shift, unit) = units.into_iter().find(divides).expect("a byte divides everything");
+    format!("{} {unit}", bytes.0 >> shift)
+}
+
 impl RunError {
     pub(crate) fn file(doing: &'static str, what: impl Into<PathBuf>, cause: io::Error) -> Self {
         RunError::File { doing, what: what.into(), cause }
@@ -381,5 +393,20 @@ impl RunError {
     pub(crate) fn is_hang_up(cause: &io::Error) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
         matches!(cause.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_said_as_it_is_typed_with_its_option() {
+        let full = |limit| RunError::StoreFull { disk: "sda".to_string(), limit: Bytes(limit) };
+        let message = full(2 << 20).to_string();
+        assert!(message.starts_with("more than 2 MiB was written to disk sda"), "{message}");
+        assert!(message.ends_with("--data SIZE"), "{message}");
+        assert!(full(1 << 30).to_string().contains("than 1 GiB was"));
+        assert!(full(1000).to_string().contains("than 1000 bytes was"));
     }
 }

@@ -33,6 +33,8 @@ pub struct RunResult {
     pub fingerprint: u64,
     /// When the last job ended.
     pub elapsed: Duration,
+    /// The limit of I/O calls that ended it, if one did.
+    pub cut_off_after: Option<u64>,
     /// What each job did; the clones of a fio job count together.
     pub jobs: Vec<JobResult>,
     /// What each process did, as fio reports it.

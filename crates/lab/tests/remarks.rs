@@ -2,7 +2,8 @@
 
 use lab::experiment::job::Work;
 use lab::matrix::run;
-use lab::plan::Plan;
+use lab::metrics::CallKind;
+use lab::plan::{CallLimit, MOST_CALLS, Plan};
 use lab::summary::Summary;
 use lab::{Experiment, JobSpec};
 
@@ -52,4 +53,63 @@ fn who_waits_for_seconds_beside_others_starves() {
     assert!(found.contains("db starves: its slowest read takes, under none"), "{found}");
     let (found, _) = remarks(&["none"], &[("db", &db)]);
     assert!(!found.contains("starves"), "{found}");
+}
+
+/// The limit of calls that ended a run of a job, how many calls there were, and what is said.
+fn cut_off(calls: CallLimit, line: &str) -> (Option<u64>, u64, String) {
+    let job = JobSpec::new("a", Work::Command(line.to_string()), "test");
+    let mut experiment = Experiment::of_jobs("", vec![job]);
+    experiment.seeds = vec![1];
+    experiment.calls = calls;
+    experiment.schedulers = vec![("none".to_string(), String::new())];
+    let report = run(Plan::new(experiment).unwrap(), None, 1, &|_| {}).unwrap();
+    let result = &report.results[0];
+    let job = &result.jobs[0];
+    let calls = [CallKind::Read, CallKind::Write].map(|kind| job.call(kind));
+    let calls = calls.iter().map(|it| it.count + it.unfinished).sum();
+    (result.cut_off_after, calls, Summary::of(&report).findings.join("\n"))
+}
+
+#[test]
+fn a_run_ends_after_its_limit_of_calls_and_says_so() {
+    let job = "fio --name=a --filename=/dev/sda --rw=randread --direct=1 --iodepth=4 \
+               --ioengine=libaio --size=1g";
+    let (limit, calls, found) = cut_off(CallLimit::AtMost(100), job);
+    assert_eq!((limit, calls), (Some(100), 100));
+    let ended = "The jobs are longer than the runs, which ended after 100 I/O calls: none after ";
+    assert!(found.contains(ended) && found.contains("--calls=all"), "{found}");
+    let short = format!("{job} --number_ios=90");
+    assert_eq!(cut_off(CallLimit::AtMost(100), &short), (None, 90, String::new()));
+    assert_eq!(cut_off(CallLimit::All, &short).0, None);
+}
+
+#[test]
+fn calls_that_come_to_no_disk_count_as_well() {
+    for line in [
+        "dd if=/dev/zero of=/dev/null bs=4k",
+        "fio --name=a --filename=/dev/zero --rw=randread --size=100t",
+        "fio --name=a --ioengine=null --rw=randread --size=100t",
+    ] {
+        assert_eq!(cut_off(CallLimit::AtMost(10_000), line).0, Some(10_000), "{line}");
+    }
+}
+
+#[test]
+fn a_run_is_limited_by_calls_where_nobody_limits_its_time() {
+    let job = "fio --name=a --filename=/dev/sda --rw=randread --direct=1";
+    let limit = |line: &str, background: Option<&str>| {
+        let job = |(name, line): (&str, &str)| {
+            let spec = JobSpec::new(name, Work::Command(line.to_string()), "test");
+            JobSpec { background: name == "b", ..spec }
+        };
+        let jobs = [("a", line)].into_iter().chain(background.map(|it| ("b", it)));
+        let experiment = Experiment::of_jobs("", jobs.map(job).collect());
+        Plan::new(experiment).unwrap().rows[0].most_calls
+    };
+    assert_eq!(limit(job, None), Some(MOST_CALLS));
+    assert_eq!(limit("dd if=/dev/sda of=/dev/null", None), Some(MOST_CALLS));
+    let timed = format!("{job} --runtime=10 --time_based");
+    assert_eq!(limit(&timed, None), None);
+    assert_eq!(limit(&timed, Some("dd if=/dev/sda of=/dev/null")), None);
+    assert_eq!(limit(&format!("timeout 10 {job}"), None), None);
 }

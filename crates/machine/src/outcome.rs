@@ -28,6 +28,13 @@ pub struct Outcome {
     pub accounts: Vec<(usize, Rc<dyn Any>)>,
 }
 
+impl Outcome {
+    /// Whether a job had not ended when the run did.
+    pub fn is_cut_off(&self) -> bool {
+        self.jobs.iter().any(|job| job.exit == Exit::CutOff)
+    }
+}
+
 /// What came of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobOutcome {

@@ -44,6 +44,8 @@ pub struct Setup {
     pub seed: u64,
     /// When the run ends even if jobs are not done.
     pub until: Option<Instant>,
+    /// When the run ends even if jobs are not done, by the I/O calls that jobs have made.
+    pub most_calls: Option<u64>,
     /// Whether events are made; without them an observer sees nothing.
     pub events: bool,
     /// Whether messages of the scheduler are among them.
@@ -78,6 +80,7 @@ impl Setup {
             jobs,
             seed: 1,
             until: None,
+            most_calls: None,
             events: false,
             messages: false,
             record_inputs: false,

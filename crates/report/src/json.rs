@@ -52,6 +52,7 @@ fn result(result: &RunResult) -> Value {
         "seed": result.seed,
         "fingerprint": fingerprint,
         "elapsed_ns": result.elapsed,
+        "cut_off_after_calls": result.cut_off_after,
         "jobs": result.jobs.iter().map(job).collect::<Vec<_>>(),
         "layers": layers(&result.layers),
         "disk": result.disk,

@@ -15,6 +15,7 @@ pub mod keys;
 
 use crate::error::Error;
 use crate::figure::Figure;
+use crate::plan::CallLimit;
 use crate::world::World;
 use base::{Bytes, Hz};
 use block::Kernel;
@@ -95,6 +96,8 @@ pub struct Experiment {
     pub expect: Vec<Expectation>,
     /// The figure by which schedulers are judged, if it is not to be chosen, with its place.
     pub metric: Option<(String, String)>,
+    /// How many I/O calls a run may make.
+    pub calls: CallLimit,
     /// Whether schedulers check themselves after every step.
     pub paranoid: bool,
     /// Whether results have what tasks gave to the block layer.
@@ -154,6 +157,7 @@ impl Experiment {
             seeds: (1..=DEFAULT_SEEDS).collect(),
             expect: Vec::new(),
             metric: None,
+            calls: CallLimit::Usual,
             paranoid: false,
             watches_bios: false,
         }

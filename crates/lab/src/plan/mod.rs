@@ -8,9 +8,12 @@ mod clones;
 mod disks;
 mod groups;
 mod jobs;
+mod limits;
 mod preparation;
 
 pub use preparation::DROP_CACHES;
+
+pub use limits::{ACCEPTED_CALLS, CallLimit, MOST_CALLS};
 
 use crate::error::Error;
 use crate::experiment::cgroup::{self, CgroupSpec};
@@ -95,6 +98,8 @@ pub struct Row {
     pub preparation: Vec<PlannedJob>,
     /// What is run.
     pub jobs: Vec<PlannedJob>,
+    /// I/O calls after which a run ends although its jobs have not, if there is a limit.
+    pub most_calls: Option<u64>,
 }
 
 /// A job, understood.
@@ -389,6 +394,7 @@ impl Planner {
         let preparation = self.preparation(&host)?;
         let mut jobs = self.jobs(&host)?;
         self.check_disks(&mut jobs)?;
+        let most_calls = self.most_calls(&jobs)?;
         let cgroups = self.cgroups(&jobs)?;
         self.check_groups(&cgroups, &jobs)?;
         let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
@@ -430,6 +436,7 @@ impl Planner {
                 cgroups: cgroups.clone(),
                 preparation: preparation.clone(),
                 jobs: jobs.clone(),
+                most_calls,
             }));
         }
         Ok(rows)

@@ -49,6 +49,7 @@ impl Findings<'_> {
                 findings.push(format!("{prefix}{}", sentences.join(" ")));
             }
         }
+        findings.extend(self.cut_off());
         findings.extend(self.starved());
         findings.extend(self.tails());
         findings.extend(self.held());

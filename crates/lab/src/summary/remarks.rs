@@ -4,6 +4,7 @@
 use super::findings::Findings;
 use super::{JobColumn, Line};
 use crate::figure::{Figure, Point, What};
+use crate::matrix::Report;
 use crate::metrics::CallKind;
 use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
@@ -65,6 +66,31 @@ impl Findings<'_> {
             |it: &JobColumn| line.get(&it.figure(What::Bandwidth(None))).map_or(0.0, |it| it.mean);
         let mut others = self.summary.jobs.iter().filter(|it| *it != job);
         others.any(|it| rate(it) > rate(job))
+    }
+
+    /// Which rows ended before their jobs.
+    pub(super) fn cut_off(&self) -> Option<String> {
+        let Report { plan, .. } = self.report;
+        let limit = |row: usize| self.report.results_of(row).iter().find_map(|it| it.cut_off_after);
+        let cut = (0..plan.rows.len()).filter(|row| limit(*row).is_some());
+        let mut cut = cut.peekable();
+        let calls = limit(*cut.peek()?)?;
+        let whole = Figure { job: None, what: What::Elapsed };
+        let when = |row: usize| {
+            let line = self.summary.lines.iter().find(|line| line.row == row)?;
+            let elapsed = human(line.get(&whole)?.mean, Kind::Time);
+            Some(format!("{} after {elapsed}", plan.row_title(row)))
+        };
+        let each: Vec<String> = cut.filter_map(when).collect();
+        let more = match each.len().saturating_sub(MOST_ROWS) {
+            0 => String::new(),
+            more => format!(" and {more} more rows"),
+        };
+        let named = each[..each.len().min(MOST_ROWS)].join(", ");
+        Some(format!(
+            "The jobs are longer than the runs, which ended after {calls} I/O calls: \
+             {named}{more}. --duration or --calls set another end, --calls=all none."
+        ))
     }
 
     /// What was asked for and has no effect.

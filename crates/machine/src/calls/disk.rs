@@ -138,15 +138,16 @@ impl Task {
     }
 
     /// Several such calls, one after the other, and what their process does between them.
-    pub async fn memory_calls(&self, time: Duration) {
+    pub async fn memory_calls(&self, calls: u64, time: Duration) {
         self.enter_kernel().await;
+        self.spend_calls(calls).await;
         self.compute(time).await;
         self.leave_kernel();
     }
 
     async fn memory_call(&self, file: &File, op: Op, length: u64) -> Result<u64, Errno> {
         let (length, time) = self.memory_call_of(file, op, length).ok_or(Errno::Einval)?;
-        self.memory_calls(time).await;
+        self.memory_calls(1, time).await;
         Ok(length)
     }
 

@@ -94,5 +94,6 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         seed: setup.seed,
         start_delay: setup.host.machine.start_delay,
         timer_slack: setup.host.machine.timer_slack,
+        most_calls: setup.most_calls,
     })
 }

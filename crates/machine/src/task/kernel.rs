@@ -33,6 +33,19 @@ impl Task {
         .await;
     }
 
+    /// Counts calls that come to no disk. Does not come back when there have been as many as there
+    /// may be.
+    pub async fn spend_calls(&self, calls: u64) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            if world.spend_calls(calls) {
+                return Poll::Ready(());
+            }
+            self.wait(&mut world, Wait::Nothing)
+        })
+        .await;
+    }
+
     /// Leaves a system call of any kind.
     pub fn leave_kernel(&self) {
         self.world().cpus().set_in_call(self.id(), false);

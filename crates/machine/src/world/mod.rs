@@ -67,6 +67,8 @@ pub(crate) struct World {
     held_wakes: Vec<ContextId>,
     /// The job that makes system calls without end.
     endless: Option<usize>,
+    /// I/O calls that jobs may still make, if there is a limit.
+    calls_left: Option<u64>,
     /// What programs count themselves, by the number of their job.
     accounts: Vec<(usize, Rc<dyn Any>)>,
 }
@@ -83,6 +85,8 @@ pub(crate) struct Owners {
     pub seed: u64,
     pub start_delay: Duration,
     pub timer_slack: Duration,
+    /// I/O calls that jobs may make, if there is a limit.
+    pub most_calls: Option<u64>,
 }
 
 /// What came of driving a context.
@@ -120,6 +124,7 @@ impl World {
             timer_raised: false,
             held_wakes: Vec::new(),
             endless: None,
+            calls_left: owners.most_calls,
             accounts: Vec::new(),
         }
     }
@@ -299,7 +304,7 @@ impl World {
     }
 
     fn is_over(&self) -> bool {
-        if self.endless.is_some() || self.preparation.has_failed() {
+        if self.endless.is_some() || self.preparation.has_failed() || self.calls_left == Some(0) {
             return true;
         }
         if !self.storage.queue().is_drained() {

@@ -7,12 +7,22 @@ use block::{Action, ContextId, Event};
 impl World {
     /// Takes in an operation of a task and says so; the answer is its number.
     pub fn enter(&mut self, task: ContextId, operation: Operation) -> u64 {
+        self.spend_calls(1);
         let number = self.io.begin(task, operation);
         if self.storage.queue_mut().log().is_on() {
             let operation = self.io.get(task, number).clone();
             self.log_call(task, &operation, Action::SyscallEnter(operation.call));
         }
         number
+    }
+
+    /// Jobs make so many I/O calls; false when there have been as many as there may be, and the
+    /// run is over.
+    pub fn spend_calls(&mut self, calls: u64) -> bool {
+        if let Some(left) = self.calls_left.as_mut().filter(|_| self.preparation.is_done()) {
+            *left = left.saturating_sub(calls);
+        }
+        self.calls_left != Some(0)
     }
 
     /// Counts a system call; false when the program is endless and must not go on.

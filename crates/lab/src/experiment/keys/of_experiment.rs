@@ -3,6 +3,7 @@
 use super::{Flag, Form, GROUP, JOB, Key, to_json};
 use crate::error::Error;
 use crate::experiment::{DEFAULT_HOST, DEFAULT_MODEL, Experiment, cgroup, filesystem};
+use crate::plan::CallLimit;
 use crate::quantity::{self, ACCEPTED_SIZE};
 use crate::scheduler_spec::{parse_hz, parse_kernel};
 use crate::virtio;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
 
 /// The keys of an experiment, in the order in which they are read and stand in results.
-pub static EXPERIMENT: [Key<Experiment>; 25] = [
+pub static EXPERIMENT: [Key<Experiment>; 26] = [
     Key::<Experiment>::new("title", Form::Text, "a text", "")
         .about("What the experiment is called.")
         .set(|it, text, _| set(&mut it.title, text.to_string()))
@@ -201,6 +202,21 @@ pub static EXPERIMENT: [Key<Experiment>; 25] = [
             Flag { name: "runs", value: "N", help: "Number of seeds [default: 5]" },
         ])
         .json("seeds", |it| json!(it.seeds)),
+    Key::<Experiment>::new(
+        "calls",
+        Form::Word,
+        "a whole number, `all`",
+        "4000000 where nobody limits the time",
+    )
+    .about("After so many I/O calls a run ends although its jobs have not.")
+    .set(|it, text, place| set(&mut it.calls, CallLimit::parse(text, place)?))
+    .flags(&[Flag {
+        name: "calls",
+        value: "N|all",
+        help: "I/O calls after which a run ends although its jobs have not [default: 4000000 \
+               where nobody limits the time, otherwise all]",
+    }])
+    .json("calls", |it| it.calls.to_json()),
     Key::<Experiment>::new("metric", Form::Text, "a figure", "by what the first job waits for")
         .about("The figure by which schedulers are judged.")
         .set(|it, text, place| set(&mut it.metric, Some((text.to_string(), place.to_string()))))

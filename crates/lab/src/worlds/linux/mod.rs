@@ -345,6 +345,7 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         tunables: row.tunables.clone(),
         fingerprint: fingerprint.finish(),
         elapsed: ends.unwrap_or(Duration::ZERO).max(disk.busy + disk.idle),
+        cut_off_after: None,
         layers,
         jobs,
         processes,

@@ -334,6 +334,7 @@ impl Lanes {
                 *count += 1;
                 if *count == NOTHINGS {
                     *count = 0;
+                    self.task.spend_calls(u64::from(NOTHINGS)).await;
                     self.task.compute(self.habits.nothing * u64::from(NOTHINGS)).await;
                 }
                 self.finish(request, Ok(request.length));

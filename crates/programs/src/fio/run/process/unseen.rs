@@ -69,7 +69,7 @@ impl Process<'_> {
             time = at.since(start) + clock * u64::from(habits.after_call);
         }
         self.account.call(requests);
-        self.task.memory_calls(time).await;
+        self.task.memory_calls(requests, time).await;
         (requests, is_over)
     }
 

@@ -1,0 +1,76 @@
+//! When a run ends although its jobs have not.
+//!
+//! Whoever types `fio basic-verify.fio` does not say for how long: the load of a disk of a terabyte
+//! takes hours on the real thing, and hundreds of millions of calls here. A run of which nobody
+//! limits the time ends after [`MOST_CALLS`], which is the same for every scheduler, and says so.
+
+use super::{PlannedJob, Planner};
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::world::World;
+use programs::fio::Fio;
+use programs::replay::Replay;
+
+/// I/O calls of a run of which nobody limits the time (assumed: half a minute of computing).
+pub const MOST_CALLS: u64 = 4_000_000;
+
+/// What `calls` accepts.
+pub const ACCEPTED_CALLS: &str = "a whole number from 1 on, or all";
+
+/// How many calls jobs may make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallLimit {
+    /// [`MOST_CALLS`] where nobody limits the time, otherwise all.
+    #[default]
+    Usual,
+    /// As many as jobs make.
+    All,
+    /// So many.
+    AtMost(u64),
+}
+
+impl CallLimit {
+    /// As it is written.
+    pub fn parse(text: &str, place: &str) -> Result<CallLimit, Error> {
+        match text.parse() {
+            _ if text == "all" => Ok(CallLimit::All),
+            Ok(calls) if calls > 0 => Ok(CallLimit::AtMost(calls)),
+            _ => Err(Error::bad(place, format!("calls \"{text}\""), ACCEPTED_CALLS)),
+        }
+    }
+
+    /// As it is in results.
+    pub fn to_json(self) -> serde_json::Value {
+        match self {
+            CallLimit::Usual => serde_json::Value::Null,
+            CallLimit::All => "all".into(),
+            CallLimit::AtMost(calls) => calls.into(),
+        }
+    }
+}
+
+impl Planner {
+    /// How many calls these jobs may make. A kernel cannot be told to count, so that there is no
+    /// limit where it runs too.
+    pub(super) fn most_calls(&self, jobs: &[PlannedJob]) -> Result<Option<u64>, Error> {
+        let Experiment { calls, worlds, .. } = &self.experiment;
+        let is_simulated = *worlds == [World::Sim];
+        let is_open = jobs.iter().any(|it| !it.job.background && !is_limited(it));
+        match calls {
+            CallLimit::AtMost(_) if !is_simulated => {
+                let accepted = "--world sim, or a duration of the jobs";
+                Err(Error::bad(self.place("calls"), "calls in the world linux", accepted))
+            }
+            CallLimit::AtMost(calls) => Ok(Some(*calls)),
+            CallLimit::Usual if is_simulated && is_open => Ok(Some(MOST_CALLS)),
+            CallLimit::Usual | CallLimit::All => Ok(None),
+        }
+    }
+}
+
+/// Whether somebody has said when a job ends: its duration, fio's `runtime`, or a recording.
+fn is_limited(planned: &PlannedJob) -> bool {
+    let fio = planned.program.downcast::<Fio>();
+    let ends = |fio: &Fio| fio.jobs().iter().all(|it| it.timing.runtime.is_some());
+    planned.job.duration.is_some() || planned.program.is::<Replay>() || fio.is_some_and(ends)
+}

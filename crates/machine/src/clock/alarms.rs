@@ -8,9 +8,11 @@
 use super::{AgendaItem, Clock};
 use base::{Instant, Ticket};
 use block::ContextId;
+use std::collections::BTreeSet;
 
 /// What ends the sleep of one context.
-pub(super) struct Alarm {
+#[derive(Clone, Copy)]
+struct Alarm {
     /// What is scheduled, and when the sleep is over at the latest.
     set: Option<(Ticket, Instant)>,
     /// From when on the timer may end the sleep, if it fires then for somebody else.
@@ -21,10 +23,43 @@ impl Alarm {
     const NONE: Alarm = Alarm { set: None, may_wake: Instant::FAR_FUTURE };
 }
 
+/// The alarms of all contexts, in order: a recording may have a hundred thousand that sleep.
+#[derive(Default)]
+pub(super) struct Alarms {
+    of: Vec<Alarm>,
+    /// Those that are set, by when they are due at the latest.
+    due: BTreeSet<(Instant, ContextId)>,
+    /// The same by from when on another's timer may end the sleep.
+    may_wake: BTreeSet<(Instant, ContextId)>,
+}
+
+impl Alarms {
+    fn get(&self, context: ContextId) -> Alarm {
+        self.of.get(context.0 as usize).copied().unwrap_or(Alarm::NONE)
+    }
+
+    fn change(&mut self, context: ContextId, change: impl FnOnce(&mut Alarm)) {
+        let number = context.0 as usize;
+        if number >= self.of.len() {
+            self.of.resize(number + 1, Alarm::NONE);
+        }
+        let alarm = &mut self.of[number];
+        if let Some((_, until)) = alarm.set {
+            self.due.remove(&(until, context));
+            self.may_wake.remove(&(alarm.may_wake, context));
+        }
+        change(alarm);
+        if let Some((_, until)) = alarm.set {
+            self.due.insert((until, context));
+            self.may_wake.insert((alarm.may_wake, context));
+        }
+    }
+}
+
 impl Clock {
     /// Whether something is set to end the sleep of a context.
     pub fn has_alarm(&self, context: ContextId) -> bool {
-        self.alarms.get(context.0 as usize).is_some_and(|it| it.set.is_some())
+        self.alarms.get(context).set.is_some()
     }
 
     /// Sees to it that something wakes a context at a point in time.
@@ -47,22 +82,23 @@ impl Clock {
 
     /// From when on the timer may end the sleep of a context, if it fires for somebody else.
     pub fn may_wake(&mut self, context: ContextId, from: Instant) {
-        self.alarm_of(context).may_wake = from;
+        self.alarms.change(context, |it| it.may_wake = from);
     }
 
     /// Nothing is to end the sleep of a context any more.
     pub fn cancel_alarm(&mut self, context: ContextId) {
-        if let Some((ticket, _)) = self.alarm_of(context).set.take() {
+        if let Some((ticket, _)) = self.alarms.get(context).set {
             self.agenda.cancel(ticket);
+            self.alarms.change(context, |it| it.set = None);
         }
     }
 
     /// The time of an alarm has come, or that of a tick shortly before; whether the sleep ends at
     /// once. Otherwise the timer is to fire for it.
     pub fn alarm_comes(&mut self, context: ContextId) -> bool {
-        let Some((_, until)) = self.alarm_of(context).set else { return false };
+        let Some((_, until)) = self.alarms.get(context).set else { return false };
         if !self.timer.is_coarse() {
-            self.alarm_of(context).set = None;
+            self.alarms.change(context, |it| it.set = None);
             return true;
         }
         let is_early = self.now < until;
@@ -72,21 +108,20 @@ impl Clock {
             let fires = self.timer.fires(self.now);
             self.agenda.schedule(fires, AgendaItem::Fires(context))
         };
-        self.alarm_of(context).set = Some((ticket, until));
+        self.alarms.change(context, |it| it.set = Some((ticket, until)));
         false
     }
 
     /// The timer has fired for a context.
     pub fn alarm_fires(&mut self, context: ContextId) {
-        self.alarm_of(context).set = None;
+        self.alarms.change(context, |it| it.set = None);
     }
 
     /// Takes the alarms away of those whose sleeps may have ended by now, in the order in which
     /// they had to.
     pub fn end_other_sleeps(&mut self) -> Vec<ContextId> {
-        let now = self.now;
-        let may_end = self.alarms.iter().enumerate().filter(|(_, it)| it.may_wake <= now);
-        let of = may_end.filter_map(|(number, it)| Some((it.set?.1, ContextId(number as u32))));
+        let may_end = self.alarms.may_wake.range(..=(self.now, ContextId(u32::MAX)));
+        let of = may_end.filter_map(|(_, it)| Some((self.alarms.get(*it).set?.1, *it)));
         let mut sleepers: Vec<(Instant, ContextId)> = of.collect();
         sleepers.sort();
         for (_, sleeper) in &sleepers {
@@ -97,20 +132,11 @@ impl Clock {
 
     /// When the first alarm is due.
     pub fn next_alarm(&self) -> Instant {
-        let alarms = self.alarms.iter().filter_map(|it| Some(it.set?.1));
-        alarms.min().unwrap_or(Instant::FAR_FUTURE)
+        self.alarms.due.first().map_or(Instant::FAR_FUTURE, |it| it.0)
     }
 
     fn schedule_alarm(&mut self, context: ContextId, first: Instant, at: Instant) {
         let ticket = self.agenda.schedule(first, AgendaItem::Alarm(context));
-        self.alarm_of(context).set = Some((ticket, at));
-    }
-
-    fn alarm_of(&mut self, context: ContextId) -> &mut Alarm {
-        let number = context.0 as usize;
-        if number >= self.alarms.len() {
-            self.alarms.resize_with(number + 1, || Alarm::NONE);
-        }
-        &mut self.alarms[number]
+        self.alarms.change(context, |it| it.set = Some((ticket, at)));
     }
 }

@@ -6,7 +6,7 @@
 mod alarms;
 mod timer;
 
-use alarms::Alarm;
+use alarms::Alarms;
 use base::{Agenda, Duration, Instant, Ticket};
 use block::ContextId;
 use block::command::Command;
@@ -46,7 +46,7 @@ pub(crate) struct Clock {
     /// Its first core's.
     timer: Timer,
     /// What ends the sleep of each context.
-    alarms: Vec<Alarm>,
+    alarms: Alarms,
     /// System calls since time moved on, with what they moved.
     calls_at_this_instant: u64,
     /// When the run ends at the latest.
@@ -60,7 +60,7 @@ impl Clock {
             now: Instant::ZERO,
             agenda: Agenda::new(),
             timer: Timer::new(step, tick),
-            alarms: Vec::new(),
+            alarms: Alarms::default(),
             calls_at_this_instant: 0,
             until,
         }

@@ -8,7 +8,7 @@ use crate::competition::{Ask, Loop, Seen, compete};
 use crate::targets::digits;
 
 const NVME_PLP: &str = include_str!("../../../../models/nvme-plp.toml");
-const NVME_980PRO: &str = include_str!("../../../../models/nvme-980pro.toml");
+pub const NVME_980PRO: &str = include_str!("../../../../models/nvme-980pro.toml");
 
 const VM_DISK: &str = include_str!("../../../../models/vm-disk.toml");
 

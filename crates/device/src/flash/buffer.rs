@@ -40,7 +40,8 @@ pub(crate) struct BufferRules {
     batch: u64,
 }
 
-/// Flash used with one bit a cell, which takes writes faster until it is full.
+/// Flash used with one bit a cell, which takes writes faster until it is full. Most of it is flash
+/// in which nothing is kept: a full drive has little of it.
 #[derive(Clone, Debug)]
 struct FastArea {
     size: u64,
@@ -73,7 +74,10 @@ impl BufferRules {
             scatter: Spread::load(table, "write_buffer.scatter"),
             flush_clean: table.time("write_buffer.flush_clean"),
             fast: table.has("fast_area").then(|| FastArea {
-                size: table.size("fast_area.size"),
+                size: match table.flag("flash.prefilled") {
+                    true => table.size("fast_area.size_full"),
+                    false => table.size("fast_area.size"),
+                },
                 program: table.time("fast_area.program"),
                 drain_byte: byte_time(table, "fast_area.drain_rate"),
                 fold_byte: byte_time(table, "fast_area.fold_rate"),

@@ -87,6 +87,7 @@ const FAST_AREA: Section = Section {
     required: false,
     specs: &[
         spec("size", Size(1e6, 1e13)),
+        spec("size_full", Size(0.0, 1e13)),
         spec("program", Time(1e3, 1e9)),
         spec("drain_rate", Rate(1e6, 1e11)),
         spec("fold_rate", Rate(1e6, 1e11)),

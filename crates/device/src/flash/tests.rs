@@ -280,8 +280,7 @@ fn a_drive_collects_while_nothing_waits_in_its_buffer() {
 
 #[test]
 fn the_fast_area_is_not_emptied_while_the_host_writes() {
-    let mut drive =
-        changed("nvme-980pro", "value = 128, unit = \"GB\"", "value = 1, unit = \"GB\"");
+    let mut drive = changed("nvme-980pro", "value = 6, unit = \"GB\"", "value = 1, unit = \"GB\"");
     let (mut now, mut at) = (Instant::ZERO, 0);
     let mut write = |now: &mut Instant, drive: &mut Drive, gigabytes: u64| -> f64 {
         let (begun, mebibytes) = (*now, gigabytes * 954);

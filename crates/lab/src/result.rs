@@ -3,12 +3,14 @@
 use crate::metrics::bios::Asked;
 use crate::metrics::calls::DEPTH_LEVELS;
 use crate::metrics::commands::Step;
+use crate::metrics::operations::Operations;
 use crate::metrics::samples::Spread;
 use crate::metrics::{CallKind, Disk, Latency, Layers};
 use crate::scheduler_spec::SchedulerSpec;
 use crate::world::World;
 use base::{Bytes, Duration};
 use programs::fio::LatencyTarget;
+use std::sync::Arc;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -70,6 +72,8 @@ pub struct JobResult {
     pub depths: [u64; DEPTH_LEVELS],
     /// What only fio knows of it.
     pub fio: Option<FioProcess>,
+    /// Its single operations, if it is the job by which schedulers are judged.
+    pub operations: Arc<Operations>,
 }
 
 /// What only fio knows of a process.

@@ -8,9 +8,10 @@ use crate::fio_json::{direction, latency, sync};
 use lab::World;
 use lab::fidelity::errors::{JobError, Pair, errors_by_call};
 use lab::matrix::Report;
+use lab::metrics::operations::Place;
 use lab::metrics::{CallKind, Layers};
 use lab::result::{JobResult, RunResult};
-use lab::summary::{Line, Summary};
+use lab::summary::{Line, Paired, Summary};
 use serde_json::{Value, json};
 
 /// The whole document of a comparison.
@@ -23,6 +24,7 @@ pub fn compare(report: &Report, summary: &Summary) -> Value {
         "results": results,
         "summary": lines,
         "judged_by": summary.main.as_ref().map(|it| it.to_string()),
+        "why": summary.pairs.iter().map(|it| why(it, report)).collect::<Vec<_>>(),
         "findings": summary.findings,
         "expected": expected(summary),
         "errors": errors_by_call(report).iter().map(|it| job_error(it, report)).collect::<Vec<_>>(),
@@ -102,6 +104,30 @@ fn line(line: &Line, report: &Report) -> Value {
         "label": spec.label(),
         "axes": axes(&line.axes),
         "figures": Value::Object(figures.collect()),
+    })
+}
+
+/// The same operations under the best and the worst, and where they wait.
+fn why(paired: &Paired, report: &Report) -> Value {
+    let rows = &report.plan.rows;
+    let places = |nanos: [f64; 6]| {
+        let each = Place::ALL.iter().zip(nanos);
+        Value::Object(each.map(|(place, it)| (place.name().to_string(), it.into())).collect())
+    };
+    json!({
+        "best": rows[paired.best].spec.label(),
+        "best_axes": axes(&rows[paired.best].axes),
+        "worst": rows[paired.worst].spec.label(),
+        "worst_axes": axes(&rows[paired.worst].axes),
+        "call": paired.call.map(|it| it.name()),
+        "point": paired.point.map(|it| it.to_string()),
+        "pairs": paired.pairs,
+        "unpaired": paired.unpaired,
+        "left_out": paired.left_out,
+        "also_slow": paired.also_slow,
+        "sample": paired.sample,
+        "best_ns": places(paired.best_ns),
+        "worst_ns": places(paired.worst_ns),
     })
 }
 

@@ -3,9 +3,11 @@
 //! Events carry their own start times, so nothing is remembered between the beginning of a call
 //! and its end; memory does not grow with the length of a run.
 
+use super::operations::Operations;
 use super::samples::Samples;
 use base::{Bytes, Duration, Histogram, Instant};
 use block::{Action, Event, Syscall};
+use std::sync::Arc;
 
 /// The calls of one kind.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +93,8 @@ pub struct Actor {
     pub last: Instant,
     /// How often a call was made with so many others of the actor under way.
     pub depths: [u64; DEPTH_LEVELS],
+    /// Single calls, if they were watched.
+    pub operations: Arc<Operations>,
     in_flight: u32,
 }
 
@@ -119,9 +123,14 @@ impl Actor {
             Action::SyscallExit { .. } => self.in_flight = self.in_flight.saturating_sub(1),
             _ => {}
         }
-        if self.first.is_some_and(|first| event.at >= first + self.ramp) {
+        if self.counts_at(event.at) {
             self.count(event);
         }
+    }
+
+    /// Whether what ends at a time is counted.
+    pub fn counts_at(&self, at: Instant) -> bool {
+        self.first.is_some_and(|first| at >= first + self.ramp)
     }
 
     fn count(&mut self, event: &Event) {

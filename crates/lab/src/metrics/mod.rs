@@ -10,6 +10,7 @@ pub mod commands;
 pub mod disk;
 pub mod held;
 pub mod latency;
+pub mod operations;
 pub mod samples;
 
 pub use calls::{Actor, CallKind, Calls};
@@ -17,9 +18,10 @@ pub use disk::Disk;
 pub use latency::Latency;
 
 use base::{Duration, Histogram, Instant};
-use block::Event;
+use block::{Action, Event};
 use disk::DiskMeter;
 use machine::{Observer, TaskInfo};
+use operations::{Busy, Watch};
 
 /// Measures a run.
 #[derive(Default)]
@@ -33,6 +35,21 @@ pub struct Meter {
     of_context: Vec<Option<Owner>>,
     disk: DiskMeter,
     last: Instant,
+    pairing: Option<Pairing>,
+}
+
+/// Watches single operations.
+struct Pairing {
+    /// The job that is watched, by its number.
+    job: usize,
+    /// At most so many operations of a section are kept.
+    most: usize,
+    /// By section; `None` for those that are not watched.
+    watches: Vec<Option<Watch>>,
+    /// What tasks without calls do, such as the kernel's own.
+    busy: Busy,
+    /// How many of those who are watched sleep for a request.
+    asleep: usize,
 }
 
 /// How the tasks of a job are told apart in results.
@@ -58,6 +75,8 @@ pub struct Section {
 struct Owner {
     section: usize,
     process: Option<usize>,
+    /// Of the section's tasks the n-th.
+    task: u32,
 }
 
 /// What was measured.
@@ -95,11 +114,22 @@ impl Meter {
         self.jobs = jobs;
     }
 
+    /// Single operations of a job are watched, and of each of its sections at most so many kept.
+    pub fn watch_operations(&mut self, job: usize, most: usize) {
+        let (watches, busy) = (Vec::new(), Busy::default());
+        self.pairing = Some(Pairing { job, most, watches, busy, asleep: 0 });
+    }
+
     /// The figures, when the run has taken so long.
     pub fn finish(self, elapsed: Duration) -> Measured {
         let end = Instant::ZERO + elapsed;
         let disk = self.disk.finish(end.max(self.last));
-        Measured { sections: self.sections, processes: self.processes, disk, elapsed }
+        let Meter { mut sections, processes, pairing, .. } = self;
+        let watches = pairing.map(|it| it.watches).unwrap_or_default();
+        for (section, watch) in sections.iter_mut().zip(watches) {
+            section.operations = watch.map(Watch::finish).unwrap_or_default().into();
+        }
+        Measured { sections, processes, disk, elapsed }
     }
 }
 
@@ -117,25 +147,67 @@ impl Observer for Meter {
         let ramp = naming.map_or(Duration::ZERO, |naming| naming.ramp_of(section));
         let section = index_of(&mut self.sections, job, section, ramp);
         let process = is_clone.then(|| index_of(&mut self.processes, job, &who.name, ramp));
+        let task = self.sections[section].tasks;
         self.sections[section].tasks += 1;
         if let Some(process) = process {
             self.processes[process].tasks += 1;
         }
-        self.of_context[number] = Some(Owner { section, process });
+        self.of_context[number] = Some(Owner { section, process, task });
     }
 
     fn see(&mut self, event: &Event) {
         self.last = event.at;
         self.disk.see(event);
         if !Actor::is_about(event) {
+            if Watch::is_about_sleep(event)
+                && let Some(pairing) = &mut self.pairing
+            {
+                pairing.see_sleep(&self.of_context, event);
+            }
             return;
         }
         let owner = self.of_context.get(event.context.0 as usize).copied().flatten();
-        if let Some(Owner { section, process }) = owner {
-            self.sections[section].see(event);
+        if let Some(Owner { section, process, task }) = owner {
+            let actor = &mut self.sections[section];
+            actor.see(event);
+            if let Some(pairing) = &mut self.pairing {
+                pairing.see(section, actor, task, event);
+            }
             if let Some(process) = process {
                 self.processes[process].see(event);
             }
+        }
+    }
+}
+
+impl Pairing {
+    /// Something happened that only who sleeps for a request is told by.
+    fn see_sleep(&mut self, of_context: &[Option<Owner>], event: &Event) {
+        if self.asleep == 0 && event.action != Action::Sleep {
+            return;
+        }
+        let owner = of_context.get(event.context.0 as usize).copied().flatten();
+        let Some(Owner { section, task, .. }) = owner else { return };
+        if let Some(Some(watch)) = self.watches.get_mut(section) {
+            watch.see_sleep(task, event, &mut self.asleep);
+        }
+    }
+
+    fn see(&mut self, section: usize, actor: &Actor, task: u32, event: &Event) {
+        match actor.job {
+            None => self.busy.see(event),
+            Some(job) if job == self.job => {
+                if section >= self.watches.len() {
+                    self.watches.resize_with(section + 1, || None);
+                }
+                let watch = self.watches[section].get_or_insert_with(|| Watch::new(self.most));
+                let enters = matches!(event.action, Action::SyscallEnter(_));
+                match watch.is_helper(task) && !enters {
+                    true => self.busy.see(event),
+                    false => watch.see(task, event, actor, &self.busy),
+                }
+            }
+            Some(_) => {}
         }
     }
 }
@@ -195,7 +267,7 @@ impl Layers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use block::{Action, CgroupId, ContextId, IoContextId, Ioprio, Syscall};
+    use block::{CgroupId, ContextId, IoContextId, Ioprio, Syscall};
 
     fn who(context: u32, name: &str) -> TaskInfo {
         TaskInfo {

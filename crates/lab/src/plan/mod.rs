@@ -47,6 +47,12 @@ const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
 
 /// More runs take more memory than there is.
 pub const MOST_RUNS: usize = 100_000;
+/// All runs together keep so many single operations, 64 bytes each.
+const MOST_OPERATIONS: usize = 1 << 20;
+/// A run keeps so many in any case.
+const LEAST_OPERATIONS: usize = 256;
+/// And no more than this: who watches more is slower, and says no more.
+const MOST_OF_A_RUN: usize = 1 << 12;
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -140,6 +146,17 @@ impl Plan {
     /// How many runs there will be.
     pub fn runs(&self) -> usize {
         self.rows.len() * self.experiment.seeds.len()
+    }
+
+    /// The job by which schedulers are judged, by its number, and how many of its operations a run
+    /// keeps so that they can be paired; `None` where there is nothing to compare.
+    pub fn watched_operations(&self) -> Option<(usize, usize)> {
+        let asked = self.metric.as_ref().and_then(|it| it.job.as_ref());
+        let mut jobs = self.rows.first()?.jobs.iter();
+        let is_asked = |job: &PlannedJob| asked.is_some_and(|it| job.result_names().contains(it));
+        let job = jobs.position(is_asked).unwrap_or(0);
+        let most = MOST_OPERATIONS / self.runs();
+        (self.rows.len() > 1).then_some((job, most.clamp(LEAST_OPERATIONS, MOST_OF_A_RUN)))
     }
 
     /// What the user should know about how jobs were understood, each thing once.

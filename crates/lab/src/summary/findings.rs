@@ -1,5 +1,6 @@
 //! What differs between schedulers, in words: which is best, why, and what it costs the others.
 
+use super::pairs::Paired;
 use super::{JobColumn, Line, Summary};
 use crate::figure::{Figure, Layer, Point, What};
 use crate::matrix::Report;
@@ -22,6 +23,9 @@ const MOST_PAIRS: usize = 3;
 /// Rows that are alike are named up to so many.
 const MOST_ALIKE: usize = 5;
 
+/// Names and values of axes.
+type Circumstances = Vec<(String, String)>;
+
 /// Puts what differs into words.
 pub(super) struct Findings<'a> {
     pub(super) report: &'a Report,
@@ -30,20 +34,11 @@ pub(super) struct Findings<'a> {
 
 impl Findings<'_> {
     pub(super) fn all(&self) -> Vec<String> {
-        let mut points: Vec<Vec<(String, String)>> = Vec::new();
-        for line in &self.summary.lines {
-            let point = self.circumstances(line);
-            if !points.contains(&point) {
-                points.push(point);
-            }
-        }
         let mut findings = Vec::new();
-        for point in points {
+        for (point, lines) in self.points() {
             let at: Vec<String> =
                 point.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let prefix = if at.is_empty() { String::new() } else { format!("{}: ", at.join(" ")) };
-            let lines = self.lines().filter(|line| self.circumstances(line) == point);
-            let lines: Vec<&Line> = lines.collect();
             let sentences = self.at_point(&lines);
             if !sentences.is_empty() {
                 findings.push(format!("{prefix}{}", sentences.join(" ")));
@@ -58,6 +53,32 @@ impl Findings<'_> {
         findings
     }
 
+    /// The values of axes that are not for choice, each with the lines that compete there.
+    fn points(&self) -> Vec<(Circumstances, Vec<&Line>)> {
+        let mut points: Vec<(Circumstances, Vec<&Line>)> = Vec::new();
+        for line in self.lines() {
+            let point = self.circumstances(line);
+            match points.iter_mut().find(|(it, _)| *it == point) {
+                Some((_, lines)) => lines.push(line),
+                None => points.push((point, vec![line])),
+            }
+        }
+        points
+    }
+
+    /// Of each point at which one is best the operations of the best and of the worst, paired.
+    pub(super) fn pairs(&self) -> Vec<Paired> {
+        let Some(main) = &self.summary.main else { return Vec::new() };
+        let of_point = |(_, lines): (Circumstances, Vec<&Line>)| {
+            let ranked = ranked(main, &lines);
+            let ((best, _), (worst, _)) = (ranked.first()?, ranked.last()?);
+            let is_verdict = ranked[1..].iter().any(|(it, _)| !self.are_alike(main, best, it));
+            is_verdict
+                .then(|| Paired::of(main, self.judged()?, self.report, best.row, worst.row))?
+        };
+        self.points().into_iter().filter_map(of_point).collect()
+    }
+
     /// Whether an axis is something to choose, as a tunable is, rather than what one has to live
     /// with, as a load is: rows with different values of it compete.
     fn is_choice(&self, axis: &str) -> bool {
@@ -65,7 +86,7 @@ impl Findings<'_> {
     }
 
     /// The values of axes that are not for choice.
-    fn circumstances(&self, line: &Line) -> Vec<(String, String)> {
+    fn circumstances(&self, line: &Line) -> Circumstances {
         line.axes.iter().filter(|(name, _)| !self.is_choice(name)).cloned().collect()
     }
 
@@ -237,45 +258,21 @@ impl Findings<'_> {
         sentences
     }
 
-    /// In which layer the difference arises, if it is one of means at all.
-    fn why(&self, best: &Line, worst: &Line) -> Option<String> {
-        let job = self.judged()?;
-        let mean = |line: &Line, layer: Layer| {
-            Some(line.get(&job.figure(What::Layer(layer, Point::Mean)))?.mean)
-        };
-        let parts = |line: &Line| {
-            let (queue, device) = (mean(line, Layer::Queue)?, mean(line, Layer::Device)?);
-            Some(Parts { call: mean(line, Layer::Syscall)?, queue, device })
-        };
-        let (ours, theirs) = (parts(best)?, parts(worst)?);
-        let (name, other) = (self.name(best), self.name(worst));
-        let time = |value: f64| human(value, Kind::Time);
-        if theirs.call <= ours.call {
-            return Some(format!(
-                "No mean says why: on average a call takes {} under {name} and {} under {other}.",
-                time(ours.call),
-                time(theirs.call)
-            ));
-        }
-        let of_which = if ours.add_up() && theirs.add_up() { "of which" } else { "while" };
-        let place = ours.where_more(&theirs)?;
-        Some(format!(
-            "Why: the difference arises {place}: on average a call takes {} under {name}, \
-             {of_which} its requests wait {} in the queue and are served in {}; under {other} {}, \
-             {} and {}.",
-            time(ours.call),
-            time(ours.queue),
-            time(ours.device),
-            time(theirs.call),
-            time(theirs.queue),
-            time(theirs.device)
-        ))
+    /// Where the worst loses its time, by operations that both have.
+    fn why(&self, best: &Line, worst: &Line) -> Vec<String> {
+        let is_theirs = |it: &&Paired| it.best == best.row && it.worst == worst.row;
+        let found = self.summary.pairs.iter().find(is_theirs);
+        found.map_or(Vec::new(), |it| it.sentences(&self.name(best), &self.name(worst)))
     }
 
     /// The job by which schedulers are judged.
     fn judged(&self) -> Option<&JobColumn> {
-        let name = self.summary.main.as_ref()?.job.as_ref()?;
-        self.summary.jobs.iter().find(|job| job.name == *name)
+        let mut jobs = self.summary.jobs.iter();
+        match &self.summary.main.as_ref()?.job {
+            Some(name) => jobs.find(|job| job.name == *name),
+            // Of a single job everything is meant that is said of the whole.
+            None => jobs.next().filter(|_| self.summary.jobs.len() == 1),
+        }
     }
 
     /// What the best for the judged job does to the throughput of the others.
@@ -361,36 +358,6 @@ impl Findings<'_> {
     }
 }
 
-/// Where the time of an average call goes, in nanoseconds.
-struct Parts {
-    call: f64,
-    queue: f64,
-    device: f64,
-}
-
-impl Parts {
-    /// Whether requests take no longer than calls do, as where each call has one.
-    fn add_up(&self) -> bool {
-        self.queue + self.device <= self.call
-    }
-
-    /// What is in neither layer.
-    fn rest(&self) -> f64 {
-        (self.call - self.queue - self.device).max(0.0)
-    }
-
-    /// Where another has most more.
-    fn where_more(&self, other: &Parts) -> Option<&'static str> {
-        let places = [
-            (other.queue - self.queue, "in the queue, before the device"),
-            (other.device - self.device, "in the device"),
-            (other.rest() - self.rest(), "outside of the job's own requests"),
-        ];
-        let most = places.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-        most.filter(|(more, _)| *more > 0.0).map(|(_, place)| place)
-    }
-}
-
 /// The lines that have a figure, the best first.
 fn ranked<'l>(main: &Figure, lines: &[&'l Line]) -> Vec<(&'l Line, Estimate)> {
     let sign = if main.what.less_is_better() { 1.0 } else { -1.0 };
@@ -430,16 +397,6 @@ fn figure_name(figure: &Figure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_in_no_layer_is_a_place_of_its_own() {
-        let parts = |call, queue, device| Parts { call, queue, device };
-        let place = parts(100.0, 5.0, 70.0).where_more(&parts(900.0, 6.0, 60.0));
-        assert_eq!(place, Some("outside of the job's own requests"));
-        let place = parts(100.0, 5.0, 70.0).where_more(&parts(900.0, 800.0, 70.0));
-        assert_eq!(place, Some("in the queue, before the device"));
-        assert!(!parts(100.0, 60.0, 70.0).add_up());
-    }
 
     #[test]
     fn a_margin_is_a_percentage_or_a_multiple() {

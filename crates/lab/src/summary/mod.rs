@@ -6,6 +6,7 @@
 //! The others are shown by throughput.
 
 mod findings;
+mod pairs;
 mod remarks;
 pub mod saved;
 
@@ -18,6 +19,7 @@ use crate::plan::Row;
 use crate::result::{CallResult, JobResult, RunResult};
 use crate::statistics::Estimate;
 use findings::{ALIKE, Findings};
+pub use pairs::Paired;
 use std::collections::BTreeMap;
 
 /// What the results say.
@@ -29,6 +31,8 @@ pub struct Summary {
     pub jobs: Vec<JobColumn>,
     /// The figure by which schedulers are judged.
     pub main: Option<Figure>,
+    /// Why, from operations that the best and the worst both have.
+    pub pairs: Vec<Paired>,
     /// What differs, in sentences.
     pub findings: Vec<String>,
     /// What was expected, beside what came out.
@@ -90,7 +94,9 @@ impl Summary {
             .map(|(index, row)| Line::of(index, row, report.results_of(index), &jobs, &main))
             .collect();
         let expected = check(report, &lines);
-        let mut summary = Summary { lines, jobs, main, findings: Vec::new(), expected };
+        let (pairs, findings) = (Vec::new(), Vec::new());
+        let mut summary = Summary { lines, jobs, main, pairs, findings, expected };
+        summary.pairs = Findings { report, summary: &summary }.pairs();
         summary.findings = Findings { report, summary: &summary }.all();
         summary
     }

@@ -20,6 +20,7 @@ use programs::fio::account::{Account, Batches};
 use std::any::Any;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Runs one row with one seed.
 pub(super) fn run(
@@ -31,6 +32,9 @@ pub(super) fn run(
     let setup = setup(plan, row, seed, record_to.is_some());
     let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
     meter.count_for(row.programs().map(|(number, _)| number).collect());
+    if let Some((job, most)) = plan.watched_operations() {
+        meter.watch_operations(job, most);
+    }
     let mut collector = (plan.experiment.worlds.len() > 1).then(Collector::default);
     let mut bios = plan.experiment.watches_bios.then(BioCollector::default);
     let mut recorder = match record_to {
@@ -190,6 +194,7 @@ fn process_results(
             actors.push(section.clone());
         }
     }
+    actors.iter_mut().for_each(|actor| actor.operations = Arc::default());
     job_results(&actors, jobs, accounts)
 }
 
@@ -205,6 +210,7 @@ fn job_result(actor: &Actor, name: String, cgroup: &str, layers: Layers) -> JobR
         layers,
         depths: actor.depths,
         fio: None,
+        operations: actor.operations.clone(),
     }
 }
 

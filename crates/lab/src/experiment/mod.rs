@@ -5,6 +5,7 @@
 //! loaded or checked against the rest yet; that is done when it is planned ([`crate::plan`]).
 
 pub mod builtin;
+pub mod calls;
 pub mod cgroup;
 mod document;
 pub mod expectation;
@@ -15,10 +16,10 @@ pub mod keys;
 
 use crate::error::Error;
 use crate::figure::Figure;
-use crate::plan::CallLimit;
 use crate::world::World;
 use base::{Bytes, Hz};
 use block::Kernel;
+use calls::CallLimit;
 use cgroup::CgroupSpec;
 use document::{Document, Text, Value};
 use expectation::{Bound, Expectation};

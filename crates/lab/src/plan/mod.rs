@@ -13,7 +13,7 @@ mod preparation;
 
 pub use preparation::DROP_CACHES;
 
-pub use limits::{ACCEPTED_CALLS, CallLimit, MOST_CALLS};
+pub use crate::experiment::calls::{CallLimit, MOST_CALLS};
 
 use crate::error::Error;
 use crate::experiment::cgroup::{self, CgroupSpec};

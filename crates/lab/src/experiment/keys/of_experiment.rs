@@ -2,8 +2,8 @@
 
 use super::{Flag, Form, GROUP, JOB, Key, to_json};
 use crate::error::Error;
+use crate::experiment::calls::CallLimit;
 use crate::experiment::{DEFAULT_HOST, DEFAULT_MODEL, Experiment, cgroup, filesystem};
-use crate::plan::CallLimit;
 use crate::quantity::{self, ACCEPTED_SIZE};
 use crate::scheduler_spec::{parse_hz, parse_kernel};
 use crate::virtio;

@@ -215,7 +215,7 @@ pub struct Side<T, V> {
     kind: PhantomData<fn() -> T>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Entry<V> {
     /// The generation of the object to which the value belongs, if it does to any.
     owner: Option<NonZeroU32>,

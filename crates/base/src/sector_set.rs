@@ -20,7 +20,6 @@ use crate::sector::Sector;
 const CHUNK: usize = 64;
 
 /// Handles in order of start sector, then of arrival.
-#[derive(Clone)]
 pub struct SectorSet<T> {
     /// Sorted, none empty.
     chunks: Vec<Chunk<T>>,
@@ -35,7 +34,16 @@ pub struct SectorSet<T> {
     len: usize,
 }
 
-// Derived, these would ask the same of `T`.
+// Derived, these would ask the same of `T`. Besides, what only saves allocations later is not worth
+// copying: schedulers are copied to try something out.
+impl<T> Clone for SectorSet<T> {
+    fn clone(&self) -> Self {
+        let SectorSet { cursor, left_at, arrival, len, .. } = *self;
+        let keys = if len == 0 { Side::new() } else { self.keys.clone() };
+        let chunks = self.chunks.clone();
+        SectorSet { chunks, spare: Vec::new(), keys, cursor, left_at, arrival, len }
+    }
+}
 impl<T> Clone for Entry<T> {
     fn clone(&self) -> Self {
         *self

@@ -195,12 +195,11 @@ pub struct EventLog {
     events: Vec<Event>,
 }
 
-/// The clock of hooks stays with the log that has it.
-impl Clone for EventLog {
-    fn clone(&self) -> EventLog {
-        let EventLog { enabled, messages, written, .. } = *self;
-        EventLog { enabled, messages, hook_clock: None, written, events: self.events.clone() }
-    }
+/// How much was in a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    events: usize,
+    written: u64,
 }
 
 impl EventLog {
@@ -239,9 +238,15 @@ impl EventLog {
         self.hook_clock = Some(clock);
     }
 
-    /// Takes the clock of another log.
-    pub(crate) fn take_hook_clock(&mut self, from: &mut EventLog) {
-        self.hook_clock = from.hook_clock.take();
+    /// How much is in it.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { events: self.events.len(), written: self.written }
+    }
+
+    /// Forgets what has come since, but for the clock of hooks, which is not this log's.
+    pub(crate) fn go_back(&mut self, mark: Mark) {
+        self.events.truncate(mark.events);
+        self.written = mark.written;
     }
 
     /// The time after a message, within the hook that wrote it.

@@ -48,7 +48,7 @@ pub enum Input {
 }
 
 /// The recorder inside a queue.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Recorder {
     is_on: bool,
     inputs: Vec<Input>,

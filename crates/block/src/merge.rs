@@ -15,7 +15,6 @@ use base::{Arena, Sector, Side};
 const BUCKETS: usize = 1024;
 
 /// The one-hit cache and the hash of mergeable requests.
-#[derive(Clone)]
 pub(crate) struct MergeIndex {
     last_merge: Option<RequestId>,
     /// The newest entry of each bucket.

@@ -17,7 +17,7 @@ pub enum PlugFlush {
 }
 
 /// The plug of one context; nested starts are ignored.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Plug {
     depth: u32,
     /// The requests held back, oldest first.

@@ -333,7 +333,6 @@ pub struct Cgroup {
 
 /// What a queue shows its scheduler while a hook runs. Bios, tags, contexts, the dispatch list and
 /// the guard are not among it: who has a [`Cx`] cannot reach them.
-#[derive(Clone)]
 pub(crate) struct Seen {
     pub kernel: &'static Kernel,
     pub limits: Limits,
@@ -347,7 +346,7 @@ pub(crate) struct Seen {
 }
 
 /// What a scheduler asked for during a hook; the queue acts on it afterwards.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Wishes {
     pub issued: Vec<(RequestId, Placement, DispatchReason)>,
     pub run: Option<RunQueue>,

@@ -13,7 +13,6 @@ use alloc::vec::Vec;
 const WAIT_QUEUES: usize = 8;
 
 /// A map of tags.
-#[derive(Clone)]
 pub(crate) struct TagMap {
     depth: u32,
     /// A word has two to this power tags.
@@ -38,7 +37,6 @@ pub(crate) struct TagMap {
 }
 
 /// A part of the map: a bit for each tag.
-#[derive(Clone)]
 struct Word {
     used: u64,
     /// The bits that stand for tags; fewer than the others have in the last word of some maps.

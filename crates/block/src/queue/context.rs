@@ -55,7 +55,7 @@ enum Sleep {
 }
 
 /// The state of a context.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct ContextWork {
     /// What it has to do, innermost last.
     pub stack: Vec<Frame>,

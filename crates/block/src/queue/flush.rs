@@ -9,7 +9,7 @@ use base::{Duration, Instant};
 const PENDING_LIMIT: Duration = Duration::from_secs(5);
 
 /// The state of the machinery: per device (single queue) or per hardware queue (blk-mq).
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct FlushMachine {
     /// Requests that wait for the next flush command.
     pub pending: Vec<RequestId>,

@@ -3,7 +3,7 @@
 use crate::request::{Request, RequestState};
 
 /// Conservation counts of the scheduler that is attached.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Guard {
     /// Requests given to the scheduler, or tried to be.
     inserted: u64,

@@ -13,11 +13,13 @@ pub use super::elevator::Absorber;
 use super::allocate::Allowance;
 use super::{RequestQueue, ShapeState};
 use crate::bio::{Bio, BioId, ContextId};
+use crate::event::Mark;
 use crate::plug::sort_for_flush;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{RequestId, RequestState};
-use crate::scheduler::{Dispatched, HctxId, InsertAt, Merge};
+use crate::scheduler::{Dispatched, HctxId, InsertAt, Merge, Scheduler};
 use crate::segments::Segments;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use base::Instant;
 
@@ -27,16 +29,19 @@ const KERNEL: ContextId = ContextId(0);
 /// What the scheduler said when it was asked for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It let one go, for this reason; [`GuidedQueue::take_waiting`] has it.
-    Issued(DispatchReason),
+    /// It lets this one go, for this reason.
+    Issued(RequestId, DispatchReason),
     /// It withholds what it has.
     Hold(HoldReason),
     /// It has nothing.
     Empty,
 }
 
-/// A state of a [`GuidedQueue`].
-pub struct Saved(RequestQueue);
+/// All that a question to the scheduler changes: what it is like, and what it has said.
+pub struct Saved {
+    scheduler: Box<dyn Scheduler>,
+    log: Mark,
+}
 
 /// A queue that is guided piece by piece.
 pub struct GuidedQueue {
@@ -54,16 +59,19 @@ impl GuidedQueue {
         &mut self.queue
     }
 
-    /// Its state, if its scheduler can have two.
+    /// The scheduler's state, if it can have two.
     pub fn save(&self) -> Option<Saved> {
-        self.queue.fork().map(Saved)
+        let scheduler = self.queue.scheduler.as_ref()?.fork()?;
+        Some(Saved { scheduler, log: self.queue.core.seen.log.mark() })
     }
 
-    /// Goes back to a state; what has happened since has not.
+    /// The scheduler goes back to a state; it was asked since, and no answer was accepted.
     pub fn restore(&mut self, saved: &Saved) {
-        let saved = saved.0.fork().expect("what was forked can be forked");
-        let mut former = core::mem::replace(&mut self.queue, saved);
-        self.queue.core.seen.log.take_hook_clock(&mut former.core.seen.log);
+        let forked = saved.scheduler.fork();
+        self.queue.scheduler = Some(forked.expect("what was forked can be forked"));
+        let seen = &mut self.queue.core.seen;
+        seen.wishes.issued.clear();
+        seen.log.go_back(saved.log);
     }
 
     /// Lets the scheduler let this request go, which it has, as if that were its choice; false if
@@ -221,19 +229,27 @@ impl GuidedQueue {
         wants_run
     }
 
-    /// Asks the scheduler, of which there is one, for a request.
+    /// Asks the scheduler, of which there is one, for a request. Nothing has left it before
+    /// [`GuidedQueue::accept`], which is called next, or [`GuidedQueue::restore`].
     pub fn ask(&mut self, now: Instant) -> Answer {
         let queue = &mut self.queue;
         let answer = queue
             .with_scheduler(now, KERNEL, |scheduler, cx| scheduler.dispatch(cx, HctxId(0), false));
-        let reason = queue.core.seen.wishes.issued.first().map(|issued| issued.2);
-        queue.take_issued(now, KERNEL);
-        queue.core.seen.wishes.run = None;
+        let wishes = &mut queue.core.seen.wishes;
+        wishes.run = None;
         match answer.expect("there is a scheduler") {
-            Dispatched::Some(_) => Answer::Issued(reason.expect("something left the scheduler")),
+            Dispatched::Some(_) => {
+                let (rq, _, reason) = *wishes.issued.first().expect("something leaves it");
+                Answer::Issued(rq, reason)
+            }
             Dispatched::Hold(reason) => Answer::Hold(reason),
             Dispatched::Empty => Answer::Empty,
         }
+    }
+
+    /// What the scheduler let go when it was asked leaves it: [`GuidedQueue::take_waiting`] has it.
+    pub fn accept(&mut self, now: Instant) {
+        self.queue.take_issued(now, KERNEL);
     }
 
     /// The next request that has left the scheduler and waits for the driver.

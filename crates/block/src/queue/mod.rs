@@ -80,7 +80,6 @@ pub struct RequestQueue {
 }
 
 #[expect(clippy::large_enum_variant, reason = "one per queue, never moved")]
-#[derive(Clone)]
 enum ShapeState {
     Single(Single),
     Multi(Multi),
@@ -105,40 +104,7 @@ struct Core {
     paranoid: bool,
 }
 
-impl Core {
-    /// Another one in the same state, unless a change is under way.
-    fn fork(&self) -> Option<Core> {
-        if self.change.is_some() {
-            return None;
-        }
-        Some(Core {
-            seen: self.seen.clone(),
-            cpus: self.cpus,
-            bios: self.bios.clone(),
-            contexts: self.contexts.clone(),
-            merge: self.merge.clone(),
-            outputs: self.outputs.clone(),
-            guard: self.guard.clone(),
-            recorder: self.recorder.clone(),
-            frozen: self.frozen.clone(),
-            change: None,
-            in_flight: self.in_flight,
-            woken: self.woken.clone(),
-            paranoid: self.paranoid,
-        })
-    }
-}
-
 impl RequestQueue {
-    /// Another one in the same state, if its scheduler can have two.
-    fn fork(&self) -> Option<RequestQueue> {
-        let scheduler = match &self.scheduler {
-            Some(scheduler) => Some(scheduler.fork()?),
-            None => None,
-        };
-        Some(RequestQueue { core: self.core.fork()?, scheduler, shape: self.shape.clone() })
-    }
-
     /// Attaches a device. Panics when the kernel does not have the shape.
     pub fn new(
         kernel: &'static Kernel,

@@ -28,7 +28,6 @@ const BATCH_TIME: base::Duration = base::Duration::from_millis(20);
 const HCTX: HctxId = HctxId(0);
 
 /// The state of a single queue.
-#[derive(Clone)]
 pub(super) struct Single {
     rules: SingleQueue,
     /// The dispatch list.
@@ -51,7 +50,7 @@ pub(super) struct Single {
 
 /// Who may allocate: one of the two counters of a request list is for sync requests (or, on old
 /// kernels, for reads... see [`SingleQueue::limits_by_direction`]).
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct RequestList {
     count: [u32; 2],
     full: [bool; 2],

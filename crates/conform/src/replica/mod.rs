@@ -58,11 +58,10 @@ impl MergeDifferences {
     }
 }
 
-/// A state of a [`Replica`].
+/// A state of a [`Replica`] whose scheduler is going to be asked.
 pub struct Saved {
     queue: queue::guided::Saved,
     place: usize,
-    wants_run: bool,
 }
 
 /// A queue that follows a recorded one.
@@ -274,16 +273,37 @@ impl Replica {
             self.guided.start(now, rq);
             return Taken::Waiting(rq);
         }
-        let chosen = if self.guided.has_scheduler() {
-            self.ask(now)
-        } else {
-            let first = self.guided.take_software();
-            first.map_or(Taken::Empty, |rq| Taken::Chosen(rq, DispatchReason::ArrivalOrder))
-        };
-        if let Taken::Chosen(rq, _) = chosen {
+        if self.guided.has_scheduler() {
+            let chosen = self.ask(now);
+            self.accept(now, chosen);
+            return chosen;
+        }
+        let Some(rq) = self.guided.take_software() else { return Taken::Empty };
+        self.guided.start(now, rq);
+        Taken::Chosen(rq, DispatchReason::ArrivalOrder)
+    }
+
+    /// What the driver would take, if there is a scheduler. It takes it with [`Replica::accept`],
+    /// or goes back with [`Replica::restore`].
+    pub fn consider(&mut self, now: Instant) -> Taken {
+        self.settle(now, None);
+        match self.guided.take_waiting() {
+            Some(rq) => {
+                self.guided.put_back(rq);
+                Taken::Waiting(rq)
+            }
+            None => self.ask(now),
+        }
+    }
+
+    /// The driver takes what it was found that it would take.
+    pub fn accept(&mut self, now: Instant, considered: Taken) {
+        if let Taken::Waiting(rq) | Taken::Chosen(rq, _) = considered {
+            self.guided.accept(now);
+            let next = self.guided.take_waiting();
+            assert_eq!(next, Some(rq), "what the scheduler lets go is what the driver takes");
             self.guided.start(now, rq);
         }
-        chosen
     }
 
     /// The driver asks for a request that it cannot take yet: what is chosen is parked, out of the
@@ -294,23 +314,25 @@ impl Replica {
             return Taken::Empty;
         }
         let chosen = self.ask(now);
-        if let Taken::Chosen(rq, _) = chosen {
-            self.guided.put_back(rq);
+        if let Taken::Chosen(..) = chosen {
+            self.guided.accept(now);
+            let first = self.guided.take_waiting();
+            first.into_iter().for_each(|rq| self.guided.put_back(rq));
         }
         chosen
     }
 
     /// The state, if the scheduler can have two.
-    pub fn save(&self) -> Option<Saved> {
+    pub fn save(&mut self, now: Instant) -> Option<Saved> {
+        self.settle(now, None);
         let place = self.pace.borrow().place();
-        Some(Saved { queue: self.guided.save()?, place, wants_run: self.wants_run })
+        Some(Saved { queue: self.guided.save()?, place })
     }
 
-    /// Goes back to a state; nothing but questions to the scheduler was asked since.
+    /// Goes back to a state; the scheduler was asked since, and nothing was taken.
     pub fn restore(&mut self, saved: &Saved) {
         self.guided.restore(&saved.queue);
         self.pace.borrow_mut().go_back(saved.place);
-        self.wants_run = saved.wants_run;
     }
 
     /// The driver takes this request, whatever the scheduler would choose; false if it cannot be
@@ -420,6 +442,11 @@ impl Replica {
         }
     }
 
+    /// Whether there is a scheduler.
+    pub fn has_scheduler(&self) -> bool {
+        self.guided.has_scheduler()
+    }
+
     /// Whether the scheduler has it.
     pub fn is_queued(&self, rq: RequestId) -> bool {
         self.guided.is_queued(rq)
@@ -429,13 +456,10 @@ impl Replica {
         self.guided.queue().request(rq).expect("it is alive")
     }
 
-    /// Asks the scheduler once, and takes what it lets go.
-    fn ask(&mut self, now: Instant) -> Taken {
+    /// Asks the scheduler once; what it lets go is not taken yet.
+    pub fn ask(&mut self, now: Instant) -> Taken {
         match self.guided.ask(now) {
-            Answer::Issued(reason) => {
-                let rq = self.guided.take_waiting().expect("the scheduler let a request go");
-                Taken::Chosen(rq, reason)
-            }
+            Answer::Issued(rq, reason) => Taken::Chosen(rq, reason),
             Answer::Hold(reason) => Taken::Hold(reason),
             Answer::Empty => Taken::Empty,
         }

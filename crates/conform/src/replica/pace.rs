@@ -123,8 +123,8 @@ fn is_same(one: &str, other: &str) -> bool {
     telling(one).eq(telling(other))
 }
 
-fn telling(text: &str) -> impl Iterator<Item = char> + '_ {
-    text.chars().filter(|it| !it.is_ascii_digit() && *it != '-').take(TELLING)
+fn telling(text: &str) -> impl Iterator<Item = u8> + '_ {
+    text.bytes().filter(|it| !it.is_ascii_digit() && *it != b'-').take(TELLING)
 }
 
 #[cfg(test)]

@@ -100,8 +100,8 @@ pub struct Outcome {
     pub described: Option<String>,
 }
 
-/// Replays a recording; `phase` is added to all its times, so that ticks begin elsewhere; the
-/// state before decision `watch` is described.
+/// Replays a recording; `phase` is added to all its times, so that ticks begin elsewhere; up to
+/// decision `watch`, if there is one, before which the state is described.
 pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<usize>) -> Outcome {
     let mut run = Run {
         history,
@@ -150,6 +150,10 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         run.step(index);
         run.settle(index);
         run.note_events();
+        if run.outcome.described.is_some() {
+            // Nothing else was asked for.
+            break;
+        }
     }
     run.outcome.merges_that_differ = run.replica.differences();
     run.outcome
@@ -396,10 +400,12 @@ impl Run<'_> {
         let reads = self.waiting.iter().filter(|it| self.direction(it.0) == Direction::Read);
         let reads = reads.count() as u32;
         let was_parked = self.parked;
-        let (ours, given, is_close) = if self.history.is_torn || waiting >= 2 && self.remembers {
+        let is_led = self.history.is_torn || waiting >= 2 && self.remembers;
+        let (ours, given, is_close) = if is_led && self.replica.has_scheduler() {
             self.follow(now, recorded)
         } else if self.ids[rq].is_some_and(|id| self.replica.is_offered(id)) {
-            let ours = self.understand(|replica| replica.choose_offered(now));
+            let offered = self.replica.choose_offered(now);
+            let ours = self.understand(offered);
             (ours, ours.request(), false)
         } else {
             let ours = self.choose(now);
@@ -447,21 +453,24 @@ impl Run<'_> {
             self.in_flight += self.replica.take_all_back(now);
             self.requeued = 0;
         }
-        let saved = self.replica.save();
-        let ours = self.understand(|replica| replica.choose(now));
+        let saved = self.replica.save(now);
+        let first = self.replica.consider(now);
+        let ours = self.understand(first);
         if let Some(chosen) = ours.request() {
             self.identify(recorded, chosen);
         }
         let rq = self.names[recorded];
         let Some(saved) = saved.filter(|_| ours.request() != Some(rq)) else {
+            self.replica.accept(now, first);
             return (ours, ours.request(), false);
         };
         let error = self.history.clock_error;
         let earlier = Instant::from_nanos(now.as_nanos().saturating_sub(error.as_nanos()));
         for moved in [now + error, earlier] {
             self.replica.restore(&saved);
-            let other = self.understand(|replica| replica.choose(moved));
-            if other.request() == Some(rq) {
+            let other = self.replica.consider(moved);
+            if self.understand(other).request() == Some(rq) {
+                self.replica.accept(moved, other);
                 return (ours, Some(rq), true);
             }
         }
@@ -470,8 +479,9 @@ impl Run<'_> {
         if id.is_some_and(|id| self.replica.take(now, id)) {
             return (ours, Some(rq), false);
         }
-        let again = self.understand(|replica| replica.choose(now));
-        (ours, again.request(), false)
+        let again = self.replica.consider(now);
+        self.replica.accept(now, again);
+        (ours, self.understand(again).request(), false)
     }
 
     /// Whether all is known that the choice of a request hangs on.
@@ -530,11 +540,12 @@ impl Run<'_> {
         self.parked = false;
         let now = self.replica.beginning(self.said_until, now).unwrap_or(now);
         self.said_until = now;
-        self.understand(|replica| replica.choose(now))
+        let taken = self.replica.choose(now);
+        self.understand(taken)
     }
 
-    fn understand(&mut self, choose: impl FnOnce(&mut Replica) -> Taken) -> Ours {
-        match choose(&mut self.replica) {
+    fn understand(&self, taken: Taken) -> Ours {
+        match taken {
             Taken::Chosen(id, reason) => Ours::Chose(self.traced[&id], reason),
             Taken::Waiting(id) => Ours::Parked(self.traced[&id]),
             Taken::Hold(reason) => Ours::Held(reason),
@@ -574,7 +585,8 @@ impl Run<'_> {
         loop {
             self.note_events();
             let now = at + self.phase;
-            let offered = self.understand(|replica| replica.choose_offered(now)).request();
+            let offered = self.replica.choose_offered(now);
+            let offered = self.understand(offered).request();
             let Some(rq) = offered.or_else(|| self.choose(now).request()) else { break };
             self.outcome.ours.push((self.period, rq));
             let Some(id) = self.ids[rq].take() else { break };

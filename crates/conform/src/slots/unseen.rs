@@ -129,14 +129,22 @@ impl Run<'_> {
     /// The kernel's scheduler withheld, or its driver could take no more; ours is asked as well.
     fn ask_in_vain(&mut self, now: Instant) -> bool {
         let is_withheld = self.in_flight < self.depth;
-        let saved = self.history.is_torn.then(|| self.replica.save()).flatten();
-        let chosen = self.replica.park(now);
-        self.parked = matches!(chosen, Taken::Chosen(..));
-        if let Some(saved) = saved.as_ref().filter(|_| self.parked) {
-            // It follows the kernel, whose driver took nothing.
-            self.replica.restore(saved);
-            self.parked = false;
-        }
+        let saved = self.history.is_torn.then(|| self.replica.save(now)).flatten();
+        let chosen = match saved {
+            None => {
+                let chosen = self.replica.park(now);
+                self.parked = matches!(chosen, Taken::Chosen(..));
+                chosen
+            }
+            Some(saved) => {
+                let chosen = self.replica.ask(now);
+                if matches!(chosen, Taken::Chosen(..)) {
+                    // It follows the kernel, whose driver took nothing.
+                    self.replica.restore(&saved);
+                }
+                chosen
+            }
+        };
         let holds = matches!(chosen, Taken::Hold(_));
         self.outcome.withheld += u64::from(is_withheld);
         self.outcome.both_withheld += u64::from(is_withheld && holds);

@@ -26,7 +26,6 @@ use alloc::vec::Vec;
 use base::{Arena, Instant};
 
 /// One hardware queue.
-#[derive(Clone)]
 struct Hctx {
     driver_tags: TagMap,
     /// Without a scheduler there are none: driver tags are allocated directly.
@@ -47,7 +46,6 @@ struct Hctx {
 }
 
 /// The state of blk-mq.
-#[derive(Clone)]
 pub(super) struct Multi {
     rules: MultiQueue,
     hctxs: Vec<Hctx>,

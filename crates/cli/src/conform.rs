@@ -37,5 +37,6 @@ fn options(asked: &ConformOptions) -> Result<Options, Error> {
         scheduler: asked.scheduler.clone(),
         settings,
         device: asked.trace_device.clone(),
+        ..Options::default()
     })
 }

@@ -17,6 +17,7 @@ pub mod family;
 mod free;
 mod history;
 mod messages;
+mod parts;
 mod replica;
 mod runs;
 mod setup;
@@ -24,7 +25,7 @@ mod slots;
 
 pub use classes::Class;
 pub use history::Given;
-pub use lab::recording::{Absent, Losses};
+pub use lab::recording::{Absent, Losses, PartSize};
 pub use messages::MessageAgreement;
 pub use replica::MergeDifferences;
 pub use setup::{Options, Setup};
@@ -33,7 +34,8 @@ use base::{Duration, Instant, Sector, Sectors};
 use block::Op;
 use history::{History, Traced};
 use lab::Error;
-use lab::recording::Recording;
+use lab::recording::{Parts, Recording};
+use parts::Oddities;
 use slots::{Decision, Ours, Outcome};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,6 +85,7 @@ pub struct Conformity {
     pub excluded: u64,
     /// What else a reader should know.
     pub remarks: Vec<String>,
+    oddities: Oddities,
 }
 
 /// A decision on which the kernel and ours disagree.
@@ -144,27 +147,34 @@ impl Conformity {
 }
 
 /// Compares a scheduler with a recording: a file, the name of a recording, or a directory with one.
+/// A long one is read and judged part by part.
 pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
-    let recording = Recording::read(path, options.device.as_deref())?;
-    conform_recording(&recording, options)
+    let mut parts = Parts::open(path, options.device.as_deref(), options.part)?;
+    let mut whole: Option<Conformity> = None;
+    while let Some((part, again)) = parts.next_part()? {
+        let judged = judge_part(part, again, options)?;
+        match &mut whole {
+            Some(whole) => whole.append(judged),
+            None => whole = Some(judged),
+        }
+    }
+    Ok(whole.expect("a recording has events").with_remarks())
 }
 
 /// Compares a scheduler with a recording that is at hand.
 pub fn conform_recording(recording: &Recording, options: &Options) -> Result<Conformity, Error> {
-    let manifest = &recording.manifest;
-    let setup = Setup::new(manifest, options, &recording.name)?;
-    let history = History::read(setup.era(), recording);
-    let mut remarks = recording.remarks.clone();
-    if history.unmatched > 0 {
-        remarks.push(format!("{} records fit no request", history.unmatched));
-    }
-    if !history.left_out.is_zero() {
-        let left_out = history.left_out.as_millis();
-        remarks.push(format!("begins amid requests: its first {left_out} ms are left out"));
-    }
-    let judged = judge(recording.name.clone(), &history, &setup, remarks);
-    let (absent, losses) = (recording.absent.clone(), recording.losses.clone());
-    Ok(Conformity { absent, losses, given: history.given, ..judged })
+    Ok(judge_part(recording, 0, options)?.with_remarks())
+}
+
+/// Judges the decisions of a part, of whose records the first were judged with the part before.
+fn judge_part(part: &Recording, again: usize, options: &Options) -> Result<Conformity, Error> {
+    let setup = Setup::new(&part.manifest, options, &part.name)?;
+    let since = if again > 0 { part.records[again].time } else { Instant::ZERO };
+    let history = History::read(setup.era(), part, since);
+    let judged = judge(part.name.clone(), &history, &setup);
+    let (absent, losses) = (part.absent.clone(), part.losses.clone());
+    let remarks = part.remarks.clone();
+    Ok(Conformity { absent, losses, remarks, given: history.given, ..judged })
 }
 
 /// How many places within a tick are tried for its beginning.
@@ -172,33 +182,25 @@ const PHASES: u64 = 16;
 /// And of a recording that lacks events.
 const ROUGHLY: u64 = 4;
 
-fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<String>) -> Conformity {
+fn judge(trace: String, history: &History, setup: &Setup) -> Conformity {
     let (phase, outcome, agrees) = best_phase(history, setup);
     let decisions = &outcome.decisions;
-    let contested = |index: &usize| decisions[*index].contested;
+    let is_new = |it: &&Decision| it.at >= history.since;
+    let contested = |index: &usize| decisions[*index].contested && is_new(&&decisions[*index]);
     let count = |agrees: &[bool]| {
         (0..decisions.len()).filter(contested).filter(|index| agrees[*index]).count() as u64
     };
     let classes = classes_of(history, setup, &outcome, &agrees);
-    let deep = decisions.iter().filter(|it| it.contested && it.waiting >= 8).count();
-    if outcome.too_late > 0 {
-        remarks.push(format!("{} merges came after ours had issued", outcome.too_late));
-    }
-    remarks.extend(said_of(outcome.merges_that_differ));
-    if outcome.requeues > 0 {
-        remarks.push(format!("the driver gave requests back {} times", outcome.requeues));
-    }
-    let messages = (!history.messages.is_empty())
-        .then(|| messages::compare(&history.messages, &outcome.messages));
+    let deep = (0..decisions.len()).filter(contested).filter(|it| decisions[*it].waiting >= 8);
     Conformity {
         trace,
-        messages,
+        messages: messages::compare_since(history.since, &history.messages, &outcome.messages),
         kernel: setup.kernel.version.to_string(),
         scheduler: setup.spec.name,
         tunables: setup.spec.tunables.clone(),
-        dispatches: decisions.len() as u64,
+        dispatches: decisions.iter().filter(is_new).count() as u64,
         contested: (0..decisions.len()).filter(contested).count() as u64,
-        contested_deep: deep as u64,
+        contested_deep: deep.count() as u64,
         agreed: count(&agrees),
         null_agreed: count(&null(history, decisions)),
         free_agreed: count(&free::agreement(history, setup, decisions, phase)),
@@ -210,43 +212,33 @@ fn judge(trace: String, history: &History, setup: &Setup, mut remarks: Vec<Strin
         absent: Vec::new(),
         losses: Losses::default(),
         given: Given::default(),
-        excluded: decisions.iter().filter(|it| !it.judged).count() as u64,
-        remarks,
+        excluded: decisions.iter().filter(is_new).filter(|it| !it.judged).count() as u64,
+        remarks: Vec::new(),
+        oddities: Oddities::of(history, &outcome),
     }
-}
-
-fn said_of(merges: MergeDifferences) -> Option<String> {
-    let parts = [
-        (merges.contiguous, "of contiguous memory"),
-        (merges.equal_positions, "at equal positions"),
-        (merges.unexplained, "unexplained"),
-    ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts.map(|(count, why)| format!("{count} {why}")).collect();
-    let total = merges.total();
-    let list = parts.join(", ");
-    (total > 0).then(|| format!("{total} bios would have been merged otherwise: {list}"))
 }
 
 /// Replays with the tick beginning at several places, until one agrees in everything.
 fn best_phase(history: &History, setup: &Setup) -> (Duration, Outcome, Vec<bool>) {
     let tick = setup.kernel.hz.tick();
     let mut best: Option<(usize, Duration, Outcome, Vec<bool>)> = None;
+    let old =
+        |outcome: &Outcome| outcome.decisions.iter().filter(|it| it.at < history.since).count();
     let step = if history.is_torn { (PHASES / ROUGHLY) as usize } else { 1 };
     let phases = if setup.counts_ticks() { PHASES } else { 1 };
     for number in (0..phases).step_by(step) {
         let phase = Duration::from_nanos(tick.as_nanos() * number / PHASES);
         let outcome = slots::replay(history, setup, phase, None);
-        let agrees = if history.is_torn {
+        let agrees = if slots::follows(history, setup) {
             outcome.decisions.iter().map(Decision::agrees).collect()
         } else {
             agreement::common(&kernels(&outcome.decisions), &outcome.ours)
         };
-        let agreed = agrees.iter().filter(|agrees| **agrees).count();
+        let agreed = agrees[old(&outcome)..].iter().filter(|agrees| **agrees).count();
         if best.as_ref().is_none_or(|best| agreed > best.0) {
             best = Some((agreed, phase, outcome, agrees));
         }
-        if best.as_ref().is_some_and(|best| best.0 == best.2.decisions.len()) {
+        if best.as_ref().is_some_and(|best| best.0 == best.2.decisions.len() - old(&best.2)) {
             break;
         }
     }
@@ -278,7 +270,7 @@ fn classes_of(
     let mut classes = BTreeMap::new();
     let mut apart = None;
     for (index, decision) in outcome.decisions.iter().enumerate() {
-        if agrees[index] && !decision.merged_differently {
+        if decision.at < history.since || agrees[index] && !decision.merged_differently {
             continue;
         }
         let before = apart == Some(decision.period);
@@ -298,12 +290,13 @@ fn first_difference(
 ) -> Option<Difference> {
     let parts = |it: &Decision| it.ours.request() != Some(it.kernel);
     let differs = |index: &usize| !agrees[*index] || outcome.decisions[*index].merged_differently;
-    let missing = (0..agrees.len()).find(differs)?;
+    let old = outcome.decisions.iter().filter(|it| it.at < history.since).count();
+    let missing = (old..agrees.len()).find(differs)?;
     // The orders part where the choices do, which may be before the request that is missed.
-    let number = outcome.decisions[..missing]
+    let number = outcome.decisions[old..missing]
         .iter()
         .position(|it| parts(it) && it.period == outcome.decisions[missing].period)
-        .unwrap_or(missing);
+        .map_or(missing, |place| old + place);
     let decision = &outcome.decisions[number];
     let state = slots::replay(history, setup, phase, Some(number)).described;
     let start = history.steps.first().map_or(Instant::ZERO, |step| step.at);
@@ -316,7 +309,7 @@ fn first_difference(
     };
     let before = outcome.decisions[number.saturating_sub(3)..number].iter();
     Some(Difference {
-        number,
+        number: number - old,
         at: decision.at.since(start),
         class: classes::classify(history, setup, &outcome.decisions, number, false),
         kernel: show(decision.kernel),

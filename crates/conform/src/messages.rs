@@ -41,8 +41,19 @@ impl MessageAgreement {
     }
 }
 
+/// Compares what was said from a moment on, if the kernel said anything; both in the order of
+/// dispatches. What belongs to the same dispatch as something before it is left out.
+pub fn compare_since(since: Instant, kernel: &[Said], ours: &[Said]) -> Option<MessageAgreement> {
+    let before = kernel.iter().take_while(|said| said.at < since).last();
+    let after = |list: &[Said]| {
+        before.map_or(0, |before| list.partition_point(|said| said.issues <= before.issues))
+    };
+    let (kernel, ours) = (&kernel[after(kernel)..], &ours[after(ours)..]);
+    (!kernel.is_empty()).then(|| compare(kernel, ours))
+}
+
 /// Compares messages, both in the order of dispatches.
-pub fn compare(kernel: &[Said], ours: &[Said]) -> MessageAgreement {
+fn compare(kernel: &[Said], ours: &[Said]) -> MessageAgreement {
     let mut result = MessageAgreement {
         kernel: kernel.len() as u64,
         ours: ours.len() as u64,

@@ -10,6 +10,7 @@ use block::{
     Transport,
 };
 use lab::Error;
+use lab::recording::PartSize;
 use lab::recording::manifest::{Group, Manifest};
 use lab::scheduler_spec::{ACCEPTED, SchedulerSpec};
 
@@ -24,6 +25,8 @@ pub struct Options {
     pub settings: Vec<(String, i64)>,
     /// The device, as `MAJOR,MINOR`, where a recording has several.
     pub device: Option<String>,
+    /// Of how many records what is known is kept at once.
+    pub part: PartSize,
 }
 
 /// Everything that must be known of a recording before it can be replayed.

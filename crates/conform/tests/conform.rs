@@ -3,7 +3,7 @@
 
 mod floors;
 
-use conform::{Conformity, Options, conform, conform_recording};
+use conform::{Conformity, Options, PartSize, conform, conform_recording};
 use lab::plan::Plan;
 use lab::recording::{Manifest, Recording};
 use lab::{Experiment, matrix};
@@ -220,6 +220,34 @@ fn a_recording_that_is_cut_agrees_as_far_as_it_goes() {
     assert_eq!(result.agreed, result.contested, "{result:#?}");
 }
 
+/// Of which nothing waits for long.
+const LIGHT: &str = r#"
+[[job]]
+name = "load"
+run = """fio --filename=/dev/sda --direct=1 --ioengine=libaio --runtime=4 --time_based
+  --name=rr --rw=randread --bs=4k --iodepth=4
+  --name=ww --rw=randwrite --bsrange=4k-32k --iodepth=4"""
+"#;
+
+/// What is known of a scheduler of deadlines is soon known again; CFQ remembers more.
+fn a_long_recording_is_judged_in_parts_as_in_one() {
+    let directory = Directory::make().unwrap();
+    let part = PartSize { most: 900, again: 300 };
+    let in_parts = Options { part, ..Options::default() };
+    for (scheduler, kernel) in [("deadline", "4.19"), ("mq-deadline", "6.12"), ("noop", "4.19")] {
+        let path = record_load(LIGHT, directory.path(), scheduler, kernel, "hdd-7200-sata");
+        let (whole, parts) = (of(&path), conform(&path, &in_parts).unwrap());
+        let counts = |it: &Conformity| (it.dispatches, it.contested, it.agreed, it.excluded);
+        assert_eq!(counts(&whole), counts(&parts), "{scheduler}: {parts:#?}");
+        let is_said = |it: &String| it.starts_with("is so long that it was judged in ");
+        assert!(parts.remarks.iter().any(is_said) && !whole.remarks.iter().any(is_said));
+    }
+    let path = record_load(LIGHT, directory.path(), "cfq", "4.19", "hdd-7200-sata");
+    let (whole, parts) = (of(&path), conform(&path, &in_parts).unwrap());
+    assert!(whole.dispatches.abs_diff(parts.dispatches) < whole.dispatches / 100, "{parts:#?}");
+    assert!(parts.agreement().unwrap() > 95.0, "{parts:#?}");
+}
+
 fn a_bio_that_got_no_request_may_come_from_any_core() {
     let directory = Directory::make().unwrap();
     for (scheduler, kernel) in [("deadline", "4.19"), ("mq-deadline", "6.12")] {
@@ -292,6 +320,7 @@ fn main() -> std::process::ExitCode {
             our_own_recordings_say_who_the_tasks_were,
             a_tunable_that_was_not_told_is_noticed_and_explained,
             a_recording_that_is_cut_agrees_as_far_as_it_goes,
+            a_long_recording_is_judged_in_parts_as_in_one,
             a_bio_that_got_no_request_may_come_from_any_core,
             a_side_file_that_is_missed_is_named_with_what_it_would_have_told,
             what_cannot_be_known_is_asked_for,

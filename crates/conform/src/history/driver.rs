@@ -27,7 +27,7 @@ impl Historian<'_> {
             None if self.mends() => self.issue_unseen(record),
             None => {
                 self.think_again(record);
-                self.unmatched();
+                self.unmatched(record);
                 return;
             }
         };
@@ -82,7 +82,7 @@ impl Historian<'_> {
     pub(super) fn requeued(&mut self, record: &Record) {
         let found = self.find(|life| life.state == State::Issued && is_same(life, record));
         let Some(rq) = found else {
-            self.unmatched();
+            self.unmatched(record);
             return;
         };
         self.history.requests[rq].state = State::Requeued;
@@ -104,7 +104,7 @@ impl Historian<'_> {
         let Some(rq) = found else {
             match self.mends() {
                 true => self.complete_unseen(record),
-                false => self.unmatched(),
+                false => self.unmatched(record),
             }
             return;
         };

@@ -158,7 +158,7 @@ impl Historian<'_> {
         };
         let rq = self.enter(bio, State::Inserted);
         self.history.requests[rq].given = true;
-        self.history.given.insertions += 1;
+        self.history.given.insertions += self.history.counts(record.time);
         self.step_before(moment, rq, What::Allocate);
         self.step_before(moment, rq, What::Insert { joins: false, runs: true });
         rq
@@ -180,7 +180,7 @@ impl Historian<'_> {
         life.state = State::Inserted;
         life.given = true;
         let since = life.flushed;
-        self.history.given.insertions += 1;
+        self.history.given.insertions += self.history.counts(record.time);
         let what = What::Insert { joins: false, runs: true };
         match since {
             Some(moment) => self.step_before(moment, rq, what),
@@ -454,7 +454,7 @@ impl<'a> Mender<'a> {
         let Some(done) = self.times[rq].done else { return };
         let inserted = self.times[rq].inserted.unwrap_or(done);
         let at = before(done, self.usual(rq)).max(inserted).min(done);
-        self.history.given.issues += 1;
+        self.history.given.issues += self.history.counts(at);
         let life = &mut self.history.requests[rq];
         (life.given, life.vague) = (true, true);
         self.times[rq].issued = Some(at);
@@ -470,8 +470,8 @@ impl<'a> Mender<'a> {
         self.add(at, rq, What::Insert { joins: false, runs: true });
         self.add(at, rq, What::Issue);
         self.times[rq].issued = Some(at);
-        self.history.given.insertions += 1;
-        self.history.given.issues += 1;
+        self.history.given.insertions += self.history.counts(at);
+        self.history.given.issues += self.history.counts(at);
     }
 
     /// When the task of a request asked for its next one, unless that is so long afterwards that
@@ -492,11 +492,11 @@ impl<'a> Mender<'a> {
         }
         let at = match self.soon_next(rq, issued, usual) {
             Some(next) => {
-                self.history.given.by_next_request += 1;
+                self.history.given.by_next_request += self.history.counts(issued);
                 self.done_before(rq, next).max(issued)
             }
             None => {
-                self.history.given.by_usual_time += 1;
+                self.history.given.by_usual_time += self.history.counts(issued);
                 self.history.requests[rq].vague = true;
                 issued + usual
             }
@@ -511,7 +511,7 @@ impl<'a> Mender<'a> {
             let is_recent = inserted + self.usual(rq) * 100 >= self.end;
             if !is_recent {
                 self.history.requests[rq].taken_out = true;
-                self.history.given.taken_out += 1;
+                self.history.given.taken_out += self.history.counts(inserted);
             }
             return None;
         };
@@ -523,8 +523,8 @@ impl<'a> Mender<'a> {
         let issued = before(at, self.usual(rq)).max(inserted);
         let life = &mut self.history.requests[rq];
         (life.given, life.vague) = (true, true);
-        self.history.given.issues += 1;
-        self.history.given.by_next_request += 1;
+        self.history.given.issues += self.history.counts(issued);
+        self.history.given.by_next_request += self.history.counts(issued);
         self.times[rq].issued = Some(issued);
         self.add(issued, rq, What::Issue);
         Some(End { rq, issued, at, latest: Some(latest) })

@@ -51,7 +51,7 @@ impl Historian<'_> {
             },
         };
         let Some(rq) = found else {
-            self.unmatched();
+            self.unmatched(record);
             return;
         };
         let life = &mut self.history.requests[rq];

@@ -59,6 +59,8 @@ pub struct History {
     pub given: Given,
     /// By how much its times may err.
     pub clock_error: Duration,
+    /// What was before is known from elsewhere, and only shown again.
+    pub since: Instant,
 }
 
 /// What a kernel's scheduler sees of its clock within an event is not recorded (measured: some
@@ -195,9 +197,19 @@ struct Historian<'a> {
 }
 
 impl History {
+    /// It is a part behind others.
+    pub fn is_continued(&self) -> bool {
+        self.since > Instant::ZERO
+    }
+
+    /// What happened at a moment counts once, or was counted before.
+    fn counts(&self, at: Instant) -> u64 {
+        u64::from(at >= self.since)
+    }
+
     /// Reads records, with what is known of tasks, and the priorities of insertions where they
-    /// are.
-    pub fn read(era: Era, recording: &Recording) -> History {
+    /// are; what was before `since` is not new.
+    pub fn read(era: Era, recording: &Recording, since: Instant) -> History {
         let Recording { records, tasks: known, priorities, losses, .. } = recording;
         let pairs = Some(Pairs::of(records));
         let mut pairs = pairs.filter(|pairs| losses.leave_gaps() || pairs.are_torn());
@@ -213,6 +225,7 @@ impl History {
                 Historian::new(era, known, priorities, &second_thoughts, &last_seen);
             historian.pairs = pairs;
             historian.all = records;
+            historian.history.since = since;
             let mut records = records.iter().enumerate();
             let wrong = loop {
                 let Some((place, record)) = records.next() else { return historian.finish() };
@@ -308,9 +321,13 @@ impl<'a> Historian<'a> {
             }
             steps.push(step);
         }
-        if let (true, Some(quiet)) = (self.begins_amid, self.first_quiet) {
+        // Of a part that begins amid requests, nothing new is left out.
+        let is_first = !self.history.is_continued();
+        let quiet = self.first_quiet.filter(|quiet| is_first || *quiet < self.history.since);
+        if let (true, Some(quiet)) = (self.begins_amid, quiet) {
             let start = steps.first().map_or(quiet, |step| step.at);
-            self.history.left_out = quiet.saturating_since(start);
+            let left_out = if is_first { quiet.saturating_since(start) } else { Duration::ZERO };
+            self.history.left_out = left_out;
             let is_before = |step: &&Step| step.at <= quiet;
             let left_out = steps.iter().filter(is_before);
             let issues = left_out.filter(|step| matches!(step.what, What::Issue)).count() as u32;
@@ -545,8 +562,8 @@ impl<'a> Historian<'a> {
         self.step(record, rq, What::Insert { joins, runs });
     }
 
-    fn unmatched(&mut self) {
-        self.history.unmatched += 1;
+    fn unmatched(&mut self, record: &Record) {
+        self.history.unmatched += self.history.counts(record.time);
         if self.mends() {
             return;
         }

@@ -52,6 +52,15 @@ pub struct MergeDifferences {
 }
 
 impl MergeDifferences {
+    /// Those that were not among `known`.
+    pub fn since(self, known: MergeDifferences) -> MergeDifferences {
+        MergeDifferences {
+            contiguous: self.contiguous - known.contiguous,
+            equal_positions: self.equal_positions - known.equal_positions,
+            unexplained: self.unexplained - known.unexplained,
+        }
+    }
+
     /// All of them.
     pub fn total(self) -> u64 {
         self.contiguous + self.equal_positions + self.unexplained

@@ -100,6 +100,19 @@ pub struct Outcome {
     pub described: Option<String>,
 }
 
+impl Outcome {
+    /// What was counted so far has been counted before.
+    fn forget_counts(&mut self) {
+        (self.withheld, self.both_withheld, self.too_late, self.requeues) = (0, 0, 0, 0);
+    }
+}
+
+/// Whether ours takes what the kernel took, whatever it would choose: events are missing, or what
+/// it remembers of the parts before is not known.
+pub fn follows(history: &History, setup: &Setup) -> bool {
+    history.is_torn || history.is_continued() && setup.remembers_runs()
+}
+
 /// Replays a recording; `phase` is added to all its times, so that ticks begin elsewhere; up to
 /// decision `watch`, if there is one, before which the state is described.
 pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<usize>) -> Outcome {
@@ -137,6 +150,8 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         vague: BTreeSet::new(),
         memory: setup.memory(),
         shadow: 0,
+        follows: history.is_torn || history.is_continued(),
+        known: MergeDifferences::default(),
         outcome: Outcome::default(),
     };
     if run.remembers {
@@ -144,7 +159,14 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         let said = history.messages.iter();
         run.replica.follow(said.map(|said| (said.at + phase, said.text.clone())));
     }
+    let is_old = |step: &Step| step.at < history.since;
+    let first_new = history.steps.iter().position(|step| !is_old(step));
     for index in 0..history.steps.len() {
+        if first_new == Some(index) {
+            run.outcome.forget_counts();
+            run.known = run.replica.differences();
+            run.follows = follows(history, setup);
+        }
         run.replica.limit_pace(history.steps.get(index + 1).map(|next| next.at + phase));
         run.pass_time(index);
         run.step(index);
@@ -155,7 +177,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
             break;
         }
     }
-    run.outcome.merges_that_differ = run.replica.differences();
+    run.outcome.merges_that_differ = run.replica.differences().since(run.known);
     run.outcome
 }
 
@@ -217,6 +239,10 @@ struct Run<'a> {
     memory: u32,
     /// For so many decisions one of them may.
     shadow: u32,
+    /// Whatever ours would choose, it takes what the kernel took.
+    follows: bool,
+    /// Merges that differ and were counted before.
+    known: MergeDifferences,
     outcome: Outcome,
 }
 
@@ -272,8 +298,8 @@ impl Run<'_> {
                 self.outcome.requeues += 1;
                 let ours = self.slots.get(&rq).copied().flatten();
                 let id = ours.and_then(|ours| self.ids[ours]);
-                let is_torn = self.history.is_torn;
-                if let Some(id) = id.filter(|id| !is_torn || self.replica.hand_over(now, *id)) {
+                let follows = self.follows;
+                if let Some(id) = id.filter(|id| !follows || self.replica.hand_over(now, *id)) {
                     self.replica.requeue(now, id);
                 }
             }
@@ -382,7 +408,7 @@ impl Run<'_> {
             // It comes from the dispatch list, where it was given back: no decision.
             self.requeued = self.requeued.saturating_sub(1);
             match self.slots.get(&rq).copied().flatten().and_then(|rq| self.ids[rq]) {
-                Some(id) if self.history.is_torn => {
+                Some(id) if self.follows => {
                     self.replica.hand_over(now, id);
                 }
                 Some(_) => {
@@ -400,7 +426,7 @@ impl Run<'_> {
         let reads = self.waiting.iter().filter(|it| self.direction(it.0) == Direction::Read);
         let reads = reads.count() as u32;
         let was_parked = self.parked;
-        let is_led = self.history.is_torn || waiting >= 2 && self.remembers;
+        let is_led = self.follows || waiting >= 2 && self.remembers;
         let (ours, given, is_close) = if is_led && self.replica.has_scheduler() {
             self.follow(now, recorded)
         } else if self.ids[rq].is_some_and(|id| self.replica.is_offered(id)) {
@@ -449,7 +475,7 @@ impl Run<'_> {
         self.parked = false;
         let now = self.replica.beginning(self.said_until, now).unwrap_or(now);
         self.said_until = now;
-        if self.history.is_torn && self.requeued > 0 {
+        if self.follows && self.requeued > 0 {
             self.in_flight += self.replica.take_all_back(now);
             self.requeued = 0;
         }
@@ -475,7 +501,7 @@ impl Run<'_> {
             }
         }
         self.replica.restore(&saved);
-        let id = self.ids[rq].filter(|_| self.history.is_torn);
+        let id = self.ids[rq].filter(|_| self.follows);
         if id.is_some_and(|id| self.replica.take(now, id)) {
             return (ours, Some(rq), false);
         }
@@ -570,7 +596,7 @@ impl Run<'_> {
         if let Some(id) = ours.and_then(|ours| self.ids[ours].take()) {
             self.traced.remove(&id);
             let now = self.replica.dealt_with(at + self.phase);
-            if !self.history.is_torn || self.replica.hand_over(now, id) {
+            if !self.follows || self.replica.hand_over(now, id) {
                 self.replica.complete(now, id);
             }
         }

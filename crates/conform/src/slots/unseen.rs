@@ -129,7 +129,7 @@ impl Run<'_> {
     /// The kernel's scheduler withheld, or its driver could take no more; ours is asked as well.
     fn ask_in_vain(&mut self, now: Instant) -> bool {
         let is_withheld = self.in_flight < self.depth;
-        let saved = self.history.is_torn.then(|| self.replica.save(now)).flatten();
+        let saved = self.follows.then(|| self.replica.save(now)).flatten();
         let chosen = match saved {
             None => {
                 let chosen = self.replica.park(now);

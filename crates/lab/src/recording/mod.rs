@@ -8,17 +8,19 @@
 //!   group; `blkparse` up to 1.2 does not read records that carry it.
 
 pub mod manifest;
+mod parts;
 pub mod tasks;
 
 pub use manifest::Manifest;
+use parts::Survey;
+pub use parts::{PartSize, Parts};
 pub use tasks::Tasks;
 
 use crate::error::Error;
 use block::Ioprio;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use trace::blktrace::{Action, DevT, Merge, Payload, Record, cpus_without_file};
+use trace::blktrace::{DevT, Record, cpus_without_file};
 
 /// A recording, with all that is known of it.
 #[derive(Clone, Debug, Default)]
@@ -88,20 +90,24 @@ impl Recording {
     /// Reads the recording that a path means: a file, a name that several files have in common, or
     /// a directory. The manifest lies beside it.
     pub fn read(path: &Path, device: Option<&str>) -> Result<Recording, Error> {
-        let name = path.display().to_string();
-        let base = base_of(path)?;
-        let directory = base.parent().filter(|it| !it.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new(".")).to_path_buf();
-        let manifest = Manifest::beside(&directory)?.unwrap_or_default();
-        let mut recording = Recording { name, manifest, ..Recording::default() };
-        recording.losses.cpus = cpus_without_file(&base);
-        recording.take(trace::read_records(&base)?, device)?;
-        recording.take_priorities(&directory.join(PRIORITIES))?;
-        recording.take_cgroups(&directory.join(CGROUPS))?;
+        Parts::open(path, device, PartSize::WHOLE)?.whole()
+    }
+
+    /// All that is known of a recording, without its records.
+    fn about(
+        name: String,
+        base: &Path,
+        directory: &Path,
+        survey: Survey,
+    ) -> Result<Recording, Error> {
+        let manifest = Manifest::beside(directory)?.unwrap_or_default();
         let result = read_if_there(&directory.join(RESULT))?.unwrap_or_default();
-        recording.tasks =
-            Tasks::new(&recording.manifest, &result, &recording.names, &recording.records);
-        recording.look_for_files(&directory);
+        let Survey { names, owners, remarks, mut losses, .. } = survey;
+        losses.cpus = cpus_without_file(base);
+        let tasks = Tasks::new(&manifest, &result, &names, &owners);
+        let rest = Recording::default();
+        let mut recording = Recording { name, manifest, tasks, names, remarks, losses, ..rest };
+        recording.look_for_files(directory);
         Ok(recording)
     }
 
@@ -124,78 +130,44 @@ impl Recording {
         let what = "kernel, scheduler, its tunables, limits of queue and device, control groups";
         miss(manifest::FILE_NAME, what.to_string());
     }
+}
 
-    fn take_priorities(&mut self, path: &Path) -> Result<(), Error> {
-        let Some(text) = read_if_there(path)? else { return Ok(()) };
-        for (number, line) in text.lines().enumerate() {
-            let bits: u16 = line.trim().parse().map_err(|_| {
-                let accepted = "a priority as the kernel encodes it, such as 16388";
-                Error::bad(place(path, number), format!("\"{line}\" is no priority"), accepted)
-            })?;
-            self.priorities.push(Ioprio::from_bits(bits));
-        }
-        let insertions = self.records.iter().filter(|it| it.action == Action::Insert).count();
-        let known = self.priorities.len();
-        if known < insertions {
-            let problem = format!("priorities of {known} insertions, and the recording has more");
-            let accepted = format!("{insertions} lines, one for each insertion");
-            return Err(Error::bad(path.display().to_string(), problem, accepted));
-        }
-        Ok(())
+/// The priorities of so many insertions, where they are.
+fn read_priorities(path: &Path, insertions: usize) -> Result<Vec<Ioprio>, Error> {
+    let Some(text) = read_if_there(path)? else { return Ok(Vec::new()) };
+    let mut priorities = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let bits: u16 = line.trim().parse().map_err(|_| {
+            let accepted = "a priority as the kernel encodes it, such as 16388";
+            Error::bad(place(path, number), format!("\"{line}\" is no priority"), accepted)
+        })?;
+        priorities.push(Ioprio::from_bits(bits));
     }
+    let known = priorities.len();
+    if known < insertions {
+        let problem = format!("priorities of {known} insertions, and the recording has more");
+        let accepted = format!("{insertions} lines, one for each insertion");
+        return Err(Error::bad(path.display().to_string(), problem, accepted));
+    }
+    Ok(priorities)
+}
 
-    fn take_cgroups(&mut self, path: &Path) -> Result<(), Error> {
-        let Some(text) = read_if_there(path)? else { return Ok(()) };
-        let mut begins: BTreeMap<u32, u64> = BTreeMap::new();
-        for (number, line) in text.lines().enumerate() {
-            let parts = line.split_once(' ');
-            let parsed = parts.and_then(|(event, cgroup)| {
-                Some((event.trim().parse().ok()?, cgroup.trim().parse().ok()?))
-            });
-            let Some((event, cgroup)) = parsed else {
-                let accepted = "EVENT CGROUP, two numbers";
-                return Err(Error::bad(place(path, number), format!("\"{line}\""), accepted));
-            };
-            begins.insert(event, cgroup);
-        }
-        for record in &mut self.records {
-            let group = begins.range(..=record.sequence).next_back().map(|(_, group)| *group);
-            record.cgroup = group.filter(|group| *group != ROOT_CGROUP);
-        }
-        Ok(())
+/// From which event on which control group holds.
+fn read_cgroups(path: &Path) -> Result<BTreeMap<u32, u64>, Error> {
+    let mut begins = BTreeMap::new();
+    let text = read_if_there(path)?.unwrap_or_default();
+    for (number, line) in text.lines().enumerate() {
+        let parts = line.split_once(' ');
+        let parsed = parts.and_then(|(event, cgroup)| {
+            Some((event.trim().parse().ok()?, cgroup.trim().parse().ok()?))
+        });
+        let Some((event, cgroup)) = parsed else {
+            let accepted = "EVENT CGROUP, two numbers";
+            return Err(Error::bad(place(path, number), format!("\"{line}\""), accepted));
+        };
+        begins.insert(event, cgroup);
     }
-
-    /// Keeps the records of the one device.
-    fn take<R: Read>(&mut self, mut all: Merge<R>, wanted: Option<&str>) -> Result<(), Error> {
-        let mut devices: BTreeMap<DevT, u64> = BTreeMap::new();
-        for record in all.by_ref() {
-            let record = record?;
-            if let Payload::Process(name) = &record.payload {
-                let name = name.iter().copied().take_while(|byte| *byte != 0).collect();
-                self.names.entry(record.pid).or_insert(String::from_utf8(name).unwrap_or_default());
-            }
-            let is_message = record.action == Action::NoteMessage;
-            if record.action.is_note() && !is_message || record.action == Action::Remap {
-                continue;
-            }
-            if !is_message {
-                *devices.entry(record.device).or_insert(0) += 1;
-            }
-            if wanted.is_none_or(|name| record.device.to_string() == name) {
-                self.records.push(record);
-            }
-        }
-        check_devices(&self.name, wanted, &devices)?;
-        if all.lost() > 0 {
-            self.remarks.push(format!("{} events were lost when it was recorded", all.lost()));
-        }
-        self.losses.events = all.lost_by_cpu();
-        for (name, torn) in all.torn() {
-            self.losses.torn += 1;
-            self.remarks.push(format!("{name} ends within a record at byte {}", torn.offset));
-        }
-        Ok(())
-    }
+    Ok(begins)
 }
 
 fn read_if_there(path: &Path) -> Result<Option<String>, Error> {

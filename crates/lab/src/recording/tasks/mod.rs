@@ -28,6 +28,38 @@ pub struct Tasks {
     sharing: BTreeSet<u32>,
 }
 
+/// In whose queue CFQ put the first request of each task, if it says so.
+#[derive(Clone, Debug, Default)]
+pub struct Owners {
+    arrived: Option<u32>,
+    first: BTreeMap<u32, Option<u32>>,
+}
+
+impl Owners {
+    /// What all of these tell.
+    pub fn of(records: &[Record]) -> Owners {
+        let mut owners = Owners::default();
+        records.iter().for_each(|record| owners.take(record));
+        owners
+    }
+
+    /// Looks at the next record.
+    pub fn take(&mut self, record: &Record) {
+        match &record.payload {
+            _ if record.action == Action::Insert => self.arrived = Some(record.pid),
+            Payload::Message(text) if text.ends_with(b"insert_request") => {
+                let Some(pid) = self.arrived.take() else { return };
+                self.first.entry(pid).or_insert_with(|| {
+                    let text = String::from_utf8_lossy(text);
+                    let name = text.strip_prefix("cfq").unwrap_or_default();
+                    name.split(['S', 'A']).next().and_then(|it| it.parse().ok())
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A job of a command.
 #[derive(Debug, Default)]
 struct Job {
@@ -46,7 +78,7 @@ impl Tasks {
         manifest: &Manifest,
         result: &str,
         names: &BTreeMap<u32, String>,
-        records: &[Record],
+        owners: &Owners,
     ) -> Tasks {
         let (ioprio, shares) = (manifest.ioprio.clone(), manifest.shares.clone());
         let mut tasks = Tasks { ioprio, shares, ..Tasks::default() };
@@ -59,7 +91,7 @@ impl Tasks {
         let command = manifest.command.as_deref().unwrap_or_default();
         tasks.take_jobs(&jobs(command, manifest), result);
         tasks.take_shells(command, manifest, names);
-        tasks.take_owners(records);
+        tasks.take_owners(owners);
         tasks
     }
 
@@ -84,22 +116,10 @@ impl Tasks {
     }
 
     /// Whose io_contexts the sharing tasks use: CFQ names the first user of a queue.
-    fn take_owners(&mut self, records: &[Record]) {
-        let mut arrived = None;
-        for record in records {
-            match &record.payload {
-                _ if record.action == Action::Insert => arrived = Some(record.pid),
-                Payload::Message(text) if text.ends_with(b"insert_request") => {
-                    let Some(pid) = arrived.take().filter(|pid| self.sharing.remove(pid)) else {
-                        continue;
-                    };
-                    let text = String::from_utf8_lossy(text);
-                    let name = text.strip_prefix("cfq").unwrap_or_default();
-                    let owner = name.split(['S', 'A']).next().and_then(|it| it.parse().ok());
-                    self.shares.extend(owner.filter(|it| *it != pid).map(|owner| (pid, owner)));
-                }
-                _ => {}
-            }
+    fn take_owners(&mut self, owners: &Owners) {
+        for pid in std::mem::take(&mut self.sharing) {
+            let owner = owners.first.get(&pid).copied().flatten();
+            self.shares.extend(owner.filter(|it| *it != pid).map(|owner| (pid, owner)));
         }
     }
 
@@ -173,7 +193,7 @@ mod tests {
         let arrival = |pid| Record { pid, ..Record::event(Action::Insert, Instant::ZERO) };
         let said = Record::message(Instant::ZERO, "cfq316S  insert_request");
         let records = [arrival(317), said.clone(), arrival(318), said];
-        let tasks = Tasks::new(&manifest, result, &names, &records);
+        let tasks = Tasks::new(&manifest, result, &names, &Owners::of(&records));
         assert_eq!(tasks.cgroup, BTreeMap::from([(1, 0), (2, 0), (9, 1), (293, 1)]));
         assert_eq!(tasks.ioprio[&293], Ioprio::new(IoprioClass::BestEffort, 7).unwrap());
         assert_eq!(tasks.ioprio[&67].level, 3);
@@ -187,7 +207,7 @@ mod tests {
                     sh -c 'echo $$ > /cg/./cgroup.procs; exec dd if=b'\n";
         let manifest = Manifest::parse(text, "m").unwrap();
         let names = BTreeMap::from([(5, "dd".to_string()), (7, "dd".to_string())]);
-        let tasks = Tasks::new(&manifest, "", &names, &[]);
+        let tasks = Tasks::new(&manifest, "", &names, &Owners::default());
         assert_eq!(tasks.cgroup, BTreeMap::from([(5, 1), (7, 0)]));
     }
 
@@ -198,7 +218,7 @@ mod tests {
                     exec /bin/ionice -c 2 -n 0 prog'\n";
         let manifest = Manifest::parse(text, "m").unwrap();
         let names = BTreeMap::from([(5, "sh".to_string()), (7, "prog".to_string())]);
-        let tasks = Tasks::new(&manifest, "", &names, &[]);
+        let tasks = Tasks::new(&manifest, "", &names, &Owners::default());
         assert_eq!(tasks.cgroup, BTreeMap::from([(7, 1)]));
         assert_eq!(tasks.ioprio, BTreeMap::from([(7, Ioprio::from_bits(2 << 13))]));
     }
@@ -209,7 +229,7 @@ mod tests {
         let names = names.map(|(pid, name)| (pid, name.to_string())).into();
         let of = |command: &str| {
             let manifest = Manifest::parse(&format!("command: {command}\n"), "m").unwrap();
-            let ioprio = Tasks::new(&manifest, "", &names, &[]).ioprio;
+            let ioprio = Tasks::new(&manifest, "", &names, &Owners::default()).ioprio;
             ioprio.into_iter().map(|(pid, it)| (pid, it.to_bits() >> 13)).collect::<Vec<_>>()
         };
         assert_eq!(of("sudo ionice -c 3 dd if=a"), [(5, 3), (6, 3)]);

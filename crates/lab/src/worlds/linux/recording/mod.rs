@@ -12,6 +12,7 @@ mod times;
 use super::LinuxWorld;
 use crate::error::Error;
 use crate::recording::manifest::{self, Manifest};
+use crate::recording::tasks::Owners;
 use crate::recording::{CGROUPS, DISK as DISK_LOG, PRIORITIES, ROOT_CGROUP, Recording, Tasks};
 use crate::{virtio, world};
 use base::Bytes;
@@ -124,7 +125,7 @@ impl Recorded {
         Ok(Recording {
             name: name.to_string(),
             records: self.records.clone(),
-            tasks: Tasks::new(&manifest, "", &BTreeMap::new(), &self.records),
+            tasks: Tasks::new(&manifest, "", &BTreeMap::new(), &Owners::of(&self.records)),
             manifest,
             priorities: self.priorities.clone(),
             ..Recording::default()

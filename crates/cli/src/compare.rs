@@ -38,7 +38,7 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
     let took = began.elapsed();
     let summary = Summary::of(&report);
     outputs.write(&report, &summary, took)?;
-    let holds = options.check.is_none() || check(saved.as_ref(), &report, &summary)?;
+    let holds = options.check.is_none() || check(&options, saved.as_ref(), &report, &summary)?;
     Ok(holds && report.results.iter().all(RunResult::succeeded))
 }
 
@@ -102,16 +102,24 @@ fn saved(options: &CompareOptions, plan: &Plan) -> Result<Option<Saved>, Error> 
 }
 
 /// Whether everything came out as expected, and nothing worse than it was saved; says what did not.
-fn check(saved: Option<&Saved>, report: &Report, summary: &Summary) -> Result<bool, Error> {
+fn check(
+    options: &CompareOptions,
+    saved: Option<&Saved>,
+    report: &Report,
+    summary: &Summary,
+) -> Result<bool, Error> {
     let failed = summary.expected.iter().filter(|it| !it.holds).map(|it| {
         let expected = &it.expectation;
         format!("{}: {} is not {}", expected.scheduler, expected.figure, expected.text)
     });
     let mut failed: Vec<String> = failed.collect();
+    let mut notes = Vec::new();
     if let Some(saved) = saved {
-        failed.extend(saved.worse(report, summary)?);
+        let held = saved.hold(report, summary, !options.scheduler.is_empty())?;
+        failed.extend(held.failures);
+        notes = held.notes;
     }
-    for line in &failed {
+    for line in notes.iter().chain(&failed) {
         eprintln!("paternoster: --check: {}", report::style::printable(line));
     }
     Ok(failed.is_empty())

@@ -113,6 +113,34 @@ fn what_is_worse_than_it_was_saved_or_expected_exits_with_1() {
     assert_eq!(directory.run(&["compare", "--check", "x.toml"]).status.code(), Some(1));
 }
 
+fn what_was_saved_and_is_missing_exits_with_1() {
+    let directory = Directory::new("missing");
+    let held = |options: &[&str]| {
+        let all = [&["compare", "--runs", "1"], options, &DD[..], &["oflag=direct"]].concat();
+        let output = directory.run(&all);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let assert_held = |options: &[&str], status, says: &str| {
+        let (code, said) = held(options);
+        assert!(code == Some(status) && said.contains(says), "{options:?}: {code:?} {said}");
+    };
+    held(&["--json=saved.json"]);
+    let chosen = ["--check=saved.json", "-s", "none"];
+    assert_held(&chosen, 0, "mq-deadline@6.18 was saved, and is not asked for");
+    assert_held(&["--check=saved.json", "-s", "all"], 0, "noop@4.19 was not saved");
+    let text = std::fs::read_to_string(directory.path().join("saved.json")).unwrap();
+    let saved: Value = serde_json::from_str(&text).unwrap();
+    let (mut rows, mut jobs) = (saved.clone(), saved);
+    let mut more = rows["summary"][0].clone();
+    more["label"] = "cfq@4.19".into();
+    rows["summary"].as_array_mut().unwrap().push(more);
+    directory.write("rows.json", rows.to_string());
+    assert_held(&["--check=rows.json"], 1, "cfq@4.19 was saved, and was not run");
+    jobs["results"][0]["jobs"][0]["jobname"] = "other".into();
+    directory.write("jobs.json", jobs.to_string());
+    assert_held(&["--check=jobs.json"], 1, "job other was saved, and is not there now");
+}
+
 fn results_fit_the_terminal_and_its_letters() {
     let directory = Directory::new("width");
     let all = [&["compare", "--runs", "1", "-s", "all"][..], &DD, &["oflag=direct"]].concat();
@@ -438,6 +466,7 @@ pub fn tests() -> Vec<testing::Test> {
             results_go_to_files_that_are_complete,
             what_is_no_regular_file_is_written_to_and_stays,
             what_is_worse_than_it_was_saved_or_expected_exits_with_1,
+            what_was_saved_and_is_missing_exits_with_1,
             results_fit_the_terminal_and_its_letters,
             what_a_terminal_would_obey_is_shown_instead,
             schedulers_are_judged_by_the_figure_that_is_named,

@@ -1,6 +1,6 @@
 //! Results that were saved as JSON, for later ones to be held against.
 
-use super::{ALIKE, Summary};
+use super::{ALIKE, Line, Summary};
 use crate::error::Error;
 use crate::matrix::Report;
 use crate::quantity::human;
@@ -13,7 +13,18 @@ use std::path::Path;
 pub struct Saved {
     place: String,
     lines: Vec<Value>,
+    /// The names of jobs in its results.
+    jobs: Vec<String>,
     experiment: Value,
+}
+
+/// What came of holding results against saved ones, in sentences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// What is worse, or is missing now.
+    pub failures: Vec<String>,
+    /// What only one of both has without being missed.
+    pub notes: Vec<String>,
 }
 
 /// What may differ between experiments whose rows are compared: how they are told, and what is of
@@ -31,47 +42,81 @@ impl Saved {
         let lines = part("summary").and_then(|it| it.as_array().cloned());
         let experiment = part("experiment").unwrap_or_default();
         let accepted = "a file that compare --json wrote";
+        let results = part("results").and_then(|it| it.as_array().cloned()).unwrap_or_default();
+        let jobs = results.iter().filter_map(|it| it["jobs"].as_array()).flatten();
+        let jobs = names(jobs.filter_map(|it| it["jobname"].as_str()));
         match lines {
-            Some(lines) => Ok(Saved { place, lines, experiment }),
+            Some(lines) => Ok(Saved { place, lines, jobs, experiment }),
             None => Err(Error::bad(place, "no results are in it", accepted)),
         }
     }
 
-    /// What came out worse than it was saved, in sentences: the judged figure of each row that both
-    /// have. Refused when they have none in common.
-    pub fn worse(&self, report: &Report, summary: &Summary) -> Result<Vec<String>, Error> {
-        let Some(main) = &summary.main else { return Ok(Vec::new()) };
+    /// What came out worse than it was saved, by the judged figure of each row that both have, and
+    /// which rows and jobs only one of both has. A row that was saved has to be there now, unless
+    /// the user chose other schedulers. Refused when they have no row in common.
+    pub fn hold(&self, report: &Report, summary: &Summary, chosen: bool) -> Result<Held, Error> {
+        let Some(main) = &summary.main else { return Ok(Held::default()) };
         self.check_experiment(&report.plan.experiment.to_json())?;
-        let (mut worse, mut compared) = (Vec::new(), 0);
+        let (mut held, mut compared) = (Held::default(), 0);
+        let mut found = vec![false; self.lines.len()];
         for line in &summary.lines {
-            let row = &report.plan.rows[line.row];
-            let is_same = |it: &&Value| {
-                let axis = |(name, value): &(String, String)| match &it["axes"][name] {
-                    Value::String(text) => text == value,
-                    other => other.as_i64().is_some_and(|it| value.parse() == Ok(it)),
-                };
-                let (world, label) = (row.world.to_string(), row.spec.label());
-                it["world"] == *world && it["label"] == *label && line.axes.iter().all(axis)
+            let title = report.plan.row_title(line.row);
+            let place = self.lines.iter().position(|it| is_same(it, line, report));
+            let Some(place) = place else {
+                held.notes.push(format!("{title} was not saved"));
+                continue;
             };
-            let saved = self.lines.iter().find(is_same).and_then(|it| {
-                let figure = &it["figures"][main.to_string()];
-                Some((figure["mean"].as_f64()?, figure["half_width_95"].as_f64()?))
-            });
-            let (Some(saved), Some(now)) = (saved, line.get(main)) else { continue };
+            found[place] = true;
+            let figure = &self.lines[place]["figures"][main.to_string()];
+            let mean_and_width =
+                || Some((figure["mean"].as_f64()?, figure["half_width_95"].as_f64()?));
+            let Some(saved) = mean_and_width() else { continue };
+            let Some(now) = line.get(main) else {
+                held.failures.push(format!("{title} has no {main} now"));
+                continue;
+            };
             compared += 1;
             if is_worse(saved, now, main.what.less_is_better()) {
                 let kind = main.what.kind();
-                let title = report.plan.row_title(line.row);
                 let (now, saved) = (now.human(kind), human(saved.0, kind));
-                worse.push(format!("{title}: {main} is {now}; {saved} was saved"));
+                held.failures.push(format!("{title}: {main} is {now}; {saved} was saved"));
             }
         }
         let problem = || format!("it has {main} of no row that was run");
         let accepted = "results of the same schedulers and axes, judged alike";
-        match compared {
-            0 => Err(Error::bad(&self.place, problem(), accepted)),
-            _ => Ok(worse),
+        if compared == 0 {
+            return Err(Error::bad(&self.place, problem(), accepted));
         }
+        self.missing_rows(&found, report, chosen, &mut held);
+        self.other_jobs(report, &mut held);
+        Ok(held)
+    }
+
+    /// Rows that were saved and are not there now.
+    fn missing_rows(&self, found: &[bool], report: &Report, chosen: bool, held: &mut Held) {
+        let labels: Vec<String> = report.plan.rows.iter().map(|row| row.spec.label()).collect();
+        for (line, _) in self.lines.iter().zip(found).filter(|(_, found)| !**found) {
+            let label = line["label"].as_str().unwrap_or_default();
+            let axes = line["axes"].as_object().into_iter().flatten().map(|(name, value)| {
+                format!("{name}={} ", value.as_str().map_or(value.to_string(), str::to_string))
+            });
+            let title = axes.collect::<String>() + label;
+            let is_left_out = chosen && labels.iter().all(|it| it != label);
+            match is_left_out {
+                true => held.notes.push(format!("{title} was saved, and is not asked for")),
+                false => held.failures.push(format!("{title} was saved, and was not run")),
+            }
+        }
+    }
+
+    /// Jobs that only one of both has.
+    fn other_jobs(&self, report: &Report, held: &mut Held) {
+        let now = report.results.iter().flat_map(|result| &result.jobs);
+        let now = names(now.map(|job| job.name.as_str()));
+        let missing = self.jobs.iter().filter(|it| !now.contains(it));
+        held.failures.extend(missing.map(|it| format!("job {it} was saved, and is not there now")));
+        let new = now.iter().filter(|it| !self.jobs.contains(it));
+        held.notes.extend(new.map(|it| format!("job {it} was not saved")));
     }
 
     /// Both must be results of the same disk, file system, host, jobs and settings.
@@ -84,6 +129,32 @@ impl Saved {
         let problem = format!("its {key} is {saved}, and {value} was run");
         Err(Error::bad(&self.place, problem, "results of the same experiment"))
     }
+}
+
+/// Whether a saved row is the one of a line.
+fn is_same(saved: &Value, line: &Line, report: &Report) -> bool {
+    let row = &report.plan.rows[line.row];
+    let axis = |(name, value): &(String, String)| match &saved["axes"][name] {
+        Value::String(text) => text == value,
+        other => other.as_i64().is_some_and(|it| value.parse() == Ok(it)),
+    };
+    let (world, label) = (row.world.to_string(), row.spec.label());
+    let axes = saved["axes"].as_object().map_or(0, |it| it.len());
+    saved["world"] == *world
+        && saved["label"] == *label
+        && axes == line.axes.len()
+        && line.axes.iter().all(axis)
+}
+
+/// Each name once.
+fn names<'a>(all: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in all {
+        if names.iter().all(|it| it != name) {
+            names.push(name.to_string());
+        }
+    }
+    names
 }
 
 /// Whether a figure is worse by more than what both leave to chance.
@@ -102,6 +173,7 @@ mod tests {
         let saved = |model: &str| Saved {
             place: "x.json".to_string(),
             lines: Vec::new(),
+            jobs: Vec::new(),
             experiment: serde_json::json!({"model": model, "title": "a"}),
         };
         let now = serde_json::json!({"model": "null", "title": "b"});

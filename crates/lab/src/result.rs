@@ -10,6 +10,8 @@ use crate::scheduler_spec::SchedulerSpec;
 use crate::world::World;
 use base::{Bytes, Duration};
 use programs::fio::LatencyTarget;
+use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// What came of a run.
@@ -38,7 +40,7 @@ pub struct RunResult {
     /// The limit of I/O calls that ended it, if one did.
     pub cut_off_after: Option<u64>,
     /// What each job did; the clones of a fio job count together.
-    pub jobs: Vec<JobResult>,
+    pub jobs: Jobs,
     /// What each process did, as fio reports it.
     pub processes: Vec<JobResult>,
     /// Latency by layer, of all jobs together.
@@ -51,6 +53,40 @@ pub struct RunResult {
     pub bios: Vec<Asked>,
     /// How each program ended, and what it said.
     pub exits: Vec<ProgramExit>,
+}
+
+/// Jobs in their order, of which there may be thousands, found by name.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    list: Vec<JobResult>,
+    by_name: BTreeMap<String, usize>,
+}
+
+impl From<Vec<JobResult>> for Jobs {
+    fn from(list: Vec<JobResult>) -> Jobs {
+        let mut by_name = BTreeMap::new();
+        for (place, job) in list.iter().enumerate() {
+            by_name.entry(job.name.clone()).or_insert(place);
+        }
+        Jobs { list, by_name }
+    }
+}
+
+impl Deref for Jobs {
+    type Target = [JobResult];
+
+    fn deref(&self) -> &[JobResult] {
+        &self.list
+    }
+}
+
+impl<'a> IntoIterator for &'a Jobs {
+    type Item = &'a JobResult;
+    type IntoIter = std::slice::Iter<'a, JobResult>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
 }
 
 /// What a job, or the tasks of one name within it, did.
@@ -156,7 +192,7 @@ pub struct ProgramExit {
 impl RunResult {
     /// A job by its name.
     pub fn job(&self, name: &str) -> Option<&JobResult> {
-        self.jobs.iter().find(|job| job.name == name)
+        Some(&self.jobs[*self.jobs.by_name.get(name)?])
     }
 
     /// Whether every program ended as it should have.

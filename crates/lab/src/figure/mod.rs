@@ -14,7 +14,7 @@ use crate::result::{JobResult, RunResult};
 use std::fmt;
 
 /// A figure of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Figure {
     /// Of which job; of the whole run if none is named.
     pub job: Option<String>,
@@ -23,7 +23,7 @@ pub struct Figure {
 }
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum What {
     /// What callers waited in calls of one kind.
     Call(CallKind, Point),
@@ -42,7 +42,7 @@ pub enum What {
 }
 
 /// A layer of latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layer {
     /// What callers waited, all kinds of call together.
     Syscall,
@@ -53,7 +53,7 @@ pub enum Layer {
 }
 
 /// Which point of a distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Point {
     /// A percentile, in hundredths of a percent.
     Percentile(u64),
@@ -99,14 +99,16 @@ impl Figure {
             What::Layer(layer, _) => layer.of(&job.layers).is_cut_off(hundredths),
             _ => false,
         };
-        let counts = |job: &&JobResult| self.job.as_ref().is_none_or(|name| *name == job.name);
-        run.jobs.iter().filter(counts).any(of_job)
+        match &self.job {
+            Some(name) => run.job(name).is_some_and(of_job),
+            None => run.jobs.iter().any(of_job),
+        }
     }
 
     /// Its value in a run, in base units; `None` when nothing of the kind happened.
     pub fn value(&self, run: &RunResult) -> Option<f64> {
         let Some(name) = &self.job else { return self.what.of_run(run) };
-        let job = run.jobs.iter().find(|job| job.name == *name)?;
+        let job = run.job(name)?;
         match self.what {
             What::Held | What::Busy => self.what.of_run(run),
             // What is known of the run only is that of its one job.

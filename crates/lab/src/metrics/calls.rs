@@ -29,7 +29,7 @@ pub struct Calls {
 }
 
 /// Which kind of call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     /// Reads.
     Read,

@@ -19,8 +19,9 @@ use crate::plan::Row;
 use crate::result::{CallResult, JobResult, RunResult};
 use crate::statistics::Estimate;
 use findings::{ALIKE, Findings};
+use indexmap::{IndexMap, IndexSet};
 pub use pairs::Paired;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the results say.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ pub struct Line {
     /// Name and value of each axis.
     pub axes: Vec<(String, String)>,
     /// Every figure that was measured, in a fixed order.
-    pub figures: Vec<(Figure, Estimate)>,
+    pub figures: IndexMap<Figure, Estimate>,
     /// The part of the time in which the disk was held, in percent, by reason; the largest first.
     pub held_by_reason: Vec<(&'static str, f64)>,
     /// The same by who waited and for whom, as far as it was a scheduler's decision.
@@ -162,7 +163,7 @@ impl Line {
         main: &Option<Figure>,
     ) -> Line {
         let whole = [What::Elapsed, What::Busy, What::Held].map(|what| Figure { job: None, what });
-        let mut figures: Vec<Figure> =
+        let mut figures: IndexSet<Figure> =
             jobs.iter().flat_map(JobColumn::figures).chain(whole).collect();
         // Of what is judged all points that are shown.
         let points = [5000, 9900, 9990].map(Point::Percentile).into_iter().chain([Point::Max]);
@@ -170,11 +171,7 @@ impl Line {
             let what = points.clone().map(|point| it.what.at(point)).chain([it.what]);
             what.map(|what| Figure { what, ..it.clone() }).collect::<Vec<_>>()
         });
-        for figure in judged {
-            if !figures.contains(&figure) {
-                figures.push(figure);
-            }
-        }
+        figures.extend(judged);
         let estimated = figures.into_iter().filter_map(|figure| {
             let estimate = estimate(&figure, results)?;
             Some((figure, estimate))
@@ -215,7 +212,7 @@ impl Line {
 
     /// A figure, if it was measured.
     pub fn get(&self, figure: &Figure) -> Option<&Estimate> {
-        self.figures.iter().find(|(it, _)| it == figure).map(|(_, estimate)| estimate)
+        self.figures.get(figure)
     }
 }
 
@@ -229,8 +226,9 @@ fn estimate(figure: &Figure, results: &[RunResult]) -> Option<Estimate> {
 /// The jobs in the order of the first result that has them.
 fn job_columns(report: &Report) -> Vec<JobColumn> {
     let mut columns: Vec<JobColumn> = Vec::new();
+    let (mut names, copying) = (BTreeSet::new(), copying(report));
     for job in report.results.iter().flat_map(|result| &result.jobs) {
-        if columns.iter().any(|it| it.name == job.name) {
+        if !names.insert(&job.name) {
             continue;
         }
         let sum = |of: &dyn Fn(&CallResult) -> f64| {
@@ -244,7 +242,7 @@ fn job_columns(report: &Report) -> Vec<JobColumn> {
         columns.push(JobColumn {
             name: job.name.clone(),
             main_call,
-            by_throughput: copies(report, job),
+            by_throughput: copying.contains(job.name.as_str()),
         });
     }
     columns
@@ -265,9 +263,10 @@ fn main_call(
     }
 }
 
-fn copies(report: &Report, job: &JobResult) -> bool {
+/// The names of jobs that merely move data.
+fn copying(report: &Report) -> BTreeSet<&str> {
     let planned = report.plan.rows.iter().flat_map(|row| &row.jobs);
-    planned.into_iter().any(|it| it.job.name == job.name && it.copies())
+    planned.filter(|it| it.copies()).map(|it| it.job.name.as_str()).collect()
 }
 
 /// Sets what was expected beside what came out.

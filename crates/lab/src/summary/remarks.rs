@@ -62,10 +62,9 @@ impl Findings<'_> {
 
     /// Whether another job has more of the disk.
     fn others_go_on(&self, line: &Line, job: &JobColumn) -> bool {
-        let rate =
-            |it: &JobColumn| line.get(&it.figure(What::Bandwidth(None))).map_or(0.0, |it| it.mean);
-        let mut others = self.summary.jobs.iter().filter(|it| *it != job);
-        others.any(|it| rate(it) > rate(job))
+        let shares = || self.summary.jobs.iter().zip(&line.shares);
+        let most = shares().map(|(_, share)| *share).fold(0.0, f64::max);
+        shares().any(|(it, share)| it == job && *share < most)
     }
 
     /// Which rows ended before their jobs.

@@ -70,7 +70,7 @@ pub(super) fn run(
         elapsed: outcome.elapsed,
         cut_off_after: row.most_calls.filter(|_| outcome.is_cut_off()),
         layers: measured.layers(),
-        jobs: job_results(&measured.sections, &row.jobs, &accounts),
+        jobs: job_results(&measured.sections, &row.jobs, &accounts).into(),
         processes: process_results(&measured, &row.jobs, &accounts),
         disk: measured.disk,
         commands: collector.map(Collector::finish).unwrap_or_default(),

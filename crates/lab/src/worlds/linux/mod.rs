@@ -347,7 +347,7 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         elapsed: ends.unwrap_or(Duration::ZERO).max(disk.busy + disk.idle),
         cut_off_after: None,
         layers,
-        jobs,
+        jobs: jobs.into(),
         processes,
         disk,
         commands: commands::of_log(&finished.log.served, began),

@@ -4,6 +4,7 @@ use lab::figure::{Figure, Point, What};
 use lab::matrix::{Report, run};
 use lab::metrics::{CallKind, Latency};
 use lab::plan::Plan;
+use lab::statistics::Estimate;
 use lab::summary::Summary;
 use lab::{Experiment, JobSpec, Work};
 use proptest::prelude::*;
@@ -27,7 +28,7 @@ fn job(name: &'static str) -> impl Strategy<Value = JobSpec> {
 
 fn experiment() -> impl Strategy<Value = Experiment> {
     let models = prop::sample::select(vec!["hdd-7200-sata", "ssd-sata-m4", "nvme-980pro"]);
-    (job("a"), job("b"), models, 1..3_u64).prop_map(|(a, b, model, seeds)| {
+    (job("a"), job("b"), models, 1..4_u64).prop_map(|(a, b, model, seeds)| {
         let mut experiment = Experiment::of_jobs("", vec![a, b]);
         experiment.model = model.to_string();
         experiment.seeds = (1..=seeds).collect();
@@ -67,6 +68,52 @@ fn assert_consistent(report: &Report, summary: &Summary) {
     }
 }
 
+/// The parts of a reason are its whole, and it does not speak against the verdict: where one is
+/// said to be better, neither chance nor the same operations deny it.
+fn assert_verdict(report: &Report, summary: &Summary) {
+    let main = summary.main.as_ref().expect("there are jobs");
+    for paired in &summary.pairs {
+        let [best, worst] = [paired.best, paired.worst].map(|row| {
+            let line = summary.lines.iter().find(|line| line.row == row);
+            *line.and_then(|line| line.get(main)).expect("what is judged")
+        });
+        let is_better = match main.what.less_is_better() {
+            true => best.mean <= worst.mean,
+            false => best.mean >= worst.mean,
+        };
+        assert!(is_better, "{best:?} {worst:?}");
+        let sum = |parts: [f64; 6]| parts.iter().sum::<f64>();
+        let more = sum(paired.worst_ns) - sum(paired.best_ns);
+        assert!((sum(paired.more_ns()) - more).abs() <= 1.0);
+        let text = summary.findings.join(" ");
+        let (from, to) = (paired.worst, paired.best);
+        let (from, to) = (report.plan.row_name(from), report.plan.row_name(to));
+        let explains = format!("Under {from} they wait longer:");
+        assert!(more > 0.0 || !text.contains(&explains), "{to}: {text}");
+    }
+    let is_verdict = summary.findings.iter().any(|it| it.starts_with("Best for"));
+    let [one, other] = [0, 1].map(|row| summary.lines[row].get(main).copied());
+    if let (true, Some(one), Some(other)) = (is_verdict, one, other) {
+        let values = |row| {
+            let results = report.results_of(row).iter();
+            results.map(|it| main.value(it)).collect::<Option<Vec<f64>>>().expect("as above")
+        };
+        // Pairs of seeds tell what both runs share from what the schedulers do.
+        let difference = Estimate::of_difference(&values(0), &values(1)).expect("as many of both");
+        assert!(difference.differs_from_zero(), "{one:?} {other:?} {difference:?}");
+    }
+}
+
+/// Each instant of an operation counts once.
+fn assert_operations(report: &Report) {
+    for job in report.results.iter().flat_map(|result| &result.jobs) {
+        for operation in &job.operations.kept {
+            let latency = &job.call(operation.key.kind).lat;
+            assert!(operation.total() <= latency.max, "{operation:?} {latency:?}");
+        }
+    }
+}
+
 fn assert_alike(report: &Report, summary: &Summary) {
     let json = report::json::compare(report, summary);
     let csv = report::csv::compare(report, summary);
@@ -95,14 +142,22 @@ fn assert_alike(report: &Report, summary: &Summary) {
     summary.findings.iter().for_each(|it| assert!(text.contains(it.as_str()), "{it}"));
 }
 
+/// How many experiments: few, or as many as `PATERNOSTER_ANSWERS` says.
+fn cases() -> u32 {
+    let asked = std::env::var("PATERNOSTER_ANSWERS");
+    asked.map_or(24, |it| it.parse().expect("PATERNOSTER_ANSWERS is a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn text_json_and_csv_agree_and_parts_add_up(experiment in experiment()) {
         let report = run(Plan::new(experiment).unwrap(), None, 1, &|_| {}).unwrap();
         let summary = Summary::of(&report);
         assert_consistent(&report, &summary);
+        assert_verdict(&report, &summary);
+        assert_operations(&report);
         assert_alike(&report, &summary);
     }
 }

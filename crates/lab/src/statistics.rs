@@ -16,6 +16,75 @@ const T_95: [f64; 30] = [
 /// The same for infinitely many.
 const T_95_NORMAL: f64 = 1.960;
 
+/// 5 % quantiles of chi-square for 1 to 20 degrees of freedom (textbook table).
+const CHI_05: [f64; 20] = [
+    0.00393, 0.103, 0.352, 0.711, 1.145, 1.635, 2.167, 2.733, 3.325, 3.940, 4.575, 5.226, 5.892,
+    6.571, 7.261, 7.962, 8.672, 9.390, 10.117, 10.851,
+];
+/// 95 % quantiles of the same.
+const CHI_95: [f64; 20] = [
+    3.841, 5.991, 7.815, 9.488, 11.070, 12.592, 14.067, 15.507, 16.919, 18.307, 19.675, 21.026,
+    22.362, 23.685, 24.996, 26.296, 27.587, 28.869, 30.144, 31.410,
+];
+/// Nobody runs more seeds than this.
+pub const MOST_SEEDS: usize = 1000;
+
+/// Whether seeds move a figure by more than some part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regime {
+    /// They do not, in 95 cases of 100.
+    Calm,
+    /// They do, in 95 cases of 100.
+    Chaotic,
+    /// There are too few to say; so many would say it if they differed as these do. At most
+    /// [`MOST_SEEDS`], then more.
+    TooFew(usize),
+}
+
+impl Regime {
+    /// The regime of a figure by its values under different seeds: it is chaotic if their standard
+    /// deviation is more than `limit` times their mean.
+    pub fn of(values: &[f64], limit: f64) -> Regime {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let count = values.len();
+        let squares: f64 = values.iter().map(|it| (it - mean).powi(2)).sum();
+        let deviation = (squares / count.saturating_sub(1).max(1) as f64).sqrt() / mean.abs();
+        let says = |count: usize| match deviation_bounds(count) {
+            Some((_, upper)) if deviation * upper <= limit => Some(Regime::Calm),
+            Some((lower, _)) if deviation * lower > limit => Some(Regime::Chaotic),
+            _ => None,
+        };
+        // The same value again and again says nothing after one of them.
+        let enough = || (count.max(2)..MOST_SEEDS).find(|it| says(*it).is_some());
+        says(count).unwrap_or_else(|| Regime::TooFew(enough().unwrap_or(MOST_SEEDS)))
+    }
+}
+
+/// The true standard deviation is, in 95 cases of 100 each, at least and at most so many times that
+/// of so many values.
+fn deviation_bounds(count: usize) -> Option<(f64, f64)> {
+    let degrees = count.checked_sub(1).filter(|it| *it > 0)?;
+    let factor = |quantile: f64| (degrees as f64 / quantile).sqrt();
+    let of = |table: &[f64; 20], z: f64| {
+        // Beyond the table by Wilson and Hilferty, which is off by less than 0.1 % there.
+        let part = 2.0 / (9.0 * degrees as f64);
+        let far = || degrees as f64 * (1.0 - part + z * part.sqrt()).powi(3);
+        table.get(degrees - 1).copied().unwrap_or_else(far)
+    };
+    Some((factor(of(&CHI_95, 1.645)), factor(of(&CHI_05, -1.645))))
+}
+
+/// How many seeds tell the mean of differences like these from zero, up to [`MOST_SEEDS`].
+pub fn seeds_for_difference(differences: &[f64]) -> usize {
+    let count = differences.len();
+    let Some(now) = Estimate::of(differences).filter(|_| count > 1) else { return 2 };
+    let quantile = |count: usize| T_95.get(count - 2).copied().unwrap_or(T_95_NORMAL);
+    let deviation = now.half_width / quantile(count) * (count as f64).sqrt();
+    let says =
+        |count: &usize| now.mean.abs() > quantile(*count) * deviation / (*count as f64).sqrt();
+    (count..MOST_SEEDS).find(says).unwrap_or(MOST_SEEDS)
+}
+
 /// A mean and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize)]
 pub struct Estimate {
@@ -94,6 +163,32 @@ mod tests {
         assert!((estimate.half_width - 2.776 * (2.5_f64 / 5.0).sqrt()).abs() < 1e-9);
         assert_eq!(Estimate::of(&[3.0]).unwrap().half_width, 0.0);
         assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn few_seeds_do_not_say_whether_a_figure_is_chaotic() {
+        assert_eq!(Regime::of(&[100.0, 101.0, 99.0], 0.1), Regime::Calm);
+        assert_eq!(Regime::of(&[100.0, 200.0, 20.0], 0.1), Regime::Chaotic);
+        // A deviation of 5 %: its upper bound is 22 % with three seeds, and 9.6 % with seven.
+        assert_eq!(Regime::of(&[100.0, 105.0, 95.0], 0.1), Regime::TooFew(7));
+        let eight = [105.0, 95.0, 105.0, 95.0, 105.0, 95.0, 100.0, 100.0];
+        assert_eq!(Regime::of(&eight, 0.1), Regime::Calm);
+        assert_eq!(Regime::of(&[100.0], 0.1), Regime::TooFew(2));
+    }
+
+    #[test]
+    fn bounds_of_a_deviation_go_on_beyond_the_table() {
+        // Chi-square of 20 and of 30 degrees of freedom: 31.41 and 43.77, 10.85 and 18.49.
+        let (lower, upper) = deviation_bounds(31).unwrap();
+        assert!((lower - (30.0_f64 / 43.77).sqrt()).abs() < 1e-3, "{lower}");
+        assert!((upper - (30.0_f64 / 18.49).sqrt()).abs() < 1e-3, "{upper}");
+    }
+
+    #[test]
+    fn more_seeds_tell_a_small_difference_from_chance() {
+        assert_eq!(seeds_for_difference(&[1.0, 2.0, 3.0]), 4);
+        assert_eq!(seeds_for_difference(&[5.0]), 2);
+        assert_eq!(seeds_for_difference(&[1.0, -1.0]), MOST_SEEDS);
     }
 
     #[test]

@@ -55,6 +55,28 @@ fn who_waits_for_seconds_beside_others_starves() {
     assert!(!found.contains("starves"), "{found}");
 }
 
+#[test]
+fn what_too_few_seeds_do_not_say_is_not_said() {
+    let compare = |schedulers: &[&str], seeds| {
+        let job = |name: &str, rest: &str| {
+            let line = format!("fio --name={name} --filename=/dev/sda --direct=1 {rest}");
+            JobSpec::new(name, Work::Command(line), "test")
+        };
+        let writer = "--rw=randwrite --bs=64k --ioengine=libaio --iodepth=16 --number_ios=300";
+        let jobs = vec![job("db", "--rw=randread --bs=4k --number_ios=100"), job("w", writer)];
+        let mut experiment = Experiment::of_jobs("", jobs);
+        experiment.seeds = (1..=seeds).collect();
+        let named = schedulers.iter().map(|it| (it.to_string(), String::new()));
+        experiment.schedulers = named.collect();
+        Summary::of(&run(Plan::new(experiment).unwrap(), None, 1, &|_| {}).unwrap()).findings
+    };
+    let few = compare(&["noop", "cfq", "anticipatory"], 2).join(" ");
+    assert!(few.contains("Too few seeds to say whether anticipatory@2.6.32 is worse"), "{few}");
+    assert!(!few.contains("alike anticipatory"), "{few}");
+    let one = compare(&["noop", "cfq"], 1).join(" ");
+    assert!(one.contains("One seed does not say what is chance."), "{one}");
+}
+
 /// The limit of calls that ended a run of a job, how many calls there were, and what is said.
 fn cut_off(calls: CallLimit, line: &str) -> (Option<u64>, u64, String) {
     let job = JobSpec::new("a", Work::Command(line.to_string()), "test");

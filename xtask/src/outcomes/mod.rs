@@ -12,8 +12,12 @@ mod trace;
 
 use crate::Outcome;
 use lab::recordings::Recording;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Figures that need more seeds than this to be called chaotic or not are called neither.
+const MOST_SEEDS: u64 = 30;
 
 /// What was asked for.
 struct Options {
@@ -31,13 +35,27 @@ pub fn main(arguments: Vec<String>) -> Outcome {
         if !recording.name.starts_with(&options.only) {
             continue;
         }
-        match run::all(&recording, options.seeds, options.record.as_deref()) {
-            Ok(runs) => compared.push(table::Compared::new(&recording, &runs)),
+        match compare(&recording, &options) {
+            Ok(found) => compared.push(found),
             Err(left_out) => eprintln!("{}: {left_out}", recording.name),
         }
     }
     print!("{}", table::text(&compared));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a recording's load, with as many seeds as say whether its figures are chaotic if that is
+/// not too many.
+fn compare(recording: &Recording, options: &Options) -> Result<table::Compared, Box<dyn Error>> {
+    let mut seeds = options.seeds;
+    loop {
+        let runs = run::all(recording, seeds, options.record.as_deref())?;
+        let found = table::Compared::new(recording, &runs);
+        match found.seeds_needed().map(|it| it as u64) {
+            Some(needed) if needed > seeds && seeds < MOST_SEEDS => seeds = needed.min(MOST_SEEDS),
+            _ => return Ok(found),
+        }
+    }
 }
 
 fn options(words: impl Iterator<Item = String>) -> Result<Options, String> {

@@ -1,10 +1,11 @@
 //! The table: recorded and simulated figures side by side, and how far they are apart.
 
 use lab::recordings::{Figure, Recording};
+use lab::statistics::Regime;
 use std::fmt::Write as _;
 
-/// Seeds that differ by more than this make a figure chaotic: half the distance between the least
-/// and the most, against their mean.
+/// Seeds that differ by more than this make a figure chaotic: their standard deviation, against
+/// their mean.
 const CHAOS: f64 = 0.10;
 /// So far off a figure counts as wrong.
 const OFF: f64 = 0.15;
@@ -31,6 +32,7 @@ struct Pair {
     ours: f64,
     /// Half the distance between the least and the most over seeds, against their mean.
     spread: f64,
+    regime: Regime,
 }
 
 /// The copies of a job together.
@@ -55,6 +57,17 @@ impl Compared {
         }
         let rows = names.iter().map(|name| Row::new(name, &recording.figures, runs)).collect();
         Compared { name: recording.name.clone(), rows }
+    }
+}
+
+impl Compared {
+    /// How many seeds say of every figure whether it is chaotic, if these do not.
+    pub fn seeds_needed(&self) -> Option<usize> {
+        let needed = |pair: &Pair| match pair.regime {
+            Regime::TooFew(needed) => Some(needed),
+            Regime::Calm | Regime::Chaotic => None,
+        };
+        self.rows.iter().flat_map(|row| &row.figures).filter_map(needed).max()
     }
 }
 
@@ -110,7 +123,8 @@ impl Pair {
         let mean = ours.iter().sum::<f64>() / ours.len() as f64;
         let least = ours.iter().copied().fold(f64::INFINITY, f64::min);
         let most = ours.iter().copied().fold(0.0, f64::max);
-        Pair { what, recorded, ours: mean, spread: (most - least) / 2.0 / mean }
+        let (spread, regime) = ((most - least) / 2.0 / mean, Regime::of(&ours, CHAOS));
+        Pair { what, recorded, ours: mean, spread, regime }
     }
 
     /// How far ours is off, against what was recorded; not a number where there is none.
@@ -124,8 +138,15 @@ impl Pair {
         error.is_nan() || error > OFF
     }
 
-    fn is_chaotic(&self) -> bool {
-        self.spread > CHAOS
+    /// Whether it is chaotic, in words.
+    fn chaos(&self) -> String {
+        match self.regime {
+            Regime::Calm => String::new(),
+            Regime::Chaotic => " chaotic".to_string(),
+            Regime::TooFew(needed) => {
+                format!(" too few seeds to say whether chaotic; {needed} needed")
+            }
+        }
     }
 }
 
@@ -143,7 +164,7 @@ pub fn text(compared: &[Compared]) -> String {
                 let spread = row.spread.filter(|_| number == 0).map(|[theirs, ours]| {
                     format!("{} to {}; {} to {}", theirs.0, theirs.1, ours.0, ours.1)
                 });
-                let chaos = if pair.is_chaotic() { " chaotic" } else { "" };
+                let chaos = pair.chaos();
                 let _ = writeln!(
                     out,
                     "| {} | {} | {} | {} | {} | {:+.1} % | {:.1} %{chaos} | {} |",
@@ -167,16 +188,20 @@ fn summary(out: &mut String, recordings: usize, pairs: &[&Pair]) {
     errors.iter_mut().filter(|it| it.is_nan()).for_each(|it| *it = f64::INFINITY);
     errors.sort_by(f64::total_cmp);
     let median = errors.get(errors.len() / 2).copied().unwrap_or(f64::NAN);
-    let calm: Vec<&&Pair> = pairs.iter().filter(|pair| !pair.is_chaotic()).collect();
-    let worse = calm.iter().filter(|pair| pair.is_off()).count();
+    let in_regime = |is: fn(Regime) -> bool| {
+        let of: Vec<&&Pair> = pairs.iter().filter(|pair| is(pair.regime)).collect();
+        (of.len(), of.iter().filter(|pair| pair.is_off()).count())
+    };
+    let (calm, worse) = in_regime(|it| it == Regime::Calm);
+    let (unknown, unknown_worse) = in_regime(|it| matches!(it, Regime::TooFew(_)));
     let _ = writeln!(
         out,
-        "{recordings} recordings, {} figures: median error {:.1} %; of the {} figures that are not \
-         chaotic {worse} ({:.1} %) are more than 15 % off.",
+        "{recordings} recordings, {} figures: median error {:.1} %; of the {calm} figures that are \
+         not chaotic {worse} ({:.1} %) are more than 15 % off; of {unknown} more the seeds are too \
+         few to say whether they are chaotic, and {unknown_worse} of them are.",
         pairs.len(),
         median * 100.0,
-        calm.len(),
-        worse as f64 * 100.0 / calm.len().max(1) as f64,
+        worse as f64 * 100.0 / calm.max(1) as f64,
     );
 }
 

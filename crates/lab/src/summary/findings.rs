@@ -7,7 +7,7 @@ use crate::matrix::Report;
 use crate::metrics::disk;
 use crate::plan::Row;
 use crate::quantity::{Kind, human};
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, MOST_SEEDS, seeds_for_difference};
 
 /// Two means nearer than this part of each other are called alike: two bins of a histogram, which
 /// are 1/64 of their value wide.
@@ -104,13 +104,18 @@ impl Findings<'_> {
         let [.., (worst, worst_value)] = rest else { return Vec::new() };
         let (name, kind) = (figure_name(main), main.what.kind());
         let alike = rest.iter().take_while(|(line, _)| self.are_alike(main, best, line)).count();
+        let (unknown, same): (Vec<_>, Vec<_>) =
+            rest[..alike].iter().partition(|(line, _)| self.is_open(main, best, line));
+        let unknown = self.too_few_seeds(main, best, &unknown);
         if alike == rest.len() {
-            return self.why_alike(&name, main, lines);
+            let mut sentences = self.why_alike(&name, main, lines);
+            sentences.extend(unknown);
+            return sentences;
         }
         let mut sentences = vec![format!(
             "Best for {name}: {}{} ({}; {} {}).",
             self.name(best),
-            self.and_alike(&rest[..alike]),
+            self.and_alike(&same),
             value.human(kind),
             self.name(worst),
             worst_value.human(kind)
@@ -123,6 +128,10 @@ impl Findings<'_> {
                 margin(value.mean, theirs.mean)
             ));
         }
+        if self.report.plan.experiment.seeds.len() == 1 {
+            sentences.push("One seed does not say what is chance.".to_string());
+        }
+        sentences.extend(unknown);
         sentences.extend(self.neighbours(main, best, lines));
         sentences.extend(self.contradictions(main, best, lines));
         sentences.extend(self.why(best, worst));
@@ -131,14 +140,38 @@ impl Findings<'_> {
     }
 
     /// Which others are as good as the best.
-    fn and_alike(&self, alike: &[(&Line, Estimate)]) -> String {
-        let names: Vec<String> =
-            alike.iter().take(MOST_ALIKE).map(|(line, _)| self.name(line)).collect();
-        match alike.len() - names.len() {
-            _ if names.is_empty() => String::new(),
-            0 => format!(", and alike {}", names.join(", ")),
-            more => format!(", and alike {} and {more} more", names.join(", ")),
+    fn and_alike(&self, alike: &[&(&Line, Estimate)]) -> String {
+        match alike {
+            [] => String::new(),
+            alike => format!(", and alike {}", self.names(alike)),
         }
+    }
+
+    /// The names of rows, or of the first of many.
+    fn names(&self, rows: &[&(&Line, Estimate)]) -> String {
+        let names: Vec<String> =
+            rows.iter().take(MOST_ALIKE).map(|(line, _)| self.name(line)).collect();
+        match rows.len() - names.len() {
+            0 => names.join(", "),
+            more => format!("{} and {more} more", names.join(", ")),
+        }
+    }
+
+    /// Of which rows the seeds do not say whether they are worse than the best.
+    fn too_few_seeds(
+        &self,
+        main: &Figure,
+        best: &Line,
+        rows: &[&(&Line, Estimate)],
+    ) -> Option<String> {
+        let needed = |line: &Line| Some(seeds_for_difference(&self.differences(main, best, line)?));
+        let needed = rows.iter().filter_map(|(line, _)| needed(line)).max()?;
+        let needed = match needed {
+            MOST_SEEDS => format!("more than {MOST_SEEDS}"),
+            few => format!("about {few}"),
+        };
+        let (names, are) = (self.names(rows), if rows.len() == 1 { "is" } else { "are" });
+        Some(format!("Too few seeds to say whether {names} {are} worse; {needed} needed."))
     }
 
     /// What comes of the values next to those of the best, one axis at a time.
@@ -340,13 +373,30 @@ impl Findings<'_> {
 
     /// Whether a figure is the same for two lines as far as the seeds tell.
     fn are_alike(&self, figure: &Figure, one: &Line, other: &Line) -> bool {
+        let Some(differences) = self.differences(figure, one, other) else { return true };
+        let Some(difference) = Estimate::of(&differences) else { return true };
+        self.is_small(figure, one, &difference) || !difference.differs_from_zero()
+    }
+
+    /// Whether two lines count as alike only because the seeds do not tell them from each other.
+    fn is_open(&self, figure: &Figure, one: &Line, other: &Line) -> bool {
+        let differences = self.differences(figure, one, other);
+        let difference = differences.and_then(|it| Estimate::of(&it));
+        difference.is_some_and(|it| !self.is_small(figure, one, &it) && !it.differs_from_zero())
+    }
+
+    /// Whether a difference is nothing beside what it is one of.
+    fn is_small(&self, figure: &Figure, of: &Line, difference: &Estimate) -> bool {
+        let scale = of.get(figure).map_or(0.0, |it| it.mean.abs());
+        difference.mean.abs() < ALIKE * scale
+    }
+
+    /// By how much a figure differs between two lines, seed by seed.
+    fn differences(&self, figure: &Figure, one: &Line, other: &Line) -> Option<Vec<f64>> {
         let values = |line: &Line| -> Option<Vec<f64>> {
             self.report.results_of(line.row).iter().map(|result| figure.value(result)).collect()
         };
-        let (Some(ours), Some(theirs)) = (values(one), values(other)) else { return true };
-        let Some(difference) = Estimate::of_difference(&ours, &theirs) else { return true };
-        let scale = Estimate::of(&ours).map_or(0.0, |it| it.mean.abs());
-        difference.mean.abs() < ALIKE * scale || !difference.differs_from_zero()
+        Some(values(one)?.into_iter().zip(values(other)?).map(|(a, b)| a - b).collect())
     }
 
     /// What was chosen: tunables and the scheduler.

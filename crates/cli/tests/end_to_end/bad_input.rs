@@ -205,7 +205,9 @@ fn bad_usage_is_refused() {
 fn a_load_without_end_leaves_nothing_behind() {
     let directory = Directory::new("endless");
     let message = {
-        let options = ["compare", "--host", "free", "--record", "rec", "--json=out.json"];
+        let endless = ["--calls", "all", "--host", "free"];
+        let options =
+            [&["compare"], &endless[..], &["--record", "rec", "--json=out.json"]].concat();
         let output =
             directory.run(&[&options[..], &["--", "dd", "if=/dev/zero", "of=/dev/null"]].concat());
         assert_eq!(output.status.code(), Some(2));

@@ -4,7 +4,8 @@
 //! `cargo run --release -p paternoster-lab --example compare_speed [REQUESTS [HOST ENGINE
 //! SCHEDULER]]`
 //!
-//! fio reads 4 KiB at random from `nvme-980pro` at a depth of 128. Without a host all combinations
+//! fio reads 4 KiB at random from `nvme-980pro` at a depth of 128, as one of two rows that are
+//! compared: single operations are watched then. Without a host all combinations
 //! are measured. With one a single run is made: instructions are counted as the difference of two
 //! runs of different length.
 
@@ -64,14 +65,16 @@ fn measure(requests: u64, host: &str, engine: &str, scheduler: &str) -> Result<(
 fn run(requests: u64, host: &str, engine: &str, scheduler: &str) -> Result<Cost, Box<dyn Error>> {
     let text = format!(
         "title = \"compare_speed\"\nmodel = \"nvme-980pro\"\nhost = \"{host}\"\n\
-         schedulers = [\"{scheduler}\"]\nseeds = 1\n[[job]]\nname = \"x\"\n\
+         schedulers = {SCHEDULERS:?}\nseeds = 1\n[[job]]\nname = \"x\"\n\
          run = \"fio --name=x --filename=/dev/nvme0n1 --direct=1 --rw=randread --bs=4k \
          --ioengine={engine} --iodepth=128 --number_ios={requests}\"\n"
     );
     let plan = Plan::new(Experiment::parse("compare_speed", &text)?)?;
     let worlds = Worlds::of(&plan)?;
+    let row = plan.rows.iter().find(|row| row.spec.name == scheduler);
+    let row = row.ok_or_else(|| format!("{scheduler}; accepted: {}", SCHEDULERS.join(", ")))?;
     let (before, start) = (allocations(), processor_time()?);
-    let result = worlds.run(&plan.rows[0], 1, None)?;
+    let result = worlds.run(row, 1, None)?;
     let nanos = processor_time()? - start;
     Ok(Cost { nanos, allocations: allocations() - before, result })
 }

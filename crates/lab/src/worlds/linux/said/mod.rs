@@ -220,6 +220,9 @@ fn bins(parts: &[&Value], key: &str) -> Vec<(u64, u64)> {
     all.filter_map(|(nanos, count)| Some((nanos.parse().ok()?, count.as_u64()?))).collect()
 }
 
+/// dd says a nanosecond where its clock has not moved (coreutils 9.1): its rate is not known.
+const CLOCK_STOOD: f64 = 1e-9;
+
 /// dd says how much it copied and in which time; not whether that was reading or writing, but a
 /// disk is only ever one of the two.
 fn of_dd(planned: &PlannedJob, messages: &[String]) -> JobResult {
@@ -241,12 +244,13 @@ fn of_dd(planned: &PlannedJob, messages: &[String]) -> JobResult {
         line.split_whitespace().any(|word| word.starts_with("of=/dev/") && word != "of=/dev/null");
     let kind = if writes { CallKind::Write } else { CallKind::Read };
     let count = records.unwrap_or(0);
+    let rate = |amount: u64| if seconds > CLOCK_STOOD { amount as f64 / seconds } else { 0.0 };
     result.runtime = Duration::from_nanos((seconds * 1e9) as u64);
     result.calls[kind as usize] = CallResult {
         count,
         bytes: Bytes(bytes),
-        bw_bytes: if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 },
-        iops: if seconds > 0.0 { count as f64 / seconds } else { 0.0 },
+        bw_bytes: rate(bytes),
+        iops: rate(count),
         ..CallResult::default()
     };
     result
@@ -279,6 +283,19 @@ mod tests {
         assert_eq!(copied(line), Some((1_048_576, 0.0123)));
         assert_eq!(copied("512 bytes copied, 1.5 s, 0.3 kB/s"), Some((512, 1.5)));
         assert_eq!(copied("1+0 records in"), None);
+    }
+
+    #[test]
+    fn a_dd_whose_clock_stood_has_no_rate() {
+        let mut planned = PlannedJob::new("dd", std::sync::Arc::new(programs::Sync));
+        planned.line = Some("dd if=/dev/zero of=/dev/sda".into());
+        let rate = |said: &str| {
+            let said = ["30+0 records out".to_string(), format!("122880 bytes copied, {said}")];
+            let result = of_dd(&planned, &said);
+            result.calls.iter().map(|it| it.bw_bytes).sum::<f64>()
+        };
+        assert_eq!(rate("1e-09 s, 123 TB/s"), 0.0);
+        assert_eq!(rate("0.5 s, 246 kB/s"), 245_760.0);
     }
 
     #[test]

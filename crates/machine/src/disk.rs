@@ -45,6 +45,17 @@ impl Disk {
         self.device.next_event()
     }
 
+    /// When something happens in the device next that may concern others. What goes on inside it
+    /// before `limit` and ends no command is done.
+    pub fn next_event_beyond(&mut self, limit: Instant) -> Option<Instant> {
+        loop {
+            let at = self.device.next_event()?;
+            if at >= limit || self.advance(at) {
+                return Some(at);
+            }
+        }
+    }
+
     /// A core has issued a command; the device gets it when its data have been moved.
     pub fn issue(&mut self, now: Instant, core: u16, command: &Command, mark: &mut Mark) {
         let tag = command.tag.0 as usize;

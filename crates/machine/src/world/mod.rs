@@ -148,11 +148,13 @@ impl World {
         if self.is_over() {
             return false;
         }
-        let (disk, timer) = (self.disk.next_event(), self.next_timer());
-        let Some(next) = earliest(disk, earliest(timer, self.clock.next_at())) else {
+        let (timer, end) = (self.next_timer(), self.end());
+        let others = earliest(timer, self.clock.next_at());
+        let disk = self.next_of_disk(earliest(others, end));
+        let Some(next) = earliest(disk, others) else {
             return self.stuck();
         };
-        if let Some(until) = self.end().filter(|until| next > *until) {
+        if let Some(until) = end.filter(|until| next > *until) {
             self.clock.advance(until);
             return false;
         }
@@ -171,6 +173,15 @@ impl World {
             self.handle_item(item);
         }
         true
+    }
+
+    /// When the disk concerns others next, who do something at `limit`. Where the clock counts in
+    /// steps, each instant may begin or end one.
+    fn next_of_disk(&mut self, limit: Option<Instant>) -> Option<Instant> {
+        match self.clock.is_coarse() {
+            true => self.disk.next_event(),
+            false => self.disk.next_event_beyond(limit.unwrap_or(Instant::FAR_FUTURE)),
+        }
     }
 
     /// Lets a context do what it can before others have to go on; true when its program is to be

@@ -257,6 +257,13 @@ impl RequestQueue {
         }
     }
 
+    /// Whether a context has nothing to do.
+    #[inline]
+    pub fn is_idle(&self, context: ContextId) -> bool {
+        let state = self.core.contexts.get(context.0 as usize);
+        state.is_none_or(|state| state.stack.is_empty())
+    }
+
     /// What the next step of a context will do; `None` when it has nothing to do.
     pub fn next_work(&self, context: ContextId) -> Option<Work> {
         let state = self.core.contexts.get(context.0 as usize)?;

@@ -28,6 +28,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     fn take_some_outputs(&mut self, by: ContextId) {
         while let Some(output) = self.storage.queue_mut().pop_output() {
             match output {

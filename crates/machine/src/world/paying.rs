@@ -14,21 +14,27 @@ pub(super) const MOST_EVENTS: usize = 256;
 
 impl World {
     /// Does what a context has to do in the block layer, as far as nobody else has to go on before.
+    #[inline]
     pub fn drive(&mut self, context: ContextId) -> Progress {
         if self.cpus.is_suspended(context) {
             return Progress::Busy;
         }
+        match self.storage.queue().is_idle(context) {
+            true => Progress::Idle,
+            false => self.do_work(context),
+        }
+    }
+
+    fn do_work(&mut self, context: ContextId) -> Progress {
         loop {
             let mut along = self.cpus.prices().along;
-            if !self.cpus.prices().free {
-                let Some(work) = self.storage.queue().next_work(context) else {
-                    return Progress::Idle;
-                };
-                if !along.contains(work) {
-                    along = Works::NONE;
-                    if !self.pay(context, work) {
-                        return Progress::Busy;
-                    }
+            let Some(work) = self.storage.queue().next_work(context) else {
+                return Progress::Idle;
+            };
+            if !along.contains(work) {
+                along = Works::NONE;
+                if !self.pay(context, work) {
+                    return Progress::Busy;
                 }
             }
             let step = self.storage.queue_mut().proceed(self.clock.now(), context, along);

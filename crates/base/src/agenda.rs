@@ -136,9 +136,18 @@ impl<T> Agenda<T> {
 
     fn earliest_child(&self, position: usize) -> Option<usize> {
         let first = position * CHILDREN + 1;
-        let end = (first + CHILDREN).min(self.heap.len());
-        let children = self.heap.get(first..end)?.iter().enumerate();
-        children.min_by_key(|(_, child)| child.key()).map(|(place, _)| first + place)
+        let rest = self.heap.get(first..)?;
+        let earlier = |one: usize, other: usize| match rest[other].key() < rest[one].key() {
+            true => other,
+            false => one,
+        };
+        // Two pairs do not wait for each other, as one child after another would.
+        let place = match rest.len() {
+            0 => return None,
+            1..CHILDREN => (1..rest.len()).fold(0, earlier),
+            _ => earlier(earlier(0, 1), earlier(2, 3)),
+        };
+        Some(first + place)
     }
 }
 

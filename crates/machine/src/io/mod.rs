@@ -5,7 +5,7 @@
 
 mod operations;
 
-pub(crate) use operations::Operation;
+pub(crate) use operations::{Asked, Operation};
 
 use crate::file::Transfer;
 use crate::tasks::Wait;

@@ -51,6 +51,19 @@ impl Operation {
             is_finished_later: false,
         }
     }
+
+    /// What it asks for.
+    pub fn asked(&self) -> Asked {
+        Asked { call: self.call, sector: self.sector, sectors: self.sectors }
+    }
+}
+
+/// What an operation asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub call: Syscall,
+    pub sector: Sector,
+    pub sectors: Sectors,
 }
 
 /// The operations of one task.

@@ -1,18 +1,16 @@
 //! Operations of tasks: how they are entered and left, and what is told of that.
 
 use super::World;
-use crate::io::Operation;
+use crate::io::{Asked, Operation};
 use block::{Action, ContextId, Event};
 
 impl World {
     /// Takes in an operation of a task and says so; the answer is its number.
     pub fn enter(&mut self, task: ContextId, operation: Operation) -> u64 {
         self.spend_calls(1);
+        let asked = operation.asked();
         let number = self.io.begin(task, operation);
-        if self.storage.queue_mut().log().is_on() {
-            let operation = self.io.get(task, number).clone();
-            self.log_call(task, &operation, Action::SyscallEnter(operation.call));
-        }
+        self.log_call(task, number, asked, Action::SyscallEnter(asked.call));
         number
     }
 
@@ -43,19 +41,19 @@ impl World {
                     entered: operation.entered,
                     submitted: operation.submitted,
                 };
-                self.log_call(context, &operation, action);
+                self.log_call(context, operation.number, operation.asked(), action);
             }
         }
     }
 
-    /// Writes an event about an operation.
-    pub fn log_call(&mut self, context: ContextId, operation: &Operation, action: block::Action) {
+    /// Writes an event about an operation with this number.
+    fn log_call(&mut self, context: ContextId, token: u64, asked: Asked, action: Action) {
         if !self.storage.queue_mut().log().is_on() || !self.tasks.tells_calls(context) {
             return;
         }
         let (at, cpu) = (self.clock.now(), self.cpus.core_of(context));
-        let (sector, sectors, token) = (operation.sector, operation.sectors, operation.number);
-        let op = match operation.call {
+        let Asked { call, sector, sectors } = asked;
+        let op = match call {
             block::Syscall::Read | block::Syscall::AsyncRead => block::Op::Read,
             block::Syscall::Discard => block::Op::Discard,
             _ => block::Op::Write,
@@ -68,7 +66,7 @@ impl World {
         let operation = self.io.end(task, number);
         let (call, entered) = (operation.call, operation.entered);
         let action = Action::SyscallExit { call, entered, submitted: entered };
-        self.log_call(task, &operation, action);
+        self.log_call(task, number, operation.asked(), action);
         self.cpus.set_in_call(task, false);
     }
 
@@ -77,7 +75,8 @@ impl World {
         let operation = self.io.end(task, number);
         let (call, entered) = (operation.call, operation.entered);
         let submitted = operation.submitted;
-        self.log_call(task, &operation, Action::SyscallExit { call, entered, submitted });
+        let action = Action::SyscallExit { call, entered, submitted };
+        self.log_call(task, number, operation.asked(), action);
         operation
     }
 }

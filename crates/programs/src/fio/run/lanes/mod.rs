@@ -345,7 +345,9 @@ impl Lanes {
     /// Hands over what waits for its batch to become full.
     pub async fn commit(&mut self) {
         match &mut self.kind {
-            Kind::Queue(queue) => queue.submit(&self.task, &self.habits, &self.account).await,
+            Kind::Queue(queue) if queue.queue.prepared() > 0 => {
+                queue.submit(&self.task, &self.habits, &self.account).await;
+            }
             Kind::Vectored(requests) if !requests.is_empty() => {
                 let requests = std::mem::take(requests);
                 self.call_together(&requests).await;

@@ -157,15 +157,21 @@ impl Observer for Meter {
 
     fn see(&mut self, event: &Event) {
         self.last = event.at;
-        self.disk.see(event);
-        if !Actor::is_about(event) {
-            if Watch::is_about_sleep(event)
-                && let Some(pairing) = &mut self.pairing
-            {
-                pairing.see_sleep(&self.of_context, event);
-            }
-            return;
+        if Actor::is_about(event) {
+            return self.see_actor(event);
         }
+        self.disk.see(event);
+        if Watch::is_about_sleep(event)
+            && let Some(pairing) = &mut self.pairing
+        {
+            pairing.see_sleep(&self.of_context, event);
+        }
+    }
+}
+
+impl Meter {
+    /// Something happened in the context of an actor that says nothing about the disk.
+    fn see_actor(&mut self, event: &Event) {
         let owner = self.of_context.get(event.context.0 as usize).copied().flatten();
         if let Some(Owner { section, process, task }) = owner {
             let actor = &mut self.sections[section];

@@ -10,6 +10,7 @@ use crate::scheduler_spec::SchedulerSpec;
 use crate::world::World;
 use base::{Bytes, Duration};
 use programs::fio::LatencyTarget;
+pub use programs::fio::steady::{Second, Steadiness};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -129,6 +130,8 @@ pub struct FioProcess {
     pub depth: usize,
     /// The latency that it was to keep.
     pub target: Option<LatencyTarget>,
+    /// What was seen of the rate that was to become steady.
+    pub steady: Option<Steadiness>,
 }
 
 /// The calls of one kind, summed up.

@@ -430,6 +430,12 @@ fn a_steady_rate_or_a_late_request_ends_a_job() {
     let options = "--name=x --rw=randread --time_based --runtime=100";
     let (outcome, _) = fio(&format!("{options} --ss=iops:0.1% --ss_dur=5 --ss_ramp=2"));
     assert_eq!(outcome.elapsed, Duration::from_secs(7));
+    // Two that report as a group are judged together, and end together.
+    let (outcome, _) = fio(&format!(
+        "{options} --ss=iops:1 --ss_dur=3 --group_reporting --name=y --rw=randread --time_based \
+         --runtime=100 --ss=iops:1 --ss_dur=3 --group_reporting --startdelay=2"
+    ));
+    assert_eq!(outcome.elapsed, Duration::from_secs(5));
     let line = format!("{COMMON} {options} --max_latency=150us --ioengine=libaio --iodepth=33");
     let (outcome, _) = observe(prepared(&line));
     assert_eq!(outcome.jobs[0].exit, Exit::Status(1));

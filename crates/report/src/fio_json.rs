@@ -7,7 +7,7 @@ use lab::figure::{Figure, What};
 use lab::metrics::calls::DEPTH_LEVELS;
 use lab::metrics::samples::WINDOW;
 use lab::metrics::{CallKind, Latency};
-use lab::result::{CallResult, FioProcess, JobResult, RunResult};
+use lab::result::{CallResult, FioProcess, JobResult, RunResult, Second, Steadiness};
 use serde_json::{Value, json};
 
 /// The names of fio's decades within a unit.
@@ -126,7 +126,7 @@ fn job_value(job: &JobResult, result: &RunResult, has_globals: bool) -> Value {
     let of = |kind| direction(job.call(kind), runtime);
     let decades = job.decades();
     let millis: Vec<&str> = STEPS.into_iter().chain(["2000", ">=2000"]).collect();
-    json!({
+    let mut value = json!({
         "jobname": job.name,
         "groupid": fio.group,
         "error": i32::from(failed),
@@ -153,6 +153,36 @@ fn job_value(job: &JobResult, result: &RunResult, has_globals: bool) -> Value {
         "latency_target": fio.target.map_or(0, |it| it.target.as_nanos()),
         "latency_percentile": fio.target.map_or(100.0, |it| f64::from(it.percentile) / 1e6),
         "latency_window": fio.target.map_or(0, |it| it.window.as_nanos() / 1000),
+    });
+    if let Some(seen) = &fio.steady {
+        value["steadystate"] = steadystate(seen);
+    }
+    value
+}
+
+/// What was seen of a rate that was to become steady.
+fn steadystate(seen: &Steadiness) -> Value {
+    let goal = seen.goal;
+    let rate = if goal.bandwidth { "bw" } else { "iops" };
+    let percent = if goal.percent { "%" } else { "" };
+    let column = |of: fn(&Second) -> u64| {
+        let all = seen.seconds.iter().map(of).chain(std::iter::repeat(0));
+        all.take(seen.window()).collect::<Vec<u64>>()
+    };
+    let (iops, bw) = (column(|it| it.requests), column(|it| it.bytes));
+    let mean = |all: &[u64]| all.iter().sum::<u64>() / all.len() as u64;
+    json!({
+        "ss": format!(
+            "{rate}{}:{:.6}{percent}",
+            if goal.slope { "_slope" } else { "" },
+            goal.limit as f64 / 1e6
+        ),
+        "duration": goal.duration.as_nanos() / 1_000_000_000,
+        "attained": i32::from(seen.attained),
+        "criterion": format!("{:.6}{percent}", seen.criterion()),
+        "max_deviation": decimals(seen.deviation()),
+        "slope": decimals(seen.slope()),
+        "data": { "bw_mean": mean(&bw), "iops_mean": mean(&iops), "iops": iops, "bw": bw },
     })
 }
 

@@ -13,8 +13,9 @@ use testing::needs::FIO;
 
 /// Jobs of several engines in two groups; the file that they share stands where `FILE` does.
 const JOBS: &str = "[global]\nfilename=FILE\nsize=256k\nbs=4k\n\n[sync]\nrw=randrw\nnorandommap\n\
-    \n[queue]\nioengine=libaio\nrw=randrw\niodepth=32\niodepth_batch=8\nbs=4k,8k\n\
-    \n[last]\nstonewall\nrw=write\nfsync=8\nname=other\n";
+    \n[queue]\nioengine=libaio\nreadwrite=randrw\niodepth=32\niodepth_batch=8\nbs=4k,8k\n\
+    \n[last]\nstonewall\nrw=write\nfsync=8\nname=other\nss=bw_slope:1%\n\
+    ss_dur=3\n";
 
 /// What fio says of the jobs, and what comes out here.
 fn both() -> (Value, Value) {

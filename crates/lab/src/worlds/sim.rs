@@ -132,6 +132,8 @@ fn of_fio(planned: &PlannedJob, label: &str, accounts: &[&Account]) -> Option<Fi
         completed: all(&|it| it.completed.get()),
         depth: accounts.iter().map(|it| it.depth.get()).max().unwrap_or(0),
         target: job.goal.latency,
+        // Processes that report as one share the watch.
+        steady: accounts.iter().find_map(|it| it.steadiness()),
     })
 }
 

@@ -1,11 +1,13 @@
 //! What a process of fio counts that no event tells: how many requests it hands over and collects
 //! at a time, and a line of its logs for each request.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
 
 use base::{Duration, Instant};
 
 use super::job::{Direction, Logs};
+use super::steady::{Steadiness, Watch};
 
 /// Batches of so many at most are counted together, and larger ones.
 pub const BATCHES: [usize; 6] = [0, 4, 8, 16, 32, 64];
@@ -51,6 +53,7 @@ pub struct Account {
     pub completed: Cell<Batches>,
     /// How deep its queue was at most in the end.
     pub depth: Cell<usize>,
+    watch: OnceCell<Rc<Watch>>,
     samples: RefCell<Vec<Sample>>,
     start: Instant,
     /// There was no room for a request.
@@ -81,6 +84,7 @@ impl Account {
             submitted: Cell::default(),
             completed: Cell::default(),
             depth: Cell::new(0),
+            watch: OnceCell::new(),
             samples: RefCell::default(),
             start,
             is_cut: Cell::new(false),
@@ -90,6 +94,16 @@ impl Account {
     /// What its logs are made of, in the order in which it came.
     pub fn samples(&self) -> Vec<Sample> {
         self.samples.borrow().clone()
+    }
+
+    /// What was seen of the rate of the process, or of its group, if that is to become steady.
+    pub fn steadiness(&self) -> Option<Steadiness> {
+        self.watch.get().map(|watch| watch.seen())
+    }
+
+    /// Its rate is watched.
+    pub(super) fn watched_by(&self, watch: Rc<Watch>) {
+        self.watch.get_or_init(|| watch);
     }
 
     /// It handed over so many at once.

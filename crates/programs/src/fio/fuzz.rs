@@ -24,7 +24,7 @@ const SEEDS: [&str; 4] = [
      random_distribution=zoned:60/10:30/20:10/\ncpus_allowed=0-1\nprioclass=2\nprio=3\n",
     "[globalx]\ninclude more.inc\nfilename=${DISK}\n[x]\nioengine=io_uring\ncmdprio_bssplit=\
      4k/50/1/0:64k/\nlatency_target=10ms\nlatency_window=5s\nss=iops_slope:0.3%\nss_dur=10\n\
-     [y]\nname=z\nioengine=cpuio\ncpuload=50\nexitall\nflow=3\nnrfiles=7\n",
+     [y]\nname=z\nnew_group\nioengine=cpuio\ncpuload=50\nexitall\nflow=3\nnrfiles=7\n",
     "[t]\nrw=trimwrite\noffset=10%\noffset_increment=1g\noffset_align=4k\nnumber_ios=1000\n\
      loops=2\nstartdelay=1-3\nio_size=2g\nzonemode=zbd\nzonesize=256M\nblockalign=4k\n",
 ];

@@ -585,6 +585,11 @@ impl Job {
         ParseError::new(&self.place, format!("job '{}': {}", self.name, message.into()))
     }
 
+    /// Whether it reports together with another process.
+    pub fn reports_with(&self, other: &Job) -> bool {
+        self.group_reporting && other.group_reporting && self.group == other.group
+    }
+
     /// Whether it works on files of a file system.
     pub fn has_files(&self) -> bool {
         self.files.list.iter().any(|file| file.kind == FileKind::File)

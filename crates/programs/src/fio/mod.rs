@@ -17,6 +17,7 @@
 //! | `parse`, `command_line` | sections to processes; a command line to the same |
 //! | `layout` | where files lie on the device, which range a job uses |
 //! | `random`, `pattern` | shaped random numbers; where the next request goes |
+//! | `steady` | whether a rate is steady, and what was seen of it |
 //! | `account` | what a process counts, and what its logs are made of |
 //! | `run` | the main task, and a task for each process |
 //! | `fuzz` | random inputs for the parser |
@@ -38,6 +39,7 @@ pub mod random;
 mod run;
 mod settings;
 pub mod source;
+pub mod steady;
 pub mod value;
 
 pub use command_line::{CommandLine, parse_command_line};

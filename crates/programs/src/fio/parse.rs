@@ -135,6 +135,12 @@ impl Assembler {
             job.group = last.group + u32::from(wall || set("new_group"));
         }
         self.wall = false;
+        let differs =
+            |other: &&Job| other.group == job.group && other.goal.steady != job.goal.steady;
+        if self.jobs.iter().any(|other| differs(&other)) {
+            let message = "steadystate differs from that of a job of the same reporting group";
+            return Err(job.error(message));
+        }
         for index in 0..job.clones {
             // fio numbers clones from the last to the first. // observed: offset_increment
             let clone = (job.clones - index) % job.clones;

@@ -99,7 +99,9 @@ impl Settings {
         }
         let rest = settings.iter().filter(|s| s.name != "kb_base" && s.name != "ioengine");
         rest.into_iter().try_for_each(|setting| self.apply(setting))?;
-        let place = |name: &String| settings.iter().position(|setting| setting.name == *name);
+        let engine = self.engine.clone();
+        let named = |setting: &Setting| options::find(&setting.name, &engine).map(|row| row.name);
+        let place = |name: &String| settings.iter().position(|it| named(it) == Some(name.as_str()));
         self.typed[self.globals..].sort_by_key(|(name, _)| place(name));
         Ok(())
     }
@@ -109,7 +111,8 @@ impl Settings {
         Settings { globals: self.typed.len(), ..self.clone() }
     }
 
-    /// Options of the job as they were typed, without those that had no value. fio lists them so.
+    /// Options of the job as they were typed, under their first name, without those that had no
+    /// value. fio lists them so.
     pub fn typed(&self) -> &[(String, String)] {
         &self.typed[self.globals..]
     }
@@ -144,7 +147,7 @@ impl Settings {
         self.classify(row, &value, &setting.place);
         self.store(row.name, value, &setting.place);
         if let Some(text) = given {
-            self.note_typed(&setting.name, text);
+            self.note_typed(row.name, text);
         }
         Ok(())
     }

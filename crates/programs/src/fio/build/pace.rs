@@ -126,21 +126,32 @@ impl Builder<'_, '_> {
         let limit = rest.as_deref().ok_or_else(|| {
             self.error("steadystate", format!("{word} needs a limit")).accepts("iops_slope:0.3%")
         })?;
-        let (limit, behind) = value::decimal(limit)
-            .ok()
-            .and_then(|(limit, behind)| Some((u64::try_from(limit).ok()?, behind)))
+        let bandwidth = word.starts_with("bw");
+        let (limit, percent) = self
+            .steady_limit(limit, bandwidth)
             .ok_or_else(|| self.error("steadystate", format!("'{limit}' is no limit")))?;
         if duration.is_zero() {
             self.note("steadystate has no effect without steadystate_duration");
             return Ok(None);
         }
         Ok(Some(Steady {
-            bandwidth: word.starts_with("bw"),
+            bandwidth,
             slope: word.ends_with("slope"),
             limit,
-            percent: behind.starts_with('%'),
+            percent,
             duration,
             ramp: self.duration("steadystate_ramp_time").unwrap_or(Duration::ZERO),
         }))
+    }
+
+    /// A limit in millionths, and whether it is a percentage. Only an amount of data has units.
+    fn steady_limit(&self, text: &str, is_data: bool) -> Option<(u64, bool)> {
+        let (limit, behind) = value::decimal(text).ok()?;
+        let percent = behind.starts_with('%');
+        if percent || !is_data {
+            return Some((u64::try_from(limit).ok()?, percent));
+        }
+        let bytes = value::number(text, self.settings.unit_base()).ok()?.value;
+        Some((u64::try_from(bytes).ok()?.checked_mul(1_000_000)?, false))
     }
 }

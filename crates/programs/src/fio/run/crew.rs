@@ -1,10 +1,14 @@
 //! What the processes of one run of fio know of each other.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use base::Instant;
 use block::ContextId;
 
 use super::super::job::{ExitWhat, Flow, Job};
+use super::super::steady::Watch;
 use guest::FioHabits;
 use machine::task::Task;
 
@@ -25,6 +29,8 @@ pub(super) struct Crew {
     main: ContextId,
     members: Vec<Member>,
     flows: RefCell<Vec<Tokens>>,
+    /// Those over reporting groups, by their number.
+    watches: RefCell<BTreeMap<u32, Rc<Watch>>>,
 }
 
 struct Member {
@@ -55,7 +61,8 @@ impl Crew {
             tokens: Cell::new(None),
         };
         let members = jobs.iter().map(member).collect();
-        Crew { habits, main, members, flows: RefCell::new(Vec::new()) }
+        let (flows, watches) = (RefCell::default(), RefCell::default());
+        Crew { habits, main, members, flows, watches }
     }
 
     pub fn state(&self, number: usize) -> State {
@@ -78,6 +85,16 @@ impl Crew {
     /// How many processes have ended.
     pub fn ended(&self) -> u32 {
         self.members.iter().filter(|it| it.has_ended()).count() as u32
+    }
+
+    /// The watch over the rate of a process that begins, which it may share with its group.
+    pub fn watch(&self, job: &Job, now: Instant) -> Option<Rc<Watch>> {
+        let new = || Rc::new(Watch::new(job.goal.steady.expect("it is to become steady"), now));
+        job.goal.steady?;
+        if !job.group_reporting {
+            return Some(new());
+        }
+        Some(self.watches.borrow_mut().entry(job.group).or_insert_with(new).clone())
     }
 
     pub fn all_ended(&self) -> bool {

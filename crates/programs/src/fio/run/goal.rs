@@ -1,23 +1,18 @@
-//! What a process looks for: the deepest queue that keeps a latency, or a steady rate.
+//! What a process looks for: the deepest queue that keeps a latency.
 //!
 //! The rules of the search are those that fio 3.33 was seen to follow (`--debug=rate`): the depth
 //! doubles while the latency is kept, then the interval between the deepest that kept it and the
 //! shallowest that did not is halved; the depth found runs for one more window. With `latency_run`
 //! it goes on, one deeper after three good windows.
-//!
-// Divergence: with group_reporting, steadiness is judged for each process, not for the group.
 
 use base::{Duration, Instant};
 
-use super::super::job::{LatencyTarget, Steady};
+use super::super::job::LatencyTarget;
 
-const SECOND: Duration = Duration::from_secs(1);
 /// Hundred percent in the units of a percentile.
 const ALL: u128 = 100_000_000;
 /// Good windows in a row at one depth after which a deeper one is tried.
 const GOOD_WINDOWS: u32 = 3;
-/// fio counts bandwidth in KiB (assumed).
-const KIB: u64 = 1024;
 
 /// What comes of a look at the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,83 +129,6 @@ impl Search {
     }
 }
 
-/// The watch over a rate that is to become steady.
-pub(super) struct Watch {
-    goal: Steady,
-    /// When the second that is being counted is over.
-    next: Instant,
-    /// Nothing is collected before.
-    begins: Instant,
-    count: u64,
-    /// Of the last seconds, the oldest to be overwritten next.
-    seconds: Vec<u64>,
-    oldest: usize,
-}
-
-impl Watch {
-    pub fn new(goal: Steady, now: Instant) -> Watch {
-        let begins = now.saturating_add(goal.ramp);
-        let next = begins + SECOND;
-        Watch { goal, next, begins, count: 0, seconds: Vec::new(), oldest: 0 }
-    }
-
-    /// When it judges next.
-    pub fn next(&self) -> Instant {
-        self.next
-    }
-
-    /// A request is done.
-    pub fn note(&mut self, at: Instant, bytes: u64) {
-        if at >= self.begins {
-            self.count += if self.goal.bandwidth { bytes } else { 1 };
-        }
-    }
-
-    pub fn judge(&mut self, now: Instant) -> Verdict {
-        while now >= self.next {
-            let count = std::mem::take(&mut self.count);
-            let window = (self.goal.duration.as_nanos() / SECOND.as_nanos()).max(2) as usize;
-            let rate = if self.goal.bandwidth { count / KIB } else { count };
-            if self.seconds.len() < window {
-                self.seconds.push(rate);
-            } else {
-                self.seconds[self.oldest] = rate;
-                self.oldest = (self.oldest + 1) % window;
-            }
-            self.next += SECOND;
-            if self.seconds.len() == window && self.is_steady() {
-                return Verdict::Reached;
-            }
-        }
-        Verdict::GoOn
-    }
-
-    /// Whether the slope, or the largest deviation from the mean, is within the limit.
-    fn is_steady(&self) -> bool {
-        let n = self.seconds.len() as i128;
-        let in_order = || {
-            let (newer, older) = self.seconds.split_at(self.oldest);
-            older.iter().chain(newer).map(|rate| i128::from(*rate))
-        };
-        let sum: i128 = in_order().sum();
-        // The deviation or slope is `part / whole`.
-        let (part, whole) = if self.goal.slope {
-            let products: i128 = in_order().zip(0..).map(|(rate, at)| rate * at).sum();
-            let (times, squares) = (n * (n - 1) / 2, (n - 1) * n * (2 * n - 1) / 6);
-            ((n * products - times * sum).abs(), n * squares - times * times)
-        } else {
-            (in_order().map(|rate| (n * rate - sum).abs()).max().unwrap_or(0), n)
-        };
-        // Limits are in millionths, of one or of a percent of the mean.
-        let limit = i128::from(self.goal.limit);
-        if self.goal.percent {
-            part * n * 100 * 1_000_000 < limit * whole * sum
-        } else {
-            part * 1_000_000 < limit * whole
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,44 +174,5 @@ mod tests {
     fn a_search_that_goes_on_tries_deeper_after_three_good_windows() {
         let tried = depths(search(true), 9, 15);
         assert_eq!(tried, [1, 2, 4, 8, 16, 12, 10, 9, 9, 9, 10, 9, 9, 9, 10]);
-    }
-
-    fn steady(slope: bool, limit: u64, percent: bool) -> Steady {
-        Steady {
-            bandwidth: false,
-            slope,
-            limit,
-            percent,
-            duration: Duration::from_secs(5),
-            ramp: Duration::from_secs(2),
-        }
-    }
-
-    /// The second after which the rate counts as steady.
-    fn becomes_steady(goal: Steady, rate: impl Fn(u64) -> u64) -> Option<u64> {
-        let mut watch = Watch::new(goal, Instant::ZERO);
-        (0..50).find(|second| {
-            for _ in 0..rate(*second) {
-                watch.note(Instant::ZERO + SECOND * *second, 4096);
-            }
-            watch.judge(Instant::ZERO + SECOND * (*second + 1)) == Verdict::Reached
-        })
-    }
-
-    #[test]
-    fn a_constant_rate_is_steady_after_ramp_and_window() {
-        for slope in [false, true] {
-            assert_eq!(becomes_steady(steady(slope, 1, false), |_| 100), Some(6));
-        }
-    }
-
-    #[test]
-    fn a_growing_rate_is_steady_when_it_stops_to_grow() {
-        let grows = |second: u64| 100 + 10 * second.min(20);
-        assert_eq!(becomes_steady(steady(true, 10_000_001, false), grows), Some(6));
-        assert_eq!(becomes_steady(steady(true, 1_000_000, false), grows), Some(24));
-        // Within 1 % of a mean of 298: the largest deviation is 8 one second before.
-        assert_eq!(becomes_steady(steady(false, 1_000_000, true), grows), Some(24));
-        assert_eq!(becomes_steady(steady(false, 3_000_000, true), grows), Some(23));
     }
 }

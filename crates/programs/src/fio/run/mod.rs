@@ -412,8 +412,7 @@ fn stream(task: &Task, job: &Job, purpose: &str) -> Rng {
 fn label(jobs: &[Job], number: usize) -> String {
     let job = &jobs[number];
     if job.group_reporting {
-        let same = |other: &&Job| other.group_reporting && other.group == job.group;
-        return jobs.iter().find(same).unwrap_or(job).name.clone();
+        return jobs.iter().find(|other| other.reports_with(job)).unwrap_or(job).name.clone();
     }
     let is_shared =
         |name: &str| jobs.iter().any(|other| other.number != job.number && other.name == name);

@@ -7,11 +7,12 @@ use crate::error::Error;
 use crate::metrics::latency::PERCENTILES;
 use crate::metrics::{CallKind, Latency};
 use crate::plan::PlannedJob;
-use crate::result::{CallResult, FioProcess, JobResult, ProgramExit, decades};
+use crate::result::{CallResult, FioProcess, JobResult, ProgramExit, Second, Steadiness, decades};
 use base::{Bytes, Duration, Histogram};
 use linux::Outcome;
 use programs::dd::Dd;
 use programs::fio::Fio;
+
 use programs::sysbench::Sysbench;
 use serde_json::Value;
 
@@ -86,7 +87,9 @@ fn of_fio(
     let jobs = names.iter().map(|name| result(name, &named(name))).collect();
     let processes = entries.iter().map(|entry| {
         let name = entry["jobname"].as_str().unwrap_or_default();
-        let fio = Some(said_of_itself(entry, &document["global options"]));
+        let mut fio = said_of_itself(entry, &document["global options"]);
+        fio.steady = steadiness(planned, fio.group, &entry["steadystate"]);
+        let fio = Some(fio);
         JobResult { fio, ..result(name, &[entry]) }
     });
     Ok((jobs, processes.collect()))
@@ -110,7 +113,22 @@ fn said_of_itself(entry: &Value, globals: &Value) -> FioProcess {
         completed: shares("iodepth_complete"),
         depth: whole(&entry["latency_depth"]) as usize,
         target: None,
+        steady: None,
     }
+}
+
+/// What fio has seen of a rate that was to become steady. Seconds that it has not seen are zeros.
+fn steadiness(planned: &PlannedJob, group: u32, said: &Value) -> Option<Steadiness> {
+    let fio: &Fio = planned.program.downcast()?;
+    let goal = fio.jobs().iter().find(|job| job.group == group)?.goal.steady?;
+    let of = |key: &str| said["data"][key].as_array().into_iter().flatten().map(whole);
+    let both = of("iops").zip(of("bw"));
+    let mut seconds: Vec<Second> =
+        both.map(|(requests, bytes)| Second { requests, bytes }).collect();
+    while seconds.last() == Some(&Second::default()) {
+        seconds.pop();
+    }
+    Some(Steadiness { goal, attained: whole(&said["attained"]) != 0, seconds })
 }
 
 /// The clones of a section as one.

@@ -16,10 +16,11 @@ use super::super::layout::Ranges;
 use super::super::pattern::{Place, Walk};
 use super::crew::Crew;
 use super::files::Files;
-use super::goal::{Search, Verdict, Watch};
+use super::goal::{Search, Verdict};
 use super::identity::{Priorities, become_process, open};
 use super::lanes::{Done, Lanes, Request, Sync, What};
 use super::pace::{Pauses, Rates};
+use crate::fio::steady::Watch;
 use guest::ProcessHabits;
 use machine::task::{Errno, Task};
 
@@ -49,7 +50,7 @@ pub(super) struct Process<'a> {
     rates: Rates,
     pauses: Option<Pauses>,
     search: Option<Search>,
-    watch: Option<Watch>,
+    watch: Option<Rc<Watch>>,
     /// The goal is reached.
     is_content: bool,
     priorities: Priorities,
@@ -144,6 +145,8 @@ impl<'a> Process<'a> {
         if let Some(flow) = job.pace.flow {
             crew.enter_flow(job.number as usize, flow);
         }
+        let watch = crew.watch(job, start);
+        watch.iter().for_each(|watch| account.watched_by(watch.clone()));
         let first = Place { file: 0, offset: 0, length: 0 };
         let is_unseen = unseen::may_be(job) && lanes.unseen(Direction::Read, first).is_some();
         Ok(Process {
@@ -168,7 +171,7 @@ impl<'a> Process<'a> {
                 .goal
                 .latency
                 .map(|target| Search::new(target, job.queue.depth as usize, start)),
-            watch: job.goal.steady.map(|goal| Watch::new(goal, start)),
+            watch,
             is_content: false,
             priorities: Priorities::new(job, super::stream(&task, job, "priority")),
             issued: 0,
@@ -444,14 +447,13 @@ impl<'a> Process<'a> {
     async fn judge(&mut self) {
         let now = self.task.now();
         let search = self.search.as_mut().map_or(Verdict::GoOn, |search| search.judge(now));
-        let watch = self.watch.as_mut().map_or(Verdict::GoOn, |watch| watch.judge(now));
         match search {
             Verdict::GoOn => {}
             Verdict::Depth(depth) => self.lanes.set_depth(depth),
             Verdict::FinalRun => self.collect_all().await,
             Verdict::Reached => self.is_content = true,
         }
-        if watch == Verdict::Reached {
+        if self.watch.as_ref().is_some_and(|watch| watch.judge(now)) {
             self.task.print(format!("fio: {}: steady state attained", self.job.name));
             self.is_content = true;
         }
@@ -504,7 +506,7 @@ impl<'a> Process<'a> {
         if let Some(search) = &mut self.search {
             search.note(request.issued, took);
         }
-        if let Some(watch) = &mut self.watch {
+        if let Some(watch) = &self.watch {
             watch.note(at, request.length);
         }
         if let Some(most) = self.job.goal.max_latency[direction as usize]

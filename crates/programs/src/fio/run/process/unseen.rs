@@ -86,7 +86,7 @@ impl Process<'_> {
         *bytes += moved;
         *requests += 1;
         self.writes += u64::from(direction == Direction::Write);
-        if let Some(watch) = &mut self.watch {
+        if let Some(watch) = &self.watch {
             watch.note(at, length);
         }
     }

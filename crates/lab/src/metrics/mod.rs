@@ -156,10 +156,24 @@ impl Observer for Meter {
     }
 
     fn see(&mut self, event: &Event) {
-        self.last = event.at;
-        if Actor::is_about(event) {
-            return self.see_actor(event);
+        self.see_all(std::slice::from_ref(event));
+    }
+
+    fn see_all(&mut self, events: &[Event]) {
+        for event in events {
+            match Actor::is_about(event) {
+                true => self.see_actor(event),
+                false => self.see_disk(event),
+            }
         }
+        self.last = events.last().map_or(self.last, |event| event.at);
+    }
+}
+
+impl Meter {
+    /// Something happened to the disk, or to the requests on their way there.
+    #[inline]
+    fn see_disk(&mut self, event: &Event) {
         self.disk.see(event);
         if Watch::is_about_sleep(event)
             && let Some(pairing) = &mut self.pairing
@@ -167,10 +181,9 @@ impl Observer for Meter {
             pairing.see_sleep(&self.of_context, event);
         }
     }
-}
 
-impl Meter {
     /// Something happened in the context of an actor that says nothing about the disk.
+    #[inline(never)]
     fn see_actor(&mut self, event: &Event) {
         let owner = self.of_context.get(event.context.0 as usize).copied().flatten();
         if let Some(Owner { section, process, task }) = owner {

@@ -253,7 +253,9 @@ impl RequestQueue {
             sort_for_flush(&mut state.plug.requests, &core.seen.requests);
         }
         let depth = state.plug.requests.len() as u32;
-        state.flushing.extend(state.plug.requests.drain(..));
+        for rq in state.plug.requests.drain(..) {
+            state.flushing.push_back(rq);
+        }
         if depth > 0 {
             state.stack.push(Frame::Flushing { why, depth });
             if is_multi {

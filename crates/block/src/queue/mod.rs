@@ -439,8 +439,9 @@ impl RequestQueue {
     #[inline]
     fn next_goes_along(&self, context: ContextId, along: Works) -> bool {
         let state = &self.core.contexts[context.0 as usize];
-        let next = state.stack.last().map(|frame| self.work_of(state, *frame));
-        self.core.outputs.is_empty() && next.is_some_and(|work| along.contains(work))
+        let goes_along =
+            |frame: &Frame| along == Works::ALL || along.contains(self.work_of(state, *frame));
+        self.core.outputs.is_empty() && state.stack.last().is_some_and(goes_along)
     }
 
     fn work_of(&self, state: &ContextWork, frame: Frame) -> Work {

@@ -54,6 +54,9 @@ impl Works {
     /// No kind.
     pub const NONE: Works = Works(0);
 
+    /// All kinds.
+    pub const ALL: Works = Works(u8::MAX);
+
     /// These kinds and one more.
     pub const fn with(self, work: Work) -> Works {
         Works(self.0 | 1 << work as u8)

@@ -25,6 +25,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     fn do_work(&mut self, context: ContextId) -> Progress {
         loop {
             let mut along = self.cpus.prices().along;

@@ -257,8 +257,10 @@ impl RequestQueue {
     /// The driver tells the device what it was given.
     #[inline]
     pub(super) fn kick(&mut self, context: ContextId) {
-        let commands = self.core.contexts[context.0 as usize].unkicked.drain(..);
-        self.core.outputs.extend(commands.map(Output::Issue));
+        // One by one: mostly there is only one.
+        for command in self.core.contexts[context.0 as usize].unkicked.drain(..) {
+            self.core.outputs.push_back(Output::Issue(command));
+        }
     }
 
     /// Frees the driver's tag of a finished command (with a scheduler; without one it goes with the

@@ -54,6 +54,7 @@ pub struct AsyncQueue {
 }
 
 /// A request that is not submitted.
+#[derive(Clone, Copy)]
 struct Prepared {
     call: Syscall,
     /// The file and the offset of what goes through the page cache, or to the file system.
@@ -175,11 +176,10 @@ impl AsyncQueue {
         if plugs {
             task.queue().start_plug(task.id());
         }
-        let mut batch = std::mem::take(&mut self.prepared);
-        for prepared in batch.drain(..) {
-            self.submit_one(prepared).await;
+        for index in 0..count {
+            self.submit_one(self.prepared[index]).await;
         }
-        self.prepared = batch;
+        self.prepared.clear();
         if plugs {
             task.finish_plug(PlugFlush::Explicit).await;
         }

@@ -133,9 +133,12 @@ impl Task {
 
     /// Computes: occupies a core for a time, and waits for one before if need be.
     pub async fn compute(&self, time: Duration) {
-        if time.is_zero() {
-            return;
+        if !time.is_zero() {
+            self.occupy_core(time).await;
         }
+    }
+
+    async fn occupy_core(&self, time: Duration) {
         let mut is_done = false;
         poll_fn(|_| {
             if is_done {

@@ -57,6 +57,8 @@ pub(super) struct Gaps {
     unseen: Vec<Traced>,
     /// Requests that were queued for so long that they must have been issued.
     stale: Vec<Traced>,
+    /// Requests of which nothing was seen before their issue.
+    unasked: Vec<Traced>,
     /// Who asked last for what ends at a place.
     behind: BTreeMap<(Op, Sector), u32>,
     /// Who asked last for what begins there, and when.
@@ -154,7 +156,9 @@ impl Historian<'_> {
         };
         let bio = self.bio(&owned);
         let Some(moment) = asked.and_then(|it| it.at).filter(|_| !self.era.issues_directly) else {
-            return self.adopt(record, bio, State::Allocated);
+            let rq = self.adopt(record, bio, State::Allocated);
+            self.gaps.unasked.push(rq);
+            return rq;
         };
         let rq = self.enter(bio, State::Inserted);
         self.history.requests[rq].given = true;
@@ -259,7 +263,16 @@ impl Historian<'_> {
             let is_its = |rq: &Traced| self.history.requests[*rq].bio.origin.context == context;
             self.live.iter().any(is_its)
         };
-        let waits = |pid: &u32| context(*pid).is_some_and(|context| !under_way(context));
+        // Whoever asks for more before anything can have been done does not wait for this.
+        let after = self.all[self.place + 1..].iter().take(MOST_BETWEEN);
+        let meanwhile =
+            after.take_while(|it| !matches!(it.action, Action::Complete | Action::Issue));
+        let asks = |it: &&Record| it.action == Action::Queue;
+        let hurried: BTreeSet<u32> = meanwhile.filter(asks).map(|it| it.pid).collect();
+        let is_free = |pid: u32| {
+            context(pid).is_some_and(|context| !under_way(context)) && !hurried.contains(&pid)
+        };
+        let waits = |pid: &u32| is_free(*pid);
         let completion = self.pairs.and_then(|pairs| pairs.completion(self.place));
         let next = completion.and_then(|completion| {
             let mut after = self.all[completion..].iter().take(MOST_BETWEEN);
@@ -269,9 +282,10 @@ impl Historian<'_> {
         next.filter(waits).or_else(|| runs.filter(waits)).or_else(|| {
             let before = self.history.steps.iter().rev().take(LOOK_BACK);
             let done = before.filter(|step| matches!(step.what, What::Complete));
-            let mut tasks = done.map(|step| self.history.requests[step.rq].bio.origin.context);
-            let last = tasks.find(|task| !under_way(*task))?;
-            self.history.contexts.iter().find(|known| *known.1 == last).map(|known| *known.0)
+            let tasks = done.map(|step| self.history.requests[step.rq].bio.origin.context);
+            let contexts = &self.history.contexts;
+            let pid_of = |task| contexts.iter().find(|it| *it.1 == task).map(|it| *it.0);
+            tasks.filter(|task| !under_way(*task)).find_map(|task| pid_of(task).filter(waits))
         })
     }
 
@@ -315,14 +329,17 @@ struct Mender<'a> {
     calls: BTreeMap<ContextId, Vec<Instant>>,
     /// Tasks that are known to ask for more while they wait.
     hurried: BTreeSet<ContextId>,
-    /// How long each task takes from the end of a request to its next.
+    /// How long each task takes from the end of a request to its next, and how long most do.
     thinks: BTreeMap<ContextId, Duration>,
+    think: Duration,
     /// How long requests take, reads and others.
     usual: [Duration; 2],
     /// How long they wait before.
     waits: Duration,
     end: Instant,
     more: Vec<Step>,
+    /// What was asked for earlier than it seems: its arrival is among what was given back.
+    moved: BTreeSet<Traced>,
 }
 
 /// A task asks for its next request so soon (assumed: a system call).
@@ -352,9 +369,19 @@ impl<'a> Mender<'a> {
         }
         let end = history.steps.last().map_or(Instant::ZERO, |step| step.at);
         let usual = [SOME_TIME; 2];
-        let (hurried, thinks, more) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
-        let mut mender =
-            Mender { history, times, calls, hurried, thinks, usual, waits: SOON, end, more };
+        let mut mender = Mender {
+            history,
+            times,
+            calls,
+            hurried: BTreeSet::new(),
+            thinks: BTreeMap::new(),
+            think: SOON,
+            usual,
+            waits: SOON,
+            end,
+            more: Vec::new(),
+            moved: BTreeSet::new(),
+        };
         mender.learn();
         mender
     }
@@ -384,6 +411,7 @@ impl<'a> Mender<'a> {
         };
         let thinks = thought.into_iter().filter_map(|(task, all)| Some((task, median(all)?)));
         self.thinks = thinks.collect();
+        self.think = median(self.thinks.values().copied().collect()).unwrap_or(SOON);
         self.waits = median(waited).unwrap_or(self.waits);
         let until_next = median(self.until_next());
         for (usual, took) in self.usual.iter_mut().zip(took) {
@@ -438,10 +466,40 @@ impl<'a> Mender<'a> {
         self.count_activations(&mut ends);
         let usual = self.usual;
         self.history.clock_error = usual[0].max(usual[1]);
-        for end in ends {
+        for end in &ends {
+            self.times[end.rq].done = Some(end.at);
             self.add(end.at, end.rq, What::Complete);
         }
+        self.arrive(&gaps.unasked);
         self.merge_steps();
+    }
+
+    /// A task that waits for each of its requests asks for the next when the last is done.
+    fn arrive(&mut self, unasked: &[Traced]) {
+        let mut issues: BTreeMap<ContextId, Vec<(Instant, Traced)>> = BTreeMap::new();
+        for (rq, life) in self.history.requests.iter().enumerate() {
+            let issued = self.times[rq].issued.filter(|_| !life.bypasses && !life.taken_out);
+            let of_task = issues.entry(life.bio.origin.context).or_default();
+            of_task.extend(issued.map(|issued| (issued, rq)));
+        }
+        issues.values_mut().for_each(|all| all.sort_unstable());
+        for rq in unasked.iter().copied() {
+            let bio = self.history.requests[rq].bio;
+            let task = bio.origin.context;
+            let Some(issued) = self.times[rq].issued.filter(|_| bio.is_sync()) else { continue };
+            let of_task = &issues[&task];
+            let before = of_task.partition_point(|it| *it < (issued, rq)).checked_sub(1);
+            let done = before.and_then(|before| self.times[of_task[before].1].done);
+            let Some(done) = done.filter(|done| *done < issued) else { continue };
+            if self.hurried.contains(&task) {
+                continue;
+            }
+            let think = self.thinks.get(&task).copied().unwrap_or(self.think);
+            let at = (done + think).min(issued);
+            self.moved.insert(rq);
+            self.add(at, rq, What::Allocate);
+            self.add(at, rq, What::Insert { joins: false, runs: true });
+        }
     }
 
     fn add(&mut self, at: Instant, rq: Traced, what: What) {
@@ -562,13 +620,15 @@ impl<'a> Mender<'a> {
         let steps = std::mem::take(&mut self.history.steps);
         let mut all = Vec::with_capacity(steps.len() + more.len());
         for step in steps {
-            let begins = matches!(step.what, What::Allocate | What::Insert { .. });
+            let begins = matches!(step.what, What::Allocate | What::Insert { .. } | What::Issue);
             let is_before =
                 |it: &Step| it.at < step.at || it.at == step.at && !(begins && it.rq == step.rq);
             while let Some(before) = more.next_if(is_before) {
                 all.push(before);
             }
-            if !taken_out(step.rq, &self.history.requests) {
+            let arrives = matches!(step.what, What::Allocate | What::Insert { .. });
+            let is_moved = arrives && self.moved.contains(&step.rq);
+            if !is_moved && !taken_out(step.rq, &self.history.requests) {
                 all.push(step);
             }
         }
@@ -589,4 +649,103 @@ fn next_after(
 ) -> Option<Instant> {
     let calls = calls.get(&task)?;
     calls.get(calls.partition_point(|at| *at <= since)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Sectors;
+    use block::Shape;
+    use lab::recording::{Losses, Recording};
+    use trace::blktrace::Categories;
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    /// An event of a read of 4 KiB.
+    fn event(action: Action, micros: u64, pid: u32, sector: u64) -> Record {
+        let event = Record::event(action, at(micros)).with(Categories::READ);
+        Record { pid, sector: Sector(sector), bytes: Sectors(8).bytes().0 as u32, ..event }
+    }
+
+    /// All events of a read.
+    fn life(micros: u64, pid: u32, sector: u64) -> Vec<Record> {
+        let begins = [Action::Queue, Action::GetRequest, Action::Insert, Action::Issue];
+        let mut all: Vec<Record> =
+            begins.into_iter().map(|action| event(action, micros, pid, sector)).collect();
+        all.push(event(Action::Complete, micros + 100, pid, sector));
+        all
+    }
+
+    /// What is known of these, which lack the events of a CPU.
+    fn mended(records: Vec<Record>) -> History {
+        let losses = Losses { cpus: vec![1], ..Losses::default() };
+        let recording = Recording { records, losses, ..Recording::default() };
+        let era = super::super::Era {
+            shape: Shape::Single,
+            joins_are_traced: false,
+            merges_into_newest: false,
+            issues_directly: false,
+        };
+        History::read(era, &recording, Instant::ZERO)
+    }
+
+    /// Two tasks that take 200 us from one read to the next.
+    fn two_tasks() -> Vec<Record> {
+        let mut records = Vec::new();
+        for turn in 0..4 {
+            records.extend(life(300 * turn, 7, 100 * turn));
+            records.extend(life(300 * turn + 150, 8, 90_000 + 100 * turn));
+        }
+        records
+    }
+
+    /// The request of a sector, and its steps.
+    fn request(history: &History, sector: u64) -> (Traced, Vec<(u64, &'static str)>) {
+        let is_it = |life: &Life| life.sector == Sector(sector);
+        let rq = history.requests.iter().position(is_it).unwrap();
+        let name = |what: &What| match what {
+            What::Insert { .. } => "insert",
+            What::Issue => "issue",
+            What::Complete => "complete",
+            _ => "other",
+        };
+        let steps = history.steps.iter().filter(|step| step.rq == rq);
+        let steps = steps.map(|step| (step.at.as_nanos() / 1_000, name(&step.what)));
+        (rq, steps.filter(|step| step.1 != "other").collect())
+    }
+
+    #[test]
+    fn who_asks_for_more_does_not_wait_for_what_is_issued() {
+        let mut records = two_tasks();
+        records.push(event(Action::Issue, 2_000, 7, 500));
+        records.push(event(Action::Queue, 2_001, 7, 600));
+        records.push(event(Action::Complete, 2_100, 0, 500));
+        let history = mended(records);
+        let (rq, _) = request(&history, 500);
+        assert_eq!(history.requests[rq].bio.origin.context, history.contexts[&8]);
+    }
+
+    #[test]
+    fn a_request_arrives_when_the_last_of_its_task_is_done() {
+        let mut records = two_tasks();
+        records.push(event(Action::Issue, 1_500, 7, 500));
+        records.push(event(Action::Complete, 1_600, 0, 500));
+        records.push(event(Action::Issue, 2_000, 7, 600));
+        records.push(event(Action::Complete, 2_100, 0, 600));
+        let history = mended(records);
+        let steps = [(1_800, "insert"), (2_000, "issue"), (2_100, "complete")];
+        assert_eq!(request(&history, 600).1, steps);
+    }
+
+    #[test]
+    fn what_ends_when_it_is_issued_is_issued_before() {
+        let mut records = two_tasks();
+        records.extend(life(2_000, 7, 500).into_iter().take(4));
+        records.push(event(Action::Queue, 2_010, 7, 600));
+        let history = mended(records);
+        let steps = [(2_000, "insert"), (2_000, "issue"), (2_000, "complete")];
+        assert_eq!(request(&history, 500).1, steps);
+    }
 }

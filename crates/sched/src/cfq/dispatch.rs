@@ -80,11 +80,11 @@ impl Cfq {
         self.active_context.get_or_insert(bound.io_context);
     }
 
-    /// Follows somebody who let this request go: its queue has the turn, and if it had not, the one
-    /// of another ends.
+    /// Follows somebody who let this request go: its queue has the turn. If it had not, or its time
+    /// is over, that turn ends, and the queue's begins.
     pub(super) fn follow(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let id = self.bound[rq].queue;
-        if self.active != Some(id) {
+        if self.active != Some(id) || !self.goes_on(cx, id) {
             if let Some(active) = self.active {
                 self.expire(cx, active, false);
             }

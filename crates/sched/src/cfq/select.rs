@@ -31,7 +31,7 @@ impl Cfq {
     }
 
     /// Whether the active queue has requests and time left.
-    fn goes_on(&self, cx: &Cx<'_>, id: QueueId) -> bool {
+    pub(super) fn goes_on(&self, cx: &Cx<'_>, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let has_time = queue.must_dispatch || !queue.is_slice_used(self.now(cx));
         has_time && !queue.is_empty() && !queue.wait_busy

@@ -113,6 +113,11 @@ pub trait Scheduler {
         false
     }
 
+    /// What a recorded scheduler of this kind said, with our numbers of tasks: it takes over what
+    /// that tells of a state which it could not follow. `rq`: the message is about this request,
+    /// which is bound and arrives.
+    fn heed(&mut self, _cx: &mut Cx<'_>, _said: &str, _rq: Option<RequestId>) {}
+
     /// Another one in the same state, if there can be one: what is tried with it does not count.
     fn fork(&self) -> Option<Box<dyn Scheduler>> {
         None

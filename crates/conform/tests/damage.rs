@@ -109,7 +109,7 @@ fn a_tenth_of_the_files_may_be_missing() {
 }
 
 /// In percent: so many recordings agree within 2 points (measured).
-const LEAST: u32 = 75;
+const LEAST: u32 = 90;
 /// Recordings with so few contested decisions tell little.
 const FEW: u64 = 30;
 

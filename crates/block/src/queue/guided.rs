@@ -84,6 +84,12 @@ impl GuidedQueue {
         released == Some(true)
     }
 
+    /// Lets the scheduler hear what a recorded one said; [`Scheduler::heed`].
+    pub fn heed(&mut self, now: Instant, said: &str, rq: Option<RequestId>) {
+        self.queue.with_scheduler(now, KERNEL, |scheduler, cx| scheduler.heed(cx, said, rq));
+        self.queue.core.seen.wishes.run = None;
+    }
+
     /// Whether there is a scheduler.
     pub fn has_scheduler(&self) -> bool {
         self.queue.scheduler.is_some()

@@ -355,6 +355,11 @@ impl Replica {
         self.take_back(now, rq)
     }
 
+    /// The scheduler hears what the kernel's said.
+    pub fn heed(&mut self, now: Instant, said: &str, rq: Option<RequestId>) {
+        self.guided.heed(now, said, rq);
+    }
+
     /// The driver has it now, if it can be had: what is missing has happened.
     pub fn hand_over(&mut self, now: Instant, rq: RequestId) -> bool {
         let has = |it: &mut Replica| {

@@ -6,6 +6,7 @@
 //! not known, and the kernel's is taken to be ours.
 
 mod before;
+mod heed;
 mod unseen;
 
 use crate::history::{History, Step, Traced, What};
@@ -151,6 +152,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         memory: setup.memory(),
         shadow: 0,
         follows: history.is_torn || history.is_continued(),
+        heard: 0,
         known: MergeDifferences::default(),
         outcome: Outcome::default(),
     };
@@ -171,6 +173,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         run.pass_time(index);
         run.step(index);
         run.settle(index);
+        run.heed(index);
         run.note_events();
         if run.outcome.described.is_some() {
             // Nothing else was asked for.
@@ -241,6 +244,8 @@ struct Run<'a> {
     shadow: u32,
     /// Whatever ours would choose, it takes what the kernel took.
     follows: bool,
+    /// How much of what the kernel said it has heard.
+    heard: usize,
     /// Merges that differ and were counted before.
     known: MergeDifferences,
     outcome: Outcome,
@@ -287,6 +292,7 @@ impl Run<'_> {
                     // It may be issued from now on.
                     self.vague.insert(recorded);
                 }
+                self.heed_arrival(index, rq);
                 self.insert(at, rq, joins);
             }
             What::Offer { of } => self.offer(at, rq, of),

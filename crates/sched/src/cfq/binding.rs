@@ -138,9 +138,8 @@ impl Cfq {
     fn queue_for(&mut self, cx: &mut Cx<'_>, origin: &Origin, sync: bool) -> QueueId {
         let (owner, pid, side) = (origin.io_context, origin.context, usize::from(sync));
         if let Some(id) = self.context(owner).queues[side] {
-            let queue = &self.queues[id];
-            if !queue.coop || !queue.split_coop {
-                let stays = queue.merges_into.is_none();
+            if !self.leaves(id) {
+                let stays = self.queues[id].merges_into.is_none();
                 return if stays { id } else { self.follow_merge(cx, owner, id) };
             }
             self.say(cx, id, format_args!("breaking apart cfqq"));
@@ -203,7 +202,7 @@ impl Cfq {
         id
     }
 
-    fn new_queue(
+    pub(super) fn new_queue(
         &mut self,
         cx: &mut Cx<'_>,
         owner: IoContextId,
@@ -259,7 +258,7 @@ impl Cfq {
     }
 
     /// The references that a queue held along the chain of those it merges into.
-    fn put_merge_chain(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+    pub(super) fn put_merge_chain(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let mut at = self.queues[id].merges_into;
         while let Some(next) = at {
             at = self.queues[next].merges_into;

@@ -128,6 +128,11 @@ impl GroupTree {
         self.entries.retain(|entry| entry.1 != group);
     }
 
+    /// The virtual time that none is behind of.
+    pub fn least(&self) -> u64 {
+        self.min_vdisktime
+    }
+
     /// Busy groups, in order.
     pub fn iter(&self) -> impl Iterator<Item = GroupId> + '_ {
         self.entries.iter().map(|entry| entry.1)
@@ -278,6 +283,19 @@ impl Cfq {
         self.group_tree.remove(id);
         self.group_mut(id).vdisktime = vdisktime;
         self.group_tree.insert(vdisktime, id);
+    }
+
+    /// A recorded group had paid so much, and the least that any had paid was known.
+    pub(super) fn move_group(&mut self, id: GroupId, vdisktime: u64, least: u64) {
+        let in_tree = self.group(id).in_tree;
+        if in_tree {
+            self.group_tree.remove(id);
+        }
+        self.group_mut(id).vdisktime = vdisktime;
+        self.group_tree.min_vdisktime = least;
+        if in_tree {
+            self.group_tree.insert(vdisktime, id);
+        }
     }
 
     /// Rule cfq-group-5: how long a group is served at a stretch.

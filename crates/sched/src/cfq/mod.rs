@@ -9,7 +9,7 @@
 //! (`early`). One idea a file: whose request it is (`binding`), its queue (`queue`), arrivals
 //! (`insert`), groups and what they pay (`group`), turns (`slice`), whose turn it is (`select`),
 //! what leaves (`dispatch`), waiting (`idle`, `think`), processes that work as one (`cooperator`),
-//! the disk's depth (`depth`).
+//! the disk's depth (`depth`), what a recorded one said (`heed`).
 
 mod binding;
 mod cooperator;
@@ -17,6 +17,7 @@ mod depth;
 mod dispatch;
 mod early;
 mod group;
+mod heed;
 mod idle;
 mod insert;
 mod queue;
@@ -42,6 +43,7 @@ use block::{
 use core::fmt;
 use depth::DepthProbe;
 use group::{Group, GroupTree};
+use heed::Heard;
 use queue::{Class, Queue, QueueId};
 use rules::Rules;
 use sector_tree::SectorTree;
@@ -153,6 +155,7 @@ pub struct Cfq {
     last_position: Sector,
     /// When a synchronous request was last done that had taken too long.
     last_delayed_sync: i64,
+    heard: Heard,
 }
 
 impl Cfq {
@@ -185,6 +188,7 @@ impl Cfq {
             depth: DepthProbe::default(),
             last_position: Sector(0),
             last_delayed_sync: 0,
+            heard: Heard::default(),
         }
     }
 
@@ -293,6 +297,10 @@ impl Scheduler for Cfq {
     fn release(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> bool {
         self.follow(cx, rq);
         true
+    }
+
+    fn heed(&mut self, cx: &mut Cx<'_>, said: &str, rq: Option<RequestId>) {
+        self.take_over(cx, said, rq);
     }
 
     fn fork(&self) -> Option<Box<dyn Scheduler>> {

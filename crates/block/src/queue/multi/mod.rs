@@ -274,13 +274,14 @@ impl Multi {
     /// Without a scheduler: the next requests of the software queues (rule none-4).
     fn take_from_software(&mut self, hctx: u16, into: &mut ContextWork) {
         let count = self.hctxs.len();
-        let mine = |cpu: &usize| cpu % count == usize::from(hctx);
         if self.hctxs[usize::from(hctx)].dispatch_busy == 0 {
-            for cpu in (0..self.software.len()).filter(mine) {
-                into.collected.append(&mut self.software[cpu]);
+            let mine = self.software.iter_mut().skip(usize::from(hctx)).step_by(count);
+            for queue in mine.filter(|queue| !queue.is_empty()) {
+                into.collected.append(queue);
             }
             return;
         }
+        let mine = |cpu: &usize| cpu % count == usize::from(hctx);
         let start = self.hctxs[usize::from(hctx)].next_software;
         let cpus = self.software.len();
         let found = (0..cpus)

@@ -28,7 +28,11 @@ impl Storage {
         let length = length.min(MOST_BYTES);
         let end = offset.saturating_add(length).min(facts.capacity.0);
         let bytes = end.saturating_sub(offset);
-        let (first, last) = (offset / block, end.max(offset).div_ceil(block));
+        // A power of two, so that nothing has to be divided for each call.
+        let (shift, rest) = (block.trailing_zeros(), block - 1);
+        let end_of_last = end.max(offset);
+        let last = (end_of_last >> shift) + u64::from(end_of_last & rest != 0);
+        let first = offset >> shift;
         let sectors = Sectors(((last - first) * (block / 512)).min(u64::from(u32::MAX)) as u32);
         let transfer = Transfer {
             op,
@@ -36,7 +40,7 @@ impl Storage {
             sector: Sector(first * (block / 512)),
             sectors,
         };
-        let aligned = offset.is_multiple_of(block) && length.is_multiple_of(block);
+        let aligned = (offset | length) & rest == 0;
         if length > 0 && bytes == 0 && op != Op::Read {
             return Err((Errno::Enospc, transfer));
         }

@@ -241,15 +241,16 @@ impl FileWalk {
         let unit = self.pattern.alignment[direction as usize].0;
         let size = self.range.size();
         let zone = self.zones.extent();
-        let blocks = starts(&self.pattern, direction, zone.unwrap_or(size));
+        let pattern = &self.pattern;
+        let blocks = || starts(pattern, direction, zone.unwrap_or(size));
         let (offsets, order) = (&mut draws.offsets, &mut draws.zone);
         let sampler = &mut self.sampler;
         let block = match &mut self.visits {
-            Visits::Any => sampler.draw(direction, blocks, |n| Some(offsets.below(n)), order)?,
+            Visits::Any => sampler.draw(direction, blocks(), |n| Some(offsets.below(n)), order)?,
             Visits::Register(register) => {
-                sampler.draw(direction, blocks, |_| register.draw(), order)?
+                sampler.draw(direction, blocks(), |_| register.draw(), order)?
             }
-            Visits::Mapped(map) => map.next_free(offsets.below(blocks))?,
+            Visits::Mapped(map) => map.next_free(offsets.below(blocks()))?,
             Visits::Listed(listing) => listing.next(offsets)?,
         };
         // Behind the end of a zone one comes to its start.

@@ -210,7 +210,9 @@ impl Lanes {
 
     /// Opens a file of a file system if it is not open.
     pub async fn open(&mut self, job: &Job, file: usize) -> Result<(), Errno> {
-        if let Some(opened) = self.named.open(&self.task, job, file).await {
+        if self.named.has(file)
+            && let Some(opened) = self.named.open(&self.task, job, file).await
+        {
             self.files[file] = opened?;
         }
         Ok(())

@@ -285,10 +285,15 @@ impl Watch {
     fn of(&mut self, task: u32) -> &mut OfTask {
         let index = task as usize;
         if index >= self.tasks.len() {
-            self.tasks.resize_with(index + 1, OfTask::default);
-            self.operations.counts.resize(index + 1, [0; 4]);
+            self.meet(index);
         }
         &mut self.tasks[index]
+    }
+
+    #[cold]
+    fn meet(&mut self, index: usize) {
+        self.tasks.resize_with(index + 1, OfTask::default);
+        self.operations.counts.resize(index + 1, [0; 4]);
     }
 
     fn enter(&mut self, task: u32, token: u64, call: Syscall) {
@@ -324,8 +329,14 @@ impl Watch {
     /// An operation ended; it is kept if it counts, which is when it has a window.
     fn end(&mut self, task: u32, token: u64, window: Option<Span>, busy: &Busy) {
         let of_task = self.of(task);
-        let Some(mut open) = of_task.open.take(token) else { return };
+        let Some(open) = of_task.open.take(token) else { return };
         of_task.inside = of_task.inside.filter(|it| *it != token);
+        self.keep(task, open, window, busy);
+    }
+
+    /// Of long runs few operations come to this.
+    #[inline(never)]
+    fn keep(&mut self, task: u32, mut open: Open, window: Option<Span>, busy: &Busy) {
         if let Some(window) = window {
             let parts = self.parts(window, task, &open.spans, busy);
             self.operations.keep(Operation { key: open.key, parts }, self.most);

@@ -231,15 +231,15 @@ impl Cpus {
 
     /// A context has had its core for as long as that was charged for it.
     pub fn has_computed(&mut self, context: ContextId, charge: Charge) {
-        let core = usize::from(self.core_of(context));
-        self.cores[core].used.computing += charge.length;
-        self.note_served(context, charge.length);
         let computing = self.of_mut(context);
         match charge.pays {
             Pays::Debt => computing.debt -= charge.length,
             Pays::Work => computing.paid = Paid::Unlocked,
             Pays::Locked => computing.paid = Paid::All,
         }
+        let core = usize::from(computing.core);
+        self.cores[core].used.computing += charge.length;
+        self.note_served(context, charge.length);
     }
 
     /// For how long a core can be charged before somebody else may have to go first.

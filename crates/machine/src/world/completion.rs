@@ -14,6 +14,7 @@ use cache::PageCache;
 
 impl World {
     pub fn complete_commands(&mut self) {
+        self.mark_past();
         let World { disk, cpus, clock, mark, .. } = self;
         disk.complete(clock.now(), mark, |core, tag| {
             cpus.interrupt(clock, core, Cause::Completion(tag));
@@ -33,6 +34,7 @@ impl World {
         while let Some(output) = self.storage.queue_mut().pop_output() {
             match output {
                 Output::Issue(command) => {
+                    self.mark_past();
                     let core = self.cpus.core_of(by);
                     self.disk.issue(self.clock.now(), core, &command, &mut self.mark);
                     self.hand_over(by, command);

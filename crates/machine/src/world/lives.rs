@@ -78,6 +78,7 @@ impl World {
         let job = self.tasks.job(context);
         if let Some(job) = job.filter(|job| self.jobs[*job].main == Some(context)) {
             self.jobs[job].ended = Some((self.clock.now(), status));
+            self.mark_past();
             self.mark.exit(self.clock.now(), job, status);
             self.kill_job(job);
             self.is_prepared(job);

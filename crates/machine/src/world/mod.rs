@@ -59,7 +59,9 @@ pub(crate) struct World {
     /// Tasks that were created but whose programs have not been taken over.
     spawned: Vec<(ContextId, Body)>,
     mark: Mark,
-    /// How many of the events that the observer has not seen are in the mark.
+    /// How many of the events that the observer has not seen had happened when time moved on last.
+    past: usize,
+    /// How many of these are in the mark.
     marked: usize,
     /// The block layer's timer has come and waits for its interrupt.
     timer_raised: bool,
@@ -120,6 +122,7 @@ impl World {
             timer_slack: owners.timer_slack,
             spawned: Vec::new(),
             mark: Mark::default(),
+            past: 0,
             marked: 0,
             timer_raised: false,
             held_wakes: Vec::new(),

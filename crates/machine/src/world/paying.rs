@@ -155,7 +155,7 @@ impl World {
             self.cpus.charge(&mut self.clock, context, charge);
             return false;
         }
-        self.note_events();
+        self.end_moment();
         while let Some(at) = self.disk.next_event().filter(|at| *at <= charge.until) {
             self.clock.advance(at);
             if self.disk.advance(at) {

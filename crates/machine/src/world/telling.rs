@@ -12,8 +12,8 @@ impl World {
     /// A turn is over. Whether what has happened is to be handed to the observer, who has met so
     /// many tasks: he meets a task before its first event, and is not kept waiting for long.
     pub fn is_to_report(&mut self, met: usize) -> bool {
-        self.note_events();
-        self.marked >= MOST_WAITING
+        self.end_moment();
+        self.past >= MOST_WAITING
             || self.tasks.infos().len() > met
             || !self.preparation.is_nothing()
     }
@@ -21,7 +21,8 @@ impl World {
     /// Hands everything that has happened to the observer, who has met so many tasks; the answer is
     /// how many he has met then.
     pub fn report(&mut self, met: usize, observer: &mut dyn Observer) -> usize {
-        self.note_events();
+        self.end_moment();
+        self.mark_past();
         let World { storage, tasks, preparation, .. } = self;
         let task_infos = tasks.infos();
         for who in task_infos[met..].iter().filter(|who| !preparation.is_it(who.job)) {
@@ -37,16 +38,24 @@ impl World {
             }
         }
         log.clear();
-        self.marked = 0;
+        (self.past, self.marked) = (0, 0);
         task_infos.len()
     }
 
-    /// Mixes into the fingerprint what has happened, before time moves on.
-    pub(super) fn note_events(&mut self) {
-        let World { storage, mark, marked, .. } = self;
+    /// Time moves on: what has happened is in the fingerprint before what is exchanged with the
+    /// disk from now on.
+    #[inline]
+    pub(super) fn end_moment(&mut self) {
+        self.past = self.storage.queue_mut().log().events().len();
+    }
+
+    /// Mixes into the fingerprint what had happened when time moved on last, if that is not done:
+    /// something else is to be mixed into it.
+    pub(super) fn mark_past(&mut self) {
+        let World { storage, mark, marked, past, .. } = self;
         let events = storage.queue_mut().log().events();
-        events[*marked..].iter().for_each(|event| mark.event(event));
-        *marked = events.len();
+        events[*marked..*past].iter().for_each(|event| mark.event(event));
+        *marked = *past;
     }
 
     /// The name of the job that makes system calls without end, if there is one.

@@ -508,6 +508,7 @@ impl RequestQueue {
         }
     }
 
+    #[inline(never)]
     fn settle_wishes(&mut self, now: Instant, context: ContextId) {
         self.take_issued(now, context);
         match self.core.seen.wishes.run.take() {

@@ -54,7 +54,6 @@ pub struct AsyncQueue {
 }
 
 /// A request that is not submitted.
-#[derive(Clone, Copy)]
 struct Prepared {
     call: Syscall,
     /// The file and the offset of what goes through the page cache, or to the file system.
@@ -169,21 +168,22 @@ impl AsyncQueue {
         if count == 0 {
             return 0;
         }
-        let task = self.task.clone();
+        let task = &self.task;
         task.enter_kernel().await;
         task.compute(task.costs().system_call).await;
         let plugs = count > task.storage().rules().unplugged_batch;
         if plugs {
             task.queue().start_plug(task.id());
         }
-        for index in 0..count {
-            self.submit_one(self.prepared[index]).await;
+        for prepared in &self.prepared {
+            self.submit_one(prepared).await;
         }
-        self.prepared.clear();
         if plugs {
             task.finish_plug(PlugFlush::Explicit).await;
         }
         task.leave_kernel();
+        self.prepared.clear();
+        self.in_flight += count;
         count
     }
 
@@ -196,7 +196,7 @@ impl AsyncQueue {
         timeout: Option<Duration>,
         reaped: &mut Vec<Reaped>,
     ) -> usize {
-        let task = self.task.clone();
+        let task = &self.task;
         let least = least.min(most).min(self.in_flight);
         let done = task.world().io().done(self.ring);
         // A completion ring is memory that can be read without a system call.
@@ -207,7 +207,7 @@ impl AsyncQueue {
             task.leave_kernel();
         }
         let until = timeout.map(|timeout| task.now().saturating_add(timeout));
-        poll_fn(|_| self.poll_done(&task, least, until)).await;
+        poll_fn(|_| self.poll_done(least, until)).await;
         let mut world = task.world();
         world.clock().cancel_alarm(task.id());
         let count = most.min(world.io().done(self.ring));
@@ -224,11 +224,12 @@ impl AsyncQueue {
                 completed,
             });
         }
+        drop(world);
         self.in_flight -= count;
         count
     }
 
-    async fn submit_one(&mut self, prepared: Prepared) {
+    async fn submit_one(&self, prepared: &Prepared) {
         let task = &self.task;
         let (result, transfer) = match prepared.what {
             Ok((bytes, transfer)) => (Ok(bytes), transfer),
@@ -245,11 +246,10 @@ impl AsyncQueue {
             };
             world.enter(task.id(), operation)
         };
-        self.in_flight += 1;
         let is_flush = prepared.call == Syscall::Sync;
         let caches = task.queue().limits().facts.volatile_cache;
         if let Some((file, offset)) = prepared.cached {
-            self.through_cache(number, &prepared, &file, offset).await;
+            self.through_cache(number, prepared, &file, offset).await;
         } else if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
             task.world().all_submitted(task.id(), number);
         } else if is_flush {
@@ -330,7 +330,8 @@ impl AsyncQueue {
         task.world().all_submitted(task.id(), number);
     }
 
-    fn poll_done(&self, task: &Task, least: usize, until: Option<Instant>) -> Poll<()> {
+    fn poll_done(&self, least: usize, until: Option<Instant>) -> Poll<()> {
+        let task = &self.task;
         let mut world = task.world();
         let is_enough = |world: &mut World| {
             world.io().done(self.ring) >= least

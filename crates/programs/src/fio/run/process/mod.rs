@@ -445,6 +445,9 @@ impl<'a> Process<'a> {
 
     /// Looks at the goals of the job.
     async fn judge(&mut self) {
+        if self.search.is_none() && self.watch.is_none() {
+            return;
+        }
         let now = self.task.now();
         let search = self.search.as_mut().map_or(Verdict::GoOn, |search| search.judge(now));
         match search {

@@ -253,9 +253,10 @@ impl RequestQueue {
             sort_for_flush(&mut state.plug.requests, &core.seen.requests);
         }
         let depth = state.plug.requests.len() as u32;
-        for rq in state.plug.requests.drain(..) {
-            state.flushing.push_back(rq);
+        for rq in &state.plug.requests {
+            state.flushing.push_back(*rq);
         }
+        state.plug.requests.clear();
         if depth > 0 {
             state.stack.push(Frame::Flushing { why, depth });
             if is_multi {

@@ -149,12 +149,16 @@ impl DiskMeter {
         totals
     }
 
-    /// Time has passed in the state so far.
+    /// Time has passed in the state so far, if it has.
+    #[inline]
     fn pass(&mut self, at: Instant) {
-        let passed = at.saturating_since(self.since);
-        if passed.is_zero() {
-            return;
+        if at > self.since {
+            self.add_up(at);
         }
+    }
+
+    fn add_up(&mut self, at: Instant) {
+        let passed = at.since(self.since);
         self.since = at;
         if self.in_device > 0 {
             self.totals.busy += passed;

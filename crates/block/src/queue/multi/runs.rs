@@ -257,10 +257,12 @@ impl RequestQueue {
     /// The driver tells the device what it was given.
     #[inline]
     pub(super) fn kick(&mut self, context: ContextId) {
+        let unkicked = &mut self.core.contexts[context.0 as usize].unkicked;
         // One by one: mostly there is only one.
-        for command in self.core.contexts[context.0 as usize].unkicked.drain(..) {
-            self.core.outputs.push_back(Output::Issue(command));
+        for command in unkicked.iter() {
+            self.core.outputs.push_back(Output::Issue(*command));
         }
+        unkicked.clear();
     }
 
     /// Frees the driver's tag of a finished command (with a scheduler; without one it goes with the

@@ -317,13 +317,14 @@ impl World {
         self.storage.queue().next_timer().filter(|_| !self.timer_raised)
     }
 
+    #[inline]
     fn is_over(&self) -> bool {
-        if self.endless.is_some() || self.preparation.has_failed() || self.calls_left == Some(0) {
-            return true;
-        }
-        if !self.storage.queue().is_drained() {
-            return false;
-        }
+        let is_cut_off =
+            self.endless.is_some() || self.preparation.has_failed() || self.calls_left == Some(0);
+        is_cut_off || self.storage.queue().is_drained() && self.are_jobs_done()
+    }
+
+    fn are_jobs_done(&self) -> bool {
         // A job in the background that has not started when the others end never does.
         let no_more_start = self.only_background_is_left();
         let is_done = |job: &JobState| job.ended.is_some() || (no_more_start && job.main.is_none());

@@ -107,16 +107,38 @@ impl Verb {
 #[derive(Debug, Subcommand)]
 pub enum LinuxVerb {
     /// Build the kernel, once, into a cache; takes some minutes
+    #[command(after_help = BUILD_HELP)]
     Build {
         /// Which kernel.
         #[command(flatten)]
         version: LinuxVersion,
         /// An unpacked source tree [default: Debian's package linux-source-6.12]
-        #[arg(long, value_name = "TREE", conflicts_with = "kernel")]
+        #[arg(long, value_name = "TREE", conflicts_with_all = ["kernel", "suite"])]
         source: Option<PathBuf>,
+        /// Suite of Debian's archive to fetch the source from, such as trixie-backports [default:
+        /// the installed package, or the suites that apt knows here]
+        #[arg(long)]
+        suite: Option<String>,
+        /// What the kernel is to be called besides its version
+        #[arg(long = "as", value_name = "LABEL")]
+        label: Option<String>,
+        /// A symbol of the kernel's configuration; may be repeated
+        #[arg(long = "config", value_name = "SYMBOL=VALUE")]
+        configuration: Vec<String>,
         /// Compilers at once [default: one for each core]
         #[arg(long, value_name = "N")]
         jobs: Option<usize>,
+    },
+    /// List the kernels that are built
+    Kernels,
+    /// Remove a kernel that is built
+    Remove {
+        /// Its label, or its version as far as that is its alone.
+        #[arg(required = true, value_name = "KERNEL")]
+        kernel: String,
+        /// Its tick, where several of that version are built
+        #[arg(long)]
+        hz: Option<u16>,
     },
     /// Run a command on the kernel, with a disk as /dev/sda
     #[command(after_help = RUN_HELP)]
@@ -145,6 +167,17 @@ pub enum LinuxVerb {
     },
 }
 
+/// Where kernels come from.
+const BUILD_HELP: &str = "\
+Nothing is installed, and root is not needed: a source that is not there is fetched from Debian's
+archive with apt's own keys. Every I/O scheduler that the source offers is built in. Of a tree the
+objects are kept, so that a second build compiles what has changed.
+
+Examples:
+  paternoster linux build --kernel 6.1
+  paternoster linux build --kernel 7.3 --suite trixie-backports
+  paternoster linux build --source ~/src/linux --as mine --config BTRFS_FS=y";
+
 /// What `linux run` does with the command.
 const RUN_HELP: &str = "\
 The command runs as root of its own machine, with nothing to read from its standard input. What it
@@ -161,8 +194,8 @@ Examples:
 /// Which kernel of the cache.
 #[derive(Debug, Args)]
 pub struct LinuxVersion {
-    /// Series or version of the kernel
-    #[arg(long, value_name = "VERSION", default_value = linux::configuration::DEFAULT_SERIES)]
+    /// Series, version or label of the kernel
+    #[arg(long, value_name = "KERNEL", default_value = linux::configuration::DEFAULT_SERIES)]
     pub kernel: String,
     /// The tick: 100 is the source as it is; 250 and 1000 change one default of its configuration
     #[arg(long, default_value_t = 250)]

@@ -1,18 +1,20 @@
-//! `paternoster linux`: building the kernel of the world `linux`, running a command on it, and
-//! looking around in it.
+//! `paternoster linux`: building kernels of the world `linux`, listing and removing them, running a
+//! command on one, and looking around in it.
 
-use crate::arguments::{LinuxMachine, LinuxVerb, LinuxVersion};
+use crate::arguments::{LinuxMachine, LinuxVerb};
 use crate::compare::{line, size_of};
 use crate::output::print;
 use base::Hz;
 use device::Model;
 use lab::Error;
+use lab::catalogue::Table;
 use lab::worlds::linux::recording::{Machine, ROOM, Recorded, Times};
 use linux::build::{Progress, Recipe, Source, build};
 use linux::configuration::TICKS;
-use linux::{BuildError, Cache, Finished, Trace, Visit, VisitError};
+use linux::{BuildError, Cache, Finished, Kernel, Trace, Visit, VisitError};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
 /// How much a build gives way to others (assumed: it takes minutes, so somebody else works).
 const NICENESS: u8 = 10;
@@ -22,11 +24,21 @@ const PERCENT: u32 = 10;
 /// Does what was asked; the exit status.
 pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
     match verb {
-        LinuxVerb::Build { version, source, jobs } => {
-            let source = source.map_or(Source::Debian(version.kernel.clone()), Source::Tree);
+        LinuxVerb::Build { version, source, suite, label, configuration, jobs } => {
+            let kernel = version.kernel.clone();
+            let source = source.map_or(Source::Debian { kernel, suite }, Source::Tree);
             let all = || std::thread::available_parallelism().map_or(1, usize::from);
             let jobs = jobs.unwrap_or_else(all);
-            build_kernel(Recipe { source, hz: tick(&version)?, jobs, niceness: NICENESS })
+            let hz = tick(version.hz)?;
+            build_kernel(Recipe { source, hz, label, configuration, jobs, niceness: NICENESS })
+        }
+        LinuxVerb::Kernels => kernels(),
+        LinuxVerb::Remove { kernel, hz } => {
+            let hz = hz.map(tick).transpose()?;
+            let removed = Cache::of_user().and_then(|cache| cache.remove(&kernel, hz));
+            let removed = removed.map_err(not_built)?;
+            let (version, hz) = (&removed.version, removed.hz.get());
+            print(format!("removed: Linux {version}, HZ={hz}\n").as_bytes()).map(|()| 0)
         }
         LinuxVerb::Run { machine, record, unperturbed, log, command } => {
             let times = if unperturbed { Times::Disk } else { Times::Guest };
@@ -63,6 +75,7 @@ fn build_kernel(recipe: Recipe) -> Result<u8, Error> {
             // Nobody may be looking.
             let _ = std::io::stderr().flush();
         }
+        Progress::LeftOut(_) => eprintln!("note: {progress}"),
         // Steps follow each other too fast to be read, and are of little use in a file.
         Progress::Compiling { done, expected, .. } => {
             let percent = 100 * done / expected;
@@ -77,10 +90,58 @@ fn build_kernel(recipe: Recipe) -> Result<u8, Error> {
     if terminal {
         eprintln!();
     }
-    let kernel = built.map_err(not_built)?;
+    let mut kernel = built.map_err(not_built)?;
+    let schedulers = schedulers(&mut kernel)?;
     let (version, hz, path) = (&kernel.version, kernel.hz.get(), kernel.binary.display());
-    print(format!("Linux {version}, HZ={hz}: {path}\n").as_bytes())?;
+    print(format!("Linux {version}, HZ={hz}: {path}\nschedulers: {schedulers}\n").as_bytes())?;
     Ok(0)
+}
+
+/// The names of what a kernel offers: it is asked once, which shows that it starts.
+fn schedulers(kernel: &mut Kernel) -> Result<String, Error> {
+    if kernel.about.schedulers.is_empty() {
+        let visit = Visit::new(kernel.clone(), Model::find("hdd-7200-sata")?);
+        let offered = visit.schedulers().map_err(failed)?;
+        kernel.offers(offered).map_err(not_built)?;
+    }
+    let names: Vec<&str> = kernel.about.schedulers.iter().map(|it| it.name.as_str()).collect();
+    Ok(names.join(" "))
+}
+
+/// Lists the kernels that are built.
+fn kernels() -> Result<u8, Error> {
+    let cache = Cache::of_user().map_err(not_built)?;
+    let headings = vec!["kernel", "label", "HZ", "size", "schedulers", "last used", "made from"];
+    let mut rows = Vec::new();
+    for mut kernel in cache.kernels().map_err(not_built)? {
+        // One that does not start is listed all the same.
+        let schedulers = schedulers(&mut kernel).unwrap_or_default();
+        let about = &kernel.about;
+        let tree = about.tree.as_ref().map(|tree| tree.display().to_string());
+        let mut made_from = tree.unwrap_or_else(|| "Debian's source".to_string());
+        if !about.configuration.is_empty() {
+            made_from += &format!(", {}", about.configuration.join(", "));
+        }
+        rows.push(vec![
+            kernel.version.clone(),
+            about.label.clone().unwrap_or_default(),
+            kernel.hz.get().to_string(),
+            format!("{:.1} MB", kernel.size().0 as f64 / 1e6),
+            schedulers,
+            kernel.last_used().map_or_else(String::new, ago),
+            made_from,
+        ]);
+    }
+    let table = report::text::table(&Table { headings, rows }, &crate::terminal::style());
+    print(table.as_bytes()).map(|()| 0)
+}
+
+/// How long ago something was, in the largest unit of which it is more than one.
+fn ago(time: SystemTime) -> String {
+    let seconds = time.elapsed().map_or(0, |elapsed| elapsed.as_secs());
+    let units = [(86_400, "days"), (3_600, "hours"), (60, "min")];
+    let unit = units.into_iter().find(|(unit, _)| seconds >= 2 * unit);
+    unit.map_or("just now".to_string(), |(unit, name)| format!("{} {name} ago", seconds / unit))
 }
 
 /// The machine that was asked for.
@@ -90,7 +151,7 @@ fn visit(machine: &LinuxMachine, trace: Trace) -> Result<Visit, Error> {
         let note = "note: the kernel here has no Landlock: the guest may open what you may";
         let _ = writeln!(std::io::stderr(), "{note}");
     }
-    let hz = tick(&machine.version)?;
+    let hz = tick(machine.version.hz)?;
     let model = Model::find(&machine.model)?;
     let mut settings = Vec::new();
     let (scheduler, tunables) =
@@ -120,12 +181,12 @@ fn visit(machine: &LinuxMachine, trace: Trace) -> Result<Visit, Error> {
     })
 }
 
-fn tick(version: &LinuxVersion) -> Result<Hz, Error> {
+fn tick(hz: u16) -> Result<Hz, Error> {
     let refuse = || {
         let accepted = TICKS.map(|it| it.to_string()).join(", ");
-        Error::bad("--hz", version.hz.to_string(), accepted)
+        Error::bad("--hz", hz.to_string(), accepted)
     };
-    Hz::new(version.hz).filter(|_| TICKS.contains(&version.hz)).ok_or_else(refuse)
+    Hz::new(hz).filter(|_| TICKS.contains(&hz)).ok_or_else(refuse)
 }
 
 /// `NAME=VALUE,…`
@@ -154,12 +215,9 @@ fn write(file: &Path, bytes: &[u8]) -> Result<(), Error> {
     std::fs::write(file, bytes).map_err(|cause| Error::unwritable(file, cause))
 }
 
-/// There is no kernel; most often because something is missing on this machine.
+/// There is no kernel: something is missing on this machine, or the source cannot be built.
 fn not_built(error: BuildError) -> Error {
-    match error {
-        BuildError::Step { .. } | BuildError::Start { .. } => Error::linux(error),
-        _ => Error::NoLinux(error.to_string()),
-    }
+    Error::NoLinux(error.to_string())
 }
 
 fn failed(error: VisitError) -> Error {

@@ -4,34 +4,27 @@
 //! prompt, so another default is put before the architecture's by a file of our own beside the
 //! build; not a byte of the source changes. The result is kept under its version, the fingerprint
 //! of our configuration and its HZ, so it is built once. A tree that somebody names may differ
-//! from what its version says, so a fingerprint of it is a part of its version.
+//! from what its version says, so a fingerprint of it is a part of its version; so are symbols
+//! that somebody sets.
 
 use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use base::{Fingerprint, Hz};
 
+use crate::about::About;
 use crate::cache::{Cache, Kernel, TREE, Work};
-use crate::configuration::{CONFIGURATION, check_architecture};
+use crate::configuration::{
+    check, check_architecture, fragment, left_out, schedulers, settings, with_hz,
+};
 use crate::error::BuildError;
-use crate::launch::ends_with_us;
+use crate::source::{Origin, unpack};
+use crate::tool::{run, tool};
 
-/// Symbols without which a guest is of no use; the configuration is checked for them, as they
-/// vanish silently when something they depend on is missing.
-const ESSENTIAL: [&str; 8] = [
-    "UML_TIME_TRAVEL_SUPPORT",
-    "STATIC_LINK",
-    "VIRTIO_UML",
-    "VIRTIO_BLK",
-    "HOSTFS",
-    "IOSCHED_BFQ",
-    "MQ_IOSCHED_DEADLINE",
-    "BLK_DEV_IO_TRACE",
-];
+pub use crate::source::Source;
 
 /// Programs and files that a build needs, each with the Debian package that has it.
 const TOOLS: [(&str, &str); 10] = [
@@ -47,30 +40,8 @@ const TOOLS: [(&str, &str); 10] = [
     ("nice", "coreutils"),
 ];
 
-/// Parts of a tarball that nothing of ours is built from: two thirds of it.
-const NOT_UNPACKED: [&str; 9] = [
-    "*/drivers/gpu/*.[ch]",
-    "*/drivers/net/ethernet/*.[ch]",
-    "*/drivers/net/wireless/*.[ch]",
-    "*/drivers/media/*.[ch]",
-    "*/sound/*.[ch]",
-    "*/Documentation/*.rst",
-    "*/tools/testing/*",
-    "*.dts",
-    "*.dtsi",
-];
-
 /// Lines that `make` prints in a whole build of 6.12 with our configuration (measured).
 const EXPECTED_STEPS: u32 = 1340;
-
-/// Where the source comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Debian's package `linux-source-` of this series, such as `6.12`.
-    Debian(String),
-    /// An unpacked tree, which is only read.
-    Tree(PathBuf),
-}
 
 /// What to build and how.
 #[derive(Clone, Debug)]
@@ -79,6 +50,10 @@ pub struct Recipe {
     pub source: Source,
     /// The frequency of the tick. 100 is the architecture's default.
     pub hz: Hz,
+    /// What the kernel is to be called besides its version.
+    pub label: Option<String>,
+    /// Symbols of its configuration as they were typed: `SYMBOL=VALUE`.
+    pub configuration: Vec<String>,
     /// Compilers at once.
     pub jobs: usize,
     /// How much the build gives way to others, from 0 to 19.
@@ -90,6 +65,8 @@ pub struct Recipe {
 pub enum Progress {
     /// Somebody else builds the same kernel.
     Waiting,
+    /// The source of this series or version is being fetched from Debian's archive.
+    Fetching(String),
     /// The tarball is being unpacked.
     Unpacking(PathBuf),
     /// The configuration is being made.
@@ -103,6 +80,8 @@ pub enum Progress {
         /// The step, such as `CC block/bio.o`.
         step: String,
     },
+    /// The tree offers I/O schedulers that its configuration leaves out.
+    LeftOut(Vec<String>),
     /// The binary is stripped and put into the cache.
     Keeping,
 }
@@ -111,10 +90,17 @@ impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Progress::Waiting => write!(f, "waiting for another build of the same kernel"),
+            Progress::Fetching(kernel) => {
+                write!(f, "fetching the source of {kernel} from Debian's archive")
+            }
             Progress::Unpacking(tarball) => write!(f, "unpacking {}", tarball.display()),
             Progress::Configuring => write!(f, "configuring"),
             Progress::Compiling { done, expected, step } => {
                 write!(f, "{done} of about {expected}: {step}")
+            }
+            Progress::LeftOut(symbols) => {
+                let symbols = symbols.join(", ");
+                write!(f, "left out, for something they depend on is off: {symbols}")
             }
             Progress::Keeping => write!(f, "keeping the kernel"),
         }
@@ -124,45 +110,107 @@ impl fmt::Display for Progress {
 /// Builds the kernel of `recipe`, unless `cache` has it, and returns it.
 ///
 /// Takes some minutes and about 1 GB in the cache directory, most of which it gives back, also when
-/// it fails. A second build of the same kernel at the same time waits for the first.
+/// it fails; of a tree it keeps the objects. A second build of the same kernel at the same time
+/// waits for the first.
 pub fn build(
     cache: &Cache,
     recipe: &Recipe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Kernel, BuildError> {
     check_architecture()?;
-    let origin = match (find_source(&recipe.source), &recipe.source) {
-        // Whoever has the kernel needs neither source nor tools.
-        (Err(error), Source::Debian(series)) => {
-            return cache.find(series, recipe.hz)?.ok_or(error);
-        }
-        (origin, _) => origin?,
-    };
-    let version = origin.version()?;
-    if let Some(kernel) = cache.find(&version, recipe.hz)? {
-        return Ok(kernel);
+    let mut about = About { configuration: settings(&recipe.configuration)?, ..About::default() };
+    let here = recipe.source.here()?;
+    about.tree = here.as_ref().and_then(|it| it.tree().map(Path::to_path_buf));
+    if let Some(label) = &recipe.label {
+        check_label(label)?;
+        cache.check_label(label, about.tree.as_deref())?;
+        about.label = Some(label.clone());
+    }
+    if let Some(origin) = here {
+        return build_from(cache, &origin, recipe, about, progress);
+    }
+    let Source::Debian { kernel, .. } = &recipe.source else { unreachable!("a tree is here") };
+    // Whoever has the kernel needs neither source nor tools.
+    if let Some(there) = cache.of_debian(kernel, recipe.hz, &about.configuration)? {
+        return named(cache, there, about);
     }
     check_tools()?;
-    let work = cache.work(&version, recipe.hz, &mut || progress(Progress::Waiting))?;
+    let waiting = &mut || progress(Progress::Waiting);
+    let work = cache.work(&format!("source-{kernel}"), recipe.hz, waiting)?;
+    cache.check_room()?;
+    progress(Progress::Fetching(kernel.clone()));
+    let origin = recipe.source.fetch(&work.directory("apt")?)?;
+    build_from(cache, &origin, recipe, about, progress)
+}
+
+/// A kernel that there is, under the label that is wanted now.
+fn named(cache: &Cache, kernel: Kernel, wanted: About) -> Result<Kernel, BuildError> {
+    match wanted.label {
+        None => Ok(kernel),
+        label => {
+            let about = About { label, ..kernel.about.clone() };
+            cache.name(kernel, about)
+        }
+    }
+}
+
+/// Builds from a source that is here.
+fn build_from(
+    cache: &Cache,
+    origin: &Origin,
+    recipe: &Recipe,
+    mut about: About,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Kernel, BuildError> {
+    let version = version_of(origin, &about.configuration)?;
+    if let Some(kernel) = cache.of_version(&version, recipe.hz)? {
+        return named(cache, kernel, about);
+    }
+    check_tools()?;
+    let waiting = &mut || progress(Progress::Waiting);
+    let work = cache.work(&version, recipe.hz, waiting)?;
     // It may be there by now.
-    if let Some(kernel) = cache.find(&version, recipe.hz)? {
-        return Ok(kernel);
+    if let Some(kernel) = cache.of_version(&version, recipe.hz)? {
+        return named(cache, kernel, about);
     }
     cache.check_room()?;
-    let made = make_kernel(&origin, &work, recipe, progress);
+    let made = make_kernel(cache, origin, &work, (recipe, &mut about), progress);
     // Somebody else may have used up the room.
     let stripped = made.map_err(|error| match error.is_full_disk() {
         true => cache.check_room().err().unwrap_or(error),
         false => error,
     })?;
-    cache.keep(&stripped, &version, recipe.hz)
+    cache.keep(&stripped, &version, recipe.hz, about)
+}
+
+/// The version of a source that is built with these symbols.
+fn version_of(origin: &Origin, configuration: &[String]) -> Result<String, BuildError> {
+    let version = origin.version()?;
+    if configuration.is_empty() {
+        return Ok(version);
+    }
+    let mut fingerprint = Fingerprint::new();
+    configuration.iter().for_each(|setting| fingerprint.mix_bytes(setting.as_bytes()));
+    let (version, of_tree) = version.split_once(TREE).unwrap_or((&version, ""));
+    fingerprint.mix_bytes(of_tree.as_bytes());
+    Ok(format!("{version}{TREE}{fingerprint}"))
+}
+
+/// A label is a word that nobody takes for a version.
+fn check_label(label: &str) -> Result<(), BuildError> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match label.starts_with(|c: char| c.is_ascii_alphabetic()) && label.chars().all(is_part) {
+        true => Ok(()),
+        false => Err(BuildError::BadLabel { label: label.to_string() }),
+    }
 }
 
 /// Makes the kernel in `work`; returns its file.
 fn make_kernel(
+    cache: &Cache,
     origin: &Origin,
     work: &Work,
-    recipe: &Recipe,
+    (recipe, about): (&Recipe, &mut About),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PathBuf, BuildError> {
     let tree = match origin {
@@ -172,16 +220,63 @@ fn make_kernel(
             unpack(tarball, &work.directory("source")?)?
         }
     };
-    progress(Progress::Configuring);
-    let object = work.directory("object")?;
-    configure(&tree, &object, recipe)?;
-    compile(&tree, &object, recipe, progress)?;
-    progress(Progress::Keeping);
-    let stripped = object.join("linux.stripped");
-    let mut strip = tool("strip");
-    strip.arg("-o").arg(&stripped).arg(object.join("linux"));
-    run("stripping the kernel", &mut strip)?;
+    // A tree without I/O schedulers is refused for what it lacks.
+    let kconfig = fs::read_to_string(tree.join("block/Kconfig.iosched")).unwrap_or_default();
+    let wanted = Wanted { schedulers: schedulers(&kconfig), settings: &about.configuration };
+    let stripped = work.directory("object")?.join("linux.stripped");
+    match origin.tree() {
+        None => {
+            let object = work.directory("object")?;
+            make_in(&tree, &object, recipe, &wanted, progress)?;
+            strip(&object, &stripped)?;
+        }
+        Some(tree) => {
+            let waiting = &mut || progress(Progress::Waiting);
+            let mut objects = cache.objects(tree, recipe.hz, &wanted.fragment(), waiting)?;
+            let object = objects.directory("")?;
+            make_in(tree, &object, recipe, &wanted, progress)?;
+            strip(&object, &stripped)?;
+            objects.keep();
+            about.objects = Some(objects.name());
+        }
+    }
     Ok(stripped)
+}
+
+/// What a kernel is to have beside what all have.
+struct Wanted<'a> {
+    schedulers: Vec<String>,
+    settings: &'a [String],
+}
+
+impl Wanted<'_> {
+    fn fragment(&self) -> String {
+        fragment(&self.schedulers, self.settings)
+    }
+}
+
+fn make_in(
+    tree: &Path,
+    object: &Path,
+    recipe: &Recipe,
+    wanted: &Wanted<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), BuildError> {
+    progress(Progress::Configuring);
+    let configured = configure(tree, object, recipe, wanted)?;
+    let left_out = left_out(&configured, &wanted.schedulers);
+    if !left_out.is_empty() {
+        progress(Progress::LeftOut(left_out));
+    }
+    compile(tree, object, recipe, progress)?;
+    progress(Progress::Keeping);
+    Ok(())
+}
+
+fn strip(object: &Path, stripped: &Path) -> Result<(), BuildError> {
+    let mut strip = tool("strip");
+    strip.arg("-o").arg(stripped).arg(object.join("linux"));
+    run("stripping the kernel", &mut strip).map(drop)
 }
 
 /// The tools that are missing, each with its package.
@@ -207,121 +302,6 @@ fn check_tools() -> Result<(), BuildError> {
     Err(BuildError::MissingTools { tools, packages: packages.join(" ") })
 }
 
-/// A source that was found.
-enum Origin {
-    Tree(PathBuf),
-    Tarball(PathBuf),
-}
-
-impl Origin {
-    /// The version that the top-level makefile names, and which tree of that version it is.
-    fn version(&self) -> Result<String, BuildError> {
-        match self {
-            Origin::Tree(tree) => {
-                let file = tree.join("Makefile");
-                let text = fs::read_to_string(&file)
-                    .map_err(|cause| BuildError::NoTree { tree: tree.clone(), cause })?;
-                let version = version_in(&text).ok_or(BuildError::NoVersion { file })?;
-                Ok(format!("{version}{TREE}{}", tree_key(tree)?))
-            }
-            Origin::Tarball(tarball) => {
-                // The makefile is near the beginning; tar stops there.
-                let mut tar = tool("tar");
-                tar.args([
-                    "--extract",
-                    "--to-stdout",
-                    "--occurrence=1",
-                    "--wildcards",
-                    "--no-wildcards-match-slash",
-                ]);
-                tar.arg("--file").arg(tarball).arg("linux-*/Makefile");
-                let text = run("reading the version of the source", &mut tar)?;
-                version_in(&text).ok_or(BuildError::NoVersion { file: tarball.clone() })
-            }
-        }
-    }
-}
-
-fn find_source(source: &Source) -> Result<Origin, BuildError> {
-    match source {
-        Source::Tree(tree) => Ok(Origin::Tree(tree.clone())),
-        Source::Debian(series) => {
-            let stem = format!("/usr/src/linux-source-{series}");
-            let (tarball, tree) = (PathBuf::from(format!("{stem}.tar.xz")), PathBuf::from(stem));
-            match (tarball.exists(), tree.join("Makefile").exists()) {
-                (true, _) => Ok(Origin::Tarball(tarball)),
-                (false, true) => Ok(Origin::Tree(tree)),
-                (false, false) => Err(BuildError::NoSource { series: series.clone(), tarball }),
-            }
-        }
-    }
-}
-
-/// The version in the first lines of a kernel's makefile: `6.12.117`.
-fn version_in(makefile: &str) -> Option<String> {
-    let value = |name: &str| {
-        makefile.lines().take(20).find_map(|line| {
-            let (key, value) = line.split_once('=')?;
-            (key.trim() == name).then(|| value.trim().to_string())
-        })
-    };
-    let (version, patch, sub) = (value("VERSION")?, value("PATCHLEVEL")?, value("SUBLEVEL")?);
-    let extra = value("EXTRAVERSION").unwrap_or_default();
-    let number = format!("{version}.{patch}.{sub}{extra}");
-    // The version names a directory of the cache.
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
-    (!version.is_empty() && number.chars().all(plain)).then_some(number)
-}
-
-/// A fingerprint of the names, sizes and times of all files of a tree.
-fn tree_key(tree: &Path) -> Result<String, BuildError> {
-    let mut fingerprint = Fingerprint::new();
-    let mut directories = vec![tree.to_path_buf()];
-    while let Some(directory) = directories.pop() {
-        let failed = |cause| BuildError::file("reading", &directory, cause);
-        let mut entries = fs::read_dir(&directory)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(failed)?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let about = entry.metadata().map_err(failed)?;
-            match about.is_dir() {
-                true if entry.file_name() == ".git" => {}
-                true => directories.push(entry.path()),
-                false => {
-                    let path = entry.path();
-                    let name = path.strip_prefix(tree).expect("it is in the tree");
-                    fingerprint.mix_bytes(name.as_os_str().as_encoded_bytes());
-                    fingerprint.mix(about.size());
-                    fingerprint.mix(about.mtime() as u64);
-                    fingerprint.mix(about.mtime_nsec() as u64);
-                }
-            }
-        }
-    }
-    Ok(fingerprint.to_string())
-}
-
-/// Unpacks `tarball` into `directory` and returns the tree in it.
-fn unpack(tarball: &Path, directory: &Path) -> Result<PathBuf, BuildError> {
-    let mut tar = tool("nice");
-    tar.arg("tar").arg("--extract").arg("--file").arg(tarball).arg("--directory").arg(directory);
-    tar.args(["--strip-components=1"]);
-    tar.args(NOT_UNPACKED.map(|pattern| format!("--exclude={pattern}")));
-    run("unpacking the source", &mut tar)?;
-    Ok(directory.to_path_buf())
-}
-
-/// A program of the host that finds others where we do.
-fn tool(name: &str) -> Command {
-    let mut command = Command::new(crate::rootfs::find_program(name).unwrap_or(name.into()));
-    // None of the directories has a colon in it, as they were cut at colons.
-    let path = std::env::join_paths(crate::rootfs::program_directories()).unwrap_or_default();
-    command.env("PATH", path).env("LC_ALL", "C").stdin(Stdio::null());
-    ends_with_us(&mut command);
-    command
-}
-
 /// A call of `make` for our architecture, the same on every machine.
 fn make(tree: &Path, object: &Path, recipe: &Recipe) -> Command {
     let mut make = tool("nice");
@@ -336,14 +316,20 @@ fn make(tree: &Path, object: &Path, recipe: &Recipe) -> Command {
     make
 }
 
-fn configure(tree: &Path, object: &Path, recipe: &Recipe) -> Result<(), BuildError> {
+/// Configures the kernel; returns its configuration.
+fn configure(
+    tree: &Path,
+    object: &Path,
+    recipe: &Recipe,
+    wanted: &Wanted<'_>,
+) -> Result<String, BuildError> {
     let file = tree.join("Kconfig");
     let kconfig = fs::read_to_string(&file)
         .map_err(|cause| BuildError::NoTree { tree: tree.to_path_buf(), cause })?;
     let kconfig = with_hz(&kconfig, recipe.hz).ok_or(BuildError::NoVersion { file })?;
     let fragment = object.join("fragment.config");
     for (file, text) in
-        [(object.join("Kconfig.hz"), kconfig.as_str()), (fragment.clone(), CONFIGURATION)]
+        [(object.join("Kconfig.hz"), kconfig), (fragment.clone(), wanted.fragment())]
     {
         fs::write(&file, text).map_err(|cause| BuildError::file("writing", &file, cause))?;
     }
@@ -353,25 +339,8 @@ fn configure(tree: &Path, object: &Path, recipe: &Recipe) -> Result<(), BuildErr
     let file = object.join(".config");
     let text =
         fs::read_to_string(&file).map_err(|cause| BuildError::file("reading", &file, cause))?;
-    check_configuration(&text, recipe.hz)
-}
-
-/// The top-level Kconfig with our default for HZ before all others: the first default counts.
-fn with_hz(kconfig: &str, hz: Hz) -> Option<String> {
-    let title = kconfig.lines().find(|line| line.starts_with("mainmenu "))?;
-    let ours = format!("{title}\n\nconfig HZ\n\tint\n\tdefault {}\n", hz.get());
-    Some(kconfig.replacen(title, &ours, 1))
-}
-
-fn check_configuration(text: &str, hz: Hz) -> Result<(), BuildError> {
-    let mut expected: Vec<String> =
-        ESSENTIAL.iter().map(|symbol| format!("CONFIG_{symbol}=y")).collect();
-    expected.push(format!("CONFIG_HZ={}", hz.get()));
-    expected.retain(|line| !text.lines().any(|present| present == line));
-    match expected.is_empty() {
-        true => Ok(()),
-        false => Err(BuildError::Configuration { missing: expected.join(", ") }),
-    }
+    check(&text, recipe.hz, wanted.settings)?;
+    Ok(text)
 }
 
 fn compile(
@@ -414,67 +383,5 @@ impl Drop for Reaped {
         // Both fail harmlessly when it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// Runs a command to its end and returns what it wrote.
-fn run(step: &'static str, command: &mut Command) -> Result<String, BuildError> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|cause| BuildError::start(&program, cause))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let text = String::from_utf8_lossy(&output.stderr);
-            Err(BuildError::step(step, command, output.status, &text))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_version_is_read_from_the_makefile() {
-        let text = "# SPDX\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\nNAME = x";
-        assert_eq!(version_in(text).as_deref(), Some("6.12.117"));
-        assert_eq!(
-            version_in(&text.replace("VERSION =\n", "VERSION = -rc1\n")).as_deref(),
-            Some("6.12.117-rc1")
-        );
-        assert_eq!(version_in("all:\n\techo"), None);
-        assert_eq!(version_in(&text.replace("117", "../..")), None);
-    }
-
-    #[test]
-    fn a_tree_that_was_changed_is_another_version() {
-        let tree = std::env::temp_dir().join(format!("paternoster-tree-{}", std::process::id()));
-        fs::create_dir_all(tree.join("block")).unwrap();
-        fs::write(tree.join("block/a.c"), "one").unwrap();
-        let before = tree_key(&tree).unwrap();
-        assert_eq!(tree_key(&tree).unwrap(), before);
-        fs::write(tree.join("block/a.c"), "more").unwrap();
-        let after = tree_key(&tree).unwrap();
-        fs::remove_dir_all(&tree).unwrap();
-        assert_ne!(after, before);
-    }
-
-    #[test]
-    fn our_default_of_hz_stands_before_everything_that_is_sourced() {
-        let text = "# x\nmainmenu \"Linux\"\n\nsource \"init/Kconfig\"\n";
-        let changed = with_hz(text, Hz::new(250).unwrap()).unwrap();
-        let at = |what: &str| changed.find(what).unwrap();
-        assert!(at("mainmenu") < at("default 250") && at("default 250") < at("source"));
-        assert_eq!(with_hz("source \"x\"\n", Hz::new(250).unwrap()), None);
-    }
-
-    #[test]
-    fn a_configuration_without_time_travel_is_refused() {
-        let mut text: String = ESSENTIAL.iter().map(|name| format!("CONFIG_{name}=y\n")).collect();
-        text.push_str("CONFIG_HZ=100\n");
-        check_configuration(&text, Hz::new(100).unwrap()).unwrap();
-        let refused = check_configuration(&text.replace("TIME", "TEA"), Hz::new(250).unwrap());
-        let message = refused.unwrap_err().to_string();
-        assert!(message.contains("CONFIG_UML_TIME_TRAVEL_SUPPORT=y, CONFIG_HZ=250"), "{message}");
     }
 }

@@ -2,16 +2,20 @@
 //!
 //! A kernel's file is named by its version, the fingerprint of our configuration and its HZ. A
 //! file appears there complete or not at all; what an interrupted build left is no kernel, and the
-//! next build removes it.
+//! next build removes it. The time of its last change is that of its last use. Objects of a tree
+//! stay, so that the next build of the tree compiles what has changed.
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use base::{Bytes, Hz};
+use base::{Bytes, Fingerprint, Hz};
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
+use crate::about::{About, Offered};
 use crate::configuration::{DEFAULT_SERIES, check_architecture, configuration_key, default_hz};
 use crate::error::BuildError;
 
@@ -19,6 +23,8 @@ use crate::error::BuildError;
 const ROOM: Bytes = Bytes(1_500_000_000);
 /// How directories in which kernels are built begin.
 const WORK: &str = "build-";
+/// How directories begin that have the objects of a tree's build.
+const OBJECTS: &str = "objects-";
 /// How files begin that are locked while somebody builds.
 const LOCK: &str = "lock-";
 
@@ -27,11 +33,66 @@ const LOCK: &str = "lock-";
 pub struct Kernel {
     /// The program.
     pub binary: PathBuf,
-    /// Its version, such as `6.12.117`; of a tree that was named, with `+` and a fingerprint of
-    /// the tree.
+    /// Its version, such as `6.12.117`; of a tree that was named, or with symbols that the user
+    /// set, with `+` and a fingerprint of these.
     pub version: String,
     /// The frequency of its tick.
     pub hz: Hz,
+    /// What else is known of it.
+    pub about: About,
+}
+
+impl Kernel {
+    /// What it is called: its label or its version.
+    pub fn name(&self) -> &str {
+        self.about.label.as_deref().unwrap_or(&self.version)
+    }
+
+    /// How large the program is.
+    pub fn size(&self) -> Bytes {
+        Bytes(fs::metadata(&self.binary).map_or(0, |about| about.size()))
+    }
+
+    /// When it was used last.
+    pub fn last_used(&self) -> Option<SystemTime> {
+        fs::metadata(&self.binary).and_then(|about| about.modified()).ok()
+    }
+
+    /// Remembers which I/O schedulers it offers.
+    pub fn offers(&mut self, schedulers: Vec<Offered>) -> Result<(), BuildError> {
+        self.about.schedulers = schedulers;
+        self.about.put(&self.binary)
+    }
+
+    /// Takes note that it is used.
+    fn use_now(&self) {
+        // In a cache of somebody else's there is nothing to note.
+        let _ = fs::File::options()
+            .append(true)
+            .open(&self.binary)
+            .and_then(|file| file.set_modified(SystemTime::now()));
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.about.label.as_deref() == Some(name)
+    }
+
+    /// Whether its version is `version` or begins with it: `6.12` is the beginning of `6.12.117`,
+    /// but `6.1` is not. Of a fingerprint any first characters will do.
+    fn begins(&self, version: &str) -> bool {
+        let rest = self.version.strip_prefix(version);
+        let is_whole = |rest: &str| rest.is_empty() || rest.starts_with(['.', '-', TREE]);
+        rest.is_some_and(|rest| is_whole(rest) || version.contains(TREE))
+    }
+
+    fn is_plain(&self) -> bool {
+        !self.version.contains(TREE)
+    }
+
+    /// The first two numbers of its version.
+    fn series(&self) -> Vec<u32> {
+        numbers(&self.version).into_iter().take(2).collect()
+    }
 }
 
 /// Whether the user's cache has the kernel that guests run unless another is named.
@@ -72,48 +133,117 @@ impl Cache {
         &self.directory
     }
 
-    /// The newest kernel whose version is `version` or begins with it: `6.12` finds `6.12.117`.
-    /// One that was built from a tree is found by its whole version, or where no other begins so.
-    pub fn find(&self, version: &str, hz: Hz) -> Result<Option<Kernel>, BuildError> {
-        let kernels: Vec<Kernel> =
-            self.kernels()?.into_iter().filter(|kernel| kernel.hz == hz).collect();
-        let of_series = |kernel: &&Kernel| {
-            let part_of_series = |rest: &str| rest.starts_with('.') && !rest.contains(TREE);
-            let rest = kernel.version.strip_prefix(version);
-            rest.is_some_and(|rest| rest.is_empty() || part_of_series(rest))
-        };
-        let begins = |kernel: &&Kernel| {
-            let rest = kernel.version.strip_prefix(version);
-            rest.is_some_and(|rest| rest.starts_with(['.', TREE]))
-        };
-        let only = || match kernels.iter().filter(begins).collect::<Vec<_>>().as_slice() {
-            [only] => Some(*only),
-            _ => None,
-        };
-        Ok(kernels.iter().rfind(of_series).or_else(only).cloned())
+    /// The kernel with this label, or whose version is `name` or alone begins with it. Of a series
+    /// of Debian's the newest is meant: `6.12` finds `6.12.117`.
+    pub fn find(&self, name: &str, hz: Hz) -> Result<Option<Kernel>, BuildError> {
+        let kernels = self.kernels()?.into_iter();
+        self.choose(name, kernels.filter(|kernel| kernel.hz == hz).collect())
+    }
+
+    /// The one of these kernels that a name means.
+    fn choose(&self, name: &str, mut kernels: Vec<Kernel>) -> Result<Option<Kernel>, BuildError> {
+        let is_it = |kernel: &Kernel| kernel.is_called(name) || kernel.version == name;
+        if let Some(at) = kernels.iter().position(is_it) {
+            return Ok(Some(kernels.swap_remove(at)));
+        }
+        kernels.retain(|kernel| kernel.begins(name));
+        let is_one_series = kernels.windows(2).all(|two| two[0].series() == two[1].series());
+        let newest = kernels.iter().rposition(Kernel::is_plain).filter(|_| is_one_series);
+        match (newest, kernels.len()) {
+            (Some(at), _) => Ok(Some(kernels.swap_remove(at))),
+            (None, 0 | 1) => Ok(kernels.pop()),
+            (None, _) => {
+                Err(BuildError::Ambiguous { name: name.to_string(), kernels: described(&kernels) })
+            }
+        }
     }
 
     /// The kernel that [`Cache::find`] finds, or how to get one.
-    pub fn require(&self, series: &str, hz: Hz) -> Result<Kernel, BuildError> {
+    pub fn require(&self, name: &str, hz: Hz) -> Result<Kernel, BuildError> {
         check_architecture()?;
-        if let Some(kernel) = self.find(series, hz)? {
+        if let Some(kernel) = self.find(name, hz)? {
+            kernel.use_now();
             return Ok(kernel);
         }
-        let describe = |kernel: &Kernel| format!("{} with HZ={}", kernel.version, kernel.hz.get());
-        let there: Vec<String> = self.kernels()?.iter().map(describe).collect();
-        let there = match there.is_empty() {
+        let kernels = self.kernels()?;
+        let there = match kernels.is_empty() {
             true => String::new(),
-            false => format!(", which has {}", there.join(", ")),
+            false => format!(", which has {}", described(&kernels)),
         };
         let mut options = String::new();
-        if series != DEFAULT_SERIES {
-            options = format!(" --kernel {series}");
+        if name != DEFAULT_SERIES {
+            options = format!(" --kernel {name}");
         }
         if hz != default_hz() {
             options += &format!(" --hz {}", hz.get());
         }
-        let (series, directory) = (series.to_string(), self.directory.clone());
-        Err(BuildError::NoKernel { series, hz, directory, there, options })
+        let (name, directory) = (name.to_string(), self.directory.clone());
+        Err(BuildError::NoKernel { name, hz, directory, there, options })
+    }
+
+    /// The kernel of exactly this version.
+    pub(crate) fn of_version(&self, version: &str, hz: Hz) -> Result<Option<Kernel>, BuildError> {
+        let is_it = |kernel: &Kernel| kernel.version == version && kernel.hz == hz;
+        Ok(self.kernels()?.into_iter().find(is_it))
+    }
+
+    /// The kernel that was made from Debian's source of a series or version with these symbols.
+    pub(crate) fn of_debian(
+        &self,
+        version: &str,
+        hz: Hz,
+        configuration: &[String],
+    ) -> Result<Option<Kernel>, BuildError> {
+        let is_it = |kernel: &Kernel| {
+            let about = &kernel.about;
+            kernel.hz == hz
+                && about.tree.is_none()
+                && about.configuration == configuration
+                && kernel.begins(version)
+        };
+        Ok(self.kernels()?.into_iter().rfind(is_it))
+    }
+
+    /// Refuses a label that is the name of something else than what is made from this tree.
+    pub(crate) fn check_label(&self, label: &str, tree: Option<&Path>) -> Result<(), BuildError> {
+        let is_other = |it: &Kernel| {
+            it.is_called(label) && (tree.is_none() || it.about.tree.as_deref() != tree)
+        };
+        match self.kernels()?.iter().find(|it| is_other(it)) {
+            None => Ok(()),
+            Some(other) => Err(BuildError::LabelTaken {
+                label: label.to_string(),
+                version: other.version.clone(),
+            }),
+        }
+    }
+
+    /// Removes the kernel that a name means, and the objects of its build.
+    pub fn remove(&self, name: &str, hz: Option<Hz>) -> Result<Kernel, BuildError> {
+        let mut kernels = self.kernels()?;
+        kernels.retain(|kernel| hz.is_none_or(|hz| kernel.hz == hz));
+        let all = described(&kernels);
+        let named: Vec<Kernel> = kernels.iter().filter(|it| it.is_called(name)).cloned().collect();
+        if named.is_empty() {
+            kernels.retain(|kernel| kernel.begins(name));
+        } else {
+            kernels = named;
+        }
+        if kernels.len() > 1 {
+            let (name, kernels) = (name.to_string(), described(&kernels));
+            return Err(BuildError::Ambiguous { name, kernels });
+        }
+        let nothing = || BuildError::Unknown { name: name.to_string(), kernels: all };
+        let kernel = kernels.pop().ok_or_else(nothing)?;
+        self.discard(&kernel)?;
+        Ok(kernel)
+    }
+
+    fn discard(&self, kernel: &Kernel) -> Result<(), BuildError> {
+        let failed = |cause| BuildError::file("removing", &kernel.binary, cause);
+        fs::remove_file(&kernel.binary).map_err(failed)?;
+        About::remove(&kernel.binary);
+        self.remove_unused_objects()
     }
 
     /// All kernels of our configuration, by version and HZ.
@@ -121,22 +251,45 @@ impl Cache {
         let mut kernels = Vec::new();
         for (name, binary) in self.entries()? {
             if let Some((version, hz)) = read_name(&name).filter(|_| is_program(&binary)) {
-                kernels.push(Kernel { binary, version, hz });
+                let about = About::beside(&binary);
+                kernels.push(Kernel { binary, version, hz, about });
             }
         }
         kernels.sort_by_key(|kernel| (numbers(&kernel.version), kernel.version.clone(), kernel.hz));
         Ok(kernels)
     }
 
-    /// Puts a finished kernel into the cache.
-    pub(crate) fn keep(&self, file: &Path, version: &str, hz: Hz) -> Result<Kernel, BuildError> {
+    /// Puts a finished kernel into the cache. An earlier one with its label and tick makes room.
+    pub(crate) fn keep(
+        &self,
+        file: &Path,
+        version: &str,
+        hz: Hz,
+        about: About,
+    ) -> Result<Kernel, BuildError> {
         let binary = self.directory.join(name(version, hz));
         // What is named like a kernel is one, also after a power failure.
         fs::File::open(file)
             .and_then(|open| open.sync_all())
             .and_then(|()| fs::rename(file, &binary))
             .map_err(|cause| BuildError::file("creating", &binary, cause))?;
-        Ok(Kernel { binary, version: version.to_string(), hz })
+        self.name(
+            Kernel { binary, version: version.to_string(), hz, about: About::default() },
+            about,
+        )
+    }
+
+    /// Says what a kernel is. An earlier one with its label and tick makes room.
+    pub(crate) fn name(&self, kernel: Kernel, about: About) -> Result<Kernel, BuildError> {
+        about.put(&kernel.binary)?;
+        let named = Kernel { about, ..kernel };
+        if let Some(label) = &named.about.label {
+            let is_earlier =
+                |it: &Kernel| it.is_called(label) && it.hz == named.hz && it.binary != named.binary;
+            let earlier = self.kernels()?.into_iter().find(is_earlier);
+            earlier.map_or(Ok(()), |earlier| self.discard(&earlier))?;
+        }
+        Ok(named)
     }
 
     /// The empty directory in which a kernel is built, and nobody else builds it. `busy` is called
@@ -147,16 +300,44 @@ impl Cache {
         hz: Hz,
         busy: &mut dyn FnMut(),
     ) -> Result<Work, BuildError> {
-        let unusable = |cause| BuildError::NoDirectory { directory: self.directory.clone(), cause };
-        fs::create_dir_all(&self.directory).map_err(unusable)?;
-        // The build changes its working directory.
-        let top = self.directory.canonicalize().map_err(unusable)?;
         let name = name(version, hz);
-        let lock = Lock::take(&top, &name, busy)?;
+        let lock = self.lock(&name, busy)?;
         self.remove_leftovers(&name)?;
-        let work = Work { directory: top.join(format!("{WORK}{name}")), _lock: lock };
+        let directory = self.top()?.join(format!("{WORK}{name}"));
+        let work = Work { directory, is_kept: false, _lock: lock };
         work.clear()?;
         Ok(work)
+    }
+
+    /// The directory with the objects of a tree that is built with this configuration, kept from
+    /// build to build.
+    pub(crate) fn objects(
+        &self,
+        tree: &Path,
+        hz: Hz,
+        fragment: &str,
+        busy: &mut dyn FnMut(),
+    ) -> Result<Work, BuildError> {
+        let mut fingerprint = Fingerprint::new();
+        fingerprint.mix_bytes(tree.as_os_str().as_encoded_bytes());
+        fingerprint.mix(u64::from(hz.get()));
+        fingerprint.mix_bytes(fragment.as_bytes());
+        let name = format!("{OBJECTS}{fingerprint}");
+        let lock = self.lock(&name, busy)?;
+        let directory = self.top()?.join(&name);
+        let is_kept = directory.exists();
+        Ok(Work { directory, is_kept, _lock: lock })
+    }
+
+    /// The directory by its full name: a build changes its working directory.
+    fn top(&self) -> Result<PathBuf, BuildError> {
+        let unusable = |cause| BuildError::NoDirectory { directory: self.directory.clone(), cause };
+        fs::create_dir_all(&self.directory).map_err(unusable)?;
+        self.directory.canonicalize().map_err(unusable)
+    }
+
+    fn lock(&self, name: &str, busy: &mut dyn FnMut()) -> Result<Lock, BuildError> {
+        Lock::take(&self.top()?, name, busy)
     }
 
     /// Whether there is room for a build.
@@ -182,6 +363,21 @@ impl Cache {
                 remove(&path)?;
             }
         }
+        self.remove_unused_objects()
+    }
+
+    /// Removes objects that no kernel was made from, and that nobody makes.
+    fn remove_unused_objects(&self) -> Result<(), BuildError> {
+        let kernels = self.kernels()?;
+        for (name, path) in self.entries()? {
+            let is_used = |it: &Kernel| it.about.objects.as_deref() == Some(name.as_str());
+            if !name.starts_with(OBJECTS) || kernels.iter().any(is_used) {
+                continue;
+            }
+            if let Some(_lock) = Lock::take_if_free(&self.directory, &name)? {
+                remove(&path)?;
+            }
+        }
         Ok(())
     }
 
@@ -201,7 +397,17 @@ impl Cache {
     }
 }
 
-/// Stands between the version of a kernel and the fingerprint of the tree that it is of.
+/// Kernels as a message names them.
+fn described(kernels: &[Kernel]) -> String {
+    let describe = |kernel: &Kernel| {
+        let label =
+            kernel.about.label.iter().map(|label| format!(" ({label})")).collect::<String>();
+        format!("{}{label} with HZ={}", kernel.version, kernel.hz.get())
+    };
+    kernels.iter().map(describe).collect::<Vec<_>>().join(", ")
+}
+
+/// Stands between the version of a kernel and the fingerprint of what is its own: tree and symbols.
 pub(crate) const TREE: char = '+';
 
 fn name(version: &str, hz: Hz) -> String {
@@ -236,13 +442,24 @@ fn remove(directory: &Path) -> Result<(), BuildError> {
     }
 }
 
-/// A directory in which one kernel is built; removed when dropped.
+/// A directory in which one kernel is built; removed when dropped, unless it is kept.
 pub(crate) struct Work {
     directory: PathBuf,
+    is_kept: bool,
     _lock: Lock,
 }
 
 impl Work {
+    /// Its name in the cache.
+    pub fn name(&self) -> String {
+        self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// It stays for the next build.
+    pub fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
     /// A directory in it, made if it is not there.
     pub fn directory(&self, name: &str) -> Result<PathBuf, BuildError> {
         let directory = self.directory.join(name);
@@ -259,8 +476,10 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next build.
-        let _ = self.clear();
+        if !self.is_kept {
+            // What cannot be removed now is removed by the next build.
+            let _ = self.clear();
+        }
     }
 }
 
@@ -372,7 +591,87 @@ mod tests {
         }
         assert_eq!(found("7.3", 250).as_deref(), Some("7.3.4+52c1"));
         assert_eq!(found("7.3.4", 250).as_deref(), Some("7.3.4+52c1"));
-        assert_eq!((found("7.4", 250), found("7", 250), found("7.3", 100)), (None, None, None));
+        assert_eq!(found("7.4.0+1", 250).as_deref(), Some("7.4.0+11"));
+        assert_eq!((found("7.30", 250), found("7.3", 100)), (None, None));
+        for ambiguous in ["7.4", "7", "6"] {
+            let message = cache.find(ambiguous, hz(250)).map(|it| it.is_some());
+            assert_eq!(message.is_err(), ambiguous != "6", "{ambiguous}");
+        }
+    }
+
+    /// A kernel of a tree, put into the cache as a build does.
+    fn put(cache: &Cache, version: &str, label: Option<&str>, tree: &Path) -> Kernel {
+        let about = About {
+            label: label.map(str::to_string),
+            tree: Some(tree.to_path_buf()),
+            ..About::default()
+        };
+        let file = cache.directory().join("made");
+        fs::write(&file, b"\x7fELF").unwrap();
+        cache.keep(&file, version, hz(250), about).unwrap()
+    }
+
+    #[test]
+    fn a_label_is_a_name_that_one_tree_has() {
+        let directory = Directory::new("labels");
+        let cache = Cache::at(&directory.0);
+        let (mine, other) = (Path::new("/src/mine"), Path::new("/src/other"));
+        put(&cache, "7.3.4+11", Some("mine"), mine);
+        put(&cache, "7.3.4+22", None, other);
+        let found = |name: &str| cache.find(name, hz(250)).unwrap().map(|kernel| kernel.version);
+        assert_eq!(found("mine").as_deref(), Some("7.3.4+11"));
+        cache.check_label("mine", Some(mine)).unwrap();
+        cache.check_label("new", None).unwrap();
+        for tree in [Some(other), None] {
+            let message = cache.check_label("mine", tree).unwrap_err().to_string();
+            assert!(message.contains("linux remove mine"), "{message}");
+        }
+        // The same tree was changed: what was called so before makes room.
+        put(&cache, "7.3.4+33", Some("mine"), mine);
+        assert_eq!(found("mine").as_deref(), Some("7.3.4+33"));
+        assert_eq!((found("7.3.4+11"), cache.kernels().unwrap().len()), (None, 2));
+    }
+
+    #[test]
+    fn what_is_removed_is_gone_with_the_objects_that_nobody_else_has() {
+        let directory = Directory::new("remove");
+        let cache = Cache::at(&directory.0);
+        let tree = Path::new("/src/mine");
+        let mut work = cache.objects(tree, hz(250), "x", &mut || ()).unwrap();
+        let objects = work.directory("").unwrap();
+        for (version, label) in [("7.3.4+11", None), ("7.3.4+22", Some("mine"))] {
+            let kernel = put(&cache, version, label, tree);
+            let about = About { objects: Some(work.name()), ..kernel.about.clone() };
+            cache.name(kernel, about).unwrap();
+        }
+        work.keep();
+        drop(work);
+        let message = cache.remove("7.3", None).unwrap_err().to_string();
+        assert!(message.contains("7.3.4+11") && message.contains("(mine)"), "{message}");
+        assert_eq!(cache.remove("mine", None).unwrap().version, "7.3.4+22");
+        assert!(objects.exists(), "the other one was made from them, too");
+        assert_eq!(cache.remove("7.3", Some(hz(250))).unwrap().version, "7.3.4+11");
+        assert!(!objects.exists());
+        let message = cache.remove("7.3", None).unwrap_err().to_string();
+        assert!(message.contains("nothing has been built"), "{message}");
+    }
+
+    #[test]
+    fn objects_of_a_build_that_failed_are_kept_only_if_there_were_some_before() {
+        let directory = Directory::new("objects");
+        let cache = Cache::at(&directory.0);
+        let objects = |fragment: &str| {
+            cache.objects(Path::new("/src/mine"), hz(250), fragment, &mut || ()).unwrap()
+        };
+        let path = objects("x").directory("").unwrap();
+        assert!(!path.exists());
+        let mut work = objects("x");
+        work.directory("").unwrap();
+        work.keep();
+        drop(work);
+        drop(objects("x"));
+        assert!(path.exists());
+        assert_ne!(objects("y").name(), objects("x").name());
     }
 
     #[test]

@@ -46,13 +46,13 @@ pub enum BuildError {
     },
     /// The kernel that is wanted has not been built.
     #[error(
-        "there is no kernel {series} with HZ={} in {}{there}; accepted: one that \
+        "there is no kernel {name} with HZ={} in {}{there}; accepted: one that \
          `paternoster linux build{options}` has built, once, in some minutes",
         hz.get(), directory.display()
     )]
     NoKernel {
-        /// The series that was asked for.
-        series: String,
+        /// The series, version or label that was asked for.
+        name: String,
         /// The tick that was asked for.
         hz: Hz,
         /// Where kernels are kept.
@@ -62,17 +62,70 @@ pub enum BuildError {
         /// How to ask for it.
         options: String,
     },
-    /// Debian's source is not installed.
+    /// There is no such kernel to be removed.
+    #[error("there is no kernel {name}; accepted: {}", if kernels.is_empty() { "none: nothing has been built" } else { kernels })]
+    Unknown {
+        /// The name that was given.
+        name: String,
+        /// What there is.
+        kernels: String,
+    },
+    /// A name means several kernels.
     #[error(
-        "{} is not there: install it (apt-get install linux-source-{series}) or name a source tree \
-         (--source)",
-        tarball.display()
+        "kernel {name} may be any of these: {kernels}; accepted: a label or more of the version"
+    )]
+    Ambiguous {
+        /// The name that was given.
+        name: String,
+        /// What it may mean.
+        kernels: String,
+    },
+    /// A label that is no name.
+    #[error(
+        "--as {label}: accepted: a word that begins with a letter and has letters, digits, '-', '_' and '.'"
+    )]
+    BadLabel {
+        /// The label.
+        label: String,
+    },
+    /// A label that something else has.
+    #[error(
+        "--as {label}: kernel {version} is called so, and was made from something else; accepted: \
+         another label, or `paternoster linux remove {label}` before"
+    )]
+    LabelTaken {
+        /// The label.
+        label: String,
+        /// The version of the kernel that has it.
+        version: String,
+    },
+    /// Something that is no symbol with a value.
+    #[error("--config {text}: accepted: SYMBOL=VALUE as in a kernel's .config, such as BTRFS_FS=y")]
+    NoSymbol {
+        /// What was given.
+        text: String,
+    },
+    /// A symbol that did not get its value.
+    #[error(
+        "--config {setting}: this tree's configuration does not take it; accepted: a symbol that \
+         the tree knows, with a value that what it depends on allows"
+    )]
+    Refused {
+        /// The symbol and its value.
+        setting: String,
+    },
+    /// Debian's archive does not have the source.
+    #[error(
+        "linux-source-{wanted} is neither installed nor in {suite}{others}; accepted: a series that \
+         is there, another suite (--suite trixie-backports), or a source tree (--source TREE)"
     )]
     NoSource {
-        /// The series that was asked for.
-        series: String,
-        /// Where the package would have put it.
-        tarball: PathBuf,
+        /// The series or version that was asked for.
+        wanted: String,
+        /// Where it was looked for.
+        suite: String,
+        /// What there is, as the end of the clause.
+        others: String,
     },
     /// The directory is not a kernel's source.
     #[error("{} is not the source tree of a kernel: {cause}", tree.display())]

@@ -5,7 +5,8 @@
 //! the same [`device::Device`]s that the simulator uses. A run is a function of the kernel, the
 //! root directory, the script, the devices and a seed: twice the same, to the byte.
 //!
-//! * [`configuration`], [`build`], [`cache`]: the kernel, made once from its source and kept.
+//! * [`configuration`], [`build`], [`cache`]: the kernel, made once from its source and kept;
+//!   `source` and `archive` say where that comes from.
 //! * [`rootfs`]: a root directory of programs that the host has.
 //! * [`script`]: what the guest does: settings, cgroups, jobs, recording.
 //! * [`run`]: puts all of it together; the place to begin.
@@ -14,6 +15,8 @@
 //!
 //! It has no policy: which scheduler, what load and what the results mean is for callers to say.
 
+pub mod about;
+mod archive;
 pub mod build;
 pub mod cache;
 mod clock;
@@ -32,11 +35,14 @@ mod ring;
 pub mod rootfs;
 pub mod run;
 pub mod script;
+mod source;
 mod store;
+mod tool;
 mod vhost;
 pub mod visit;
 mod watch;
 
+pub use about::{About, Offered};
 pub use cache::{Cache, Kernel, has_kernel};
 pub use clock::Protocol;
 pub use directory::Directory;

@@ -11,6 +11,7 @@ use std::path::Path;
 use base::Bytes;
 use device::Model;
 
+use crate::about::{ASK, Offered};
 use crate::cache::Kernel;
 use crate::clock::Protocol;
 use crate::error::VisitError;
@@ -58,6 +59,28 @@ pub struct Visit {
 }
 
 impl Visit {
+    /// A visit on a disk, with nothing said.
+    pub fn new(kernel: Kernel, model: Model) -> Visit {
+        Visit {
+            kernel,
+            model,
+            queue_depth: None,
+            settings: Vec::new(),
+            bring: Vec::new(),
+            trace: Trace::Off,
+            memory: MEMORY,
+            data: DATA,
+            seed: 1,
+        }
+    }
+
+    /// The I/O schedulers that the kernel offers, in the order in which it names them.
+    pub fn schedulers(&self) -> Result<Vec<Offered>, VisitError> {
+        let finished = self.run(ASK)?;
+        let said = finished.jobs.first().map(|job| String::from_utf8_lossy(&job.output));
+        Ok(Offered::read(&said.unwrap_or_default()))
+    }
+
     /// Runs a line as it is typed in a shell.
     pub fn run(&self, line: &str) -> Result<Finished, VisitError> {
         let there = make_directory()?;

@@ -45,6 +45,44 @@ fn an_unknown_kernel_is_answered_with_those_there_are() {
     assert!(message.contains("kernel 6.18 does not have noop; accepted: 2.6.28, "), "{message}");
 }
 
+/// Runs a verb of `linux` on an empty cache; the message.
+fn refused_by_linux(directory: &Directory, arguments: &[&str]) -> String {
+    let output = directory.run_with(&[("PATERNOSTER_CACHE", "cache")], arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed something");
+    let left = std::fs::read_dir(directory.path().join("cache"));
+    let left = left.map_or(0, |all| {
+        let names = all.map(|it| it.unwrap().file_name().to_string_lossy().into_owned());
+        names.filter(|name| !name.starts_with("lock-")).count()
+    });
+    assert_eq!(left, 0, "{arguments:?} left something");
+    message.trim_end().to_string()
+}
+
+fn kernels_that_cannot_be_built_or_removed_are_refused() {
+    let directory = Directory::new("kernels");
+    std::fs::create_dir_all(directory.path().join("tree")).unwrap();
+    let makefile = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\nEXTRAVERSION =\n";
+    std::fs::create_dir_all(directory.path().join("lame")).unwrap();
+    std::fs::write(directory.path().join("lame/Makefile"), makefile).unwrap();
+    let cases: [(&[&str], &str); 9] = [
+        (&["build", "--source", "none"], "none is not the source tree of a kernel: No such file"),
+        (&["build", "--source", "tree"], "is not the source tree of a kernel"),
+        (&["build", "--source", "lame"], "is not the source tree of a kernel"),
+        (&["build", "--source", "tree", "--as", "7x"], "--as 7x: accepted: a word that begins"),
+        (&["build", "--config", "XFS_FS"], "--config XFS_FS: accepted: SYMBOL=VALUE"),
+        (&["build", "--hz", "300"], "--hz: 300; accepted: 100, 250, 1000"),
+        (&["remove", "mine"], "there is no kernel mine; accepted: none: nothing has been built"),
+        (&["run", "--kernel", "mine", "--", "true"], "there is no kernel mine with HZ=250"),
+        (&["build", "--source", "tree", "--suite", "sid"], "cannot be used with"),
+    ];
+    for (arguments, expected) in cases {
+        let message = refused_by_linux(&directory, &[&["linux"], arguments].concat());
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+}
+
 fn an_unknown_model_is_answered_with_those_there_are() {
     let directory = Directory::new("model");
     let output = directory.run(&[&["compare", "--model", "hdd-7200-sat"][..], &DD].concat());
@@ -222,6 +260,7 @@ pub fn tests() -> Vec<testing::Test> {
     testing::tests![
         [] => an_unknown_scheduler_is_answered_with_the_nearest,
             an_unknown_kernel_is_answered_with_those_there_are,
+            kernels_that_cannot_be_built_or_removed_are_refused,
             an_unknown_model_is_answered_with_those_there_are,
             an_unknown_host_is_refused,
             a_tunable_out_of_range_names_range_and_unit,

@@ -5,7 +5,8 @@ use crate::output::{Destination, print};
 use crate::terminal::style;
 use conform::{Options, conform as compare};
 use lab::Error;
-use lab::scheduler_spec::{parse_assignment, parse_kernel};
+use lab::kernels::parse_kernel;
+use lab::scheduler_spec::parse_assignment;
 use report::Style;
 
 /// Compares decisions with recordings of the kernel.

@@ -97,13 +97,9 @@ fn build_kernel(recipe: Recipe) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// The names of what a kernel offers: it is asked once, which shows that it starts.
+/// The names of what a kernel offers.
 fn schedulers(kernel: &mut Kernel) -> Result<String, Error> {
-    if kernel.about.schedulers.is_empty() {
-        let visit = Visit::new(kernel.clone(), Model::find("hdd-7200-sata")?);
-        let offered = visit.schedulers().map_err(failed)?;
-        kernel.offers(offered).map_err(not_built)?;
-    }
+    lab::kernels::ask(kernel)?;
     let names: Vec<&str> = kernel.about.schedulers.iter().map(|it| it.name.as_str()).collect();
     Ok(names.join(" "))
 }

@@ -7,6 +7,7 @@
 use crate::error::Error;
 use crate::experiment::builtin;
 use crate::figure::{METRICS, Metric, Of, POINTS, Point};
+use crate::kernels::Kernels;
 use crate::scheduler_spec::{SchedulerSpec, versions};
 use base::nearest;
 use block::{KERNELS, QUEUE_SETTINGS, Shape};
@@ -141,6 +142,7 @@ pub fn tunables(only: Option<&str>) -> Result<Table, Error> {
         Some(text) => vec![SchedulerSpec::parse(text, "list tunables", None)?],
         None => SchedulerSpec::parse_list(
             &Schedulers::default(),
+            Kernels::Modelled,
             &[("all".into(), "all".into())],
             None,
         )?,

@@ -24,6 +24,7 @@ pub mod experiment;
 pub mod fidelity;
 pub mod figure;
 pub mod fio_logs;
+pub mod kernels;
 pub mod matrix;
 pub mod metrics;
 mod offered;

@@ -44,6 +44,20 @@ pub static OFFERED: [Entry; 2] = [
     entry("kyber", |_| &KYBER),
 ];
 
+const OTHER_ABOUT: About = About {
+    name: "other",
+    shape: Shape::Multi,
+    lock: SharedLock::All,
+    summary: "a scheduler that only a kernel knows which was built",
+    tunables: &[],
+};
+
+/// One of which nothing is known here: its tunables are asked of the kernel that has it.
+pub static OTHER: Entry = entry("other", |_| &OTHER_ABOUT);
+
+/// Settings of the queue that do nothing in the simulator yet.
+pub const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
+
 const fn tunable(name: &'static str, unit: &'static str, effect: &'static str) -> Tunable {
     Tunable { name, unit, default: None, min: 0, max: i64::MAX, effect }
 }
@@ -69,5 +83,5 @@ pub fn with_offered(known: &Schedulers) -> Schedulers {
 
 /// Whether only the guest has such a scheduler.
 pub fn is_offered(entry: &'static Entry) -> bool {
-    OFFERED.iter().any(|it| std::ptr::eq(it, entry))
+    OFFERED.iter().chain([&OTHER]).any(|it| std::ptr::eq(it, entry))
 }

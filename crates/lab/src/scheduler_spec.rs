@@ -4,11 +4,13 @@
 //! the tables of both; limits that depend on the device are checked when a run is planned.
 
 use crate::error::Error;
-use crate::offered::{OFFERED, is_offered};
+use crate::kernels::{GuestKernel, Kernels, Named};
+use crate::offered::{LATER_SETTINGS, OFFERED, OTHER, is_offered};
 use base::{Hz, nearest};
 use block::{About, Attach, KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 use machine::MACHINE_SETTINGS;
 use sched::{Entry, Schedulers};
+use std::sync::Arc;
 
 /// What is compared when nobody says which schedulers.
 pub const DEFAULT: [&str; 2] = ["none", "mq-deadline"];
@@ -24,8 +26,10 @@ pub struct SchedulerSpec {
     pub name: &'static str,
     /// Who it is.
     pub entry: &'static Entry,
-    /// The kernel whose rules hold.
+    /// The kernel whose rules hold, or are nearest to those of `guest`.
     pub kernel: &'static Kernel,
+    /// The kernel itself that runs it, if one was named that was built.
+    pub guest: Option<Arc<GuestKernel>>,
     /// Tunables and settings, in the order in which they are written.
     pub tunables: Vec<(String, i64)>,
 }
@@ -37,32 +41,37 @@ impl SchedulerSpec {
         place: &str,
         pinned: Option<&'static Kernel>,
     ) -> Result<SchedulerSpec, Error> {
-        SchedulerSpec::parse_among(&Schedulers::default(), text, place, pinned)
+        let known = &Schedulers::default();
+        let pinned = pinned.map(Named::from);
+        SchedulerSpec::parse_among(known, Kernels::Modelled, text, place, pinned.as_ref())
     }
 
-    /// Understands one of these schedulers.
+    /// Understands one of these schedulers on one of these kernels.
     pub fn parse_among(
         known: &Schedulers,
+        kernels: Kernels,
         text: &str,
         place: &str,
-        pinned: Option<&'static Kernel>,
+        pinned: Option<&Named>,
     ) -> Result<SchedulerSpec, Error> {
         let (head, tunables) = match text.split_once(':') {
             Some((head, tunables)) => (head, tunables),
             None => (text, ""),
         };
         let (name, kernel) = match head.split_once('@') {
-            Some((name, kernel)) => (name, Some(parse_kernel(kernel, place)?)),
-            None => (head, pinned),
+            Some((name, kernel)) => (name, Some(kernels.find(kernel, place)?)),
+            None => (head, pinned.cloned()),
         };
-        let entry = known_entry(known, name, place)?;
-        let kernel = kernel.unwrap_or(entry.default_kernel());
-        if !entry.is_on(kernel) {
-            let problem = format!("kernel {} does not have {name}", kernel.version);
-            let accepted = versions(KERNELS.iter().filter(|kernel| entry.is_on(kernel)));
-            return Err(Error::bad(place, problem, accepted));
-        }
-        let mut spec = SchedulerSpec { name: entry.name, entry, kernel, tunables: Vec::new() };
+        let mut spec = match kernel {
+            Some(Named { rules, guest: Some(guest) }) => {
+                SchedulerSpec::of_guest(known, name, rules, guest, place)?
+            }
+            kernel => {
+                let entry = known_entry(known, name, place)?;
+                let kernel = kernel.map_or(entry.default_kernel(), |it| it.rules);
+                SchedulerSpec::modelled(entry, kernel, place)?
+            }
+        };
         for assignment in tunables.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = parse_assignment(assignment, place)?;
             spec.check(&key, value, place)?;
@@ -71,12 +80,50 @@ impl SchedulerSpec {
         Ok(spec)
     }
 
+    /// A scheduler on a kernel that is modelled.
+    fn modelled(
+        entry: &'static Entry,
+        kernel: &'static Kernel,
+        place: &str,
+    ) -> Result<SchedulerSpec, Error> {
+        if !entry.is_on(kernel) {
+            let problem = format!("kernel {} does not have {}", kernel.version, entry.name);
+            let accepted = versions(KERNELS.iter().filter(|kernel| entry.is_on(kernel)));
+            return Err(Error::bad(place, problem, accepted));
+        }
+        Ok(SchedulerSpec { name: entry.name, entry, kernel, guest: None, tunables: Vec::new() })
+    }
+
+    /// A scheduler that a kernel offers which was built.
+    fn of_guest(
+        known: &Schedulers,
+        name: &str,
+        kernel: &'static Kernel,
+        guest: Arc<GuestKernel>,
+        place: &str,
+    ) -> Result<SchedulerSpec, Error> {
+        let offered: Vec<&str> = guest.schedulers().collect();
+        if !offered.contains(&name) {
+            let hint = nearest(name, offered.iter().copied());
+            let problem = format!("kernel {} does not offer \"{name}\"{hint}", guest.name());
+            return Err(Error::bad(place, problem, offered.join(", ")));
+        }
+        let entry = known.find(name).filter(|it| it.is_on(kernel)).unwrap_or(&OTHER);
+        // The name of one that nobody has told of lives as long as the program.
+        let name = match entry.name == name {
+            true => entry.name,
+            false => Box::leak(name.to_string().into_boxed_str()),
+        };
+        Ok(SchedulerSpec { name, entry, kernel, guest: Some(guest), tunables: Vec::new() })
+    }
+
     /// Understands a list, in which `all` stands for everything there is; without any, the default
     /// list.
     pub fn parse_list(
         known: &Schedulers,
+        kernels: Kernels,
         texts: &[(String, String)],
-        pinned: Option<&'static Kernel>,
+        pinned: Option<&Named>,
     ) -> Result<Vec<SchedulerSpec>, Error> {
         let mut specs: Vec<SchedulerSpec> = Vec::new();
         let mut add = |spec: SchedulerSpec| {
@@ -88,7 +135,7 @@ impl SchedulerSpec {
             if text == ALL {
                 every(known, pinned).into_iter().for_each(&mut add);
             } else {
-                add(SchedulerSpec::parse_among(known, text, place, pinned)?);
+                add(SchedulerSpec::parse_among(known, kernels, text, place, pinned)?);
             }
         }
         if texts.is_empty() {
@@ -122,9 +169,25 @@ impl SchedulerSpec {
         self.entry.honours_ioprio_on(self.kernel)
     }
 
-    /// Whether only the kernel of the world `linux` has it.
+    /// Whether only a kernel of the world `linux` has it.
     pub fn is_offered(&self) -> bool {
-        is_offered(self.entry)
+        self.guest.is_some() || is_offered(self.entry)
+    }
+
+    /// The kernel as it was named.
+    pub fn kernel_name(&self) -> String {
+        match &self.guest {
+            Some(guest) => guest.name().to_string(),
+            None => self.kernel.version.to_string(),
+        }
+    }
+
+    /// Whether a tunable of this name is its own.
+    pub fn has_tunable(&self, name: &str) -> bool {
+        match &self.guest {
+            Some(guest) => guest.tunables(self.name).any(|it| it == name),
+            None => self.tunable(name).is_some(),
+        }
     }
 
     /// The scheduler's own tunable of this name.
@@ -146,12 +209,19 @@ impl SchedulerSpec {
     pub fn label(&self) -> String {
         let short = self.short();
         let rest = &short[self.name.len()..];
-        format!("{}@{}{rest}", self.name, self.kernel.version)
+        format!("{}@{}{rest}", self.name, self.kernel_name())
     }
 
     /// Whether the scheduler, or the queue, has a setting of this name that takes this value.
     pub fn check(&self, name: &str, value: i64, place: &str) -> Result<(), Error> {
-        let own = self.tunable(name).map(|it| (it.min, it.max, it.unit));
+        let is_guests =
+            self.guest.is_some() && (self.has_tunable(name) || LATER_SETTINGS.contains(&name));
+        if is_guests {
+            // The kernel itself knows the range.
+            return Ok(());
+        }
+        let own = self.tunable(name).filter(|_| self.guest.is_none());
+        let own = own.map(|it| (it.min, it.max, it.unit));
         let queue = QUEUE_SETTINGS.iter().find(|it| it.name == name);
         let machine = MACHINE_SETTINGS.iter().find(|it| it.name == name);
         let machine = machine.map(|it| (it.range.0, it.range.1, it.unit));
@@ -167,24 +237,18 @@ impl SchedulerSpec {
     }
 
     fn unknown_setting(&self, name: &str, place: &str) -> Error {
-        let own = self.about().tunables.iter().map(|it| (it.name, it.unit));
-        let all: Vec<(&str, &str)> =
-            own.chain(QUEUE_SETTINGS.iter().map(|it| (it.name, it.unit))).collect();
+        let own: Vec<(&str, &str)> = match &self.guest {
+            Some(guest) => guest.tunables(self.name).map(|name| (name, "tunable")).collect(),
+            None => self.about().tunables.iter().map(|it| (it.name, it.unit)).collect(),
+        };
+        let queue = QUEUE_SETTINGS.iter().map(|it| (it.name, it.unit));
+        let all: Vec<(&str, &str)> = own.into_iter().chain(queue).collect();
         let hint = nearest(name, all.iter().map(|it| it.0));
-        let problem = format!("{} on {} has no \"{name}\"{hint}", self.name, self.kernel.version);
+        let problem = format!("{} on {} has no \"{name}\"{hint}", self.name, self.kernel_name());
         let accepted: Vec<String> =
             all.iter().map(|(name, unit)| format!("{name} ({unit})")).collect();
         Error::bad(place, problem, accepted.join(", "))
     }
-}
-
-/// The kernel of a version.
-pub fn parse_kernel(version: &str, place: &str) -> Result<&'static Kernel, Error> {
-    Kernel::named(version).ok_or_else(|| {
-        let known: Vec<String> = KERNELS.iter().map(|it| it.version.to_string()).collect();
-        let hint = nearest(version, known.iter().map(String::as_str));
-        Error::bad(place, format!("unknown kernel \"{version}\"{hint}"), known.join(", "))
-    })
 }
 
 /// A tick that kernels can be configured with.
@@ -235,17 +299,20 @@ fn known_entry(known: &Schedulers, name: &str, place: &str) -> Result<&'static E
 }
 
 /// Every scheduler: of the pinned kernel, or each on the kernel it runs on by default.
-fn every(known: &Schedulers, pinned: Option<&'static Kernel>) -> Vec<SchedulerSpec> {
+fn every(known: &Schedulers, pinned: Option<&Named>) -> Vec<SchedulerSpec> {
+    if let Some(Named { rules, guest: Some(guest) }) = pinned {
+        let spec = |name| SchedulerSpec::of_guest(known, name, rules, guest.clone(), "");
+        return guest.schedulers().filter_map(|name| spec(name).ok()).collect();
+    }
     let on = |entry: &'static Entry| {
-        let kernel = pinned.unwrap_or(entry.default_kernel());
-        let spec = SchedulerSpec { name: entry.name, entry, kernel, tunables: Vec::new() };
-        entry.is_on(kernel).then_some(spec)
+        let kernel = pinned.map_or(entry.default_kernel(), |it| it.rules);
+        SchedulerSpec::modelled(entry, kernel, "").ok()
     };
     known.entries().filter_map(on).collect()
 }
 
 /// The default list, or what a pinned kernel has instead of it.
-fn default_list(known: &Schedulers, pinned: Option<&'static Kernel>) -> Vec<SchedulerSpec> {
+fn default_list(known: &Schedulers, pinned: Option<&Named>) -> Vec<SchedulerSpec> {
     let every = every(known, pinned);
     let usual: Vec<SchedulerSpec> =
         every.iter().filter(|spec| DEFAULT.contains(&spec.name)).cloned().collect();
@@ -305,10 +372,12 @@ mod tests {
     fn the_default_list_fits_a_pinned_kernel() {
         let labels = |texts: &[&str], pinned: Option<&str>| -> Vec<String> {
             let texts: Vec<_> = texts.iter().map(|it| (it.to_string(), "-s".to_string())).collect();
+            let pinned = pinned.and_then(Kernel::named).map(Named::from);
             let specs = SchedulerSpec::parse_list(
                 &Schedulers::default(),
+                Kernels::Modelled,
                 &texts,
-                pinned.and_then(Kernel::named),
+                pinned.as_ref(),
             );
             specs.unwrap().iter().map(SchedulerSpec::label).collect()
         };

@@ -17,7 +17,7 @@ pub fn compare(report: &Report, summary: &Summary) -> String {
         let row = &report.plan.rows[line.row];
         let spec = &row.spec;
         let world = row.world.to_string();
-        let heads = [world, spec.kernel.version.to_string(), spec.name.to_string(), spec.label()];
+        let heads = [world, spec.kernel_name(), spec.name.to_string(), spec.label()];
         let values = line.axes.iter().map(|(_, value)| value.clone());
         let heads: Vec<String> = heads.into_iter().chain(values).collect();
         for (figure, it) in &line.figures {

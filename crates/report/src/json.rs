@@ -42,7 +42,7 @@ fn result(result: &RunResult) -> Value {
     let fingerprint = (result.world == World::Sim).then(|| format!("{:016x}", result.fingerprint));
     json!({
         "world": result.world.to_string(),
-        "kernel": result.spec.kernel.version.to_string(),
+        "kernel": result.spec.kernel_name(),
         "hz": result.spec.kernel.hz.get(),
         "scheduler": result.spec.name,
         "label": result.spec.label(),
@@ -100,7 +100,7 @@ fn line(line: &Line, report: &Report) -> Value {
     json!({
         "world": report.plan.rows[line.row].world.to_string(),
         "scheduler": spec.name,
-        "kernel": spec.kernel.version.to_string(),
+        "kernel": spec.kernel_name(),
         "label": spec.label(),
         "axes": axes(&line.axes),
         "figures": Value::Object(figures.collect()),

@@ -86,7 +86,7 @@ fn header(report: &Report, took: Duration) -> String {
     };
     [
         each("world", "worlds", &|row| rows[row].world.to_string()),
-        each("kernel", "kernels", &|row| rows[row].spec.kernel.version.to_string()) + &tick,
+        each("kernel", "kernels", &|row| rows[row].spec.kernel_name()) + &tick,
         each("model", "models", &|row| rows[row].model.name().to_string()),
         each("host", "hosts", &|row| rows[row].host.name.clone()),
         seeds,

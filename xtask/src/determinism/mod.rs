@@ -23,7 +23,7 @@ use self::experiments::{Experiment, PROGRAMS, Place, experiments};
 use self::trouble::wait_with_trouble;
 use base::Hz;
 use linux::rootfs::find_program;
-use linux::{Cache, Finished, Kernel, Root};
+use linux::{About, Cache, Finished, Kernel, Root};
 
 /// The user of the third run: nobody, and not root.
 const USER: u32 = 65_534;
@@ -197,7 +197,8 @@ fn run_one(number: &str, shared: &Path, directory: &Path) -> Result<(), Failure>
     let experiment = *experiments().get(number.wrapping_sub(1)).ok_or("no such experiment")?;
     // The version and the tick do not matter to a kernel that is there already.
     let hz = Hz::new(250).expect("250 is a choice");
-    let kernel = Kernel { binary: shared.join("kernel"), version: String::new(), hz };
+    let (binary, version) = (shared.join("kernel"), String::new());
+    let kernel = Kernel { binary, version, hz, about: About::default() };
     let root = Root::at(&shared.join("root"));
     let finished = experiment.guest(&kernel, &root)?.run_in(directory)?;
     let left = directory.join("left");

@@ -16,14 +16,15 @@ pub mod keys;
 
 use crate::error::Error;
 use crate::figure::Figure;
+use crate::kernels::{Kernels, Named};
 use crate::world::World;
 use base::{Bytes, Hz};
-use block::Kernel;
 use calls::CallLimit;
 use cgroup::CgroupSpec;
 use document::{Document, Text, Value};
 use expectation::{Bound, Expectation};
 use job::{JobSpec, Work};
+use linux::configuration::default_hz;
 use machine::Mount;
 use sched::Schedulers;
 use std::path::{Path, PathBuf};
@@ -55,8 +56,8 @@ pub struct Experiment {
     pub is_model_named: bool,
     /// The host, by name or path.
     pub host: String,
-    /// The kernel of schedulers that do not name one.
-    pub kernel: Option<&'static Kernel>,
+    /// The kernel of schedulers that do not name one, and where that was said.
+    pub kernel: Option<(String, String)>,
     /// The tick of all kernels, if it is not the usual one of their time.
     pub hz: Option<Hz>,
     /// Where it runs.
@@ -128,6 +129,20 @@ pub struct Axis {
 }
 
 impl Experiment {
+    /// The kernels that can be named. Whatever was built will do where nothing is simulated.
+    pub fn kernels(&self) -> Kernels {
+        match self.worlds == [World::Linux] {
+            true => Kernels::Built(self.hz.unwrap_or(default_hz())),
+            false => Kernels::Modelled,
+        }
+    }
+
+    /// The kernel of schedulers that do not name one.
+    pub fn named_kernel(&self) -> Result<Option<Named>, Error> {
+        let named = self.kernel.as_ref();
+        named.map(|(name, place)| self.kernels().find(name, place)).transpose()
+    }
+
     /// An experiment of these jobs, with defaults for everything else.
     pub fn of_jobs(title: &str, jobs: Vec<JobSpec>) -> Experiment {
         Experiment {

@@ -22,8 +22,9 @@ use crate::experiment::job::{JobSpec, Work};
 use crate::experiment::keys;
 use crate::experiment::{Axis, Experiment, Setting};
 use crate::figure::{Figure, What};
+use crate::kernels::Named;
 use crate::metrics::{Naming, Section};
-use crate::offered::with_offered;
+use crate::offered::{LATER_SETTINGS, with_offered};
 use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::{self, World};
@@ -41,9 +42,6 @@ use sched::Schedulers;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Settings that belong to writeback.
-const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
 
 /// More runs take more memory than there is.
 pub const MOST_RUNS: usize = 100_000;
@@ -175,7 +173,7 @@ impl Plan {
     /// The scheduler of a row; with its kernel where rows differ in that.
     pub fn row_name(&self, row: usize) -> String {
         let spec = &self.rows[row].spec;
-        let same = self.rows.iter().all(|it| it.spec.kernel.version == spec.kernel.version);
+        let same = self.rows.iter().all(|it| it.spec.kernel_name() == spec.kernel_name());
         let name = if same { spec.short() } else { spec.label() };
         let world = self.rows[row].world;
         let same = self.rows.iter().all(|it| it.world == world);
@@ -398,9 +396,10 @@ impl Planner {
         let virtio = self.virtio(&model);
         let mount = self.experiment.mount.clone();
         let host = self.host()?;
-        let kernel = self.kernel();
-        let known = self.known();
-        let mut specs = SchedulerSpec::parse_list(&known, &self.experiment.schedulers, kernel)?;
+        let kernel = self.kernel()?;
+        let (known, kernels) = (self.known(), self.experiment.kernels());
+        let asked = &self.experiment.schedulers;
+        let mut specs = SchedulerSpec::parse_list(&known, kernels, asked, kernel.as_ref())?;
         self.check_offered(&specs)?;
         self.check_kernels(&specs)?;
         if let Some(hz) = self.experiment.hz {
@@ -538,7 +537,9 @@ impl Planner {
 
     /// In the world `linux` there is one kernel, and the simulator follows.
     fn check_kernels(&self, specs: &[SchedulerSpec]) -> Result<(), Error> {
-        let other = specs.iter().find(|it| it.kernel.version != world::KERNEL);
+        let is_other =
+            |it: &&SchedulerSpec| it.guest.is_none() && it.kernel.version != world::KERNEL;
+        let other = specs.iter().find(is_other);
         match other.filter(|_| self.is_judged()) {
             Some(spec) => {
                 let problem = format!("{} in the world linux", spec.label());
@@ -560,10 +561,10 @@ impl Planner {
         }
     }
 
-    fn kernel(&self) -> Option<&'static Kernel> {
-        match self.experiment.kernel {
-            None if self.is_judged() => Kernel::named(&world::KERNEL.to_string()),
-            asked => asked,
+    fn kernel(&self) -> Result<Option<Named>, Error> {
+        match self.experiment.named_kernel()? {
+            None if self.is_judged() => Ok(Some(Kernel::of(world::KERNEL).into())),
+            asked => Ok(asked),
         }
     }
 
@@ -594,7 +595,8 @@ impl Planner {
             settings.push(Setting { name: name.clone(), value, place: place.clone() });
         }
         for Setting { name, value, place } in &settings {
-            if LATER_SETTINGS.contains(&name.as_str()) {
+            if LATER_SETTINGS.contains(&name.as_str()) && specs.iter().any(|it| it.guest.is_none())
+            {
                 let queue: Vec<&str> = QUEUE_SETTINGS.iter().map(|it| it.name).collect();
                 return Err(Error::not_yet(place.clone(), name.clone(), queue.join(", ")));
             }
@@ -656,7 +658,11 @@ impl Planner {
 
 fn is_known(spec: &SchedulerSpec, name: &str) -> bool {
     let of_machine = MACHINE_SETTINGS.iter().any(|it| it.name == name);
-    of_machine || spec.tunable(name).is_some() || QUEUE_SETTINGS.iter().any(|it| it.name == name)
+    let of_guest = spec.guest.is_some() && LATER_SETTINGS.contains(&name);
+    of_machine
+        || of_guest
+        || spec.has_tunable(name)
+        || QUEUE_SETTINGS.iter().any(|it| it.name == name)
 }
 
 /// Writes the settings to a queue of the model's device, as a run will, and reads all of them.

@@ -20,8 +20,9 @@
 //! is the root. Lines that are not understood are left alone: a manifest may say more.
 
 use crate::error::Error;
+use crate::kernels::parse_kernel;
 use crate::plan::Row;
-use crate::scheduler_spec::{parse_hz, parse_kernel};
+use crate::scheduler_spec::parse_hz;
 use base::{Bytes, Hz, Sectors};
 use block::{ContextId, Facts, IoContextId, Ioprio, KERNELS, Kernel, Transport};
 use machine::Outcome;

@@ -274,10 +274,12 @@ fn check(report: &Report, lines: &[Line]) -> Vec<Checked> {
     let mut all = Vec::new();
     for expectation in &report.plan.experiment.expect {
         let place = &expectation.place;
-        let kernel = report.plan.experiment.kernel;
-        let known = &with_offered(&report.plan.experiment.known);
-        let asked = &expectation.scheduler;
-        let spec = crate::SchedulerSpec::parse_among(known, asked, place, kernel);
+        let experiment = &report.plan.experiment;
+        let known = &with_offered(&experiment.known);
+        let (asked, kernels) = (&expectation.scheduler, experiment.kernels());
+        let spec = experiment.named_kernel().and_then(|kernel| {
+            crate::SchedulerSpec::parse_among(known, kernels, asked, place, kernel.as_ref())
+        });
         let Ok(spec) = spec else { continue };
         for line in lines {
             let row = &report.plan.rows[line.row];

@@ -114,7 +114,7 @@ impl Findings<'_> {
         let mut told: Vec<String> = Vec::new();
         for row in rows {
             for (name, value) in &row.unchanged {
-                let (label, version) = (row.spec.name, row.spec.kernel.version);
+                let (label, version) = (row.spec.name, row.spec.kernel_name());
                 let sentence =
                     format!("{name}={value} changes nothing: {label}@{version} has it anyway.");
                 if !told.contains(&sentence) {

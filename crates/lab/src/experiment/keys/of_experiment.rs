@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::experiment::calls::CallLimit;
 use crate::experiment::{DEFAULT_HOST, DEFAULT_MODEL, Experiment, cgroup, filesystem};
 use crate::quantity::{self, ACCEPTED_SIZE};
-use crate::scheduler_spec::{parse_hz, parse_kernel};
+use crate::scheduler_spec::parse_hz;
 use crate::virtio;
 use crate::world::World;
 use serde_json::{Value, json};
@@ -78,14 +78,15 @@ pub static EXPERIMENT: [Key<Experiment>; 26] = [
         .json("host", |it| json!(it.host)),
     Key::<Experiment>::new("kernel", Form::Text, "a version", "each scheduler's last")
         .about("The kernel of schedulers that do not name one.")
-        .set(|it, text, place| set(&mut it.kernel, Some(parse_kernel(text, place)?)))
+        .set(|it, text, place| set(&mut it.kernel, Some((text.to_string(), place.to_string()))))
         .axis()
         .flags(&[Flag {
             name: "kernel",
             value: "VERSION",
-            help: "Kernel of schedulers that do not name one",
+            help: "Kernel of schedulers that do not name one; with --world linux any that is \
+                   built (see: paternoster linux kernels)",
         }])
-        .json("kernel", |it| json!(it.kernel.map(|it| it.version.to_string()))),
+        .json("kernel", |it| json!(it.kernel.as_ref().map(|it| &it.0))),
     Key::<Experiment>::new(
         "hz",
         Form::Whole,

@@ -29,6 +29,7 @@ use crate::metrics::bios::{self, Asked};
 use crate::metrics::commands::{self, Agreement, Step};
 use crate::plan::{Plan, Row};
 use crate::result::{JobResult, RunResult};
+use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::World;
 use base::{Bytes, Duration, Hz, Instant};
@@ -68,7 +69,7 @@ const PROGRAMS: [&str; 14] = [
 /// Kernels and a root directory that runs share.
 #[derive(Debug)]
 pub struct LinuxWorld {
-    /// One for each tick that is asked for.
+    /// Of the usual version, one for each tick that is asked for.
     kernels: Vec<Kernel>,
     root: Root,
     /// Removed in the end.
@@ -79,7 +80,8 @@ impl LinuxWorld {
     /// What the rows of a plan need, if any of them is in this world.
     pub fn for_plan(plan: &Plan) -> Result<Option<LinuxWorld>, Error> {
         let rows = || plan.rows.iter().filter(|row| row.world == World::Linux);
-        let mut ticks: Vec<Hz> = rows().map(|row| row.spec.kernel.hz).collect();
+        let usual = rows().filter(|row| row.spec.guest.is_none());
+        let mut ticks: Vec<Hz> = usual.map(|row| row.spec.kernel.hz).collect();
         ticks.sort_unstable();
         ticks.dedup();
         let planned = rows().flat_map(|row| row.preparation.iter().chain(&row.jobs));
@@ -87,7 +89,10 @@ impl LinuxWorld {
         let wanted: Vec<&str> = parts.map(|it| it.name()).collect();
         let rare = RARE.into_iter().filter(|name| wanted.contains(name));
         let programs: Vec<&str> = PROGRAMS.into_iter().chain(rare).collect();
-        if ticks.is_empty() { Ok(None) } else { LinuxWorld::with(&programs, &ticks).map(Some) }
+        match rows().next() {
+            None => Ok(None),
+            Some(_) => LinuxWorld::with(&programs, &ticks).map(Some),
+        }
     }
 
     /// A root directory with these programs, and the kernel with the usual tick from the cache.
@@ -141,7 +146,7 @@ impl LinuxWorld {
         }
         let finished = finish(guest, row, seed)?;
         if let Some(directory) = record_to {
-            let (kernel, model) = (self.kernel(row.spec.kernel.hz), row.model.name());
+            let (kernel, model) = (self.kernel(&row.spec), row.model.name());
             let queue_depth = row.facts().queue_depth;
             let machine = Machine { kernel, model, queue_depth, times: Times::Disk };
             Recorded::of(machine, &finished)?.write(directory)?;
@@ -171,7 +176,7 @@ impl LinuxWorld {
         Ok(first.expect("it is watched at least once"))
     }
 
-    fn guest(&self, row: &Row, seed: u64) -> Result<Guest<'_>, Error> {
+    fn guest<'a>(&'a self, row: &'a Row, seed: u64) -> Result<Guest<'a>, Error> {
         let mut script = script(row);
         for line in &row.preparation {
             let command = command::of_line(line, row.mount.as_ref(), seed, &mut script.setup)?;
@@ -193,9 +198,14 @@ impl LinuxWorld {
         self.guest_with(row, seed, script)
     }
 
-    fn guest_with(&self, row: &Row, seed: u64, script: Script) -> Result<Guest<'_>, Error> {
+    fn guest_with<'a>(
+        &'a self,
+        row: &'a Row,
+        seed: u64,
+        script: Script,
+    ) -> Result<Guest<'a>, Error> {
         Ok(Guest {
-            kernel: self.kernel(row.spec.kernel.hz),
+            kernel: self.kernel(&row.spec),
             root: &self.root,
             memory: row.memory,
             disks: vec![LinuxWorld::disk_of(row, seed)?, warming::disk(row.facts().queue_depth)],
@@ -208,8 +218,15 @@ impl LinuxWorld {
         })
     }
 
-    /// The kernel with a tick that was asked for.
-    fn kernel(&self, hz: Hz) -> &Kernel {
+    /// The kernel that was named, or the usual one with the tick that was asked for.
+    fn kernel<'a>(&'a self, spec: &'a SchedulerSpec) -> &'a Kernel {
+        match &spec.guest {
+            Some(guest) => guest.kernel(),
+            None => self.usual(spec.kernel.hz),
+        }
+    }
+
+    fn usual(&self, hz: Hz) -> &Kernel {
         self.kernels.iter().find(|it| it.hz == hz).expect("there is one for each tick of a row")
     }
 
@@ -279,9 +296,9 @@ fn script(row: &Row) -> Script {
             settings.push(Setting::new(format!("/proc/sys/vm/{name}"), value.to_string()));
             continue;
         }
-        let file = match row.spec.tunable(name) {
-            Some(_) => format!("iosched/{name}"),
-            None => name.clone(),
+        let file = match row.spec.has_tunable(name) {
+            true => format!("iosched/{name}"),
+            false => name.clone(),
         };
         settings.push(Setting::queue(0, &file, value.to_string()));
     }

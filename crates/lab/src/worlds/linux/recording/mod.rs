@@ -189,7 +189,7 @@ impl LinuxWorld {
     ) -> Result<(Finished, Recorded), Error> {
         let facts = virtio::facts(model.facts(), Some(queue_depth));
         let guest = Guest {
-            kernel: self.kernel(default_hz()),
+            kernel: self.usual(default_hz()),
             root: &self.root,
             memory: world::MEMORY,
             disks: vec![Disk {
@@ -205,7 +205,7 @@ impl LinuxWorld {
             core: None,
         };
         let finished = guest.run().map_err(Error::linux)?;
-        let (kernel, model) = (self.kernel(default_hz()), model.name());
+        let (kernel, model) = (self.usual(default_hz()), model.name());
         let machine = Machine { kernel, model, queue_depth, times: Times::Guest };
         let recorded = Recorded::of(machine, &finished)?;
         Ok((finished, recorded))

@@ -14,7 +14,6 @@ use linux::configuration::TICKS;
 use linux::{BuildError, Cache, Finished, Kernel, Trace, Visit, VisitError};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::time::SystemTime;
 
 /// How much a build gives way to others (assumed: it takes minutes, so somebody else works).
 const NICENESS: u8 = 10;
@@ -124,7 +123,7 @@ fn kernels() -> Result<u8, Error> {
             kernel.hz.get().to_string(),
             format!("{:.1} MB", kernel.size().0 as f64 / 1e6),
             schedulers,
-            kernel.last_used().map_or_else(String::new, ago),
+            kernel.unused_for().map_or_else(String::new, |it| ago(it.as_secs())),
             made_from,
         ]);
     }
@@ -133,8 +132,7 @@ fn kernels() -> Result<u8, Error> {
 }
 
 /// How long ago something was, in the largest unit of which it is more than one.
-fn ago(time: SystemTime) -> String {
-    let seconds = time.elapsed().map_or(0, |elapsed| elapsed.as_secs());
+fn ago(seconds: u64) -> String {
     let units = [(86_400, "days"), (3_600, "hours"), (60, "min")];
     let unit = units.into_iter().find(|(unit, _)| seconds >= 2 * unit);
     unit.map_or("just now".to_string(), |(unit, name)| format!("{} {name} ago", seconds / unit))

@@ -9,10 +9,11 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use base::{Bytes, Fingerprint, Hz};
-use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Timespec, Timestamps, UTIME_NOW, flock, statvfs, utimensat,
+};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::about::{About, Offered};
@@ -53,9 +54,9 @@ impl Kernel {
         Bytes(fs::metadata(&self.binary).map_or(0, |about| about.size()))
     }
 
-    /// When it was used last.
-    pub fn last_used(&self) -> Option<SystemTime> {
-        fs::metadata(&self.binary).and_then(|about| about.modified()).ok()
+    /// For how long nobody has used it, if the clock of this machine can tell.
+    pub fn unused_for(&self) -> Option<std::time::Duration> {
+        fs::metadata(&self.binary).ok()?.modified().ok()?.elapsed().ok()
     }
 
     /// Remembers which I/O schedulers it offers.
@@ -66,11 +67,10 @@ impl Kernel {
 
     /// Takes note that it is used.
     fn use_now(&self) {
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
         // In a cache of somebody else's there is nothing to note.
-        let _ = fs::File::options()
-            .append(true)
-            .open(&self.binary)
-            .and_then(|file| file.set_modified(SystemTime::now()));
+        let _ = utimensat(CWD, &self.binary, &times, AtFlags::empty());
     }
 
     fn is_called(&self, name: &str) -> bool {

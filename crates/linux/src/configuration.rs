@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn schedulers_of_any_name_are_found_and_switches_for_debugging_are_not() {
-        let text = "if BLOCK\n\nmenu \"IO Schedulers\"\n\nconfig MQ_IOSCHED_ODD\n\ttristate \"Odd\"\n\
+        let text = "if BLOCK\n\nmenu \"IO\"\n\nconfig MQ_IOSCHED_ODD\n\ttristate \"Odd\"\n\
                     \tdefault y\n\nconfig ODD_GROUP_IOSCHED\n       bool \"Odd's groups\"\n\
                     config ODD_DEBUG\n\tbool \"Odd's debugging\"\n\nconfig EVEN\n\ttristate\n";
         let found = schedulers(text);

@@ -63,7 +63,10 @@ pub enum BuildError {
         options: String,
     },
     /// There is no such kernel to be removed.
-    #[error("there is no kernel {name}; accepted: {}", if kernels.is_empty() { "none: nothing has been built" } else { kernels })]
+    #[error(
+        "there is no kernel {name}; accepted: {}",
+        if kernels.is_empty() { "none: nothing has been built" } else { kernels }
+    )]
     Unknown {
         /// The name that was given.
         name: String,
@@ -82,7 +85,8 @@ pub enum BuildError {
     },
     /// A label that is no name.
     #[error(
-        "--as {label}: accepted: a word that begins with a letter and has letters, digits, '-', '_' and '.'"
+        "--as {label}: accepted: a word that begins with a letter and has letters, digits, '-', \
+         '_' and '.'"
     )]
     BadLabel {
         /// The label.
@@ -116,8 +120,8 @@ pub enum BuildError {
     },
     /// Debian's archive does not have the source.
     #[error(
-        "linux-source-{wanted} is neither installed nor in {suite}{others}; accepted: a series that \
-         is there, another suite (--suite trixie-backports), or a source tree (--source TREE)"
+        "linux-source-{wanted} is neither installed nor in {suite}{others}; accepted: a series \
+         that is there, another suite (--suite trixie-backports), or a source tree (--source TREE)"
     )]
     NoSource {
         /// The series or version that was asked for.

@@ -3,14 +3,16 @@
 
 mod floors;
 
-use conform::{Conformity, Options, PartSize, conform, conform_recording};
+use base::{Duration, Instant};
+use conform::{Class, Conformity, Options, PartSize, conform, conform_recording};
 use lab::plan::Plan;
 use lab::recording::{Manifest, Recording};
 use lab::{Experiment, matrix};
 use linux::Directory;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use testing::needs::ORACLE;
-use trace::blktrace::{Action, Record};
+use trace::blktrace::{Action, Payload, Record};
 
 /// The recordings of real kernels whose scheduler is one of these.
 fn recordings(schedulers: &[&str]) -> Vec<PathBuf> {
@@ -248,6 +250,46 @@ fn a_long_recording_is_judged_in_parts_as_in_one() {
     assert!(parts.agreement().unwrap() > 95.0, "{parts:#?}");
 }
 
+/// Two that take turns.
+const TURNS: &str = r#"
+[[job]]
+name = "load"
+run = """fio --filename=/dev/sda --direct=1 --ioengine=libaio --runtime=1 --time_based
+  --name=load --rw=randread --bs=4k --iodepth=4 --numjobs=2"""
+"#;
+
+/// When the time of the first turn began to run, and when the turn was over.
+fn first_turn(records: &[Record]) -> (Instant, Instant) {
+    let says = |record: &&Record, words: &str| match &record.payload {
+        Payload::Message(text) => String::from_utf8_lossy(text).contains(words),
+        _ => false,
+    };
+    let began = records.iter().find(|it| says(it, "set_slice=")).expect("a turn").time;
+    let mut after = records.iter().filter(|it| it.time > began);
+    (began, after.find(|it| says(it, "slice expired")).expect("its end").time)
+}
+
+fn a_decision_that_hangs_on_a_microsecond_has_no_consequences() {
+    let directory = Directory::make().unwrap();
+    let path = record_load(TURNS, directory.path(), "cfq", "4.19", "recorded-fast-qd1");
+    let mut recording = Recording::read(&path, None).unwrap();
+    let (began, ended) = first_turn(&recording.records);
+    recording.records.retain(|it| it.time < ended + Duration::from_millis(50));
+    let with = |slice: u64| {
+        let settings = vec![("slice_sync_us".to_string(), slice as i64)];
+        conform_recording(&recording, &Options { settings, ..Options::default() }).unwrap()
+    };
+    // By less than a microsecond, the turn is not over yet: ours goes on from there.
+    let lasted = ended.since(began).as_micros();
+    let close = with(lasted + 1);
+    assert_eq!(close.classes, BTreeMap::from([(Class::Clock, 1)]), "{close:#?}");
+    assert_eq!(close.agreed, close.contested - 1);
+    // By more, what follows is a consequence.
+    let far = with(lasted + 3);
+    assert!(!far.classes.contains_key(&Class::Clock), "{far:#?}");
+    assert!(far.agreed < close.agreed, "{far:#?}");
+}
+
 fn a_bio_that_got_no_request_may_come_from_any_core() {
     let directory = Directory::make().unwrap();
     for (scheduler, kernel) in [("deadline", "4.19"), ("mq-deadline", "6.12")] {
@@ -324,5 +366,6 @@ fn main() -> std::process::ExitCode {
             a_bio_that_got_no_request_may_come_from_any_core,
             a_side_file_that_is_missed_is_named_with_what_it_would_have_told,
             what_cannot_be_known_is_asked_for,
+            a_decision_that_hangs_on_a_microsecond_has_no_consequences,
     ])
 }

@@ -118,6 +118,11 @@ pub trait Scheduler {
     /// which is bound and arrives.
     fn heed(&mut self, _cx: &mut Cx<'_>, _said: &str, _rq: Option<RequestId>) {}
 
+    /// Whether its last choice hangs on what [`Scheduler::release`] has shown to be wrong.
+    fn is_in_doubt(&self) -> bool {
+        false
+    }
+
     /// Another one in the same state, if there can be one: what is tried with it does not count.
     fn fork(&self) -> Option<Box<dyn Scheduler>> {
         None

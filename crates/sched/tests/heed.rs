@@ -5,7 +5,7 @@ mod harness;
 use base::{Duration, Instant};
 use block::queue::guided::{Answer, GuidedQueue};
 use block::scheduler::IoContext;
-use block::{Action, EventLog, IoContextId, Kernel, RequestId, Version};
+use block::{Action, Bio, EventLog, IoContextId, Kernel, Op, RequestId, Version};
 use harness::{Harness, Table, read};
 
 /// Processes that read, as somebody follows them.
@@ -105,6 +105,53 @@ fn a_turn_whose_time_is_over_begins_anew_for_who_follows() {
     let said = followed.said("");
     let of_turns = said.iter().filter(|it| it.contains("expired") || it.contains("set_active"));
     assert_eq!(of_turns.count(), 2, "{said:?}");
+}
+
+#[test]
+fn what_was_passed_over_is_in_doubt_until_it_is_served() {
+    let mut followed = Followed::new();
+    followed.arrive(0, 0, None);
+    let second = followed.arrive(1, 80_000, None);
+    assert!(followed.queue.release(followed.now, second));
+    assert_eq!(followed.queue.take_waiting(), Some(second));
+    followed.queue.start(followed.now, second);
+    followed.pass(Duration::from_millis(1));
+    followed.queue.complete(followed.now, second);
+    followed.pass(Duration::from_millis(200));
+    followed.serve();
+    assert!(followed.queue.is_in_doubt());
+    followed.arrive(1, 160_000, None);
+    followed.pass(Duration::from_millis(200));
+    followed.serve();
+    assert!(!followed.queue.is_in_doubt());
+}
+
+/// Where the last queue stands that is described.
+fn place(followed: &mut Followed) -> i64 {
+    let now = followed.now;
+    let text = followed.queue.queue().describe_scheduler(now);
+    let (_, place) = text.rsplit_once("place Some((").expect("it is busy");
+    place.split(',').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn who_preempts_unheard_stands_where_it_stood() {
+    for (heard, stays) in [("cfq2S  preempt", true), ("cfq1A  set_active", false)] {
+        let mut followed = Followed::new();
+        let write = Bio { op: Op::Write, ..read(0, 0, 0) };
+        for _ in 0..2 {
+            let rq = followed.queue.allocate(followed.now, &write);
+            followed.queue.unplug(rq);
+            followed.queue.insert(followed.now, rq, false);
+        }
+        followed.serve();
+        followed.arrive(1, 80_000, None);
+        assert_eq!(followed.said("preempt"), ["cfq2S  preempt"]);
+        for said in [heard, "cfq1A  set_active"] {
+            followed.queue.heed(followed.now, said, None);
+        }
+        assert_eq!(place(&mut followed) < 500_000_000, stays, "{heard}");
+    }
 }
 
 /// The virtual times of the group that was charged last.

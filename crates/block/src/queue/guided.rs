@@ -90,6 +90,11 @@ impl GuidedQueue {
         self.queue.core.seen.wishes.run = None;
     }
 
+    /// [`Scheduler::is_in_doubt`].
+    pub fn is_in_doubt(&self) -> bool {
+        self.queue.scheduler.as_ref().is_some_and(|scheduler| scheduler.is_in_doubt())
+    }
+
     /// Whether there is a scheduler.
     pub fn has_scheduler(&self) -> bool {
         self.queue.scheduler.is_some()

@@ -93,7 +93,7 @@ impl Historian<'_> {
 
     /// The scheduler says whose request goes to the driver.
     pub(super) fn note_activation(&mut self, record: &Record, text: &[u8]) {
-        if let Some(pid) = owner(text, "activate rq") {
+        if let Some(pid) = owner(text, "activate rq,") {
             self.gaps.activated = Some((record.cpu, pid));
         }
     }
@@ -591,7 +591,8 @@ impl<'a> Mender<'a> {
     /// What the scheduler says of the driver bounds when requests ended.
     fn count_activations(&mut self, ends: &mut [End]) {
         let said = self.history.messages.iter().filter_map(|said| {
-            let (_, count) = said.text.split_once("activate rq, drv=")?;
+            let (words, count) = said.text.rsplit_once('=')?;
+            words.ends_with(" activate rq, drv").then_some(())?;
             Some((said.at, count.trim().parse().ok()?))
         });
         let said: Vec<(Instant, usize)> = said.collect();

@@ -144,11 +144,17 @@ fn last_of(open: &mut BTreeMap<(Op, Sector), Vec<usize>>, key: (Op, Sector)) -> 
     last
 }
 
-/// The number in the name of the queue that a message of CFQ says this of.
+/// The number in the name of the queue that a message of CFQ says this of: whole words.
 pub(super) fn owner(text: &[u8], what: &str) -> Option<u32> {
-    let text = std::str::from_utf8(text).ok()?;
-    let named = text.strip_prefix("cfq").filter(|it| it.contains(what))?;
-    named.split(['S', 'A']).next()?.parse().ok()
+    let named = text.strip_prefix(b"cfq")?;
+    let (name, said) = named.split_at(named.iter().position(|it| *it == b' ')?);
+    // Some kernels name the group as well.
+    let mut words = said.split(|it| *it == b' ').filter(|it| !it.is_empty() && it[0] != b'/');
+    if !what.split(' ').all(|word| words.next() == Some(word.as_bytes())) {
+        return None;
+    }
+    let digits = name.iter().take_while(|it| it.is_ascii_digit()).count();
+    std::str::from_utf8(&name[..digits]).ok()?.parse().ok()
 }
 
 #[cfg(test)]

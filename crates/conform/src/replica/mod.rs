@@ -360,6 +360,11 @@ impl Replica {
         self.guided.heed(now, said, rq);
     }
 
+    /// Whether the scheduler's last choice hangs on what was wrong when it followed.
+    pub fn is_in_doubt(&self) -> bool {
+        self.guided.is_in_doubt()
+    }
+
     /// The driver has it now, if it can be had: what is missing has happened.
     pub fn hand_over(&mut self, now: Instant, rq: RequestId) -> bool {
         let has = |it: &mut Replica| {

@@ -7,6 +7,7 @@ use super::Run;
 use crate::history::{Traced, What};
 use crate::messages::Said;
 use base::Duration;
+use std::fmt::Write;
 
 /// What is said of an arrival is said so soon (fitted: two messages of CFQ in the recordings of
 /// 4.19.79).
@@ -26,10 +27,11 @@ impl Run<'_> {
             Some(next) => it.at < next.at,
             None => it.at <= at,
         };
+        let mut ours = String::new();
         while let Some(said) = self.history.messages.get(self.heard).filter(is_over) {
             self.heard += 1;
-            if let Some(text) = self.in_our_numbers(&said.text) {
-                self.replica.heed(now, &text, None);
+            if self.in_our_numbers(&said.text, &mut ours).is_some() {
+                self.replica.heed(now, &ours, None);
             }
         }
     }
@@ -46,16 +48,22 @@ impl Run<'_> {
         let rest = self.history.messages[self.heard..].iter();
         let mut near = rest.skip_while(|it| it.at < step.at).take_while(|it| it.at < until);
         let Some(said) = near.find(|it| it.text.ends_with("insert_request")) else { return };
-        if let (Some(text), Some(id)) = (self.in_our_numbers(&said.text), self.ids[rq]) {
-            self.replica.heed(step.at + self.phase, &text, Some(id));
+        let mut ours = String::new();
+        let known = self.in_our_numbers(&said.text, &mut ours);
+        if let (Some(()), Some(id)) = (known, self.ids[rq]) {
+            self.replica.heed(step.at + self.phase, &ours, Some(id));
         }
     }
 
-    /// A message with our number of the task in the name of the queue.
-    fn in_our_numbers(&self, text: &str) -> Option<String> {
-        let Some(rest) = text.strip_prefix("cfq") else { return Some(text.to_string()) };
-        let digits = rest.len() - rest.trim_start_matches(|it: char| it.is_ascii_digit()).len();
+    /// Writes a message with our number of the task in the name of the queue, if there is one.
+    fn in_our_numbers(&self, text: &str, ours: &mut String) -> Option<()> {
+        ours.clear();
+        let Some(rest) = text.strip_prefix("cfq").filter(|it| !it.starts_with(' ')) else {
+            ours.push_str(text);
+            return Some(());
+        };
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let context = self.history.contexts.get(&rest[..digits].parse().ok()?)?;
-        Some(format!("cfq{}{}", context.0, &rest[digits..]))
+        write!(ours, "cfq{}{}", context.0, &rest[digits..]).ok()
     }
 }

@@ -152,6 +152,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         memory: setup.memory(),
         shadow: 0,
         follows: history.is_torn || history.is_continued(),
+        in_doubt: false,
         heard: 0,
         known: MergeDifferences::default(),
         outcome: Outcome::default(),
@@ -244,6 +245,8 @@ struct Run<'a> {
     shadow: u32,
     /// Whatever ours would choose, it takes what the kernel took.
     follows: bool,
+    /// What ours would choose hangs on what is known to be wrong.
+    in_doubt: bool,
     /// How much of what the kernel said it has heard.
     heard: usize,
     /// Merges that differ and were counted before.
@@ -487,6 +490,7 @@ impl Run<'_> {
         }
         let saved = self.replica.save(now);
         let first = self.replica.consider(now);
+        self.in_doubt = self.replica.is_in_doubt();
         let ours = self.understand(first);
         if let Some(chosen) = ours.request() {
             self.identify(recorded, chosen);
@@ -522,7 +526,7 @@ impl Run<'_> {
         if !self.vague.is_empty() || life.given {
             self.shadow = self.memory;
         }
-        let is_shadowed = self.shadow > 0;
+        let is_shadowed = self.shadow > 0 || self.in_doubt;
         self.shadow = self.shadow.saturating_sub(1);
         if life.vague {
             self.vague.insert(recorded);

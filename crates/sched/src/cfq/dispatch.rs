@@ -90,6 +90,7 @@ impl Cfq {
             }
             self.put_first(self.queues[id].group);
             self.serve(cx, id);
+            self.doubt_first(id);
             self.set_active(cx, id);
         }
         self.queues[id].wait_request = false;

@@ -26,6 +26,8 @@ pub(super) struct Group {
     /// Its control group was removed.
     pub is_gone: bool,
     vdisktime: u64,
+    /// It was wrong once: one that had paid more had the turn.
+    pub unsure: bool,
     in_tree: bool,
     /// Busy children, its own tasks included.
     nr_active: u32,
@@ -57,6 +59,7 @@ impl Group {
             parent,
             is_gone: false,
             vdisktime: 0,
+            unsure: false,
             in_tree: false,
             nr_active: 0,
             children_weight: 0,
@@ -279,6 +282,7 @@ impl Cfq {
         if first == id || !self.group(id).in_tree {
             return;
         }
+        self.group_mut(first).unsure = true;
         let vdisktime = least.wrapping_sub(1);
         self.group_tree.remove(id);
         self.group_mut(id).vdisktime = vdisktime;
@@ -291,7 +295,8 @@ impl Cfq {
         if in_tree {
             self.group_tree.remove(id);
         }
-        self.group_mut(id).vdisktime = vdisktime;
+        let group = self.group_mut(id);
+        (group.vdisktime, group.unsure) = (vdisktime, false);
         self.group_tree.min_vdisktime = least;
         if in_tree {
             self.group_tree.insert(vdisktime, id);

@@ -18,6 +18,10 @@ pub(super) struct Heard {
     ahead: Option<u64>,
     /// A process is about to leave this queue, which others share.
     left: Option<QueueId>,
+    /// This queue preempts, which was not heard yet, and where it stood before.
+    pub preempted: Option<(QueueId, i64)>,
+    /// Whom ours chose last hangs on what was wrong before.
+    pub in_doubt: bool,
     /// Anything was heard at all.
     anything: bool,
 }
@@ -47,6 +51,7 @@ impl Cfq {
         if !text.ends_with("alloced") {
             self.heard.left = Some(id).filter(|_| text.ends_with("breaking apart cfqq"));
         }
+        self.confirm(id, text);
         let queue = &mut self.queues[id];
         if queue.sync && queue.class != Class::Idle {
             queue.idle_window = !named.noidle;
@@ -64,6 +69,30 @@ impl Cfq {
         }
         let queue = &self.queues[id];
         queue.coop && queue.split_coop
+    }
+
+    /// This queue has the turn in the kernel. If it is not the first of its tree, the one that is
+    /// stands elsewhere there.
+    pub(super) fn doubt_first(&mut self, id: QueueId) {
+        let (class, kind) = self.queues[id].tree();
+        let first = self.group(self.queues[id].group).tree(class, kind).first();
+        if let Some((_, first)) = first.filter(|it| it.1 != id) {
+            self.queues[first].unsure = true;
+        }
+    }
+
+    /// A queue that preempts, as was not heard before the next turn began, stands where it stood.
+    fn confirm(&mut self, id: QueueId, text: &str) {
+        let Some((preempts, key)) = self.heard.preempted else { return };
+        if text.ends_with("preempt") && id == preempts {
+            self.heard.preempted = None;
+        } else if text.contains("set_active") {
+            self.heard.preempted = None;
+            let waits = self.queues.get(preempts).is_some() && self.active != Some(preempts);
+            if waits && id != preempts {
+                self.move_queue(preempts, key);
+            }
+        }
     }
 
     fn place_group(&mut self, group: GroupId, vdisktime: u64, least: u64) {
@@ -128,6 +157,10 @@ impl Cfq {
 
 /// The virtual times of a group that has been charged, and of the least.
 fn served_in(said: &str) -> Option<(u64, u64)> {
+    if said.starts_with("cfq") {
+        // Of a queue; most are.
+        return None;
+    }
     let (_, times) = said.split_once("served: vt=")?;
     let (vdisktime, least) = times.split_once(" min_vt=")?;
     Some((vdisktime.parse().ok()?, least.trim().parse().ok()?))

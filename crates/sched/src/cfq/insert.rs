@@ -173,6 +173,7 @@ impl Cfq {
             let group = self.queues[new].group;
             self.group_mut(group).saved = None;
         }
+        self.heard.preempted = self.queues[new].place.map(|(key, ..)| (new, key));
         self.resort(cx, new, true);
         self.queues[new].slice_end = 0;
         self.queues[new].slice_new = true;

@@ -290,13 +290,20 @@ impl Scheduler for Cfq {
         match (self.busy_queues, force) {
             (0, _) => Dispatched::Empty,
             (_, true) => self.drain(cx),
-            (_, false) => self.dispatch_one(cx),
+            (_, false) => {
+                self.heard.in_doubt = false;
+                self.dispatch_one(cx)
+            }
         }
     }
 
     fn release(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> bool {
         self.follow(cx, rq);
         true
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.heard.in_doubt
     }
 
     fn heed(&mut self, cx: &mut Cx<'_>, said: &str, rq: Option<RequestId>) {

@@ -76,6 +76,8 @@ pub(super) struct Queue {
     /// A bit for each of its last requests: whether it was far from the one before.
     pub seek_history: u32,
     pub last_request_end: Sector,
+    /// Where it stands was wrong once: one behind it had the turn.
+    pub unsure: bool,
     /// The queue that its processes will use from now on.
     pub merges_into: Option<QueueId>,
 }
@@ -120,6 +122,7 @@ impl Queue {
             dispatched: 0,
             seek_history: 0,
             last_request_end: Sector(0),
+            unsure: false,
             merges_into: None,
         }
     }

@@ -54,6 +54,7 @@ impl Cfq {
         }
         match heir.or_else(|| self.first_of_workload()) {
             Some(id) => {
+                self.heard.in_doubt |= core::mem::take(&mut self.queues[id].unsure);
                 self.set_active(cx, id);
                 Selected::Queue(id)
             }
@@ -149,6 +150,7 @@ impl Cfq {
             return;
         };
         self.serving_group = Some(id);
+        self.heard.in_doubt |= self.group(id).unsure;
         let now = self.now(cx);
         match self.group(id).saved {
             Some((left, class, kind)) => {

@@ -165,6 +165,15 @@ impl Cfq {
         }
     }
 
+    /// Moves a queue that waits to another place in its tree.
+    pub(super) fn move_queue(&mut self, id: QueueId, key: i64) {
+        let group = self.queues[id].group;
+        let Some((_, class, kind)) = self.queues[id].place else { return };
+        self.leave_tree(id);
+        self.group_mut(group).tree_mut(class, kind).insert(key, id);
+        self.queues[id].place = Some((key, class, kind));
+    }
+
     /// Places a queue among those of its class and kind; `front`: before all of them.
     pub(super) fn resort(&mut self, cx: &mut Cx<'_>, id: QueueId, front: bool) {
         self.place(cx, id, front);
@@ -176,6 +185,7 @@ impl Cfq {
         let queue = &self.queues[id];
         let (class, kind, group) = (queue.class, queue.kind(), queue.group);
         let key = self.key(cx, id, class, kind, front);
+        self.queues[id].unsure = false;
         let (before, after) = (self.queues[id].place, Some((key, class, kind)));
         if before.is_some_and(|(old, c, k)| old == key && same_tree((c, k), (class, kind))) {
             return;

@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -39,6 +39,9 @@ const TOOLS: [(&str, &str); 10] = [
     ("xz", "xz-utils"),
     ("nice", "coreutils"),
 ];
+
+/// Parts of a tree without which nothing can be built: User-Mode Linux, and a block layer.
+const PARTS: [&str; 4] = ["Kconfig", "arch/um/Kconfig", "block/Kconfig", "block/Kconfig.iosched"];
 
 /// Lines that `make` prints in a whole build of 6.12 with our configuration (measured).
 const EXPECTED_STEPS: u32 = 1340;
@@ -118,6 +121,16 @@ pub fn build(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Kernel, BuildError> {
     check_architecture()?;
+    let built = find_or_build(cache, recipe, progress);
+    cache.remove_locks();
+    built
+}
+
+fn find_or_build(
+    cache: &Cache,
+    recipe: &Recipe,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Kernel, BuildError> {
     let mut about = About { configuration: settings(&recipe.configuration)?, ..About::default() };
     let here = recipe.source.here()?;
     about.tree = here.as_ref().and_then(|it| it.tree().map(Path::to_path_buf));
@@ -220,7 +233,7 @@ fn make_kernel(
             unpack(tarball, &work.directory("source")?)?
         }
     };
-    // A tree without I/O schedulers is refused for what it lacks.
+    check_tree(&tree)?;
     let kconfig = fs::read_to_string(tree.join("block/Kconfig.iosched")).unwrap_or_default();
     let wanted = Wanted { schedulers: schedulers(&kconfig), settings: &about.configuration };
     let stripped = work.directory("object")?.join("linux.stripped");
@@ -241,6 +254,17 @@ fn make_kernel(
         }
     }
     Ok(stripped)
+}
+
+/// Refuses a tree without the parts that every guest is built from.
+fn check_tree(tree: &Path) -> Result<(), BuildError> {
+    match PARTS.into_iter().find(|part| !tree.join(part).exists()) {
+        None => Ok(()),
+        Some(part) => {
+            let cause = io::Error::new(io::ErrorKind::NotFound, format!("it has no {part}"));
+            Err(BuildError::NoTree { tree: tree.to_path_buf(), cause })
+        }
+    }
 }
 
 /// What a kernel is to have beside what all have.

@@ -243,7 +243,9 @@ impl Cache {
         let failed = |cause| BuildError::file("removing", &kernel.binary, cause);
         fs::remove_file(&kernel.binary).map_err(failed)?;
         About::remove(&kernel.binary);
-        self.remove_unused_objects()
+        self.remove_unused_objects()?;
+        self.remove_locks();
+        Ok(())
     }
 
     /// All kernels of our configuration, by version and HZ.
@@ -366,6 +368,17 @@ impl Cache {
         self.remove_unused_objects()
     }
 
+    /// Removes the files of locks that nobody has.
+    pub(crate) fn remove_locks(&self) {
+        for (name, path) in self.entries().unwrap_or_default() {
+            let Some(kernel) = name.strip_prefix(LOCK) else { continue };
+            if let Ok(Some(_lock)) = Lock::take_if_free(&self.directory, kernel) {
+                // An empty file that cannot be removed does no harm.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
     /// Removes objects that no kernel was made from, and that nobody makes.
     fn remove_unused_objects(&self) -> Result<(), BuildError> {
         let kernels = self.kernels()?;
@@ -442,6 +455,13 @@ fn remove(directory: &Path) -> Result<(), BuildError> {
     }
 }
 
+/// Whether a file is what stands at a path.
+fn is_at(file: &fs::File, path: &Path) -> bool {
+    let number = |about: fs::Metadata| (about.dev(), about.ino());
+    let both = (file.metadata().map(number), fs::metadata(path).map(number));
+    matches!(both, (Ok(one), Ok(other)) if one == other)
+}
+
 /// A directory in which one kernel is built; removed when dropped, unless it is kept.
 pub(crate) struct Work {
     directory: PathBuf,
@@ -483,8 +503,7 @@ impl Drop for Work {
     }
 }
 
-/// The right to build a kernel. The file stays, for its removal could race with somebody who has
-/// just opened it.
+/// The right to build a kernel.
 struct Lock {
     _file: fs::File,
 }
@@ -496,19 +515,26 @@ impl Lock {
             return Ok(lock);
         }
         busy();
-        let (path, file) = Lock::open(directory, kernel)?;
-        match flock(&file, FlockOperation::LockExclusive) {
-            Ok(()) => Ok(Lock::held(file)),
-            Err(cause) => Err(BuildError::file("locking", &path, cause.into())),
+        loop {
+            let (path, file) = Lock::open(directory, kernel)?;
+            flock(&file, FlockOperation::LockExclusive)
+                .map_err(|cause| BuildError::file("locking", &path, cause.into()))?;
+            // Whoever had it may have removed the file.
+            if is_at(&file, &path) {
+                return Ok(Lock::held(file));
+            }
         }
     }
 
     fn take_if_free(directory: &Path, kernel: &str) -> Result<Option<Lock>, BuildError> {
-        let (path, file) = Lock::open(directory, kernel)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock::held(file))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(cause) => Err(BuildError::file("locking", &path, cause.into())),
+        loop {
+            let (path, file) = Lock::open(directory, kernel)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if is_at(&file, &path) => return Ok(Some(Lock::held(file))),
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(cause) => return Err(BuildError::file("locking", &path, cause.into())),
+            }
         }
     }
 
@@ -554,6 +580,20 @@ mod tests {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn the_file_of_a_lock_is_removed_when_nobody_has_it() {
+        let directory = Directory::new("locks");
+        let cache = Cache::at(&directory.0);
+        let lock = Lock::take(&directory.0, "x", &mut || ()).unwrap();
+        let (path, waiting) = Lock::open(&directory.0, "x").unwrap();
+        cache.remove_locks();
+        assert!(path.exists());
+        drop(lock);
+        cache.remove_locks();
+        assert!(!path.exists() && !is_at(&waiting, &path));
+        assert!(Lock::take_if_free(&directory.0, "x").unwrap().is_some());
     }
 
     #[test]

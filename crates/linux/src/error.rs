@@ -215,7 +215,9 @@ impl BuildError {
         status: ExitStatus,
         text: &str,
     ) -> Self {
-        BuildError::Step { step, command: format!("{command:?}"), status, tail: tail(text, 15) }
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let command: Vec<String> = words.map(|it| it.to_string_lossy().into_owned()).collect();
+        BuildError::Step { step, command: command.join(" "), status, tail: tail(text, 15) }
     }
 }
 

@@ -66,7 +66,12 @@ fn kernels_that_cannot_be_built_or_removed_are_refused() {
     let makefile = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\nEXTRAVERSION =\n";
     std::fs::create_dir_all(directory.path().join("lame")).unwrap();
     std::fs::write(directory.path().join("lame/Makefile"), makefile).unwrap();
-    let cases: [(&[&str], &str); 9] = [
+    std::fs::create_dir_all(directory.path().join("other/block")).unwrap();
+    for (file, text) in [("Makefile", makefile), ("Kconfig", "mainmenu \"x\"\n")] {
+        std::fs::write(directory.path().join("other").join(file), text).unwrap();
+    }
+    let cases: [(&[&str], &str); 10] = [
+        (&["build", "--source", "other"], "is not the source tree of a kernel: it has no arch/um"),
         (&["build", "--source", "none"], "none is not the source tree of a kernel: No such file"),
         (&["build", "--source", "tree"], "is not the source tree of a kernel"),
         (&["build", "--source", "lame"], "is not the source tree of a kernel"),

@@ -70,7 +70,6 @@ fn what_a_build_lacks_is_named_with_its_package() {
     };
     refused(&[], &["--hz", "60"], "--hz: 60; accepted: 100, 250, 1000");
     let cache = [("PATERNOSTER_CACHE", directory.path().to_str().unwrap())];
-    refused(&cache, &["--kernel", "2.6"], "apt-get install linux-source-2.6");
     refused(&cache, &["--source", "/nonexistent"], "/nonexistent is not the source tree");
     refused(&cache, &["--source", "/"], "/ is not the source tree");
     // It is not there, and cannot be made, even by root.

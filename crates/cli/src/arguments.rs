@@ -223,8 +223,8 @@ pub struct LinuxMachine {
     /// Memory of the machine, such as "4 GiB" [default: 512 MiB]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// How much may be written to the disk, such as "8 GiB", in memory of this machine [default: 1
-    /// GiB]
+    /// How much of what is written to the disk is kept in memory, such as "8 GiB"; the rest goes to
+    /// a file in $TMPDIR or /var/tmp [default: 1 GiB]
     #[arg(long, value_name = "SIZE")]
     pub data: Option<String>,
     /// A program, file or directory that must be there; may be repeated

@@ -280,7 +280,8 @@ impl Drive {
     fn read(&self, request: &Request<'_>, memory: &GuestMemory) -> Result<(), RunError> {
         let mut at = request.sector * Sector::SIZE;
         for segment in request.data {
-            self.contents.read(memory, at, segment.address, segment.length as usize)?;
+            let read = self.contents.read(memory, at, segment.address, segment.length as usize);
+            read.map_err(|error| self.failed(error))?;
             at += u64::from(segment.length);
         }
         Ok(())
@@ -289,17 +290,21 @@ impl Drive {
     fn write(&mut self, request: &Request<'_>, memory: &GuestMemory) -> Result<(), RunError> {
         let mut at = request.sector * Sector::SIZE;
         for segment in request.data {
-            self.contents.write(memory, at, segment.address, segment.length as usize).map_err(
-                |error| match error {
-                    StoreError::Memory(outside) => outside.into(),
-                    StoreError::Full { limit } => {
-                        RunError::StoreFull { disk: self.name.clone(), limit }
-                    }
-                },
-            )?;
+            let written = self.contents.write(memory, at, segment.address, segment.length as usize);
+            written.map_err(|error| self.failed(error))?;
             at += u64::from(segment.length);
         }
         Ok(())
+    }
+
+    /// What could not be moved ends the run.
+    fn failed(&self, error: StoreError) -> RunError {
+        match error {
+            StoreError::Memory(outside) => outside.into(),
+            StoreError::File(directory, cause) => {
+                RunError::Spill { disk: self.name.clone(), directory, cause }
+            }
+        }
     }
 
     fn tell_name(&self, request: &Request<'_>, memory: &GuestMemory) -> Result<Transfer, RunError> {

@@ -375,17 +375,19 @@ pub enum RunError {
         /// The limit.
         lifetime: Duration,
     },
-    /// More was written to a disk than may be kept in memory.
+    /// What is written to a disk beyond the memory it may take goes to a file, and cannot.
     #[error(
-        "more than {} was written to disk {disk}; \
-         accepted: less, or more with linux run --data SIZE",
-        size(*limit)
+        "what was written to disk {disk} goes to a file in {}: {cause}; accepted: a directory with \
+         room for it (TMPDIR), or more memory with linux run --data SIZE",
+        directory.display()
     )]
-    StoreFull {
+    Spill {
         /// The disk's name.
         disk: String,
-        /// The limit.
-        limit: Bytes,
+        /// Where the file is.
+        directory: PathBuf,
+        /// What the operating system said.
+        cause: io::Error,
     },
     /// The kernel gave up.
     #[error("the guest's kernel panicked: {reason}\n{console}")]
@@ -424,14 +426,6 @@ pub enum RunError {
     },
 }
 
-/// A size as people type it: in the largest unit that divides it.
-fn size(bytes: Bytes) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "bytes")];
-    let divides = |(shift, _): &(u32, &str)| bytes.0.trailing_zeros() >= *shift;
-    let (shift, unit) = units.into_iter().find(divides).expect("a byte divides everything");
-    format!("{} {unit}", bytes.0 >> shift)
-}
-
 impl RunError {
     pub(crate) fn file(doing: &'static str, what: impl Into<PathBuf>, cause: io::Error) -> Self {
         RunError::File { doing, what: what.into(), cause }
@@ -452,20 +446,5 @@ impl RunError {
     pub(crate) fn is_hang_up(cause: &io::Error) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
         matches!(cause.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_is_said_as_it_is_typed_with_its_option() {
-        let full = |limit| RunError::StoreFull { disk: "sda".to_string(), limit: Bytes(limit) };
-        let message = full(2 << 20).to_string();
-        assert!(message.starts_with("more than 2 MiB was written to disk sda"), "{message}");
-        assert!(message.ends_with("--data SIZE"), "{message}");
-        assert!(full(1 << 30).to_string().contains("than 1 GiB was"));
-        assert!(full(1000).to_string().contains("than 1000 bytes was"));
     }
 }

@@ -1,12 +1,14 @@
-//! What a disk holds: sparse, in memory, bounded.
+//! What a disk holds: sparse, in memory up to a limit, and in a file beyond it.
 //!
 //! Reads return what was written and zeros elsewhere. Pages of zeros are not kept, so a disk that
-//! is filled from `/dev/zero` costs nothing.
+//! is filled from `/dev/zero` costs nothing. The file has no name and is gone with the disk.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::Bytes;
 use rustix::fs::{SeekFrom, seek};
@@ -14,18 +16,87 @@ use rustix::fs::{SeekFrom, seek};
 use crate::memory::{GuestMemory, OutOfMemory, PAGE};
 
 /// The data on a disk.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Contents {
     pages: BTreeMap<u64, Box<[u8; PAGE]>>,
     limit: Bytes,
     keep: bool,
+    /// What found no room in memory.
+    spill: Option<Spill>,
 }
 
-/// Why data could not be stored.
-#[derive(Debug, PartialEq, Eq)]
+/// Pages in a file.
+#[derive(Debug)]
+struct Spill {
+    file: File,
+    /// Where each page lies, in pages.
+    places: BTreeMap<u64, u64>,
+    /// Places that are not used any more.
+    free: Vec<u64>,
+}
+
+/// Why data could not be stored or read.
+#[derive(Debug)]
 pub(crate) enum StoreError {
-    Full { limit: Bytes },
     Memory(OutOfMemory),
+    File(PathBuf, io::Error),
+}
+
+impl Clone for Contents {
+    /// A disk is copied before anybody writes to it, so nothing of it is in a file.
+    fn clone(&self) -> Contents {
+        assert!(self.spill.is_none(), "a disk is copied that is in use");
+        Contents { pages: self.pages.clone(), limit: self.limit, keep: self.keep, spill: None }
+    }
+}
+
+impl Spill {
+    fn new() -> Result<Spill, StoreError> {
+        let directory = directory();
+        let failed = |cause| StoreError::File(directory.clone(), cause);
+        let file = unnamed(&directory).map_err(failed)?;
+        Ok(Spill { file, places: BTreeMap::new(), free: Vec::new() })
+    }
+
+    /// Reads a page, if it is here.
+    fn get(&self, page: u64, bytes: &mut [u8; PAGE]) -> Result<bool, StoreError> {
+        let Some(place) = self.places.get(&page) else { return Ok(false) };
+        let read = self.file.read_exact_at(bytes, place * PAGE as u64);
+        read.map_err(|cause| StoreError::File(directory(), cause)).map(|()| true)
+    }
+
+    fn put(&mut self, page: u64, bytes: &[u8; PAGE]) -> Result<(), StoreError> {
+        let place = match self.places.get(&page) {
+            Some(place) => *place,
+            None => self.free.pop().unwrap_or(self.places.len() as u64),
+        };
+        let written = self.file.write_all_at(bytes, place * PAGE as u64);
+        written.map_err(|cause| StoreError::File(directory(), cause))?;
+        self.places.insert(page, place);
+        Ok(())
+    }
+
+    fn remove(&mut self, first: u64, end: u64) {
+        while let Some((&page, &place)) = self.places.range(first..end).next() {
+            self.places.remove(&page);
+            self.free.push(place);
+        }
+    }
+}
+
+/// Where large files of no name belong: memory is no place for them.
+fn directory() -> PathBuf {
+    std::env::var_os("TMPDIR").filter(|it| !it.is_empty()).map_or("/var/tmp".into(), PathBuf::from)
+}
+
+/// A new file that nobody else can open.
+fn unnamed(directory: &Path) -> io::Result<File> {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = directory.join(format!("paternoster-disk-{}-{number}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 impl From<OutOfMemory> for StoreError {
@@ -35,16 +106,16 @@ impl From<OutOfMemory> for StoreError {
 }
 
 impl Contents {
-    /// An empty disk that takes at most `limit` bytes of data other than zeros; a run that writes
-    /// more ends with an error.
+    /// An empty disk that keeps at most `limit` bytes of data other than zeros in memory; what is
+    /// more goes to a file of no name in `$TMPDIR` or `/var/tmp`.
     pub fn new(limit: Bytes) -> Contents {
-        Contents { pages: BTreeMap::new(), limit, keep: true }
+        Contents { pages: BTreeMap::new(), limit, keep: true, spill: None }
     }
 
     /// A disk that forgets what is written to it and reads as zeros: for loads that do not look
     /// at their data, of any size.
     pub fn forgetful() -> Contents {
-        Contents { pages: BTreeMap::new(), limit: Bytes(0), keep: false }
+        Contents { pages: BTreeMap::new(), limit: Bytes(0), keep: false, spill: None }
     }
 
     /// What a file holds that stands for a disk: those parts of it that are not holes.
@@ -66,9 +137,10 @@ impl Contents {
         Ok(contents)
     }
 
-    /// How much is held.
+    /// How much is held, in memory and in a file.
     pub fn held(&self) -> Bytes {
-        Bytes((self.pages.len() * PAGE) as u64)
+        let spilled = self.spill.as_ref().map_or(0, |spill| spill.places.len());
+        Bytes(((self.pages.len() + spilled) * PAGE) as u64)
     }
 
     /// Copies from the disk, beginning at byte `at`, into guest memory.
@@ -78,17 +150,20 @@ impl Contents {
         at: u64,
         address: u64,
         length: usize,
-    ) -> Result<(), OutOfMemory> {
-        if self.pages.is_empty() {
-            return memory.clear(address, length);
+    ) -> Result<(), StoreError> {
+        if self.pages.is_empty() && self.spill.is_none() {
+            return Ok(memory.clear(address, length)?);
         }
+        let mut buffer = [0; PAGE];
         for piece in pieces(at, length) {
             let address = address + piece.done as u64;
-            match self.pages.get(&piece.page) {
-                Some(page) => {
-                    memory.write(address, &page[piece.from..piece.from + piece.length])?
+            let range = piece.from..piece.from + piece.length;
+            match (self.pages.get(&piece.page), &self.spill) {
+                (Some(page), _) => memory.write(address, &page[range])?,
+                (None, Some(spill)) if spill.get(piece.page, &mut buffer)? => {
+                    memory.write(address, &buffer[range])?;
                 }
-                None => memory.clear(address, piece.length)?,
+                _ => memory.clear(address, piece.length)?,
             }
         }
         Ok(())
@@ -120,16 +195,24 @@ impl Contents {
             page[range].copy_from_slice(bytes);
             return Ok(());
         }
-        if bytes.iter().all(|byte| *byte == 0) {
+        let mut page = Box::new([0; PAGE]);
+        let is_spilled = match &self.spill {
+            Some(spill) => spill.get(piece.page, &mut page)?,
+            None => false,
+        };
+        if !is_spilled && bytes.iter().all(|byte| *byte == 0) {
             return Ok(());
         }
-        if self.held() + Bytes(PAGE as u64) > self.limit {
-            return Err(StoreError::Full { limit: self.limit });
-        }
-        let mut page = Box::new([0; PAGE]);
         page[range].copy_from_slice(bytes);
-        self.pages.insert(piece.page, page);
-        Ok(())
+        let room = ((self.pages.len() + 1) * PAGE) as u64 <= self.limit.0;
+        if room && !is_spilled {
+            self.pages.insert(piece.page, page);
+            return Ok(());
+        }
+        match &mut self.spill {
+            Some(spill) => spill.put(piece.page, &page),
+            none => none.insert(Spill::new()?).put(piece.page, &page),
+        }
     }
 
     /// Forgets whole pages of a range that is not needed any more.
@@ -138,6 +221,9 @@ impl Contents {
         let end = (at + length) / PAGE as u64;
         while let Some((&page, _)) = self.pages.range(first..end.max(first)).next() {
             self.pages.remove(&page);
+        }
+        if let Some(spill) = &mut self.spill {
+            spill.remove(first, end.max(first));
         }
     }
 }
@@ -218,12 +304,26 @@ mod tests {
     }
 
     #[test]
-    fn a_full_store_says_so() {
+    fn what_finds_no_room_in_memory_is_in_a_file() {
         let memory = GuestMemory::zeros(LENGTH, 0);
         let mut contents = Contents::new(Bytes(PAGE as u64));
-        memory.write(0, &[7; 2 * PAGE]).unwrap();
-        let full = StoreError::Full { limit: Bytes(PAGE as u64) };
-        assert_eq!(contents.write(&memory, 0, 0, 2 * PAGE), Err(full));
+        let written: Vec<u8> = (0..4 * PAGE).map(|i| (i % 251) as u8 + 1).collect();
+        memory.write(0, &written).unwrap();
+        contents.write(&memory, 0, 0, 4 * PAGE).unwrap();
+        assert_eq!(contents.pages.len(), 1);
+        assert_eq!(contents.held(), Bytes(4 * PAGE as u64));
+        assert_eq!(read(&contents, &memory, 100, 3 * PAGE), written[100..100 + 3 * PAGE]);
+        // Zeros overwrite there, too, and a place is used again.
+        memory.clear(0, LENGTH).unwrap();
+        contents.write(&memory, 2 * PAGE as u64 + 8, 0, 8).unwrap();
+        let expected = [&written[2 * PAGE..2 * PAGE + 8], &[0; 8]].concat();
+        assert_eq!(read(&contents, &memory, 2 * PAGE as u64, 16), expected);
+        contents.discard(PAGE as u64, PAGE as u64);
+        assert_eq!(read(&contents, &memory, PAGE as u64, 16), [0; 16]);
+        memory.write(0, &[9; PAGE]).unwrap();
+        contents.write(&memory, 9 * PAGE as u64, 0, PAGE).unwrap();
+        let places = &contents.spill.as_ref().unwrap().places;
+        assert_eq!((places.len(), places.values().max()), (3, Some(&2)));
         Contents::forgetful().write(&memory, 0, 0, 2 * PAGE).unwrap();
     }
 

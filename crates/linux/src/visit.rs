@@ -23,8 +23,8 @@ use crate::watch::Watchdog;
 
 /// The usual programs, which are there if the host has them.
 const PROGRAMS: [&str; 5] = ["dd", "fio", "blkdiscard", "mkfs.ext4", "mkfs.xfs"];
-/// What may be written to the disk when nothing is said of it (assumed: ample for a file system and
-/// a try).
+/// How much of the disk's data is kept in memory when nothing is said of it (assumed: ample for a
+/// file system and a try).
 pub const DATA: Bytes = Bytes(1 << 30);
 /// Devices that are no disks, and the disk's own name.
 const OTHER_DEVICES: [&str; 10] =
@@ -52,7 +52,7 @@ pub struct Visit {
     pub trace: Trace,
     /// The guest's memory.
     pub memory: Bytes,
-    /// What may be written to the disk.
+    /// How much of what is written to the disk is kept in memory.
     pub data: Bytes,
     /// Another seed is another stream of random numbers, of the disk and the kernel.
     pub seed: u64,

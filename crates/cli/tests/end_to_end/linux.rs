@@ -102,14 +102,22 @@ fn fio_measures_time_and_any_name_is_the_disk() {
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("3;fio-"));
 }
 
-fn as_much_may_be_written_as_was_said() {
+fn what_is_written_beyond_the_memory_for_it_goes_to_a_file() {
     let directory = Directory::new("linux-data");
     // Pages of zeros are not kept.
-    let dd = "tr '\\0' x </dev/zero | dd of=/dev/sda bs=64k count=64 iflag=fullblock oflag=direct";
-    let with = |size: &str| run(&directory, &["--data", size], &[dd]);
-    assert!(!with("2 MiB").status.success());
-    let output = with("8 MiB");
+    let line = "tr '\\0' x </dev/zero | dd of=/dev/sda bs=64k count=64 iflag=fullblock \
+                oflag=direct && dd if=/dev/sda bs=64k count=64 iflag=direct | tr -d x | wc -c";
+    let with = |variables: &[(&str, &str)]| {
+        let arguments = ["linux", "run", "--data", "1 MiB", "--", line];
+        directory.run_with(variables, &arguments)
+    };
+    let output = with(&[]);
     assert!(output.status.success(), "{}", message(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0");
+    let output = with(&[("TMPDIR", "/nonexistent")]);
+    let message = message(&output);
+    assert!(message.contains("TMPDIR") || message.contains("/nonexistent"), "{message}");
+    assert!(!output.status.success());
 }
 
 fn schedulers_of_the_kernel_alone_are_compared_there() {
@@ -194,7 +202,7 @@ pub fn tests() -> Vec<testing::Test> {
         [BUILD_TOOLS] => what_a_build_lacks_is_named_with_its_package;
         [KERNEL, BUSYBOX, FIO] => fio_measures_time_and_any_name_is_the_disk;
         [KERNEL, BUSYBOX] => output_and_exit_status_are_those_of_the_command,
-            as_much_may_be_written_as_was_said,
+            what_is_written_beyond_the_memory_for_it_goes_to_a_file,
             schedulers_of_the_kernel_alone_are_compared_there,
             a_guest_that_cannot_be_had_is_refused,
             a_recording_is_judged_by_conform;

@@ -43,15 +43,34 @@ impl GuestKernel {
 
     /// The modelled kernel whose rules are nearest to its own.
     fn rules(&self) -> &'static Kernel {
-        let age = |version: &str| {
-            let mut numbers = version.split(|c: char| !c.is_ascii_digit());
-            let mut next = || numbers.next().and_then(|it| it.parse().ok()).unwrap_or(0_i64);
-            next() * 100 + next()
-        };
-        let own = age(&self.kernel.version);
-        let apart = |kernel: &&Kernel| (age(&kernel.version.to_string()) - own).abs();
-        KERNELS.iter().min_by_key(apart).expect("there are some").with_hz(self.kernel.hz)
+        nearest_rules(&self.kernel.version).with_hz(self.kernel.hz)
     }
+}
+
+/// When a version came, as a number that grows: up to 2.6 the third number counts, too.
+fn age(version: &str) -> i64 {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|it| it.parse().ok()).unwrap_or(0_i64);
+    let (major, minor, third) = (next(), next(), next());
+    major * 10_000 + minor * 100 + if major == 2 { third } else { 0 }
+}
+
+/// The modelled kernel that came nearest to a version.
+fn nearest_rules(version: &str) -> &'static Kernel {
+    let own = age(version);
+    let apart = |kernel: &&Kernel| (age(&kernel.version.to_string()) - own).abs();
+    KERNELS.iter().min_by_key(apart).expect("there are some")
+}
+
+/// Whether a version came between the modelled ones.
+fn is_between(version: &str) -> bool {
+    let numbers: Vec<&str> = version.split('.').collect();
+    let is_number = |text: &&str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let of = |kernel: &Kernel| age(&kernel.version.to_string());
+    let (oldest, newest) = (of(&KERNELS[0]), of(&KERNELS[KERNELS.len() - 1]));
+    (2..=3).contains(&numbers.len())
+        && numbers.iter().all(is_number)
+        && (oldest..=newest).contains(&age(version))
 }
 
 /// A kernel as a scheduler or an experiment names it.
@@ -61,11 +80,13 @@ pub struct Named {
     pub rules: &'static Kernel,
     /// The kernel itself, if it is one that was built.
     pub guest: Option<Arc<GuestKernel>>,
+    /// The version that was asked for, if the rules are those of another.
+    pub asked: Option<String>,
 }
 
 impl From<&'static Kernel> for Named {
     fn from(rules: &'static Kernel) -> Named {
-        Named { rules, guest: None }
+        Named { rules, guest: None, asked: None }
     }
 }
 
@@ -82,6 +103,10 @@ impl Kernels {
     /// The kernel of a name.
     pub fn find(self, name: &str, place: &str) -> Result<Named, Error> {
         match self {
+            Kernels::Modelled if Kernel::named(name).is_none() && is_between(name) => {
+                let rules = nearest_rules(name);
+                Ok(Named { asked: Some(name.to_string()), ..Named::from(rules) })
+            }
             Kernels::Modelled => parse_kernel(name, place).map(Named::from),
             Kernels::Built(hz) => {
                 let found = Cache::of_user().and_then(|cache| cache.require(name, hz));
@@ -89,7 +114,8 @@ impl Kernels {
                     found.map_err(|cause| Error::NoLinux(format!("{cause}, or --world sim")))?;
                 ask(&mut kernel)?;
                 let guest = GuestKernel { name: name.to_string(), kernel };
-                Ok(Named { rules: guest.rules(), guest: Some(Arc::new(guest)) })
+                let rules = guest.rules();
+                Ok(Named { rules, guest: Some(Arc::new(guest)), asked: None })
             }
         }
     }
@@ -130,6 +156,12 @@ mod tests {
         };
         assert_eq!(rules("7.3.4"), ("6.18".to_string(), 250));
         assert_eq!(rules("6.1.192").0, "6.12");
+        let asked =
+            |name| Kernels::Modelled.find(name, "-s").map(|it| (it.rules.version, it.asked));
+        assert_eq!(asked("6.6").unwrap(), (block::Version::V6_12, Some("6.6".to_string())));
+        assert_eq!(asked("5.15").unwrap().0, block::Version::V5_2);
+        assert_eq!(asked("6.12").unwrap(), (block::Version::V6_12, None));
+        assert!(["6.81", "2.6.10", "6", "6.x"].into_iter().all(|it| asked(it).is_err()));
         assert_eq!((rules("6.12.117+0a1b").0, rules("5.10.3").0), ("6.12".into(), "5.2".into()));
     }
 }

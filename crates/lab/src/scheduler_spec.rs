@@ -30,6 +30,8 @@ pub struct SchedulerSpec {
     pub kernel: &'static Kernel,
     /// The kernel itself that runs it, if one was named that was built.
     pub guest: Option<Arc<GuestKernel>>,
+    /// The version that was asked for, if the rules are those of another.
+    pub asked: Option<String>,
     /// Tunables and settings, in the order in which they are written.
     pub tunables: Vec<(String, i64)>,
 }
@@ -63,13 +65,13 @@ impl SchedulerSpec {
             None => (head, pinned.cloned()),
         };
         let mut spec = match kernel {
-            Some(Named { rules, guest: Some(guest) }) => {
+            Some(Named { rules, guest: Some(guest), .. }) => {
                 SchedulerSpec::of_guest(known, name, rules, guest, place)?
             }
             kernel => {
                 let entry = known_entry(known, name, place)?;
-                let kernel = kernel.map_or(entry.default_kernel(), |it| it.rules);
-                SchedulerSpec::modelled(entry, kernel, place)?
+                let kernel = kernel.unwrap_or(entry.default_kernel().into());
+                SchedulerSpec::modelled(entry, &kernel, place)?
             }
         };
         for assignment in tunables.split(',').filter(|part| !part.is_empty()) {
@@ -83,7 +85,7 @@ impl SchedulerSpec {
     /// A scheduler on a kernel that is modelled.
     fn modelled(
         entry: &'static Entry,
-        kernel: &'static Kernel,
+        Named { rules: kernel, asked, .. }: &Named,
         place: &str,
     ) -> Result<SchedulerSpec, Error> {
         if !entry.is_on(kernel) {
@@ -91,7 +93,8 @@ impl SchedulerSpec {
             let accepted = versions(KERNELS.iter().filter(|kernel| entry.is_on(kernel)));
             return Err(Error::bad(place, problem, accepted));
         }
-        Ok(SchedulerSpec { name: entry.name, entry, kernel, guest: None, tunables: Vec::new() })
+        let (name, asked) = (entry.name, asked.clone());
+        Ok(SchedulerSpec { name, entry, kernel, guest: None, asked, tunables: Vec::new() })
     }
 
     /// A scheduler that a kernel offers which was built.
@@ -114,7 +117,8 @@ impl SchedulerSpec {
             true => entry.name,
             false => Box::leak(name.to_string().into_boxed_str()),
         };
-        Ok(SchedulerSpec { name, entry, kernel, guest: Some(guest), tunables: Vec::new() })
+        let (guest, tunables) = (Some(guest), Vec::new());
+        Ok(SchedulerSpec { name, entry, kernel, guest, asked: None, tunables })
     }
 
     /// Understands a list, in which `all` stands for everything there is; without any, the default
@@ -176,9 +180,10 @@ impl SchedulerSpec {
 
     /// The kernel as it was named.
     pub fn kernel_name(&self) -> String {
-        match &self.guest {
-            Some(guest) => guest.name().to_string(),
-            None => self.kernel.version.to_string(),
+        match (&self.guest, &self.asked) {
+            (Some(guest), _) => guest.name().to_string(),
+            (None, Some(asked)) => asked.clone(),
+            (None, None) => self.kernel.version.to_string(),
         }
     }
 
@@ -300,13 +305,13 @@ fn known_entry(known: &Schedulers, name: &str, place: &str) -> Result<&'static E
 
 /// Every scheduler: of the pinned kernel, or each on the kernel it runs on by default.
 fn every(known: &Schedulers, pinned: Option<&Named>) -> Vec<SchedulerSpec> {
-    if let Some(Named { rules, guest: Some(guest) }) = pinned {
+    if let Some(Named { rules, guest: Some(guest), .. }) = pinned {
         let spec = |name| SchedulerSpec::of_guest(known, name, rules, guest.clone(), "");
         return guest.schedulers().filter_map(|name| spec(name).ok()).collect();
     }
     let on = |entry: &'static Entry| {
-        let kernel = pinned.map_or(entry.default_kernel(), |it| it.rules);
-        SchedulerSpec::modelled(entry, kernel, "").ok()
+        let kernel = pinned.cloned().unwrap_or(entry.default_kernel().into());
+        SchedulerSpec::modelled(entry, &kernel, "").ok()
     };
     known.entries().filter_map(on).collect()
 }

@@ -159,10 +159,15 @@ impl Plan {
 
     /// What the user should know about how jobs were understood, each thing once.
     pub fn notes(&self) -> Vec<String> {
+        let of_jobs = self.rows.iter().flat_map(|row| &row.jobs).flat_map(|job| &job.notes);
+        let of_kernels = self.rows.iter().filter_map(|row| {
+            let (asked, rules) = (row.spec.asked.as_ref()?, row.spec.kernel.version);
+            Some(format!("Kernel {asked} has the rules of {rules} here, and nobody has judged it."))
+        });
         let mut notes: Vec<String> = Vec::new();
-        for note in self.rows.iter().flat_map(|row| &row.jobs).flat_map(|job| &job.notes) {
-            if !notes.contains(note) {
-                notes.push(note.clone());
+        for note in of_jobs.cloned().chain(of_kernels) {
+            if !notes.contains(&note) {
+                notes.push(note);
             }
         }
         notes
@@ -537,8 +542,9 @@ impl Planner {
 
     /// In the world `linux` there is one kernel, and the simulator follows.
     fn check_kernels(&self, specs: &[SchedulerSpec]) -> Result<(), Error> {
-        let is_other =
-            |it: &&SchedulerSpec| it.guest.is_none() && it.kernel.version != world::KERNEL;
+        let is_other = |it: &&SchedulerSpec| {
+            it.guest.is_none() && it.kernel_name() != world::KERNEL.to_string()
+        };
         let other = specs.iter().find(is_other);
         match other.filter(|_| self.is_judged()) {
             Some(spec) => {

@@ -69,12 +69,14 @@ fn build_kernel(recipe: Recipe) -> Result<u8, Error> {
     let terminal = std::io::stderr().is_terminal();
     let mut told = 0;
     let mut show = |progress: Progress| match progress {
+        // It stays where the next step would overwrite it.
+        Progress::LeftOut(_) if terminal => eprintln!("\r\x1b[Knote: {progress}"),
+        Progress::LeftOut(_) => eprintln!("note: {progress}"),
         _ if terminal => {
             eprint!("\r\x1b[K{progress}");
             // Nobody may be looking.
             let _ = std::io::stderr().flush();
         }
-        Progress::LeftOut(_) => eprintln!("note: {progress}"),
         // Steps follow each other too fast to be read, and are of little use in a file.
         Progress::Compiling { done, expected, .. } => {
             let percent = 100 * done / expected;

@@ -71,7 +71,7 @@ fn missing(wanted: &str, suite: Option<&str>, others: &str) -> BuildError {
     let suite = suite.map_or("the configured suites".to_string(), |suite| format!("suite {suite}"));
     let others = match others {
         "" => String::new(),
-        others => format!(", which has {others}"),
+        others => format!(" (there: {others})"),
     };
     BuildError::NoSource { wanted: wanted.to_string(), suite, others }
 }

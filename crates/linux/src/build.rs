@@ -136,7 +136,7 @@ fn find_or_build(
     about.tree = here.as_ref().and_then(|it| it.tree().map(Path::to_path_buf));
     if let Some(label) = &recipe.label {
         check_label(label)?;
-        cache.check_label(label, about.tree.as_deref())?;
+        cache.check_label(label, &|it| is_of(it, &recipe.source, about.tree.as_deref()))?;
         about.label = Some(label.clone());
     }
     if let Some(origin) = here {
@@ -154,6 +154,15 @@ fn find_or_build(
     progress(Progress::Fetching(kernel.clone()));
     let origin = recipe.source.fetch(&work.directory("apt")?)?;
     build_from(cache, &origin, recipe, about, progress)
+}
+
+/// Whether a kernel was made from this source, or from another state of it.
+fn is_of(kernel: &Kernel, source: &Source, tree: Option<&Path>) -> bool {
+    let is_series = match source {
+        Source::Debian { kernel: series, .. } => kernel.begins(series),
+        Source::Tree(_) => true,
+    };
+    is_series && kernel.about.tree.as_deref() == tree
 }
 
 /// A kernel that there is, under the label that is wanted now.
@@ -407,5 +416,28 @@ impl Drop for Reaped {
         // Both fail harmlessly when it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_can_be_given_to_the_same_source_again() {
+        let kernel = |version: &str, tree: Option<&str>| Kernel {
+            binary: PathBuf::new(),
+            version: version.to_string(),
+            hz: crate::configuration::default_hz(),
+            about: About { tree: tree.map(PathBuf::from), ..About::default() },
+        };
+        let debian = |series: &str| Source::Debian { kernel: series.to_string(), suite: None };
+        assert!(is_of(&kernel("6.12.117", None), &debian("6.12"), None));
+        assert!(!is_of(&kernel("6.12.117", None), &debian("6.1"), None));
+        assert!(!is_of(&kernel("6.12.117+0a", Some("/mine")), &debian("6.12"), None));
+        let (mine, path) = (Source::Tree("/mine".into()), Some(Path::new("/mine")));
+        assert!(is_of(&kernel("7.3.4+0a", Some("/mine")), &mine, path));
+        assert!(!is_of(&kernel("7.3.4+0a", Some("/other")), &mine, path));
+        assert!(!is_of(&kernel("7.3.4", None), &mine, path));
     }
 }

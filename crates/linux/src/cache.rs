@@ -44,11 +44,6 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// What it is called: its label or its version.
-    pub fn name(&self) -> &str {
-        self.about.label.as_deref().unwrap_or(&self.version)
-    }
-
     /// How large the program is.
     pub fn size(&self) -> Bytes {
         Bytes(fs::metadata(&self.binary).map_or(0, |about| about.size()))
@@ -79,7 +74,7 @@ impl Kernel {
 
     /// Whether its version is `version` or begins with it: `6.12` is the beginning of `6.12.117`,
     /// but `6.1` is not. Of a fingerprint any first characters will do.
-    fn begins(&self, version: &str) -> bool {
+    pub(crate) fn begins(&self, version: &str) -> bool {
         let rest = self.version.strip_prefix(version);
         let is_whole = |rest: &str| rest.is_empty() || rest.starts_with(['.', '-', TREE]);
         rest.is_some_and(|rest| is_whole(rest) || version.contains(TREE))
@@ -137,25 +132,7 @@ impl Cache {
     /// of Debian's the newest is meant: `6.12` finds `6.12.117`.
     pub fn find(&self, name: &str, hz: Hz) -> Result<Option<Kernel>, BuildError> {
         let kernels = self.kernels()?.into_iter();
-        self.choose(name, kernels.filter(|kernel| kernel.hz == hz).collect())
-    }
-
-    /// The one of these kernels that a name means.
-    fn choose(&self, name: &str, mut kernels: Vec<Kernel>) -> Result<Option<Kernel>, BuildError> {
-        let is_it = |kernel: &Kernel| kernel.is_called(name) || kernel.version == name;
-        if let Some(at) = kernels.iter().position(is_it) {
-            return Ok(Some(kernels.swap_remove(at)));
-        }
-        kernels.retain(|kernel| kernel.begins(name));
-        let is_one_series = kernels.windows(2).all(|two| two[0].series() == two[1].series());
-        let newest = kernels.iter().rposition(Kernel::is_plain).filter(|_| is_one_series);
-        match (newest, kernels.len()) {
-            (Some(at), _) => Ok(Some(kernels.swap_remove(at))),
-            (None, 0 | 1) => Ok(kernels.pop()),
-            (None, _) => {
-                Err(BuildError::Ambiguous { name: name.to_string(), kernels: described(&kernels) })
-            }
-        }
+        choose(name, kernels.filter(|kernel| kernel.hz == hz).collect())
     }
 
     /// The kernel that [`Cache::find`] finds, or how to get one.
@@ -204,17 +181,19 @@ impl Cache {
         Ok(self.kernels()?.into_iter().rfind(is_it))
     }
 
-    /// Refuses a label that is the name of something else than what is made from this tree.
-    pub(crate) fn check_label(&self, label: &str, tree: Option<&Path>) -> Result<(), BuildError> {
-        let is_other = |it: &Kernel| {
-            it.is_called(label) && (tree.is_none() || it.about.tree.as_deref() != tree)
-        };
-        match self.kernels()?.iter().find(|it| is_other(it)) {
+    /// Refuses a label that is the name of a kernel which `is_same` does not know as the one that
+    /// is being built anew.
+    pub(crate) fn check_label(
+        &self,
+        label: &str,
+        is_same: &dyn Fn(&Kernel) -> bool,
+    ) -> Result<(), BuildError> {
+        let kernels = self.kernels()?;
+        match kernels.into_iter().find(|it| it.is_called(label) && !is_same(it)) {
             None => Ok(()),
-            Some(other) => Err(BuildError::LabelTaken {
-                label: label.to_string(),
-                version: other.version.clone(),
-            }),
+            Some(other) => {
+                Err(BuildError::LabelTaken { label: label.to_string(), version: other.version })
+            }
         }
     }
 
@@ -406,6 +385,24 @@ impl Cache {
                 .collect(),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(cause) => Err(failed(cause)),
+        }
+    }
+}
+
+/// The one of these kernels that a name means.
+fn choose(name: &str, mut kernels: Vec<Kernel>) -> Result<Option<Kernel>, BuildError> {
+    let is_it = |kernel: &Kernel| kernel.is_called(name) || kernel.version == name;
+    if let Some(at) = kernels.iter().position(is_it) {
+        return Ok(Some(kernels.swap_remove(at)));
+    }
+    kernels.retain(|kernel| kernel.begins(name));
+    let is_one_series = kernels.windows(2).all(|two| two[0].series() == two[1].series());
+    let newest = kernels.iter().rposition(Kernel::is_plain).filter(|_| is_one_series);
+    match (newest, kernels.len()) {
+        (Some(at), _) => Ok(Some(kernels.swap_remove(at))),
+        (None, 0 | 1) => Ok(kernels.pop()),
+        (None, _) => {
+            Err(BuildError::Ambiguous { name: name.to_string(), kernels: described(&kernels) })
         }
     }
 }
@@ -660,10 +657,13 @@ mod tests {
         put(&cache, "7.3.4+22", None, other);
         let found = |name: &str| cache.find(name, hz(250)).unwrap().map(|kernel| kernel.version);
         assert_eq!(found("mine").as_deref(), Some("7.3.4+11"));
-        cache.check_label("mine", Some(mine)).unwrap();
-        cache.check_label("new", None).unwrap();
+        let check = |label: &str, tree: Option<&Path>| {
+            cache.check_label(label, &|it| it.about.tree.as_deref() == tree)
+        };
+        check("mine", Some(mine)).unwrap();
+        check("new", None).unwrap();
         for tree in [Some(other), None] {
-            let message = cache.check_label("mine", tree).unwrap_err().to_string();
+            let message = check("mine", tree).unwrap_err().to_string();
             assert!(message.contains("linux remove mine"), "{message}");
         }
         // The same tree was changed: what was called so before makes room.

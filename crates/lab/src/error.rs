@@ -111,6 +111,11 @@ impl Error {
         Error::Linux(cause.to_string())
     }
 
+    /// The world `linux` is not here; there is another.
+    pub fn no_linux(cause: impl std::fmt::Display) -> Error {
+        Error::NoLinux(format!("{cause}, or --world sim"))
+    }
+
     /// Whether the cause lies in what was asked for, rather than in what happened afterwards.
     pub fn is_bad_input(&self) -> bool {
         !matches!(self, Error::Unwritable { .. } | Error::Recording(_) | Error::Linux(_))

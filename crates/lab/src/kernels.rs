@@ -109,9 +109,7 @@ impl Kernels {
             }
             Kernels::Modelled => parse_kernel(name, place).map(Named::from),
             Kernels::Built(hz) => {
-                let found = Cache::of_user().and_then(|cache| cache.require(name, hz));
-                let mut kernel =
-                    found.map_err(|cause| Error::NoLinux(format!("{cause}, or --world sim")))?;
+                let mut kernel = built(name, hz)?;
                 ask(&mut kernel)?;
                 let guest = GuestKernel { name: name.to_string(), kernel };
                 let rules = guest.rules();
@@ -119,6 +117,12 @@ impl Kernels {
             }
         }
     }
+}
+
+/// A kernel from the user's cache.
+pub fn built(name: &str, hz: Hz) -> Result<linux::Kernel, Error> {
+    let found = Cache::of_user().and_then(|cache| cache.require(name, hz));
+    found.map_err(Error::no_linux)
 }
 
 /// Asks a kernel for its schedulers, once, which shows that it starts.

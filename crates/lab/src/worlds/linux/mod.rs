@@ -24,6 +24,7 @@ mod warming;
 
 use crate::error::Error;
 use crate::experiment::cgroup::CgroupSpec;
+use crate::kernels::built;
 use crate::metrics::Layers;
 use crate::metrics::bios::{self, Asked};
 use crate::metrics::commands::{self, Agreement, Step};
@@ -34,10 +35,9 @@ use crate::virtio;
 use crate::world::World;
 use base::{Bytes, Duration, Hz, Instant};
 use linux::configuration::{DEFAULT_SERIES, default_hz};
-use linux::{Cache, Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
+use linux::{Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
 use recording::{Machine, Recorded, Times};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -102,7 +102,8 @@ impl LinuxWorld {
 
     fn with(programs: &[&str], ticks: &[Hz]) -> Result<LinuxWorld, Error> {
         static OPENED: AtomicU32 = AtomicU32::new(0);
-        let kernels = ticks.iter().map(|hz| find_kernel(*hz)).collect::<Result<_, _>>()?;
+        let kernels =
+            ticks.iter().map(|hz| built(DEFAULT_SERIES, *hz)).collect::<Result<_, _>>()?;
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let name = format!("paternoster-root-{}-{number}", std::process::id());
         let directory = std::env::temp_dir().join(name);
@@ -111,7 +112,7 @@ impl LinuxWorld {
             Err(cause) => {
                 // What there is of it is of no use; the error is what matters.
                 let _ = std::fs::remove_dir_all(&directory);
-                return Err(absent(cause));
+                return Err(Error::no_linux(cause));
             }
         };
         Ok(LinuxWorld { kernels, root, directory })
@@ -267,16 +268,6 @@ impl Drop for LinuxWorld {
 /// has room for 16,000 lines.
 fn watch_memory(memory: Bytes) -> Bytes {
     Bytes((memory.0 >> 27).clamp(1, 4) << 20)
-}
-
-fn find_kernel(hz: Hz) -> Result<Kernel, Error> {
-    let found = Cache::of_user().and_then(|cache| cache.require(DEFAULT_SERIES, hz));
-    found.map_err(absent)
-}
-
-/// The world is not here; there is another.
-fn absent(cause: impl fmt::Display) -> Error {
-    Error::NoLinux(format!("{cause}, or --world sim"))
 }
 
 /// Settings and groups, without jobs.

@@ -135,6 +135,7 @@ impl<T> Agenda<T> {
     }
 
     fn earliest_child(&self, position: usize) -> Option<usize> {
+        const { assert!(CHILDREN == 4, "two pairs are compared") };
         let first = position * CHILDREN + 1;
         let rest = self.heap.get(first..)?;
         let earlier = |one: usize, other: usize| match rest[other].key() < rest[one].key() {

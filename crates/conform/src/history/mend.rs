@@ -269,10 +269,9 @@ impl Historian<'_> {
             after.take_while(|it| !matches!(it.action, Action::Complete | Action::Issue));
         let asks = |it: &&Record| it.action == Action::Queue;
         let hurried: BTreeSet<u32> = meanwhile.filter(asks).map(|it| it.pid).collect();
-        let is_free = |pid: u32| {
-            context(pid).is_some_and(|context| !under_way(context)) && !hurried.contains(&pid)
+        let waits = |pid: &u32| {
+            context(*pid).is_some_and(|context| !under_way(context)) && !hurried.contains(pid)
         };
-        let waits = |pid: &u32| is_free(*pid);
         let completion = self.pairs.and_then(|pairs| pairs.completion(self.place));
         let next = completion.and_then(|completion| {
             let mut after = self.all[completion..].iter().take(MOST_BETWEEN);

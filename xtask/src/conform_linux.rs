@@ -1,6 +1,6 @@
 //! Judges our schedulers by the kernel in virtual time, over a seeded family of loads:
 //! `cargo xtask conform-linux [OPTIONS] [SCHEDULER…]`,
-//! where OPTIONS are `--seed N`, `--members N`, `--only NUMBER`, `--requests N` (of a member),
+//! where OPTIONS are `--kernel NAME` (a judge), `--seed N`, `--members N`, `--only NUMBER`, `--requests N` (of a member),
 //! `--record DIRECTORY` (keeps what was recorded) and `--json`; schedulers are `mq-deadline` and
 //! `none`, both if none is named.
 
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const SCHEDULERS: [&str; 2] = ["mq-deadline", "none"];
-const USAGE: &str = "[--seed N] [--members N] [--only NUMBER] [--requests N] [--record DIRECTORY] \
+const USAGE: &str = "[--kernel NAME] [--seed N] [--members N] [--only NUMBER] [--requests N] [--record DIRECTORY] \
                      [--json] [mq-deadline|none …]";
 
 struct Asked {
@@ -27,9 +27,10 @@ struct Asked {
 }
 
 /// Runs the command.
-pub fn main(arguments: Vec<String>) -> Outcome {
+pub fn main(mut arguments: Vec<String>) -> Outcome {
+    let kernel = crate::judge(&mut arguments)?;
     let asked = asked(arguments.into_iter())?;
-    let world = LinuxWorld::open(&[])?;
+    let world = LinuxWorld::open(kernel, &[])?;
     let load = world.add_load()?;
     let mut results = Vec::new();
     for scheduler in &asked.schedulers {

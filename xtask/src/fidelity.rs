@@ -1,13 +1,14 @@
 //! Holds suites of experiments against the kernel and says how far the simulator is off.
 //!
-//! `fidelity EXPERIMENT.toml…` prints the tables of these experiments. `fidelity --results [NAME…]`
+//! `fidelity [--kernel NAME] EXPERIMENT.toml…` prints the tables of these experiments. `fidelity --results [NAME…]`
 //! writes the tables of whole suites, `raw` and `files`, to `fidelity/results/NAME.md`.
 
 use crate::Outcome;
+use block::Version;
 use lab::fidelity::{Agreed, Figure, JobError, Overview, Pair, Spread, agreed, errors};
 use lab::matrix::{self, Report};
 use lab::plan::Plan;
-use lab::{Experiment, World};
+use lab::{Experiment, world};
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -40,9 +41,7 @@ const SUITES: [Suite; 2] = [
 ];
 
 const LEGEND: &str = "\
-Both worlds run the same experiments: the simulator, and an unmodified Linux 6.12 in virtual time. \
-They share
-the device models, behind virtio, and the host `guest`. A percentage says how far the simulator is \
+The worlds share the device models, behind virtio, and the host `guest`. A percentage says how far the simulator is \
 above the
 kernel, as the mean over seeds. `–` stands for a job of less than 50 ms, whose throughput says \
 nothing.
@@ -62,27 +61,36 @@ Smirnov), with the worst seed |
 
 /// Runs the command.
 pub fn main(mut arguments: Vec<String>) -> Outcome {
+    let judge = crate::judge(&mut arguments)?;
     if arguments.first().is_none_or(|it| it != "--results") {
         let files: Vec<PathBuf> = arguments.into_iter().map(PathBuf::from).collect();
         if files.is_empty() {
             return Err("usage: fidelity EXPERIMENT.toml… | --results [raw|files]".into());
         }
-        print!("{}", tables(&files)?);
+        print!("{}", tables(&files, judge)?);
         return Ok(ExitCode::SUCCESS);
     }
     let wanted: Vec<String> = arguments.drain(1..).collect();
     for suite in SUITES.iter().filter(|it| wanted.is_empty() || wanted.iter().any(|w| w == it.name))
     {
-        let to = format!("fidelity/results/{}.md", suite.name);
-        std::fs::write(&to, suite.page()?)?;
+        let to = format!("fidelity/results/{}.md", suite.page_of(judge));
+        std::fs::write(&to, suite.page(judge)?)?;
         println!("{to}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Suite {
+    /// The name of its page: without the kernel where that is the usual judge.
+    fn page_of(&self, judge: Version) -> String {
+        match judge == world::KERNEL {
+            true => self.name.to_string(),
+            false => format!("{}-{judge}", self.name),
+        }
+    }
+
     /// The whole page: of what, when, of which commit, by which command, and the tables.
-    fn page(&self) -> Result<String, Box<dyn Error>> {
+    fn page(&self, judge: Version) -> Result<String, Box<dyn Error>> {
         let mut files = Vec::new();
         for directory in self.directories {
             files.extend(experiments(Path::new(directory))?);
@@ -92,9 +100,10 @@ impl Suite {
         let Suite { name, title, remark, .. } = self;
         Ok(format!(
             "# Results: {title}\n\n\
-             {date} · commit {commit} · `cargo xtask fidelity --results {name}`\n\n\
-             {LEGEND}{remark}## All of it\n\n{}",
-            tables(&files)?
+             {date} · commit {commit} · `cargo xtask fidelity --kernel {judge} --results {name}`\n\n\
+             Both worlds run the same experiments: the simulator, and an unmodified Linux {judge} in \
+             virtual time.\n{LEGEND}{remark}## All of it\n\n{}",
+            tables(&files, judge)?
         ))
     }
 }
@@ -109,12 +118,12 @@ fn said(program: &str, arguments: &[&str]) -> Result<String, Box<dyn Error>> {
 }
 
 /// Runs experiments in both worlds: an overview of all, and a table of each.
-fn tables(files: &[PathBuf]) -> Result<String, Box<dyn Error>> {
+fn tables(files: &[PathBuf], judge: Version) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
     let (mut all, mut all_agreed) = (Vec::new(), Vec::new());
     for file in files {
         let mut experiment = Experiment::load(file)?;
-        experiment.worlds = vec![World::Sim, World::Linux];
+        crate::in_both(&mut experiment, judge);
         experiment.watches_bios = true;
         let plan = Plan::new(experiment)?;
         let runs = plan.runs();

@@ -11,8 +11,26 @@ mod sequence;
 mod tidy;
 mod whole;
 
+use lab::{Experiment, World, world};
 use std::error::Error;
 use std::process::ExitCode;
+
+/// Takes `--kernel NAME` out of the arguments: the kernel that judges.
+fn judge(arguments: &mut Vec<String>) -> Result<block::Version, Box<dyn Error>> {
+    let Some(at) = arguments.iter().position(|it| it == "--kernel") else {
+        return Ok(world::KERNEL);
+    };
+    let name = arguments.get(at + 1).cloned().unwrap_or_default();
+    arguments.drain(at..(at + 2).min(arguments.len()));
+    let found = world::JUDGES.into_iter().find(|it| it.to_string() == name);
+    found.ok_or_else(|| format!("--kernel {name}: accepted: {}", world::judges()).into())
+}
+
+/// An experiment in both worlds, with the rules of a judge.
+fn in_both(experiment: &mut Experiment, judge: block::Version) {
+    experiment.worlds = vec![World::Sim, World::Linux];
+    experiment.kernel = Some((judge.to_string(), "--kernel".to_string()));
+}
 
 /// What a command has come to.
 type Outcome = Result<ExitCode, Box<dyn Error>>;

@@ -2,13 +2,14 @@
 //!
 //! `random [COUNT [SEED [FIRST]]]`: so many groups of jobs on the raw disk, past the page
 //! cache. `random --files [COUNT [SEED [FIRST]]]`: so many experiments with files and the
-//! page cache. What came of them is printed, and the ten worst are written to `fidelity/worst/`.
+//! page cache. `--kernel NAME` names the judge. What came of them is printed, and the ten worst are written to `fidelity/worst/`.
 
 use crate::Outcome;
+use block::Version;
 use lab::fidelity::random::{self, GROUPS};
 use lab::fidelity::{Agreed, Figure, JobError, Overview, agreed, errors};
 use lab::plan::Plan;
-use lab::{Experiment, World, matrix};
+use lab::{Experiment, matrix, world};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ enum Kind {
 #[derive(Clone, Copy)]
 struct Source {
     kind: Kind,
+    judge: Version,
     seed: u64,
 }
 
@@ -44,7 +46,7 @@ struct Ran {
 
 /// Runs the command.
 pub fn main(mut arguments: Vec<String>) -> Outcome {
-    let mut kind = Kind::Raw;
+    let (judge, mut kind) = (crate::judge(&mut arguments)?, Kind::Raw);
     if arguments.first().is_some_and(|it| it == "--files") {
         kind = Kind::Files;
         arguments.remove(0);
@@ -52,7 +54,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     let arguments: Vec<u64> = arguments.iter().map(|it| it.parse()).collect::<Result<_, _>>()?;
     let of = |place: usize, otherwise| arguments.get(place).copied().unwrap_or(otherwise);
     let (count, seed, first) = (of(0, 1000), of(1, 1), of(2, 0));
-    let source = Source { kind, seed };
+    let source = Source { kind, judge, seed };
     let end = first + count.div_ceil(source.parts());
     let (next, ran) = (AtomicU64::new(first), Mutex::new(Vec::new()));
     let work = || {
@@ -100,15 +102,19 @@ impl Source {
 
     /// What files of the worst are called.
     fn prefix(self) -> String {
+        let kernel = match self.judge == world::KERNEL {
+            true => String::new(),
+            false => format!("{}-", self.judge),
+        };
         match self.kind {
-            Kind::Raw => format!("seed-{}-", self.seed),
-            Kind::Files => format!("files-seed-{}-", self.seed),
+            Kind::Raw => format!("{kernel}seed-{}-", self.seed),
+            Kind::Files => format!("{kernel}files-seed-{}-", self.seed),
         }
     }
 
     fn run(self, number: u64) -> Result<Ran, Box<dyn Error>> {
         let mut parsed = Experiment::parse("random", &self.experiment(number))?;
-        parsed.worlds = vec![World::Sim, World::Linux];
+        crate::in_both(&mut parsed, self.judge);
         parsed.watches_bios = matches!(self.kind, Kind::Files);
         let report = matrix::run(Plan::new(parsed)?, None, 1, &|_| ())?;
         Ok(Ran { number, errors: errors(&report), agreed: agreed(&report) })

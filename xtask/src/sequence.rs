@@ -1,6 +1,6 @@
 //! Shows where the simulator parts from the kernel, command by command.
 //!
-//! `sequence EXPERIMENT.toml [LINES]`: every row in both worlds with the first seed, and so many
+//! `sequence [--kernel NAME] EXPERIMENT.toml [LINES]`: every row in both worlds with the first seed, and so many
 //! commands around the first difference.
 
 use crate::Outcome;
@@ -11,12 +11,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the command.
-pub fn main(arguments: Vec<String>) -> Outcome {
+pub fn main(mut arguments: Vec<String>) -> Outcome {
+    let judge = crate::judge(&mut arguments)?;
     let mut arguments = arguments.into_iter();
     let file = arguments.next().ok_or("usage: sequence EXPERIMENT.toml [LINES]")?;
     let lines: usize = arguments.next().map_or(Ok(8), |it| it.parse())?;
     let mut experiment = Experiment::load(Path::new(&file))?;
-    experiment.worlds = vec![World::Sim, World::Linux];
+    crate::in_both(&mut experiment, judge);
     experiment.seeds.truncate(1);
     let report = matrix::run(Plan::new(experiment)?, None, 2, &|_| ())?;
     for (index, row) in report.plan.rows.iter().enumerate() {

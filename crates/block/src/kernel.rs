@@ -22,10 +22,14 @@ pub enum Version {
     V5_1,
     /// 5.2 (July 2019).
     V5_2,
-    /// 6.12 (November 2024): the kernel that runs in virtual time.
+    /// 6.1 (December 2022): Debian 12; a judge in virtual time.
+    V6_1,
+    /// 6.12 (November 2024): Debian 13; the first judge in virtual time.
     V6_12,
     /// 6.18 (November 2025).
     V6_18,
+    /// 7.3 (October 2026): a judge in virtual time.
+    V7_3,
 }
 
 impl fmt::Display for Version {
@@ -37,8 +41,10 @@ impl fmt::Display for Version {
             Version::V4_19 => "4.19",
             Version::V5_1 => "5.1",
             Version::V5_2 => "5.2",
+            Version::V6_1 => "6.1",
             Version::V6_12 => "6.12",
             Version::V6_18 => "6.18",
+            Version::V7_3 => "7.3",
         })
     }
 }
@@ -338,6 +344,9 @@ const KERNEL_4_19: Kernel = Kernel {
     ..KERNEL_2_6_28
 };
 
+// assumed: as 6.12
+const KERNEL_6_1: Kernel = Kernel { version: Version::V6_1, ..KERNEL_6_12 };
+
 const KERNEL_6_12: Kernel = Kernel {
     version: Version::V6_12,
     hz: HZ_250,
@@ -367,8 +376,26 @@ const KERNEL_6_12: Kernel = Kernel {
     ..KERNEL_4_19
 };
 
+const KERNEL_6_18: Kernel = Kernel {
+    version: Version::V6_18,
+    max_sectors_cap: Sectors(8192),
+    multi: Some(MultiQueue {
+        plug: PLUG_6_12,
+        plugs_each_bio: true,
+        wakes_on: true,
+        dequeue: Dequeue::Burst,
+        kick: Kick::EachList,
+        // assumed: as in 6.12
+        after_hold: AfterHold::AfterMillis(3),
+        shallow: ShallowDepth::WholeMap,
+        flush_waits: true,
+        depth_hook_sees_old: false,
+    }),
+    ..KERNEL_6_12
+};
+
 /// All modelled kernels, oldest first.
-pub const KERNELS: [Kernel; 8] = [
+pub const KERNELS: [Kernel; 10] = [
     KERNEL_2_6_28,
     Kernel {
         version: Version::V2_6_32,
@@ -391,24 +418,11 @@ pub const KERNELS: [Kernel; 8] = [
     // are assumed to merge as 4.19 does.
     Kernel { version: Version::V5_1, single: None, ..KERNEL_4_19 },
     Kernel { version: Version::V5_2, single: None, ..KERNEL_4_19 },
+    KERNEL_6_1,
     KERNEL_6_12,
-    Kernel {
-        version: Version::V6_18,
-        max_sectors_cap: Sectors(8192),
-        multi: Some(MultiQueue {
-            plug: PLUG_6_12,
-            plugs_each_bio: true,
-            wakes_on: true,
-            dequeue: Dequeue::Burst,
-            kick: Kick::EachList,
-            // assumed: as in 6.12
-            after_hold: AfterHold::AfterMillis(3),
-            shallow: ShallowDepth::WholeMap,
-            flush_waits: true,
-            depth_hook_sees_old: false,
-        }),
-        ..KERNEL_6_12
-    },
+    KERNEL_6_18,
+    // assumed: as 6.18
+    Kernel { version: Version::V7_3, ..KERNEL_6_18 },
 ];
 
 /// Every kernel with each tick that Linux can be configured with: rows as in [`KERNELS`], columns

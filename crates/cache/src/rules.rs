@@ -47,7 +47,7 @@ impl Rules {
     /// The rules of a kernel.
     pub fn of(kernel: &Kernel) -> Rules {
         let version = kernel.version;
-        let (is_old, recent) = (version <= Version::V2_6_32, version >= Version::V6_12);
+        let (is_old, recent) = (version <= Version::V2_6_32, version >= Version::V6_1);
         let (dirty_ratio, background_ratio) = match version {
             Version::V2_6_28 => (10, 5),
             _ => (20, 10),

@@ -17,7 +17,7 @@ const KERNEL: Need = testing::needs::kernel(linux::has_kernel);
 
 /// The world with its load.
 fn world() -> (LinuxWorld, &'static str) {
-    let world = LinuxWorld::open(&[]).unwrap();
+    let world = LinuxWorld::open(lab::world::KERNEL, &[]).unwrap();
     let load = world.add_load().unwrap();
     (world, load)
 }

@@ -25,7 +25,7 @@ impl Rules {
     /// The rules of a kernel. Read in 4.19 and 6.18, observed in 6.12; everything between is held
     /// to be as 4.19.
     pub fn of(kernel: &Kernel) -> Rules {
-        let recent = kernel.version >= Version::V6_12;
+        let recent = kernel.version >= Version::V6_1;
         let idle = if recent { Flags::IDLE } else { Flags::NONE };
         let journal = if recent { Flags::META.with(idle) } else { Flags::NONE };
         Rules {

@@ -2,8 +2,9 @@
 //! world `linux` runs, those that were built for it.
 
 use crate::error::Error;
+use crate::world::JUDGES;
 use base::{Hz, nearest};
-use block::{KERNELS, Kernel};
+use block::{KERNELS, Kernel, Version};
 use device::Model;
 use linux::{Cache, Offered, Visit};
 use std::sync::Arc;
@@ -47,19 +48,42 @@ impl GuestKernel {
     }
 }
 
-/// When a version came, as a number that grows: up to 2.6 the third number counts, too.
+/// Releases of 2.6, 3, 4, 5 and 6; later series are taken to be as long as the last one.
+const RELEASES: [i64; 5] = [40, 20, 21, 20, 20];
+
+/// How many releases there had been before a version, since 2.6.0: a release came every two to
+/// three months, so this is its age.
 fn age(version: &str) -> i64 {
     let mut numbers = version.split(|c: char| !c.is_ascii_digit());
     let mut next = || numbers.next().and_then(|it| it.parse().ok()).unwrap_or(0_i64);
     let (major, minor, third) = (next(), next(), next());
-    major * 10_000 + minor * 100 + if major == 2 { third } else { 0 }
+    let (before, own) = if major <= 2 { (0, third) } else { (major - 2, minor) };
+    let release = |series: i64| RELEASES[series.min(4) as usize];
+    (0..before).map(release).sum::<i64>() + own
+}
+
+/// The kernel that came nearest to a version, of some.
+fn nearest_of<'a>(kernels: impl Iterator<Item = &'a Kernel>, version: &str) -> &'a Kernel {
+    let own = age(version);
+    let apart = |kernel: &&Kernel| (age(&kernel.version.to_string()) - own).abs();
+    kernels.min_by_key(apart).expect("there are some")
 }
 
 /// The modelled kernel that came nearest to a version.
 fn nearest_rules(version: &str) -> &'static Kernel {
-    let own = age(version);
-    let apart = |kernel: &&Kernel| (age(&kernel.version.to_string()) - own).abs();
-    KERNELS.iter().min_by_key(apart).expect("there are some")
+    nearest_of(KERNELS.iter(), version)
+}
+
+/// The judge that came nearest to a version.
+pub fn nearest_judge(version: &str) -> Version {
+    nearest_of(JUDGES.map(Kernel::of).into_iter(), version).version
+}
+
+/// Whether a series was as long as the second number says.
+fn is_in_series(numbers: &[&str]) -> bool {
+    let number = |text: &str| text.parse::<usize>().ok();
+    let (Some(major), Some(minor)) = (number(numbers[0]), number(numbers[1])) else { return false };
+    major < 3 || minor < RELEASES[(major - 2).min(4)] as usize
 }
 
 /// Whether a version came between the modelled ones.
@@ -70,6 +94,7 @@ fn is_between(version: &str) -> bool {
     let (oldest, newest) = (of(&KERNELS[0]), of(&KERNELS[KERNELS.len() - 1]));
     (2..=3).contains(&numbers.len())
         && numbers.iter().all(is_number)
+        && is_in_series(&numbers)
         && (oldest..=newest).contains(&age(version))
 }
 
@@ -107,7 +132,13 @@ impl Kernels {
                 let rules = nearest_rules(name);
                 Ok(Named { asked: Some(name.to_string()), ..Named::from(rules) })
             }
-            Kernels::Modelled => parse_kernel(name, place).map(Named::from),
+            Kernels::Modelled => {
+                let rules = parse_kernel(name, place)?;
+                let is_judged = rules.version < JUDGES[0] || JUDGES.contains(&rules.version);
+                // Older ones have recordings and reports to judge them.
+                let asked = (!is_judged).then(|| name.to_string());
+                Ok(Named { asked, ..Named::from(rules) })
+            }
             Kernels::Built(hz) => {
                 let mut kernel = built(name, hz)?;
                 ask(&mut kernel)?;
@@ -158,13 +189,15 @@ mod tests {
             let guest = GuestKernel { name: "it".to_string(), kernel };
             (guest.rules().version.to_string(), guest.rules().hz.get())
         };
-        assert_eq!(rules("7.3.4"), ("6.18".to_string(), 250));
-        assert_eq!(rules("6.1.192").0, "6.12");
+        assert_eq!(rules("7.3.4"), ("7.3".to_string(), 250));
+        assert_eq!(rules("6.1.192").0, "6.1");
         let asked =
             |name| Kernels::Modelled.find(name, "-s").map(|it| (it.rules.version, it.asked));
-        assert_eq!(asked("6.6").unwrap(), (block::Version::V6_12, Some("6.6".to_string())));
-        assert_eq!(asked("5.15").unwrap().0, block::Version::V5_2);
-        assert_eq!(asked("6.12").unwrap(), (block::Version::V6_12, None));
+        assert_eq!(asked("6.6").unwrap(), (Version::V6_1, Some("6.6".to_string())));
+        assert_eq!(asked("5.15").unwrap().0, Version::V6_1);
+        assert_eq!(asked("6.8").unwrap().0, Version::V6_12);
+        assert_eq!(nearest_judge("6.18").to_string(), "7.3");
+        assert_eq!(asked("6.12").unwrap(), (Version::V6_12, None));
         assert!(["6.81", "2.6.10", "6", "6.x"].into_iter().all(|it| asked(it).is_err()));
         assert_eq!((rules("6.12.117+0a1b").0, rules("5.10.3").0), ("6.12".into(), "5.2".into()));
     }

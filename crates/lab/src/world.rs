@@ -6,8 +6,15 @@ use base::Bytes;
 use block::Version;
 use std::fmt;
 
-/// The kernel that both worlds have.
+/// The kernels that both worlds have: those of the world `linux` judge these rules.
+pub const JUDGES: [Version; 3] = [Version::V6_1, Version::V6_12, Version::V7_3];
+/// The one of them that is meant when nobody says so.
 pub const KERNEL: Version = Version::V6_12;
+/// The judges' names.
+pub fn judges() -> String {
+    JUDGES.map(|it| it.to_string()).join(", ")
+}
+
 /// The memory of a guest when nobody says otherwise (assumed).
 pub const MEMORY: Bytes = Bytes(512 << 20);
 

@@ -76,7 +76,7 @@ fn the_tick_of_the_kernel_is_a_setting_and_an_axis() {
     assert_eq!(rows(&axis), (vec![100, 100, 1000, 1000], vec![10, 8]));
     let refusal = |text: &str| plan(text).unwrap_err().to_string();
     let between = plan(&format!("kernel = \"6.6\"\n{job}")).unwrap();
-    let note = "Kernel 6.6 has the rules of 6.12 here, and nobody has judged it.";
+    let note = "Kernel 6.6: rules of 6.1, not judged; the nearest judged kernel is 6.1.";
     assert!(between.notes().iter().any(|it| it == note), "{:?}", between.notes());
     let wrong = refusal(&format!("kernel = \"9\"\n{job}"));
     assert!(wrong.starts_with("x.toml:1: unknown kernel \"9\""), "{wrong}");

@@ -28,7 +28,7 @@ impl Rules {
     /// The rules of a kernel.
     pub fn of(kernel: &Kernel) -> Rules {
         // Read in 6.18, and assumed for 6.12; everything older as 4.19.
-        let recent = kernel.version >= Version::V6_12;
+        let recent = kernel.version >= Version::V6_1;
         Rules {
             single_read_is_sync: recent,
             plugs_single: !recent,

@@ -105,7 +105,7 @@ pub static LIST: [Entry; 6] = [
         until: None,
         default_kernel: Version::V6_18,
         honours_weights: None,
-        honours_ioprio: Some(Version::V6_12),
+        honours_ioprio: Some(Version::V6_1),
         build: |kernel| Some(Box::new(mq_deadline::MqDeadline::new(kernel))),
     },
 ];

@@ -59,9 +59,10 @@ impl Rules {
             Version::V2_6_32 => Rules::OF_2_6_32,
             // Read in 4.19.1, recorded on 4.19.79; the others are assumed to be the same.
             Version::V4_10 | Version::V4_19 | Version::V5_1 | Version::V5_2 => Rules::OF_4_19,
-            Version::V6_12 => Rules::OF_6_12,
+            // 6.1: assumed.
+            Version::V6_1 | Version::V6_12 => Rules::OF_6_12,
             // Read in 6.18.35, recorded on 6.18.44.
-            Version::V6_18 => Rules::OF_6_18,
+            Version::V6_18 | Version::V7_3 => Rules::OF_6_18,
         }
     }
 

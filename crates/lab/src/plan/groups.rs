@@ -37,7 +37,7 @@ impl Planner {
         }
         if let Some(group) = groups.iter().find(|it| it.needs_version_1()) {
             let problem = format!("leaf_weight of {} in the world linux", absolute(&group.path));
-            let accepted = format!("weight with kernel {}, or --world sim", world::KERNEL);
+            let accepted = format!("weight with kernels {}, or --world sim", world::judges());
             return Err(Error::bad(&group.place, problem, accepted));
         }
         let several = jobs.iter().zip(&self.experiment.jobs);

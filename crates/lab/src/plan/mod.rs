@@ -22,7 +22,7 @@ use crate::experiment::job::{JobSpec, Work};
 use crate::experiment::keys;
 use crate::experiment::{Axis, Experiment, Setting};
 use crate::figure::{Figure, What};
-use crate::kernels::Named;
+use crate::kernels::{Named, nearest_judge};
 use crate::metrics::{Naming, Section};
 use crate::offered::{LATER_SETTINGS, with_offered};
 use crate::scheduler_spec::SchedulerSpec;
@@ -162,7 +162,10 @@ impl Plan {
         let of_jobs = self.rows.iter().flat_map(|row| &row.jobs).flat_map(|job| &job.notes);
         let of_kernels = self.rows.iter().filter_map(|row| {
             let (asked, rules) = (row.spec.asked.as_ref()?, row.spec.kernel.version);
-            Some(format!("Kernel {asked} has the rules of {rules} here, and nobody has judged it."))
+            let judge = nearest_judge(asked);
+            Some(format!(
+                "Kernel {asked}: rules of {rules}, not judged; the nearest judged kernel is {judge}."
+            ))
         });
         let mut notes: Vec<String> = Vec::new();
         for note in of_jobs.cloned().chain(of_kernels) {
@@ -540,16 +543,17 @@ impl Planner {
         }
     }
 
-    /// In the world `linux` there is one kernel, and the simulator follows.
+    /// In both worlds at once there are the kernels that judge, and the simulator follows.
     fn check_kernels(&self, specs: &[SchedulerSpec]) -> Result<(), Error> {
         let is_other = |it: &&SchedulerSpec| {
-            it.guest.is_none() && it.kernel_name() != world::KERNEL.to_string()
+            it.guest.is_none()
+                && (it.asked.is_some() || !world::JUDGES.contains(&it.kernel.version))
         };
         let other = specs.iter().find(is_other);
         match other.filter(|_| self.is_judged()) {
             Some(spec) => {
                 let problem = format!("{} in the world linux", spec.label());
-                let accepted = format!("kernel {}", world::KERNEL);
+                let accepted = format!("kernels {}", world::judges());
                 Err(Error::bad("--world", problem, accepted))
             }
             None => Ok(()),

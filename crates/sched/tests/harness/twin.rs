@@ -382,7 +382,7 @@ impl MqDeadline {
     }
 
     fn has_classes(&self) -> bool {
-        self.kernel.version >= Version::V6_12
+        self.kernel.version >= Version::V6_1
     }
 
     fn class(&self, class: IoprioClass) -> usize {

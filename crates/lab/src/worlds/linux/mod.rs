@@ -34,7 +34,8 @@ use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::World;
 use base::{Bytes, Duration, Hz, Instant};
-use linux::configuration::{DEFAULT_SERIES, default_hz};
+use block::Version;
+use linux::configuration::default_hz;
 use linux::{Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
 use recording::{Machine, Recorded, Times};
@@ -69,8 +70,8 @@ const PROGRAMS: [&str; 14] = [
 /// Kernels and a root directory that runs share.
 #[derive(Debug)]
 pub struct LinuxWorld {
-    /// Of the usual version, one for each tick that is asked for.
-    kernels: Vec<Kernel>,
+    /// Those that judge rules, one for each version and tick that is asked for.
+    judges: Vec<((Version, Hz), Kernel)>,
     root: Root,
     /// Removed in the end.
     directory: PathBuf,
@@ -80,10 +81,11 @@ impl LinuxWorld {
     /// What the rows of a plan need, if any of them is in this world.
     pub fn for_plan(plan: &Plan) -> Result<Option<LinuxWorld>, Error> {
         let rows = || plan.rows.iter().filter(|row| row.world == World::Linux);
-        let usual = rows().filter(|row| row.spec.guest.is_none());
-        let mut ticks: Vec<Hz> = usual.map(|row| row.spec.kernel.hz).collect();
-        ticks.sort_unstable();
-        ticks.dedup();
+        let judged = rows().filter(|row| row.spec.guest.is_none());
+        let mut judges: Vec<_> =
+            judged.map(|row| (row.spec.kernel.version, row.spec.kernel.hz)).collect();
+        judges.sort_unstable();
+        judges.dedup();
         let planned = rows().flat_map(|row| row.preparation.iter().chain(&row.jobs));
         let parts = planned.flat_map(|it| it.program.parts());
         let wanted: Vec<&str> = parts.map(|it| it.name()).collect();
@@ -91,19 +93,21 @@ impl LinuxWorld {
         let programs: Vec<&str> = PROGRAMS.into_iter().chain(rare).collect();
         match rows().next() {
             None => Ok(None),
-            Some(_) => LinuxWorld::with(&programs, &ticks).map(Some),
+            Some(_) => LinuxWorld::with(&programs, &judges).map(Some),
         }
     }
 
-    /// A root directory with these programs, and the kernel with the usual tick from the cache.
-    pub fn open(programs: &[&str]) -> Result<LinuxWorld, Error> {
-        LinuxWorld::with(programs, &[default_hz()])
+    /// A root directory with these programs, and one of the judges with the usual tick from the
+    /// cache.
+    pub fn open(judge: Version, programs: &[&str]) -> Result<LinuxWorld, Error> {
+        LinuxWorld::with(programs, &[(judge, default_hz())])
     }
 
-    fn with(programs: &[&str], ticks: &[Hz]) -> Result<LinuxWorld, Error> {
+    fn with(programs: &[&str], judges: &[(Version, Hz)]) -> Result<LinuxWorld, Error> {
         static OPENED: AtomicU32 = AtomicU32::new(0);
-        let kernels =
-            ticks.iter().map(|hz| built(DEFAULT_SERIES, *hz)).collect::<Result<_, _>>()?;
+        let judge =
+            |&(version, hz): &(Version, Hz)| Ok(((version, hz), built(&version.to_string(), hz)?));
+        let judges = judges.iter().map(judge).collect::<Result<_, Error>>()?;
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let name = format!("paternoster-root-{}-{number}", std::process::id());
         let directory = std::env::temp_dir().join(name);
@@ -115,7 +119,7 @@ impl LinuxWorld {
                 return Err(Error::no_linux(cause));
             }
         };
-        Ok(LinuxWorld { kernels, root, directory })
+        Ok(LinuxWorld { judges, root, directory })
     }
 
     /// Runs one row with one seed; what it does is recorded into a directory, if one is asked for,
@@ -219,16 +223,24 @@ impl LinuxWorld {
         })
     }
 
-    /// The kernel that was named, or the usual one with the tick that was asked for.
+    /// The kernel that was named, or the one that judges the rules of the row.
     fn kernel<'a>(&'a self, spec: &'a SchedulerSpec) -> &'a Kernel {
         match &spec.guest {
             Some(guest) => guest.kernel(),
-            None => self.usual(spec.kernel.hz),
+            None => self.judge(spec.kernel.version, spec.kernel.hz),
         }
     }
 
-    fn usual(&self, hz: Hz) -> &Kernel {
-        self.kernels.iter().find(|it| it.hz == hz).expect("there is one for each tick of a row")
+    fn judge(&self, version: Version, hz: Hz) -> &Kernel {
+        let found = self.judges.iter().find(|(judge, _)| *judge == (version, hz));
+        let (_, kernel) = found.expect("there is one for each version and tick of a row");
+        kernel
+    }
+
+    /// The kernel of a world that was opened with one.
+    fn only_judge(&self) -> &Kernel {
+        let [(_, kernel)] = &self.judges[..] else { panic!("one judge, not {:?}", self.judges) };
+        kernel
     }
 
     /// The disk of a row.

@@ -18,7 +18,6 @@ use crate::{virtio, world};
 use base::Bytes;
 use block::{Ioprio, IoprioClass};
 use device::Model;
-use linux::configuration::default_hz;
 use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Served, Trace, Watchdog};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -179,7 +178,8 @@ impl Recorded {
 }
 
 impl LinuxWorld {
-    /// Runs a script on a disk of a model and records it with the guest's times.
+    /// Runs a script on a disk of a model and records it with the guest's times, in a world with
+    /// one judge.
     pub fn record(
         &self,
         model: &Model,
@@ -189,7 +189,7 @@ impl LinuxWorld {
     ) -> Result<(Finished, Recorded), Error> {
         let facts = virtio::facts(model.facts(), Some(queue_depth));
         let guest = Guest {
-            kernel: self.usual(default_hz()),
+            kernel: self.only_judge(),
             root: &self.root,
             memory: world::MEMORY,
             disks: vec![Disk {
@@ -205,7 +205,7 @@ impl LinuxWorld {
             core: None,
         };
         let finished = guest.run().map_err(Error::linux)?;
-        let (kernel, model) = (self.usual(default_hz()), model.name());
+        let (kernel, model) = (self.only_judge(), model.name());
         let machine = Machine { kernel, model, queue_depth, times: Times::Guest };
         let recorded = Recorded::of(machine, &finished)?;
         Ok((finished, recorded))

@@ -329,6 +329,9 @@ pub enum RunError {
         /// What the operating system said.
         cause: io::Error,
     },
+    /// The pages of the guest's recording are not as they should be.
+    #[error(transparent)]
+    Recording(#[from] trace::Error),
     /// The guest said something that the protocol does not allow.
     #[error("the guest broke the protocol: {what}")]
     Protocol {

@@ -13,6 +13,7 @@ use base::{Bytes, Duration, Instant};
 use device::Device;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use trace::blktrace::records_of_pages;
 
 use crate::cache::Kernel;
 use crate::clock::Protocol;
@@ -76,7 +77,8 @@ pub struct Finished {
     pub ended: Instant,
     /// What each job said, in the order of the script.
     pub jobs: Vec<Outcome>,
-    /// The recording, as the kernel's records (`blktrace` version 7, one after the other).
+    /// The recording, as the kernel's records one after the other: a file of `blktrace` in the
+    /// version that the kernel has inside.
     pub trace: Vec<u8>,
     /// Events that found no room in the recording.
     pub lost_events: u64,
@@ -379,18 +381,13 @@ fn no_room(job: &Job, printed: usize) -> RunError {
 /// What the kernel's clock `uptime` counts in a second (observed on 6.12).
 const UPTIME_UNITS: u64 = 100;
 
-/// The records in the recording, without the text before them (section 6 of the findings).
+/// The records in the pages of the recording.
 fn trace(guest: &Path) -> Result<Vec<u8>, RunError> {
-    const TITLE: &[u8] = b"# tracer: blk\n#\n";
     let file = guest.join(left::TRACE);
     if !file.exists() {
         return Ok(Vec::new());
     }
-    let mut bytes = read(&file)?;
-    if bytes.starts_with(TITLE) {
-        bytes.drain(..TITLE.len());
-    }
-    Ok(bytes)
+    Ok(records_of_pages(&read(&file)?, "the guest's recording")?)
 }
 
 /// The sum of the lines of a trace buffer's statistics that tell of losses.

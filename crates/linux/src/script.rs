@@ -270,8 +270,6 @@ impl Script {
         write("trace_clock", clock);
         write("buffer_size_kb", &recording.buffer.0.div_ceil(1024).to_string());
         write("current_tracer", "blk");
-        write("options/bin", "1");
-        write("options/context-info", "0");
         write("options/blk_cgroup", if recording.cgroups { "1" } else { "0" });
         write("options/blk_cgname", "0");
         if recording.priorities {
@@ -283,9 +281,6 @@ impl Script {
             };
             write("trace_clock", self.free_clock());
             write("buffer_size_kb", &recording.buffer.0.div_ceil(4096).to_string());
-            // It begins with the options of the first.
-            write("options/bin", "0");
-            write("options/context-info", "1");
             write("events/block/block_rq_insert/enable", "1");
         }
         for disk in 0..disks {
@@ -298,7 +293,10 @@ impl Script {
     fn stop_recording(&self, text: &mut String) {
         let (Trace::Perturbing(recording) | Trace::Free(recording)) = self.trace else { return };
         line(text, format_args!("echo 0 >{TRACING}/tracing_on"));
-        line(text, format_args!("cat {TRACING}/trace >/guest/{}", left::TRACE));
+        // Whoever reads the pages waits for more when they are all read.
+        let pages = format!("{TRACING}/per_cpu/cpu0/trace_pipe_raw");
+        line(text, format_args!("cat {pages} >/guest/{} &", left::TRACE));
+        line(text, format_args!("reader=$!; sleep 0.01; kill $reader; wait $reader"));
         let statistics = format!("{TRACING}/per_cpu/cpu0/stats");
         line(text, format_args!("cat {statistics} >/guest/{}", left::STATISTICS));
         if recording.priorities {

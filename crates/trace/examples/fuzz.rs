@@ -150,6 +150,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     seeds.extend(vscsi());
     seeds.extend(Layout::ALL.map(blktrace));
+    seeds.extend([Layout::CUT_LITTLE, Layout::CUT_BIG].map(blktrace));
     seeds.push(gzip(texts[0].as_bytes()));
     seeds
 }

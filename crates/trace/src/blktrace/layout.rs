@@ -14,6 +14,8 @@ pub struct Layout {
 enum Version {
     Seven,
     Eight,
+    /// Of a record of version 8 what tracefs shows of it, see [`Layout::CUT_LITTLE`].
+    Cut,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +29,10 @@ const MAGIC: u32 = 0x6561_7400;
 
 /// The bit of an action that says that a control group precedes the payload (rule trace-format-2).
 const CGROUP: u64 = 1 << 8;
+
+/// What tracefs of a kernel with version 8 shows of a header, and leaves out of a record.
+const SHOWN: usize = 48;
+const LEFT_OUT: usize = 16;
 
 /// Whether `head`, the start of a file, is that of a blktrace file of any version.
 pub(crate) fn looks_like_blktrace(head: &[u8]) -> bool {
@@ -45,7 +51,16 @@ impl Layout {
     /// Version 8, big-endian.
     pub const V8_BIG: Layout = Layout { version: Version::Eight, order: Order::Big };
 
-    /// All of them.
+    /// What the binary output of tracefs has on kernels with version 8 (`options/bin` beside the
+    /// tracer `blk`). Observed on 7.3.4, of which the same events were read in three ways: it has
+    /// the magic number of version 7, and of each record of version 8 as many bytes as one of
+    /// version 7 would have. So 16 bytes are left out at the end, and lost: those of a payload. An
+    /// event without a payload has no error there.
+    pub const CUT_LITTLE: Layout = Layout { version: Version::Cut, order: Order::Little };
+    /// The same, big-endian.
+    pub const CUT_BIG: Layout = Layout { version: Version::Cut, order: Order::Big };
+
+    /// Those in which nothing is lost.
     pub const ALL: [Layout; 4] =
         [Layout::V7_LITTLE, Layout::V7_BIG, Layout::V8_LITTLE, Layout::V8_BIG];
 
@@ -67,18 +82,32 @@ impl Layout {
         }
     }
 
+    /// The layout of a file whose first record has this header of version 7, or of a cut record:
+    /// the device of the latter is where the former has its CPU, of which no machine has so many;
+    /// and few bits of an action are in use.
+    pub fn of_header(self, header: &[u8]) -> Layout {
+        let (action, device) = (self.u64(header, 32), DevT::from_bits(self.u32(header, 40)));
+        let is_cut = self.version == Version::Seven && action < 1 << 52 && device.major() > 0;
+        if is_cut { Layout { version: Version::Cut, ..self } } else { self }
+    }
+
+    /// Whether records end before their payloads do.
+    pub fn is_cut(self) -> bool {
+        self.version == Version::Cut
+    }
+
     /// As much of a record as the version can tell; `None` for what it has no name for.
     pub fn known_of(self, record: Record) -> Option<Record> {
         match self.version {
             Version::Seven => record.for_version_7(),
-            Version::Eight => Some(record),
+            Version::Eight | Version::Cut => Some(record),
         }
     }
 
     /// The first four bytes of each record.
     pub const fn magic(self) -> [u8; 4] {
         let version = match self.version {
-            Version::Seven => 7,
+            Version::Seven | Version::Cut => 7,
             Version::Eight => 8,
         };
         match self.order {
@@ -92,20 +121,25 @@ impl Layout {
         match self.version {
             Version::Seven => 48,
             Version::Eight => 64,
+            Version::Cut => SHOWN,
         }
     }
 
-    /// Bytes of payload behind `header`, which is whole.
+    /// Bytes of payload behind `header`, which is whole. Where records are cut, the first four of
+    /// them are at hand, too.
     pub fn payload_length(self, header: &[u8]) -> usize {
         let at = match self.version {
             Version::Seven => 46,
-            Version::Eight => 50,
+            Version::Eight | Version::Cut => 50,
         };
         usize::from(self.u16(header, at))
     }
 
     /// The record of a whole header and the whole payload behind it.
     pub fn decode(self, header: &[u8], payload: &[u8]) -> Record {
+        if self.version == Version::Cut {
+            return self.decode_cut(header, payload);
+        }
         let (action, pid, device, cpu, error) = match self.version {
             Version::Seven => (
                 u64::from(self.u32(header, 28)),
@@ -114,7 +148,7 @@ impl Layout {
                 self.u32(header, 40),
                 self.u16(header, 44),
             ),
-            Version::Eight => (
+            Version::Eight | Version::Cut => (
                 self.u64(header, 32),
                 self.u32(header, 28),
                 self.u32(header, 40),
@@ -146,9 +180,25 @@ impl Layout {
         }
     }
 
+    /// The record of which this is left: `rest` begins with what is missing of the header.
+    fn decode_cut(self, header: &[u8], rest: &[u8]) -> Record {
+        let missing = rest.split_at_checked(LEFT_OUT);
+        let (ending, mut payload) = missing.unwrap_or((rest, &[]));
+        let has_cgroup = self.u64(header, 32) & CGROUP != 0;
+        if has_cgroup && payload.len() < size_of::<u64>() {
+            // A part of the group is no group, and no payload.
+            payload = &[];
+        }
+        let mut whole = [0; SHOWN + LEFT_OUT];
+        whole[..SHOWN].copy_from_slice(header);
+        whole[SHOWN..][..ending.len()].copy_from_slice(ending);
+        Layout { version: Version::Eight, ..self }.decode(&whole, payload)
+    }
+
     /// Appends the bytes of `record` to `out`.
     ///
-    /// Version 7 has room for 16 categories; those above are cut off. A payload of more than
+    /// Version 7 has room for 16 categories; those above are lost, and in the layouts of tracefs
+    /// what their description says. A payload of more than
     /// 65,527 bytes is a bug of the caller.
     pub fn encode(self, record: &Record, out: &mut Vec<u8>) {
         let mut payload = Vec::new();
@@ -157,6 +207,7 @@ impl Layout {
         }
         self.encode_payload(&record.payload, &mut payload);
         let length = u16::try_from(payload.len()).expect("a payload below 64 KiB");
+        let start = out.len();
         let flag = if record.cgroup.is_some() { CGROUP } else { 0 };
         let action = record.categories.bits() << 16 | u64::from(record.action.code()) | flag;
 
@@ -170,7 +221,7 @@ impl Layout {
                 out.extend(self.put_u32(action as u32));
                 out.extend(self.put_u32(record.pid));
             }
-            Version::Eight => {
+            Version::Eight | Version::Cut => {
                 out.extend(self.put_u32(record.pid));
                 out.extend(self.put_u64(action));
             }
@@ -179,10 +230,13 @@ impl Layout {
         out.extend(self.put_u32(record.cpu));
         out.extend(self.put_u16(record.error.cast_unsigned()));
         out.extend(self.put_u16(length));
-        if self.version == Version::Eight {
+        if self.version != Version::Seven {
             out.extend([0; 12]);
         }
         out.extend(payload);
+        if self.version == Version::Cut {
+            out.truncate(start + SHOWN + usize::from(length));
+        }
     }
 
     /// What `bytes` mean behind a header of `action`; what does not have the right length is kept

@@ -84,6 +84,11 @@ impl<R: Read> Merge<R> {
         self.readers.iter().filter_map(|reader| Some((reader.name(), reader.torn()?)))
     }
 
+    /// How many payloads the kernel cut.
+    pub fn cut_payloads(&self) -> u64 {
+        self.readers.iter().map(Reader::cut_payloads).sum()
+    }
+
     fn advance(&mut self, reader: usize) -> Result<(), Error> {
         if let Some(record) = self.readers[reader].next().transpose()? {
             let note = record.categories.contains(Categories::NOTIFY);

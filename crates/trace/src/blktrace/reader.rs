@@ -11,6 +11,9 @@ use std::io::{self, BufReader, Read};
 /// the magic number of the first is an error, after which the iterator ends: nothing behind it
 /// can be trusted. A last record that is cut off ends the file quietly, and [`Reader::torn`]
 /// tells of it: that is how a recording looks that was interrupted.
+///
+/// Records that tracefs cut ([`Layout::CUT_LITTLE`]) are told from others by the first of a file.
+/// Where such a file itself is torn, its last record can be taken for one without a payload.
 pub struct Reader<R> {
     source: BufReader<R>,
     name: String,
@@ -20,6 +23,9 @@ pub struct Reader<R> {
     torn: Option<Torn>,
     finished: bool,
     buffer: Vec<u8>,
+    /// Bytes that were read and belong to the next record.
+    ahead: Option<[u8; MAGIC_LENGTH]>,
+    cut_payloads: u64,
 }
 
 /// A last record of which only a part is there.
@@ -46,6 +52,8 @@ impl<R: Read> Reader<R> {
             torn: None,
             finished: false,
             buffer: Vec::new(),
+            ahead: None,
+            cut_payloads: 0,
         }
     }
 
@@ -69,22 +77,59 @@ impl<R: Read> Reader<R> {
         self.torn
     }
 
+    /// How many payloads are not there to their end, because the kernel cut them.
+    pub fn cut_payloads(&self) -> u64 {
+        self.cut_payloads
+    }
+
     fn read_record(&mut self) -> Result<Option<Record>, Error> {
         self.record_start = self.offset;
         self.buffer.clear();
+        self.buffer.extend(self.ahead.take().into_iter().flatten());
         if !self.fill(MAGIC_LENGTH)? {
             return Ok(None);
         }
-        let layout = self.check_magic()?;
-        if !self.fill(layout.header_length())? {
+        let is_first = self.layout.is_none();
+        let mut layout = self.check_magic()?;
+        let length = layout.header_length();
+        if !self.fill(length)? {
             return Ok(None);
         }
-        let whole = layout.header_length() + layout.payload_length(&self.buffer);
-        if !self.fill(whole)? {
-            return Ok(None);
+        if is_first {
+            layout = layout.of_header(&self.buffer);
+            self.layout = Some(layout);
         }
-        let (header, payload) = self.buffer.split_at(layout.header_length());
+        if !layout.is_cut() || self.has_more(layout)? {
+            let whole = length + layout.payload_length(&self.buffer);
+            if !self.fill(whole.max(self.buffer.len()))? {
+                return Ok(None);
+            }
+            self.cut_payloads += u64::from(layout.is_cut());
+        }
+        let (header, payload) = self.buffer.split_at(length);
         Ok(Some(layout.decode(header, payload)))
+    }
+
+    /// Of a record that was cut, whether more than its header is there; if so, what tells how much
+    /// is read. Nothing in the header says so, but the next record has its magic number.
+    fn has_more(&mut self, layout: Layout) -> Result<bool, Error> {
+        let header = self.buffer.len();
+        if !self.fill(header + MAGIC_LENGTH)? {
+            // What there is behind the header is the beginning of another record.
+            self.buffer.truncate(header);
+            self.torn = self.torn.filter(|torn| torn.present > header as u64).map(|torn| Torn {
+                offset: torn.offset + header as u64,
+                present: torn.present - header as u64,
+            });
+            return Ok(false);
+        }
+        let behind = *self.buffer[header..].first_chunk().expect("four bytes were read");
+        if behind == layout.magic() {
+            self.buffer.truncate(header);
+            self.offset -= MAGIC_LENGTH as u64;
+            self.ahead = Some(behind);
+        }
+        Ok(behind != layout.magic())
     }
 
     /// Reads on until the buffer holds `length` bytes of the record; false at the end of the file.
@@ -210,6 +255,64 @@ mod tests {
         );
     }
 
+    /// Records as version 8 has them, and what is left of them in the binary output of tracefs.
+    fn cut(layout: Layout) -> (Vec<Record>, Vec<Record>) {
+        let device = crate::blktrace::DevT::new(254, 0);
+        let at = Instant::from_nanos;
+        let bfq = Record { cgroup: Some(7), ..Record::message(at(1), "bfq52S add_request 1") };
+        let remap =
+            crate::blktrace::Payload::Remap { from: device, to: device, sector: base::Sector(8) };
+        let records = vec![
+            Record::event(Action::Queue, at(2)).with(Categories::WRITE_ZEROES),
+            bfq.clone(),
+            Record { payload: Payload::Unplug(1), ..Record::event(Action::Unplug, at(3)) },
+            Record { error: -5, ..Record::event(Action::Complete, at(4)) },
+            Record { cgroup: Some(7), error: -5, ..Record::event(Action::Complete, at(5)) },
+            Record { cgroup: Some(7), payload: remap, ..Record::event(Action::Remap, at(6)) },
+            Record::event(Action::Issue, at(7)),
+        ];
+        let records: Vec<_> = records.into_iter().map(|it| Record { device, ..it }).collect();
+        let mut left = records.clone();
+        left[1].payload = Payload::Message(b"bfq5".to_vec());
+        left[2].payload = Payload::None;
+        left[3].error = 0;
+        left[4].cgroup = None;
+        left[5].payload = Payload::None;
+        let read: Result<Vec<_>, _> =
+            Reader::new(&file(Layout::V8_LITTLE, &records)[..], "x").collect();
+        assert_eq!(read.unwrap(), records);
+        assert_eq!(file(layout, &records).len(), 48 * 7 + 28 + 8 + 8 + 24);
+        (records, left)
+    }
+
+    #[test]
+    fn of_records_that_tracefs_cut_what_is_there_is_read() {
+        for layout in [Layout::CUT_LITTLE, Layout::CUT_BIG] {
+            let (records, left) = cut(layout);
+            let bytes = file(layout, &records);
+            let mut reader = Reader::new(&bytes[..], "x");
+            let read: Result<Vec<_>, _> = reader.by_ref().collect();
+            assert_eq!(read.unwrap(), left);
+            assert_eq!((reader.layout(), reader.cut_payloads()), (Some(layout), 4));
+            assert_eq!(reader.torn(), None);
+        }
+    }
+
+    #[test]
+    fn a_cut_record_that_is_torn_is_reported() {
+        let layout = Layout::CUT_LITTLE;
+        let (records, left) = cut(layout);
+        let bytes = file(layout, &records);
+        let last = bytes.len() as u64 - 48;
+        for missing in 1..48 {
+            let mut reader = Reader::new(&bytes[..bytes.len() - missing], "x");
+            let read: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+            assert_eq!(read, left[..6], "{missing}");
+            let present = 48 - missing as u64;
+            assert_eq!(reader.torn(), Some(Torn { offset: last, present }));
+        }
+    }
+
     #[test]
     fn an_unknown_code_is_skipped_by_the_length_of_its_payload() {
         let unknown = Record {
@@ -222,6 +325,12 @@ mod tests {
         let bytes = file(Layout::V8_BIG, &records);
         let read: Vec<_> = Reader::new(&bytes[..], "x").map(Result::unwrap).collect();
         assert_eq!(read, records);
+    }
+
+    /// A record by which a file is told to be cut.
+    fn cut_first() -> [Record; 1] {
+        let device = crate::blktrace::DevT::new(8, 0);
+        [Record { device, ..Record::event(Action::Queue, Instant::ZERO) }]
     }
 
     prop_compose! {
@@ -283,9 +392,38 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(mut bytes: Vec<u8>, which in 0usize..5) {
+        fn what_tracefs_cut_is_read_but_for_what_is_lost(
+            records in prop::collection::vec(any_record(), 0..20), is_big: bool
+        ) {
+            let layout = if is_big { Layout::CUT_BIG } else { Layout::CUT_LITTLE };
+            // The first decides what the file is. Payloads below four bytes are not to be told
+            // from what follows them.
+            let mut records = records;
+            records.retain(|it| it.cgroup.is_some()
+                || !matches!(&it.payload, Payload::Opaque(b) | Payload::Message(b) if b.len() < 4));
+            records.splice(0..0, cut_first());
+            let bytes = file(layout, &records);
+            let read: Result<Vec<_>, _> = Reader::new(&bytes[..], "x").collect();
+            let read = read.unwrap();
+            prop_assert_eq!(read.len(), records.len());
+            for (read, record) in read.into_iter().zip(records) {
+                let (cgroup, error) = (read.cgroup, read.error);
+                let payload = read.payload.clone();
+                let left = Record { payload, cgroup, error, ..record.clone() };
+                prop_assert_eq!(&read, &left);
+                prop_assert!(cgroup.is_none() || cgroup == record.cgroup);
+                prop_assert!(error == 0 || error == record.error);
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(mut bytes: Vec<u8>, which in 0usize..7) {
             if let Some(layout) = Layout::ALL.get(which) {
                 bytes.splice(0..0, layout.magic());
+            }
+            let cut = [Layout::CUT_LITTLE, Layout::CUT_BIG];
+            if let Some(layout) = cut.get(which.wrapping_sub(Layout::ALL.len())) {
+                bytes.splice(0..0, file(*layout, &cut_first()));
             }
             for record in Reader::new(&bytes[..], "x").flatten() {
                 let _ = (record.op(), record.rwbs(), record.for_version_7());

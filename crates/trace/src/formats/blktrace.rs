@@ -112,6 +112,12 @@ impl<R: Read> Records<R> {
                 torn.offset, torn.present
             ));
         }
+        if records.cut_payloads() > 0 {
+            draft.remarks.push(format!(
+                "the kernel's binary output left out the last 16 bytes of {} payloads",
+                records.cut_payloads()
+            ));
+        }
         if records.lost() > 0 {
             draft.remarks.push(format!("the recording lost {} events", records.lost()));
         }

@@ -7,6 +7,7 @@
 //!
 //! Leaves out: loads that need more room for events than they were given; those are refused.
 
+mod priorities;
 mod times;
 
 use super::LinuxWorld;
@@ -101,13 +102,14 @@ impl Recorded {
         let served = finished.log.served.iter();
         let served = served.filter(|it| it.disk == 0 && it.accepted >= finished.begun);
         let served: Vec<Served> = served.copied().collect();
+        let ioprios = priorities::of(&records, &insertions, &served);
         if machine.times == Times::Disk {
             times::of_disk(&mut records, &served);
         }
         Ok(Recorded {
             records,
-            manifest: manifest(machine, finished, &insertions),
-            priorities: insertions.iter().map(|it| it.ioprio).collect(),
+            manifest: manifest(machine, finished, &insertions, &ioprios),
+            priorities: ioprios,
             names: insertions.into_iter().map(|it| (it.pid, it.name)).collect(),
             disk: served.iter().fold(DISK_TITLE.to_string(), |text, it| text + &format!("{it}\n")),
         })
@@ -222,34 +224,45 @@ struct Insertion {
     time: u64,
     pid: u32,
     name: String,
-    ioprio: Ioprio,
+    /// If this kernel's event says it.
+    ioprio: Option<Ioprio>,
 }
 
 impl Insertion {
     /// Understands ` NAME-PID [CPU] … block_rq_insert: DEV RWBS BYTES () SECTOR + SECTORS
-    /// CLASS,HINT,LEVEL [NAME]`; other lines are none, and so are those of other disks.
+    /// CLASS,HINT,LEVEL [NAME]`; other lines are none, and so are those of other disks. Observed on
+    /// 6.1.192: there is no priority; on 6.12.117 and 7.3.4 there is.
     fn parse(line: &str) -> Option<Insertion> {
         let (task, event) = line.split_once(" block_rq_insert: ")?;
         let (task, time) = task.split_once(" [")?;
         let time = time.trim_end_matches(':').rsplit(' ').next()?.parse().ok()?;
         let (name, pid) = task.trim().rsplit_once('-')?;
         let (rest, _) = event.strip_prefix(&format!("{DISK} "))?.rsplit_once(" [")?;
-        let (_, ioprio) = rest.rsplit_once(' ')?;
-        let (class, rest) = ioprio.split_once(',')?;
-        let (_, level) = rest.split_once(',')?;
-        let class = match class {
-            "none" => IoprioClass::None,
-            "rt" => IoprioClass::RealTime,
-            "be" => IoprioClass::BestEffort,
-            "idle" => IoprioClass::Idle,
-            _ => return None,
-        };
-        let ioprio = Ioprio::new(class, level.parse().ok()?)?;
+        let ioprio = rest.rsplit_once(' ').and_then(|(_, ioprio)| parse_ioprio(ioprio));
         Some(Insertion { time, pid: pid.parse().ok()?, name: name.trim().to_string(), ioprio })
     }
 }
 
-fn manifest(machine: Machine<'_>, finished: &Finished, insertions: &[Insertion]) -> String {
+/// Understands `CLASS,HINT,LEVEL`.
+fn parse_ioprio(text: &str) -> Option<Ioprio> {
+    let (class, rest) = text.split_once(',')?;
+    let (_, level) = rest.split_once(',')?;
+    let class = match class {
+        "none" => IoprioClass::None,
+        "rt" => IoprioClass::RealTime,
+        "be" => IoprioClass::BestEffort,
+        "idle" => IoprioClass::Idle,
+        _ => return None,
+    };
+    Ioprio::new(class, level.parse().ok()?)
+}
+
+fn manifest(
+    machine: Machine<'_>,
+    finished: &Finished,
+    insertions: &[Insertion],
+    ioprios: &[Ioprio],
+) -> String {
     let mut text = format!(
         "kernel: {}\nhz: {}\ndevice: {}\ntransport: virtio\nqueue_depth: {}\nhardware_queues: 1\n\
          times: {}\n",
@@ -274,9 +287,9 @@ fn manifest(machine: Machine<'_>, finished: &Finished, insertions: &[Insertion])
     }
     // A task that had several priorities has none that could be stated.
     let mut tasks: BTreeMap<u32, Option<Ioprio>> = BTreeMap::new();
-    for it in insertions {
-        let known = tasks.entry(it.pid).or_insert(Some(it.ioprio));
-        *known = known.filter(|known| *known == it.ioprio);
+    for (it, ioprio) in insertions.iter().zip(ioprios) {
+        let known = tasks.entry(it.pid).or_insert(Some(*ioprio));
+        *known = known.filter(|known| known == ioprio);
     }
     for (pid, ioprio) in tasks.into_iter().filter_map(|(pid, ioprio)| Some((pid, ioprio?))) {
         line(&format!("ioprio {pid}"), &ioprio.to_bits().to_string());
@@ -294,7 +307,10 @@ mod tests {
                     2048 + 8 rt,0,3 [load]";
         let insertion = Insertion::parse(line).unwrap();
         assert_eq!((insertion.pid, insertion.name.as_str()), (62, "load"));
-        assert_eq!(insertion.ioprio, Ioprio::new(IoprioClass::RealTime, 3).unwrap());
+        assert_eq!(insertion.ioprio, Ioprio::new(IoprioClass::RealTime, 3));
+        let of_6_1 = line.replace(" rt,0,3", "");
+        let insertion = Insertion::parse(&of_6_1).unwrap();
+        assert_eq!((insertion.pid, insertion.ioprio), (62, None));
         assert!(Insertion::parse("# tracer: nop").is_none());
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use trace::blktrace::{Action, Categories, Record};
 
 /// By what a command is recognised.
-type Key = (CommandOp, Sector, u32);
+pub(super) type Key = (CommandOp, Sector, u32);
 
 /// Gives records whose times are counters those of the disk's log.
 pub fn of_disk(records: &mut [Record], served: &[Served]) {
@@ -70,7 +70,8 @@ fn known(records: &[Record], served: &[Served]) -> Vec<Option<Instant>> {
     records.iter().map(time_of).collect()
 }
 
-fn key_of(record: &Record) -> Option<Key> {
+/// What a record of an issue or a completion is recognised by in the disk's log.
+pub(super) fn key_of(record: &Record) -> Option<Key> {
     let op = match record.categories {
         it if it.contains(Categories::DISCARD) => CommandOp::Discard,
         it if record.bytes == 0 && it.contains(Categories::FLUSH) => CommandOp::Flush,

@@ -1,0 +1,160 @@
+//! The I/O priority of each request that was inserted.
+//!
+//! The kernel's event of the insertion says it from 6.12 on. On 6.1 it does not, but the disk is
+//! told the priority in the header of each command, and requests that become one have the same. So
+//! whatever lies in a command that is issued had the command's priority.
+
+use super::Insertion;
+use super::times::{Key, key_of};
+use base::Sector;
+use block::Ioprio;
+use block::command::CommandOp;
+use linux::Served;
+use std::collections::{BTreeMap, VecDeque};
+use trace::blktrace::{Action, Record};
+
+/// The priorities of insertions, in their order, which is also that of the I events.
+pub fn of(records: &[Record], insertions: &[Insertion], served: &[Served]) -> Vec<Ioprio> {
+    if let Some(said) = insertions.iter().map(|it| it.ioprio).collect() {
+        return said;
+    }
+    let mut found = Found { ioprios: vec![None; insertions.len()], by_task: BTreeMap::new() };
+    let mut told: BTreeMap<Key, VecDeque<Ioprio>> = BTreeMap::new();
+    for it in served {
+        let key = (it.op, it.sector, it.sectors.0);
+        told.entry(key).or_default().push_back(Ioprio::from_bits(it.ioprio));
+    }
+    let mut waiting: BTreeMap<(CommandOp, Sector), VecDeque<Waiting>> = BTreeMap::new();
+    let mut inserted = 0;
+    for record in records {
+        let Some(key @ (op, sector, sectors)) = key_of(record) else {
+            inserted += usize::from(record.action == Action::Insert);
+            continue;
+        };
+        match record.action {
+            Action::Insert => {
+                let one = Waiting { place: inserted, pid: insertions[inserted].pid, sectors };
+                waiting.entry((op, sector)).or_default().push_back(one);
+                inserted += 1;
+            }
+            Action::Issue => {
+                let ioprio = told.get_mut(&key).and_then(VecDeque::pop_front);
+                found.follow(&mut waiting, key, ioprio.unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+    let known = insertions.iter().zip(found.ioprios);
+    let of_task = |pid| found.by_task.get(&pid).copied().unwrap_or_default();
+    known.map(|(it, ioprio)| ioprio.unwrap_or_else(|| of_task(it.pid))).collect()
+}
+
+/// A request that was inserted and not issued yet.
+struct Waiting {
+    /// Which insertion it was.
+    place: usize,
+    pid: u32,
+    sectors: u32,
+}
+
+struct Found {
+    ioprios: Vec<Option<Ioprio>>,
+    /// The last one of each task.
+    by_task: BTreeMap<u32, Ioprio>,
+}
+
+impl Found {
+    /// Goes through a command from its first sector to its last, one request behind the other.
+    fn follow(
+        &mut self,
+        waiting: &mut BTreeMap<(CommandOp, Sector), VecDeque<Waiting>>,
+        (op, start, sectors): Key,
+        ioprio: Ioprio,
+    ) {
+        let end = Sector(start.0 + u64::from(sectors));
+        let mut next = start;
+        // What was merged at the front or in between has no insertion of its own.
+        while next <= end {
+            let Some((&(_, sector), _)) = waiting.range((op, next)..=(op, end)).next() else {
+                break;
+            };
+            let requests = waiting.get_mut(&(op, sector)).expect("it was found");
+            let fits = |it: &Waiting| sector.0 + u64::from(it.sectors) <= end.0;
+            let is_alike = |it: &Waiting| self.by_task.get(&it.pid) == Some(&ioprio);
+            // Of two that begin at the same place, that of a task with this priority.
+            let place = requests.iter().position(|it| fits(it) && is_alike(it));
+            let place = place.or_else(|| requests.iter().position(fits));
+            next = Sector(sector.0 + 1);
+            if let Some(one) = place.and_then(|place| requests.remove(place)) {
+                next = Sector(sector.0 + u64::from(one.sectors).max(1));
+                self.ioprios[one.place] = Some(ioprio);
+                self.by_task.insert(one.pid, ioprio);
+            }
+            if requests.is_empty() {
+                waiting.remove(&(op, sector));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Instant, Sectors};
+    use block::IoprioClass;
+    use trace::blktrace::Categories;
+
+    fn record(action: Action, sector: u64, sectors: u32) -> Record {
+        let (sector, bytes) = (Sector(sector), sectors * 512);
+        Record { sector, bytes, ..Record::event(action, Instant::ZERO) }.with(Categories::READ)
+    }
+
+    fn served(sector: u64, sectors: u32, ioprio: Ioprio) -> Served {
+        Served {
+            disk: 0,
+            op: CommandOp::Read,
+            sector: Sector(sector),
+            sectors: Sectors(sectors),
+            tag: 0,
+            ioprio: ioprio.to_bits(),
+            accepted: Instant::ZERO,
+            completed: Instant::ZERO,
+        }
+    }
+
+    fn insertion(pid: u32, ioprio: Option<Ioprio>) -> Insertion {
+        Insertion { time: 0, pid, name: "dd".to_string(), ioprio }
+    }
+
+    #[test]
+    fn what_the_kernel_says_is_taken() {
+        let ioprio = Ioprio::new(IoprioClass::RealTime, 3);
+        let insertions = [insertion(7, ioprio)];
+        let records = [record(Action::Insert, 8, 8)];
+        assert_eq!(of(&records, &insertions, &[]), [ioprio.unwrap()]);
+    }
+
+    #[test]
+    fn a_request_has_the_priority_of_the_command_that_it_is_a_part_of() {
+        use Action::{Insert, Issue};
+        let real = Ioprio::new(IoprioClass::RealTime, 3).unwrap();
+        let idle = Ioprio::new(IoprioClass::Idle, 0).unwrap();
+        // Two that are joined, one that is issued alone, one at the same place of another task,
+        // and one that is never issued.
+        let records = [
+            record(Insert, 16, 8),
+            record(Insert, 8, 8),
+            record(Insert, 100, 8),
+            record(Issue, 8, 16),
+            record(Issue, 100, 8),
+            record(Insert, 100, 8),
+            record(Insert, 100, 8),
+            record(Issue, 100, 8),
+            record(Insert, 500, 8),
+        ];
+        let pids = [1, 1, 2, 1, 2, 2];
+        let insertions = pids.map(|pid| insertion(pid, None));
+        let told = [served(8, 16, real), served(100, 8, idle), served(100, 8, idle)];
+        assert_eq!(of(&records, &insertions, &told), [real, real, idle, real, idle, idle]);
+    }
+}

@@ -1,0 +1,231 @@
+//! The pages of a kernel's trace buffer, as `trace_pipe_raw` of tracefs gives them, as records.
+//!
+//! With the tracer `blk` each entry of the buffer is a record of blktrace as the kernel has it
+//! inside, in version 7 or 8, whole with its payload. Only its first 16 bytes are others: eight
+//! that every entry of a trace begins with, in the place of the magic number and the number of the
+//! event, and eight for the time, which the buffer itself keeps. (Observed on 6.1.192, 6.12.117
+//! and 7.3.4; `events/header_page` and `events/header_event` of tracefs describe the rest.)
+//!
+//! Leaves out: pages of big-endian machines, and of other lengths than 4096 bytes.
+
+use super::layout::Layout;
+use crate::error::{Error, Place};
+
+/// The length of a page, and of what stands before its entries.
+const PAGE: usize = 4096;
+const PAGE_HEADER: usize = 16;
+/// The part of the second word of a page that says how much of it is used (above are flags).
+const USED: u64 = 0x7ff_ffff;
+/// The kinds of entries that are no data, by the lowest five bits of their first word.
+const PADDING: u32 = 29;
+const TIME_EXTEND: u32 = 30;
+const TIME_STAMP: u32 = 31;
+/// Bits of a difference of times in the first word of an entry.
+const DELTA_BITS: u32 = 27;
+/// Bytes of a record that an entry has others in the place of.
+const REPLACED: usize = 16;
+
+const ACCEPTED: &str = "pages of 4096 bytes, as trace_pipe_raw of a little-endian machine has them";
+
+/// The records in the pages of a CPU, one after the other, as a file of blktrace: in the version
+/// that the kernel has inside. Entries that are no records are passed over. `name` is what an error
+/// calls the pages.
+pub fn records_of_pages(pages: &[u8], name: &str) -> Result<Vec<u8>, Error> {
+    let mut records = Vec::with_capacity(pages.len());
+    for (number, page) in pages.chunks(PAGE).enumerate() {
+        let refused = |at: usize, cause: &str| {
+            let place = Place::Byte((number * PAGE + at) as u64);
+            Error::new(name, place, cause, ACCEPTED)
+        };
+        let mut page = Page::new(page).ok_or_else(|| refused(0, "a page that is cut off"))?;
+        loop {
+            let at = page.at;
+            match page.next_entry() {
+                Ok(None) => break,
+                Ok(Some((time, entry))) => append_record(time, entry, &mut records),
+                Err(()) => return Err(refused(at, "an entry that leaves its page")),
+            }
+        }
+    }
+    Ok(records)
+}
+
+/// A page while its entries are read.
+struct Page<'a> {
+    /// As much of it as is used.
+    bytes: &'a [u8],
+    /// Where the next entry begins.
+    at: usize,
+    /// The time of the last one.
+    time: u64,
+}
+
+impl<'a> Page<'a> {
+    fn new(page: &'a [u8]) -> Option<Page<'a>> {
+        let time = u64::from_le_bytes(*page.first_chunk()?);
+        let used = u64::from_le_bytes(*page.get(8..)?.first_chunk()?) & USED;
+        let bytes = page.get(..PAGE_HEADER + usize::try_from(used).ok()?)?;
+        Some(Page { bytes, at: PAGE_HEADER, time })
+    }
+
+    /// The next entry that is data, with its time; `None` at the end.
+    fn next_entry(&mut self) -> Result<Option<(u64, &'a [u8])>, ()> {
+        while self.at < self.bytes.len() {
+            let head = self.word().ok_or(())?;
+            let (kind, delta) = (head & 31, u64::from(head >> 5));
+            match kind {
+                // The rest of the page is empty.
+                PADDING if delta == 0 => return Ok(None),
+                PADDING => {
+                    let length = self.word().ok_or(())?;
+                    self.time = self.time.wrapping_add(delta);
+                    self.take(length.saturating_sub(4)).ok_or(())?;
+                }
+                TIME_EXTEND => {
+                    let high = u64::from(self.word().ok_or(())?) << DELTA_BITS;
+                    self.time = self.time.wrapping_add(high + delta);
+                }
+                TIME_STAMP => {
+                    self.time = (u64::from(self.word().ok_or(())?) << DELTA_BITS) + delta;
+                }
+                _ => {
+                    // A length of data is in words; a long one has a word of its own, in bytes.
+                    let length = match kind {
+                        0 => self.word().and_then(|all| all.checked_sub(4)).ok_or(())?,
+                        words => words * 4,
+                    };
+                    self.time = self.time.wrapping_add(delta);
+                    return Ok(Some((self.time, self.take(length).ok_or(())?)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.take(4)?.first_chunk()?))
+    }
+
+    /// The next bytes, and as many more as it takes to the next word.
+    fn take(&mut self, length: u32) -> Option<&'a [u8]> {
+        let length = usize::try_from(length).ok()?;
+        let taken = self.bytes.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length.next_multiple_of(4);
+        Some(taken)
+    }
+}
+
+/// Appends an entry as a record, if it is one.
+fn append_record(time: u64, entry: &[u8], records: &mut Vec<u8>) {
+    // An entry of version 8 is longer than its header says in version 7.
+    let fits = |layout: &Layout| {
+        let length = layout.header_length();
+        entry.len() >= length
+            && entry.len() == (length + layout.payload_length(entry)).next_multiple_of(4)
+    };
+    let Some(layout) = [Layout::V7_LITTLE, Layout::V8_LITTLE].into_iter().find(fits) else {
+        return;
+    };
+    records.extend(layout.magic());
+    records.extend([0; 4]);
+    records.extend(time.to_le_bytes());
+    let length = layout.header_length() + layout.payload_length(entry);
+    records.extend(&entry[REPLACED..length]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blktrace::{Action, DevT, Reader, Record};
+    use base::Instant;
+    use proptest::prelude::*;
+
+    /// A page with these words, and what is behind them.
+    fn page(time: u64, entries: &[u8]) -> Vec<u8> {
+        let mut page = time.to_le_bytes().to_vec();
+        // The flag of a page before which events were lost.
+        page.extend((entries.len() as u64 | 1 << 31).to_le_bytes());
+        page.extend(entries);
+        page.resize(PAGE, 0xee);
+        page
+    }
+
+    /// An entry with a record in it.
+    fn entry(layout: Layout, record: &Record, delta: u32) -> Vec<u8> {
+        let mut data = Vec::new();
+        layout.encode(record, &mut data);
+        data[..8].copy_from_slice(&[14, 0, 1, 0, 52, 0, 0, 0]);
+        data[8..16].fill(0);
+        data.resize(data.len().next_multiple_of(4), 0);
+        let words = data.len() as u32 / 4;
+        let mut entry = Vec::new();
+        if words < PADDING {
+            entry.extend((delta << 5 | words).to_le_bytes());
+        } else {
+            entry.extend((delta << 5).to_le_bytes());
+            entry.extend((words * 4 + 4).to_le_bytes());
+        }
+        entry.extend(data);
+        entry
+    }
+
+    fn records() -> Vec<Record> {
+        let at = Instant::from_nanos;
+        let device = DevT::new(254, 0);
+        let text = "bfq52S calc_finish: start 0, finish 3579139, delta 3579139";
+        let all = [
+            Record { bytes: 4096, ..Record::event(Action::Queue, at(1_000)) },
+            Record { cgroup: Some(1), ..Record::message(at(1_256), text) },
+            Record { error: -5, ..Record::event(Action::Complete, at((1 << 40) + 1_256)) },
+            Record { cgroup: Some(30), ..Record::event(Action::Issue, at(77)) },
+        ];
+        all.map(|it| Record { device, ..it }).into()
+    }
+
+    #[test]
+    fn entries_are_records_of_either_version() {
+        for layout in [Layout::V7_LITTLE, Layout::V8_LITTLE] {
+            let records = records();
+            let mut entries = entry(layout, &records[0], 0);
+            entries.extend(entry(layout, &records[1], 256));
+            // A discarded entry, a long time, an entry of another kind; later an absolute time.
+            entries.extend([29 | 1 << 5, 8, 0xdead_beef].map(u32::to_le_bytes).concat());
+            let high = ((1_u64 << 40) >> DELTA_BITS) as u32;
+            entries.extend([30, high].map(u32::to_le_bytes).concat());
+            entries.extend([3, 5, 52, 7].map(u32::to_le_bytes).concat());
+            entries.extend(entry(layout, &records[2], 0));
+            entries.extend([31 | 77 << 5, 0].map(u32::to_le_bytes).concat());
+            entries.extend(entry(layout, &records[3], 0));
+            entries.extend(29_u32.to_le_bytes());
+            entries.extend([0xff; 12]);
+            // One nanosecond of the discarded entry.
+            let mut expected = records;
+            expected[2].time = Instant::from_nanos((1 << 40) + 1_257);
+            let file = records_of_pages(&page(1_000, &entries), "pages").unwrap();
+            let read: Result<Vec<_>, _> = Reader::new(&file[..], "x").collect();
+            assert_eq!(read.unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_leaves_its_page_is_refused() {
+        let of = |pages: &[u8]| records_of_pages(pages, "pages").unwrap_err().to_string();
+        let good = page(5, &entry(Layout::V8_LITTLE, &records()[0], 0));
+        assert!(of(&good[..20]).starts_with("pages at byte 0: a page that is cut off; accepted:"));
+        let mut long = good.clone();
+        long.extend(page(9, &[28, 0, 0, 0, 1, 2, 3, 4]));
+        assert!(of(&long).starts_with("pages at byte 4112: an entry that leaves its page"));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_pages_never_panic(time: u64, bytes: Vec<u8>, tail: Vec<u8>) {
+            let mut pages = page(time, &bytes);
+            pages.extend(&tail);
+            if let Ok(file) = records_of_pages(&pages, "x") {
+                Reader::new(&file[..], "x").for_each(drop);
+            }
+            let _ = records_of_pages(&tail, "x");
+        }
+    }
+}

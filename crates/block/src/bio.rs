@@ -1,6 +1,7 @@
 //! The bio: one contiguous piece of I/O that a task (or a file system on its behalf) asks for.
 
 use crate::ioprio::Ioprio;
+use crate::kernel::MultiQueue;
 use crate::segments::Segments;
 use base::{Id, Instant, Sector, Sectors};
 
@@ -193,6 +194,14 @@ pub struct BioRecord {
     pub(crate) parent: Option<BioId>,
     /// Parts that are not done, this one included.
     pub(crate) parts_left: u32,
+}
+
+impl BioRecord {
+    /// Whether the clock is read for it, and not only for its request.
+    pub(crate) fn reads_clock(&self, rules: Option<&MultiQueue>) -> bool {
+        let flushes_first = self.bio.flags.intersects(Flags::PREFLUSH);
+        self.parent.is_none() && (!flushes_first || rules.is_none_or(|it| it.flush_bio_reads_clock))
+    }
 }
 
 /// Handle of a bio inside the block layer.

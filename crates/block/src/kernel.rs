@@ -205,6 +205,10 @@ pub struct MultiQueue {
     /// A flush waits for flush-sequence data in flight, for a while (rule flush-3: not with a
     /// scheduler in 4.19).
     pub flush_waits: bool,
+    /// A bio that begins with a flush reads the clock itself, besides its request. Observed: on
+    /// 6.12 it does; on 7.3.4 such a flush reaches the disk one look earlier, and the flush behind
+    /// a write does not.
+    pub flush_bio_reads_clock: bool,
     /// The scheduler's depth hook runs before `nr_requests` has its new value (rule allocate-9:
     /// up to 6.17).
     pub depth_hook_sees_old: bool,
@@ -223,6 +227,8 @@ pub struct Kernel {
     pub multi: Option<MultiQueue>,
     /// Default cap of a request's size (`max_sectors_kb`; rule request-9).
     pub max_sectors_cap: Sectors,
+    /// What a disk that states no optimal size is read ahead by at first (`read_ahead_kb`).
+    pub read_ahead: ReadAhead,
     /// Bios larger than the limits are split by the block layer (4.3 and later); before, upper
     /// layers built them within the limits.
     pub splits_bios: bool,
@@ -239,6 +245,15 @@ pub struct Kernel {
     pub traces_joins: bool,
     /// For which control group a page counts that is written back.
     pub cgroup_writeback: CgroupWriteback,
+}
+
+/// How far a disk is read ahead that nobody has said anything about (rule readahead-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAhead {
+    /// So many KiB.
+    Kib(u32),
+    /// So many of the largest requests that are allowed when the disk is attached.
+    Requests(u32),
 }
 
 /// Where pages that are written back count for the control group that dirtied them
@@ -314,6 +329,7 @@ const MULTI_4_19: MultiQueue = MultiQueue {
     after_hold: AfterHold::AtCompletion,
     shallow: ShallowDepth::PerWord,
     flush_waits: false,
+    flush_bio_reads_clock: true,
     depth_hook_sees_old: true,
 };
 
@@ -323,6 +339,7 @@ const KERNEL_2_6_28: Kernel = Kernel {
     single: Some(SINGLE_2_6),
     multi: None,
     max_sectors_cap: Sectors(1024),
+    read_ahead: ReadAhead::Kib(128),
     splits_bios: false,
     priority_merge: PriorityMerge::TakeBetter,
     cgroup_must_match: false,
@@ -365,6 +382,7 @@ const KERNEL_6_12: Kernel = Kernel {
         // Observed on 6.12.117: with async_depth k, k writes are allocated, for 8 to 128 requests.
         shallow: ShallowDepth::WholeMap,
         flush_waits: true,
+        flush_bio_reads_clock: true,
         depth_hook_sees_old: true,
     }),
     priority_merge: PriorityMerge::MustEqual,
@@ -376,22 +394,34 @@ const KERNEL_6_12: Kernel = Kernel {
     ..KERNEL_4_19
 };
 
+const MULTI_6_18: MultiQueue = MultiQueue {
+    plug: PLUG_6_12,
+    plugs_each_bio: true,
+    wakes_on: true,
+    dequeue: Dequeue::Burst,
+    kick: Kick::EachList,
+    // assumed: as in 6.12
+    after_hold: AfterHold::AfterMillis(3),
+    shallow: ShallowDepth::WholeMap,
+    flush_waits: true,
+    flush_bio_reads_clock: true,
+    depth_hook_sees_old: false,
+};
+
 const KERNEL_6_18: Kernel = Kernel {
     version: Version::V6_18,
     max_sectors_cap: Sectors(8192),
-    multi: Some(MultiQueue {
-        plug: PLUG_6_12,
-        plugs_each_bio: true,
-        wakes_on: true,
-        dequeue: Dequeue::Burst,
-        kick: Kick::EachList,
-        // assumed: as in 6.12
-        after_hold: AfterHold::AfterMillis(3),
-        shallow: ShallowDepth::WholeMap,
-        flush_waits: true,
-        depth_hook_sees_old: false,
-    }),
+    multi: Some(MULTI_6_18),
     ..KERNEL_6_12
+};
+
+// assumed where nothing else is said: as 6.18
+const KERNEL_7_3: Kernel = Kernel {
+    version: Version::V7_3,
+    // Observed on 7.3.4: 8192 KiB where max_sectors_kb is 4096, and the same when that is changed.
+    read_ahead: ReadAhead::Requests(2),
+    multi: Some(MultiQueue { flush_bio_reads_clock: false, ..MULTI_6_18 }),
+    ..KERNEL_6_18
 };
 
 /// All modelled kernels, oldest first.
@@ -421,8 +451,7 @@ pub const KERNELS: [Kernel; 10] = [
     KERNEL_6_1,
     KERNEL_6_12,
     KERNEL_6_18,
-    // assumed: as 6.18
-    Kernel { version: Version::V7_3, ..KERNEL_6_18 },
+    KERNEL_7_3,
 ];
 
 /// Every kernel with each tick that Linux can be configured with: rows as in [`KERNELS`], columns

@@ -1,11 +1,8 @@
 //! What a request may look like and how many there may be: from the device, the kernel and sysfs.
 
 use crate::command::Facts;
-use crate::kernel::{Kernel, Shape};
+use crate::kernel::{Kernel, ReadAhead, Shape};
 use base::{Bytes, Sector, Sectors};
-
-/// `read_ahead_kb` of a disk that states no optimal size (rule readahead-1).
-const DEFAULT_READ_AHEAD_KB: u32 = 128;
 
 /// The limits of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +88,10 @@ impl Limits {
             chunk_sectors: facts.chunk_sectors,
             nr_requests: Limits::default_requests(&facts, shape, has_scheduler),
             nomerges: 0,
-            read_ahead_kb: DEFAULT_READ_AHEAD_KB,
+            read_ahead_kb: match kernel.read_ahead {
+                ReadAhead::Kib(kib) => kib,
+                ReadAhead::Requests(count) => (max_sectors.bytes().0 / 1024) as u32 * count,
+            },
             facts,
         }
     }

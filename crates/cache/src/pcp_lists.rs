@@ -66,6 +66,21 @@ impl PcpLists {
         pcp_lists
     }
 
+    /// A core that keeps none: each page is taken from the free ones when it is needed.
+    pub fn none() -> PcpLists {
+        PcpLists {
+            batch: 1,
+            is_little: false,
+            doubled: 0,
+            most: 0,
+            files: 0,
+            structures: 0,
+            others: 0,
+            describes: true,
+            described: 0,
+        }
+    }
+
     /// A file system was mounted: whether its pages have descriptions of their blocks, and what
     /// is left for whatever else on a machine with more than little memory.
     pub fn note_mount(&mut self, has_buffers: bool, others: u64) {

@@ -11,6 +11,9 @@ pub struct Rules {
     pub direct_fua: bool,
     /// New blocks are unwritten until their data are on the disk (ext4: dioread_nolock).
     pub unwritten_first: bool,
+    /// Pieces of a file of ext4 that follow each other on the disk join while they are unwritten.
+    /// Observed: on 6.12 five of them need a leaf, on 7.3.4 they do not.
+    pub unwritten_join: bool,
     /// Flags of the bios of ext4's journal.
     pub journal_flags: Flags,
     /// A transaction of ext4 may fill one part of so many of the log.
@@ -35,6 +38,7 @@ impl Rules {
             },
             direct_fua: recent,
             unwritten_first: recent,
+            unwritten_join: kernel.version >= Version::V7_3,
             journal_flags: Flags::SYNC.with(journal),
             // The third part is read in 6.18, and assumed for 6.12.
             transactions_of_log: if recent { 3 } else { 4 },

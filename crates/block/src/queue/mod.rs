@@ -276,9 +276,10 @@ impl RequestQueue {
         if work == Work::Issue && !self.can_issue_next(context) {
             return false;
         }
+        let rules = self.core.seen.kernel.multi;
         let state = &mut self.core.contexts[context.0 as usize];
         let needs_time = match (work, state.stack.last()) {
-            (Work::Bio, Some(Frame::Submit(id))) => self.core.bios[*id].parent.is_none(),
+            (Work::Bio, Some(Frame::Submit(id))) => self.core.bios[*id].reads_clock(rules.as_ref()),
             (Work::Issue | Work::Allocate, _) => true,
             _ => false,
         };

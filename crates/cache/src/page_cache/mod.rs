@@ -103,17 +103,23 @@ pub struct PageBio {
 
 impl PageCache {
     /// `segment` is how much contiguous memory pages lie in that are read together; `uptime` for
-    /// how many seconds the machine has been up when jobs begin.
+    /// how many seconds the machine has been up when jobs begin. Pages are at hand to a core unless
+    /// it `is_alone` and the kernel does without then.
     pub fn new(
         kernel: &Kernel,
         guest: &BootMemory,
         segment: Sectors,
         memory: Memory,
+        is_alone: bool,
         uptime: u64,
     ) -> PageCache {
         let rules = Rules::of(kernel);
         let wheel = TimerWheel::new(kernel.hz, uptime);
-        let at_hand = if rules.keeps_an_eighth { memory.managed / 8 } else { memory.low };
+        let (at_hand, pcp_lists) = match rules.keeps_pages_alone || !is_alone {
+            true if rules.keeps_an_eighth => (memory.managed / 8, None),
+            true => (memory.low, None),
+            false => (0, Some(PcpLists::none())),
+        };
         let segment_pages = u64::from((segment.0 / PAGE_SECTORS).max(1));
         let pages = match segment_pages {
             2.. if !rules.page_is_segment => {
@@ -131,7 +137,7 @@ impl PageCache {
             groups: Groups::default(),
             fresh: Fresh { rules, wheel },
             memory,
-            pcp_lists: PcpLists::new(&rules, guest, memory.managed),
+            pcp_lists: pcp_lists.unwrap_or_else(|| PcpLists::new(&rules, guest, memory.managed)),
             lru: Lru::default(),
             mapped: Mapped::default(),
             files: Vec::new(),
@@ -466,6 +472,7 @@ mod tests {
             &guest::Profile::uml().memory,
             Sectors(PAGE_SECTORS),
             MEMORY,
+            true,
             4,
         )
     }
@@ -495,6 +502,7 @@ mod tests {
             &guest::Profile::uml().memory,
             Sectors(16),
             MEMORY,
+            true,
             4,
         );
         let runs = cache.admit(window(0, 600, 0), 10_000);

@@ -59,10 +59,12 @@ impl Rules {
             Version::V2_6_32 => Rules::OF_2_6_32,
             // Read in 4.19.1, recorded on 4.19.79; the others are assumed to be the same.
             Version::V4_10 | Version::V4_19 | Version::V5_1 | Version::V5_2 => Rules::OF_4_19,
-            // 6.1: assumed.
-            Version::V6_1 | Version::V6_12 => Rules::OF_6_12,
+            Version::V6_1 => Rules::OF_6_1,
+            Version::V6_12 => Rules::OF_6_12,
             // Read in 6.18.35, recorded on 6.18.44.
-            Version::V6_18 | Version::V7_3 => Rules::OF_6_18,
+            Version::V6_18 => Rules::OF_6_18,
+            // Observed on 7.3.4, in a guest without large folios: as 6.12.
+            Version::V7_3 => Rules::OF_6_12,
         }
     }
 
@@ -93,6 +95,11 @@ impl Rules {
         joining: Joining::Within,
         ..Rules::OF_2_6_32
     };
+
+    // Observed on 6.1.192: a reader of every other 16 KiB who misses where the next window is due
+    // gets it, of 16 pages, and that of 32 behind it. What else 6.12 does is assumed.
+    const OF_6_1: Rules =
+        Rules { expects_misses: true, joining: Joining::Within, ..Rules::OF_6_12 };
 
     // Observed on 6.12: as 6.18, but windows of the disk do not end where large folios would.
     const OF_6_12: Rules = Rules { grows_folios: false, ..Rules::OF_6_18 };

@@ -55,7 +55,11 @@ impl Ext4 {
         let found = self.find_room(file, blocks)?;
         let length = found.end - found.start;
         self.delayed.punch(file, blocks.start..blocks.start + length);
-        let leaf = self.inode(file).map(blocks.start, found.start, length, is_written);
+        let joins = !is_written && self.rules().unwritten_join;
+        let leaf = match joins {
+            true => self.inode(file).set_aside(blocks.start, found.start, length),
+            false => self.inode(file).map(blocks.start, found.start, length, is_written),
+        };
         Some((found, leaf))
     }
 

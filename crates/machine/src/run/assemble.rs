@@ -53,6 +53,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         &guest.memory,
         facts.segment,
         Memory::new(setup.memory, &guest.memory),
+        cores == 1,
         if setup.mount.is_some() { guest.boot.uptime_mounted } else { guest.boot.uptime },
     );
     if let Some(mount) = &setup.mount {

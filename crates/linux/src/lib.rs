@@ -50,7 +50,7 @@ pub use error::{BuildError, RootError, RunError, VisitError};
 pub use log::{DeviceLog, Served};
 pub use rootfs::Root;
 pub use run::{Disk, Finished, Guest, Outcome};
-pub use script::{Cgroup, Hierarchy, Job, Recording, Script, Setting, Trace};
+pub use script::{Bell, Cgroup, Hierarchy, Job, Recording, Script, Setting, Trace};
 pub use store::Contents;
 pub use visit::Visit;
 pub use watch::Watchdog;

@@ -82,6 +82,8 @@ pub struct Finished {
     pub trace: Vec<u8>,
     /// Events that found no room in the recording.
     pub lost_events: u64,
+    /// Whether jobs were ended by the script's bell.
+    pub rung: bool,
     /// The I/O priority of each insertion, as lines of the kernel's event `block_rq_insert`.
     pub priorities: String,
     /// What tasks gave to the block layer, as lines of the kernel's event `block_bio_queue`.
@@ -361,6 +363,7 @@ fn collect(directory: &Path, script: &Script, ended: Ended) -> Result<Finished, 
         jobs: jobs.collect::<Result<_, RunError>>()?,
         trace: trace(&guest)?,
         lost_events: lost(&optional(left::STATISTICS)),
+        rung: guest.join(left::RUNG).exists(),
         priorities: optional(left::PRIORITIES),
         bios: optional(left::BIOS),
         queues: queues.map(|(file, value)| (file.to_string(), value.to_string())).collect(),

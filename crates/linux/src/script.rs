@@ -32,6 +32,8 @@ pub struct Script {
     /// thing that happens before, so jobs begin with the guest's timers in the state in which it
     /// leaves them, whatever was done earlier.
     pub lead: Option<String>,
+    /// What ends the jobs if they do not end by themselves.
+    pub bell: Option<Bell>,
     /// What is looked at: these run at the same time.
     pub jobs: Vec<Job>,
     /// Shell commands after the recording, such as unmounting a disk whose data are wanted.
@@ -81,6 +83,16 @@ pub struct Cgroup {
     pub path: String,
     /// Values for its files, such as `io.bfq.weight`.
     pub settings: Vec<Setting>,
+}
+
+/// Two shell commands: one that does not come back before jobs are to end, as if somebody typed
+/// Ctrl-C, and one that makes it come back when they have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bell {
+    /// What waits.
+    pub wait: String,
+    /// What ends the waiting.
+    pub release: String,
 }
 
 /// A command that runs beside others.
@@ -156,6 +168,7 @@ pub(crate) mod left {
     pub const BIOS: &str = "trace.bios";
     pub const QUEUES: &str = "queues";
     pub const TIMERS: &str = "timers";
+    pub const RUNG: &str = "rung";
 }
 
 const TRACING: &str = "/sys/kernel/tracing";
@@ -337,8 +350,17 @@ impl Script {
             line(text, format_args!("/run/gate.lead /bin/sh -c {} </dev/null", quoted(command)));
         }
         let numbered = || self.jobs.iter().enumerate();
+        let groups: Vec<String> = numbered().map(|(number, _)| format!("-$job{number}")).collect();
+        if let Some(Bell { wait, .. }) = &self.bell {
+            let wait = quoted(wait);
+            line(text, format_args!("ring {wait} {} & bell=$!", groups.join(" ")));
+        }
         for (number, _) in numbered().filter(|(_, job)| !job.background) {
             line(text, format_args!("wait $job{number}; echo $? >/run/out/{number}.exit"));
+        }
+        if let Some(Bell { release, .. }) = &self.bell {
+            line(text, format_args!("touch /run/ended; {release}; wait $bell"));
+            line(text, format_args!("cp /run/rung /guest/{} 2>/dev/null", left::RUNG));
         }
         for (number, _) in numbered().filter(|(_, job)| job.background) {
             line(text, format_args!("kill -TERM -$job{number} 2>/dev/null"));
@@ -374,6 +396,19 @@ set_to() {
 }
 setup() {
     /bin/sh -c "$1" >/run/output 2>&1 </dev/null || end "$1: $(tail -n 20 /run/output)"
+}
+ring() {
+    /bin/sh -c "$1" </dev/null
+    test -e /run/ended && return
+    shift
+    touch /run/rung
+    # fio sums up when it is interrupted, and dd when it is asked; whoever is left is stopped.
+    kill -INT -- "$@" 2>/dev/null
+    sleep 1
+    test -e /run/ended && return
+    killall -USR1 dd 2>/dev/null
+    sleep 0.1
+    test -e /run/ended || kill -TERM -- "$@" 2>/dev/null
 }
 group() {
     path=/sys/fs/cgroup

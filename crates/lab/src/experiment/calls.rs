@@ -5,6 +5,9 @@ use crate::error::Error;
 /// I/O calls of a run of which nobody limits the time (assumed: half a minute of computing).
 pub const MOST_CALLS: u64 = 4_000_000;
 
+/// Commands of a run in the world `linux` of which nobody limits the time (assumed: as long).
+pub const MOST_COMMANDS: u64 = 200_000;
+
 /// What `calls` accepts.
 const ACCEPTED_CALLS: &str = "a whole number from 1 on, or all";
 

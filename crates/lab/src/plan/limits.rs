@@ -7,25 +7,30 @@
 use super::{PlannedJob, Planner};
 use crate::error::Error;
 use crate::experiment::Experiment;
-use crate::experiment::calls::{CallLimit, MOST_CALLS};
+use crate::experiment::calls::{CallLimit, MOST_CALLS, MOST_COMMANDS};
 use crate::world::World;
 use programs::fio::Fio;
 use programs::replay::Replay;
 
 impl Planner {
-    /// How many calls these jobs may make. A kernel cannot be told to count, so that there is no
-    /// limit where it runs too.
+    /// How many calls these jobs may make; in the world `linux`, how many commands they may come
+    /// to at the disk, as calls cannot be counted there. Where both worlds run there is no limit,
+    /// because both are to do the same.
     pub(super) fn most_calls(&self, jobs: &[PlannedJob]) -> Result<Option<u64>, Error> {
         let Experiment { calls, worlds, .. } = &self.experiment;
-        let is_simulated = *worlds == [World::Sim];
-        let is_open = jobs.iter().any(|it| !it.job.background && !is_limited(it));
+        let is_open = || jobs.iter().any(|it| !it.job.background && !is_limited(it));
+        let usual = match worlds[..] {
+            [World::Sim] => Some(MOST_CALLS),
+            [World::Linux] => Some(MOST_COMMANDS),
+            _ => None,
+        };
         match calls {
-            CallLimit::AtMost(_) if !is_simulated => {
-                let accepted = "--world sim, or a duration of the jobs";
-                Err(Error::bad(self.place("calls"), "calls in the world linux", accepted))
+            CallLimit::AtMost(_) if usual.is_none() => {
+                let accepted = "one world, or a duration of the jobs";
+                Err(Error::bad(self.place("calls"), "calls in two worlds", accepted))
             }
             CallLimit::AtMost(calls) => Ok(Some(*calls)),
-            CallLimit::Usual if is_simulated && is_open => Ok(Some(MOST_CALLS)),
+            CallLimit::Usual if is_open() => Ok(usual),
             CallLimit::Usual | CallLimit::All => Ok(None),
         }
     }

@@ -8,6 +8,7 @@ use crate::matrix::Report;
 use crate::metrics::CallKind;
 use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
+use crate::world::World;
 use block::Ioprio;
 use programs::fio::Fio;
 
@@ -73,7 +74,12 @@ impl Findings<'_> {
         let limit = |row: usize| self.report.results_of(row).iter().find_map(|it| it.cut_off_after);
         let cut = (0..plan.rows.len()).filter(|row| limit(*row).is_some());
         let mut cut = cut.peekable();
-        let calls = limit(*cut.peek()?)?;
+        let first = *cut.peek()?;
+        let calls = limit(first)?;
+        let what = match plan.rows[first].world {
+            World::Sim => "I/O calls",
+            World::Linux => "commands of the disk",
+        };
         let whole = Figure { job: None, what: What::Elapsed };
         let when = |row: usize| {
             let line = self.summary.lines.iter().find(|line| line.row == row)?;
@@ -87,7 +93,7 @@ impl Findings<'_> {
         };
         let named = each[..each.len().min(MOST_ROWS)].join(", ");
         Some(format!(
-            "The jobs are longer than the runs, which ended after {calls} I/O calls: \
+            "The jobs are longer than the runs, which ended after {calls} {what}: \
              {named}{more}. --duration or --calls set another end, --calls=all none."
         ))
     }

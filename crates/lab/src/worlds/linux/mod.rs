@@ -8,12 +8,14 @@
 //! * `image`: a file system on the disk.
 //! * `command`: jobs as the guest's shell gets them.
 //! * `said`: what programs print, as figures.
+//! * `bell`: the end of a run whose jobs have none.
 //! * `served`: what the disk did, from its log.
 //! * `recording`: what the kernel recorded, as blktrace files; `load`: a load for recordings.
 //!
 //! Leaves out: in results, the way of requests through the queue; and what the calls of dd took,
 //! which it does not say.
 
+mod bell;
 pub mod command;
 mod image;
 mod load;
@@ -209,11 +211,19 @@ impl LinuxWorld {
         seed: u64,
         script: Script,
     ) -> Result<Guest<'a>, Error> {
+        let Disk { name, mut device, contents } = LinuxWorld::disk_of(row, seed)?;
+        let mut bell = None;
+        if let Some(most) = row.most_calls {
+            let count = bell::Count::default();
+            device = Box::new(bell::Counted::new(device, count.clone()));
+            bell = Some(bell::Bell::new(count, most));
+        }
+        let disk = Disk { name, device, contents };
         Ok(Guest {
             kernel: self.kernel(&row.spec),
             root: &self.root,
             memory: row.memory,
-            disks: vec![LinuxWorld::disk_of(row, seed)?, warming::disk(row.facts().queue_depth)],
+            disks: vec![disk, warming::disk(row.facts().queue_depth, bell)],
             queue_depth: row.facts().queue_depth,
             script,
             seed,
@@ -323,7 +333,17 @@ fn script(row: &Row) -> Script {
     // Without the controllers of memory and I/O in one hierarchy there is none.
     let hierarchy = if row.cgroup_writeback { Hierarchy::V2 } else { Hierarchy::V1 };
     let lead = Some(warming::WARM_UP.to_string());
-    Script { settings, hierarchy, cgroups, setup, lead, trace: Trace::Off, ..Script::default() }
+    let bell = row.most_calls.map(|_| bell::commands());
+    Script {
+        settings,
+        hierarchy,
+        cgroups,
+        setup,
+        lead,
+        bell,
+        trace: Trace::Off,
+        ..Script::default()
+    }
 }
 
 /// The weight of a group for a scheduler that only the guest has; others have none there.
@@ -365,7 +385,7 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         tunables: row.tunables.clone(),
         fingerprint: fingerprint.finish(),
         elapsed: ends.unwrap_or(Duration::ZERO).max(disk.busy + disk.idle),
-        cut_off_after: None,
+        cut_off_after: row.most_calls.filter(|_| finished.rung),
         layers,
         jobs: jobs.into(),
         processes,

@@ -6,6 +6,7 @@
 //! on their models. This disk answers after ticks have stopped, at the beginning of a step, so all
 //! timers are set anew then.
 
+use super::bell::Bell;
 use base::Instant;
 use block::command::{Command, Facts, Tag};
 use device::{Device, Model};
@@ -26,14 +27,21 @@ const ANSWERS: u64 = 1 << 26;
 struct InStep {
     facts: Facts,
     waiting: Vec<(Instant, Tag)>,
+    /// What ends a run whose jobs have no end.
+    bell: Option<Bell>,
 }
 
-/// The disk, with as many requests at once as the other one.
-pub fn disk(queue_depth: u32) -> Disk {
+/// The disk, with as many requests at once as the other one, and a bell if the run is to have one.
+pub fn disk(queue_depth: u32, bell: Option<Bell>) -> Disk {
     let model = Model::find(MODEL).expect("a built-in model");
     let facts = crate::virtio::facts(model.facts(), Some(queue_depth));
-    let device = Box::new(InStep { facts, waiting: Vec::new() });
+    let device = Box::new(InStep { facts, waiting: Vec::new(), bell });
     Disk { name: MODEL.to_string(), device, contents: Contents::forgetful() }
+}
+
+/// When what comes now is answered.
+fn in_step(now: Instant) -> Instant {
+    Instant::from_nanos((now.as_nanos() / ANSWERS + 2) * ANSWERS)
 }
 
 impl Device for InStep {
@@ -42,17 +50,25 @@ impl Device for InStep {
     }
 
     fn accept(&mut self, now: Instant, command: Command) {
-        let at = Instant::from_nanos((now.as_nanos() / ANSWERS + 2) * ANSWERS);
-        self.waiting.push((at, command.tag));
+        if self.bell.as_mut().is_some_and(|bell| bell.accept(in_step(now), command)) {
+            return;
+        }
+        self.waiting.push((in_step(now), command.tag));
     }
 
     fn next_event(&self) -> Option<Instant> {
-        self.waiting.first().map(|(at, _)| *at)
+        let bell = self.bell.as_ref().and_then(Bell::next_event);
+        self.waiting.first().map(|(at, _)| *at).into_iter().chain(bell).min()
     }
 
     fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>) {
         let due = self.waiting.partition_point(|(at, _)| *at <= now);
         completed.extend(self.waiting.drain(..due).map(|(_, tag)| tag));
+        if let Some(bell) = &mut self.bell
+            && bell.next_event().is_some_and(|at| at <= now)
+        {
+            bell.answer(completed);
+        }
     }
 }
 
@@ -64,7 +80,11 @@ mod tests {
 
     #[test]
     fn it_answers_at_the_beginning_of_a_step_after_several_ticks() {
-        let mut disk = InStep { facts: super::disk(1).device.facts().clone(), waiting: Vec::new() };
+        let mut disk = InStep {
+            facts: super::disk(1, None).device.facts().clone(),
+            waiting: Vec::new(),
+            bell: None,
+        };
         let (op, sector, sectors) = (CommandOp::Flush, Sector(0), Sectors(0));
         disk.accept(
             Instant::from_nanos(777),

@@ -18,6 +18,8 @@ use serde_json::Value;
 
 /// The status of a program that `timeout` has ended.
 const STOPPED: u8 = 124;
+/// fio's status when somebody has interrupted it (observed: fio 3.33); it sums up before.
+const INTERRUPTED: u8 = 128;
 /// A signal ended the program; it is the rest (POSIX shell).
 const SIGNALLED: u8 = 128;
 const SIGTERM: u8 = 15;
@@ -36,7 +38,7 @@ pub struct Said {
 pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
     let messages = String::from_utf8_lossy(&outcome.errors);
     let messages: Vec<String> = messages.lines().map(str::to_string).collect();
-    let stopped = outcome.exit == STOPPED || outcome.exit == SIGNALLED + SIGTERM;
+    let stopped = [STOPPED, INTERRUPTED, SIGNALLED + SIGTERM].contains(&outcome.exit);
     let (failed, how) = match outcome.exit {
         0 => (false, "ended".to_string()),
         _ if stopped => (false, "stopped when its time was over".to_string()),

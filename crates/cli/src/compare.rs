@@ -11,7 +11,6 @@ use lab::experiment::input::{self, TraceOptions};
 use lab::matrix::Report;
 use lab::plan::{MOST_RUNS, Plan};
 use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
-use lab::scheduler_spec::parse_assignment;
 use lab::summary::Summary;
 use lab::summary::saved::Saved;
 use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, World, fio_logs, matrix, record};
@@ -167,9 +166,8 @@ fn experiment(options: &CompareOptions) -> Result<Experiment, Error> {
         experiment.schedulers = texts.map(|text| (text, "--scheduler".to_string())).collect();
         experiment.expect.clear();
     }
-    for text in options.set.iter().flat_map(|text| text.split(',')) {
-        let (name, value) = parse_assignment(text, "--set")?;
-        experiment.settings.push(Setting { name, value, place: "--set".to_string() });
+    for text in &options.set {
+        experiment.settings.extend(Setting::parse_list(text, "--set")?);
     }
     for text in &options.vary {
         let axis = Axis::parse(text)?;

@@ -53,8 +53,12 @@ pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
             }
             let outcome = finished.jobs.first().expect("the command is a job");
             print(&outcome.output)?;
+            let mut errors = outcome.errors.clone();
+            if finished.lazy.was_seen() {
+                errors.extend(format!("note: {}\n", finished.lazy).bytes());
+            }
             // Nobody may be looking.
-            let _ = std::io::stderr().write_all(&outcome.errors);
+            let _ = std::io::stderr().write_all(&errors);
             Ok(outcome.exit)
         }
         LinuxVerb::Shell { machine } => {

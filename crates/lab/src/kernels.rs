@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// A disk on which a kernel is asked for its schedulers.
 const DISK: &str = "hdd-7200-sata";
 
+/// Files of a disk that set nothing, and the one that has an option of its own.
+const OTHER_FILES: [&str; 2] = ["uevent", "scheduler"];
+
 /// A kernel that was built, under the name by which it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestKernel {
@@ -40,6 +43,23 @@ impl GuestKernel {
         let offered: Option<&Offered> =
             self.kernel.about.schedulers.iter().find(|it| it.name == scheduler);
         offered.into_iter().flat_map(|it| &it.tunables).map(|(name, _)| name.as_str())
+    }
+
+    /// The file of a disk that has a name, in its queue or of the device that backs the cache.
+    pub fn file(&self, name: &str) -> Option<&str> {
+        self.files().find(|(known, _)| *known == name).map(|(_, path)| path)
+    }
+
+    /// The names of those files.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        self.files().map(|(name, _)| name)
+    }
+
+    /// Names and paths; those that are written to for something else are left out.
+    fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.kernel.about.files.iter();
+        let files = files.filter_map(|path| Some((path.rsplit('/').next()?, path.as_str())));
+        files.filter(|(name, _)| !OTHER_FILES.contains(name))
     }
 
     /// The modelled kernel whose rules are nearest to its own.
@@ -125,6 +145,13 @@ pub enum Kernels {
 }
 
 impl Kernels {
+    /// Whether the kernel that runs when nobody names one has a file of a disk, where that may be
+    /// written to.
+    pub(crate) fn usual_has_file(self, name: &str, hz: Hz) -> bool {
+        let usual = || guest(&crate::world::KERNEL.to_string(), hz);
+        self != Kernels::Modelled && usual().is_ok_and(|it| it.file(name).is_some())
+    }
+
     /// The kernel of a name.
     pub fn find(self, name: &str, place: &str) -> Result<Named, Error> {
         match self {
@@ -140,9 +167,7 @@ impl Kernels {
                 Ok(Named { asked, ..Named::from(rules) })
             }
             Kernels::Built(hz) => {
-                let mut kernel = built(name, hz)?;
-                ask(&mut kernel)?;
-                let guest = GuestKernel { name: name.to_string(), kernel };
+                let guest = guest(name, hz)?;
                 let rules = guest.rules();
                 Ok(Named { rules, guest: Some(Arc::new(guest)), asked: None })
             }
@@ -156,12 +181,18 @@ pub fn built(name: &str, hz: Hz) -> Result<linux::Kernel, Error> {
     found.map_err(Error::no_linux)
 }
 
-/// Asks a kernel for its schedulers, once, which shows that it starts.
+/// A kernel that was built, asked for what it has.
+pub fn guest(name: &str, hz: Hz) -> Result<GuestKernel, Error> {
+    let mut kernel = built(name, hz)?;
+    ask(&mut kernel)?;
+    Ok(GuestKernel { name: name.to_string(), kernel })
+}
+
+/// Asks a kernel for its schedulers and the files of a disk, once, which shows that it starts.
 pub fn ask(kernel: &mut linux::Kernel) -> Result<(), Error> {
-    if kernel.about.schedulers.is_empty() {
+    if kernel.about.schedulers.is_empty() || kernel.about.files.is_empty() {
         let visit = Visit::new(kernel.clone(), Model::find(DISK)?);
-        let offered = visit.schedulers().map_err(Error::linux)?;
-        kernel.offers(offered).map_err(|cause| Error::NoLinux(cause.to_string()))?;
+        kernel.offers(visit.ask().map_err(Error::linux)?);
     }
     Ok(())
 }

@@ -55,8 +55,23 @@ const OTHER_ABOUT: About = About {
 /// One of which nothing is known here: its tunables are asked of the kernel that has it.
 pub static OTHER: Entry = entry("other", |_| &OTHER_ABOUT);
 
-/// Settings of the queue that do nothing in the simulator yet.
-pub const LATER_SETTINGS: [&str; 2] = ["wbt_lat_usec", "max_ratio"];
+/// Files of a disk that only a guest has, for those who ask for one where it is not simulated (seen
+/// on 6.12 and 7.3). Which a kernel really has it says itself.
+pub const OFFERED_FILES: [&str; 13] = [
+    "add_random",
+    "async_depth",
+    "discard_max_bytes",
+    "io_poll",
+    "io_poll_delay",
+    "iostats",
+    "max_bytes",
+    "max_ratio",
+    "min_ratio",
+    "rq_affinity",
+    "stable_writes",
+    "strict_limit",
+    "wbt_lat_usec",
+];
 
 const fn tunable(name: &'static str, unit: &'static str, effect: &'static str) -> Tunable {
     Tunable { name, unit, default: None, min: 0, max: i64::MAX, effect }

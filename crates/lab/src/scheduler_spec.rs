@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::kernels::{GuestKernel, Kernels, Named};
-use crate::offered::{LATER_SETTINGS, OFFERED, OTHER, is_offered};
+use crate::offered::{OFFERED, OTHER, is_offered};
 use base::{Hz, nearest};
 use block::{About, Attach, KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 use machine::MACHINE_SETTINGS;
@@ -76,7 +76,11 @@ impl SchedulerSpec {
         };
         for assignment in tunables.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = parse_assignment(assignment, place)?;
-            spec.check(&key, value, place)?;
+            let checked = spec.check(&key, value, place);
+            let is_file = || kernels.usual_has_file(&key, spec.kernel.hz);
+            if checked.is_err() && !(spec.guest.is_none() && is_file()) {
+                return checked.map(|()| spec);
+            }
             spec.tunables.push((key, value));
         }
         Ok(spec)
@@ -195,6 +199,14 @@ impl SchedulerSpec {
         }
     }
 
+    /// The names of its own tunables.
+    pub fn tunable_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match &self.guest {
+            Some(guest) => Box::new(guest.tunables(self.name)),
+            None => Box::new(self.about().tunables.iter().map(|it| it.name)),
+        }
+    }
+
     /// The scheduler's own tunable of this name.
     pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
         self.about().tunables.iter().find(|tunable| tunable.name == name)
@@ -219,9 +231,7 @@ impl SchedulerSpec {
 
     /// Whether the scheduler, or the queue, has a setting of this name that takes this value.
     pub fn check(&self, name: &str, value: i64, place: &str) -> Result<(), Error> {
-        let is_guests =
-            self.guest.is_some() && (self.has_tunable(name) || LATER_SETTINGS.contains(&name));
-        if is_guests {
+        if self.guest.as_ref().is_some_and(|it| self.has_tunable(name) || it.file(name).is_some()) {
             // The kernel itself knows the range.
             return Ok(());
         }
@@ -241,13 +251,17 @@ impl SchedulerSpec {
         Err(Error::bad(place, problem, format!("{min} to {max} {unit}")))
     }
 
-    fn unknown_setting(&self, name: &str, place: &str) -> Error {
-        let own: Vec<(&str, &str)> = match &self.guest {
-            Some(guest) => guest.tunables(self.name).map(|name| (name, "tunable")).collect(),
-            None => self.about().tunables.iter().map(|it| (it.name, it.unit)).collect(),
+    pub(crate) fn unknown_setting(&self, name: &str, place: &str) -> Error {
+        let all: Vec<(&str, &str)> = match &self.guest {
+            Some(guest) => {
+                let own = guest.tunables(self.name).map(|name| (name, "tunable"));
+                own.chain(guest.file_names().map(|name| (name, "queue"))).collect()
+            }
+            None => {
+                let own = self.about().tunables.iter().map(|it| (it.name, it.unit));
+                own.chain(QUEUE_SETTINGS.iter().map(|it| (it.name, it.unit))).collect()
+            }
         };
-        let queue = QUEUE_SETTINGS.iter().map(|it| (it.name, it.unit));
-        let all: Vec<(&str, &str)> = own.into_iter().chain(queue).collect();
         let hint = nearest(name, all.iter().map(|it| it.0));
         let problem = format!("{} on {} has no \"{name}\"{hint}", self.name, self.kernel_name());
         let accepted: Vec<String> =

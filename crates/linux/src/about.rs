@@ -13,7 +13,9 @@ const SUFFIX: &str = ".about";
 /// How a line with a tunable begins.
 const TUNABLE: &str = "+";
 /// Asks the kernel for its schedulers, and each for its tunables.
-pub(crate) const ASK: &str = "cd /sys/block/vda/queue; for s in $(tr -d '[]' < scheduler); do \
+pub(crate) const ASK: &str = "cd /sys/block/vda/queue; \
+    find $PWD/ $PWD/../bdi/ -maxdepth 1 -type f -perm -200 | sed 's,/queue/../,/,' | sort -r; \
+    for s in $(tr -d '[]' < scheduler); do \
     echo $s > scheduler && echo $s; for f in iosched/*; do \
     test -f $f && echo +${f#iosched/} $(cat $f); done; done; true";
 
@@ -31,6 +33,8 @@ pub struct About {
     pub objects: Option<String>,
     /// The I/O schedulers that it offered when it was asked; none if it was not.
     pub schedulers: Vec<Offered>,
+    /// Files of a disk that can be written to, by their paths; none if it was not asked.
+    pub files: Vec<String>,
 }
 
 /// An I/O scheduler as a kernel offers it.
@@ -43,10 +47,10 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Reads what [`ASK`] prints.
-    pub(crate) fn read(text: &str) -> Vec<Offered> {
+    /// Reads the lines about schedulers of what [`ASK`] prints.
+    fn read(text: &str) -> Vec<Offered> {
         let mut all: Vec<Offered> = Vec::new();
-        for line in text.lines() {
+        for line in text.lines().filter(|line| !line.starts_with('/')) {
             match (line.strip_prefix(TUNABLE), all.last_mut()) {
                 (Some(tunable), Some(last)) => {
                     let (name, value) = tunable.split_once(' ').unwrap_or((tunable, ""));
@@ -60,6 +64,12 @@ impl Offered {
 }
 
 impl About {
+    /// What a kernel said when it was asked for schedulers and files.
+    pub(crate) fn said(text: &str) -> About {
+        let files = text.lines().filter(|line| line.starts_with('/')).map(str::to_string);
+        About { schedulers: Offered::read(text), files: files.collect(), ..About::default() }
+    }
+
     /// What stands beside a program; nothing if there is no such file.
     pub(crate) fn beside(binary: &Path) -> About {
         let text = fs::read(file(binary)).unwrap_or_default();
@@ -98,7 +108,10 @@ mod tests {
 
     #[test]
     fn schedulers_are_read_with_their_tunables() {
-        let read = Offered::read("none\nkyber\n+read_lat_nsec 2000000\n+write_lat_nsec 10000000\n");
+        let text = "/sys/block/vda/queue/nomerges\nnone\nkyber\n+read_lat_nsec 2000000\n\
+                    +write_lat_nsec 10000000\n";
+        let About { schedulers: read, files, .. } = About::said(text);
+        assert_eq!(files, ["/sys/block/vda/queue/nomerges"]);
         let names: Vec<&str> = read.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["none", "kyber"]);
         assert_eq!(read[0].tunables, []);

@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
-use crate::about::{About, Offered};
+use crate::about::About;
 use crate::configuration::{DEFAULT_SERIES, check_architecture, configuration_key, default_hz};
 use crate::error::BuildError;
 
@@ -54,10 +54,11 @@ impl Kernel {
         fs::metadata(&self.binary).ok()?.modified().ok()?.elapsed().ok()
     }
 
-    /// Remembers which I/O schedulers it offers.
-    pub fn offers(&mut self, schedulers: Vec<Offered>) -> Result<(), BuildError> {
-        self.about.schedulers = schedulers;
-        self.about.put(&self.binary)
+    /// Remembers what it said of the I/O schedulers that it offers, and of the files of a disk.
+    pub fn offers(&mut self, said: About) {
+        (self.about.schedulers, self.about.files) = (said.schedulers, said.files);
+        // In a cache of somebody else's it is asked again.
+        let _ = self.about.put(&self.binary);
     }
 
     /// Takes note that it is used.

@@ -7,6 +7,8 @@ use std::process::{Command, ExitStatus};
 use base::{Bytes, Duration, Hz, Instant};
 use thiserror::Error;
 
+use crate::refusal::Refusal;
+
 /// Why there is no kernel.
 #[derive(Debug, Error)]
 pub enum BuildError {
@@ -294,7 +296,10 @@ impl VisitError {
         match self {
             VisitError::Root(_) => true,
             VisitError::Run(error) => {
-                matches!(error, RunError::Bad { .. } | RunError::SetUp { .. })
+                matches!(
+                    error,
+                    RunError::Bad { .. } | RunError::SetUp { .. } | RunError::Refused(_)
+                )
             }
         }
     }
@@ -409,7 +414,10 @@ pub enum RunError {
         /// The end of the kernel's output.
         console: String,
     },
-    /// A setting was refused, or a command of the set-up failed.
+    /// A file of the guest did not take a value.
+    #[error("the guest's set-up failed: {0}")]
+    Refused(Refusal),
+    /// A command of the set-up failed.
     #[error("the guest's set-up failed: {what}")]
     SetUp {
         /// What failed, with what was said about it.

@@ -24,8 +24,8 @@ const EMPTY_DIRECTORIES: [&str; 9] =
 /// there.
 const HIDDEN: [&str; 9] =
     ["/dev", "/proc", "/sys", "/tmp", "/run", "/guest", "/mnt", "/var/tmp", "/busybox"];
-/// The directory that programs are looked for in first.
-const FIRST: &str = "usr/local/sbin";
+/// Where programs are that others stand for.
+const HIDDEN_PROGRAMS: &str = "usr/libexec/paternoster";
 /// The directory of what does not keep its place on the host.
 pub(crate) const BROUGHT: &str = "/brought";
 /// Programs that start others. Busybox prefers its own to those of the path, whatever it is told,
@@ -49,13 +49,24 @@ const PACKAGES: [(&str, &str); 9] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     directory: PathBuf,
+    begin_with: &'static [(&'static str, &'static str)],
 }
 
 impl Root {
     /// Makes a root in `directory`, which is created, with busybox and `programs`: names that are
     /// looked for on this host, or paths. Programs appear where they are on the host.
     pub fn make(directory: &Path, programs: &[&str]) -> Result<Root, RootError> {
-        let root = Root { directory: directory.to_path_buf() };
+        Root::make_with(directory, programs, &[])
+    }
+
+    /// The same, where programs of some names always begin with an option, however they are called:
+    /// a script that gives it to them stands in their place.
+    pub(crate) fn make_with(
+        directory: &Path,
+        programs: &[&str],
+        begin_with: &'static [(&'static str, &'static str)],
+    ) -> Result<Root, RootError> {
+        let root = Root { directory: directory.to_path_buf(), begin_with };
         for name in EMPTY_DIRECTORIES {
             root.make_directory(Path::new(name))?;
         }
@@ -75,7 +86,7 @@ impl Root {
 
     /// The root that was made in `directory` before.
     pub fn at(directory: &Path) -> Root {
-        Root { directory: directory.to_path_buf() }
+        Root { directory: directory.to_path_buf(), begin_with: &[] }
     }
 
     /// Where it is.
@@ -86,14 +97,6 @@ impl Root {
     /// Adds a copy of a file at the place that it has on the host.
     pub fn add_file(&self, file: &Path) -> Result<(), RootError> {
         self.copy(file, file)
-    }
-
-    /// Lets a program always begin with an option: a script of its name is found before it.
-    pub(crate) fn wrap(&self, program: &Path, option: &str) -> Result<(), RootError> {
-        let name = program.file_name().unwrap_or_default().to_string_lossy();
-        let script = format!("#!/busybox/sh\nexec {} {option} \"$@\"\n", program.display());
-        self.make_directory(Path::new(FIRST))?;
-        self.write(&format!("{FIRST}/{name}"), &script, 0o755)
     }
 
     /// Adds a program by name, or a program, file or directory by its path; returns by what path a
@@ -133,6 +136,21 @@ impl Root {
         if inside.exists() {
             return Ok(());
         }
+        let name = to.file_name().unwrap_or_default().to_string_lossy();
+        let option = self.begin_with.iter().find(|(known, _)| *known == name);
+        if let Some((_, option)) = option.filter(|_| is_executable(file)) {
+            let real =
+                Path::new("/").join(HIDDEN_PROGRAMS).join(to.strip_prefix("/").unwrap_or(to));
+            let path = real.to_string_lossy().replace('\'', r"'\''");
+            let script = format!("#!/busybox/sh\nexec '{path}' {option} \"$@\"\n");
+            self.write(&to.to_string_lossy(), &script, 0o755)?;
+            return self.copy_file(file, &real);
+        }
+        self.copy_file(file, to)
+    }
+
+    fn copy_file(&self, file: &Path, to: &Path) -> Result<(), RootError> {
+        let inside = self.inside(to);
         self.make_directory(to.parent().unwrap_or(Path::new("")))?;
         fs::copy(file, &inside).map(drop).map_err(|cause| RootError::file("copying", file, cause))
     }
@@ -253,7 +271,8 @@ impl Root {
     }
 
     fn write(&self, name: &str, text: &str, mode: u32) -> Result<(), RootError> {
-        let file = self.directory.join(name);
+        // Never joined as it is: an absolute path would lead out of the root.
+        let file = self.inside(Path::new(name));
         self.make_directory(Path::new(name).parent().unwrap_or(Path::new("")))?;
         fs::write(&file, text)
             .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(mode)))
@@ -270,11 +289,13 @@ pub(crate) fn program_directories() -> Vec<PathBuf> {
 
 /// The file of a program on this host.
 pub fn find_program(name: &str) -> Option<PathBuf> {
-    let executable = |file: &PathBuf| {
-        file.metadata()
-            .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-    };
-    program_directories().into_iter().map(|directory| directory.join(name)).find(executable)
+    let mut files = program_directories().into_iter().map(|directory| directory.join(name));
+    files.find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    let about = file.metadata();
+    about.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 fn locate(program: &str) -> Result<PathBuf, RootError> {
@@ -388,6 +409,26 @@ mod tests {
         assert!(!brought.join("socket").exists());
         let refused = root.bring("/").unwrap_err().to_string();
         assert!(refused.contains("accepted: a program"), "{refused}");
+        fs::remove_dir_all(&scratch).unwrap();
+    }
+
+    #[test]
+    fn a_script_stands_in_for_a_program_in_the_root_and_nowhere_else() {
+        let scratch =
+            std::env::temp_dir().join(format!("paternoster-stand-in-{}", std::process::id()));
+        let (from, to) = (scratch.join("from"), scratch.join("to"));
+        fs::create_dir_all(&from).unwrap();
+        let tool = from.join("tool");
+        fs::write(&tool, "the tool").unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        let root = Root { directory: to.clone(), begin_with: &[("tool", "--first")] };
+        root.add_program(&tool).unwrap();
+        assert_eq!(fs::read_to_string(&tool).unwrap(), "the tool");
+        let place = tool.strip_prefix("/").unwrap();
+        let script = fs::read_to_string(to.join(place)).unwrap();
+        let real = Path::new(HIDDEN_PROGRAMS).join(place);
+        assert_eq!(script, format!("#!/busybox/sh\nexec '/{}' --first \"$@\"\n", real.display()));
+        assert_eq!(fs::read_to_string(to.join(real)).unwrap(), "the tool");
         fs::remove_dir_all(&scratch).unwrap();
     }
 

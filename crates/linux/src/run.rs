@@ -23,7 +23,9 @@ use crate::drive::Drive;
 use crate::error::{RunError, tail};
 use crate::gate;
 use crate::launch::{CONSOLE, Process, ROOT, Terminal};
+use crate::lazy::LazyTables;
 use crate::log::DeviceLog;
+use crate::refusal::Refusal;
 use crate::rootfs::Root;
 use crate::script::{Job, Script, Trace, job_file, left};
 use crate::store::Contents;
@@ -92,6 +94,8 @@ pub struct Finished {
     pub queues: BTreeMap<String, String>,
     /// The head of `/proc/timer_list` when the jobs began: it has the time in nanoseconds.
     pub timers: String,
+    /// Inode tables that ext4 initialised beside the jobs.
+    pub lazy: LazyTables,
     /// What the disks did.
     pub log: DeviceLog,
     /// What is on the disks now.
@@ -156,8 +160,8 @@ impl Guest<'_> {
             // A terminal that has gone needs no restoring.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
         }
-        if let Ok(what) = fs::read_to_string(directory.path().join("guest").join(left::FAILED)) {
-            return Err(RunError::SetUp { what: what.trim().to_string() });
+        if let Some(failed) = failed_set_up(&directory.path().join("guest")) {
+            return Err(failed);
         }
         ended.map(drop)
     }
@@ -335,8 +339,8 @@ fn collect(directory: &Path, script: &Script, ended: Ended) -> Result<Finished, 
     if console.contains(RESTARTED) {
         return Err(diagnosed(&console, RunError::HungUp));
     }
-    if let Ok(what) = fs::read_to_string(guest.join(left::FAILED)) {
-        return Err(RunError::SetUp { what: what.trim().to_string() });
+    if let Some(failed) = failed_set_up(&guest) {
+        return Err(failed);
     }
     if !guest.join(left::DONE).exists() {
         return Err(diagnosed(&console, RunError::HungUp));
@@ -368,9 +372,20 @@ fn collect(directory: &Path, script: &Script, ended: Ended) -> Result<Finished, 
         bios: optional(left::BIOS),
         queues: queues.map(|(file, value)| (file.to_string(), value.to_string())).collect(),
         timers: optional(left::TIMERS),
+        lazy: LazyTables::read(&optional(left::LAZY)),
         log: ended.log,
         contents: ended.disks.into_iter().map(Drive::into_contents).collect(),
         console,
+    })
+}
+
+/// What the script said before it gave up, if it did.
+fn failed_set_up(guest: &Path) -> Option<RunError> {
+    let what = fs::read_to_string(guest.join(left::FAILED)).ok()?;
+    let refused = read_text(&guest.join(left::REFUSED)).ok();
+    Some(match refused.and_then(|it| Refusal::read(&it)) {
+        Some(refusal) => RunError::Refused(refusal),
+        None => RunError::SetUp { what: what.trim().to_string() },
     })
 }
 

@@ -43,12 +43,15 @@ pub struct Script {
     /// Room for lines about what tasks give to the block layer, if they are wanted. They take no
     /// time, and little memory beside the room.
     pub watch: Option<Bytes>,
+    /// Inode tables that ext4 initialises beside the jobs are counted. That takes no time; it takes
+    /// little memory, but some pages more can make a kernel do something else.
+    pub counts_lazy: bool,
 }
 
 /// A value to be written to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The file in the guest; in a cgroup, its name.
+    /// The file in the guest; in a cgroup, its name. The root group has an empty path.
     pub file: String,
     /// What is written. `{vda}` stands for the device number of that disk, as in `254:0`.
     pub value: String,
@@ -169,12 +172,17 @@ pub(crate) mod left {
     pub const QUEUES: &str = "queues";
     pub const TIMERS: &str = "timers";
     pub const RUNG: &str = "rung";
+    pub const REFUSED: &str = "refused";
+    pub const LAZY: &str = "lazy";
 }
 
 const TRACING: &str = "/sys/kernel/tracing";
 /// A buffer of its own, with a clock that costs nothing.
 const WATCH: &str = "/sys/kernel/tracing/instances/bios";
-const GROUPS: &str = "/sys/fs/cgroup";
+/// Another one, in which each inode table that ext4 initialises later is an event.
+const LAZY: &str = "/sys/kernel/tracing/instances/lazy";
+/// Where control groups are.
+pub const GROUPS: &str = "/sys/fs/cgroup";
 
 /// How long before the beginning of jobs the command of [`Script::lead`] is done.
 pub const LEAD: Duration = Duration::from_millis(250);
@@ -210,6 +218,9 @@ impl Script {
             format_args!("grep -E 'now at|jiffies' /proc/timer_list >/guest/{}", left::TIMERS),
         );
         self.start_watching(&mut text);
+        if self.counts_lazy {
+            line(&mut text, format_args!("count_lazy {LAZY}"));
+        }
         self.start_recording(&mut text, disks);
         self.run_jobs(&mut text);
         line(&mut text, format_args!("settle"));
@@ -217,6 +228,7 @@ impl Script {
         if self.watch.is_some() {
             line(&mut text, format_args!("cat {WATCH}/trace >/guest/{}", left::BIOS));
         }
+        line(&mut text, format_args!("lazy {LAZY} >/guest/{}", left::LAZY));
         line(&mut text, format_args!("cp /run/out/* /guest/ 2>/dev/null"));
         for command in &self.teardown {
             line(&mut text, format_args!("setup {}", quoted(command)));
@@ -233,7 +245,7 @@ impl Script {
         for Cgroup { path, settings } in &self.cgroups {
             line(text, format_args!("group {}", quoted(path)));
             for setting in settings {
-                write_setting(text, &format!("{GROUPS}/{path}/"), setting);
+                write_setting(text, &format!("{}/", group_directory(path)), setting);
             }
         }
     }
@@ -389,10 +401,15 @@ settle() {
 end() { echo "$1" >/guest/failed; settle; umount /guest; poweroff -n -f; }
 set_to() {
     { echo "$2" >"$1"; } 2>/run/error && return
-    if test ! -e "$1"; then
-        end "writing $2 to $1: no such file; there are: $(cd $(dirname "$1") && echo *)"
-    fi
-    end "writing $2 to $1: $(sed 's/.*: //' /run/error); it says: $(cat "$1" 2>&1)"
+    cause='no such file'
+    test -e "$1" && cause=$(sed 's/.*: //' /run/error)
+    {
+        printf '%s\n' "$1"; printf '%s' "$2" | tr '\n' ' '; echo; echo "$cause"
+        if test -e "$1"; then tr '\n' ' ' <"$1" 2>&1; echo
+        else cd "$(dirname "$1")" && find * -maxdepth 0 -type f -perm -200
+        fi
+    } >/guest/refused 2>/dev/null
+    end "writing $2 to $1: $cause"
 }
 setup() {
     /bin/sh -c "$1" >/run/output 2>&1 </dev/null || end "$1: $(tail -n 20 /run/output)"
@@ -412,15 +429,29 @@ ring() {
 }
 group() {
     path=/sys/fs/cgroup
-    for part in $(echo "$1" | tr / ' '); do
-        if test -e $path/cgroup.subtree_control; then
-            for controller in $(cat $path/cgroup.controllers); do
-                set_to $path/cgroup.subtree_control +$controller
+    rest=$1
+    while test -n "$rest"; do
+        if test -e "$path/cgroup.subtree_control"; then
+            for controller in $(cat "$path/cgroup.controllers"); do
+                set_to "$path/cgroup.subtree_control" +$controller
             done
         fi
-        path=$path/$part
-        mkdir -p "$path" || end "creating the cgroup $path"
+        path=$path/${rest%%/*}
+        case $rest in */*) rest=${rest#*/} ;; *) rest= ;; esac
+        mkdir -p "$path" 2>/run/error || end "creating the cgroup $path: $(sed 's/.*: //' /run/error)"
     done
+}
+count_lazy() {
+    test -e /sys/kernel/tracing/events/ext4/ext4_lazy_itable_init || return
+    mkdir $1
+    echo counter >$1/trace_clock
+    echo 4 >$1/buffer_size_kb
+    echo 1 >$1/events/ext4/ext4_lazy_itable_init/enable
+}
+lazy() {
+    test -e $1 && grep -E '^(entries|overrun):' $1/per_cpu/cpu0/stats
+    grep -q ' ext4 ' /proc/mounts || return
+    grep -s -x ext4lazyinit /proc/[0-9]*/comm
 }
 word() {
     set -- $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24 & 255))
@@ -447,6 +478,11 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 fn write_setting(text: &mut String, directory: &str, setting: &Setting) {
     let file = quoted(&format!("{directory}{}", setting.file));
     line(text, format_args!("set_to {file} {}", with_devices(&setting.value)));
+}
+
+/// The directory of a cgroup.
+pub fn group_directory(path: &str) -> String {
+    if path.is_empty() { GROUPS.to_string() } else { format!("{GROUPS}/{path}") }
 }
 
 /// A word that the shell takes literally.

@@ -11,7 +11,7 @@ use std::path::Path;
 use base::Bytes;
 use device::Model;
 
-use crate::about::{ASK, Offered};
+use crate::about::{ASK, About};
 use crate::cache::Kernel;
 use crate::clock::Protocol;
 use crate::error::VisitError;
@@ -29,8 +29,11 @@ pub const DATA: Bytes = Bytes(1 << 30);
 /// Devices that are no disks, and the disk's own name.
 const OTHER_DEVICES: [&str; 10] =
     ["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "shm", "vda"];
-/// The processor's counter is that of the machine outside, so fio would wait for ever by it.
-const FIO_CLOCK: &str = "--clocksource=clock_gettime";
+/// The processor's counter is that of the machine outside, so what fio measures by it is wrong.
+/// What somebody says of the clock comes later and holds.
+const BEGIN_WITH: [(&str, &str); 1] = [("fio", "--clocksource=clock_gettime")];
+/// Directories of names that udev gives.
+const UDEVS: [&str; 2] = ["disk/", "block/"];
 /// The guest's memory when nothing is said of it (assumed: ample for the usual programs).
 pub const MEMORY: Bytes = Bytes(512 << 20);
 /// A file of the current directory that is larger is not taken along unasked.
@@ -74,11 +77,12 @@ impl Visit {
         }
     }
 
-    /// The I/O schedulers that the kernel offers, in the order in which it names them.
-    pub fn schedulers(&self) -> Result<Vec<Offered>, VisitError> {
+    /// The I/O schedulers that the kernel offers, in the order in which it names them, and the
+    /// files of a disk.
+    pub fn ask(&self) -> Result<About, VisitError> {
         let finished = self.run(ASK)?;
         let said = finished.jobs.first().map(|job| String::from_utf8_lossy(&job.output));
-        Ok(Offered::read(&said.unwrap_or_default()))
+        Ok(About::said(&said.unwrap_or_default()))
     }
 
     /// Runs a line as it is typed in a shell.
@@ -104,12 +108,9 @@ impl Visit {
     /// The root directory, and the line with the names that files have in there.
     fn root(&self, directory: &Path, line: &str) -> Result<(Root, String), VisitError> {
         let usual = PROGRAMS.into_iter().filter(|name| find_program(name).is_some());
-        let root = Root::make(directory, &usual.collect::<Vec<_>>())?;
+        let root = Root::make_with(directory, &usual.collect::<Vec<_>>(), &BEGIN_WITH)?;
         for wanted in &self.bring {
             root.bring(wanted)?;
-        }
-        if let Some(fio) = find_program("fio") {
-            root.wrap(&fio, FIO_CLOCK)?;
         }
         let mut command = String::new();
         for part in parts(line) {
@@ -142,6 +143,7 @@ impl Visit {
                 .into_iter()
                 .collect(),
             trace: self.trace,
+            counts_lazy: true,
             ..Script::default()
         };
         Guest {
@@ -164,22 +166,37 @@ impl Visit {
 }
 
 /// The names below `/dev` that occur in a text and can be names of the disk.
-pub fn disk_names(text: &str) -> Vec<String> {
+fn disk_names(text: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (at, start) in text.match_indices("/dev/") {
         let rest = &text[at + start.len()..];
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        let name = rest[..end].to_string();
-        if !name.is_empty() && !OTHER_DEVICES.contains(&&*name) && !names.contains(&name) {
+        // Names of udev's have colons; elsewhere one stands between names, as in fio's lists.
+        let is_udevs = UDEVS.iter().any(|it| rest.starts_with(it));
+        let is_of_name = |(at, c): (usize, char)| match c {
+            ':' => is_udevs && !rest[at + 1..].starts_with('/'),
+            _ => c.is_ascii_alphanumeric() || "_-./+@%".contains(c),
+        };
+        let end = rest.char_indices().find(|it| !is_of_name(*it)).map_or(rest.len(), |it| it.0);
+        let name = rest[..end].trim_end_matches(['.', '/']).to_string();
+        let is_other = OTHER_DEVICES.contains(&&*name) || name.split('/').any(|it| it == "..");
+        if !name.is_empty() && !is_other && !names.contains(&name) {
             names.push(name);
         }
     }
     names
 }
 
-/// What gives the disk another name.
+/// What gives the disk another name below `/dev`, unless something else is called so.
 pub fn name_disk(name: &str) -> String {
-    format!("ln -sf vda /dev/{name}")
+    let quoted = |path: &str| format!("'/dev/{}'", path.replace('\'', r"'\''"));
+    let path = quoted(name);
+    match name.rsplit_once('/') {
+        None => format!("test -e {path} || ln -s vda {path}"),
+        Some((directory, _)) => {
+            let directory = quoted(directory);
+            format!("test -e {path} || {{ mkdir -p {directory} && ln -s /dev/vda {path}; }}")
+        }
+    }
 }
 
 /// The names that a line has for the disk, and the small files that go along with it.
@@ -236,6 +253,9 @@ mod tests {
     fn every_disk_that_is_named_is_the_one_there_is() {
         let names = disk_names("dd if=/dev/zero of=/dev/sda # /dev/nvme0n1:/dev/sda");
         assert_eq!(names, ["sda", "nvme0n1"]);
+        let names =
+            disk_names("cat </dev/disk/by-path/pci-0000:00:1f.2-ata-1; fio /dev/block/8:0:/dev/x");
+        assert_eq!(names, ["disk/by-path/pci-0000:00:1f.2-ata-1", "block/8:0", "x"]);
     }
 
     #[test]

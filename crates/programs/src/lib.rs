@@ -23,6 +23,7 @@ pub mod tools;
 
 pub use command::{
     Behind, Command, CommandError, behind_prefixes, parse, parse_in, program_name, split_sequence,
+    without_shell,
 };
 pub use shell::{Line, Script, Sequence, Step};
 pub use sleep::Sleep;

@@ -118,7 +118,15 @@ fn a_tunable_out_of_range_names_range_and_unit() {
     assert!(message.contains("--set: nr_requests=64 of none on hdd-7200-sata"), "{message}");
     assert!(message.ends_with("accepted: 1 to 32 requests"), "{message}");
     let message = refused_dd(&directory, &["--set", "wbt_lat_usec=0"]);
-    assert!(message.contains("not available yet"), "{message}");
+    assert!(
+        message.contains("wbt_lat_usec is not simulated; accepted: --world linux"),
+        "{message}"
+    );
+    let limit = ["--job", "a:cgroup=a,io.max=riops=9", "dd if=/dev/sda of=/dev/null count=1"];
+    let message = refusal(&directory, &limit);
+    assert!(message.contains("io.max is not simulated; accepted: --world linux"), "{message}");
+    let message = refusal(&directory, &[&["--world", "sim,linux"], &limit[..]].concat());
+    assert!(message.contains("io.max is not simulated; accepted: --world linux"), "{message}");
 }
 
 fn malformed_toml_is_refused_with_its_line() {

@@ -3,7 +3,7 @@
 use crate::directory::Directory;
 use std::process::Output;
 use testing::Need;
-use testing::needs::{BLKTRACE, BUSYBOX, FIO};
+use testing::needs::{BLKTRACE, BUSYBOX, FIO, MKFS_EXT4};
 
 fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim_end().to_string()
@@ -137,6 +137,106 @@ fn schedulers_of_the_kernel_alone_are_compared_there() {
     assert!(message(&output).contains("bfq on 6.12 has no \"slice\""), "{}", message(&output));
 }
 
+/// Some reads of the disk, one after the other.
+const READS: &str = "dd if=/dev/sda of=/dev/null bs=4k count=50 iflag=direct";
+
+fn settings_reach_the_kernel() {
+    let directory = Directory::new("linux-settings");
+    let compare = ["compare", "--world", "linux", "--runs", "1", "-s", "none", "--csv"];
+    let job = ["--job", "a:cgroup=my db,io.max=8:0 riops={n}", READS, "--vary", "n=50,100"];
+    let set = ["--set", "wbt_lat_usec=0,io.cost.qos=enable=1 rpct=95.00"];
+    let table = directory.print(&[&compare[..], &set, &job].concat());
+    let elapsed = |n: &str| -> f64 {
+        let is_it = |line: &&str| line.contains(n) && line.contains("elapsed");
+        let line = table.lines().find(is_it).unwrap_or_else(|| panic!("{n}: {table}"));
+        line.split(',').find_map(|it| it.parse::<f64>().ok().filter(|it| *it > 1e8)).unwrap()
+    };
+    assert!((1.8..2.6).contains(&(elapsed("50") / elapsed("100"))), "{table}");
+    let group =
+        "schedulers = [\"none\"]\nseeds = 1\n[[cgroup]]\npath = \"db\"\nio.max = \"riops={n}\"\n";
+    let job = format!(
+        "[[job]]\nname = \"a\"\ncgroup = \"db\"\nrun = \"{READS}\"\n[axes]\nn = [50, \"x\"]\n"
+    );
+    directory.write("x.toml", format!("{group}{job}"));
+    let before = directory.names();
+    let output = directory.run(&["compare", "--world", "linux", "--json=out.json", "x.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        message(&output),
+        "paternoster: x.toml:5: writing \"254:0 riops=x\" to /sys/fs/cgroup/db/io.max: Invalid \
+         argument; accepted: what kernel 6.12 takes there"
+    );
+    assert_eq!(directory.names(), before);
+}
+
+fn what_the_kernel_does_not_have_is_told_with_what_it_has() {
+    let directory = Directory::new("linux-no-setting");
+    let refused = |options: &[&str], expected: &str| {
+        let compare = ["compare", "--world", "linux", "--runs", "1", "-s", "mq-deadline"];
+        let output = directory.run(&[&compare[..], options].concat());
+        let message = message(&output);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.lines().count() == 1 && message.contains(expected), "{message}");
+    };
+    let job = |head| ["--job", head, READS];
+    refused(&job("a:cgroup=a,io.mxa=riops=1"), "io.mxa; nearest: \"io.max\"; accepted: io.");
+    refused(&job("a:io.max=riops=1"), "io.max of job a, which is in no group; accepted: cgroup=");
+    refused(&job("a:cgroup=a,io.cost.qos=enable=1"), "which alone has it: --set io.cost.qos=");
+    let plain = ["--cgroup", "a/b", "--", "dd", "if=/dev/sda", "of=/dev/null", "count=1"];
+    let set = |text| [&["--set", text][..], &plain].concat();
+    refused(&set("rq_afinity=1"), "6.12 has no \"rq_afinity\"; nearest: \"rq_affinity\"");
+    refused(&set("wbt_lat_usec=x"), "writing \"x\" to /sys/block/vda/queue/wbt_lat_usec: Invalid");
+    refused(&set("scheduler=bfq"), "scheduler as a setting; accepted: --scheduler");
+    refused(&set("c/io.max=riops=1"), "no job is in /c or below it; accepted: a/b/io.max");
+    let both = [&job("a:cgroup=a,io.max=riops=1")[..], &job("b:cgroup=b,io.max=riops=2")].concat();
+    refused(
+        &[&["--set", "io.max=riops=9"][..], &both].concat(),
+        "io.max of which group; accepted: a/",
+    );
+    refused(
+        &[&["--set", "a/io.max=riops=9"][..], &both].concat(),
+        "io.max=riops=9 of /a, which has",
+    );
+    let nested = [&job("a:cgroup=a")[..], &job("b:cgroup=a/b")].concat();
+    refused(&nested, "job a is in /a, which has /a/b below it");
+    refused(&job("a:cgroup=../a"), "the control group /../a; accepted: names of directories");
+}
+
+fn any_path_below_dev_is_the_disk() {
+    let directory = Directory::new("linux-names");
+    for name in ["vdb", "disk/by-id/ata-A_1-part2", "disk/by-path/pci-0000:00:1f.2-ata-1"] {
+        let dd = format!("dd if=/dev/{name} of=/dev/null bs=4k count=10 iflag=direct");
+        let output = run(&directory, &[], &[&dd]);
+        assert!(output.status.success(), "{name}: {}", message(&output));
+        let job = ["compare", "--world", "linux", "--runs", "1", "-s", "none", "--job", "a", &dd];
+        let output = directory.run(&job);
+        assert!(output.status.success(), "{name}: {}", message(&output));
+    }
+}
+
+fn fio_has_the_clock_of_the_guest_however_it_is_called() {
+    let directory = Directory::new("linux-clock");
+    let line = "env -i fio --name=x --filename=/dev/sda --rw=randread --bs=4k --direct=1 \
+                --runtime=1 --time_based --minimal";
+    let output = run(&directory, &[], &[line]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rate: u32 = text.split(';').nth(7).and_then(|it| it.parse().ok()).unwrap_or_default();
+    assert!((50..150).contains(&rate), "a disk of 7200 rpm does {rate} reads a second: {text}");
+}
+
+fn inode_tables_that_ext4_initialises_beside_a_command_are_told_of() {
+    let directory = Directory::new("linux-lazy");
+    let noted = |options: &str| {
+        let line =
+            format!("mkfs.ext4 -q {options} /dev/sda 600m && mount /dev/sda /mnt && sleep 4");
+        let output = run(&directory, &[], &[&line]);
+        assert!(output.status.success(), "{}", message(&output));
+        message(&output).contains("ext4lazyinit initialised")
+    };
+    assert!(noted(""));
+    assert!(!noted("-E lazy_itable_init=0,lazy_journal_init=0"));
+}
+
 fn a_guest_that_cannot_be_had_is_refused() {
     let directory = Directory::new("linux-refused");
     let cases: [(&[&str], &str); 7] = [
@@ -200,8 +300,14 @@ pub fn tests() -> Vec<testing::Test> {
     testing::tests![
         [] => without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on;
         [BUILD_TOOLS] => what_a_build_lacks_is_named_with_its_package;
-        [KERNEL, BUSYBOX, FIO] => fio_measures_time_and_any_name_is_the_disk;
-        [KERNEL, BUSYBOX] => output_and_exit_status_are_those_of_the_command,
+        [KERNEL, BUSYBOX, FIO] => fio_measures_time_and_any_name_is_the_disk,
+            fio_has_the_clock_of_the_guest_however_it_is_called;
+        [KERNEL, BUSYBOX, MKFS_EXT4] =>
+            inode_tables_that_ext4_initialises_beside_a_command_are_told_of;
+        [KERNEL, BUSYBOX] => settings_reach_the_kernel,
+            what_the_kernel_does_not_have_is_told_with_what_it_has,
+            any_path_below_dev_is_the_disk,
+            output_and_exit_status_are_those_of_the_command,
             what_is_written_beyond_the_memory_for_it_goes_to_a_file,
             schedulers_of_the_kernel_alone_are_compared_there,
             a_guest_that_cannot_be_had_is_refused,

@@ -8,6 +8,7 @@
 use super::document::{Document, Text, Value};
 use super::job::parse_weight;
 use super::keys;
+use super::setting::{self, Setting};
 use crate::error::Error;
 use crate::quantity::{self, ACCEPTED_DURATION};
 use crate::scheduler_spec::SchedulerSpec;
@@ -37,6 +38,8 @@ pub struct CgroupSpec {
     pub weight_device: Option<u32>,
     /// `leaf_weight` on the disk, if that is another.
     pub leaf_weight_device: Option<u32>,
+    /// What is written to its files.
+    pub files: Vec<Setting>,
     /// Where it is described.
     pub place: String,
 }
@@ -59,6 +62,7 @@ impl CgroupSpec {
             leaf_weight: None,
             weight_device: None,
             leaf_weight_device: None,
+            files: Vec::new(),
             place: place.to_string(),
         }
     }
@@ -159,6 +163,7 @@ fn read_group(document: &Document<'_>, value: &Value<'_>) -> Result<CgroupSpec, 
     keys::read(&keys::GROUP, document, table, &mut group)?;
     group.weight_device = read_device(document, table, "weight_device")?;
     group.leaf_weight_device = read_device(document, table, "leaf_weight_device")?;
+    group.files = setting::read_files(document, table)?;
     Ok(group)
 }
 

@@ -5,7 +5,7 @@ use base::nearest;
 use params::Source;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 /// A value and where it stands.
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
@@ -42,15 +42,23 @@ impl<'t> Document<'t> {
 
     /// Refuses any key of `table` that is not among `known`.
     pub fn check_keys(&self, table: &DeTable<'_>, what: &str, known: &[&str]) -> Result<(), Error> {
-        for (key, _) in table {
-            let name: &str = key.get_ref();
-            if !known.contains(&name) {
-                let hint = nearest(name, known.iter().copied());
-                let problem = format!("{what} has no key \"{name}\"{hint}");
-                return Err(self.bad(&key.span(), problem, known.join(", ")));
-            }
+        table.iter().try_for_each(|(key, _)| self.check_key(key, what, known))
+    }
+
+    /// Refuses a key that is not among `known`.
+    pub fn check_key(
+        &self,
+        key: &Spanned<DeString<'_>>,
+        what: &str,
+        known: &[&str],
+    ) -> Result<(), Error> {
+        let name: &str = key.get_ref();
+        if known.contains(&name) {
+            return Ok(());
         }
-        Ok(())
+        let hint = nearest(name, known.iter().copied());
+        let problem = format!("{what} has no key \"{name}\"{hint}");
+        Err(self.bad(&key.span(), problem, known.join(", ")))
     }
 
     /// A text under `key`, if it is there.

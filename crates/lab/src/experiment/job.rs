@@ -2,6 +2,7 @@
 
 use super::cgroup::MoveSpec;
 use super::keys;
+use super::setting::{Setting, is_group_file, split, unquoted};
 use crate::error::Error;
 use base::Duration;
 use block::{Ioprio, IoprioClass};
@@ -25,6 +26,8 @@ pub struct JobSpec {
     pub cgroup: Option<String>,
     /// The weight of that group.
     pub weight: Option<u32>,
+    /// What is written to files of that group.
+    pub files: Vec<Setting>,
     /// When its tasks go to other control groups.
     pub moves: Vec<MoveSpec>,
     /// Its I/O priority.
@@ -75,6 +78,7 @@ impl JobSpec {
             clones: None,
             cgroup: None,
             weight: None,
+            files: Vec::new(),
             moves: Vec::new(),
             ioprio: None,
             start: Duration::ZERO,
@@ -99,21 +103,26 @@ impl JobSpec {
         }
         let mut job = JobSpec::new(name, Work::Command(command.to_string()), place.clone());
         let heads = || keys::JOB.iter().filter(|key| !key.flags.is_empty());
-        for option in options.split(',').filter(|option| !option.is_empty()) {
+        for option in split(options).iter().filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            if is_group_file(name) {
+                job.files.push(Setting::parse(option, &place)?);
+                continue;
+            }
             let found = heads().find(|key| key.name == name && option != name);
             let Some(set) = found.and_then(|key| key.set) else {
-                let hint = base::nearest(name, heads().map(|key| key.name));
+                let names = heads().map(|key| key.name).chain(keys::file_names());
+                let hint = base::nearest(name, names);
                 let problem = format!("a job has no option \"{option}\"{hint}");
                 return Err(Error::bad(place, problem, JOB_HEAD));
             };
-            set(&mut job, value, &place)?;
+            set(&mut job, unquoted(value), &place)?;
         }
         Ok(job)
     }
 }
 
-const JOB_HEAD: &str = "NAME[:cgroup=PATH,weight=1 to 10000,ioprio=CLASS/LEVEL]";
+const JOB_HEAD: &str = "NAME[:cgroup=PATH,weight=1 to 10000,ioprio=CLASS/LEVEL,io.max=riops=100 …]";
 
 /// A weight of a control group.
 pub fn parse_weight(text: &str, place: &str) -> Result<u32, Error> {
@@ -168,12 +177,19 @@ mod tests {
         assert_eq!((job.name.as_str(), job.cgroup.as_deref()), ("pg", Some("db")));
         assert_eq!((job.weight, job.ioprio), (Some(800), Ioprio::new(IoprioClass::RealTime, 2)));
         assert_eq!(JobSpec::parse("a", "x").unwrap().weight, None);
+        let job =
+            JobSpec::parse("a:cgroup=db,io.max=rbps=1048576 wiops=100,weight=9", "x").unwrap();
+        let files: Vec<(&str, &str)> =
+            job.files.iter().map(|it| (it.name.as_str(), it.value.as_str())).collect();
+        assert_eq!((files, job.weight), (vec![("io.max", "rbps=1048576 wiops=100")], Some(9)));
     }
 
     #[test]
     fn a_wrong_option_of_a_job_is_refused() {
         let refusal = |head| JobSpec::parse(head, "dd").unwrap_err().to_string();
         assert!(refusal("pg:wieght=1").contains("nearest: \"weight\""));
+        assert!(refusal("pg:oi.max=riops=1").contains("nearest: \"io.max\""));
+        assert!(refusal("pg:io.max").contains("\"io.max\" has no value"));
         assert!(refusal("pg:weight=0").ends_with("accepted: 1 to 10000"));
         assert!(refusal("pg:ioprio=rt/8").contains("ioprio \"rt/8\""));
         assert!(refusal(":cgroup=x").contains("no name"));

@@ -13,6 +13,7 @@ pub mod filesystem;
 pub mod input;
 pub mod job;
 pub mod keys;
+pub mod setting;
 
 use crate::error::Error;
 use crate::figure::Figure;
@@ -27,6 +28,7 @@ use job::{JobSpec, Work};
 use linux::configuration::default_hz;
 use machine::Mount;
 use sched::Schedulers;
+pub use setting::Setting;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -82,7 +84,7 @@ pub struct Experiment {
     pub known: Schedulers,
     /// Schedulers as they are asked for, each with its place; none: the default list.
     pub schedulers: Vec<(String, String)>,
-    /// Settings of the queue that hold for all schedulers.
+    /// Settings that hold for all schedulers.
     pub settings: Vec<Setting>,
     /// Control groups with weights.
     pub cgroups: Vec<CgroupSpec>,
@@ -104,17 +106,6 @@ pub struct Experiment {
     pub paranoid: bool,
     /// Whether results have what tasks gave to the block layer.
     pub watches_bios: bool,
-}
-
-/// A setting and where it was given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Its name.
-    pub name: String,
-    /// Its value.
-    pub value: i64,
-    /// File and line, or the option.
-    pub place: String,
 }
 
 /// Something that is varied.
@@ -225,8 +216,8 @@ impl Axis {
     pub fn parse(text: &str) -> Result<Axis, Error> {
         let place = format!("--vary {text}");
         let (name, values) = text.split_once('=').unwrap_or((text, ""));
-        let values: Vec<String> =
-            values.split(',').filter(|it| !it.is_empty()).map(str::to_string).collect();
+        let values = setting::split(values).into_iter().filter(|it| !it.is_empty());
+        let values: Vec<String> = values.map(|it| setting::unquoted(&it).to_string()).collect();
         if name.is_empty() || values.is_empty() {
             return Err(Error::bad(place, "nothing to vary", "KEY=VALUE,VALUE,…"));
         }
@@ -273,18 +264,13 @@ fn read_job(document: &Document<'_>, value: &Value<'_>) -> Result<JobSpec, Error
     let mut job = JobSpec::new(name.text, Work::Command(run.text), run.place);
     keys::read(&keys::JOB, document, table, &mut job)?;
     job.moves = cgroup::read_moves(document, table, job.start)?;
+    job.files = setting::read_files(document, table)?;
     Ok(job)
 }
 
 fn read_settings(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<Setting>, Error> {
     let Some(table) = document.table(root, "settings")? else { return Ok(Vec::new()) };
-    let mut settings = Vec::new();
-    for (key, _) in table {
-        let name: &str = key.get_ref();
-        let (value, place) = document.whole(table, name)?.expect("the key is there");
-        settings.push(Setting { name: name.to_string(), value, place });
-    }
-    Ok(settings)
+    setting::read(document, table)
 }
 
 fn read_axes(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<Axis>, Error> {
@@ -439,7 +425,7 @@ mod tests {
         assert_eq!(
             refusal(&text),
             "x.toml:4: a job has no key \"runn\"; nearest: \"run\"; accepted: name, run, clones, \
-             cgroup, weight, move, ioprio, start, duration, background"
+             cgroup, weight, move, ioprio, start, duration, background, CONTROLLER.FILE"
         );
         assert!(refusal(&format!("modle = \"x\"\n{MINIMAL}")).contains("nearest: \"model\""));
     }

@@ -104,11 +104,13 @@ impl Planner {
             return Err(Error::bad(&spec.place, problem.to_string(), accepted));
         }
         let (naming, notes) = match program.downcast() {
+            // The guest runs fio itself, which ignores nothing.
+            Some(fio) if self.is_linux_alone() => (sections(fio), guest_notes(fio)),
             Some(fio) => (sections(fio), notes(fio)),
             None => (Naming::Whole, Vec::new()),
         };
         let weight = command.weight;
-        let line = Some(line.to_string());
+        let line = Some(programs::without_shell(line));
         let clones = Vec::new();
         let named_by_task = spec.is_unnamed && program.is::<Fio>();
         Ok(PlannedJob { line, program, job, clones, weight, naming, named_by_task, notes })
@@ -143,6 +145,23 @@ fn sections(fio: &Fio) -> Naming {
         }
     }
     Naming::Sections(sections)
+}
+
+/// How a note begins that holds where contents are not there.
+const VERIFY: &str = "verify: ";
+
+/// What the user should know about a fio command that fio itself runs.
+fn guest_notes(fio: &Fio) -> Vec<String> {
+    let mut notes = fio.notes();
+    notes.retain(|note| !note.starts_with(VERIFY));
+    if fio.jobs().iter().flat_map(|job| &job.ignored).any(|it| it.option == "clocksource") {
+        notes.push(
+            "fio reads the clock that it is told to (clocksource); cpu is the counter of the \
+             machine outside, so times by it are wrong."
+                .to_string(),
+        );
+    }
+    notes
 }
 
 /// What the user should know about a fio command: how it was understood, and what was ignored.

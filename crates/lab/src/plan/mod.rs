@@ -10,8 +10,10 @@ mod groups;
 mod jobs;
 mod limits;
 mod preparation;
+mod settings;
 
 pub use preparation::DROP_CACHES;
+pub use settings::{Number, Written};
 
 pub use crate::experiment::calls::{CallLimit, MOST_CALLS};
 
@@ -24,21 +26,21 @@ use crate::experiment::{Axis, Experiment, Setting};
 use crate::figure::{Figure, What};
 use crate::kernels::{Named, nearest_judge};
 use crate::metrics::{Naming, Section};
-use crate::offered::{LATER_SETTINGS, with_offered};
+use crate::offered::with_offered;
 use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::{self, World};
 use base::nearest;
-use base::{Bytes, Hz, Instant};
+use base::{Bytes, Hz};
 use block::command::Facts;
-use block::scheduler::TunableError;
-use block::{Attach, EventLog, Kernel, QUEUE_SETTINGS, RequestQueue};
+use block::{Attach, Kernel, QUEUE_SETTINGS};
 use device::{Device, Model};
-use machine::{Host, MACHINE_SETTINGS, Mount};
+use machine::{Host, Mount};
 use programs::Program;
 use programs::dd::Dd;
 use programs::replay::{Pace, Replay};
 use sched::Schedulers;
+use settings::{OfRow, probe};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +53,9 @@ const MOST_OPERATIONS: usize = 1 << 20;
 const LEAST_OPERATIONS: usize = 256;
 /// And no more than this: who watches more is slower, and says no more.
 const MOST_OF_A_RUN: usize = 1 << 12;
+
+/// What stands for the number of the disk in a guest.
+pub(crate) const DISK: &str = "vda";
 
 /// Everything that will be run.
 #[derive(Debug)]
@@ -91,7 +96,9 @@ pub struct Row {
     /// The memory of the machine.
     pub memory: Bytes,
     /// What is written to sysfs, in this order.
-    pub settings: Vec<(String, i64)>,
+    pub settings: Vec<Number>,
+    /// What is written to files that only a guest has, after that.
+    pub written: Vec<Written>,
     /// All tunables and settings with the values they have then.
     pub tunables: Vec<(&'static str, i64)>,
     /// What was set to the value that it has anyway.
@@ -263,6 +270,15 @@ impl Row {
         parts.join("-").chars().map(safe).collect()
     }
 
+    /// Whether a setting of this name was given.
+    pub fn sets(&self, name: &str) -> bool {
+        let group_file = Setting::group_file(name).map(|(_, file)| file);
+        let of_groups = self.cgroups.iter().flat_map(|group| &group.files);
+        let mut texts = self.written.iter().map(|it| &it.setting).chain(of_groups);
+        self.settings.iter().any(|it| it.name == name)
+            || texts.any(|it| it.name == group_file.unwrap_or(name))
+    }
+
     /// The scheduler, in the shape of the block layer it lives in.
     pub fn attach(&self) -> Attach {
         self.spec.attach()
@@ -352,7 +368,7 @@ fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
     for Axis { name, place, .. } in &experiment.axes {
         let in_jobs = is_used(experiment, name);
         let special = keys::is_axis(name);
-        let set = rows.iter().any(|row| row.settings.iter().any(|it| it.0 == *name));
+        let set = rows.iter().any(|row| row.sets(name));
         if !(in_jobs || special || set) {
             let queue = QUEUE_SETTINGS.iter().map(|it| it.name);
             let own = rows.iter().flat_map(|row| row.tunables.iter().map(|it| it.0));
@@ -372,11 +388,14 @@ fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
 fn is_used(experiment: &Experiment, axis: &str) -> bool {
     let word = format!("{{{axis}}}");
     let in_group = |it: &JobSpec| it.cgroup.as_ref().is_some_and(|path| path.contains(&word));
+    let in_files = |files: &[Setting]| files.iter().any(|it| it.value.contains(&word));
     let says = |it: &JobSpec| {
         let in_line = matches!(&it.work, Work::Command(line) if line.contains(&word));
-        in_line || in_group(it) || it.clones.as_ref() == Some(&word)
+        in_line || in_group(it) || in_files(&it.files) || it.clones.as_ref() == Some(&word)
     };
     experiment.jobs.iter().chain(&experiment.setup).any(says)
+        || experiment.cgroups.iter().any(|group| in_files(&group.files))
+        || in_files(&experiment.settings)
 }
 
 /// Plans the rows at one point of the axes.
@@ -419,32 +438,25 @@ impl Planner {
         let mut jobs = self.jobs(&host)?;
         self.check_disks(&mut jobs)?;
         let most_calls = self.most_calls(&jobs)?;
-        let cgroups = self.cgroups(&jobs)?;
+        let cgroups = self.cgroups(&jobs, &given.of_groups)?;
         self.check_groups(&cgroups, &jobs)?;
         let axes = self.point.iter().map(|(axis, value)| (axis.name.clone(), value.clone()));
         let axes: Vec<(String, String)> = axes.collect();
         let mut rows = Vec::new();
         for spec in specs {
-            let place = format!("scheduler {}", spec.label());
-            let own = spec.tunables.iter().map(|(name, value)| Setting {
-                name: name.clone(),
-                value: *value,
-                place: place.clone(),
-            });
-            let applies = |it: &&Setting| is_known(&spec, &it.name);
-            let settings: Vec<Setting> = own.chain(given.iter().filter(applies).cloned()).collect();
+            let OfRow { numbers, written } = self.of_row(&spec, &given)?;
             let facts = virtio.as_ref().unwrap_or(model.facts());
-            let tunables = probe(&spec, model.name(), facts.clone(), &settings)?;
+            let tunables = probe(&spec, model.name(), facts.clone(), &numbers)?;
             let usual = probe(&spec, model.name(), facts.clone(), &[])?;
-            let unchanged = self.unchanged(&settings, &usual);
-            let settings: Vec<(String, i64)> =
-                settings.into_iter().map(|it| (it.name, it.value)).collect();
+            let unchanged = self.unchanged(&numbers, &usual);
             let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
             cgroup::check(&cgroups, &spec, cgroup_writeback)?;
+            self.check_tasks(&cgroups, &jobs, cgroup_writeback)?;
             let has_it = |world: &&World| **world == World::Linux || !spec.is_offered();
             rows.extend(self.experiment.worlds.iter().filter(has_it).map(|world| Row {
                 world: *world,
-                settings: settings.clone(),
+                settings: numbers.clone(),
+                written: written.clone(),
                 tunables: tunables.clone(),
                 unchanged: unchanged.clone(),
                 spec: spec.clone(),
@@ -464,13 +476,6 @@ impl Planner {
             }));
         }
         Ok(rows)
-    }
-
-    /// Which settings are those that hold anyway, but for what is varied.
-    fn unchanged(&self, settings: &[Setting], usual: &[(&str, i64)]) -> Vec<(String, i64)> {
-        let is_usual = |it: &&Setting| usual.contains(&(it.name.as_str(), it.value));
-        let fixed = settings.iter().filter(|it| self.value(&it.name).is_none());
-        fixed.filter(is_usual).map(|it| (it.name.clone(), it.value)).collect()
     }
 
     fn is_judged(&self) -> bool {
@@ -588,37 +593,6 @@ impl Planner {
         Ok(())
     }
 
-    /// Settings for all schedulers: each must be known to one of them at least.
-    fn settings(&self, specs: &[SchedulerSpec]) -> Result<Vec<Setting>, Error> {
-        let mut settings = self.experiment.settings.clone();
-        for (Axis { name, place, .. }, value) in &self.point {
-            let in_jobs = is_used(&self.experiment, name);
-            let known = specs.iter().any(|spec| is_known(spec, name));
-            let later = LATER_SETTINGS.contains(&name.as_str());
-            if in_jobs || keys::is_axis(name) || !(known || later) {
-                continue;
-            }
-            let Ok(value) = value.parse() else {
-                let problem = format!("{name}: \"{value}\" is no whole number");
-                return Err(Error::bad(place.clone(), problem, "whole numbers, as in sysfs"));
-            };
-            settings.push(Setting { name: name.clone(), value, place: place.clone() });
-        }
-        for Setting { name, value, place } in &settings {
-            if LATER_SETTINGS.contains(&name.as_str()) && specs.iter().any(|it| it.guest.is_none())
-            {
-                let queue: Vec<&str> = QUEUE_SETTINGS.iter().map(|it| it.name).collect();
-                return Err(Error::not_yet(place.clone(), name.clone(), queue.join(", ")));
-            }
-            let mut knows = specs.iter().filter(|spec| is_known(spec, name)).peekable();
-            if knows.peek().is_none() {
-                specs[0].check(name, *value, place)?;
-            }
-            knows.try_for_each(|spec| spec.check(name, *value, place))?;
-        }
-        Ok(settings)
-    }
-
     /// Where a key is given: by its axis, or under its name.
     fn place<'a>(&'a self, key: &'a str) -> &'a str {
         self.value(key).map_or(key, |(axis, _)| axis.place.as_str())
@@ -648,6 +622,9 @@ impl Planner {
             // ${NAME} is fio's own.
             if rest[..open].ends_with('$') {
                 out.push_str(&rest[open..=open + length]);
+            } else if name == DISK {
+                // The number of the disk, which the guest knows.
+                out.push_str(&rest[open..=open + length]);
             } else if let Some((_, value)) = self.value(name) {
                 out.push_str(value);
             } else {
@@ -664,39 +641,4 @@ impl Planner {
         out.push_str(rest);
         Ok(out)
     }
-}
-
-fn is_known(spec: &SchedulerSpec, name: &str) -> bool {
-    let of_machine = MACHINE_SETTINGS.iter().any(|it| it.name == name);
-    let of_guest = spec.guest.is_some() && LATER_SETTINGS.contains(&name);
-    of_machine
-        || of_guest
-        || spec.has_tunable(name)
-        || QUEUE_SETTINGS.iter().any(|it| it.name == name)
-}
-
-/// Writes the settings to a queue of the model's device, as a run will, and reads all of them.
-fn probe(
-    spec: &SchedulerSpec,
-    model: &str,
-    facts: Facts,
-    settings: &[Setting],
-) -> Result<Vec<(&'static str, i64)>, Error> {
-    if spec.is_offered() {
-        return Ok(Vec::new());
-    }
-    let mut queue = RequestQueue::new(spec.kernel, facts, spec.attach(), 1, EventLog::off());
-    let of_machine = |it: &&Setting| MACHINE_SETTINGS.iter().any(|known| known.name == it.name);
-    for Setting { name, value, place } in settings.iter().filter(|it| !of_machine(it)) {
-        queue.set(Instant::ZERO, name, *value).map_err(|error| match error {
-            TunableError::Unknown { .. } => unreachable!("{name} was checked"),
-            TunableError::OutOfRange { min, max, unit } => {
-                let problem = format!("{name}={value} of {} on {model} is out of range", spec.name);
-                Error::bad(place.clone(), problem, format!("{min} to {max} {unit}"))
-            }
-        })?;
-    }
-    let own = spec.about().tunables.iter().map(|it| it.name);
-    let names = own.chain(QUEUE_SETTINGS.iter().map(|it| it.name));
-    Ok(names.filter_map(|name| queue.get(name).map(|value| (name, value))).collect())
 }

@@ -82,7 +82,7 @@ impl Findings<'_> {
     /// Whether an axis is something to choose, as a tunable is, rather than what one has to live
     /// with, as a load is: rows with different values of it compete.
     fn is_choice(&self, axis: &str) -> bool {
-        self.report.plan.rows.iter().any(|row| row.settings.iter().any(|(name, _)| name == axis))
+        self.report.plan.rows.iter().any(|row| row.sets(axis))
     }
 
     /// The values of axes that are not for choice.
@@ -363,7 +363,7 @@ impl Findings<'_> {
             .filter_map(|it| it.weight)
             .map(|it| it.to_string())
             .collect();
-        let ignores = |row: &&Row| !(row.blkio && row.spec.honours_weights());
+        let ignores = |row: &&Row| !row.honours_weights();
         let mut names: Vec<&str> = rows.iter().filter(ignores).map(|row| row.spec.name).collect();
         names.dedup();
         let names = names.join(", ");

@@ -98,6 +98,25 @@ impl Findings<'_> {
         ))
     }
 
+    /// Which weights nobody takes notice of.
+    fn idle_weights(&self) -> Vec<String> {
+        let rows = &self.report.plan.rows;
+        let mut all: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+        for row in rows {
+            for (file, reason) in row.idle_weights() {
+                match all.iter_mut().find(|it| it.0 == file) {
+                    Some((_, _, names)) if names.contains(&row.spec.name) => {}
+                    Some((_, _, names)) => names.push(row.spec.name),
+                    None => all.push((file, reason, vec![row.spec.name])),
+                }
+            }
+        }
+        let sentence = |(file, reason, names): &(&str, &str, Vec<&str>)| {
+            format!("{file} has no effect under {}: {reason}.", names.join(", "))
+        };
+        all.iter().map(sentence).collect()
+    }
+
     /// What was asked for and has no effect.
     pub(super) fn without_effect(&self) -> Vec<String> {
         let rows = &self.report.plan.rows;
@@ -117,7 +136,7 @@ impl Findings<'_> {
                 names.join(", ")
             ));
         }
-        let mut told: Vec<String> = Vec::new();
+        let mut told: Vec<String> = self.idle_weights();
         for row in rows {
             for (name, value) in &row.unchanged {
                 let (label, version) = (row.spec.name, row.spec.kernel_name());

@@ -83,7 +83,7 @@ pub(super) fn run(
 fn setup(plan: &Plan, row: &Row, seed: u64, messages: bool) -> machine::Setup {
     let jobs = row.programs().map(|(_, job)| job.clone()).collect();
     machine::Setup {
-        settings: row.settings.clone(),
+        settings: row.settings.iter().map(|it| (it.name.clone(), it.value)).collect(),
         memory: row.memory,
         mount: row.mount.clone(),
         cgroups: row.cgroups.iter().map(CgroupSpec::on_the_disk).collect(),

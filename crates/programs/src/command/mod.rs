@@ -3,13 +3,15 @@
 //! A command line is split into words as a shell does it, without expansions. Words that say how
 //! to run a program (`ionice`, `nice`, `taskset`, `timeout`, `cgexec`, `systemd-run --scope`), and
 //! words that change nothing here (`sudo`, `env`, `time`), are taken off one after the other; what
-//! remains names the program.
+//! remains names the program. A line for a shell (`sh -c`) means the line itself.
 
 mod behind;
 mod prefixes;
+mod shell;
 mod words;
 
 pub use behind::{Behind, behind_prefixes};
+pub use shell::without_shell;
 pub use words::split_sequence;
 
 use crate::{LIST, Program, Sequence, Step, Surroundings};
@@ -92,7 +94,7 @@ pub fn parse(line: &str) -> Result<Command, CommandError> {
 /// Understands a command line in its surroundings: one command, or several with `;` and `&&`
 /// between them.
 pub fn parse_in(line: &str, context: &Surroundings<'_>) -> Result<Command, CommandError> {
-    let parts = split_sequence(line);
+    let parts = split_sequence(&without_shell(line));
     let [(_, only)] = parts.as_slice() else {
         return parse_sequence(&parts, context);
     };
@@ -138,7 +140,7 @@ fn parse_one(line: &str, context: &Surroundings<'_>) -> Result<Command, CommandE
 
 /// The name of the program that a line runs, or of the shell of several different ones.
 pub fn program_name(line: &str) -> String {
-    let parts = split_sequence(line);
+    let parts = split_sequence(&without_shell(line));
     let mut names: Vec<String> = parts.iter().map(|(_, part)| name_of_one(part)).collect();
     names.dedup();
     if let [name] = names.as_slice() { name.clone() } else { "sh".to_string() }

@@ -44,6 +44,18 @@ impl Prefixes {
         })
     }
 
+    /// Whether they change nothing.
+    pub fn is_nothing(&self) -> bool {
+        let Prefixes { ioprio, nice, affinity, cgroup, weight, duration, variables } = self;
+        ioprio.is_none()
+            && nice.is_none()
+            && affinity.is_none()
+            && cgroup.is_none()
+            && weight.is_none()
+            && duration.is_none()
+            && variables.is_empty()
+    }
+
     pub fn ioprio(&self) -> Option<Ioprio> {
         self.ioprio
     }

@@ -1,14 +1,27 @@
 //! The rows as tables of docs/experiments.md.
 
-use super::{EXPERIMENT, Form, GROUP, JOB, Key};
+use super::{EXPERIMENT, FILES, Form, GROUP, JOB, Key};
 
 /// The generated blocks of the document: what stands after `generated:`, and the block.
-pub fn markdown() -> [(&'static str, String); 3] {
+pub fn markdown() -> [(&'static str, String); 4] {
     [
         ("experiment keys", table(&EXPERIMENT)),
         ("job keys", table(&JOB)),
         ("group keys", table(&GROUP)),
+        ("group files", files()),
     ]
+}
+
+fn files() -> String {
+    let mut text = String::from("| file | such as | of | what it does |\n|---|---|---|---|\n");
+    for file in &FILES {
+        let of = if file.is_of_root { "the root" } else { "a group" };
+        text.push_str(&format!(
+            "| `{}` | `{}` | {of} | {} |\n",
+            file.name, file.example, file.about
+        ));
+    }
+    text
 }
 
 fn table<T>(keys: &[Key<T>]) -> String {

@@ -7,22 +7,26 @@
 
 mod docs;
 mod of_experiment;
+mod of_file;
 mod of_job;
 
 pub use docs::markdown;
 pub use of_experiment::EXPERIMENT;
+pub use of_file::{FILES, FileKey, file_names, is_of_root};
 pub use of_job::{GROUP, JOB};
 
-use super::document::Document;
+use super::document::{Document, Value};
+use super::setting;
 use crate::error::Error;
-use serde_json::{Map, Value};
-use toml::de::DeTable;
+use serde_json::{Map, Value as JsonValue};
+use toml::Spanned;
+use toml::de::{DeString, DeTable};
 
 /// How a value is understood: the text as it was written, and where.
 pub type Set<T> = fn(&mut T, &str, &str) -> Result<(), Error>;
 
 /// What stands in results.
-pub type Json<T> = fn(&T) -> Value;
+pub type Json<T> = fn(&T) -> JsonValue;
 
 /// One thing that can be said of a `T`.
 pub struct Key<T: 'static> {
@@ -58,6 +62,8 @@ pub enum Form {
     Word,
     /// A list or a table, which has a reader of its own.
     Composite,
+    /// Any name of a file of a control group.
+    Files,
     /// Not at all: it comes from the command line or from whoever reads the file.
     Unwritten,
 }
@@ -160,7 +166,12 @@ pub(super) fn check<T>(
 ) -> Result<(), Error> {
     let written = keys.iter().filter(|key| key.form != Form::Unwritten);
     let names: Vec<&str> = written.map(|key| key.name).collect();
-    document.check_keys(table, what, &names)
+    let has_files = keys.iter().any(|key| key.form == Form::Files);
+    let is_file = |(key, value): &(&Spanned<DeString<'_>>, &Value<'_>)| {
+        has_files && setting::begins_file(key.get_ref(), value)
+    };
+    let others = table.iter().filter(|it| !is_file(it));
+    others.map(|(key, _)| document.check_key(key, what, &names)).collect()
 }
 
 /// Reads from a table what needs no reader of its own, in the order of the rows.
@@ -179,7 +190,7 @@ pub(super) fn read<T>(
             }
             Form::Flag => document.flag(table, name)?.to_string(),
             Form::Word => document.as_word(name, value)?,
-            Form::Composite | Form::Unwritten => continue,
+            Form::Composite | Form::Files | Form::Unwritten => continue,
         };
         set(target, &text, &document.place(&value.span()))?;
     }
@@ -187,9 +198,9 @@ pub(super) fn read<T>(
 }
 
 /// As it is in results.
-pub fn to_json<T>(keys: &[Key<T>], of: &T) -> Value {
+pub fn to_json<T>(keys: &[Key<T>], of: &T) -> JsonValue {
     let named = keys.iter().filter_map(|key| key.json);
-    Value::Object(named.map(|(name, json)| (name.to_string(), json(of))).collect::<Map<_, _>>())
+    JsonValue::Object(named.map(|(name, json)| (name.to_string(), json(of))).collect::<Map<_, _>>())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{Flag, Form, GROUP, JOB, Key, to_json};
 use crate::error::Error;
 use crate::experiment::calls::CallLimit;
-use crate::experiment::{DEFAULT_HOST, DEFAULT_MODEL, Experiment, cgroup, filesystem};
+use crate::experiment::{DEFAULT_HOST, DEFAULT_MODEL, Experiment, cgroup, filesystem, setting};
 use crate::quantity::{self, ACCEPTED_SIZE};
 use crate::scheduler_spec::parse_hz;
 use crate::virtio;
@@ -142,20 +142,18 @@ pub static EXPERIMENT: [Key<Experiment>; 26] = [
                    mq-deadline]",
     }])
     .json("schedulers", |it| it.schedulers.iter().map(|it| it.0.as_str()).collect()),
-    Key::<Experiment>::new("settings", Form::Composite, "a table of whole numbers", "")
+    Key::<Experiment>::new("settings", Form::Composite, "a table of numbers and texts", "")
         .about(
-            "Settings of the queue and of writeback, or tunables of whichever scheduler has \
-                them.",
+            "Settings of the queue and of writeback, tunables of whichever scheduler has them; in \
+                the world linux any file of the queue, and of control groups as `GROUP/FILE`.",
         )
         .flags(&[Flag {
             name: "set",
             value: "SETTINGS",
-            help: "Settings of the queue for all schedulers: NAME=VALUE,…",
+            help: "Settings of the queue for all schedulers: NAME=VALUE,…; in the world linux any \
+                   file of the queue there, and of control groups as GROUP/FILE=VALUE",
         }])
-        .json("settings", |it| {
-            let named = it.settings.iter().map(|it| (it.name.clone(), it.value.into()));
-            Value::Object(named.collect())
-        }),
+        .json("settings", |it| setting::to_json(&it.settings)),
     Key::<Experiment>::new("blkio", Form::Flag, "`true`, `false`", "true")
         .about(
             "Whether there is a controller of block I/O; without it all tasks are in one \
@@ -169,7 +167,7 @@ pub static EXPERIMENT: [Key<Experiment>; 26] = [
         .set(|it, text, _| set(&mut it.cgroup_writeback, Some(text.to_string())))
         .axis(),
     Key::<Experiment>::new("cgroup", Form::Composite, "`[[cgroup]]` tables", "")
-        .about("Control groups with weights.")
+        .about("Control groups with weights, limits and what else the kernel has for them.")
         .json("cgroups", |it| it.cgroups.iter().map(|it| to_json(&GROUP, it)).collect()),
     Key::<Experiment>::new("setup", Form::Composite, "a list of commands", "")
         .about("What is done before the jobs, one line after the other.")
@@ -179,7 +177,8 @@ pub static EXPERIMENT: [Key<Experiment>; 26] = [
         .flags(&[Flag {
             name: "job",
             value: "JOB",
-            help: "A job: NAME[:cgroup=…,weight=…,ioprio=…] and its command; may be repeated",
+            help: "A job: NAME[:cgroup=…,weight=…,ioprio=…,io.max=…] and its command; may be \
+                   repeated",
         }])
         .json("jobs", |it| it.jobs.iter().map(|it| to_json(&JOB, it)).collect()),
     Key::<Experiment>::new("axes", Form::Composite, "a table of lists", "")

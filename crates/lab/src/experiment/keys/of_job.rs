@@ -1,16 +1,18 @@
 //! What can be said of a job and of a control group.
 
+use super::of_file::FILE;
 use super::{Flag, Form, Key};
 use crate::error::Error;
 use crate::experiment::cgroup::CgroupSpec;
 use crate::experiment::job::{JobSpec, parse_ioprio, parse_weight};
+use crate::experiment::setting;
 use crate::quantity::{self, ACCEPTED_DURATION};
 use base::Duration;
 use block::IoprioClass;
 use serde_json::json;
 
 /// The keys of a job; those with an option may stand after its name in `--job`.
-pub static JOB: [Key<JobSpec>; 10] = [
+pub static JOB: [Key<JobSpec>; 11] = [
     Key::<JobSpec>::new("name", Form::Text, "a text", "")
         .about("What it is called in results; required.")
         .json("name", |it| json!(it.name)),
@@ -82,10 +84,19 @@ pub static JOB: [Key<JobSpec>; 10] = [
             Ok(())
         })
         .json("background", |it| json!(it.background)),
+    Key::<JobSpec>::new(
+        FILE,
+        Form::Files,
+        "a text or a number, as the kernel takes it",
+        "the kernel's",
+    )
+    .about("A file of that group, in the world linux (see *Files of control groups*).")
+    .flags(&[Flag { name: "job", value: "JOB", help: "io.max=…" }])
+    .json("files", |it| setting::to_json(&it.files)),
 ];
 
 /// The keys of a control group.
-pub static GROUP: [Key<CgroupSpec>; 5] = [
+pub static GROUP: [Key<CgroupSpec>; 6] = [
     Key::<CgroupSpec>::new("path", Form::Text, "a path", "")
         .about("Which group; required.")
         .json("path", |it| json!(it.path)),
@@ -109,6 +120,14 @@ pub static GROUP: [Key<CgroupSpec>; 5] = [
     Key::<CgroupSpec>::new("leaf_weight_device", Form::Composite, "`{ sda = WEIGHT }`", "")
         .about("`leaf_weight` for one disk.")
         .json("leaf_weight_device", |it| json!(it.leaf_weight_device)),
+    Key::<CgroupSpec>::new(
+        FILE,
+        Form::Files,
+        "a text or a number, as the kernel takes it",
+        "the kernel's",
+    )
+    .about("A file of the group, in the world linux (see *Files of control groups*).")
+    .json("files", |it| setting::to_json(&it.files)),
 ];
 
 fn duration(key: &str, text: &str, place: &str) -> Result<Duration, Error> {

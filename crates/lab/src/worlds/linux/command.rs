@@ -6,6 +6,7 @@
 //! the simulator; so does sysbench, which draws others than the simulator; disks get the names that
 //! the command uses; files that fio reads go along.
 
+use super::warming;
 use crate::error::Error;
 use crate::plan::{DROP_CACHES, PlannedJob};
 use machine::Mount;
@@ -124,7 +125,7 @@ fn of_plain(
     seed: u64,
     setup: &mut Vec<String>,
 ) -> Result<String, Error> {
-    name_disks(&command, setup);
+    name_disks(program, setup);
     if let Some(sysbench) = program.downcast() {
         return of_sysbench(sysbench, &command, seed);
     }
@@ -201,12 +202,16 @@ fn without_grouping(command: &str) -> String {
     kept
 }
 
-/// Gives the disk every name below `/dev` that occurs in a text.
-fn name_disks(text: &str, setup: &mut Vec<String>) {
-    for name in linux::visit::disk_names(text) {
-        let line = linux::visit::name_disk(&name);
-        if !setup.contains(&line) {
-            setup.push(line);
+/// Gives the disk every name that a program has for it.
+fn name_disks(program: &dyn Program, setup: &mut Vec<String>) {
+    let names = program.files().into_iter().filter_map(|path| path.strip_prefix("/dev/"));
+    for name in names.filter(|name| !matches!(*name, "zero" | "null" | "vda")) {
+        let mut lines = vec![linux::visit::name_disk(name)];
+        if name == warming::NAME {
+            lines.insert(0, format!("mv /dev/{name} /dev/{}", warming::OTHER_NAME));
+        }
+        if !setup.contains(&lines[lines.len() - 1]) {
+            setup.extend(lines);
         }
     }
 }
@@ -222,7 +227,6 @@ fn with_files(command: &str, setup: &mut Vec<String>) -> Result<String, Error> {
             continue;
         }
         let text = params::read_text(path).map_err(|cause| Error::unreadable(path, cause))?;
-        name_disks(&text, setup);
         let groups = |line: &&str| line.split('=').next().is_some_and(|it| it.trim() == GROUPING);
         let lines: Vec<&str> = text.lines().filter(|line| !groups(line)).collect();
         let text = format!("{}\n", lines.join("\n"));
@@ -299,8 +303,15 @@ mod tests {
 
     #[test]
     fn every_disk_that_is_named_is_the_one_there_is() {
-        let mut setup = Vec::new();
-        name_disks("dd if=/dev/zero of=/dev/sda seek=1 # /dev/nvme0n1:/dev/sda", &mut setup);
-        assert_eq!(setup, ["ln -sf vda /dev/sda", "ln -sf vda /dev/nvme0n1"]);
+        let names = |line: &str| {
+            let mut setup = Vec::new();
+            name_disks(&*programs::parse(line).unwrap().program, &mut setup);
+            setup
+        };
+        let by_id = linux::visit::name_disk("disk/by-id/a-1");
+        assert_eq!(names("dd if=/dev/disk/by-id/a-1 of=/dev/null"), [by_id]);
+        assert_eq!(names("dd if=/dev/vda of=/dev/null"), [""; 0]);
+        let other = ["mv /dev/vdb /dev/warming".to_string(), linux::visit::name_disk("vdb")];
+        assert_eq!(names("dd if=/dev/vdb of=/dev/null"), other);
     }
 }

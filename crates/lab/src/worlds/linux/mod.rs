@@ -10,6 +10,7 @@
 //! * `said`: what programs print, as figures.
 //! * `bell`: the end of a run whose jobs have none.
 //! * `served`: what the disk did, from its log.
+//! * `settings`: what is written to files of the guest, and what is said of one that is refused.
 //! * `recording`: what the kernel recorded, as blktrace files; `load`: a load for recordings.
 //!
 //! Leaves out: in results, the way of requests through the queue; and what the calls of dd took,
@@ -22,10 +23,10 @@ mod load;
 pub mod recording;
 mod said;
 mod served;
+mod settings;
 mod warming;
 
 use crate::error::Error;
-use crate::experiment::cgroup::CgroupSpec;
 use crate::kernels::built;
 use crate::metrics::Layers;
 use crate::metrics::bios::{self, Asked};
@@ -38,8 +39,9 @@ use crate::world::World;
 use base::{Bytes, Duration, Hz, Instant};
 use block::Version;
 use linux::configuration::default_hz;
-use linux::{Cgroup, Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root};
+use linux::{Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root, RunError};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
+use programs::fio::Fio;
 use recording::{Machine, Recorded, Times};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -93,10 +95,34 @@ impl LinuxWorld {
         let wanted: Vec<&str> = parts.map(|it| it.name()).collect();
         let rare = RARE.into_iter().filter(|name| wanted.contains(name));
         let programs: Vec<&str> = PROGRAMS.into_iter().chain(rare).collect();
-        match rows().next() {
-            None => Ok(None),
-            Some(_) => LinuxWorld::with(&programs, &judges).map(Some),
+        if rows().next().is_none() {
+            return Ok(None);
         }
+        let world = LinuxWorld::with(&programs, &judges)?;
+        if plan.runs() > 1 {
+            world.try_settings(rows())?;
+        }
+        Ok(Some(world))
+    }
+
+    /// Lets each kernel look at what is to be written to its files, before anything takes long.
+    fn try_settings<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Result<(), Error> {
+        let mut tried: Vec<(&Kernel, Script)> = Vec::new();
+        for row in rows.filter(|row| settings::are_for_the_kernel(row)) {
+            let asked = script(row);
+            let script = Script {
+                settings: asked.settings,
+                hierarchy: asked.hierarchy,
+                cgroups: asked.cgroups,
+                ..Script::default()
+            };
+            let (kernel, before) = (self.kernel(&row.spec), script.clone());
+            if !tried.iter().any(|it| (it.0, &it.1) == (kernel, &before)) {
+                finish(self.guest_with(row, 1, script)?, row, 1)?;
+                tried.push((kernel, before));
+            }
+        }
+        Ok(())
     }
 
     /// A root directory with these programs, and one of the judges with the usual tick from the
@@ -202,6 +228,9 @@ impl LinuxWorld {
                 background: planned.job.background,
             });
         }
+        if script.setup.contains(&linux::visit::name_disk(warming::NAME)) {
+            script.lead = Some(warming::by_other_name());
+        }
         self.guest_with(row, seed, script)
     }
 
@@ -260,6 +289,8 @@ impl LinuxWorld {
                 let made = image::fresh(mount.format, row.facts().capacity)?;
                 (made, virtio::SILENCE_MOUNTED)
             }
+            // What nobody looks at need not be kept.
+            None if verifies(row) => (Contents::new(linux::visit::DATA), virtio::SILENCE),
             None => (Contents::forgetful(), virtio::SILENCE),
         };
         let facts = row.facts().clone();
@@ -271,10 +302,20 @@ impl LinuxWorld {
     }
 }
 
+/// Whether somebody compares what is read with what was written.
+fn verifies(row: &Row) -> bool {
+    let mut parts = row.preparation.iter().chain(&row.jobs).flat_map(|it| it.program.parts());
+    parts.any(|part| {
+        let fio = part.downcast::<Fio>();
+        fio.is_some_and(|fio| fio.jobs().iter().any(|job| job.verify.is_some()))
+    })
+}
+
 /// Runs a guest to its end.
 fn finish(guest: Guest<'_>, row: &Row, seed: u64) -> Result<Finished, Error> {
-    guest.run().map_err(|cause| {
-        Error::linux(format!("{}, seed {seed}, world linux: {cause}", row.spec.label()))
+    guest.run().map_err(|cause| match cause {
+        RunError::Refused(refusal) => settings::refused(row, &refusal),
+        cause => Error::linux(format!("{}, seed {seed}, world linux: {cause}", row.spec.label())),
     })
 }
 
@@ -304,32 +345,13 @@ fn script(row: &Row) -> Script {
     if !row.facts().volatile_cache && row.model.facts().volatile_cache {
         settings.push(Setting::queue(0, "write_cache", "write through"));
     }
-    for (name, value) in &row.settings {
-        if machine::MACHINE_SETTINGS.iter().any(|it| it.name == name) {
-            settings.push(Setting::new(format!("/proc/sys/vm/{name}"), value.to_string()));
-            continue;
-        }
-        let file = match row.spec.has_tunable(name) {
-            true => format!("iosched/{name}"),
-            false => name.clone(),
-        };
-        settings.push(Setting::queue(0, &file, value.to_string()));
-    }
-    let mut cgroups: Vec<Cgroup> = Vec::new();
-    let described = row.cgroups.iter().map(|group| &group.path);
-    let named = row.jobs.iter().map(|job| &job.job.cgroup);
-    for path in described.chain(named).filter(|_| row.blkio) {
-        let path = path.trim_matches('/');
-        if !path.is_empty() && cgroups.iter().all(|it| it.path != path) {
-            cgroups.push(Cgroup { path: path.to_string(), settings: weights(row, path) });
-        }
-    }
+    settings.extend(settings::of_disk(row).into_iter().map(|it| it.written));
+    let cgroups = settings::cgroups(row);
     // The disk hears nothing for a while, and so knows the first command of the jobs.
     let setup = match &row.mount {
         Some(mount) => image::mounting(mount, warming::WARM_UP),
         None => vec![warming::WARM_UP.to_string(), "sleep 2".to_string()],
     };
-    cgroups.sort_by(|one, other| one.path.cmp(&other.path));
     // Without the controllers of memory and I/O in one hierarchy there is none.
     let hierarchy = if row.cgroup_writeback { Hierarchy::V2 } else { Hierarchy::V1 };
     let lead = Some(warming::WARM_UP.to_string());
@@ -344,18 +366,6 @@ fn script(row: &Row) -> Script {
         trace: Trace::Off,
         ..Script::default()
     }
-}
-
-/// The weight of a group for a scheduler that only the guest has; others have none there.
-fn weights(row: &Row, path: &str) -> Vec<Setting> {
-    let is_it = |group: &&CgroupSpec| group.path.trim_matches('/') == path;
-    let weight = row.cgroups.iter().find(is_it).and_then(|group| group.weight);
-    let has_file = row.spec.is_offered() && row.spec.honours_weights();
-    let controller = if row.cgroup_writeback { "io" } else { "blkio" };
-    let setting = |weight: u32| {
-        Setting::new(format!("{controller}.{}.weight", row.spec.name), weight.to_string())
-    };
-    weight.filter(|_| has_file).map(setting).into_iter().collect()
 }
 
 /// What a guest left, as a result.

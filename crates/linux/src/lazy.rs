@@ -42,9 +42,9 @@ impl fmt::Display for LazyTables {
         let end = if self.goes_on { " and had not finished" } else { "" };
         write!(
             f,
-            "beside the command the kernel's task {TASK} initialised {what} of ext4{end}, which slows \
-             the command down; to avoid that: mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0, \
-             or mount -o noinit_itable"
+            "beside the command the kernel's task {TASK} initialised {what} of ext4{end}, which \
+             slows the command down; to avoid that: mkfs.ext4 -E \
+             lazy_itable_init=0,lazy_journal_init=0, or mount -o noinit_itable"
         )
     }
 }

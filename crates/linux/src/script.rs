@@ -438,7 +438,8 @@ group() {
         fi
         path=$path/${rest%%/*}
         case $rest in */*) rest=${rest#*/} ;; *) rest= ;; esac
-        mkdir -p "$path" 2>/run/error || end "creating the cgroup $path: $(sed 's/.*: //' /run/error)"
+        mkdir -p "$path" 2>/run/error ||
+            end "creating the cgroup $path: $(sed 's/.*: //' /run/error)"
     done
 }
 count_lazy() {

@@ -147,7 +147,7 @@ fn settings_reach_the_kernel() {
     let set = ["--set", "wbt_lat_usec=0,io.cost.qos=enable=1 rpct=95.00"];
     let table = directory.print(&[&compare[..], &set, &job].concat());
     let elapsed = |n: &str| -> f64 {
-        let is_it = |line: &&str| line.contains(n) && line.contains("elapsed");
+        let is_it = |line: &&str| line.contains(&format!(",{n},a.elapsed,"));
         let line = table.lines().find(is_it).unwrap_or_else(|| panic!("{n}: {table}"));
         line.split(',').find_map(|it| it.parse::<f64>().ok().filter(|it| *it > 1e8)).unwrap()
     };

@@ -67,11 +67,6 @@ impl CgroupSpec {
         }
     }
 
-    /// A group of which only the weight is known.
-    pub fn of_weight(path: &str, weight: u32, place: &str) -> CgroupSpec {
-        CgroupSpec { weight: Some(weight), ..CgroupSpec::new(path, place) }
-    }
-
     /// As the machine takes it: a weight for a disk goes before that for all.
     pub fn on_the_disk(&self) -> machine::ControlGroup {
         machine::ControlGroup {

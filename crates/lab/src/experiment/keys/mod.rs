@@ -170,8 +170,8 @@ pub(super) fn check<T>(
     let is_file = |(key, value): &(&Spanned<DeString<'_>>, &Value<'_>)| {
         has_files && setting::begins_file(key.get_ref(), value)
     };
-    let others = table.iter().filter(|it| !is_file(it));
-    others.map(|(key, _)| document.check_key(key, what, &names)).collect()
+    let mut others = table.iter().filter(|it| !is_file(it));
+    others.try_for_each(|(key, _)| document.check_key(key, what, &names))
 }
 
 /// Reads from a table what needs no reader of its own, in the order of the rows.

@@ -192,7 +192,11 @@ pub fn guest(name: &str, hz: Hz) -> Result<GuestKernel, Error> {
 pub fn ask(kernel: &mut linux::Kernel) -> Result<(), Error> {
     if kernel.about.schedulers.is_empty() || kernel.about.files.is_empty() {
         let visit = Visit::new(kernel.clone(), Model::find(DISK)?);
-        kernel.offers(visit.ask().map_err(Error::linux)?);
+        let offered = visit.ask().map_err(|cause| match cause.is_bad_input() {
+            true => Error::no_linux(cause),
+            false => Error::linux(cause),
+        })?;
+        kernel.offers(offered);
     }
     Ok(())
 }

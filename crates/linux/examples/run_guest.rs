@@ -2,7 +2,8 @@
 //! shell if there is no command.
 //!
 //! `TRACE=perturbing` or `TRACE=free` records as well, `PROTOCOL=messages` is the slower protocol,
-//! `CORE=1` keeps everything on that core, `MEMORY=256` gives it that many MiB,
+//! `KERNEL=7.3` names another kernel, `CORE=1` keeps everything on that core, `MEMORY=256` gives it
+//! that many MiB,
 //! `SETUP=…` is a command that goes before, `IMAGE=…` a file that the disk begins as a copy of,
 //! `PROGRAMS=…` more programs of the host, `LOG=1` prints what the disk was asked for.
 
@@ -23,7 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: run_guest MODEL SCHEDULER DEPTH COMMAND…".into());
     };
     let hz = Hz::new(250).expect("250 is a choice");
-    let kernel = Cache::of_user()?.require("6.12", hz)?;
+    let name = Some(variable("KERNEL")).filter(|it| !it.is_empty());
+    let kernel = Cache::of_user()?.require(name.as_deref().unwrap_or("6.12"), hz)?;
     let directory = std::env::temp_dir().join(format!("paternoster-root-{}", std::process::id()));
     let more = variable("PROGRAMS");
     let programs: Vec<&str> = ["dd", "fio"].into_iter().chain(more.split_whitespace()).collect();

@@ -19,6 +19,8 @@ pub mod about;
 mod archive;
 pub mod build;
 pub mod cache;
+#[allow(unsafe_code)]
+mod calibration;
 mod clock;
 pub mod configuration;
 mod controller;

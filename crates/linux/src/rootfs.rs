@@ -11,6 +11,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
+use crate::calibration;
 use crate::error::RootError;
 use crate::script;
 
@@ -32,6 +33,8 @@ pub(crate) const BROUGHT: &str = "/brought";
 /// so the host's are used where they exist.
 const STARTERS: [&str; 9] =
     ["sh", "env", "ionice", "nice", "setsid", "taskset", "timeout", "xargs", "chrt"];
+/// The program that looks at the clock for long before it begins.
+const FIO: &str = "fio";
 /// The packages that have the programs people ask for.
 const PACKAGES: [(&str, &str); 9] = [
     ("busybox", "busybox-static"),
@@ -152,7 +155,12 @@ impl Root {
     fn copy_file(&self, file: &Path, to: &Path) -> Result<(), RootError> {
         let inside = self.inside(to);
         self.make_directory(to.parent().unwrap_or(Path::new("")))?;
-        fs::copy(file, &inside).map(drop).map_err(|cause| RootError::file("copying", file, cause))
+        fs::copy(file, &inside).map_err(|cause| RootError::file("copying", file, cause))?;
+        if file.file_name().is_some_and(|name| name == FIO) {
+            calibration::shorten(&inside)
+                .map_err(|cause| RootError::file("changing", &inside, cause))?;
+        }
+        Ok(())
     }
 
     /// Copies a file, or a directory with everything in it but sockets, pipes and devices. Links to

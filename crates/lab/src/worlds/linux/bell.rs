@@ -5,6 +5,7 @@
 //! so many commands. Then that process ends the jobs, as somebody would who types Ctrl-C. When it
 //! rings is decided by the commands alone, so it is the same in every run.
 
+use super::warming;
 use base::{Instant, Sector};
 use block::command::{Command, CommandOp, Facts, Tag};
 use device::Device;
@@ -17,8 +18,12 @@ const RELEASING: u64 = 81_920;
 
 /// What waits in the guest, and what lets it go on when the jobs have ended by themselves.
 pub fn commands() -> linux::Bell {
+    let (name, other) = (warming::NAME, warming::OTHER_NAME);
     let read = |sector: u64| {
-        format!("dd if=/dev/vdb of=/dev/null bs=512 count=1 skip={sector} iflag=direct 2>/dev/null")
+        format!(
+            "disk=/dev/{other}; test -e $disk || disk=/dev/{name}; \
+             dd if=$disk of=/dev/null bs=512 count=1 skip={sector} iflag=direct 2>/dev/null"
+        )
     };
     linux::Bell { wait: read(WAITING), release: read(RELEASING) }
 }

@@ -12,8 +12,8 @@
 use base::Rng;
 use device::Model;
 use lab::Error;
-use lab::worlds::linux::LinuxWorld;
 use lab::worlds::linux::recording::Recorded;
+use lab::worlds::linux::{LinuxWorld, is_schedulers};
 use linux::{Job, Script, Setting};
 
 /// A load with its machine.
@@ -143,7 +143,11 @@ impl Member {
         let rotational = i64::from(model.facts().rotational);
         let jobs = self.jobs.join(" ");
         let command = format!("{load} /dev/vda {} {} {jobs}", self.seed, self.requests);
-        let set = |file: &str, value: &str| Setting::queue(0, file, value);
+        let set = |file: &str, value: &str| {
+            let own = file.strip_prefix("iosched/");
+            let of_queue = own.filter(|name| !is_schedulers(world.rules(), name));
+            Setting::queue(0, of_queue.unwrap_or(file), value)
+        };
         let mut settings = vec![
             set("rotational", &rotational.to_string()),
             set("wbt_lat_usec", "0"),

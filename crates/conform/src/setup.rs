@@ -178,7 +178,11 @@ impl Setup {
 fn add_tunables(spec: &mut SchedulerSpec, manifest: &Manifest) {
     let settings = QUEUE_SETTINGS.iter();
     let settings = settings.filter_map(|it| Some((it.name.to_string(), manifest.queue(it.name)?)));
-    for (name, value) in settings.chain(manifest.tunables.iter().cloned()) {
+    // What is a scheduler's on one kernel is the queue's on another, as `async_depth`.
+    let own = (spec.entry.about)(spec.kernel).tunables.iter();
+    let of_queue = own.filter_map(|it| Some((it.name.to_string(), manifest.queue(it.name)?)));
+    let settings: Vec<(String, i64)> = settings.chain(of_queue).collect();
+    for (name, value) in settings.into_iter().chain(manifest.tunables.iter().cloned()) {
         if spec.check(&name, value, "").is_ok() {
             spec.tunables.push((name, value));
         }

@@ -32,6 +32,8 @@ impl RequestQueue {
             self.with_scheduler(now, ContextId(0), |scheduler, cx| {
                 scheduler.set(cx, name, value);
             });
+            // It may hang on the tunable.
+            self.announce_min_depth(now);
         } else if let Some(setting) = QUEUE_SETTINGS.iter().find(|setting| setting.name == name) {
             let max = match name {
                 "max_sectors_kb" => i64::from(self.core.seen.limits.facts.max_hw_sectors.0 / 2),

@@ -23,7 +23,7 @@ use block::{
     About, Bio, Cx, Direction, DispatchReason, HoldReason, Ioprio, IoprioClass, Kernel, Op,
     Request, RequestId, Scheduler,
 };
-use rules::{Rules, Sweep};
+use rules::{Announced, AsyncDepth, Heads, Rules, Sweep};
 
 pub use rules::about_on;
 
@@ -39,8 +39,10 @@ pub struct MqDeadline {
     settings: Settings,
     prio_aging_expire: Jiffies,
     async_depth: i64,
+    /// What `async_depth` is a part of.
+    requests: i64,
     classes: [Class; CLASSES],
-    /// Requests inserted at the head, of all classes.
+    /// Requests inserted at the head, of all classes ([`Heads::Common`]).
     heads: List<Request>,
     head_links: Links<Request>,
     /// Every request it was given and that is not freed.
@@ -59,7 +61,9 @@ pub struct MqDeadline {
 struct Class {
     /// By direction.
     directions: [SortedFifo; 2],
-    /// By direction: the request the sweep goes on with ([`Sweep::Request`]).
+    /// Requests inserted at the head ([`Heads::OfClass`]).
+    heads: List<Request>,
+    /// By direction: the request the sweep goes on with (not of [`Sweep::Position`]).
     next: [Option<RequestId>; 2],
     /// By direction: start of the last dispatched request ([`Sweep::Position`]).
     last: [Sector; 2],
@@ -70,6 +74,8 @@ struct Class {
 #[derive(Clone, Copy)]
 struct Member {
     class: usize,
+    /// When it was inserted, if at the head.
+    since: Jiffies,
 }
 
 /// A request to dispatch, and why.
@@ -89,6 +95,7 @@ impl MqDeadline {
             settings: Settings::new(kernel.hz),
             prio_aging_expire: kernel.hz.jiffies_from_millis(10_000),
             async_depth: 1,
+            requests: 1,
             classes: Default::default(),
             heads: List::new(),
             head_links: Links::new(),
@@ -146,6 +153,11 @@ impl MqDeadline {
     // Divergence: without `latest` ages are not looked at. The kernel compares with the present
     // there, which fails only after an expiry was shortened with requests queued.
     fn choose_from(&mut self, cx: &Cx<'_>, class: usize, latest: Option<i64>) -> Option<Choice> {
+        if let Some(rq) = self.classes[class].heads.head() {
+            let since = self.members[rq].since;
+            let is_due = latest.is_none_or(|latest| since.0 as i64 <= latest);
+            return is_due.then(|| self.take_head(cx, rq));
+        }
         let choice = self.continue_batch(class).or_else(|| self.start_batch(cx, class))?;
         // Rule mq-deadline-7.
         if let Some(latest) = latest {
@@ -170,6 +182,7 @@ impl MqDeadline {
         let class = &mut self.classes[class];
         match self.rules.sweep {
             Sweep::Request => class.go_on_behind(choice.direction, choice.rq),
+            Sweep::RequestOfEach => class.go_on_in(choice.direction, choice.rq),
             Sweep::Position => class.pass(choice.direction, cx.request(choice.rq).sector),
         }
         class.directions[choice.direction as usize].remove(choice.rq);
@@ -185,6 +198,9 @@ impl MqDeadline {
             Sweep::Request => [Direction::Write, Direction::Read]
                 .into_iter()
                 .find_map(|direction| Some((class.next[direction as usize]?, direction)))?,
+            Sweep::RequestOfEach => {
+                (class.next[self.last_direction as usize]?, self.last_direction)
+            }
             Sweep::Position => (class.above(self.last_direction)?, self.last_direction),
         };
         Some(Choice { rq, direction, reason: DispatchReason::BatchContinues })
@@ -202,7 +218,7 @@ impl MqDeadline {
         let requests = &class.directions[direction as usize];
         let oldest = requests.oldest().expect("a direction is chosen only if it has requests");
         let next = match self.rules.sweep {
-            Sweep::Request => class.next[direction as usize],
+            Sweep::Request | Sweep::RequestOfEach => class.next[direction as usize],
             Sweep::Position => class.above(direction),
         };
         let now = cx.now.jiffies(cx.kernel().hz);
@@ -219,11 +235,21 @@ impl MqDeadline {
     /// Takes a request that was inserted at the head; batch and starvation are not touched.
     fn take_head(&mut self, cx: &Cx<'_>, rq: RequestId) -> Choice {
         let class = self.members[rq].class;
-        self.heads.remove(&mut self.head_links, rq);
+        let heads = self.heads_of(class);
+        heads.0.remove(heads.1, rq);
         self.waiting -= 1;
         let (direction, sector) = (cx.request(rq).direction(), cx.request(rq).sector);
         self.classes[class].pass(direction, sector);
         Choice { rq, direction, reason: DispatchReason::Requeued }
+    }
+
+    /// The list in which requests of a class wait that are inserted at the head, and its links.
+    fn heads_of(&mut self, class: usize) -> (&mut List<Request>, &mut Links<Request>) {
+        let list = match self.rules.heads {
+            Heads::Common => &mut self.heads,
+            Heads::OfClass => &mut self.classes[class].heads,
+        };
+        (list, &mut self.head_links)
     }
 }
 
@@ -244,8 +270,13 @@ impl Class {
         self.next[direction as usize] = self.directions[direction as usize].after(rq);
     }
 
+    /// The same, where each direction has its own (rule mq-deadline-12).
+    fn go_on_in(&mut self, direction: Direction, rq: RequestId) {
+        self.next[direction as usize] = self.directions[direction as usize].after(rq);
+    }
+
     fn queued(&self) -> u32 {
-        self.directions[0].len() + self.directions[1].len()
+        self.directions[0].len() + self.directions[1].len() + self.heads.len()
     }
 }
 
@@ -268,6 +299,9 @@ impl Scheduler for MqDeadline {
     fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
         match tunable {
             "prio_aging_expire" => self.prio_aging_expire = from_millis(cx.kernel().hz, value),
+            "async_depth" if self.rules.async_depth == Some(AsyncDepth::KeepsRatio) => {
+                self.async_depth = value.min(self.requests);
+            }
             "async_depth" => self.async_depth = value,
             _ => {
                 let known = self.settings.set(cx.kernel().hz, tunable, value);
@@ -278,7 +312,7 @@ impl Scheduler for MqDeadline {
 
     /// Rule mq-deadline-10: synchronous reads, which all reads are, may use every tag.
     fn limit_depth(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
-        if !self.rules.limits_async || bio.op == Op::Read {
+        if self.rules.async_depth.is_none() || bio.op == Op::Read {
             return None;
         }
         let depth = u64::try_from(self.async_depth).expect("the queue checks ranges");
@@ -294,12 +328,21 @@ impl Scheduler for MqDeadline {
     }
 
     fn min_depth(&self, _cx: &Cx<'_>) -> Option<u32> {
-        self.rules.announced_depth
+        match self.rules.announces {
+            Announced::Nothing => None,
+            Announced::One => Some(1),
+            Announced::AsyncDepth => u32::try_from(self.async_depth).ok(),
+        }
     }
 
-    /// Rule mq-deadline-10: a value set by the user is lost.
+    /// Rule mq-deadline-10.
     fn depth_changed(&mut self, cx: &mut Cx<'_>) {
-        self.async_depth = i64::from(cx.limits().nr_requests.max(1));
+        let requests = i64::from(cx.limits().nr_requests.max(1));
+        let before = core::mem::replace(&mut self.requests, requests);
+        self.async_depth = match self.rules.async_depth {
+            Some(AsyncDepth::KeepsRatio) => (self.async_depth * requests / before).max(1),
+            Some(AsyncDepth::Reset) | None => requests,
+        };
     }
 
     /// Rule mq-deadline-4: in the class of the bio.
@@ -345,6 +388,7 @@ impl Scheduler for MqDeadline {
     /// Rule mq-deadline-4: a requeued request is not counted twice, and keeps its class.
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
         let request = cx.request(rq);
+        let now = cx.now.jiffies(cx.kernel().hz);
         let class = match self.members.get(rq) {
             Some(member) => member.class,
             None => {
@@ -353,12 +397,14 @@ impl Scheduler for MqDeadline {
                 class
             }
         };
-        self.members.set(rq, Member { class });
+        self.members.set(rq, Member { class, since: now });
         self.waiting += 1;
         match at {
-            InsertAt::Head => self.heads.push_front(&mut self.head_links, rq),
+            InsertAt::Head => {
+                let (list, links) = self.heads_of(class);
+                list.push_front(links, rq);
+            }
             InsertAt::Sorted => {
-                let now = cx.now.jiffies(cx.kernel().hz);
                 let direction = request.direction() as usize;
                 let deadline = now + self.settings.expire[direction];
                 self.classes[class].directions[direction].insert(rq, request.sector, deadline);
@@ -429,7 +475,7 @@ impl Scheduler for MqDeadline {
                     assert_eq!(self.members[rq].class, number, "class of {rq:?}");
                     cx.request(rq).sector
                 });
-                let cached = next.filter(|_| self.rules.sweep == Sweep::Request);
+                let cached = next.filter(|_| self.rules.sweep != Sweep::Position);
                 assert!(
                     cached.is_none_or(|next| requests.contains(next)),
                     "next {next:?} is queued"
@@ -447,14 +493,15 @@ impl Scheduler for MqDeadline {
             (
                 class.directions[0].len(),
                 class.directions[1].len(),
+                class.heads.len(),
                 class.unfinished,
                 class.next,
                 class.last,
             )
         });
         format!(
-            "mq-deadline: (reads, writes, unfinished, next, last) of RT, BE, IDLE {classes:?}, \
-             heads {:?}, {:?} batching {}, starved {}",
+            "mq-deadline: (reads, writes, heads, unfinished, next, last) of RT, BE, IDLE \
+             {classes:?}, heads {:?}, {:?} batching {}, starved {}",
             self.heads.len(),
             self.last_direction,
             self.batching,

@@ -8,55 +8,99 @@ use block::{About, Kernel, Shape, SharedLock, Tunable, Version};
 pub(super) struct Rules {
     /// Requests are kept apart by class of priority (5.14 and later).
     pub has_classes: bool,
+    /// Where requests wait that are inserted at the head.
+    pub heads: Heads,
     /// How the sweep remembers where it was.
     pub sweep: Sweep,
     /// Old requests of lower classes go first (`prio_aging_expire`; rule mq-deadline-5).
     pub ages: bool,
-    /// Whatever is not a synchronous read uses only `async_depth` tags (rule mq-deadline-10).
-    pub limits_async: bool,
+    /// How many tags whatever is not a synchronous read may use (rule mq-deadline-10).
+    pub async_depth: Option<AsyncDepth>,
     /// The smallest depth announced to the tag map (rule tags-5).
-    pub announced_depth: Option<u32>,
+    pub announces: Announced,
+}
+
+/// Where requests wait that are inserted at the head (rule mq-deadline-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heads {
+    /// In one list for all classes, before everything. Observed on 6.12.117 and 7.3.4: debugfs has
+    /// a single file `dispatch`.
+    Common,
+    /// In a list of their class, whose turn it must be. Observed on 6.1.192: debugfs has `dispatch0`
+    /// to `dispatch2`.
+    OfClass,
 }
 
 /// How the sweep remembers where it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sweep {
-    /// By the request that comes next: later arrivals before it are not seen (up to 6.3).
+    /// By the request that comes next, of one direction at a time: later arrivals before it are not
+    /// seen (without classes).
     Request,
+    /// By a request that comes next for each class and direction (up to 6.3). Observed on 6.1.192:
+    /// debugfs has `read0_next_rq` to `write2_next_rq`, and a batch goes on in its direction.
+    RequestOfEach,
     /// By the start of the last dispatched request: whatever lies at or above it is next (6.8).
     Position,
+}
+
+/// What `async_depth` is when `nr_requests` changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsyncDepth {
+    /// `nr_requests`, whatever it was set to: it is the scheduler's. Observed on 6.1.192, 6.12.117.
+    Reset,
+    /// As large a part of `nr_requests` as before, and never more: it is the queue's. Observed on
+    /// 7.3.4: 32 of 64 become 64 of 128 and then 16 of 32, and 5000 of 32 is 32.
+    KeepsRatio,
+}
+
+/// The smallest depth that the tag map is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Announced {
+    /// None.
+    Nothing,
+    /// Observed on 6.1.192 and 6.12.117: `min_shallow_depth` of `sched_tags` in debugfs is 1.
+    One,
+    /// Observed on 7.3.4: `min_shallow_depth` is what `async_depth` is, also when it was set.
+    AsyncDepth,
 }
 
 /// Rules mq-deadline-1 to mq-deadline-3.
 const WITHOUT_CLASSES: Rules = Rules {
     has_classes: false,
+    heads: Heads::Common,
     sweep: Sweep::Request,
     ages: false,
-    limits_async: false,
-    announced_depth: None,
+    async_depth: None,
+    announces: Announced::Nothing,
 };
 
-/// 6.12 lies between the kernels that were read, 6.8 and 6.13. What both have in common holds but
-/// for requests inserted at the head, which wait in one list for all classes as in 6.18.3 (rule
-/// mq-deadline-1): debugfs of 6.12.117 has a single file `dispatch`. 6.18 has nothing else
-/// (measured in the linux world).
+/// 6.12 lies between the kernels that were read, 6.8 and 6.13; 6.18 has nothing else (measured in
+/// the linux world).
 const WITH_CLASSES: Rules = Rules {
     has_classes: true,
+    heads: Heads::Common,
     sweep: Sweep::Position,
     ages: true,
-    // assumed: as in 6.13 (default nr_requests, scaled to words), not as in 6.8 (three quarters).
-    limits_async: true,
-    // assumed: as in 6.18.
-    announced_depth: Some(1),
+    async_depth: Some(AsyncDepth::Reset),
+    announces: Announced::One,
+};
+
+const OF_6_1: Rules = Rules { heads: Heads::OfClass, sweep: Sweep::RequestOfEach, ..WITH_CLASSES };
+
+const OF_7_3: Rules = Rules {
+    async_depth: Some(AsyncDepth::KeepsRatio),
+    announces: Announced::AsyncDepth,
+    ..WITH_CLASSES
 };
 
 impl Rules {
     /// The rules of a kernel that has mq-deadline.
     pub fn of(kernel: &Kernel) -> Rules {
         match kernel.version {
-            Version::V6_1 | Version::V6_12 | Version::V6_18 => WITH_CLASSES,
-            // Observed on 7.3.4: of 32 requests four are freed before somebody is woken.
-            Version::V7_3 => Rules { announced_depth: None, ..WITH_CLASSES },
+            Version::V6_1 => OF_6_1,
+            Version::V6_12 | Version::V6_18 => WITH_CLASSES,
+            Version::V7_3 => OF_7_3,
             _ => WITHOUT_CLASSES,
         }
     }

@@ -356,14 +356,16 @@ struct MqDeadline {
     kernel: &'static Kernel,
     aging: u64,
     async_depth: i64,
-    /// Requests inserted at the head, first out first.
-    heads: Vec<Seen>,
+    nr_requests: i64,
+    /// Requests inserted at the head, first out first, and when they were.
+    heads: Vec<(Seen, u64)>,
     /// Of requests inserted and not freed: the class.
     counted: Vec<(RequestId, usize)>,
     last_direction: Direction,
     /// By class and direction.
     latest: [[u64; 2]; 3],
-    next: [Option<RequestId>; 2],
+    /// By class and direction.
+    next: [[Option<RequestId>; 2]; 3],
 }
 
 impl MqDeadline {
@@ -373,16 +375,22 @@ impl MqDeadline {
             kernel,
             aging: kernel.hz.jiffies_from_millis(10_000).0,
             async_depth: i64::from(nr_requests),
+            nr_requests: i64::from(nr_requests),
             heads: Vec::new(),
             counted: Vec::new(),
             last_direction: Direction::Write,
             latest: [[0; 2]; 3],
-            next: [None; 2],
+            next: [[None; 2]; 3],
         }
     }
 
     fn has_classes(&self) -> bool {
         self.kernel.version >= Version::V6_1
+    }
+
+    /// 6.1: each class has a request that comes next in each direction, and a list for the head.
+    fn classes_are_apart(&self) -> bool {
+        self.kernel.version == Version::V6_1
     }
 
     fn class(&self, class: IoprioClass) -> usize {
@@ -412,6 +420,11 @@ impl MqDeadline {
     }
 
     fn one_from(&mut self, class: usize, now: u64, latest: Option<i64>) -> Option<Choice> {
+        let mine = |(seen, _): &(Seen, u64)| self.class_of(seen.rq) == class;
+        if let Some(place) = self.heads.iter().position(mine) {
+            let is_due = latest.is_none_or(|latest| self.heads[place].1 as i64 <= latest);
+            return is_due.then(|| self.take_head(place));
+        }
         let mut starts_batch = None;
         let going_on =
             self.next_in_batch(class).filter(|_| self.common.batching < self.common.fifo_batch);
@@ -441,8 +454,10 @@ impl MqDeadline {
         self.common.batching += 1;
         let tree = self.in_class(class, item.seen.direction);
         let tree: Vec<RequestId> = tree.iter().map(|item| item.seen.rq).collect();
-        self.next = [None; 2];
-        self.next[item.seen.direction as usize] = neighbours(&tree, rq).1;
+        if !self.classes_are_apart() {
+            self.next[class] = [None; 2];
+        }
+        self.next[class][item.seen.direction as usize] = neighbours(&tree, rq).1;
         self.latest[class][item.seen.direction as usize] = item.seen.sector.0;
         self.common.drop(rq);
         Some(Choice { rq, starts_batch })
@@ -452,13 +467,13 @@ impl MqDeadline {
         if self.has_classes() {
             self.next_of(class, self.last_direction)
         } else {
-            self.next[1].or(self.next[0])
+            self.next[class][1].or(self.next[class][0])
         }
     }
 
     fn next_of(&self, class: usize, direction: Direction) -> Option<RequestId> {
-        if !self.has_classes() {
-            return self.next[direction as usize];
+        if !self.has_classes() || self.classes_are_apart() {
+            return self.next[class][direction as usize];
         }
         let from = self.latest[class][direction as usize];
         let tree = self.in_class(class, direction);
@@ -466,7 +481,7 @@ impl MqDeadline {
     }
 
     fn take_head(&mut self, place: usize) -> Choice {
-        let seen = self.heads.remove(place);
+        let (seen, _) = self.heads.remove(place);
         let class = self.class_of(seen.rq);
         self.latest[class][seen.direction as usize] = seen.sector.0;
         Choice { rq: seen.rq, starts_batch: None }
@@ -480,7 +495,7 @@ impl Twin for MqDeadline {
             self.counted.push((rq.rq, class));
         }
         if rq.at_head {
-            self.heads.insert(0, rq);
+            self.heads.insert(0, (rq, now.0));
         } else {
             self.common.add(now, rq);
         }
@@ -494,10 +509,11 @@ impl Twin for MqDeadline {
     fn joined(&mut self, rq: RequestId, next: RequestId) {
         if let Some(item) = self.common.item(next) {
             let direction = item.seen.direction;
-            if self.next[direction as usize] == Some(next) {
-                let tree = self.in_class(self.class_of(next), direction);
+            let class = self.class_of(next);
+            if self.next[class][direction as usize] == Some(next) {
+                let tree = self.in_class(class, direction);
                 let tree: Vec<RequestId> = tree.iter().map(|item| item.seen.rq).collect();
-                self.next[direction as usize] = neighbours(&tree, next).1;
+                self.next[class][direction as usize] = neighbours(&tree, next).1;
             }
         }
         self.common.joined(rq, next);
@@ -523,7 +539,7 @@ impl Twin for MqDeadline {
     }
 
     fn dispatch(&mut self, now: Jiffies) -> Option<Choice> {
-        if !self.heads.is_empty() {
+        if !self.heads.is_empty() && !self.classes_are_apart() {
             return Some(self.take_head(0));
         }
         let occupied = (0..3).filter(|class| self.unfinished(*class) > 0).count();
@@ -551,6 +567,9 @@ impl Twin for MqDeadline {
     fn set(&mut self, name: &str, value: i64) {
         match name {
             "prio_aging_expire" => self.aging = value as u64,
+            "async_depth" if self.kernel.version == Version::V7_3 => {
+                self.async_depth = value.min(self.nr_requests);
+            }
             "async_depth" => self.async_depth = value,
             _ => self.common.set(name, value),
         }

@@ -276,6 +276,12 @@ impl LinuxWorld {
         kernel
     }
 
+    /// The rules of the kernel of a world that was opened with one.
+    pub fn rules(&self) -> &'static block::Kernel {
+        let [((version, _), _)] = &self.judges[..] else { panic!("not one: {:?}", self.judges) };
+        block::Kernel::of(*version)
+    }
+
     /// The kernel of a world that was opened with one.
     fn only_judge(&self) -> &Kernel {
         let [(_, kernel)] = &self.judges[..] else { panic!("one judge, not {:?}", self.judges) };
@@ -331,6 +337,11 @@ impl Drop for LinuxWorld {
 /// has room for 16,000 lines.
 fn watch_memory(memory: Bytes) -> Bytes {
     Bytes((memory.0 >> 27).clamp(1, 4) << 20)
+}
+
+/// Whether a tunable of ours is the scheduler's in sysfs of a kernel, and not the queue's.
+pub fn is_schedulers(rules: &block::Kernel, tunable: &str) -> bool {
+    tunable != "async_depth" || rules.multi.is_none_or(|multi| !multi.async_depth_is_of_queue)
 }
 
 /// Settings and groups, without jobs.

@@ -1,6 +1,7 @@
 //! What is written to files of the guest before the jobs, and where somebody asked for it, so that
 //! what its kernel refuses is told as any other wrong input.
 
+use super::is_schedulers;
 use crate::error::Error;
 use crate::experiment::Setting as Asked;
 use crate::experiment::cgroup::CgroupSpec;
@@ -27,10 +28,9 @@ pub(super) fn of_disk(row: &Row) -> Vec<Placed> {
         if machine::MACHINE_SETTINGS.iter().any(|it| it.name == name) {
             return Placed::new(format!("/proc/sys/vm/{name}"), value.to_string(), place);
         }
-        let file = match row.spec.has_tunable(name) {
-            true => format!("iosched/{name}"),
-            false => name.clone(),
-        };
+        let is_own = row.spec.has_tunable(name)
+            && (row.spec.guest.is_some() || is_schedulers(row.spec.kernel, name));
+        let file = if is_own { format!("iosched/{name}") } else { name.clone() };
         Placed { written: Setting::queue(0, &file, value.to_string()), place: place.clone() }
     };
     let file = |Written { file, setting }: &Written| {

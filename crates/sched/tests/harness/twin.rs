@@ -50,6 +50,8 @@ pub trait Twin: Send {
     fn set(&mut self, name: &str, value: i64);
     /// How deep a bio may go that is not a read.
     fn write_depth(&self, nr_requests: u32) -> Option<u32>;
+    /// The queue has another number of requests.
+    fn depth_changed(&mut self, _nr_requests: i64) {}
     /// A copy, to look ahead.
     fn copy(&self) -> Box<dyn Twin>;
     /// Requests held.
@@ -375,7 +377,7 @@ impl MqDeadline {
             kernel,
             aging: kernel.hz.jiffies_from_millis(10_000).0,
             async_depth: i64::from(nr_requests),
-            nr_requests: i64::from(nr_requests),
+            nr_requests: i64::from(nr_requests.max(1)),
             heads: Vec::new(),
             counted: Vec::new(),
             last_direction: Direction::Write,
@@ -573,6 +575,15 @@ impl Twin for MqDeadline {
             "async_depth" => self.async_depth = value,
             _ => self.common.set(name, value),
         }
+    }
+
+    fn depth_changed(&mut self, nr_requests: i64) {
+        let nr_requests = nr_requests.max(1);
+        self.async_depth = match self.kernel.version == Version::V7_3 {
+            true => (self.async_depth * nr_requests / self.nr_requests).max(1),
+            false => nr_requests,
+        };
+        self.nr_requests = nr_requests;
     }
 
     fn write_depth(&self, nr_requests: u32) -> Option<u32> {

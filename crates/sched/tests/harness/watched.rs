@@ -268,7 +268,7 @@ impl Scheduler for Watched {
         self.real.depth_changed(cx);
         let requests = i64::from(cx.limits().nr_requests);
         if self.about().tunables.iter().any(|tunable| tunable.name == "async_depth") {
-            self.twin(|twin| twin.set("async_depth", requests));
+            self.twin(|twin| twin.depth_changed(requests));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Judges our schedulers by the kernel in virtual time, over a seeded family of loads:
 //! `cargo xtask conform-linux [OPTIONS] [SCHEDULER…]`,
-//! where OPTIONS are `--kernel NAME` (a judge), `--seed N`, `--members N`, `--only NUMBER`, `--requests N` (of a member),
+//! where OPTIONS are `--kernel NAME` (a judge), `--seed N`, `--members N`, `--only NUMBER`,
+//! `--requests N` (of a member),
 //! `--record DIRECTORY` (keeps what was recorded) and `--json`; schedulers are `mq-deadline` and
 //! `none`, both if none is named.
 
@@ -13,7 +14,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const SCHEDULERS: [&str; 2] = ["mq-deadline", "none"];
-const USAGE: &str = "[--kernel NAME] [--seed N] [--members N] [--only NUMBER] [--requests N] [--record DIRECTORY] \
+const USAGE: &str = "[--kernel NAME] [--seed N] [--members N] [--only NUMBER] [--requests N] \
+                     [--record DIRECTORY] \
                      [--json] [mq-deadline|none …]";
 
 struct Asked {

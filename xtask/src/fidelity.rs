@@ -1,7 +1,7 @@
 //! Holds suites of experiments against the kernel and says how far the simulator is off.
 //!
-//! `fidelity [--kernel NAME] EXPERIMENT.toml…` prints the tables of these experiments. `fidelity --results [NAME…]`
-//! writes the tables of whole suites, `raw` and `files`, to `fidelity/results/NAME.md`.
+//! `fidelity [--kernel NAME] EXPERIMENT.toml…` prints the tables of these experiments.
+//! `fidelity --results [NAME…]` writes the tables of whole suites, `raw` and `files`, to `fidelity/results/NAME.md`.
 
 use crate::Outcome;
 use block::Version;
@@ -41,8 +41,8 @@ const SUITES: [Suite; 2] = [
 ];
 
 const LEGEND: &str = "\
-The worlds share the device models, behind virtio, and the host `guest`. A percentage says how far the simulator is \
-above the
+The worlds share the device models, behind virtio, and the host `guest`. A percentage says how far the simulator \
+is above the
 kernel, as the mean over seeds. `–` stands for a job of less than 50 ms, whose throughput says \
 nothing.
 
@@ -100,9 +100,10 @@ impl Suite {
         let Suite { name, title, remark, .. } = self;
         Ok(format!(
             "# Results: {title}\n\n\
-             {date} · commit {commit} · `cargo xtask fidelity --kernel {judge} --results {name}`\n\n\
-             Both worlds run the same experiments: the simulator, and an unmodified Linux {judge} in \
-             virtual time.\n{LEGEND}{remark}## All of it\n\n{}",
+             {date} · commit {commit} · \
+             `cargo xtask fidelity --kernel {judge} --results {name}`\n\n\
+             Both worlds run the same experiments: the simulator, and an unmodified Linux {judge} \
+             in virtual time.\n{LEGEND}{remark}## All of it\n\n{}",
             tables(&files, judge)?
         ))
     }

@@ -2,7 +2,8 @@
 //!
 //! `random [COUNT [SEED [FIRST]]]`: so many groups of jobs on the raw disk, past the page
 //! cache. `random --files [COUNT [SEED [FIRST]]]`: so many experiments with files and the
-//! page cache. `--kernel NAME` names the judge. What came of them is printed, and the ten worst are written to `fidelity/worst/`.
+//! page cache. `--kernel NAME` names the judge. What came of them is
+//! printed, and the ten worst are written to `fidelity/worst/`.
 
 use crate::Outcome;
 use block::Version;

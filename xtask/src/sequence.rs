@@ -1,7 +1,7 @@
 //! Shows where the simulator parts from the kernel, command by command.
 //!
-//! `sequence [--kernel NAME] EXPERIMENT.toml [LINES]`: every row in both worlds with the first seed, and so many
-//! commands around the first difference.
+//! `sequence [--kernel NAME] EXPERIMENT.toml [LINES]`: every row in both worlds with
+//! the first seed, and so many commands around the first difference.
 
 use crate::Outcome;
 use lab::metrics::commands::{Agreement, Step};

@@ -3,8 +3,8 @@
 //!
 //! Exit status: 0 done, 1 the run failed, 2 bad usage or bad input; `linux run` has that of its
 //! command. With `--check` 1 is the answer that something is worse, and 3 that a run failed, so
-//! nobody knows. Results go to the standard output, everything else to the standard error. A reader who
-//! stops reading is no failure.
+//! nobody knows. Results go to the standard output, everything else to the standard error. A
+//! reader who stops reading is no failure.
 
 mod arguments;
 mod closed;

@@ -388,3 +388,45 @@ fn change(bytes: &mut [u8], mut code: Vec<u8>) -> Option<()> {
     put(bytes, relocation + 8, &elf::BY_RESOLVER.to_le_bytes())?;
     put(bytes, relocation + 16, &address.to_le_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that is linked dynamically, if there is one here.
+    fn program() -> Option<Vec<u8>> {
+        ["/bin/sh", "/bin/cat"].iter().find_map(|it| fs::read(it).ok())
+    }
+
+    #[test]
+    fn what_is_no_program_stays_as_it_is() {
+        for text in [&b""[..], b"#!/bin/sh\n", b"\x7fELF\x02\x01"] {
+            let mut bytes = text.to_vec();
+            assert_eq!((change(&mut bytes, vec![0; 16]), &bytes[..]), (None, text));
+        }
+    }
+
+    #[test]
+    fn damaged_programs_are_survived() {
+        let Some(whole) = program() else { return };
+        for length in (0..whole.len()).step_by(4099) {
+            let _ = change(&mut whole[..length].to_vec(), vec![0; 400]);
+        }
+        let mut bytes = whole.clone();
+        for at in 0..1024.min(whole.len()) {
+            for value in [0, 0x7f, 0xff] {
+                bytes[at] = value;
+                let _ = change(&mut bytes, vec![0; 400]);
+                bytes.copy_from_slice(&whole);
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_function_ends_where_its_way_to_the_state_is_written() {
+        let code = code().expect("it is for this processor");
+        assert!(code.len() > 64 && code.len() < elf::PAGE as usize);
+        assert_eq!(code[code.len() - 8..], [0; 8]);
+    }
+}

@@ -135,8 +135,8 @@ pub enum BuildError {
     },
     /// The directory is not a kernel's source.
     #[error(
-        "{} is not the source tree of a kernel: {cause}; accepted: the top directory of one, with a \
-         block layer and User-Mode Linux (arch/um)", tree.display()
+        "{} is not the source tree of a kernel: {cause}; accepted: the top directory of one, with \
+         a block layer and User-Mode Linux (arch/um)", tree.display()
     )]
     NoTree {
         /// The directory.

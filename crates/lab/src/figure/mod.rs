@@ -77,8 +77,8 @@ pub(crate) const POINTS: [(&str, Point); 8] = [
 ];
 
 const ACCEPTED: &str = "[JOB.]{read,write,sync,trim,syscall,queue,device}_{p50,p90,p95,p99,p99.9,\
-                        p99.99,mean,max}, [JOB.][read_|write_]{bw,iops}, [JOB.]elapsed, held, busy, \
-                        sequential";
+                        p99.99,mean,max}, [JOB.][read_|write_]{bw,iops}, [JOB.]elapsed, held, \
+                        busy, sequential";
 
 impl Figure {
     /// Understands a name; `jobs` are the names of jobs there are.

@@ -171,7 +171,8 @@ impl Plan {
             let (asked, rules) = (row.spec.asked.as_ref()?, row.spec.kernel.version);
             let judge = nearest_judge(asked);
             Some(format!(
-                "Kernel {asked}: rules of {rules}, not judged; the nearest judged kernel is {judge}."
+                "Kernel {asked}: rules of {rules}, not judged; \
+                 the nearest judged kernel is {judge}."
             ))
         });
         let mut notes: Vec<String> = Vec::new();

@@ -26,8 +26,8 @@ pub(super) enum Heads {
     /// In one list for all classes, before everything. Observed on 6.12.117 and 7.3.4: debugfs has
     /// a single file `dispatch`.
     Common,
-    /// In a list of their class, whose turn it must be. Observed on 6.1.192: debugfs has `dispatch0`
-    /// to `dispatch2`.
+    /// In a list of their class, whose turn it must be. Observed on 6.1.192: debugfs has
+    /// `dispatch0` to `dispatch2`.
     OfClass,
 }
 

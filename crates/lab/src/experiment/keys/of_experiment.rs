@@ -208,8 +208,10 @@ pub static EXPERIMENT: [Key<Experiment>; 26] = [
         "a whole number, `all`",
         "4000000 where nobody limits the time",
     )
-    .about("After so many I/O calls a run ends although its jobs have not; in the world linux, after so \
-            many commands of the disk.")
+    .about(
+        "After so many I/O calls a run ends although its jobs have not; in the world linux, after \
+         so many commands of the disk.",
+    )
     .set(|it, text, place| set(&mut it.calls, CallLimit::parse(text, place)?))
     .flags(&[Flag {
         name: "calls",

@@ -1,7 +1,8 @@
 //! Holds suites of experiments against the kernel and says how far the simulator is off.
 //!
 //! `fidelity [--kernel NAME] EXPERIMENT.toml…` prints the tables of these experiments.
-//! `fidelity --results [NAME…]` writes the tables of whole suites, `raw` and `files`, to `fidelity/results/NAME.md`.
+//! `fidelity --results [NAME…]` writes the tables of whole suites, `raw` and `files`, to
+//! `fidelity/results/NAME.md`.
 
 use crate::Outcome;
 use block::Version;
@@ -41,8 +42,8 @@ const SUITES: [Suite; 2] = [
 ];
 
 const LEGEND: &str = "\
-The worlds share the device models, behind virtio, and the host `guest`. A percentage says how far the simulator \
-is above the
+The worlds share the device models, behind virtio, and the host `guest`. A percentage says how \
+far the simulator is above the
 kernel, as the mean over seeds. `–` stands for a job of less than 50 ms, whose throughput says \
 nothing.
 

@@ -334,9 +334,10 @@ mod tests {
     }
 
     prop_compose! {
+        /// CPUs are as many as a machine can have: more tell of a file that is cut.
         fn any_record()(
             time: u64, sequence: u32, sector: u64, bytes: u32, code in 1u16..24, bits: u16,
-            pid: u32, device: u32, cpu: u32, error: i16, cgroup: Option<u64>,
+            pid: u32, device: u32, cpu in 0u32..1 << 20, error: i16, cgroup: Option<u64>,
             opaque in prop::collection::vec(any::<u8>(), 1..40),
         ) -> Record {
             let categories = Categories::from_bits(u64::from(bits));

@@ -18,8 +18,18 @@ use lab::{Axis, Error, Experiment, JobSpec, Pace, RunResult, World, fio_logs, ma
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Runs a comparison; false when a program in it failed, or what was to be checked does not hold.
-pub fn compare(options: CompareOptions) -> Result<bool, Error> {
+/// What came of a comparison.
+pub enum Outcome {
+    /// Everything ran, and what was to be checked holds.
+    Well,
+    /// A program failed; or everything ran, and what was to be checked does not hold.
+    Failed,
+    /// A program failed, so nobody knows whether what was to be checked holds.
+    Unknown,
+}
+
+/// Runs a comparison.
+pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
     refuse_what_is_not_there(&options)?;
     let experiment = experiment(&options)?;
     let mut plan = Plan::new(experiment)?;
@@ -38,8 +48,16 @@ pub fn compare(options: CompareOptions) -> Result<bool, Error> {
     let took = began.elapsed();
     let summary = Summary::of(&report);
     outputs.write(&report, &summary, took)?;
-    let holds = options.check.is_none() || check(&options, saved.as_ref(), &report, &summary)?;
-    Ok(holds && report.results.iter().all(RunResult::succeeded))
+    let ran = report.results.iter().all(RunResult::succeeded);
+    if options.check.is_none() {
+        return Ok(if ran { Outcome::Well } else { Outcome::Failed });
+    }
+    let holds = check(&options, saved.as_ref(), &report, &summary)?;
+    Ok(match (ran, holds) {
+        (false, _) => Outcome::Unknown,
+        (true, false) => Outcome::Failed,
+        (true, true) => Outcome::Well,
+    })
 }
 
 /// Where the results are wanted.

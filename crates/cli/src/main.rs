@@ -2,7 +2,8 @@
 //! what came of it.
 //!
 //! Exit status: 0 done, 1 the run failed, 2 bad usage or bad input; `linux run` has that of its
-//! command. Results go to the standard output, everything else to the standard error. A reader who
+//! command. With `--check` 1 is the answer that something is worse, and 3 that a run failed, so
+//! nobody knows. Results go to the standard output, everything else to the standard error. A reader who
 //! stops reading is no failure.
 
 mod arguments;
@@ -18,6 +19,7 @@ mod terminal;
 
 use arguments::{Arguments, Verb};
 use clap::{CommandFactory, Parser};
+use compare::Outcome;
 use lab::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,6 +28,8 @@ use std::process::ExitCode;
 const FAILED: u8 = 1;
 /// Bad usage or bad input.
 const BAD_INPUT: u8 = 2;
+/// What was to be checked is unknown, for a run failed.
+const UNKNOWN: u8 = 3;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -36,12 +40,16 @@ fn main() -> ExitCode {
             return ExitCode::from(error.exit_code() as u8);
         }
     };
+    let failed = match &arguments.verb {
+        Verb::Compare(options) if options.check.is_some() => UNKNOWN,
+        _ => FAILED,
+    };
     match run(arguments.verb) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             // What was typed may hold what a terminal obeys.
             eprintln!("paternoster: {}", report::style::printable(&error.to_string()));
-            ExitCode::from(if error.is_bad_input() { BAD_INPUT } else { FAILED })
+            ExitCode::from(if error.is_bad_input() { BAD_INPUT } else { failed })
         }
     }
 }
@@ -54,7 +62,13 @@ fn run(verb: Verb) -> Result<u8, Error> {
     }
     let done = match verb {
         Verb::Linux { what } => return linux_verb::linux(*what),
-        Verb::Compare(options) => compare::compare(*options),
+        Verb::Compare(options) => {
+            return compare::compare(*options).map(|outcome| match outcome {
+                Outcome::Well => 0,
+                Outcome::Failed => FAILED,
+                Outcome::Unknown => UNKNOWN,
+            });
+        }
         Verb::Conform(options) => conform::conform(&options),
         Verb::List { subject, name } => list::list(subject.as_deref(), name.as_deref()),
         Verb::Completions { shell } => {

@@ -178,6 +178,11 @@ impl SchedulerSpec {
         self.guest.is_some() || is_offered(self.entry)
     }
 
+    /// Its kernel.
+    pub fn named_kernel(&self) -> Named {
+        Named { rules: self.kernel, guest: self.guest.clone(), asked: self.asked.clone() }
+    }
+
     /// The kernel as it was named.
     pub fn kernel_name(&self) -> String {
         match (&self.guest, &self.asked) {

@@ -345,6 +345,8 @@ fn make(tree: &Path, object: &Path, recipe: &Recipe) -> Command {
     // Build time, user and host end up in /proc/version, which a guest can see.
     make.args(["KBUILD_BUILD_TIMESTAMP=1970-01-01", "KBUILD_BUILD_VERSION=1"]);
     make.args(["KBUILD_BUILD_USER=paternoster", "KBUILD_BUILD_HOST=paternoster"]);
+    // So would whether the tree is a repository of git and stands at a tag.
+    make.arg("LOCALVERSION=");
     make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     make
 }

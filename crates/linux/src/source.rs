@@ -145,9 +145,12 @@ fn tree_key(tree: &Path) -> Result<String, BuildError> {
             .map_err(failed)?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
+            // What git remembers of the tree is not the tree; in a linked worktree it is a file.
+            if entry.file_name() == ".git" {
+                continue;
+            }
             let about = entry.metadata().map_err(failed)?;
             match about.is_dir() {
-                true if entry.file_name() == ".git" => {}
                 true => directories.push(entry.path()),
                 false => {
                     let path = entry.path();

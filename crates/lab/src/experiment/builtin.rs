@@ -4,7 +4,7 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 9] = [
+const EXPERIMENTS: [(&str, &str); 11] = [
     ("dump-cooperation", include_str!("../../../../experiments/dump-cooperation.toml")),
     (
         "dump-cooperation-streaming",
@@ -15,8 +15,13 @@ const EXPERIMENTS: [(&str, &str); 9] = [
     ("journal-pingpong", include_str!("../../../../experiments/journal-pingpong.toml")),
     ("journal-pingpong-n", include_str!("../../../../experiments/journal-pingpong-n.toml")),
     ("journal-pingpong-xfs", include_str!("../../../../experiments/journal-pingpong-xfs.toml")),
+    (
+        "mq-deadline-async-depth",
+        include_str!("../../../../experiments/mq-deadline-async-depth.toml"),
+    ),
     ("nvme-scaling", include_str!("../../../../experiments/nvme-scaling.toml")),
     ("sysbench-threads", include_str!("../../../../experiments/sysbench-threads.toml")),
+    ("wbt-default-lost", include_str!("../../../../experiments/wbt-default-lost.toml")),
 ];
 
 /// The names of all.

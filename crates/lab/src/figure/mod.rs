@@ -39,6 +39,8 @@ pub enum What {
     Held,
     /// Part of the time in which the disk was busy.
     Busy,
+    /// Part of the commands that begin where the one before ended.
+    Sequential,
 }
 
 /// A layer of latency.
@@ -75,7 +77,8 @@ pub(crate) const POINTS: [(&str, Point); 8] = [
 ];
 
 const ACCEPTED: &str = "[JOB.]{read,write,sync,trim,syscall,queue,device}_{p50,p90,p95,p99,p99.9,\
-                        p99.99,mean,max}, [JOB.][read_|write_]{bw,iops}, [JOB.]elapsed, held, busy";
+                        p99.99,mean,max}, [JOB.][read_|write_]{bw,iops}, [JOB.]elapsed, held, busy, \
+                        sequential";
 
 impl Figure {
     /// Understands a name; `jobs` are the names of jobs there are.
@@ -110,7 +113,7 @@ impl Figure {
         let Some(name) = &self.job else { return self.what.of_run(run) };
         let job = run.job(name)?;
         match self.what {
-            What::Held | What::Busy => self.what.of_run(run),
+            What::Held | What::Busy | What::Sequential => self.what.of_run(run),
             // What is known of the run only is that of its one job.
             what if run.jobs.len() == 1 => what.of_job(job).or_else(|| what.of_run(run)),
             what => what.of_job(job),
@@ -164,6 +167,10 @@ impl What {
             What::Elapsed => Some(run.elapsed.as_nanos() as f64),
             What::Held => share(run.disk.held),
             What::Busy => share(run.disk.busy),
+            What::Sequential => {
+                let (part, all) = (run.disk.sequential as f64, run.disk.commands as f64);
+                (all > 0.0).then_some(100.0 * part / all)
+            }
             What::Layer(layer, point) => point.of(layer.of(&run.layers)),
             What::Call(..) if run.jobs.len() == 1 => self.of_job(&run.jobs[0]),
             What::Call(..) => None,
@@ -180,7 +187,7 @@ impl What {
         };
         match self {
             What::Elapsed => Some(job.runtime.as_nanos() as f64),
-            What::Held | What::Busy => None,
+            What::Held | What::Busy | What::Sequential => None,
             What::Layer(layer, point) => point.of(layer.of(&job.layers)),
             What::Call(kind, point) => point.of(&job.call(kind).lat),
             What::Bandwidth(_) | What::Iops(_) if job.runtime.is_zero() => None,

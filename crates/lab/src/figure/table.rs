@@ -32,7 +32,7 @@ pub enum Of {
 }
 
 /// All of them.
-pub static METRICS: [Metric; 20] = [
+pub static METRICS: [Metric; 21] = [
     Metric {
         name: "read",
         of: Of::Distribution(|point| What::Call(CallKind::Read, point)),
@@ -212,6 +212,15 @@ pub static METRICS: [Metric; 20] = [
         heading: "disk busy",
         json: "disk.busy_ns",
         about: "Part of the time in which the disk was busy; of the run only.",
+    },
+    Metric {
+        name: "sequential",
+        of: Of::Value(What::Sequential),
+        kind: Kind::Percent,
+        less_is_better: false,
+        heading: "sequential",
+        json: "disk.sequential, disk.commands",
+        about: "Part of the commands that begin where the one before ended; of the run only.",
     },
 ];
 

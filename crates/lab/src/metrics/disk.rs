@@ -47,6 +47,10 @@ pub struct Disk {
     pub discards: u64,
     /// Bios that joined a request, and requests that joined another.
     pub merges: u64,
+    /// Commands that were issued, but for flushes.
+    pub commands: u64,
+    /// Those of them that begin where the one issued before ended.
+    pub sequential: u64,
     /// The mean distance in sectors from the end of a command to the start of the next.
     pub seek_sectors_mean: u64,
     /// The mean number of commands in the device while it was busy, in thousandths.
@@ -230,7 +234,9 @@ impl DiskMeter {
         if event.sectors.is_zero() {
             return;
         }
+        self.totals.commands += 1;
         if let Some(last) = self.last_end {
+            self.totals.sequential += u64::from(last == event.sector);
             self.seeks += 1;
             self.seek_sum += u128::from(last.distance(event.sector));
         }
@@ -312,9 +318,17 @@ mod tests {
         let micros = Duration::from_micros;
         assert_eq!(held, [("higher_class_in_flight", micros(4)), (HOST, micros(1))]);
         assert_eq!((disk.held, disk.reads, disk.seek_sectors_mean), (micros(5), 2, 92));
+        assert_eq!((disk.commands, disk.sequential), (2, 0));
         let [held] = &disk.held_for[..] else { panic!("one waits for one") };
         assert_eq!((held.waited_for.as_deref(), held.waiting.as_str()), (Some("task 5"), "task 0"));
         assert_eq!((held.time, held.times), (micros(4), 1));
+    }
+
+    #[test]
+    fn a_command_is_sequential_if_it_begins_where_the_one_before_ended() {
+        let issued = |micros, rq, sector| event(micros, rq, sector, Action::Issue);
+        let disk = measure(&[issued(1, 1, 0), issued(2, 2, 8), issued(3, 3, 8)], 4);
+        assert_eq!((disk.commands, disk.sequential), (3, 1));
     }
 
     #[test]

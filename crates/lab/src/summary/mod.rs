@@ -12,6 +12,7 @@ pub mod saved;
 
 use crate::experiment::expectation::Expectation;
 use crate::figure::{Figure, Layer, Point, What};
+use crate::kernels::Named;
 use crate::matrix::Report;
 use crate::metrics::CallKind;
 use crate::offered::with_offered;
@@ -162,7 +163,8 @@ impl Line {
         jobs: &[JobColumn],
         main: &Option<Figure>,
     ) -> Line {
-        let whole = [What::Elapsed, What::Busy, What::Held].map(|what| Figure { job: None, what });
+        let whole = [What::Elapsed, What::Busy, What::Held, What::Sequential];
+        let whole = whole.map(|what| Figure { job: None, what });
         let mut figures: IndexSet<Figure> =
             jobs.iter().flat_map(JobColumn::figures).chain(whole).collect();
         // Of what is judged all points that are shown.
@@ -281,12 +283,20 @@ fn check(report: &Report, lines: &[Line]) -> Vec<Checked> {
     let Ok(kernel) = experiment.named_kernel() else { return all };
     for expectation in &experiment.expect {
         let (place, asked) = (&expectation.place, &expectation.scheduler);
-        let spec = crate::SchedulerSpec::parse_among(known, kernels, asked, place, kernel.as_ref());
-        let Ok(spec) = spec else { continue };
+        let parse = |pinned: Option<&Named>| {
+            crate::SchedulerSpec::parse_among(known, kernels, asked, place, pinned)
+        };
         for line in lines {
             let row = &report.plan.rows[line.row];
             let at_point = expectation.axes.iter().all(|it| line.axes.contains(it));
-            if row.spec != spec.with_hz(row.spec.kernel.hz) || !at_point {
+            let is_varied = line.axes.iter().any(|(name, _)| name == "kernel");
+            // Of a scheduler that names no kernel it is the row's, where kernels are varied.
+            let spec = match is_varied {
+                true => parse(Some(&row.spec.named_kernel())),
+                false => parse(kernel.as_ref()),
+            };
+            let is_it = |spec: crate::SchedulerSpec| row.spec == spec.with_hz(row.spec.kernel.hz);
+            if !at_point || !spec.is_ok_and(is_it) {
                 continue;
             }
             let seen = estimate(&expectation.figure, report.results_of(line.row));

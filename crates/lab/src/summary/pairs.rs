@@ -59,7 +59,7 @@ impl Paired {
             What::Layer(Layer::Syscall, point) => (None, Some(point)),
             What::Bandwidth(kind) | What::Iops(kind) => (kind, None),
             What::Elapsed => (None, None),
-            What::Layer(..) | What::Held | What::Busy => return None,
+            What::Layer(..) | What::Held | What::Busy | What::Sequential => return None,
         };
         let point = point.filter(|it| *it != Point::Mean);
         let mut paired = Paired { best, worst, point, call, ..Paired::default() };

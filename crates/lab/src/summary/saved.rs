@@ -3,6 +3,7 @@
 use super::{ALIKE, Line, Summary};
 use crate::error::Error;
 use crate::matrix::Report;
+use crate::plan::Row;
 use crate::quantity::human;
 use crate::statistics::Estimate;
 use serde_json::Value;
@@ -32,6 +33,28 @@ pub struct Held {
 const MAY_DIFFER: [&str; 8] =
     ["title", "story", "origin", "schedulers", "axes", "seeds", "expect", "metric"];
 
+/// What names the kernel, of an experiment and as an axis.
+const KERNEL: &str = "kernel";
+
+/// Two kernels whose rows are held against each other: the saved results have the one and no
+/// other, and those of now the other and no other.
+#[derive(Debug)]
+struct Across {
+    saved: String,
+    now: String,
+}
+
+impl Across {
+    fn of(saved: &Saved, report: &Report) -> Option<Across> {
+        let only = |all: Vec<String>| <[String; 1]>::try_from(all).ok().map(|[it]| it);
+        let saved = saved.lines.iter().filter_map(|line| line[KERNEL].as_str());
+        let now: Vec<String> = report.plan.rows.iter().map(|it| it.spec.kernel_name()).collect();
+        let saved = only(names(saved))?;
+        let now = only(names(now.iter().map(String::as_str)))?;
+        (saved != now).then_some(Across { saved, now })
+    }
+}
+
 impl Saved {
     /// Reads what `--json` wrote.
     pub fn load(path: &Path) -> Result<Saved, Error> {
@@ -53,15 +76,20 @@ impl Saved {
 
     /// What came out worse than it was saved, by the judged figure of each row that both have, and
     /// which rows and jobs only one of both has. A row that was saved has to be there now, unless
-    /// the user chose other schedulers. Refused when they have no row in common.
+    /// the user chose other schedulers. One kernel may be held against another; that is said.
+    /// Refused when they have no row in common.
     pub fn hold(&self, report: &Report, summary: &Summary, chosen: bool) -> Result<Held, Error> {
         let Some(main) = &summary.main else { return Ok(Held::default()) };
-        self.check_experiment(&report.plan.experiment.to_json())?;
+        let across = Across::of(self, report);
+        self.check_experiment(&report.plan.experiment.to_json(), across.is_some())?;
         let (mut held, mut compared) = (Held::default(), 0);
+        held.notes.extend(across.iter().map(|Across { saved, now }| {
+            format!("kernel {saved} was saved, and kernel {now} is held against it")
+        }));
         let mut found = vec![false; self.lines.len()];
         for line in &summary.lines {
             let title = report.plan.row_title(line.row);
-            let place = self.lines.iter().position(|it| is_same(it, line, report));
+            let place = self.lines.iter().position(|it| is_same(it, line, report, &across));
             let Some(place) = place else {
                 held.notes.push(format!("{title} was not saved"));
                 continue;
@@ -87,22 +115,27 @@ impl Saved {
         if compared == 0 {
             return Err(Error::bad(&self.place, problem(), accepted));
         }
-        self.missing_rows(&found, report, chosen, &mut held);
+        self.missing_rows(&found, report, (chosen, &across), &mut held);
         self.other_jobs(report, &mut held);
         Ok(held)
     }
 
     /// Rows that were saved and are not there now.
-    fn missing_rows(&self, found: &[bool], report: &Report, chosen: bool, held: &mut Held) {
-        let labels: Vec<String> = report.plan.rows.iter().map(|row| row.spec.label()).collect();
+    fn missing_rows(
+        &self,
+        found: &[bool],
+        report: &Report,
+        (chosen, across): (bool, &Option<Across>),
+        held: &mut Held,
+    ) {
+        let is_run = |line| report.plan.rows.iter().any(|row| is_alike(line, row, across));
         for (line, _) in self.lines.iter().zip(found).filter(|(_, found)| !**found) {
             let label = line["label"].as_str().unwrap_or_default();
             let axes = line["axes"].as_object().into_iter().flatten().map(|(name, value)| {
                 format!("{name}={} ", value.as_str().map_or(value.to_string(), str::to_string))
             });
             let title = axes.collect::<String>() + label;
-            let is_left_out = chosen && labels.iter().all(|it| it != label);
-            match is_left_out {
+            match chosen && !is_run(line) {
                 true => held.notes.push(format!("{title} was saved, and is not asked for")),
                 false => held.failures.push(format!("{title} was saved, and was not run")),
             }
@@ -119,31 +152,48 @@ impl Saved {
         held.notes.extend(new.map(|it| format!("job {it} was not saved")));
     }
 
-    /// Both must be results of the same disk, file system, host, jobs and settings.
-    fn check_experiment(&self, now: &Value) -> Result<(), Error> {
+    /// Both must be results of the same disk, file system, host, jobs and settings, and of the same
+    /// kernels unless one is held against another.
+    fn check_experiment(&self, now: &Value, is_across: bool) -> Result<(), Error> {
         let Some(keys) = now.as_object() else { return Ok(()) };
-        let mut other = keys.iter().filter(|(key, _)| !MAY_DIFFER.contains(&key.as_str()));
+        let may_differ = |key: &str| MAY_DIFFER.contains(&key) || is_across && key == KERNEL;
+        let mut other = keys.iter().filter(|(key, _)| !may_differ(key));
         let is_other = |(key, value): &(&String, &Value)| self.experiment[key.as_str()] != **value;
         let Some((key, value)) = other.find(is_other) else { return Ok(()) };
         let saved = &self.experiment[key.as_str()];
         let problem = format!("its {key} is {saved}, and {value} was run");
-        Err(Error::bad(&self.place, problem, "results of the same experiment"))
+        let accepted = match key.as_str() {
+            KERNEL => "results of the same kernels, or of one kernel where one is run",
+            _ => "results of the same experiment",
+        };
+        Err(Error::bad(&self.place, problem, accepted))
     }
 }
 
 /// Whether a saved row is the one of a line.
-fn is_same(saved: &Value, line: &Line, report: &Report) -> bool {
+fn is_same(saved: &Value, line: &Line, report: &Report, across: &Option<Across>) -> bool {
     let row = &report.plan.rows[line.row];
+    let is_compared = |name: &str| across.is_none() || name != KERNEL;
     let axis = |(name, value): &(String, String)| match &saved["axes"][name] {
         Value::String(text) => text == value,
         other => other.as_i64().is_some_and(|it| value.parse() == Ok(it)),
     };
-    let (world, label) = (row.world.to_string(), row.spec.label());
-    let axes = saved["axes"].as_object().map_or(0, |it| it.len());
-    saved["world"] == *world
-        && saved["label"] == *label
-        && axes == line.axes.len()
-        && line.axes.iter().all(axis)
+    let mut own = line.axes.iter().filter(|(name, _)| is_compared(name));
+    let axes = saved["axes"].as_object().into_iter().flatten();
+    saved["world"] == *row.world.to_string()
+        && is_alike(saved, row, across)
+        && axes.filter(|(name, _)| is_compared(name)).count() == own.clone().count()
+        && own.all(axis)
+}
+
+/// Whether a saved row has the scheduler of a row, with the same tunables and on the same kernel,
+/// unless one kernel is held against another.
+fn is_alike(saved: &Value, row: &Row, across: &Option<Across>) -> bool {
+    let label = saved["label"].as_str().unwrap_or_default();
+    match across {
+        None => label == row.spec.label(),
+        Some(across) => label.replacen(&format!("@{}", across.saved), "", 1) == row.spec.short(),
+    }
 }
 
 /// Each name once.
@@ -177,9 +227,13 @@ mod tests {
             experiment: serde_json::json!({"model": model, "title": "a"}),
         };
         let now = serde_json::json!({"model": "null", "title": "b"});
-        assert!(saved("null").check_experiment(&now).is_ok());
-        let refused = saved("vm-disk").check_experiment(&now).unwrap_err().to_string();
+        assert!(saved("null").check_experiment(&now, false).is_ok());
+        let refused = saved("vm-disk").check_experiment(&now, false).unwrap_err().to_string();
         assert!(refused.contains("its model is \"vm-disk\", and \"null\" was run"), "{refused}");
+        let now = serde_json::json!({"model": "null", "kernel": "6.12"});
+        assert!(saved("null").check_experiment(&now, true).is_ok(), "one kernel for another");
+        let refused = saved("null").check_experiment(&now, false).unwrap_err().to_string();
+        assert!(refused.contains("or of one kernel where one is run"), "{refused}");
     }
 
     #[test]

@@ -30,9 +30,12 @@ pub fn measure(log: &DeviceLog, began: Instant) -> (Disk, Latency) {
             CommandOp::Flush => disk.flushes += 1,
             CommandOp::Discard => disk.discards += 1,
         }
-        if it.op != CommandOp::Flush
-            && let Some(end) = last_end.replace(it.sector.0 + u64::from(it.sectors.0))
-        {
+        if it.op == CommandOp::Flush {
+            continue;
+        }
+        disk.commands += 1;
+        if let Some(end) = last_end.replace(it.sector.0 + u64::from(it.sectors.0)) {
+            disk.sequential += u64::from(it.sector.0 == end);
             seeks += 1;
             seek_sum += u128::from(it.sector.0.abs_diff(end));
         }
@@ -83,6 +86,7 @@ mod tests {
         let (disk, device) = measure(&log, Instant::from_nanos(5));
         assert_eq!((disk.busy.as_nanos(), disk.idle.as_nanos()), (30, 10));
         assert_eq!((disk.reads, device.count), (3, 3));
+        assert_eq!((disk.commands, disk.sequential), (3, 0));
         assert_eq!(disk.depth_mean_thousandths, 35_000 / 30);
     }
 }

@@ -92,7 +92,17 @@ fn build_kernel(recipe: Recipe) -> Result<u8, Error> {
         eprintln!();
     }
     let mut kernel = built.map_err(not_built)?;
-    let schedulers = schedulers(&mut kernel)?;
+    let schedulers = schedulers(&mut kernel).or_else(|cause| match cause {
+        // It has been built, and is of no use.
+        Error::Linux(cause) => {
+            cache.withdraw(&kernel).map_err(not_built)?;
+            Err(Error::NoLinux(format!(
+                "Linux {} is built and does not run: {cause}",
+                kernel.version
+            )))
+        }
+        other => Err(other),
+    })?;
     let (version, hz, path) = (&kernel.version, kernel.hz.get(), kernel.binary.display());
     print(format!("Linux {version}, HZ={hz}: {path}\nschedulers: {schedulers}\n").as_bytes())?;
     Ok(0)

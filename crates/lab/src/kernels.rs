@@ -160,7 +160,10 @@ pub fn built(name: &str, hz: Hz) -> Result<linux::Kernel, Error> {
 pub fn ask(kernel: &mut linux::Kernel) -> Result<(), Error> {
     if kernel.about.schedulers.is_empty() {
         let visit = Visit::new(kernel.clone(), Model::find(DISK)?);
-        let offered = visit.schedulers().map_err(Error::linux)?;
+        let offered = visit.schedulers().map_err(|cause| match cause.is_bad_input() {
+            true => Error::no_linux(cause),
+            false => Error::linux(cause),
+        })?;
         kernel.offers(offered).map_err(|cause| Error::NoLinux(cause.to_string()))?;
     }
     Ok(())

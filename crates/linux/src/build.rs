@@ -27,7 +27,7 @@ use crate::tool::{run, tool};
 pub use crate::source::Source;
 
 /// Programs and files that a build needs, each with the Debian package that has it.
-const TOOLS: [(&str, &str); 10] = [
+const TOOLS: [(&str, &str); 11] = [
     ("make", "make"),
     ("gcc", "gcc"),
     ("ld", "binutils"),
@@ -38,6 +38,8 @@ const TOOLS: [(&str, &str); 10] = [
     ("tar", "tar"),
     ("xz", "xz-utils"),
     ("nice", "coreutils"),
+    // A guest's first program: in the end the kernel is started.
+    ("busybox", "busybox-static"),
 ];
 
 /// Parts of a tree without which nothing can be built: User-Mode Linux, and a block layer.

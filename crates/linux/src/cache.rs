@@ -218,10 +218,16 @@ impl Cache {
         Ok(kernel)
     }
 
-    fn discard(&self, kernel: &Kernel) -> Result<(), BuildError> {
+    /// Removes a kernel that is of no use; the objects of its build stay until the next build.
+    pub fn withdraw(&self, kernel: &Kernel) -> Result<(), BuildError> {
         let failed = |cause| BuildError::file("removing", &kernel.binary, cause);
         fs::remove_file(&kernel.binary).map_err(failed)?;
         About::remove(&kernel.binary);
+        Ok(())
+    }
+
+    fn discard(&self, kernel: &Kernel) -> Result<(), BuildError> {
+        self.withdraw(kernel)?;
         self.remove_unused_objects()?;
         self.remove_locks();
         Ok(())

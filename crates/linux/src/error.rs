@@ -132,7 +132,10 @@ pub enum BuildError {
         others: String,
     },
     /// The directory is not a kernel's source.
-    #[error("{} is not the source tree of a kernel: {cause}", tree.display())]
+    #[error(
+        "{} is not the source tree of a kernel: {cause}; accepted: the top directory of one, with a \
+         block layer and User-Mode Linux (arch/um)", tree.display()
+    )]
     NoTree {
         /// The directory.
         tree: PathBuf,

@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(versions("deadline"), versions("noop"));
         assert_eq!(versions("anticipatory"), ["2.6.28", "2.6.32"]);
         assert_eq!(versions("cfq"), versions("noop"));
-        assert_eq!(versions("mq-deadline"), ["4.19", "5.1", "5.2", "6.12", "6.18"]);
+        assert_eq!(versions("mq-deadline"), ["4.19", "5.1", "5.2", "6.1", "6.12", "6.18", "7.3"]);
         assert_eq!(versions("none"), versions("mq-deadline"));
         assert_eq!(versions("elevator"), Vec::<std::string::String>::new());
     }

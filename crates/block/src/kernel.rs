@@ -368,28 +368,30 @@ const KERNEL_4_19: Kernel = Kernel {
 // assumed: as 6.12
 const KERNEL_6_1: Kernel = Kernel { version: Version::V6_1, ..KERNEL_6_12 };
 
+const MULTI_6_12: MultiQueue = MultiQueue {
+    plug: PLUG_6_12,
+    plugs_each_bio: true,
+    wakes_on: true,
+    dequeue: Dequeue::Burst,
+    // Observed on 6.12.117: the disk is given 31 requests that a worker issues at the time of
+    // the last.
+    kick: Kick::EachList,
+    // Observed on 6.12.117: with a best-effort request held back by a real-time one, workers
+    // run the queue every second tick (HZ 250), and none at completions.
+    after_hold: AfterHold::AfterMillis(3),
+    // Observed on 6.12.117: with async_depth k, k writes are allocated, for 8 to 128 requests.
+    shallow: ShallowDepth::WholeMap,
+    flush_waits: true,
+    flush_bio_reads_clock: true,
+    depth_hook_sees_old: true,
+    async_depth_is_of_queue: false,
+};
+
 const KERNEL_6_12: Kernel = Kernel {
     version: Version::V6_12,
     hz: HZ_250,
     single: None,
-    multi: Some(MultiQueue {
-        plug: PLUG_6_12,
-        plugs_each_bio: true,
-        wakes_on: true,
-        dequeue: Dequeue::Burst,
-        // Observed on 6.12.117: the disk is given 31 requests that a worker issues at the time of
-        // the last.
-        kick: Kick::EachList,
-        // Observed on 6.12.117: with a best-effort request held back by a real-time one, workers
-        // run the queue every second tick (HZ 250), and none at completions.
-        after_hold: AfterHold::AfterMillis(3),
-        // Observed on 6.12.117: with async_depth k, k writes are allocated, for 8 to 128 requests.
-        shallow: ShallowDepth::WholeMap,
-        flush_waits: true,
-        flush_bio_reads_clock: true,
-        depth_hook_sees_old: true,
-        async_depth_is_of_queue: false,
-    }),
+    multi: Some(MULTI_6_12),
     priority_merge: PriorityMerge::MustEqual,
     cgroup_must_match: true,
     flush_data: FlushData::ThroughElevator,
@@ -399,20 +401,8 @@ const KERNEL_6_12: Kernel = Kernel {
     ..KERNEL_4_19
 };
 
-const MULTI_6_18: MultiQueue = MultiQueue {
-    plug: PLUG_6_12,
-    plugs_each_bio: true,
-    wakes_on: true,
-    dequeue: Dequeue::Burst,
-    kick: Kick::EachList,
-    // assumed: as in 6.12
-    after_hold: AfterHold::AfterMillis(3),
-    shallow: ShallowDepth::WholeMap,
-    flush_waits: true,
-    flush_bio_reads_clock: true,
-    depth_hook_sees_old: false,
-    async_depth_is_of_queue: false,
-};
+// assumed where nothing else is said: as 6.12
+const MULTI_6_18: MultiQueue = MultiQueue { depth_hook_sees_old: false, ..MULTI_6_12 };
 
 const KERNEL_6_18: Kernel = Kernel {
     version: Version::V6_18,

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::kernels::{GuestKernel, Kernels, Named};
-use crate::offered::{OFFERED, OTHER, is_offered};
+use crate::offered::{OFFERED, OFFERED_FILES, OTHER, is_offered};
 use base::{Hz, nearest};
 use block::{About, Attach, KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 use machine::MACHINE_SETTINGS;
@@ -268,10 +268,15 @@ impl SchedulerSpec {
             }
         };
         let hint = nearest(name, all.iter().map(|it| it.0));
-        let problem = format!("{} on {} has no \"{name}\"{hint}", self.name, self.kernel_name());
         let accepted: Vec<String> =
             all.iter().map(|(name, unit)| format!("{name} ({unit})")).collect();
-        Error::bad(place, problem, accepted.join(", "))
+        let accepted = accepted.join(", ");
+        if self.guest.is_none() && OFFERED_FILES.contains(&name) {
+            let accepted = format!("--world linux, or what is: {accepted}");
+            return Error::bad(place, format!("{name} is not simulated"), accepted);
+        }
+        let problem = format!("{} on {} has no \"{name}\"{hint}", self.name, self.kernel_name());
+        Error::bad(place, problem, accepted)
     }
 }
 

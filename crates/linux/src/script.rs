@@ -419,12 +419,12 @@ ring() {
     test -e /run/ended && return
     shift
     touch /run/rung
-    # fio sums up when it is interrupted, and dd when it is asked; whoever is left is stopped.
+    # fio sums up when it is interrupted. dd does when it is asked, and is stopped when it has.
     kill -INT -- "$@" 2>/dev/null
-    sleep 1
-    test -e /run/ended && return
     killall -USR1 dd 2>/dev/null
     sleep 0.1
+    killall -TERM dd 2>/dev/null
+    sleep 1
     test -e /run/ended || kill -TERM -- "$@" 2>/dev/null
 }
 group() {

@@ -224,6 +224,23 @@ fn fio_has_the_clock_of_the_guest_however_it_is_called() {
     assert!((50..150).contains(&rate), "a disk of 7200 rpm does {rate} reads a second: {text}");
 }
 
+fn a_load_without_end_is_ended_and_sums_up() {
+    let directory = Directory::new("linux-endless");
+    let dd = "dd if=/dev/sda of=/dev/null bs=4k iflag=direct";
+    let fio = "fio --name=a --filename=/dev/sda --rw=randread --bs=4k --direct=1";
+    for line in [dd, fio] {
+        let asked = ["compare", "--world", "linux", "--model", "ssd-sata-m4", "-s", "none"];
+        let limits = ["--runs", "1", "--calls", "300", "--job", "a", line];
+        let output = directory.run(&[&asked[..], &limits[..]].concat());
+        assert!(output.status.success(), "{}", message(&output));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("ended after 300 commands of the disk"), "{text}");
+        let row = text.lines().find(|it| it.starts_with("none ")).expect("a row of the scheduler");
+        let rates = row.split_whitespace().filter_map(|it| it.parse::<f64>().ok());
+        assert!(rates.clone().any(|rate| rate > 1.0), "it says what it has read: {row}");
+    }
+}
+
 fn inode_tables_that_ext4_initialises_beside_a_command_are_told_of() {
     let directory = Directory::new("linux-lazy");
     let noted = |options: &str| {
@@ -301,7 +318,8 @@ pub fn tests() -> Vec<testing::Test> {
         [] => without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on;
         [BUILD_TOOLS] => what_a_build_lacks_is_named_with_its_package;
         [KERNEL, BUSYBOX, FIO] => fio_measures_time_and_any_name_is_the_disk,
-            fio_has_the_clock_of_the_guest_however_it_is_called;
+            fio_has_the_clock_of_the_guest_however_it_is_called,
+            a_load_without_end_is_ended_and_sums_up;
         [KERNEL, BUSYBOX, MKFS_EXT4] =>
             inode_tables_that_ext4_initialises_beside_a_command_are_told_of;
         [KERNEL, BUSYBOX] => settings_reach_the_kernel,

@@ -206,7 +206,7 @@ pub static EXPERIMENT: [Key<Experiment>; 26] = [
         "calls",
         Form::Word,
         "a whole number, `all`",
-        "4000000 where nobody limits the time",
+        "4000000 where nobody limits the time, 200000 in the world linux",
     )
     .about(
         "After so many I/O calls a run ends although its jobs have not; in the world linux, after \
@@ -216,8 +216,9 @@ pub static EXPERIMENT: [Key<Experiment>; 26] = [
     .flags(&[Flag {
         name: "calls",
         value: "N|all",
-        help: "I/O calls after which a run ends although its jobs have not [default: 4000000 \
-               where nobody limits the time, otherwise all]",
+        help: "I/O calls after which a run ends although its jobs have not, in the world linux \
+               commands of the disk [default: 4000000 and 200000 where nobody limits the time, \
+               otherwise all]",
     }])
     .json("calls", |it| it.calls.to_json()),
     Key::<Experiment>::new("metric", Form::Text, "a figure", "by what the first job waits for")

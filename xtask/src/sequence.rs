@@ -1,7 +1,8 @@
 //! Shows where the simulator parts from the kernel, command by command.
 //!
 //! `sequence [--kernel NAME] EXPERIMENT.toml [LINES]`: every row in both worlds with
-//! the first seed, and so many commands around the first difference.
+//! the first seed, and so many commands around the first that comes at another time and the first
+//! that is another one.
 
 use crate::Outcome;
 use lab::metrics::commands::{Agreement, Step};
@@ -30,11 +31,15 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
         let axes: Vec<String> = row.axes.iter().map(|(name, it)| format!("{name}={it}")).collect();
         let agreement = Agreement::of(&sim.commands, &linux.commands);
         println!("{} {}: {agreement:?}", row.spec.label(), axes.join(" "));
-        let Some(at) = agreement.first_later else { continue };
-        let (from, to) = (at.saturating_sub(lines / 2), at + lines);
-        for n in from..to.min(sim.commands.len().max(linux.commands.len())) {
-            let of = |steps: &[Step]| steps.get(n).map_or("–".to_string(), text);
-            println!("{n:>7} {:<52} {}", of(&sim.commands), of(&linux.commands));
+        let (later, other) = (agreement.first_later, agreement.first_other);
+        let mut shown = 0;
+        for at in later.into_iter().chain(other) {
+            let (from, to) = (at.saturating_sub(lines / 2).max(shown), at + lines);
+            for n in from..to.min(sim.commands.len().max(linux.commands.len())) {
+                let of = |steps: &[Step]| steps.get(n).map_or("–".to_string(), text);
+                println!("{n:>7} {:<52} {}", of(&sim.commands), of(&linux.commands));
+                shown = n + 1;
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -494,7 +494,7 @@ impl RequestQueue {
         let rq = self.single().in_driver[tag.0 as usize].take();
         let rq = rq.unwrap_or_else(|| panic!("tag {} is not with the device", tag.0));
         let mut nobody = Vec::new();
-        self.single().tags.give(tag.0, &mut nobody);
+        self.single().tags.give(0, tag.0, &mut nobody);
         self.core.seen.requests[rq].driver_tag = None;
         rq
     }

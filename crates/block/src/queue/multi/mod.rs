@@ -217,11 +217,11 @@ impl Multi {
         let hctx = &mut self.hctxs[usize::from(request.hctx)];
         if let Some(tag) = request.scheduler_tag {
             let tags = hctx.scheduler_tags.as_mut().expect("the tag came from here");
-            tags.give(tag, &mut core.woken);
+            tags.give(request.origin.cpu, tag, &mut core.woken);
         }
         if let Some(tag) = request.driver_tag {
             let base = u32::from(request.hctx) * self.depth;
-            hctx.driver_tags.give(tag.0 - base, &mut core.woken);
+            hctx.driver_tags.give(request.origin.cpu, tag.0 - base, &mut core.woken);
         }
     }
 

@@ -74,8 +74,11 @@ impl RequestQueue {
             multi.note_busy(run.hctx, true);
             return Work::Housekeeping;
         }
-        let residual = &mut multi.hctxs[usize::from(run.hctx)].residual;
+        let hctx = &mut multi.hctxs[usize::from(run.hctx)];
+        let residual = &mut hctx.residual;
         multi.budget += residual.len() as u32;
+        // Rule hctx-8.
+        hctx.restart |= !residual.is_empty();
         let state = self.core.context(context);
         while let Some(rq) = residual.pop_front() {
             state.collected.push_back(rq);
@@ -277,8 +280,9 @@ impl RequestQueue {
         multi.budget -= 1;
         multi.with_device -= 1;
         if hctx.scheduler_tags.is_some() {
-            hctx.driver_tags.give(slot, &mut self.core.woken);
-            self.core.seen.requests[rq].driver_tag = None;
+            let request = &mut self.core.seen.requests[rq];
+            hctx.driver_tags.give(request.origin.cpu, slot, &mut self.core.woken);
+            request.driver_tag = None;
             self.core.wake_all();
         }
         rq

@@ -96,18 +96,23 @@ impl Suite {
         for directory in self.directories {
             files.extend(experiments(Path::new(directory))?);
         }
-        let (date, commit) =
-            (said("date", &["-u", "+%F"])?, said("git", &["rev-parse", "--short", "HEAD"])?);
+        let origin = origin()?;
         let Suite { name, title, remark, .. } = self;
         Ok(format!(
             "# Results: {title}\n\n\
-             {date} · commit {commit} · \
+             {origin} · \
              `cargo xtask fidelity --kernel {judge} --results {name}`\n\n\
              Both worlds run the same experiments: the simulator, and an unmodified Linux {judge} \
              in virtual time.\n{LEGEND}{remark}## All of it\n\n{}",
             tables(&files, judge)?
         ))
     }
+}
+
+/// When a page was written, and of which commit.
+pub fn origin() -> Result<String, Box<dyn Error>> {
+    let date = said("date", &["-u", "+%F"])?;
+    Ok(format!("{date} · commit {}", said("git", &["rev-parse", "--short", "HEAD"])?))
 }
 
 /// What a program prints, without the end of the line.

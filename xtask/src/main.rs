@@ -2,6 +2,7 @@
 
 mod conform_linux;
 mod determinism;
+mod examples;
 mod fidelity;
 mod fingerprints;
 mod fixtures;
@@ -38,7 +39,7 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// A command: its name, what it is for, and what does it.
 type Row = (&'static str, &'static str, fn(Vec<String>) -> Outcome);
 
-const COMMANDS: [Row; 11] = [
+const COMMANDS: [Row; 12] = [
     ("fidelity", "the simulator against the kernel: the suite in fidelity/", fidelity::main),
     ("random", "the simulator against the kernel: experiments made up at random", random::main),
     ("whole", "random experiments of any kind in the simulator: each ends", whole::main),
@@ -46,6 +47,7 @@ const COMMANDS: [Row; 11] = [
     ("outcomes", "the simulator against recordings of a real 4.19", outcomes::main),
     ("conform-linux", "schedulers against the kernel in virtual time", conform_linux::main),
     ("determinism", "the kernel in virtual time against itself, in trouble", determinism::main),
+    ("examples", "fio's own examples on kernels in virtual time, twice", examples::main),
     ("fingerprints", "what the simulator does in experiments, a line a run", fingerprints::main),
     ("fixtures", "goldens, scripts and tables are written anew by their tests", fixtures::main),
     ("tidy", "what a reviewer should not have to look for", tidy::main),

@@ -102,6 +102,11 @@ impl Root {
         self.copy(file, file)
     }
 
+    /// Adds an empty directory, which guests mount something on.
+    pub fn add_directory(&self, path: &Path) -> Result<(), RootError> {
+        self.make_directory(path)
+    }
+
     /// Adds a program by name, or a program, file or directory by its path; returns by what path a
     /// guest finds it. Programs of the system keep their place; the rest is in `/brought`.
     pub fn bring(&self, wanted: &str) -> Result<PathBuf, RootError> {

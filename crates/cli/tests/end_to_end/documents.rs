@@ -1,10 +1,13 @@
 //! Commands in the documents print what the documents show.
 //!
 //! A command stands after `$` in an indented block, and its output below it. A line of `…` stands
-//! for output that the document leaves out. The time that runs took may differ.
+//! for output that the document leaves out. The time that runs took may differ. Commands without
+//! `$` are run as they stand, with small files of the names that they have.
 
-use crate::directory::{program, workspace};
-use std::path::Path;
+use crate::directory::{Directory, program, workspace};
+use crate::linux::KERNEL;
+use std::path::{Path, PathBuf};
+use testing::needs::{BUSYBOX, FIO, MKFS_EXT4};
 
 /// A command of a document with the output that is shown below it.
 struct Shown {
@@ -99,10 +102,71 @@ fn the_commands_of_the_tutorial_and_the_guides_print_what_they_say() {
     }
 }
 
+/// The commands of a document that are typed without their output being shown, each in a line.
+fn typed_in(document: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(workspace().join(document)).unwrap_or_default();
+    let text = text.replace("\\\n", " ");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+    lines.filter(|line| line.starts_with("paternoster ")).map(str::to_string).collect()
+}
+
+/// A directory with the files that documents name where a user has his own.
+fn with_files_of_a_user() -> Directory {
+    let directory = Directory::new("documents");
+    let job = "[a]\nrw=randrw\nbs=4k\ndirect=1\nfilename=/dev/sda\nnumber_ios=50\n";
+    let experiment = "schedulers = [\"none\"]\nseeds = 1\n[[job]]\nname = \"a\"\n\
+                      run = \"dd if=/dev/sda of=/dev/null bs=4k count=50 iflag=direct\"\n";
+    for (name, text) in [("JOB.fio", job), ("jobs.fio", job), ("EXPERIMENT.toml", experiment)] {
+        directory.write(name, text);
+    }
+    let dd = ["dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=50", "iflag=direct"];
+    let record = ["compare", "--runs", "1", "-s", "none", "--record", "of", "--"];
+    assert!(directory.run(&[&record[..], &dd].concat()).status.success());
+    let recorded = files_below(&directory.path().join("of"));
+    let size = |file: &&PathBuf| std::fs::metadata(file).unwrap().len();
+    let is_trace = |file: &&PathBuf| file.to_string_lossy().contains(".blktrace.");
+    let trace = recorded.iter().filter(is_trace).max_by_key(size).unwrap();
+    std::fs::rename(trace, directory.path().join("TRACE")).unwrap();
+    directory
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|it| it.unwrap().path());
+    entries.flat_map(|it| if it.is_dir() { files_below(&it) } else { vec![it] }).collect()
+}
+
+/// What builds or removes kernels is left out, and what needs one that is not there.
+fn the_commands_of_the_readme_and_of_the_world_linux_run() {
+    let directory = with_files_of_a_user();
+    let kernels = directory.run(&["linux", "kernels"]).stdout;
+    let kernels = String::from_utf8(kernels).unwrap();
+    let is_there = |name: &str| kernels.lines().any(|line| line.starts_with(&format!("{name}.")));
+    let can_run = |line: &String| {
+        let others = ["linux build", "linux remove", "linux shell", "mine"];
+        let mut words = line.split_whitespace();
+        let kernel = words.find(|it| *it == "--kernel").and_then(|_| words.next());
+        others.iter().all(|it| !line.contains(it)) && kernel.is_none_or(is_there)
+    };
+    let lines = ["README.md", "docs/linux.md"].into_iter().flat_map(typed_in);
+    let lines: Vec<String> = lines.filter(can_run).collect();
+    assert!(lines.len() > 8, "{lines:?}");
+    let programs = Path::new(program().get_program()).parent().unwrap().to_path_buf();
+    let path = std::env::var("PATH").unwrap_or_default();
+    for line in lines {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-ec", &line]).current_dir(directory.path());
+        let output = shell.env("PATH", format!("{}:{path}", programs.display())).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}: {said}");
+        assert!(line.contains("linux run") || !output.stdout.is_empty(), "{line}: {said}");
+    }
+}
+
 /// The tests of this file.
 pub fn tests() -> Vec<testing::Test> {
     testing::tests![
         [] => the_first_command_of_the_readme_prints_what_the_readme_says,
-            the_commands_of_the_tutorial_and_the_guides_print_what_they_say,
+            the_commands_of_the_tutorial_and_the_guides_print_what_they_say;
+        [KERNEL, BUSYBOX, FIO, MKFS_EXT4] => the_commands_of_the_readme_and_of_the_world_linux_run,
     ]
 }

@@ -10,7 +10,7 @@ fn message(output: &Output) -> String {
 }
 
 /// The kernel of the user's cache.
-const KERNEL: Need = testing::needs::kernel(linux::has_kernel);
+pub const KERNEL: Need = testing::needs::kernel(linux::has_kernel);
 /// What a kernel is built with.
 const BUILD_TOOLS: Need = Need {
     name: "the tools that build a kernel",

@@ -17,6 +17,11 @@ const LOG_BUFFERS: [(&str, u64); 5] = [
     ("128k", 128 << 10),
     ("256k", 256 << 10),
 ];
+/// Directories that a system needs for itself, so that nothing is mounted over them.
+const TAKEN: [&str; 13] = [
+    "bin", "boot", "busybox", "dev", "etc", "guest", "lib", "lib64", "proc", "run", "sbin", "sys",
+    "usr",
+];
 /// The longest time between commits that is accepted.
 const MOST_SECONDS: u64 = 300;
 
@@ -40,6 +45,28 @@ pub fn name(mount: Option<&Mount>) -> &'static str {
         Some(Format::Ext4) => "ext4",
         Some(Format::Xfs) => "xfs",
     }
+}
+
+/// Understands where the file system is mounted.
+pub fn set_point(mount: &mut Option<Mount>, text: &str, place: &str) -> Result<(), Error> {
+    let Some(mount) = mount else {
+        let problem = format!("mount_point \"{text}\" of a disk without file system");
+        return Err(Error::bad(place, problem, "fs = \"ext4\" or \"xfs\""));
+    };
+    let point = text.trim_end_matches('/');
+    let is_part = |part: &str| {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+        !matches!(part, "" | "." | "..") && part.chars().all(plain)
+    };
+    let mut parts = point.strip_prefix('/').unwrap_or_default().split('/');
+    let is_plain = parts.clone().all(is_part);
+    if !is_plain || parts.next().is_some_and(|first| TAKEN.contains(&first)) {
+        let accepted = "a directory such as /mnt, /tmp or /srv/data, of letters, digits, \".\", \
+                        \"_\" and \"-\", not below /dev, /proc, /sys, /usr or others of the system";
+        return Err(Error::bad(place, format!("mount_point \"{text}\""), accepted));
+    }
+    mount.point = point.to_string();
+    Ok(())
 }
 
 /// Understands mount options, separated by commas as in fstab.
@@ -165,6 +192,19 @@ mod tests {
         assert_eq!(options(mount.as_ref().unwrap()), "barrier=0,data=writeback,commit=30");
         set_options(&mut mount, "noauto_da_alloc", "x").unwrap();
         assert!(options(&mount.unwrap()).ends_with(",commit=30,noauto_da_alloc"));
+    }
+
+    #[test]
+    fn a_file_system_is_mounted_where_nobody_needs_the_directory() {
+        let mut mount = parse("ext4", "x").unwrap();
+        for (text, point) in [("/scratch/", "/scratch"), ("/srv/a-b/c.d", "/srv/a-b/c.d")] {
+            set_point(&mut mount, text, "x").unwrap();
+            assert_eq!(mount.as_ref().unwrap().point, point);
+        }
+        for text in ["", "/", "mnt", "/a/../b", "/a//b", "/dev", "/usr/local", "/a b", "/a;b"] {
+            assert!(set_point(&mut mount, text, "x").is_err(), "{text}");
+        }
+        assert!(set_point(&mut None, "/mnt", "x").unwrap_err().to_string().contains("ext4"));
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl Planner {
             job.cgroup = cgroup;
         }
         self.check_files(&program.files(), &spec.place)?;
+        self.check_laid_out(&*program, &spec.place)?;
         let is_there = |dump: &Dump| !dump.is_described();
         let dumps = program.parts().iter().any(|it| it.downcast().is_some_and(is_there));
         if dumps && self.experiment.worlds.contains(&World::Sim) {

@@ -38,6 +38,7 @@ use device::{Device, Model};
 use machine::{Host, Mount};
 use programs::Program;
 use programs::dd::Dd;
+use programs::fio::{Fio, Job};
 use programs::replay::{Pace, Replay};
 use sched::Schedulers;
 use settings::{OfRow, probe};
@@ -521,11 +522,25 @@ impl Planner {
         };
         let accepted = match mount {
             Some(mount) => format!("files below {}, or /dev/sda for the disk", mount.point),
-            None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below /mnt, \
-                     where relative names begin"
+            None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below its \
+                     mount_point, where relative names begin"
                 .to_string(),
         };
         Err(Error::bad(place, format!("there is no file {other}"), accepted))
+    }
+
+    /// Only the simulator lays files out on a raw disk: a kernel would put them in memory.
+    fn check_laid_out(&self, program: &dyn Program, place: &str) -> Result<(), Error> {
+        let parts = program.parts();
+        let jobs = parts.iter().filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
+        match jobs.filter_map(Job::laid_out).next().filter(|_| self.is_judged()) {
+            None => Ok(()),
+            Some(name) => {
+                let problem = format!("the file {name} on a raw disk in the world linux");
+                let accepted = "--fs ext4 or xfs, /dev/sda for the disk, or --world sim";
+                Err(Error::bad(place, problem, accepted))
+            }
+        }
     }
 
     /// The schedulers that can be asked for where it runs.

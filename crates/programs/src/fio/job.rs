@@ -595,6 +595,12 @@ impl Job {
         self.files.list.iter().any(|file| file.kind == FileKind::File)
     }
 
+    /// A file that it reads or writes on a raw disk, where the simulator lays files out.
+    pub fn laid_out(&self) -> Option<&str> {
+        let mut list = self.files.list.iter().filter(|_| self.engine.does_block_io());
+        list.find(|file| file.kind == FileKind::LaidOut).map(|file| file.name.as_str())
+    }
+
     /// Whether it writes or trims.
     pub fn writes(&self) -> bool {
         self.pattern.directions != Directions::Only(Direction::Read)

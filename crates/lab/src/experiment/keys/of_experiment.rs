@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
 
 /// The keys of an experiment, in the order in which they are read and stand in results.
-pub static EXPERIMENT: [Key<Experiment>; 26] = [
+pub static EXPERIMENT: [Key<Experiment>; 27] = [
     Key::<Experiment>::new("title", Form::Text, "a text", "")
         .about("What the experiment is called.")
         .set(|it, text, _| set(&mut it.title, text.to_string()))
@@ -41,15 +41,23 @@ pub static EXPERIMENT: [Key<Experiment>; 26] = [
         }])
         .json("model", |it| json!(it.model)),
     Key::<Experiment>::new("fs", Form::Text, "`raw`, `ext4`, `xfs`", "raw")
-        .about("The file system on the disk, mounted at /mnt (docs/filesystems.md).")
+        .about("The file system on the disk (docs/filesystems.md).")
         .set(|it, text, place| set(&mut it.mount, filesystem::parse(text, place)?))
         .axis()
         .flags(&[Flag {
             name: "fs",
             value: "FS",
-            help: "File system: raw, or ext4 or xfs, mounted at /mnt",
+            help: "File system: raw, ext4 or xfs [default: raw]",
         }])
         .json("fs", |it| json!(filesystem::name(it.mount.as_ref()))),
+    Key::<Experiment>::new("mount_point", Form::Text, "a directory", "/mnt")
+        .about("Where it is mounted; relative names begin there.")
+        .set(|it, text, place| filesystem::set_point(&mut it.mount, text, place))
+        .flags(&[Flag {
+            name: "mount-point",
+            value: "DIRECTORY",
+            help: "Where the file system is mounted [default: /mnt]",
+        }]),
     Key::<Experiment>::new("mount_options", Form::Text, "as in fstab", "the file system's own")
         .about("How it is mounted.")
         .set(|it, text, place| filesystem::set_options(&mut it.mount, text, place))

@@ -21,7 +21,7 @@ use std::path::Path;
 const FIO_OPTIONS: &str = "--output-format=json+ --clocksource=clock_gettime \
                            --lat_percentiles=1 --slat_percentiles=1 --clat_percentiles=1";
 /// Where dump notes what it has done; `/var/lib` is not there.
-const DUMP_DATES: &str = "/tmp/dumpdates";
+const DUMP_DATES: &str = "/run/dumpdates";
 const GROUPING: &str = "group_reporting";
 
 /// The command of a line that is done before the jobs.
@@ -230,7 +230,7 @@ fn with_files(command: &str, setup: &mut Vec<String>) -> Result<String, Error> {
         let groups = |line: &&str| line.split('=').next().is_some_and(|it| it.trim() == GROUPING);
         let lines: Vec<&str> = text.lines().filter(|line| !groups(line)).collect();
         let text = format!("{}\n", lines.join("\n"));
-        let name = format!("/tmp/{}.fio", setup.len());
+        let name = format!("/run/{}.fio", setup.len());
         setup.push(format!("printf %s {} >{name}", quoted(&text)));
         words.push(name);
     }
@@ -290,7 +290,7 @@ mod tests {
     fn dump_reads_the_file_system_that_is_there() {
         let line = "dump -0uf /dev/null /dev/sda";
         let there = of(line, Some("/mnt")).unwrap();
-        assert_eq!(there, "dump -D /tmp/dumpdates -0uf /dev/null /dev/sda");
+        assert_eq!(there, "dump -D /run/dumpdates -0uf /dev/null /dev/sda");
         let described = of(&format!("{line} --population=3x1M"), Some("/mnt")).unwrap_err();
         assert!(described.to_string().contains("only described"));
     }

@@ -99,6 +99,9 @@ impl LinuxWorld {
             return Ok(None);
         }
         let world = LinuxWorld::with(&programs, &judges)?;
+        for mount in rows().filter_map(|row| row.mount.as_ref()) {
+            world.root.add_directory(Path::new(&mount.point)).map_err(Error::no_linux)?;
+        }
         if plan.runs() > 1 {
             world.try_settings(rows())?;
         }

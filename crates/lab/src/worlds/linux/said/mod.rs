@@ -143,10 +143,10 @@ fn job(name: String, cgroup: &str, clones: &[&Value]) -> JobResult {
         tasks: clones.len() as u32,
         ..JobResult::default()
     };
+    let parts_of = |name: &str| clones.iter().map(|clone| &clone[name]).collect::<Vec<_>>();
+    result.runtime = names.iter().map(|name| runtime(&parts_of(name))).max().unwrap_or_default();
     for (kind, name) in kinds.into_iter().zip(names) {
-        let parts: Vec<&Value> = clones.iter().map(|clone| &clone[name]).collect();
-        result.calls[kind as usize] = calls(&parts);
-        result.runtime = result.runtime.max(runtime(&parts));
+        result.calls[kind as usize] = calls(&parts_of(name), result.runtime);
     }
     let syncs: Vec<&Value> = clones.iter().map(|clone| &clone["sync"]).collect();
     let lat = latency(&syncs, "lat_ns");
@@ -162,11 +162,14 @@ fn runtime(parts: &[&Value]) -> Duration {
     Duration::from_millis(longest.unwrap_or(0))
 }
 
-fn calls(parts: &[&Value]) -> CallResult {
+/// What fio says of one kind of call. It states no runtime for the reads of a job that was ended
+/// while it verified what it had written; the whole job's is meant then.
+fn calls(parts: &[&Value], of_job: Duration) -> CallResult {
     let sum = |key: &str| parts.iter().map(|part| whole(&part[key])).sum::<u64>();
     let (count, bytes) = (sum("total_ios"), sum("io_bytes"));
-    let seconds = runtime(parts).as_nanos().max(1) as f64 / 1e9;
-    let rate = |amount: u64| if amount == 0 { 0.0 } else { amount as f64 / seconds };
+    let stated = Some(runtime(parts)).filter(|it| !it.is_zero()).unwrap_or(of_job);
+    let seconds = stated.as_nanos() as f64 / 1e9;
+    let rate = |amount: u64| if seconds == 0.0 { 0.0 } else { amount as f64 / seconds };
     CallResult {
         count,
         bytes: Bytes(bytes),
@@ -316,6 +319,19 @@ mod tests {
         };
         assert_eq!(rate("1e-09 s, 123 TB/s"), 0.0);
         assert_eq!(rate("0.5 s, 246 kB/s"), 245_760.0);
+    }
+
+    #[test]
+    fn reads_of_which_fio_states_no_runtime_are_those_of_the_whole_job() {
+        let kind = |runtime: u64| {
+            json!({ "total_ios": 100, "io_bytes": 51_200,
+            "runtime": runtime })
+        };
+        let result = job("x".into(), "/", &[&json!({ "read": kind(0), "write": kind(500) })]);
+        let rates = [CallKind::Read, CallKind::Write].map(|it| result.call(it).iops);
+        assert_eq!(rates, [200.0, 200.0]);
+        let idle = job("x".into(), "/", &[&json!({ "read": kind(0) })]);
+        assert_eq!(idle.call(CallKind::Read).iops, 0.0);
     }
 
     #[test]

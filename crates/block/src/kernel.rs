@@ -148,6 +148,17 @@ pub enum AfterHold {
     AfterMillis(u64),
 }
 
+/// Who of those that want a core gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Who has had least of it; one that wakes may stop the one that runs (up to 6.5). Observed on
+    /// 6.1.192: a worker that a task wakes runs as soon as the system call of the task is over.
+    LeastServed,
+    /// Of those that have had no more than their share, the one whose slice would be over first
+    /// (6.6 and later). Observed on 6.12.117 and 7.3.4: a task that wakes a worker goes on.
+    EarliestDeadline,
+}
+
 /// When a driver tells the device of requests that it is given as a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kick {
@@ -224,6 +235,8 @@ pub struct Kernel {
     pub version: Version,
     /// Its tick, as the usual distribution of its time configured it.
     pub hz: Hz,
+    /// How tasks share a core.
+    pub sharing: Sharing,
     /// The single-queue shape, if this kernel has it.
     pub single: Option<SingleQueue>,
     /// The blk-mq shape with schedulers, if this kernel has it.
@@ -340,6 +353,7 @@ const MULTI_4_19: MultiQueue = MultiQueue {
 const KERNEL_2_6_28: Kernel = Kernel {
     version: Version::V2_6_28,
     hz: HZ_1000,
+    sharing: Sharing::LeastServed,
     single: Some(SINGLE_2_6),
     multi: None,
     max_sectors_cap: Sectors(1024),
@@ -365,8 +379,9 @@ const KERNEL_4_19: Kernel = Kernel {
     ..KERNEL_2_6_28
 };
 
-// assumed: as 6.12
-const KERNEL_6_1: Kernel = Kernel { version: Version::V6_1, ..KERNEL_6_12 };
+// assumed where nothing else is said: as 6.12
+const KERNEL_6_1: Kernel =
+    Kernel { version: Version::V6_1, sharing: Sharing::LeastServed, ..KERNEL_6_12 };
 
 const MULTI_6_12: MultiQueue = MultiQueue {
     plug: PLUG_6_12,
@@ -390,6 +405,7 @@ const MULTI_6_12: MultiQueue = MultiQueue {
 const KERNEL_6_12: Kernel = Kernel {
     version: Version::V6_12,
     hz: HZ_250,
+    sharing: Sharing::EarliestDeadline,
     single: None,
     multi: Some(MULTI_6_12),
     priority_merge: PriorityMerge::MustEqual,

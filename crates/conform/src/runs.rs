@@ -23,6 +23,8 @@ pub struct Runs {
     listed: u32,
     /// When the queue is run again because the scheduler withheld.
     rerun: Option<Instant>,
+    /// The next completion has a worker run the queue: something was parked.
+    restart: bool,
 }
 
 impl Runs {
@@ -31,12 +33,13 @@ impl Runs {
         let bursts = setup.kernel.multi.is_some_and(|multi| multi.dequeue == Dequeue::Burst);
         let asks = setup.shape() == Shape::Multi && setup.spec.name != "none";
         let tick = setup.kernel.hz.tick();
-        (bursts && asks).then_some(Runs { tick, busy: 0, listed: 0, rerun: None })
+        (bursts && asks).then_some(Runs { tick, busy: 0, listed: 0, rerun: None, restart: false })
     }
 
     /// A request was issued; one that was parked is a list of its own.
     pub fn issued(&mut self, was_parked: bool) {
         self.listed += 1;
+        self.restart |= was_parked;
         if was_parked || self.busy > 0 {
             self.list_ends(true);
         }
@@ -60,6 +63,11 @@ impl Runs {
             self.list_ends(true);
         }
         again
+    }
+
+    /// A request was completed; whether a worker runs the queue.
+    pub fn completed(&mut self) -> bool {
+        std::mem::take(&mut self.restart)
     }
 
     /// A worker runs the queue, which it would have done later: it is one and the same piece of

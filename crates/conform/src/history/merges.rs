@@ -7,6 +7,7 @@
 //! history is read again with the next of those that touched it.
 
 use super::{Historian, Life, Merged, State, Traced, What, is_queued, op_of, sectors_of};
+use block::Flags;
 use block::scheduler::Merge;
 use trace::blktrace::Record;
 
@@ -36,7 +37,9 @@ impl Historian<'_> {
         let context = bio.origin.context;
         let is_held =
             |life: &Life| life.state == State::Allocated && life.bio.origin.context == context;
-        let fits = |life: &Life| life.bio.op == op && touches(life);
+        // What was split off a bio is as large as it may be.
+        let may_grow = |life: &Life| !life.bio.flags.intersects(Flags::NOMERGE);
+        let fits = |life: &Life| life.bio.op == op && touches(life) && may_grow(life);
         let held = if self.era.merges_into_newest {
             self.find(is_held).filter(|rq| fits(&self.history.requests[*rq]))
         } else {

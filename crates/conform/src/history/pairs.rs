@@ -1,7 +1,7 @@
 //! Which issues and completions of a recording belong to each other, before anything else is known.
 //!
 //! A completion belongs to the issue of the same place that was last: a place is seldom used again
-//! before it was done with. Where several are under way, only their number counts.
+//! before it was done with. Where several are under way, it belongs to one of its own length.
 
 use super::op_of;
 use base::{Sector, Sectors};
@@ -48,25 +48,26 @@ impl Pairs {
                     open.entry(key).or_default().push(place);
                 }
                 Action::Requeue => {
-                    last_of(&mut open, key);
+                    last_of(&mut open, key, |issue| records[issue].bytes == record.bytes);
                 }
-                Action::Complete => match last_of(&mut open, key) {
-                    Some(issue) => {
-                        pairs.completions.push(place);
-                        pairs.both.push((issue, place));
-                        let issued = &records[issue];
-                        // A large request may be completed in parts.
-                        let end = record.sector + Sectors(record.bytes / Sector::SIZE as u32);
-                        let all = issued.sector + Sectors(issued.bytes / Sector::SIZE as u32);
-                        if end < all {
-                            open.entry((key.0, end)).or_default().push(issue);
+                Action::Complete => {
+                    match last_of(&mut open, key, |issue| end_of(&records[issue]) == end_of(record))
+                    {
+                        Some(issue) => {
+                            pairs.completions.push(place);
+                            pairs.both.push((issue, place));
+                            // A large request may be completed in parts.
+                            let end = end_of(record);
+                            if end < end_of(&records[issue]) {
+                                open.entry((key.0, end)).or_default().push(issue);
+                            }
+                        }
+                        None => {
+                            pairs.beginless.insert(place, None);
+                            pairs.unnamed.insert(record.cpu, place);
                         }
                     }
-                    None => {
-                        pairs.beginless.insert(place, None);
-                        pairs.unnamed.insert(record.cpu, place);
-                    }
-                },
+                }
                 _ => {}
             }
         }
@@ -134,14 +135,24 @@ fn named_after(records: &[Record], completion: usize) -> Option<u32> {
     }
 }
 
-/// Takes the last issue of a place.
-fn last_of(open: &mut BTreeMap<(Op, Sector), Vec<usize>>, key: (Op, Sector)) -> Option<usize> {
+/// Where a request ends.
+fn end_of(record: &Record) -> Sector {
+    record.sector + Sectors(record.bytes / Sector::SIZE as u32)
+}
+
+/// Takes the last issue of a place that fits, or the last one.
+fn last_of(
+    open: &mut BTreeMap<(Op, Sector), Vec<usize>>,
+    key: (Op, Sector),
+    fits: impl Fn(usize) -> bool,
+) -> Option<usize> {
     let places = open.get_mut(&key)?;
-    let last = places.pop();
+    let last = places.len().checked_sub(1)?;
+    let issue = places.remove(places.iter().rposition(|issue| fits(*issue)).unwrap_or(last));
     if places.is_empty() {
         open.remove(&key);
     }
-    last
+    Some(issue)
 }
 
 /// The number in the name of the queue that a message of CFQ says this of: whole words.
@@ -178,6 +189,20 @@ mod tests {
             cgroup: None,
             payload: Payload::None,
         }
+    }
+
+    #[test]
+    fn of_several_at_one_place_that_one_ends_which_is_as_long() {
+        let long = |record: Record| Record { bytes: 8192, ..record };
+        let records = [
+            record(0, Action::Issue, 8),
+            long(record(1, Action::Issue, 8)),
+            record(2, Action::Complete, 8),
+            long(record(3, Action::Complete, 8)),
+        ];
+        let pairs = Pairs::of(&records);
+        assert_eq!((pairs.completion(0), pairs.completion(1)), (Some(2), Some(3)));
+        assert!(pairs.endless.is_empty() && pairs.beginless.is_empty());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::replica::{MergeDifferences, Replica, Taken};
 use crate::runs::Runs;
 use crate::setup::Setup;
 use base::{Duration, Instant, Sector, Sectors};
+use block::kernel::Sharing;
 use block::scheduler::Merge;
 use block::{Bio, ContextId, Direction, DispatchReason, HoldReason, IoContextId, Op, RequestId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,7 +140,9 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         names: (0..history.requests.len()).collect(),
         period: 0,
         parked: false,
+        restarts: false,
         worker_wanted: false,
+        worker_goes_first: setup.kernel.sharing == Sharing::LeastServed,
         flushing: None,
         sleepers: BTreeSet::new(),
         woken: 0,
@@ -219,8 +222,12 @@ struct Run<'a> {
     period: u32,
     /// Ours has chosen a request that the driver cannot take yet.
     parked: bool,
+    /// A completion has a worker run the queue.
+    restarts: bool,
     /// Something was inserted, and a worker will run the queue.
     worker_wanted: bool,
+    /// It does so before the task goes on that inserted it.
+    worker_goes_first: bool,
     /// The task that inserts what it held, and will run the queue then.
     flushing: Option<ContextId>,
     /// Tasks that sleep for a tag.

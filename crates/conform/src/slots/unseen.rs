@@ -55,8 +55,8 @@ impl Run<'_> {
             });
             match step.what {
                 What::Issue => self.end_run(now),
-                What::Complete => {}
                 _ if issues => {}
+                What::Complete if !self.restarts => {}
                 _ => self.run_in_vain(now),
             }
             return;
@@ -188,10 +188,12 @@ impl Run<'_> {
     /// tag, as soon as the tasks that went before had nothing more to do.
     pub(super) fn note_unseen(&mut self, now: Instant, task: ContextId, what: What) {
         let issues = matches!(what, What::Issue);
-        if now >= self.last + PAUSE {
+        if self.has_worker_run(now, what) {
             self.run_unseen(now, issues);
         }
         self.last = now;
+        let completes = matches!(what, What::Complete);
+        self.restarts = completes && self.runs.as_mut().is_some_and(Runs::completed);
         match what {
             What::Starve => {
                 self.sleepers.insert(task);
@@ -212,6 +214,32 @@ impl Run<'_> {
             _ => {}
         }
         self.issuer = Some(task).filter(|_| issues);
+    }
+
+    /// Whether workers that were asked to run the queue have done so by now. Where they go before
+    /// whoever asked, that is when his system call is over. What they issue is recorded: if they
+    /// would issue something and it is not there, they have not run.
+    fn has_worker_run(&mut self, now: Instant, what: What) -> bool {
+        if now >= self.last + PAUSE {
+            return true;
+        }
+        if !self.worker_goes_first {
+            return false;
+        }
+        if matches!(what, What::Issue) {
+            self.worker_wanted = false;
+        }
+        let is_in_call = matches!(what, What::Insert { .. } | What::Join { .. });
+        let has_room = self.in_flight < self.depth;
+        self.worker_wanted && !is_in_call && (!has_room || self.would_withhold())
+    }
+
+    /// Whether our scheduler would give nothing if it were asked.
+    fn would_withhold(&mut self) -> bool {
+        let Some(saved) = self.replica.save(self.last) else { return false };
+        let answer = self.replica.ask(self.last);
+        self.replica.restore(&saved);
+        matches!(answer, Taken::Hold(_))
     }
 
     fn run_unseen(&mut self, now: Instant, issues: bool) {

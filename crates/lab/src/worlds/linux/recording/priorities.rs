@@ -83,7 +83,9 @@ impl Found {
             let is_alike = |it: &Waiting| self.by_task.get(&it.pid) == Some(&ioprio);
             // Of two that begin at the same place, that of a task with this priority.
             let place = requests.iter().position(|it| fits(it) && is_alike(it));
-            let place = place.or_else(|| requests.iter().position(fits));
+            // What begins amid the command may lie there only by its place on the disk.
+            let may_be = |it: &Waiting| sector == start || !self.by_task.contains_key(&it.pid);
+            let place = place.or_else(|| requests.iter().position(|it| fits(it) && may_be(it)));
             next = Sector(sector.0 + 1);
             if let Some(one) = place.and_then(|place| requests.remove(place)) {
                 next = Sector(sector.0 + u64::from(one.sectors).max(1));
@@ -156,5 +158,23 @@ mod tests {
         let insertions = pids.map(|pid| insertion(pid, None));
         let told = [served(8, 16, real), served(100, 8, idle), served(100, 8, idle)];
         assert_eq!(of(&records, &insertions, &told), [real, real, idle, real, idle, idle]);
+    }
+
+    #[test]
+    fn what_lies_amid_the_command_of_another_task_is_no_part_of_it() {
+        use Action::{Insert, Issue};
+        let real = Ioprio::new(IoprioClass::RealTime, 3).unwrap();
+        let idle = Ioprio::new(IoprioClass::Idle, 0).unwrap();
+        let records = [
+            record(Insert, 1000, 8),
+            record(Issue, 1000, 8),
+            record(Insert, 0, 800),
+            record(Insert, 400, 8),
+            record(Issue, 0, 800),
+            record(Issue, 400, 8),
+        ];
+        let insertions = [1, 2, 1].map(|pid| insertion(pid, None));
+        let told = [served(1000, 8, real), served(0, 800, idle), served(400, 8, real)];
+        assert_eq!(of(&records, &insertions, &told), [real, idle, real]);
     }
 }

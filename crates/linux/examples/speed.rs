@@ -2,8 +2,9 @@
 //! faster than its disk a guest is, as the best of that many runs of each load; and what a request
 //! costs in processor time, guest and all, which depends less on what else the machine does.
 //!
-//! What a guest takes that boots, does nothing and ends is measured too and taken off. `CORE=1`
-//! keeps everything on that core.
+//! What a guest takes that boots, does nothing and ends is measured too and taken off; what fio takes
+//! to start is not. `KERNEL=7.3` runs another kernel than 6.12, `CORE=1` keeps everything on that
+//! core, and `LOAD=fio` leaves out loads whose titles do not begin like that.
 
 use std::env;
 use std::error::Error;
@@ -24,12 +25,14 @@ const READERS: &str = "requests /dev/vda 16 1500 4096 random 0";
 const DD: &str = "dd if=/dev/vda of=/dev/null bs=4k count=20000 iflag=direct";
 const FIO: &str = "fio --name=a --filename=/dev/vda --rw=randread --bs=4k --direct=1 --size=1g \
     --number_ios=10000 --clocksource=clock_gettime";
+const QUEUE: &str = "fio --name=a --filename=/dev/vda --rw=randread --bs=4k --direct=1 --size=1g \
+    --ioengine=libaio --iodepth=32 --number_ios=40000 --clocksource=clock_gettime";
 const DISK: &str = "requests /dev/vda 24 200 4096 random 30";
 
 /// Title, disk, scheduler, depth, whether it is recorded, and the command.
 type Load = (&'static str, &'static str, &'static str, u32, bool, &'static str);
 
-const LOADS: [Load; 9] = [
+const LOADS: [Load; 11] = [
     ("C, 1 reader", "null", "none", 32, false, READER),
     ("C, 16 readers", "nvme-980pro", "none", 64, false, READERS),
     ("C, 16 readers", "nvme-980pro", "mq-deadline", 8, false, READERS),
@@ -37,6 +40,8 @@ const LOADS: [Load; 9] = [
     ("C, 16 readers", "nvme-980pro", "mq-deadline", 8, true, READERS),
     ("dd", "null", "none", 32, false, DD),
     ("fio", "null", "none", 32, false, FIO),
+    ("fio, 32 at once", "nvme-980pro", "none", 32, false, QUEUE),
+    ("fio, 32 at once", "ssd-sata-m4", "none", 32, false, QUEUE),
     ("C, 24 readers and writers", "hdd-7200-sata", "mq-deadline", 32, false, DISK),
     ("C, 24 readers and writers", "hdd-7200-sata", "bfq", 32, true, DISK),
 ];
@@ -74,7 +79,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn measure(directory: &Path, runs: u32) -> Result<(), Box<dyn Error>> {
     let hz = Hz::new(250).expect("250 is a choice");
-    let kernel = Cache::of_user()?.require("6.12", hz)?;
+    let kernel = env::var("KERNEL").unwrap_or_else(|_| "6.12".to_string());
+    let kernel = Cache::of_user()?.require(&kernel, hz)?;
     let root = Root::make(directory, &["dd", "fio"])?;
     let (source, program) = (directory.join("requests.c"), directory.join("usr/bin/requests"));
     fs::write(&source, include_str!("../../../xtask/src/determinism/requests.c"))?;
@@ -85,12 +91,14 @@ fn measure(directory: &Path, runs: u32) -> Result<(), Box<dyn Error>> {
     let core = env::var("CORE").ok().map(|core| core.parse()).transpose()?;
     let machine = Machine { kernel, root, core };
     let (idle, _) = machine.best(&("", "null", "none", 32, false, "true"), runs)?;
+    println!("kernel {}", machine.kernel.version);
     println!("boot, nothing, power off: {:.2} s of processor time\n", idle.processor);
     println!(
         "| load | disk | scheduler | depth | recorded | requests | µs each | per second | x |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
-    for load in LOADS {
+    let wanted = env::var("LOAD").unwrap_or_default();
+    for load in LOADS.into_iter().filter(|(title, ..)| title.starts_with(&wanted)) {
         let (took, finished) = machine.best(&load, runs)?;
         let wall = took.wall - idle.wall;
         let each = 1e6 * (took.processor - idle.processor);

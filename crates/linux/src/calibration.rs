@@ -10,6 +10,9 @@
 //! the same steps and with the same interruptions, and every time that fio sees is the clock's.
 //! After the last loop the function stands aside for good.
 //!
+//! One thing differs: a loop during which another process had its turn ends a look later, as the
+//! clock is looked at once more after the system call.
+//!
 //! The copy is changed in a way that costs no time in the guest: the file keeps its length, the
 //! function goes where the code's last page has room, and its memory is behind the program's own.
 //! A program that is built in another way stays as it is.

@@ -34,6 +34,7 @@ mod launch;
 mod lazy;
 pub mod log;
 mod memory;
+mod offers;
 mod refusal;
 mod ring;
 pub mod rootfs;

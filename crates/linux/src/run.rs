@@ -25,6 +25,7 @@ use crate::gate;
 use crate::launch::{CONSOLE, Process, ROOT, Terminal};
 use crate::lazy::LazyTables;
 use crate::log::DeviceLog;
+use crate::offers;
 use crate::refusal::Refusal;
 use crate::rootfs::Root;
 use crate::script::{Job, Script, Trace, job_file, left};
@@ -247,6 +248,7 @@ impl Guest<'_> {
         }
         words.push(format!("virtio_blk.queue_depth={}", self.queue_depth));
         words.push(format!("seed={:016x}", self.seed));
+        words.extend(offers::seccomp(&self.kernel.binary).then(|| "seccomp=auto".to_string()));
         words
     }
 }

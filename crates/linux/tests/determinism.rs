@@ -6,9 +6,11 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 use testing::needs::{BUSYBOX, FIO};
 
-use common::{KERNEL, directory, finish, guest, machine, modelled, recording};
+use common::{KERNEL, KERNEL_7, directory, finish, guest, machine, modelled, recording};
 use device::Model;
-use linux::{Cgroup, Finished, Guest, Job, Protocol, Recording, Script, Setting, Trace};
+use linux::{
+    Cache, Cgroup, Finished, Guest, Job, Kernel, Protocol, Recording, Script, Setting, Trace,
+};
 
 /// A writer with flushes, random readers in two weighted cgroups, under BFQ.
 fn busy(trace: Trace) -> Script {
@@ -116,6 +118,21 @@ fn a_free_recording_changes_nothing() {
     assert_eq!(served(&one), served(&other));
 }
 
+fn processes_under_seccomp_do_what_they_do_under_ptrace() {
+    let kernel = Cache::of_user().unwrap().require("7.3", machine().0.hz).unwrap();
+    // A kernel that does not explain the word is not given it.
+    let mut program = std::fs::read(&kernel.binary).unwrap();
+    let help = program.windows(10).position(|it| it == b"\0seccomp=<").expect("7.3 has it");
+    program[help + 1] = b'S';
+    let binary = directory("ptrace").join("kernel");
+    std::fs::copy(&kernel.binary, &binary).unwrap();
+    std::fs::write(&binary, program).unwrap();
+    let by_ptrace = (Kernel { binary, ..kernel.clone() }, machine().1.clone());
+    let by_seccomp = (kernel, machine().1.clone());
+    let one = finish(busy_guest(&by_ptrace, Trace::Off));
+    assert_same(&one, &finish(busy_guest(&by_seccomp, Trace::Off)));
+}
+
 fn another_seed_is_another_run() {
     let machine = machine();
     let one = finish(busy_guest(machine, Trace::Perturbing(recording())));
@@ -131,6 +148,7 @@ fn main() -> std::process::ExitCode {
             neither_does_the_core,
             messages_and_shared_memory_tell_the_same_time,
             a_free_recording_changes_nothing,
-            another_seed_is_another_run,
+            another_seed_is_another_run;
+        [KERNEL, KERNEL_7, BUSYBOX, FIO] => processes_under_seccomp_do_what_they_do_under_ptrace,
     ])
 }

@@ -16,6 +16,16 @@ use testing::Need;
 /// The kernel of the user's cache.
 pub const KERNEL: Need = testing::needs::kernel(linux::has_kernel);
 
+/// A kernel that can run its processes under seccomp.
+pub const KERNEL_7: Need = Need {
+    name: "a kernel 7.3",
+    how: "paternoster linux build --kernel 7.3 --suite trixie-backports",
+    is_there: || {
+        let hz = Hz::new(250).expect("250 is a choice");
+        Cache::of_user().is_ok_and(|cache| cache.require("7.3", hz).is_ok())
+    },
+};
+
 /// The kernel and a root directory with fio and dd.
 pub fn machine() -> &'static (Kernel, Root) {
     static MACHINE: LazyLock<(Kernel, Root)> = LazyLock::new(|| {

@@ -2,9 +2,9 @@
 //! faster than its disk a guest is, as the best of that many runs of each load; and what a request
 //! costs in processor time, guest and all, which depends less on what else the machine does.
 //!
-//! What a guest takes that boots, does nothing and ends is measured too and taken off; what fio takes
-//! to start is not. `KERNEL=7.3` runs another kernel than 6.12, `CORE=1` keeps everything on that
-//! core, and `LOAD=fio` leaves out loads whose titles do not begin like that.
+//! What a guest takes that boots, does nothing and ends is measured too and taken off; what fio
+//! takes to start is not. `KERNEL=7.3` runs another kernel than 6.12, `CORE=1` keeps everything on
+//! that core, and `LOAD=fio` leaves out loads whose titles do not begin like that.
 
 use std::env;
 use std::error::Error;

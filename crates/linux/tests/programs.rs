@@ -30,9 +30,9 @@ fn fio_finds_the_service_time_of_the_disk() {
     assert!((99_000.0..102_000.0).contains(&mean), "{mean} ns");
 }
 
-/// The guest's copy of fio spares itself looks at the clock when it starts. One that is copied as it
-/// is does the same to the nanosecond. Where two calibrate at once they take turns, and each turn
-/// may end a look or two later, no more.
+/// The guest's copy of fio spares itself looks at the clock when it starts. One that is copied as
+/// it is does the same to the nanosecond. Where two calibrate at once they take turns, and each
+/// turn may end a look or two later, no more.
 fn a_fio_that_is_as_it_was_does_the_same() {
     let (kernel, root) = machine();
     let plain = Root::make(&common::directory("plain"), &["dd", "fio"]).unwrap();

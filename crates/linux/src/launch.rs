@@ -183,12 +183,24 @@ fn pid(child: &Child) -> Pid {
 /// Makes the calling process one without randomness, for itself and what it executes, and puts up
 /// its fence.
 fn without_chance(fence: Option<RawFd>) -> io::Result<()> {
-    // A load, a comparison and two answers (section 2): `getrandom` does not exist.
+    // `getrandom` does not exist (section 2), and a handler for SIGCHLD is not set, though it seems
+    // to be: under seccomp the kernel wants to hear that one of its processes has ended, and when a
+    // signal comes is the host's choice.
+    let [load, equal, answer] = [
+        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+        libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+        libc::BPF_RET | libc::BPF_K,
+    ];
+    let first_argument = std::mem::offset_of!(libc::seccomp_data, args) as u32;
     let filter = [
-        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_getrandom as u32),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, NO_SUCH_CALL),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+        instruction(load, 0, 0, 0),
+        instruction(equal, 4, 0, libc::SYS_getrandom as u32),
+        instruction(equal, 0, 2, libc::SYS_rt_sigaction as u32),
+        instruction(load, 0, 0, first_argument),
+        instruction(equal, 2, 0, libc::SIGCHLD as u32),
+        instruction(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
+        instruction(answer, 0, 0, NO_SUCH_CALL),
+        instruction(answer, 0, 0, DONE),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     // SAFETY: plain system calls; the filter outlives the one that reads it.
@@ -202,6 +214,7 @@ fn without_chance(fence: Option<RawFd>) -> io::Result<()> {
     if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+const DONE: u32 = libc::SECCOMP_RET_ERRNO;
 const NO_SUCH_CALL: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 
 fn instruction(code: u32, if_true: u8, if_false: u8, value: u32) -> libc::sock_filter {

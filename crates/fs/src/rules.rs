@@ -20,6 +20,9 @@ pub struct Rules {
     pub transactions_of_log: u64,
     /// Flags of the bios of XFS's log.
     pub log_flags: Flags,
+    /// Who forces the log of XFS for a file keeps its map as it is meanwhile. Observed: on 6.12, not
+    /// on 7.3.4, where of asynchronous writes that must be durable each is done when it is.
+    pub force_keeps_map: bool,
     /// Every buffer of a checkpoint of XFS flushes the disk's cache and is durable by itself.
     pub each_is_durable: bool,
 }
@@ -43,6 +46,7 @@ impl Rules {
             // The third part is read in 6.18, and assumed for 6.12.
             transactions_of_log: if recent { 3 } else { 4 },
             log_flags: Flags::SYNC.with(Flags::META).with(idle),
+            force_keeps_map: kernel.version < Version::V7_3,
             each_is_durable: !recent,
         }
     }

@@ -1,7 +1,7 @@
 //! `paternoster linux`, and what the program does where there is no kernel.
 
-use crate::directory::Directory;
-use std::process::Output;
+use crate::directory::{Directory, workspace};
+use std::process::{Command, Output};
 use testing::Need;
 use testing::needs::{BLKTRACE, BUSYBOX, FIO, MKFS_EXT4};
 
@@ -16,6 +16,13 @@ const BUILD_TOOLS: Need = Need {
     name: "the tools that build a kernel",
     how: "apt-get install make gcc binutils flex bison bc tar xz-utils, on x86-64",
     is_there: || cfg!(target_arch = "x86_64") && linux::build::missing_tools().is_empty(),
+};
+
+/// A source tree that a test may copy and build, which takes some minutes.
+const TREE: Need = Need {
+    name: "the source tree of a kernel",
+    how: "PATERNOSTER_TREE names one; the test copies and builds it",
+    is_there: || std::env::var_os("PATERNOSTER_TREE").is_some(),
 };
 
 /// Runs a command in a guest.
@@ -312,10 +319,35 @@ fn a_recording_is_judged_by_conform() {
     }
 }
 
+fn a_tree_with_one_more_elevator_is_built_listed_and_compared() {
+    let directory = Directory::new("odd-elevator");
+    let tree = std::env::var("PATERNOSTER_TREE").unwrap();
+    let copied = Command::new("cp").args(["-a", &tree]).arg(directory.path().join("tree")).status();
+    assert!(copied.unwrap().success());
+    let script = workspace().join("crates/linux/tests/odd_elevator.sh");
+    let made = Command::new("sh").arg(script).arg(directory.path().join("tree")).status();
+    assert!(made.unwrap().success());
+    let run = |arguments: &[&str]| {
+        let output = directory.run_with(&[("PATERNOSTER_CACHE", "cache")], arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", message(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&["linux", "build", "--source", "tree", "--as", "odd"]);
+    let listed = run(&["linux", "kernels"]);
+    assert!(listed.contains("mq-oddline"), "{listed}");
+    let schedulers = "none,mq-deadline,mq-oddline:fifo_batch=1";
+    let compare =
+        ["compare", "--world", "linux", "--kernel", "odd", "--runs", "1", "-s", schedulers];
+    let dd = ["--", "dd", "if=/dev/sda", "of=/dev/null", "bs=4k", "count=50", "iflag=direct"];
+    let table = run(&[&compare[..], &dd].concat());
+    assert!(table.contains("mq-oddline:fifo_batch=1"), "{table}");
+}
+
 /// The tests of this file.
 pub fn tests() -> Vec<testing::Test> {
     testing::tests![
         [] => without_a_kernel_it_says_how_to_get_one_and_the_simulator_goes_on;
+        [BUILD_TOOLS, BUSYBOX, TREE] => a_tree_with_one_more_elevator_is_built_listed_and_compared;
         [BUILD_TOOLS] => what_a_build_lacks_is_named_with_its_package;
         [KERNEL, BUSYBOX, FIO] => fio_measures_time_and_any_name_is_the_disk,
             fio_has_the_clock_of_the_guest_however_it_is_called,

@@ -18,6 +18,7 @@ impl XfsIo<'_> {
     /// For fsync: waits until what was last changed of a file is in the log, and the disk's cache
     /// flushed.
     pub async fn force_file(&self, number: u64, index: usize, only_data: bool) {
+        let keeps_map = self.xfs().rules().force_keeps_map;
         self.lock_map_shared(index).await;
         let sequence = {
             let mut files = self.files();
@@ -26,11 +27,16 @@ impl XfsIo<'_> {
         };
         let mut has_forced = false;
         if let Some(sequence) = sequence {
+            if !keeps_map {
+                self.unlock_map(index);
+            }
             has_forced = self.force(sequence).await;
             // Not before: others who come meanwhile wait for it as well. // observed on 6.12
             self.files().inode(index).is_unsynced = false;
         }
-        self.unlock_map(index);
+        if keeps_map || sequence.is_none() {
+            self.unlock_map(index);
+        }
         if !has_forced {
             self.flush(number).await;
         }

@@ -14,6 +14,9 @@ pub struct Rules {
     /// Pieces of a file of ext4 that follow each other on the disk join while they are unwritten.
     /// Observed: on 6.12 five of them need a leaf, on 7.3.4 they do not.
     pub unwritten_join: bool,
+    /// A part of blocks of ext4 that were set aside becomes an extent of its own only when its data
+    /// are on the disk, not before they are submitted. Observed: on 7.3.4, by what commits hold.
+    pub singles_out_late: bool,
     /// Flags of the bios of ext4's journal.
     pub journal_flags: Flags,
     /// A transaction of ext4 may fill one part of so many of the log.
@@ -42,6 +45,7 @@ impl Rules {
             direct_fua: recent,
             unwritten_first: recent,
             unwritten_join: kernel.version >= Version::V7_3,
+            singles_out_late: kernel.version >= Version::V7_3,
             journal_flags: Flags::SYNC.with(journal),
             // The third part is read in 6.18, and assumed for 6.12.
             transactions_of_log: if recent { 3 } else { 4 },

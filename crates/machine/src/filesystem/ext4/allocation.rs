@@ -84,13 +84,16 @@ impl Ext4Io<'_> {
         is_written: bool,
     ) -> Option<Piece> {
         let mapped = self.ext4().inode(file).find(blocks.start);
+        let stays = mapped.is_some() && self.ext4().rules().singles_out_late;
         let (pages, start) = match mapped {
             Some(extent) => {
                 let end = blocks.end.min(blocks.start + extent.length);
-                self.lock_map(file).await;
-                let leaf = self.ext4().inode(file).single_out(blocks.start..end);
-                self.tend_leaf(file, transaction, leaf).await;
-                self.unlock_map(file);
+                if !stays {
+                    self.lock_map(file).await;
+                    let leaf = self.ext4().inode(file).single_out(blocks.start..end);
+                    self.tend_leaf(file, transaction, leaf).await;
+                    self.unlock_map(file);
+                }
                 (blocks.start..end, extent.start)
             }
             None => self.allocate(file, blocks, transaction, is_written).await?,
@@ -98,11 +101,17 @@ impl Ext4Io<'_> {
         let table = {
             let mut fs = self.ext4();
             let inode = fs.inode(file);
-            inode.disk_size = inode.disk_size.max(inode.size.min(pages.end * PAGE));
-            fs.note_changed_data(file, transaction);
-            fs.table_block(file)
+            let size = inode.disk_size.max(inode.size.min(pages.end * PAGE));
+            let is_longer = std::mem::replace(&mut inode.disk_size, size) < size;
+            let changes = is_longer || !stays;
+            changes.then(|| {
+                fs.note_changed_data(file, transaction);
+                fs.table_block(file)
+            })
         };
-        self.change(table).await;
+        if let Some(table) = table {
+            self.change(table).await;
+        }
         Some(Piece { pages, start })
     }
 

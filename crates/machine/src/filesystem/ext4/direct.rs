@@ -42,7 +42,7 @@ impl Ext4Io<'_> {
             let known = self.ext4().inode(index).find(at);
             if let Some(extent) = known {
                 let end = (at + extent.length).min(pages.end);
-                if !extent.is_written {
+                if !extent.is_written && !self.ext4().rules().singles_out_late {
                     self.single_out(index, at..end).await;
                 }
                 at = end;

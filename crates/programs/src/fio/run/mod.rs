@@ -131,8 +131,13 @@ impl Fio {
                 // It sleeps once more when it has seen that the last process ended, and lets the
                 // new ones get ready.
                 let look = self.habits.look;
-                let wait = if takes_time(task) { look } else { look * 2 };
-                task.sleep_until(next_look(started, task.now(), look) + wait).await;
+                match takes_time(task) {
+                    true => task.sleep(look).await,
+                    false => {
+                        let seen = next_look(started, task.now(), look);
+                        task.sleep_until(seen + look * 2).await;
+                    }
+                }
                 (due, next) = self.due(&crew, &delays, task.now());
             }
             self.start_all(task, &crew, due, (&plan, &files, have_files)).await;
@@ -171,17 +176,28 @@ impl Fio {
         (plan, files, have_files): (&[Option<Ranges>], &[Files], usize),
     ) {
         let takes_time = takes_time(task) && !due.is_empty();
+        let are_first = due.iter().all(|number| self.jobs[*number].stage == 0);
         let mut children = Vec::new();
         // What the others had to say before was heard otherwise.
         task.notified_until(task.now()).await;
         for number in due {
+            // Observed with strace of fio 3.33: the file of a process of a later stage is looked
+            // for when its turn comes.
+            if takes_time && !are_first {
+                task.look_for_files(1).await;
+            }
             children.push(self.start(task, crew, number, (&plan[number], &files[number])));
             if takes_time {
                 task.notified().await;
             }
         }
+        if takes_time && are_first {
+            look_at_disks(task, &self.jobs, have_files, &self.habits).await;
+        }
         if takes_time {
-            get_ready(task, &self.jobs, have_files, &self.habits).await;
+            task.look_at_clock(self.habits.looks_before_go).await;
+            task.look_for_files(1).await;
+            task.sleep(self.habits.look).await;
         }
         for child in children {
             task.notify(child);
@@ -334,18 +350,16 @@ async fn launch(
     Ok((Some(helper), have_files))
 }
 
-/// What fio does before it lets its processes go: it looks at the disk for each of them, for one
-/// that writes once more whether it is mounted, and at its clock while it creates those that do
-/// not find their files there. With files it looks once.
-async fn get_ready(task: &Task, jobs: &[Job], have_files: usize, habits: &FioHabits) {
+/// What fio does for all its processes before it lets the first of them go: it looks at the disk
+/// for each, for one that writes once more whether it is mounted, and at its clock while it creates
+/// those that do not find their files there. With files it looks once.
+async fn look_at_disks(task: &Task, jobs: &[Job], have_files: usize, habits: &FioHabits) {
     let looks = |job: &Job| 1 + u32::from(job.pattern.directions.include(Direction::Write));
     let of_disks: u32 = jobs.iter().filter(|job| !job.has_files()).map(looks).sum();
     let of_files = u32::from(jobs.iter().any(Job::has_files));
     task.look_for_files(of_disks + of_files).await;
     let missing = (jobs.len() - have_files) as u32;
-    task.look_at_clock(habits.looks_per_job * missing + habits.looks_before_go).await;
-    task.look_for_files(1).await;
-    task.sleep(habits.look).await;
+    task.look_at_clock(habits.looks_per_job * missing).await;
 }
 
 /// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the

@@ -70,10 +70,14 @@ params::section! {
         looks_at_begin: u32 = LOOKS,
         /// How many more there are with disks alone.
         looks_without_files: u32 = LOOKS,
-        /// Looks at the clock for each job that did not find its files there.
+        /// Looks at the clock for each of the first processes that did not find its files there.
         looks_per_job: u32 = LOOKS,
         /// Looks at the clock before the processes are let go.
         looks_before_go: u32 = LOOKS,
+        /// The same of a later stage.
+        looks_before_stage: u32 = LOOKS,
+        /// Looks at the clock before the main process sleeps while others wait for their turn.
+        looks_while_waiting: u32 = LOOKS,
         /// Looks at the clock for each process that ended.
         looks_per_end: u32 = LOOKS,
         /// Looks at the clock for each file that is made.

@@ -243,12 +243,14 @@ pub(super) async fn make_all(
     jobs: &[Job],
     files: &[Files],
     habits: &FioHabits,
-) -> Result<usize, String> {
+) -> Result<Vec<u32>, String> {
     let serial = jobs.iter().zip(files).filter(|(job, _)| job.creation.is_serial);
-    let mut there = 0;
+    let mut there = Vec::new();
     for (job, files) in serial.filter(|(job, _)| job.has_files()) {
         task.look_for_files(habits.paths_per_job).await;
-        there += usize::from(!files.make(task, job, habits).await?);
+        if !files.make(task, job, habits).await? {
+            there.push(job.number);
+        }
     }
     Ok(there)
 }

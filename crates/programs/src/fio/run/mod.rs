@@ -132,7 +132,10 @@ impl Fio {
                 // new ones get ready.
                 let look = self.habits.look;
                 match takes_time(task) {
-                    true => task.sleep(look).await,
+                    true => {
+                        task.look_at_clock(self.habits.looks_while_waiting).await;
+                        task.sleep(look).await;
+                    }
                     false => {
                         let seen = next_look(started, task.now(), look);
                         task.sleep_until(seen + look * 2).await;
@@ -140,7 +143,7 @@ impl Fio {
                 }
                 (due, next) = self.due(&crew, &delays, task.now());
             }
-            self.start_all(task, &crew, due, (&plan, &files, have_files)).await;
+            self.start_all(task, &crew, due, (&plan, &files, &have_files)).await;
             if crew.all_ended() {
                 break;
             }
@@ -160,6 +163,9 @@ impl Fio {
             return;
         }
         let waits = (0..self.jobs.len()).any(|it| crew.state(it) == State::Waiting);
+        if waits {
+            task.look_at_clock(self.habits.looks_while_waiting).await;
+        }
         let look = task.clock() + if waits { self.habits.look } else { self.habits.poll };
         let before = crew.ended();
         task.sleep_until(next.min(look)).await;
@@ -173,10 +179,12 @@ impl Fio {
         task: &Task,
         crew: &Rc<Crew>,
         due: Vec<usize>,
-        (plan, files, have_files): (&[Option<Ranges>], &[Files], usize),
+        (plan, files, have_files): (&[Option<Ranges>], &[Files], &[u32]),
     ) {
         let takes_time = takes_time(task) && !due.is_empty();
         let are_first = due.iter().all(|number| self.jobs[*number].stage == 0);
+        let lacks_files = |number: &&usize| !have_files.contains(&(**number as u32));
+        let missing = due.iter().filter(lacks_files).count() as u32;
         let mut children = Vec::new();
         // What the others had to say before was heard otherwise.
         task.notified_until(task.now()).await;
@@ -192,10 +200,13 @@ impl Fio {
             }
         }
         if takes_time && are_first {
-            look_at_disks(task, &self.jobs, have_files, &self.habits).await;
+            look_at_disks(task, &self.jobs).await;
+            let FioHabits { looks_per_job, looks_before_go, .. } = self.habits;
+            task.look_at_clock(looks_per_job * missing + looks_before_go).await;
+        } else if takes_time {
+            task.look_at_clock(self.habits.looks_before_stage).await;
         }
         if takes_time {
-            task.look_at_clock(self.habits.looks_before_go).await;
             task.look_for_files(1).await;
             task.sleep(self.habits.look).await;
         }
@@ -327,14 +338,14 @@ fn takes_time(task: &Task) -> bool {
 }
 
 /// What fio does before its processes: it sleeps a little between looks at its clock and makes the
-/// files. The answer is its helper, where that takes time, and how many jobs had their files.
+/// files. The answer is its helper, where that takes time, and which jobs had their files.
 // measured in the world linux, as all that follows
 async fn launch(
     task: &Task,
     jobs: &[Job],
     files: &[Files],
     habits: &FioHabits,
-) -> Result<(Option<ContextId>, usize), String> {
+) -> Result<(Option<ContextId>, Vec<u32>), String> {
     if !takes_time(task) {
         return files::make_all(task, jobs, files, habits)
             .await
@@ -350,16 +361,13 @@ async fn launch(
     Ok((Some(helper), have_files))
 }
 
-/// What fio does for all its processes before it lets the first of them go: it looks at the disk
-/// for each, for one that writes once more whether it is mounted, and at its clock while it creates
-/// those that do not find their files there. With files it looks once.
-async fn look_at_disks(task: &Task, jobs: &[Job], have_files: usize, habits: &FioHabits) {
+/// Before it lets the first processes go, fio looks at the disk for each that there will be, and for
+/// one that writes once more whether it is mounted. With files it looks once.
+async fn look_at_disks(task: &Task, jobs: &[Job]) {
     let looks = |job: &Job| 1 + u32::from(job.pattern.directions.include(Direction::Write));
     let of_disks: u32 = jobs.iter().filter(|job| !job.has_files()).map(looks).sum();
     let of_files = u32::from(jobs.iter().any(Job::has_files));
     task.look_for_files(of_disks + of_files).await;
-    let missing = (jobs.len() - have_files) as u32;
-    task.look_at_clock(habits.looks_per_job * missing).await;
 }
 
 /// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the

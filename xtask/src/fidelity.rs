@@ -248,6 +248,11 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
             100.0 * least
         )?;
     }
+    writeln!(
+        text,
+        "\nPairs of commands whose order no rule decides, and that differ in it: {}.",
+        all.ties
+    )?;
     let Spread { median, p90, worst, .. } = all.seeks;
     writeln!(
         text,

@@ -146,6 +146,7 @@ fn show(ran: &[Ran]) {
             );
         }
     }
+    println!("pairs whose order no rule decides, and that differ in it: {}", all.ties);
     let (median, p90, worst) = (all.seeks.median, all.seeks.p90, all.seeks.worst);
     println!(
         "distributions of seek distances {median:.2} % apart in the median run, {p90:.2} % in nine \

@@ -5,6 +5,7 @@
 //! that is another one.
 
 use crate::Outcome;
+use lab::fidelity::ties::ties;
 use lab::metrics::commands::{Agreement, Step};
 use lab::plan::Plan;
 use lab::{Experiment, World, matrix};
@@ -30,7 +31,8 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
         let (sim, linux) = (&report.results_of(index)[0], &report.results_of(twin)[0]);
         let axes: Vec<String> = row.axes.iter().map(|(name, it)| format!("{name}={it}")).collect();
         let agreement = Agreement::of(&sim.commands, &linux.commands);
-        println!("{} {}: {agreement:?}", row.spec.label(), axes.join(" "));
+        let ties = ties(&sim.commands, &linux.commands);
+        println!("{} {}: {agreement:?}, {ties} ties", row.spec.label(), axes.join(" "));
         let (later, other) = (agreement.first_later, agreement.first_other);
         let mut shown = 0;
         for at in later.into_iter().chain(other) {

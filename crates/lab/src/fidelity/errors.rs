@@ -2,6 +2,7 @@
 
 use super::Figure;
 use super::seeks;
+use super::ties::ties;
 use super::told::{common, told};
 use crate::figure::{Point, What};
 use crate::matrix::Report;
@@ -61,6 +62,8 @@ pub struct Agreed {
     /// Commands, bios with flags and task, and commands with those of the bios in them, that are
     /// the same in the same order, and how many there are in the world that has more.
     pub alike: [(usize, usize); 3],
+    /// Pairs of commands that are a tie ([`super::ties`]); they count as differences all the same.
+    pub ties: usize,
     /// How far the distributions of seek distances are apart, from 0 to 1.
     pub seeks_apart: f64,
 }
@@ -163,8 +166,8 @@ pub fn agreed(report: &Report) -> Vec<Agreed> {
             ];
             let (here, there) = (&sim.commands, &linux.commands);
             let seeks_apart = seeks::apart(&seeks::distances(here), &seeks::distances(there));
-            let seed = sim.seed;
-            all.push(Agreed { row, seed, agreement, same_sizes, alike, seeks_apart });
+            let (seed, ties) = (sim.seed, ties(here, there));
+            all.push(Agreed { row, seed, agreement, same_sizes, alike, ties, seeks_apart });
         }
     }
     all

@@ -2,13 +2,14 @@
 //!
 //! * [`errors()`] puts every job of a report beside itself in the other world.
 //! * [`told`]: what is the same in both, of the commands of the disk and of what they are for;
-//!   [`seeks`]: how far the arm has to go.
+//!   [`seeks`]: how far the arm has to go; [`ties`]: where no rule says what goes first.
 //! * [`Overview`] sums up: medians, the worst, and what part agrees command by command.
 //! * [`random`] makes experiments up, always the same ones from a seed.
 
 pub mod errors;
 pub mod random;
 pub mod seeks;
+pub mod ties;
 pub mod told;
 
 pub use errors::{Agreed, JobError, Pair, agreed, errors};
@@ -62,6 +63,8 @@ pub struct Overview {
     pub same_requests: usize,
     /// and so many the same commands in the same order to the end.
     pub same_commands: usize,
+    /// Pairs of commands whose order no rule decides and that differ in it.
+    pub ties: usize,
     /// Commands up to the first that differs, of all runs together.
     pub commands_before: usize,
     /// Commands of the kernel in all runs together.
@@ -91,6 +94,7 @@ impl Overview {
             runs: agreed.len(),
             same_requests: agreed.iter().filter(|it| it.same_sizes).count(),
             same_commands: agreed.iter().filter(|it| it.agreement.same_commands()).count(),
+            ties: agreed.iter().map(|it| it.ties).sum(),
             commands_before: agreed.iter().map(before).sum(),
             commands: agreed.iter().map(|it| it.agreement.linux).sum(),
             alike: [0, 1, 2].map(|kind| {

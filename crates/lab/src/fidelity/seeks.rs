@@ -46,6 +46,7 @@ mod tests {
             sectors: Sectors(if *sector == 0 { 0 } else { 8 }),
             at: Duration::ZERO,
             took: None,
+            offered: None,
         };
         sectors.iter().map(step).collect()
     }

@@ -112,6 +112,7 @@ mod tests {
             sectors: Sectors(sectors),
             at: Duration::ZERO,
             took: None,
+            offered: None,
         };
         let commands = [command(0, 16), command(16, 8), command(0, 8)];
         // Cut in one way or another, and written once more.

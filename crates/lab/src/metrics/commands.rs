@@ -6,7 +6,7 @@
 
 use base::{Duration, Instant, Sector, Sectors};
 use block::command::CommandOp;
-use block::{Action, Event, Flags, Op, RequestId};
+use block::{Action, ContextId, Event, Flags, Op, RequestId};
 use linux::Served;
 use machine::Observer;
 use std::collections::BTreeMap;
@@ -24,6 +24,19 @@ pub struct Step {
     pub at: Duration,
     /// How long it took; none if it was not finished.
     pub took: Option<Duration>,
+    /// How it came to the disk, where that is known: in the simulator.
+    pub offered: Option<Offered>,
+}
+
+/// How a command came to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// Whose request it was.
+    pub task: ContextId,
+    /// When a bio of that task had been done last.
+    pub ready: Instant,
+    /// Whether that task gave it to the disk itself.
+    pub at_once: bool,
 }
 
 /// How far two sequences agree.
@@ -68,6 +81,10 @@ pub struct Collector {
     steps: Vec<(Instant, Step)>,
     /// Commands in the disk.
     open: BTreeMap<RequestId, usize>,
+    /// Whose requests they are.
+    owners: BTreeMap<RequestId, ContextId>,
+    /// When a bio of each task was done last.
+    ready: BTreeMap<ContextId, Instant>,
 }
 
 impl Collector {
@@ -75,11 +92,24 @@ impl Collector {
     pub fn finish(self) -> Vec<Step> {
         counted_from_first(self.steps)
     }
+
+    /// How a request that is issued now came to the disk.
+    fn offered(&mut self, request: RequestId, issue: &Event) -> Option<Offered> {
+        let task = self.owners.remove(&request)?;
+        let ready = self.ready.get(&task).copied().unwrap_or(Instant::ZERO);
+        Some(Offered { task, ready, at_once: issue.context == task })
+    }
 }
 
 impl Observer for Collector {
     fn see(&mut self, event: &Event) {
         match event.action {
+            Action::GetRequest => {
+                self.owners.extend(event.request.map(|request| (request, event.context)));
+            }
+            Action::BioDone { .. } => {
+                self.ready.insert(event.context, event.at);
+            }
             Action::Issue => {
                 if let Some(request) = event.request {
                     self.open.insert(request, self.steps.len());
@@ -88,8 +118,9 @@ impl Observer for Collector {
                 let is_flush = op == CommandOp::Flush;
                 let sector = if is_flush { Sector(0) } else { event.sector };
                 let sectors = if is_flush { Sectors(0) } else { event.sectors };
-                let at = Duration::ZERO;
-                self.steps.push((event.at, Step { op, sector, sectors, at, took: None }));
+                let (at, took) = (Duration::ZERO, None);
+                let offered = event.request.and_then(|request| self.offered(request, event));
+                self.steps.push((event.at, Step { op, sector, sectors, at, took, offered }));
             }
             Action::Complete { issued } => {
                 let open = event.request.and_then(|request| self.open.remove(&request));
@@ -108,7 +139,7 @@ pub fn of_log(served: &[Served], began: Instant) -> Vec<Step> {
         let done = it.completed != Instant::FAR_FUTURE;
         let took = done.then(|| it.completed.since(it.accepted));
         let (op, sector, sectors) = (it.op, it.sector, it.sectors);
-        (it.accepted, Step { op, sector, sectors, at: Duration::ZERO, took })
+        (it.accepted, Step { op, sector, sectors, at: Duration::ZERO, took, offered: None })
     };
     counted_from_first(served.iter().filter(|it| it.accepted >= began).map(step).collect())
 }
@@ -141,6 +172,7 @@ mod tests {
             sectors: Sectors(8),
             at: Duration::from_nanos(at),
             took: None,
+            offered: None,
         }
     }
 

@@ -10,7 +10,8 @@
 //! * the command behind them is the same in both worlds, or both end there.
 //!
 //! Ties are counted and said. They stay differences in every other figure. Behind the first
-//! difference that is none, nothing is compared: there the worlds have other requests to choose from.
+//! difference that is none, nothing is compared: there the worlds have other requests to choose
+//! from.
 
 use crate::metrics::commands::Step;
 use block::command::CommandOp;

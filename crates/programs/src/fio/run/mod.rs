@@ -361,8 +361,8 @@ async fn launch(
     Ok((Some(helper), have_files))
 }
 
-/// Before it lets the first processes go, fio looks at the disk for each that there will be, and for
-/// one that writes once more whether it is mounted. With files it looks once.
+/// Before it lets the first processes go, fio looks at the disk for each that there will be, and
+/// for one that writes once more whether it is mounted. With files it looks once.
 async fn look_at_disks(task: &Task, jobs: &[Job]) {
     let looks = |job: &Job| 1 + u32::from(job.pattern.directions.include(Direction::Write));
     let of_disks: u32 = jobs.iter().filter(|job| !job.has_files()).map(looks).sum();

@@ -2,6 +2,7 @@
 
 use crate::ioprio::Ioprio;
 use crate::kernel::MultiQueue;
+use crate::limits::Limits;
 use crate::segments::Segments;
 use base::{Id, Instant, Sector, Sectors};
 
@@ -197,10 +198,20 @@ pub struct BioRecord {
 }
 
 impl BioRecord {
-    /// Whether the clock is read for it, and not only for its request.
-    pub(crate) fn reads_clock(&self, rules: Option<&MultiQueue>) -> bool {
+    /// How often the clock is read for it, and not only for its request.
+    pub(crate) fn looks_at_clock(&self, rules: Option<&MultiQueue>, limits: &Limits) -> u32 {
         let flushes_first = self.bio.flags.intersects(Flags::PREFLUSH);
-        self.parent.is_none() && (!flushes_first || rules.is_none_or(|it| it.flush_bio_reads_clock))
+        let is_asked = self.parent.is_none()
+            && (!flushes_first || rules.is_none_or(|it| it.flush_bio_reads_clock));
+        let is_split = self.bio.op != Op::Discard && self.bio.sectors > self.largest_part(limits);
+        let splitting = rules.filter(|_| is_split).map_or(0, |it| it.split_looks);
+        u32::from(is_asked) + splitting
+    }
+
+    /// How much of it goes into one command.
+    pub(crate) fn largest_part(&self, limits: &Limits) -> Sectors {
+        let largest = limits.largest_at(self.bio.sector);
+        self.pieces.most(limits).map_or(largest, |most| most.min(largest))
     }
 }
 

@@ -13,6 +13,7 @@
 extern crate alloc;
 
 pub mod bio;
+pub mod changes;
 pub mod command;
 #[cfg(feature = "contract")]
 pub mod contract;

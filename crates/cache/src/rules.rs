@@ -2,6 +2,7 @@
 //! version.
 
 use crate::readahead;
+use block::changes::{Table, change};
 use block::{Kernel, Version};
 
 /// The rules of a kernel.
@@ -71,3 +72,30 @@ impl Rules {
         }
     }
 }
+
+const JUDGES: &[Version] = &[Version::V6_1, Version::V6_12, Version::V7_3];
+
+/// What changed between the kernels that judge.
+pub static CHANGES: [Table; 2] = [
+    Table {
+        about: "the page cache",
+        // Readahead has a table of its own.
+        shows: |kernel| {
+            let readahead = readahead::Rules::of(Version::V6_12);
+            format!("{:#?}", Rules { readahead, ..Rules::of(kernel) })
+        },
+        rows: &[change("keeps_pages_alone", "a core that is alone keeps pages at hand", NEWER)],
+    },
+    Table {
+        about: "readahead",
+        shows: |kernel| format!("{:#?}", readahead::Rules::of(kernel.version)),
+        rows: &[
+            change("expects_misses", "a miss where the next window is due goes on with it", OLDER),
+            change("joining", "a window whose first page is wanted is joined by the next", OLDER),
+            change("grows_folios", "windows end where large folios do", JUDGES),
+        ],
+    },
+];
+
+const NEWER: &[Version] = &[Version::V6_12, Version::V7_3];
+const OLDER: &[Version] = &[Version::V6_1, Version::V6_12];

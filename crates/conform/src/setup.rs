@@ -3,7 +3,7 @@
 use crate::history::{Era, FIRST_TASK, History};
 use crate::replica::Replica;
 use base::Instant;
-use block::kernel::PlugMerge;
+use block::kernel::{PlugEnd, PlugMerge};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, QUEUE_SETTINGS, RequestQueue, Shape,
@@ -81,10 +81,13 @@ impl Setup {
     /// What must be known to read the records.
     pub fn era(&self) -> Era {
         let plug = self.kernel.multi.filter(|_| self.shape() == Shape::Multi);
+        let issues_directly = self.spec.name == "none";
         Era {
             shape: self.shape(),
             joins_are_traced: self.joins_are_traced(),
-            issues_directly: self.spec.name == "none",
+            issues_directly,
+            issues_newest_first: issues_directly
+                && plug.is_some_and(|it| it.plug.issues_first == PlugEnd::Newest),
             merges_into_newest: plug.is_some_and(|it| it.plug.merges_into == PlugMerge::Newest),
         }
     }

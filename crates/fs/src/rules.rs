@@ -1,5 +1,6 @@
 //! What changed in file systems over the years. The code asks for a field and never for a version.
 
+use block::changes::{Table, change};
 use block::{Flags, Kernel, Version};
 
 /// The rules of a kernel.
@@ -55,3 +56,16 @@ impl Rules {
         }
     }
 }
+
+/// What changed between the kernels that judge.
+pub static CHANGES: Table = Table {
+    about: "file systems",
+    shows: |kernel| format!("{:#?}", Rules::of(kernel)),
+    rows: &[
+        change("direct_read", "flags of direct reads of files: none, or SYNC and IDLE (3)", ALL),
+        change("unwritten_join", "unwritten pieces of a file of ext4 join", NEWER),
+    ],
+};
+
+const ALL: &[Version] = &[Version::V6_1, Version::V6_12, Version::V6_18, Version::V7_3];
+const NEWER: &[Version] = &[Version::V6_12, Version::V7_3];

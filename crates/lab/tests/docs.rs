@@ -1,7 +1,11 @@
 //! Tables of the documentation are those of the code.
 
+use block::changes::{Change, Table};
+use block::{Kernel, Version};
 use lab::experiment::keys;
 use lab::figure;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use testing::document::assert_block;
 
 #[test]
@@ -9,4 +13,64 @@ fn tables_of_the_documentation_are_those_of_the_code() {
     for (name, block) in keys::markdown().into_iter().chain([figure::markdown()]) {
         assert_block("docs/experiments.md", name, &block);
     }
+}
+
+/// The kernels that judge, and one between them.
+const KERNELS: [Version; 4] = [Version::V6_1, Version::V6_12, Version::V6_18, Version::V7_3];
+
+#[test]
+fn what_changed_between_kernels_is_what_their_tables_say() {
+    let mut text = String::from("| about | field | says | 6.1 | 6.12 | 6.18 | 7.3 |\n");
+    text.push_str("|---|---|---|---|---|---|---|\n");
+    let tables = block::changes::TABLES.iter().chain([&sched::mq_deadline::CHANGES]);
+    for table in tables.chain(machine::changes()) {
+        add_rows(&mut text, table);
+    }
+    assert_block("docs/kernels.md", "changes", &text);
+}
+
+/// The rows of a table of rules. Each field that changed has one, and no other field has.
+fn add_rows(text: &mut String, table: &Table) {
+    let of = |version| fields(&(table.shows)(Kernel::of(version)));
+    let values = KERNELS.map(of);
+    let changed = |field: &str| {
+        let own = |values: &BTreeMap<String, String>| values.get(field).cloned();
+        // What has fields of its own has a table of its own.
+        let is_plain = values.iter().all(|it| own(it).is_some_and(|it| !it.contains('{')));
+        is_plain && field != "version" && values.iter().any(|it| own(it) != own(&values[0]))
+    };
+    for field in values[0].keys().filter(|field| changed(field)) {
+        let has_row = table.rows.iter().any(|row| row.field == field);
+        assert!(has_row, "{}: {field} changed, and no row says so", table.about);
+    }
+    for Change { field, says, observed } in table.rows {
+        assert!(changed(field), "{}: {field} is not a field that changed", table.about);
+        let cell = |number: usize| {
+            let value = values[number][*field].as_str();
+            let inner = value.strip_prefix("Some(").and_then(|it| it.strip_suffix(')'));
+            let value = match inner.unwrap_or(value) {
+                "true" => "yes",
+                "false" => "no",
+                other => other,
+            };
+            let mark = if observed.contains(&KERNELS[number]) { "" } else { " *" };
+            format!("{value}{mark}")
+        };
+        let cells: Vec<String> = (0..KERNELS.len()).map(cell).collect();
+        writeln!(text, "| {} | `{field}` | {says} | {} |", table.about, cells.join(" | ")).unwrap();
+    }
+}
+
+/// The fields of a record and their values, from what `{:#?}` writes of it.
+fn fields(shown: &str) -> BTreeMap<String, String> {
+    let mut fields: Vec<(String, String)> = Vec::new();
+    for line in shown.trim_end_matches('}').lines().skip(1) {
+        let own = line.strip_prefix("    ").filter(|it| !it.starts_with([' ', '}', ')']));
+        match own.and_then(|it| it.split_once(": ")) {
+            Some((name, value)) => fields.push((name.to_string(), value.to_string())),
+            None => fields.iter_mut().last().into_iter().for_each(|it| it.1.push_str(line.trim())),
+        }
+    }
+    let plain = |value: String| value.replace(",)", ")").trim_end_matches(',').to_string();
+    fields.into_iter().map(|(name, value)| (name, plain(value))).collect()
 }

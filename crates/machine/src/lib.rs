@@ -39,6 +39,7 @@ pub use jobs::{ControlGroup, Move};
 pub use observe::{CoreUse, Nobody, Observer, Several, TaskInfo};
 pub use outcome::{Exit, JobOutcome, Outcome};
 pub use program::{Native, Program};
+pub use rules::changes;
 pub use run::run;
 pub use setup::{DEFAULT_MEMORY, Job, Setup, SetupError};
 pub use task::Task;

@@ -1,6 +1,7 @@
 //! What kernels do differently above the block layer: one named field for each difference
 //! (rules flags and direct-io). Whoever needs a difference asks for the field, never for a version.
 
+use block::changes::{Table, change};
 use block::{Flags, Kernel, Op, Version};
 
 /// What a kernel does in its own way.
@@ -10,6 +11,14 @@ pub(crate) struct Rules {
     single_read_is_sync: bool,
     /// A call of one bio is plugged like any other.
     pub plugs_single: bool,
+    /// A direct write to the raw disk is plugged as a whole: who waits for it leaves what is in the
+    /// plug to a worker. Observed: on 6.1.192 dd plugs each write and unplugs it when it sleeps; on
+    /// 6.12.117 it issues the write itself, and on 7.3.4 it has no plug.
+    pub plugs_writes: bool,
+    /// A task that submits several requests lets others that go first have the core before each.
+    /// Observed: on 6.1.192 a worker issues each of two reads that fio submits together; on 7.3.4
+    /// none goes first; on 6.12.117 the task issues them itself.
+    pub yields_between: bool,
     /// Of asynchronous requests that are submitted together so many are not plugged.
     pub unplugged_batch: usize,
     /// Writes carry IDLE.
@@ -18,8 +27,6 @@ pub(crate) struct Rules {
     pub within_limits: bool,
     /// What pages carry that are written because somebody waits for them (fsync).
     pub synced_pages: Flags,
-    /// Tasks share a core by deadlines (EEVDF), where computing is accounted for.
-    pub shares_by_deadlines: bool,
     /// Control groups have writeback of their own, unless somebody says otherwise.
     pub cgroup_writeback: bool,
 }
@@ -32,7 +39,9 @@ impl Rules {
         Rules {
             single_read_is_sync: recent,
             plugs_single: !recent,
+            plugs_writes: kernel.version == Version::V6_1,
             // Observed on 6.12: two go one by one, four are merged.
+            yields_between: kernel.version == Version::V6_1,
             unplugged_batch: if recent { 2 } else { 0 },
             writes_idle: kernel.direct_writes_idle,
             within_limits: !kernel.splits_bios,
@@ -43,7 +52,6 @@ impl Rules {
                 true => Flags::NONE,
                 false => Flags::SYNC,
             },
-            shares_by_deadlines: recent,
             cgroup_writeback: recent,
         }
     }
@@ -62,3 +70,20 @@ impl Rules {
         }
     }
 }
+
+/// What changed between the kernels that judge: above the block layer, in the page cache, and in
+/// file systems.
+pub fn changes() -> impl Iterator<Item = &'static Table> {
+    [&CHANGES].into_iter().chain(&cache::rules::CHANGES).chain([&fs::rules::CHANGES])
+}
+
+static CHANGES: Table = Table {
+    about: "system calls",
+    shows: |kernel| format!("{:#?}", Rules::of(kernel)),
+    rows: &[
+        change("plugs_writes", "a direct write to the raw disk is plugged as a whole", JUDGES),
+        change("yields_between", "tasks yield between requests submitted together", JUDGES),
+    ],
+};
+
+const JUDGES: &[Version] = &[Version::V6_1, Version::V6_12, Version::V7_3];

@@ -9,7 +9,7 @@ use super::{Output, PlugFlush, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, BioId, ContextId, Flags};
 use crate::event::Action;
 use crate::flush::{FlushSequence, data_flags};
-use crate::kernel::{FlushData, Plugging, TaskPlug};
+use crate::kernel::{FlushData, PlugEnd, Plugging, TaskPlug};
 use crate::plug::sort_for_flush;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::InsertAt;
@@ -291,6 +291,11 @@ impl RequestQueue {
         if matches!(self.shape, ShapeState::Single(_)) {
             self.core.log_note(now, context, unplug_action(why, depth));
         }
+        // Divergence: where the driver is given a list newest first, events tell of it in the order
+        // in which the disk hears of it.
+        if self.issues_newest_first() {
+            self.kick(context);
+        }
         let cpu = self.core.seen.cpu_of(context);
         match why {
             PlugFlush::Explicit => self.push_hctx_run(context, cpu),
@@ -333,6 +338,12 @@ impl RequestQueue {
             },
             ShapeState::Multi(multi) => Some(multi.rules().plug),
         }
+    }
+
+    /// Whether the driver is given a plug that ends as a list, newest first.
+    pub(super) fn issues_newest_first(&self) -> bool {
+        let rules = self.task_plug().filter(|_| self.scheduler.is_none());
+        rules.is_some_and(|rules| rules.issues_first == PlugEnd::Newest)
     }
 
     fn hardware_queues(&self) -> usize {

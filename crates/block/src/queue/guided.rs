@@ -188,16 +188,20 @@ impl GuidedQueue {
         self.queue.core.context(context).plug.requests.retain(|held| *held != rq);
     }
 
-    /// Takes the first `count` requests out of the plug that has this one, in the order in which a
-    /// plug is flushed.
+    /// Takes the first `count` requests out of the plug that has this one, in the order in which
+    /// its task gives them away when it ends the plug.
     pub fn flush_plug(&mut self, rq: RequestId, count: usize) -> Vec<RequestId> {
         let sorts = self.queue.task_plug().is_some_and(|rules| rules.sorts);
+        let newest_first = self.queue.issues_newest_first();
         let task = self.context_of(rq);
         let core = &mut self.queue.core;
         let held = &mut core.contexts[task.0 as usize].plug.requests;
         let mut flushed: Vec<RequestId> = held.drain(..count.min(held.len())).collect();
         if sorts {
             sort_for_flush(&mut flushed, &core.seen.requests);
+        }
+        if newest_first {
+            flushed.reverse();
         }
         flushed
     }

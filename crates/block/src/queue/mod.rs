@@ -270,20 +270,25 @@ impl RequestQueue {
         Some(self.work_of(state, *state.stack.last()?))
     }
 
-    /// Whether the kernel reads the clock for the next piece of work of a context. To be asked once
-    /// for each piece; an allocation reads it when it has succeeded.
-    pub fn looks_at_clock(&mut self, context: ContextId, work: Work) -> bool {
+    /// How often the kernel reads the clock for the next piece of work of a context. To be asked
+    /// once for each piece; an allocation reads it when it has succeeded.
+    pub fn looks_at_clock(&mut self, context: ContextId, work: Work) -> u32 {
         if work == Work::Issue && !self.can_issue_next(context) {
-            return false;
+            return 0;
         }
         let rules = self.core.seen.kernel.multi;
         let state = &mut self.core.contexts[context.0 as usize];
-        let needs_time = match (work, state.stack.last()) {
-            (Work::Bio, Some(Frame::Submit(id))) => self.core.bios[*id].reads_clock(rules.as_ref()),
-            (Work::Issue | Work::Allocate, _) => true,
-            _ => false,
+        let looks = match (work, state.stack.last()) {
+            (Work::Bio, Some(Frame::Submit(id))) => {
+                self.core.bios[*id].looks_at_clock(rules.as_ref(), &self.core.seen.limits)
+            }
+            (Work::Issue | Work::Allocate, _) => 1,
+            _ => 0,
         };
-        needs_time && state.plug.looks_at_clock()
+        if looks == 0 || rules.is_some_and(|it| !it.plug.remembers_time) {
+            return looks;
+        }
+        u32::from(state.plug.looks_at_clock())
     }
 
     /// Does the next atomic piece of what a context has to do.

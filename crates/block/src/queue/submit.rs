@@ -5,7 +5,6 @@ use super::context::Frame;
 use super::{Core, Output, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, BioId, BioRecord, ContextId, Flags, Op};
 use crate::event::Action;
-use crate::limits::Limits;
 use crate::merge::may_merge_bio;
 use crate::request::RequestId;
 use crate::scheduler::Merge;
@@ -316,13 +315,5 @@ impl Core {
             parent: None,
             parts_left: 1,
         })
-    }
-}
-
-impl BioRecord {
-    /// How much of it goes into one command.
-    fn largest_part(&self, limits: &Limits) -> Sectors {
-        let largest = limits.largest_at(self.bio.sector);
-        self.pieces.most(limits).map_or(largest, |most| most.min(largest))
     }
 }

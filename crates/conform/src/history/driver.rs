@@ -32,7 +32,7 @@ impl Historian<'_> {
             }
         };
         if self.history.requests[rq].state == State::Allocated {
-            self.offer(record, rq, 1);
+            self.offer_held(record, rq);
         }
         if self.mends() && !self.history.requests[rq].bio.needs_flush_machinery() {
             self.insert_unseen(record, rq);
@@ -46,6 +46,23 @@ impl Historian<'_> {
         self.last_merge = self.last_merge.filter(|last| *last != rq);
         self.step(record, rq, What::Issue);
         self.note_end(rq);
+    }
+
+    /// A task gives the driver what it held, and no record tells. Where the newest goes first, that
+    /// is all it held up to this one.
+    fn offer_held(&mut self, record: &Record, rq: Traced) {
+        if !self.era.issues_newest_first {
+            return self.offer(record, rq, 1);
+        }
+        let context = self.history.requests[rq].bio.origin.context;
+        let held = self.live.range(..=rq).copied().filter(|held| {
+            let life = &self.history.requests[*held];
+            life.state == State::Allocated && life.bio.origin.context == context
+        });
+        let held: Vec<Traced> = held.collect();
+        for one in &held {
+            self.offer(record, *one, held.len() as u32);
+        }
     }
 
     /// An issued request that is larger than any that was inserted: several were joined.

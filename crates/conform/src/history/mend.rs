@@ -687,6 +687,7 @@ mod tests {
             joins_are_traced: false,
             merges_into_newest: false,
             issues_directly: false,
+            issues_newest_first: false,
         };
         History::read(era, &recording, Instant::ZERO)
     }

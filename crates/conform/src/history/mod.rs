@@ -151,6 +151,8 @@ pub struct Era {
     pub merges_into_newest: bool,
     /// There is no scheduler: what a task held back goes to the driver.
     pub issues_directly: bool,
+    /// The newest of it goes first, and no record tells that a plug ends.
+    pub issues_newest_first: bool,
 }
 
 /// Puts records together.

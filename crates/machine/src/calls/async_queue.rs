@@ -175,7 +175,11 @@ impl AsyncQueue {
         if plugs {
             task.queue().start_plug(task.id());
         }
+        let yields = task.storage().rules().yields_between;
         for prepared in &self.prepared {
+            if yields {
+                task.may_yield().await;
+            }
             self.submit_one(prepared).await;
         }
         if plugs {

@@ -99,7 +99,7 @@ impl Cpus {
 
     /// The interrupt of a tick: the time is set, and whoever looked at the clock looks again.
     pub fn account_tick(&mut self, clock: &mut Clock, core: usize) {
-        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+        if let RunQueue::Stepped(queue) = &mut self.run_queue {
             queue.account(clock.ticked());
         }
         clock.fired();

@@ -1,12 +1,12 @@
 //! Cores: who runs where, for how long, and who waits for whom.
 //!
-//! A core is owned by one task at a time. Where computing is accounted for, who is next is decided
-//! in `eevdf`. Elsewhere runnable tasks without a core wait in one queue, first come, first
-//! served, and take the first core that their affinity allows; a task that has computed for a whole
-//! time slice while others wait goes to the end of that queue. The worker that runs the queue of
-//! the disk is urgent, as the kernel's is: it goes before others that wait, and before one that was
-//! woken by the same interrupt and has not begun. Interrupts run on a core ahead of its task
-//! (`interrupts`), whose work is suspended meanwhile; they wait while the task holds the
+//! A core is owned by one task at a time. Where computing is accounted for in steps, who is next is
+//! decided in `eevdf` or `fair`. Elsewhere runnable tasks without a core wait in one queue, first
+//! come, first served, and take the first core that their affinity allows; a task that has computed
+//! for a whole time slice while others wait goes to the end of that queue. The worker that runs the
+//! queue of the disk is urgent, as the kernel's is: it goes before others that wait, and before one
+//! that was woken by the same interrupt and has not begun. Interrupts run on a core ahead of its
+//! task (`interrupts`), whose work is suspended meanwhile; they wait while the task holds the
 //! scheduler's lock or spins for it, because it does so with interrupts disabled.
 //!
 //! The scheduler's lock is handed over first come, first served; who waits for it spins, and so
@@ -19,11 +19,13 @@
 // weigh computing time, and there is one queue of runnable tasks instead of one for each core.
 
 mod eevdf;
+mod fair;
 mod interrupts;
 mod paying;
 mod placing;
 mod prices;
 mod sharing;
+mod stepped;
 
 pub(crate) use interrupts::Cause;
 pub(crate) use paying::{Charge, Pays};
@@ -35,9 +37,10 @@ use crate::host::{Costs, Host};
 use crate::observe::CoreUse;
 use base::{Duration, Instant, Rng, Ticket};
 use block::ContextId;
-use eevdf::Eevdf;
+use block::kernel::Sharing;
 use paying::{Latest, Lock, Paid};
 use std::collections::VecDeque;
+use stepped::Stepped;
 
 /// The cores of a machine and who computes on them.
 pub(crate) struct Cpus {
@@ -129,7 +132,7 @@ enum RunQueue {
     /// First come, first served.
     InTurn(VecDeque<ContextId>),
     /// As the kernel shares one core among them.
-    Eevdf(Eevdf),
+    Stepped(Stepped),
 }
 
 /// Whether a context can go on.
@@ -146,16 +149,15 @@ pub(crate) enum State {
 }
 
 impl Cpus {
-    /// Idle cores of a host. Where it accounts for computing and the kernel `shares` a core by
-    /// deadlines, tasks do not take turns.
-    pub fn new(host: &Host, prices: Prices, shares: bool, seed: u64) -> Cpus {
+    /// Idle cores of a host. Where it accounts for computing in steps, tasks do not take turns.
+    pub fn new(host: &Host, prices: Prices, sharing: Sharing, seed: u64) -> Cpus {
         let interrupts = |core| Computing {
             state: State::Running,
             ..Computing::new(core, Newcomer { nice: 0, affinity: None, is_program: false })
         };
         let run_queue = match host.machine.accounting {
-            step if step.is_zero() || !shares => RunQueue::InTurn(VecDeque::new()),
-            step => RunQueue::Eevdf(Eevdf::new(step)),
+            step if step.is_zero() => RunQueue::InTurn(VecDeque::new()),
+            step => RunQueue::Stepped(Stepped::new(sharing, step)),
         };
         let takes_turns = matches!(run_queue, RunQueue::InTurn(_));
         Cpus {

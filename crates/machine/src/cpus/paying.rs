@@ -97,10 +97,9 @@ impl Cpus {
         work != Work::Allocate && !self.prices.costs.kernel_clock.is_zero()
     }
 
-    /// What the part of a piece of work costs that needs no lock, and perhaps a look at the clock.
-    pub fn price_unlocked(&self, work: Work, looks: bool) -> Duration {
-        let look = if looks { self.prices.costs.kernel_clock } else { Duration::ZERO };
-        self.prices.unlocked(work) + look
+    /// What the part of a piece of work costs that needs no lock, and looks at the clock.
+    pub fn price_unlocked(&self, work: Work, looks: u32) -> Duration {
+        self.prices.unlocked(work) + self.prices.costs.kernel_clock * u64::from(looks)
     }
 
     /// The part of the next piece of work of a context that needs no lock is paid for.
@@ -165,11 +164,11 @@ impl Cpus {
         std::mem::replace(&mut self.latest[kind(work)], core) == core && is_warm
     }
 
-    /// What an allocation has cost that succeeded; `looks` says whether it looked at the clock, if
-    /// that costs anything.
-    pub fn allocation_cost(&self, looks: impl FnOnce() -> bool) -> Duration {
+    /// What an allocation has cost that succeeded; `looks` says how often it looked at the clock,
+    /// if that costs anything.
+    pub fn allocation_cost(&self, looks: impl FnOnce() -> u32) -> Duration {
         let Costs { request, kernel_clock, .. } = self.prices.costs;
-        if !kernel_clock.is_zero() && looks() { request + kernel_clock } else { request }
+        if kernel_clock.is_zero() { request } else { request + kernel_clock * u64::from(looks()) }
     }
 
     /// A piece of work is done, and the next one comes under the same lock.
@@ -247,8 +246,8 @@ impl Cpus {
         let slice_end = match &self.run_queue {
             RunQueue::InTurn(_) => self.cores[core].slice_start + self.time_slice,
             // A tick says so itself.
-            RunQueue::Eevdf(_) if clock.is_coarse() => Instant::FAR_FUTURE,
-            RunQueue::Eevdf(queue) => queue.step_end(clock.now()),
+            RunQueue::Stepped(_) if clock.is_coarse() => Instant::FAR_FUTURE,
+            RunQueue::Stepped(queue) => queue.step_end(clock.now()),
         };
         let most = slice_end.saturating_since(clock.now());
         if most.is_zero() { self.time_slice } else { most }

@@ -25,7 +25,7 @@ impl Cpus {
         assert_eq!(computing.state, State::Running, "task {} goes to sleep", context.0);
         computing.state = State::Blocked;
         let core = usize::from(computing.core);
-        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+        if let RunQueue::Stepped(queue) = &mut self.run_queue {
             queue.sleep(clock.ticked(), false);
         }
         self.leave_core(clock, core);
@@ -37,7 +37,7 @@ impl Cpus {
         computing.state = State::Gone;
         let core = usize::from(computing.core);
         if self.cores[core].owner == Some(context) {
-            if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+            if let RunQueue::Stepped(queue) = &mut self.run_queue {
                 queue.sleep(clock.ticked(), true);
             }
             self.leave_core(clock, core);
@@ -46,13 +46,13 @@ impl Cpus {
 
     /// Whether a task would leave its core if it went on.
     pub fn is_to_leave(&self, context: ContextId) -> bool {
-        matches!(&self.run_queue, RunQueue::Eevdf(queue) if queue.must_switch())
+        matches!(&self.run_queue, RunQueue::Stepped(queue) if queue.must_switch())
             && self.of(context).is_in_user_mode()
     }
 
     /// The task that runs is to leave its core for a moment.
     pub fn disturb(&mut self, context: ContextId) {
-        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+        if let RunQueue::Stepped(queue) = &mut self.run_queue {
             queue.disturb();
         }
         self.make_ready(context);
@@ -61,7 +61,7 @@ impl Cpus {
     /// The timer has fired for a job that begins, so much late. A tick of this instant came with
     /// it, and is accounted before anybody new is there to be charged.
     pub fn let_begin(&mut self, clock: &mut Clock, delay: Duration) {
-        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
+        if let RunQueue::Stepped(queue) = &mut self.run_queue {
             queue.account(clock.now());
         }
         clock.lets_begin(delay);
@@ -69,7 +69,7 @@ impl Cpus {
 
     /// Gives the core to whoever goes first, if it is idle; false when nobody does.
     pub fn pick_next(&mut self, clock: &mut Clock) -> bool {
-        let RunQueue::Eevdf(queue) = &mut self.run_queue else { return false };
+        let RunQueue::Stepped(queue) = &mut self.run_queue else { return false };
         if self.cores[0].owner.is_some() || self.cores[0].in_interrupt {
             return false;
         }
@@ -100,7 +100,7 @@ impl Cpus {
     /// Whether a task has to leave its core to others now, and does.
     pub(super) fn must_leave(&mut self, clock: &Clock, context: ContextId, core: usize) -> bool {
         let in_user_mode = self.of(context).is_in_user_mode();
-        let RunQueue::Eevdf(queue) = &mut self.run_queue else {
+        let RunQueue::Stepped(queue) = &mut self.run_queue else {
             return self.slice_is_over(clock, context, core);
         };
         queue.account(clock.ticked());
@@ -150,9 +150,9 @@ impl Cpus {
 
     /// Finds a core for a task: the one it ran on last, another idle one, or none yet.
     fn place(&mut self, clock: &mut Clock, context: ContextId) {
-        if let RunQueue::Eevdf(queue) = &mut self.run_queue {
-            let nice = self.contexts[context.0 as usize].cpu_nice();
-            queue.wake(clock.ticked(), context, nice);
+        if let RunQueue::Stepped(queue) = &mut self.run_queue {
+            let computing = &self.contexts[context.0 as usize];
+            queue.wake(clock.ticked(), context, computing.cpu_nice(), computing.is_program);
             return self.suspend_for_others(clock);
         }
         self.forgive(context);
@@ -189,7 +189,7 @@ impl Cpus {
     fn in_turn(&mut self) -> &mut VecDeque<ContextId> {
         match &mut self.run_queue {
             RunQueue::InTurn(queue) => queue,
-            RunQueue::Eevdf(_) => panic!("tasks do not take turns here"),
+            RunQueue::Stepped(_) => panic!("tasks do not take turns here"),
         }
     }
 

@@ -45,7 +45,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let facts = setup.device.facts().clone();
     let rules = Rules::of(setup.kernel);
     let guest = setup.host.guest.clone();
-    let cpus = Cpus::new(&setup.host, prices, rules.shares_by_deadlines, setup.seed);
+    let cpus = Cpus::new(&setup.host, prices, setup.kernel.sharing, setup.seed);
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
     let clock = Clock::new(setup.host.machine.clock_step, tick, setup.until);
     let mut cache = PageCache::new(

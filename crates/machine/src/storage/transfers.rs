@@ -69,7 +69,13 @@ impl Storage {
     pub fn plugs(&self, transfer: &Transfer) -> bool {
         let first = self.bio_length(transfer.op, transfer.sector, transfer.sectors);
         let is_single = transfer.sectors <= first.min(Sectors(BIO_SECTORS));
-        !transfer.sectors.is_zero() && (self.rules.plugs_single || !is_single)
+        let plugs_single = self.rules.plugs_single || self.plugs_as_a_whole(transfer);
+        !transfer.sectors.is_zero() && (plugs_single || !is_single)
+    }
+
+    /// Whether its plug ends only when a call is over.
+    pub fn plugs_as_a_whole(&self, transfer: &Transfer) -> bool {
+        self.rules.plugs_writes && transfer.op == Op::Write && !transfer.sectors.is_zero()
     }
 
     /// The length of the next bio of a transfer.

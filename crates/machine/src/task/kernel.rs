@@ -33,6 +33,21 @@ impl Task {
         .await;
     }
 
+    /// A point within a system call at which the core may go to somebody else.
+    pub(crate) async fn may_yield(&self) {
+        self.leave_kernel();
+        poll_fn(|_| {
+            let mut world = self.world();
+            if world.cpus().is_to_leave(self.id()) {
+                world.cpus().make_ready(self.id());
+                return Poll::Pending;
+            }
+            world.cpus().set_in_call(self.id(), true);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
     /// Counts calls that come to no disk. Does not come back when there have been as many as there
     /// may be.
     pub async fn spend_calls(&self, calls: u64) {

@@ -29,8 +29,15 @@ impl Task {
     /// Submits the bios of an operation and waits until they are done.
     pub(crate) async fn run_operation(&self, number: u64, transfer: Transfer) {
         self.world().io().get(self.id(), number).bios_left = 1;
+        let plugs = self.storage().plugs_as_a_whole(&transfer);
+        if plugs {
+            self.queue().start_plug(self.id());
+        }
         self.submit_plugged(number, transfer, false).await;
         self.wait_for_operation(number).await;
+        if plugs {
+            self.finish_plug(PlugFlush::Explicit).await;
+        }
     }
 
     /// Waits until the bios of an operation are done.

@@ -97,8 +97,10 @@ impl World {
     /// that is done, or have the lock.
     fn pay(&mut self, context: ContextId, work: Work) -> bool {
         if self.cpus.is_unpaid(context) {
-            let looks = self.cpus.charges_looks(work)
-                && self.storage.queue_mut().looks_at_clock(context, work);
+            let looks = match self.cpus.charges_looks(work) {
+                true => self.storage.queue_mut().looks_at_clock(context, work),
+                false => 0,
+            };
             let cost = self.cpus.price_unlocked(work, looks);
             if cost.is_zero() {
                 self.cpus.has_paid_unlocked(context);

@@ -25,7 +25,7 @@ use block::{
 };
 use rules::{Announced, AsyncDepth, Heads, Rules, Sweep};
 
-pub use rules::about_on;
+pub use rules::{CHANGES, about_on};
 
 /// Classes in order of service: real time, best effort, idle.
 const CLASSES: usize = 3;

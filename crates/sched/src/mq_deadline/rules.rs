@@ -1,6 +1,8 @@
 //! What differs between the kernels of mq-deadline, each difference a named field.
 
 use crate::settings::{INT_MAX, TUNABLES, time};
+use alloc::format;
+use block::changes::{Table, change};
 use block::{About, Kernel, Shape, SharedLock, Tunable, Version};
 
 /// The differences.
@@ -105,6 +107,21 @@ impl Rules {
         }
     }
 }
+
+/// What changed between the kernels that judge.
+pub static CHANGES: Table = Table {
+    about: "mq-deadline",
+    shows: |kernel| format!("{:#?}", Rules::of(kernel)),
+    rows: &[
+        change("heads", "where requests wait that are inserted at the head", JUDGES),
+        change("sweep", "how the sweep remembers where it was", OLDER),
+        change("async_depth", "`async_depth` when `nr_requests` changes", JUDGES),
+        change("announces", "the smallest depth that the tag map is told of", JUDGES),
+    ],
+};
+
+const JUDGES: &[Version] = &[Version::V6_1, Version::V6_12, Version::V7_3];
+const OLDER: &[Version] = &[Version::V6_1, Version::V6_12];
 
 const ALL_TUNABLES: [Tunable; 7] = [
     TUNABLES[0],

@@ -399,10 +399,19 @@ impl RequestQueue {
         } else {
             self.core.seen.requests[rq].state = RequestState::Dispatched;
             self.issue(now, context, rq);
-            self.kick(context);
+            if !self.issues_list(context) {
+                self.kick(context);
+            }
             self.multi().note_busy(hctx, false);
         }
         Work::Issue
+    }
+
+    /// Whether the driver is being given a whole plug, of which the device hears when it ends.
+    fn issues_list(&mut self, context: ContextId) -> bool {
+        let is_flushing =
+            matches!(self.core.context(context).stack.last(), Some(Frame::Flushing { .. }));
+        is_flushing && self.issues_newest_first() && self.multi().rings_once
     }
 
     pub(super) fn insert_into_software(&mut self, now: Instant, context: ContextId, rq: RequestId) {

@@ -259,7 +259,7 @@ impl RequestQueue {
 
     /// The driver tells the device what it was given.
     #[inline]
-    pub(super) fn kick(&mut self, context: ContextId) {
+    pub(in crate::queue) fn kick(&mut self, context: ContextId) {
         let unkicked = &mut self.core.contexts[context.0 as usize].unkicked;
         // One by one: mostly there is only one.
         for command in unkicked.iter() {

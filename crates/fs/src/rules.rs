@@ -24,8 +24,8 @@ pub struct Rules {
     pub transactions_of_log: u64,
     /// Flags of the bios of XFS's log.
     pub log_flags: Flags,
-    /// Who forces the log of XFS for a file keeps its map as it is meanwhile. Observed: on 6.12, not
-    /// on 7.3.4, where of asynchronous writes that must be durable each is done when it is.
+    /// Who forces the log of XFS for a file keeps its map as it is meanwhile. Observed: on 6.12,
+    /// not on 7.3.4, where of asynchronous writes that must be durable each is done when it is.
     pub force_keeps_map: bool,
     /// Every buffer of a checkpoint of XFS flushes the disk's cache and is durable by itself.
     pub each_is_durable: bool,
@@ -63,9 +63,12 @@ pub static CHANGES: Table = Table {
     shows: |kernel| format!("{:#?}", Rules::of(kernel)),
     rows: &[
         change("direct_read", "flags of direct reads of files: none, or SYNC and IDLE (3)", ALL),
+        change("singles_out_late", "a part of unwritten blocks becomes an extent late", LAST),
+        change("force_keeps_map", "who forces the log of XFS keeps the file's map", NEWER),
         change("unwritten_join", "unwritten pieces of a file of ext4 join", NEWER),
     ],
 };
 
 const ALL: &[Version] = &[Version::V6_1, Version::V6_12, Version::V6_18, Version::V7_3];
+const LAST: &[Version] = &[Version::V7_3];
 const NEWER: &[Version] = &[Version::V6_12, Version::V7_3];

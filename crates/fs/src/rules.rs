@@ -24,9 +24,12 @@ pub struct Rules {
     pub transactions_of_log: u64,
     /// Flags of the bios of XFS's log.
     pub log_flags: Flags,
-    /// Who forces the log of XFS for a file keeps its map as it is meanwhile. Observed: on 6.12,
-    /// not on 7.3.4, where of asynchronous writes that must be durable each is done when it is.
+    /// Who forces the log of XFS for a file keeps its map as it is meanwhile. Observed on 6.12; not
+    /// on 7.3.4, where of asynchronous writes that must be durable each is done when it is.
     pub force_keeps_map: bool,
+    /// fdatasync of XFS waits for the last change of where the data are, and for no later one.
+    /// Observed on 7.3.4: what `sync` has logged is not logged again, as it is on 6.12.
+    pub datasync_by_change: bool,
     /// Every buffer of a checkpoint of XFS flushes the disk's cache and is durable by itself.
     pub each_is_durable: bool,
 }
@@ -52,6 +55,7 @@ impl Rules {
             transactions_of_log: if recent { 3 } else { 4 },
             log_flags: Flags::SYNC.with(Flags::META).with(idle),
             force_keeps_map: kernel.version < Version::V7_3,
+            datasync_by_change: kernel.version >= Version::V7_3,
             each_is_durable: !recent,
         }
     }
@@ -65,6 +69,7 @@ pub static CHANGES: Table = Table {
         change("direct_read", "flags of direct reads of files: none, or SYNC and IDLE (3)", ALL),
         change("singles_out_late", "a part of unwritten blocks becomes an extent late", LAST),
         change("force_keeps_map", "who forces the log of XFS keeps the file's map", NEWER),
+        change("datasync_by_change", "fdatasync of XFS waits for no later change", LAST),
         change("unwritten_join", "unwritten pieces of a file of ext4 join", NEWER),
     ],
 };

@@ -37,7 +37,9 @@ impl Xfs {
         let sequence = self.change(Item::Inode(number), bytes_of_inode(fork));
         let inode = self.files.inode(index);
         inode.changed_in = sequence;
-        inode.is_unsynced |= change == Change::Data;
+        if change == Change::Data {
+            (inode.is_unsynced, inode.data_changed_in) = (true, sequence);
+        }
     }
 
     /// A transaction changes parts of a group.

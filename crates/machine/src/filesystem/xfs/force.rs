@@ -18,12 +18,18 @@ impl XfsIo<'_> {
     /// For fsync: waits until what was last changed of a file is in the log, and the disk's cache
     /// flushed.
     pub async fn force_file(&self, number: u64, index: usize, only_data: bool) {
-        let keeps_map = self.xfs().rules().force_keeps_map;
+        let (keeps_map, by_change) = {
+            let fs = self.xfs();
+            (fs.rules().force_keeps_map, fs.rules().datasync_by_change)
+        };
         self.lock_map_shared(index).await;
         let sequence = {
             let mut files = self.files();
             let inode = files.inode(index);
-            (inode.is_unsynced || !only_data).then_some(inode.changed_in)
+            match only_data && by_change {
+                true => Some(inode.data_changed_in),
+                false => (inode.is_unsynced || !only_data).then_some(inode.changed_in),
+            }
         };
         let mut has_forced = false;
         if let Some(sequence) = sequence {

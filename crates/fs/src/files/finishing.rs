@@ -62,11 +62,6 @@ impl Finishing {
         self.workers.iter().rev().copied()
     }
 
-    /// Whether something is left to do that no worker has begun.
-    pub fn has_due(&self) -> bool {
-        !self.due.is_empty()
-    }
-
     /// What a worker does next: of which task and operation, and what.
     pub fn take(&mut self) -> Option<(ContextId, u64, Finish)> {
         self.due.pop_front()

@@ -179,7 +179,9 @@ impl Log {
         if sequence <= self.stable {
             return Stage::Stable;
         }
-        match self.active.last >= sequence {
+        // Behind it others may have been pushed, into the buffer after a full one.
+        let is_on_its_way = self.writing.iter().any(|(_, buffer)| buffer.last >= sequence);
+        match self.active.last >= sequence && !is_on_its_way {
             true => Stage::Active(self.writing.back().map(|(number, _)| *number)),
             false => Stage::Writing,
         }
@@ -373,6 +375,19 @@ mod tests {
         log.written(record.number);
         assert!(log.to_be_placed().is_empty(), "it was changed since");
         assert_eq!(log.switch().pieces[0], 1004..1007, "both in one");
+    }
+
+    #[test]
+    fn a_checkpoint_in_a_full_buffer_is_not_in_the_one_behind_it() {
+        let mut log = Log::new(0..130, 32 << 10);
+        log.change(Item::Inode(0), 600);
+        log.push(1);
+        for inode in 1..60 {
+            log.change(Item::Inode(inode), 600);
+        }
+        let full = log.push(2);
+        assert_eq!(full.len(), 1);
+        assert_eq!((log.stage(1), log.stage(2)), (Stage::Writing, Stage::Active(Some(1))));
     }
 
     #[test]

@@ -12,12 +12,8 @@ use fs::files::{Durable, Finish};
 
 /// What such a worker does.
 pub(crate) async fn run(task: Task) -> i32 {
-    let mut is_new = true;
     loop {
-        // Something may have been left to it before it ran for the first time.
-        if !std::mem::take(&mut is_new) || !task.files().finishing().has_due() {
-            task.notified().await;
-        }
+        task.notified().await;
         loop {
             let next = task.files().finishing().take();
             let Some((owner, number, finish)) = next else { break };

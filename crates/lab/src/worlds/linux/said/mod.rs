@@ -18,7 +18,8 @@ use serde_json::Value;
 
 /// The status of a program that `timeout` has ended.
 const STOPPED: u8 = 124;
-/// fio's status when somebody has interrupted it (observed: fio 3.33); it sums up before.
+/// fio's status when somebody has interrupted it (observed: fio 3.33); it sums up before, and adds
+/// one for each of its jobs that had an error.
 const INTERRUPTED: u8 = 128;
 /// A signal ended the program; it is the rest (POSIX shell).
 const SIGNALLED: u8 = 128;
@@ -38,7 +39,10 @@ pub struct Said {
 pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
     let messages = String::from_utf8_lossy(&outcome.errors);
     let messages: Vec<String> = messages.lines().map(str::to_string).collect();
-    let stopped = [STOPPED, INTERRUPTED, SIGNALLED + SIGTERM].contains(&outcome.exit);
+    let most = planned.program.downcast().map_or(0, |fio: &Fio| fio.jobs().len());
+    let with_errors = usize::from(outcome.exit).checked_sub(INTERRUPTED.into());
+    let stopped = [STOPPED, SIGNALLED + SIGTERM].contains(&outcome.exit)
+        || with_errors.is_some_and(|errors| errors <= most);
     let (failed, how) = match outcome.exit {
         0 => (false, "ended".to_string()),
         _ if stopped => (false, "stopped when its time was over".to_string()),

@@ -378,7 +378,8 @@ impl KeyOptions {
     pub fn apply(&self, experiment: &mut Experiment) -> Result<(), Error> {
         for (name, value) in &self.given {
             let set = keys::of_experiment(name).and_then(|key| key.set);
-            set.expect("only such keys have options")(experiment, value, &format!("--{name}"))?;
+            let place = format!("--{}", name.replace('_', "-"));
+            set.expect("only such keys have options")(experiment, value, &place)?;
         }
         Ok(())
     }

@@ -68,8 +68,10 @@ pub struct Experiment {
     pub virtio: bool,
     /// Commands that the disk takes at once behind virtio; as many as the model if not given.
     pub queue_depth: Option<u32>,
-    /// The file system on the disk, mounted at `/mnt`; none: the disk is raw.
+    /// The file system on the disk; none: the disk is raw.
     pub mount: Option<Mount>,
+    /// Where it is mounted, if not where file systems usually are.
+    pub mount_point: Option<String>,
     /// What the kernel is told of the disk's write cache, if that is not what the model says:
     /// whether it loses what it holds.
     pub write_cache: Option<bool>,
@@ -150,6 +152,7 @@ impl Experiment {
             virtio: false,
             queue_depth: None,
             mount: None,
+            mount_point: None,
             write_cache: None,
             blkio: true,
             cgroup_writeback: None,

@@ -417,7 +417,25 @@ impl Planner {
                 set(&mut experiment, value, &axis.place)?;
             }
         }
-        Ok(Planner { experiment, point })
+        let mut planner = Planner { experiment, point };
+        planner.mount_where_asked()?;
+        Ok(planner)
+    }
+
+    /// Mounts the file system where somebody said. There has to be one, at some point of the axes.
+    fn mount_where_asked(&mut self) -> Result<(), Error> {
+        let Some(point) = self.experiment.mount_point.clone() else { return Ok(()) };
+        let is_varied = self.point.iter().any(|(axis, _)| axis.name == "fs");
+        match &mut self.experiment.mount {
+            Some(mount) => mount.point = point,
+            None if is_varied => {}
+            None => {
+                let problem = format!("mount_point \"{point}\" of a disk without file system");
+                let accepted = "fs = \"ext4\" or \"xfs\"";
+                return Err(Error::bad(self.place("mount_point"), problem, accepted));
+            }
+        }
+        Ok(())
     }
 
     fn rows(&self) -> Result<Vec<Row>, Error> {

@@ -52,7 +52,9 @@ pub static EXPERIMENT: [Key<Experiment>; 27] = [
         .json("fs", |it| json!(filesystem::name(it.mount.as_ref()))),
     Key::<Experiment>::new("mount_point", Form::Text, "a directory", "/mnt")
         .about("Where it is mounted; relative names begin there.")
-        .set(|it, text, place| filesystem::set_point(&mut it.mount, text, place))
+        .set(|it, text, place| {
+            set(&mut it.mount_point, Some(filesystem::parse_point(text, place)?))
+        })
         .flags(&[Flag {
             name: "mount-point",
             value: "DIRECTORY",

@@ -354,6 +354,8 @@ fn script(row: &Row) -> Script {
         Setting::queue(0, "rotational", rotational),
         // Throttling of writeback is no part of the simulator yet.
         Setting::queue(0, "wbt_lat_usec", "0"),
+        // A scheduler that is attached anew remembers nothing of the boot.
+        Setting::queue(0, "scheduler", "none"),
         Setting::queue(0, "scheduler", row.spec.name),
     ];
     if !row.facts().volatile_cache && row.model.facts().volatile_cache {

@@ -58,8 +58,9 @@ const KERNEL: [Change; 3] = [
     change("read_ahead", "default of `read_ahead_kb`, or so many of the largest requests", ALL),
 ];
 
-const MULTI: [Change; 5] = [
+const MULTI: [Change; 6] = [
     change("plugs_each_bio", "a bio without a plug gets one, so its task issues it", ALL),
+    change("reruns_in_vain", "a completion behind a parked request reruns the queue", ALL),
     change("split_looks", "how often the clock is read besides when a bio is split", OLDER),
     change("flush_bio_reads_clock", "a bio that begins with a flush reads the clock", NEWER),
     change("depth_hook_sees_old", "the scheduler hears of `nr_requests` before it changes", &[]),

@@ -25,6 +25,8 @@ pub struct Runs {
     rerun: Option<Instant>,
     /// The next completion has a worker run the queue: something was parked.
     restart: bool,
+    /// Whether that is so with this kernel.
+    restarts: bool,
 }
 
 impl Runs {
@@ -33,13 +35,15 @@ impl Runs {
         let bursts = setup.kernel.multi.is_some_and(|multi| multi.dequeue == Dequeue::Burst);
         let asks = setup.shape() == Shape::Multi && setup.spec.name != "none";
         let tick = setup.kernel.hz.tick();
-        (bursts && asks).then_some(Runs { tick, busy: 0, listed: 0, rerun: None, restart: false })
+        let restarts = setup.kernel.multi.is_some_and(|multi| multi.reruns_in_vain);
+        let (busy, listed, rerun, restart) = (0, 0, None, false);
+        (bursts && asks).then_some(Runs { tick, busy, listed, rerun, restart, restarts })
     }
 
     /// A request was issued; one that was parked is a list of its own.
     pub fn issued(&mut self, was_parked: bool) {
         self.listed += 1;
-        self.restart |= was_parked;
+        self.restart |= was_parked && self.restarts;
         if was_parked || self.busy > 0 {
             self.list_ends(true);
         }

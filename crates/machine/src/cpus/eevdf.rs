@@ -12,6 +12,7 @@
 //!
 // Divergence: one queue for one core, no groups of tasks (the controller cpu is not modelled).
 
+use super::steps::Steps;
 use base::{Duration, Instant};
 use block::ContextId;
 
@@ -23,10 +24,7 @@ const SLICE: i64 = 750_000;
 
 /// The tasks that are runnable, and those that sleep although they owe time.
 pub(crate) struct Eevdf {
-    /// In which steps computing is charged.
-    step: Duration,
-    /// Steps until now that are charged, or were nobody's.
-    charged: u64,
+    steps: Steps,
     /// By number; `None` for one that has not woken yet.
     tasks: Vec<Option<Runner>>,
     running: Option<ContextId>,
@@ -68,8 +66,7 @@ impl Eevdf {
     /// An empty queue that charges computing in steps.
     pub fn new(step: Duration) -> Eevdf {
         Eevdf {
-            step,
-            charged: 0,
+            steps: Steps::of(step),
             tasks: Vec::new(),
             running: None,
             must_switch: false,
@@ -80,7 +77,7 @@ impl Eevdf {
 
     /// When the step that has begun is over.
     pub fn step_end(&self, now: Instant) -> Instant {
-        Instant::from_nanos((now.as_nanos() / self.step.as_nanos() + 1) * self.step.as_nanos())
+        self.steps.end(now)
     }
 
     /// Whether the running task is to leave the core when it is not in the kernel.
@@ -90,12 +87,11 @@ impl Eevdf {
 
     /// Charges the running task with the steps that ended.
     pub fn account(&mut self, now: Instant) {
-        let steps = self.charged.max(now.as_nanos() / self.step.as_nanos());
-        let ended = steps - std::mem::replace(&mut self.charged, steps);
-        let Some(running) = self.running.filter(|_| ended > 0) else { return };
-        let (others, step) = (self.queued().count() > 1, self.step.as_nanos());
+        let time = self.steps.charge(now);
+        let Some(running) = self.running.filter(|_| time > 0) else { return };
+        let others = self.queued().count() > 1;
         let task = self.task(running);
-        task.at += (ended * step) as i64 * WEIGHT as i64 / task.weight;
+        task.at += time * WEIGHT as i64 / task.weight;
         if task.at >= task.deadline {
             task.deadline = task.at + task.slice();
             task.is_protected = false;
@@ -204,7 +200,7 @@ impl Eevdf {
     /// What a task has missed, within what counts.
     fn lag(&self, context: ContextId) -> i64 {
         let task = self.runner(context);
-        let most = (2 * SLICE).max(self.step.as_nanos() as i64) * WEIGHT as i64 / task.weight;
+        let most = (2 * SLICE).max(self.steps.nanos()) * WEIGHT as i64 / task.weight;
         (self.average() - task.at).clamp(-most, most)
     }
 

@@ -9,6 +9,7 @@
 // Divergence: one queue for one core, no groups of tasks, and nobody is preferred because he was
 // stopped just now.
 
+use super::steps::Steps;
 use base::{Duration, Instant};
 use block::ContextId;
 
@@ -29,10 +30,7 @@ const GRANULARITY: i64 = 1_000_000;
 
 /// The tasks that are runnable, and what those had that sleep.
 pub(crate) struct Fair {
-    /// In which steps computing is charged.
-    step: Duration,
-    /// Steps until now that are charged, or were nobody's.
-    charged: u64,
+    steps: Steps,
     /// By number; `None` for one that has not woken yet.
     tasks: Vec<Option<Runner>>,
     running: Option<ContextId>,
@@ -59,8 +57,7 @@ impl Fair {
     /// An empty queue that charges computing in steps.
     pub fn new(step: Duration) -> Fair {
         Fair {
-            step,
-            charged: 0,
+            steps: Steps::of(step),
             tasks: Vec::new(),
             running: None,
             must_switch: false,
@@ -71,7 +68,7 @@ impl Fair {
 
     /// When the step that has begun is over.
     pub fn step_end(&self, now: Instant) -> Instant {
-        Instant::from_nanos((now.as_nanos() / self.step.as_nanos() + 1) * self.step.as_nanos())
+        self.steps.end(now)
     }
 
     /// Whether the running task is to leave the core when it is not in the kernel.
@@ -81,10 +78,8 @@ impl Fair {
 
     /// Charges the running task with the steps that ended.
     pub fn account(&mut self, now: Instant) {
-        let steps = self.charged.max(now.as_nanos() / self.step.as_nanos());
-        let ended = steps - std::mem::replace(&mut self.charged, steps);
-        let Some(running) = self.running.filter(|_| ended > 0) else { return };
-        let time = (ended * self.step.as_nanos()) as i64;
+        let time = self.steps.charge(now);
+        let Some(running) = self.running.filter(|_| time > 0) else { return };
         let task = self.task(running);
         task.had += task.own(time);
         task.turn += time;

@@ -26,6 +26,7 @@ mod placing;
 mod prices;
 mod sharing;
 mod stepped;
+mod steps;
 
 pub(crate) use interrupts::Cause;
 pub(crate) use paying::{Charge, Pays};

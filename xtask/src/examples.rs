@@ -176,7 +176,8 @@ fn page(rows: &str, calls: &str) -> Result<String, Box<dyn Error>> {
          {} · `cargo xtask examples --results`\n\n\
          The files of Debian's `fio-examples` that write blocks, from the first in the alphabet \
          on, without `falloc`, \
-         most of whose calls reach no disk. Each cell is one command,\n\n    paternoster compare --world linux --kernel KERNEL \
+         most of whose calls reach no disk. Each cell is one \
+         command,\n\n    paternoster compare --world linux --kernel KERNEL \
          -s {SCHEDULERS} --model DISK --runs 1 --calls {calls} FILE\n\n\
          which was run twice and said the same both times. Cells have the MB/s of the four \
          schedulers in this order, all jobs\ntogether, up to the {calls}th command of the disk. \

@@ -200,9 +200,7 @@ pub struct BioRecord {
 impl BioRecord {
     /// How often the clock is read for it, and not only for its request.
     pub(crate) fn looks_at_clock(&self, rules: Option<&MultiQueue>, limits: &Limits) -> u32 {
-        let flushes_first = self.bio.flags.intersects(Flags::PREFLUSH);
-        let is_asked = self.parent.is_none()
-            && (!flushes_first || rules.is_none_or(|it| it.flush_bio_reads_clock));
+        let is_asked = self.parent.is_none() && rules.is_none_or(|it| it.bio_reads_clock);
         let is_split = self.bio.op != Op::Discard && self.bio.sectors > self.largest_part(limits);
         let splitting = rules.filter(|_| is_split).map_or(0, |it| it.split_looks);
         u32::from(is_asked) + splitting

@@ -62,7 +62,7 @@ const MULTI: [Change; 6] = [
     change("plugs_each_bio", "a bio without a plug gets one, so its task issues it", ALL),
     change("reruns_in_vain", "a completion behind a parked request reruns the queue", ALL),
     change("split_looks", "how often the clock is read besides when a bio is split", OLDER),
-    change("flush_bio_reads_clock", "a bio that begins with a flush reads the clock", NEWER),
+    change("bio_reads_clock", "a bio reads the clock, besides its request", NEWER),
     change("depth_hook_sees_old", "the scheduler hears of `nr_requests` before it changes", &[]),
     change("async_depth_is_of_queue", "`async_depth` is an attribute of the queue", ALL),
 ];

@@ -230,10 +230,9 @@ pub struct MultiQueue {
     /// So often the clock is read besides when a bio is split. Observed on 6.1.192: twice, in
     /// reads of 4 MiB; on 6.12.117 not at all.
     pub split_looks: u32,
-    /// A bio that begins with a flush reads the clock itself, besides its request. Observed: on
-    /// 6.12 it does; on 7.3.4 such a flush reaches the disk one look earlier, and the flush behind
-    /// a write does not.
-    pub flush_bio_reads_clock: bool,
+    /// A bio reads the clock itself, besides its request. Observed: on 6.12 it does; on 7.3.4 a
+    /// request that is read, written or flushed alone reaches the disk one look earlier.
+    pub bio_reads_clock: bool,
     /// The scheduler's depth hook runs before `nr_requests` has its new value (rule allocate-9:
     /// up to 6.17).
     pub depth_hook_sees_old: bool,
@@ -377,7 +376,7 @@ const MULTI_4_19: MultiQueue = MultiQueue {
     flush_waits: false,
     // assumed: as 6.1
     split_looks: 2,
-    flush_bio_reads_clock: true,
+    bio_reads_clock: true,
     depth_hook_sees_old: true,
     async_depth_is_of_queue: false,
 };
@@ -443,7 +442,7 @@ const MULTI_6_12: MultiQueue = MultiQueue {
     shallow: ShallowDepth::WholeMap,
     flush_waits: true,
     split_looks: 0,
-    flush_bio_reads_clock: true,
+    bio_reads_clock: true,
     depth_hook_sees_old: true,
     async_depth_is_of_queue: false,
 };
@@ -483,7 +482,7 @@ const KERNEL_7_3: Kernel = Kernel {
         // task sleeps, and mq-deadline has joined them all. No plug around the reads of dd.
         plugs_each_bio: false,
         reruns_in_vain: false,
-        flush_bio_reads_clock: false,
+        bio_reads_clock: false,
         async_depth_is_of_queue: true,
         ..MULTI_6_18
     }),

@@ -18,6 +18,13 @@ impl Segments {
         Segments(lengths)
     }
 
+    /// Pieces of one length, and what is left.
+    pub fn alike(sectors: Sectors, piece: Sectors) -> Segments {
+        let whole = (0..sectors.0 / piece.0).map(|_| piece);
+        let rest = Sectors(sectors.0 % piece.0);
+        Segments(whole.chain((!rest.is_zero()).then_some(rest)).collect())
+    }
+
     /// How many segments a bio of so many sectors has.
     pub(crate) fn segments(&self, sectors: Sectors, limits: &Limits) -> u16 {
         if self.0.is_empty() {
@@ -85,6 +92,12 @@ mod tests {
         assert_eq!(pieces(&[8, 8, 48, 8]).most(&limits), Some(Sectors(64)));
         assert_eq!(pieces(&[8, 8, 48, 8]).segments(Sectors(72), &limits), 4);
         assert_eq!(Segments::default().segments(Sectors(72), &limits), 1);
+    }
+
+    #[test]
+    fn pieces_may_be_alike_but_for_the_last() {
+        assert_eq!(Segments::alike(Sectors(20), Sectors(8)), pieces(&[8, 8, 4]));
+        assert_eq!(Segments::alike(Sectors(16), Sectors(8)), pieces(&[8, 8]));
     }
 
     #[test]

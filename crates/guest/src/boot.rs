@@ -49,6 +49,8 @@ params::section! {
         left_by_boot_much: Left = LEFT,
         /// Pages on the lists that are not for files, which are put back with the first ones.
         foreign: u64 = PAGES,
+        /// Pages of a program's own memory that lie one behind the other, at most.
+        together: u64 = PAGES,
     }
 }
 

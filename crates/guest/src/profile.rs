@@ -4,19 +4,26 @@ use crate::boot::{Boot, BootMemory, Files};
 use crate::habits::{
     FioHabits, Habits, HelperHabits, OwnFiles, ProcessHabits, ShellHabits, SysbenchHabits,
 };
-use params::{Document, Error, Format, Parameter, Section};
+use params::{Document, Error, Format, Parameter, Section, Table};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 /// The profiles that are built in.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 3] = [
     (NEUTRAL, include_str!("../../../guests/neutral.toml")),
     (UML, include_str!("../../../guests/uml-6.12.toml")),
+    ("uml-7.3", include_str!("../../../guests/uml-7.3.toml")),
 ];
 const NEUTRAL: &str = "neutral";
 const UML: &str = "uml-6.12";
 
-const FORMAT: Format = Format { what: "guest", heads: &[("title", true)], is_dated: true };
+/// `like` names the built-in profile that holds where a file says nothing; `kernel` the series of
+/// kernels with which it stands for that one.
+const FORMAT: Format = Format {
+    what: "guest",
+    heads: &[("title", true), ("like", false), ("kernel", false)],
+    is_dated: true,
+};
 const SCHEMA: [&Section; 9] = [
     &Boot::SECTION,
     &BootMemory::SECTION,
@@ -36,6 +43,10 @@ pub struct Profile {
     pub name: String,
     /// What it is, in one line.
     pub title: String,
+    /// The profile of which it states the differences; empty: none.
+    like: String,
+    /// The series of kernels with which it stands for that one.
+    kernel: String,
     /// How it is booted.
     pub boot: Boot,
     /// What boot and programs leave in memory.
@@ -55,14 +66,12 @@ impl Profile {
 
     /// The profile of a machine of which nothing is known.
     pub fn neutral() -> &'static Arc<Profile> {
-        static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| built_in(NEUTRAL));
-        &PROFILE
+        &built_ins()[0]
     }
 
     /// The guest of the world `linux`.
     pub fn uml() -> &'static Arc<Profile> {
-        static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| built_in(UML));
-        &PROFILE
+        &built_ins()[1]
     }
 
     /// A built-in profile by its name, or the one in the file if it looks like a path. A path is
@@ -77,11 +86,15 @@ impl Profile {
             let text = params::read(&path)?;
             return Profile::parse(&path.display().to_string(), &text).map(Arc::new);
         }
-        match name_or_path {
-            NEUTRAL => Ok(Profile::neutral().clone()),
-            UML => Ok(Profile::uml().clone()),
-            _ => Err(Error::unknown("guest", name_or_path, Profile::names())),
-        }
+        let found = built_ins().iter().find(|it| it.name == name_or_path);
+        found.cloned().ok_or_else(|| Error::unknown("guest", name_or_path, Profile::names()))
+    }
+
+    /// The profile of the same guest with another kernel, named by its series.
+    pub fn with_kernel(self: &Arc<Profile>, series: &str) -> Arc<Profile> {
+        let mut others = built_ins().iter();
+        let found = others.find(|it| it.like == self.name && it.kernel == series);
+        found.unwrap_or(self).clone()
     }
 
     /// A profile from the text of a file; `name` stands for it in messages.
@@ -91,10 +104,12 @@ impl Profile {
     /// The first thing in the file that is not as it must be.
     pub fn parse(name: &str, text: &str) -> Result<Profile, Error> {
         let document = Document::parse(&FORMAT, name, text)?;
-        let (table, parameters) = document.check(&SCHEMA, "a guest")?;
+        let (table, parameters) = checked(&document)?;
         Ok(Profile {
             name: name.to_string(),
             title: document.head("title").to_string(),
+            like: document.head("like").to_string(),
+            kernel: document.head("kernel").to_string(),
             boot: Boot::read(&table),
             memory: BootMemory::read(&table),
             files: Files::read(&table),
@@ -109,9 +124,32 @@ impl Profile {
     }
 }
 
-fn built_in(name: &str) -> Arc<Profile> {
-    let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name).expect("it is built in");
-    Arc::new(Profile::parse(name, text).expect("the built-in profiles are well formed"))
+/// What a file states, and what the one states that it is like.
+fn checked(document: &Document<'_>) -> Result<(Table, Vec<Parameter>), Error> {
+    let like = document.head("like");
+    if like.is_empty() {
+        return document.check(&SCHEMA, "a guest");
+    }
+    let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == like) else {
+        let hint = base::nearest(like, Profile::names());
+        let accepted = format!("one of {}", Profile::names().collect::<Vec<_>>().join(", "));
+        return Err(document.refuse_head(
+            "like",
+            format!("unknown guest \"{like}\"{hint}"),
+            accepted,
+        ));
+    };
+    let other = Document::parse(&FORMAT, name, text)?;
+    document.check_over(other.check(&SCHEMA, "a guest")?, &SCHEMA, "a guest")
+}
+
+fn built_ins() -> &'static [Arc<Profile>] {
+    static PROFILES: LazyLock<Vec<Arc<Profile>>> = LazyLock::new(|| {
+        let parse = |(name, text): (&str, &str)| Profile::parse(name, text);
+        let parsed = BUILT_IN.map(|it| parse(it).expect("the built-in profiles are well formed"));
+        parsed.into_iter().map(Arc::new).collect()
+    });
+    &PROFILES
 }
 
 #[cfg(test)]
@@ -135,6 +173,21 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_may_state_what_differs_with_another_kernel() {
+        let uml = Profile::uml();
+        let newer = uml.with_kernel("7.3");
+        assert_eq!(newer.name, "uml-7.3");
+        assert_eq!(newer.parameters().len(), uml.parameters().len());
+        assert_eq!(newer.habits, uml.habits);
+        assert_ne!(newer.memory, uml.memory);
+        assert_eq!(uml.with_kernel("6.12").name, "uml-6.12");
+        assert_eq!(Profile::neutral().with_kernel("7.3").name, "neutral");
+        let text = "title = \"x\"\nlike = \"uml-7\"\n";
+        let error = Profile::parse("x.toml", text).unwrap_err().to_string();
+        assert!(error.starts_with("x.toml:2: unknown guest \"uml-7\"; nearest: "), "{error}");
+    }
+
+    #[test]
     fn a_fact_without_a_date_is_refused_with_its_place() {
         let (_, text) = BUILT_IN[0];
         let without = text.replacen(", date = ", ", day = ", 1);
@@ -142,7 +195,7 @@ mod tests {
         assert!(error.starts_with("x.toml:"), "{error}");
         assert!(error.contains("unknown field \"day\""), "{error}");
         let error = Profile::find("uml-6.13", Path::new("")).unwrap_err().to_string();
-        let known = "built-in guests: neutral, uml-6.12";
+        let known = "built-in guests: neutral, uml-6.12, uml-7.3";
         assert_eq!(error, format!("unknown guest \"uml-6.13\"; nearest: \"uml-6.12\"; {known}"));
     }
 }

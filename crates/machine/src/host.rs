@@ -203,6 +203,11 @@ impl Host {
         of(scheduler).or(of("other")).expect("every host has a cost for other schedulers").1
     }
 
+    /// The same host with a kernel of this series: its guest may differ then.
+    pub fn with_kernel(&self, series: &str) -> Host {
+        Host { guest: self.guest.with_kernel(series), ..self.clone() }
+    }
+
     /// Whether computing costs nothing at all.
     pub fn is_free(&self) -> bool {
         let is_free = |(_, cost): &(_, EventCost)| *cost == EventCost::default();

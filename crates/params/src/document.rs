@@ -63,8 +63,21 @@ impl<'t> Document<'t> {
         schema: &[&Section],
         whose: &str,
     ) -> Result<(Table, Vec<Parameter>), Error> {
-        let mut table = Table::new(self.source.file);
-        let mut listed: Vec<(usize, Parameter)> = Vec::new();
+        self.check_over((Table::new(self.source.file), Vec::new()), schema, whose)
+    }
+
+    /// The same for a file that states what differs from another one, of which this is known.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not as it must be, with its place.
+    pub fn check_over(
+        &self,
+        (mut table, listed): (Table, Vec<Parameter>),
+        schema: &[&Section],
+        whose: &str,
+    ) -> Result<(Table, Vec<Parameter>), Error> {
+        let mut listed: Vec<(usize, Parameter)> = listed.into_iter().enumerate().collect();
         for (key, value) in &self.root {
             let name: &str = key.get_ref();
             if self.format.heads.iter().any(|(head, _)| *head == name) {
@@ -115,7 +128,10 @@ impl<'t> Document<'t> {
             })?;
             let full = format!("{}.{name}", section.name);
             let (value, parameter) = self.check_entry(spec, &full, &key.span(), entry)?;
-            listed.push((key.span().start, parameter));
+            match listed.iter_mut().find(|(_, known)| known.name == full) {
+                Some((_, known)) => *known = parameter,
+                None => listed.push((key.span().start, parameter)),
+            }
             table.insert(full, self.source.line(&key.span()), value);
         }
         for spec in section.specs {

@@ -487,7 +487,7 @@ impl Planner {
                 mount: mount.clone(),
                 blkio: self.experiment.blkio,
                 cgroup_writeback,
-                host: host.clone(),
+                host: host.with_kernel(&spec.kernel.version.to_string()),
                 memory: self.memory(),
                 cgroups: cgroups.clone(),
                 preparation: preparation.clone(),

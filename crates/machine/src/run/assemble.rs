@@ -6,10 +6,10 @@ use crate::disk::Disk;
 use crate::program::Program;
 use crate::rules::Rules;
 use crate::setup::{Job, Setup, SetupError, check_jobs};
-use crate::storage::Storage;
+use crate::storage::{PAGE_SECTORS, Storage};
 use crate::tasks::Cgroups;
 use crate::world::{Owners, World};
-use base::{Duration, Instant};
+use base::{Duration, Instant, Sectors};
 use block::{EventLog, RequestQueue};
 use cache::PageCache;
 use cache::memory::Memory;
@@ -45,6 +45,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let facts = setup.device.facts().clone();
     let rules = Rules::of(setup.kernel);
     let guest = setup.host.guest.clone();
+    let together = Sectors((guest.memory.together * PAGE_SECTORS).min(u64::from(u32::MAX)) as u32);
     let cpus = Cpus::new(&setup.host, prices, setup.kernel.sharing, setup.seed);
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
     let clock = Clock::new(setup.host.machine.clock_step, tick, setup.until);
@@ -87,7 +88,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     Ok(Owners {
         clock,
         cpus,
-        storage: Storage::new(queue, cache, fs, rules),
+        storage: Storage::new(queue, cache, fs, rules, together),
         disk: Disk::new(setup.device, &guest.boot.disk),
         cgroups: Cgroups::new(setup.blkio),
         shape,

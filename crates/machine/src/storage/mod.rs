@@ -16,6 +16,7 @@ mod transfers;
 pub(crate) use pages::{PAGE_SECTORS, pages_of_transfer};
 
 use crate::rules::Rules;
+use base::Sectors;
 use block::{CgroupId, ContextId, RequestQueue};
 use cache::PageCache;
 use fs::{Ext4, FileSystem, Files, Format, Xfs};
@@ -28,6 +29,8 @@ pub(crate) struct Storage {
     /// The file system on the disk, if it carries one.
     fs: Option<FileSystem>,
     rules: Rules,
+    /// How much of a program's own memory lies together.
+    together: Sectors,
     /// The task that runs the queue.
     worker: ContextId,
     /// The kernel's tasks that write what is dirty, by group, once it had anything.
@@ -48,15 +51,17 @@ pub(crate) enum Effect {
 }
 
 impl Storage {
-    /// A disk that nothing is asked of.
+    /// A disk that nothing is asked of, for programs of whose own memory so much lies together.
     pub fn new(
         queue: RequestQueue,
         cache: PageCache,
         fs: Option<FileSystem>,
         rules: Rules,
+        together: Sectors,
     ) -> Storage {
         let flushers = BTreeMap::new();
-        Storage { queue, cache, fs, rules, worker: ContextId(0), flushers }
+        let together = together.min(queue.limits().facts.segment);
+        Storage { queue, cache, fs, rules, together, worker: ContextId(0), flushers }
     }
 
     /// The block layer.

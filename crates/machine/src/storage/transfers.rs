@@ -4,7 +4,7 @@
 use super::Storage;
 use crate::file::{Errno, File, MOST_BYTES, Transfer};
 use base::{Sector, Sectors};
-use block::{Flags, Op};
+use block::{Flags, Op, Segments};
 
 /// Largest bio of direct I/O: 256 pieces of memory (rule direct-io-1).
 const BIO_MAX_VECS: u32 = 256;
@@ -83,11 +83,26 @@ impl Storage {
         if op == Op::Discard {
             return left;
         }
-        let segment = self.queue.limits().facts.segment.0;
-        let most = left.min(Sectors(BIO_MAX_VECS.saturating_mul(segment)));
+        let most = left.min(Sectors(BIO_MAX_VECS.saturating_mul(self.together.0)));
         if self.rules.within_limits && !most.is_zero() {
             return most.min(self.queue.limits().largest_at(sector));
         }
         most
+    }
+
+    /// Where the data of a bio lie that come from, or go to, a program's own memory.
+    pub fn memory_of_program(&self, op: Op, sectors: Sectors) -> Segments {
+        match op == Op::Discard || self.together == self.queue.limits().facts.segment {
+            true => Segments::default(),
+            false => Segments::alike(sectors, self.together),
+        }
+    }
+
+    /// Whether such a bio is not split.
+    pub fn is_one_command(&self, op: Op, sector: Sector, sectors: Sectors) -> bool {
+        let limits = self.queue.limits();
+        let segments = sectors.0.div_ceil(self.together.0);
+        sectors <= limits.largest_at(sector)
+            && (op == Op::Discard || segments <= u32::from(limits.max_segments))
     }
 }

@@ -75,7 +75,7 @@ impl Task {
                 let piece = Transfer { sector, sectors: length, ..transfer };
                 let bio = self.bio(&mut world, number, piece, nowait);
                 world.io().get(self.id(), number).bios_left += 1;
-                world.submit(bio);
+                world.submit_of_program(bio);
                 length
             };
             self.drive().await;
@@ -97,7 +97,7 @@ impl Task {
         let operation = world.io().find(owner, number);
         let ioprio = operation.and_then(|operation| operation.ioprio).unwrap_or(own);
         // Only a bio that will not be split can be refused as a whole.
-        let fits = it.sectors <= world.queue().limits().largest_at(it.sector);
+        let fits = world.storage().is_one_command(it.op, it.sector, it.sectors);
         let nowait = if nowait && fits { Flags::NOWAIT } else { Flags::NONE };
         Bio {
             op: it.op,
@@ -201,7 +201,7 @@ async fn submit_deferred(task: Task, ring: usize) -> i32 {
             {
                 let mut world = task.world();
                 let bio = task.bio(&mut world, number, piece, false);
-                world.submit(bio);
+                world.submit_of_program(bio);
             }
             task.drive().await;
         }

@@ -250,6 +250,12 @@ impl World {
         self.storage.queue_mut().submit(self.clock.now(), bio);
     }
 
+    /// The same for one whose data are in a program's own memory.
+    pub fn submit_of_program(&mut self, bio: Bio) {
+        let memory = self.storage.memory_of_program(bio.op, bio.sectors);
+        self.submit_scattered(bio, memory);
+    }
+
     /// The same for one whose data lie in these pieces of memory.
     pub fn submit_scattered(&mut self, bio: Bio, memory: Segments) {
         self.storage.queue_mut().submit_scattered(self.clock.now(), bio, memory);

@@ -80,6 +80,9 @@ params::section! {
         looks_while_waiting: u32 = LOOKS,
         /// Looks at the clock for each process that ended.
         looks_per_end: u32 = LOOKS,
+        /// Work that the kernel put off goes before the main process, which has looked for a file,
+        /// until so many processes have ended.
+        disturbed_until: u32 = Whole(0, 1_000_000, "processes"),
         /// Looks at the clock for each file that is made.
         looks_per_file: u32 = LOOKS,
         /// Looks at the directory for each job with files.

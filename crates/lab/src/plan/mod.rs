@@ -400,6 +400,19 @@ fn is_used(experiment: &Experiment, axis: &str) -> bool {
         || in_files(&experiment.settings)
 }
 
+/// What runs on a host: a guest of another kernel may have programs with other habits.
+struct Load {
+    host: Host,
+    preparation: Vec<PlannedJob>,
+    jobs: Vec<PlannedJob>,
+}
+
+impl Load {
+    fn is_for(&self, host: &Host) -> bool {
+        self.host.guest.name == host.guest.name
+    }
+}
+
 /// Plans the rows at one point of the axes.
 struct Planner {
     /// As it is at this point.
@@ -454,9 +467,8 @@ impl Planner {
             specs = specs.iter().map(|spec| spec.with_hz(hz)).collect();
         }
         let given = self.settings(&specs)?;
-        let preparation = self.preparation(&host)?;
-        let mut jobs = self.jobs(&host)?;
-        self.check_disks(&mut jobs)?;
+        let mut loads = vec![self.load(host.clone())?];
+        let jobs = loads[0].jobs.clone();
         let most_calls = self.most_calls(&jobs)?;
         let cgroups = self.cgroups(&jobs, &given.of_groups)?;
         self.check_groups(&cgroups, &jobs)?;
@@ -472,6 +484,11 @@ impl Planner {
             let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
             cgroup::check(&cgroups, &spec, cgroup_writeback)?;
             self.check_tasks(&cgroups, &jobs, cgroup_writeback)?;
+            let host = host.with_kernel(&spec.kernel.version.to_string());
+            if !loads.iter().any(|load| load.is_for(&host)) {
+                loads.push(self.load(host.clone())?);
+            }
+            let load = loads.iter().find(|load| load.is_for(&host)).expect("it is there now");
             let has_it = |world: &&World| **world == World::Linux || !spec.is_offered();
             rows.extend(self.experiment.worlds.iter().filter(has_it).map(|world| Row {
                 world: *world,
@@ -487,15 +504,23 @@ impl Planner {
                 mount: mount.clone(),
                 blkio: self.experiment.blkio,
                 cgroup_writeback,
-                host: host.with_kernel(&spec.kernel.version.to_string()),
+                host: host.clone(),
                 memory: self.memory(),
                 cgroups: cgroups.clone(),
-                preparation: preparation.clone(),
-                jobs: jobs.clone(),
+                preparation: load.preparation.clone(),
+                jobs: load.jobs.clone(),
                 most_calls,
             }));
         }
         Ok(rows)
+    }
+
+    /// What runs on a host.
+    fn load(&self, host: Host) -> Result<Load, Error> {
+        let preparation = self.preparation(&host)?;
+        let mut jobs = self.jobs(&host)?;
+        self.check_disks(&mut jobs)?;
+        Ok(Load { host, preparation, jobs })
     }
 
     fn is_judged(&self) -> bool {

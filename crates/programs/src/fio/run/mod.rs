@@ -170,7 +170,7 @@ impl Fio {
         let before = crew.ended();
         task.sleep_until(next.min(look)).await;
         task.look_at_clock(self.habits.looks_per_end * (crew.ended() - before)).await;
-        look_for_orders(task).await;
+        look_for_orders(task, crew).await;
     }
 
     /// Creates processes, and lets them go together when all are ready.
@@ -214,7 +214,7 @@ impl Fio {
             task.notify(child);
         }
         if takes_time {
-            look_for_orders(task).await;
+            look_for_orders(task, crew).await;
         }
     }
 
@@ -391,11 +391,14 @@ async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
     }
 }
 
-/// The main process looks whether somebody has asked for its figures, in a file; work that the
-/// kernel had put off goes before what it does next.
-async fn look_for_orders(task: &Task) {
+/// The main process looks whether somebody has asked for its figures, in a file. Work that the
+/// kernel puts off then goes before what the process does next, as long as its own thread is owed
+/// time: until so many processes have ended.
+async fn look_for_orders(task: &Task, crew: &Crew) {
     task.look_for_files(1).await;
-    task.be_disturbed().await;
+    if crew.ended() < crew.habits.disturbed_until {
+        task.be_disturbed().await;
+    }
 }
 
 /// When fio looks again whether processes have ended.

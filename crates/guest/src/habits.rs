@@ -105,10 +105,12 @@ params::section! {
         /// When what it does four times a second is due, and how long after that again: a
         /// millisecond is lost once.
         often: (u64, u64) = Wholes(2, 1_000_000, "ms"),
-        /// The same for what it does twice a second.
-        seldom: (u64, u64) = Wholes(2, 1_000_000, "ms"),
+        /// How often it does something else, from when no process waits for a later stage.
+        seldom: u64 = Whole(1, 1_000_000, "ms"),
         /// Looks at the clock when it wakes.
         looks: u32 = LOOKS,
+        /// Looks besides for each process, whether it runs, has ended or waits.
+        looks_per_process: u32 = LOOKS,
     }
 }
 

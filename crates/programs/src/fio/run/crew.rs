@@ -69,6 +69,11 @@ impl Crew {
         self.members[number].state.get()
     }
 
+    /// Whether a process was not started.
+    pub fn anybody_waits(&self) -> bool {
+        self.members.iter().any(|it| it.state.get() == State::Waiting)
+    }
+
     /// Whether nothing that a process waits for is missing, its delay aside.
     pub fn has_its_turn(&self, jobs: &[Job], number: usize) -> bool {
         let job = &jobs[number];

@@ -24,6 +24,7 @@ use block::ContextId;
 
 use self::crew::{Crew, State};
 use self::files::Files;
+use self::helper::Helper;
 use self::identity::spawn_confined;
 use self::process::Process;
 use super::command_line::parse_command_line;
@@ -37,6 +38,9 @@ use machine::task::{IoContextOf, Task};
 
 /// Exit status of fio when a job failed.
 const FAILED: i32 = 1;
+
+/// What processes use of which files, which of them had theirs, and who keeps figures.
+type SettingOut<'a> = (&'a [Option<Ranges>], &'a [Files], &'a [u32], Option<&'a Helper>);
 
 /// fio with its jobs, ready to run.
 #[derive(Clone, Debug)]
@@ -143,15 +147,15 @@ impl Fio {
                 }
                 (due, next) = self.due(&crew, &delays, task.now());
             }
-            self.start_all(task, &crew, due, (&plan, &files, &have_files)).await;
+            let setting_out = (&plan[..], &files[..], &have_files[..], helper.as_ref());
+            self.start_all(task, &crew, due, setting_out).await;
             if crew.all_ended() {
                 break;
             }
             self.wait(task, &crew, next).await;
         }
         if let Some(helper) = helper {
-            task.notify(helper);
-            task.join(helper).await;
+            helper.end(task).await;
         }
         if crew.any_failed() { FAILED } else { 0 }
     }
@@ -162,7 +166,7 @@ impl Fio {
             task.notified_until(next).await;
             return;
         }
-        let waits = (0..self.jobs.len()).any(|it| crew.state(it) == State::Waiting);
+        let waits = crew.anybody_waits();
         if waits {
             task.look_at_clock(self.habits.looks_while_waiting).await;
         }
@@ -179,7 +183,7 @@ impl Fio {
         task: &Task,
         crew: &Rc<Crew>,
         due: Vec<usize>,
-        (plan, files, have_files): (&[Option<Ranges>], &[Files], &[u32]),
+        (plan, files, have_files, helper): SettingOut<'_>,
     ) {
         let takes_time = takes_time(task) && !due.is_empty();
         let are_first = due.iter().all(|number| self.jobs[*number].stage == 0);
@@ -209,6 +213,9 @@ impl Fio {
         if takes_time {
             task.look_for_files(1).await;
             task.sleep(self.habits.look).await;
+        }
+        if let Some(helper) = helper.filter(|_| !crew.anybody_waits()) {
+            helper.all_have_begun(task.clock());
         }
         for child in children {
             task.notify(child);
@@ -345,7 +352,7 @@ async fn launch(
     jobs: &[Job],
     files: &[Files],
     habits: &FioHabits,
-) -> Result<(Option<ContextId>, Vec<u32>), String> {
+) -> Result<(Option<Helper>, Vec<u32>), String> {
     if !takes_time(task) {
         return files::make_all(task, jobs, files, habits)
             .await
@@ -356,7 +363,7 @@ async fn launch(
         task.look_at_clock(habits.looks_per_nap).await;
     }
     task.look_at_clock(habits.looks_before_helper).await;
-    let helper = helper::start(task, habits.helper).await;
+    let helper = Helper::start(task, habits.helper, jobs.len() as u32).await;
     let have_files = files::make_all(task, jobs, files, habits).await?;
     Ok((Some(helper), have_files))
 }

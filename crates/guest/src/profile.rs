@@ -178,7 +178,7 @@ mod tests {
         let newer = uml.with_kernel("7.3");
         assert_eq!(newer.name, "uml-7.3");
         assert_eq!(newer.parameters().len(), uml.parameters().len());
-        assert_eq!(newer.habits, uml.habits);
+        assert_eq!(newer.habits.fio.helper, uml.habits.fio.helper);
         assert_ne!(newer.memory, uml.memory);
         assert_eq!(uml.with_kernel("6.12").name, "uml-6.12");
         assert_eq!(Profile::neutral().with_kernel("7.3").name, "neutral");
@@ -196,6 +196,7 @@ mod tests {
         assert!(error.contains("unknown field \"day\""), "{error}");
         let error = Profile::find("uml-6.13", Path::new("")).unwrap_err().to_string();
         let known = "built-in guests: neutral, uml-6.12, uml-7.3";
-        assert_eq!(error, format!("unknown guest \"uml-6.13\"; nearest: \"uml-6.12\"; {known}"));
+        let nearest = "nearest: \"uml-6.12\", \"uml-7.3\"";
+        assert_eq!(error, format!("unknown guest \"uml-6.13\"; {nearest}; {known}"));
     }
 }

@@ -103,6 +103,6 @@ mod tests {
 
     #[test]
     fn it_samples_when_nobody_waits_for_a_later_stage() {
-        assert_eq!(steps(1_800, 11), [249, 250, 250, 250, 250, 250, 250, 52, 198, 250, 52]);
+        assert_eq!(steps(1_800, 11), [249, 250, 250, 250, 250, 250, 250, 250, 52, 198, 250]);
     }
 }

@@ -116,7 +116,10 @@ fn cell(example: &Example, kernel: &str, model: &str, calls: &str) -> Result<Cel
             format!("{}: {}", first.status, why.lines().last().unwrap_or_default())
         }
         _ if example.fails.is_some() => "fails twice alike".to_string(),
-        _ => rates(&said).join(" · "),
+        _ => match rates(&said) {
+            none if none.is_empty() => "lays out its file".to_string(),
+            rates => rates.join(" · "),
+        },
     };
     Ok(Cell { text, is_well: is_same && has_ended })
 }
@@ -182,7 +185,8 @@ fn page(rows: &str, calls: &str) -> Result<String, Box<dyn Error>> {
          which was run twice and said the same both times. Cells have the MB/s of the four \
          schedulers in this order, all jobs\ntogether, up to the {calls}th command of the disk. \
          They tell that the runs ended and what they did; such short runs do\nnot compare \
-         schedulers. {failing}What is added for files:\n\n{}\n\
+         schedulers. Where fio lays out its file, 10 GB take more commands than that. \
+         {failing}What is added for files:\n\n{}\n\
          | example | kernel | {} |\n|---|---|---|---|---|\n{rows}",
         crate::fidelity::origin()?,
         typed.concat(),

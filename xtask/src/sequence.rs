@@ -9,6 +9,7 @@ use lab::fidelity::ties::ties;
 use lab::metrics::commands::{Agreement, Step};
 use lab::plan::Plan;
 use lab::{Experiment, World, matrix};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     crate::in_both(&mut experiment, judge);
     experiment.seeds.truncate(1);
     let report = matrix::run(Plan::new(experiment)?, None, 2, &|_| ())?;
+    let mut told = String::new();
     for (index, row) in report.plan.rows.iter().enumerate() {
         let is_twin = |it: &lab::plan::Row| {
             it.world == World::Linux && it.spec == row.spec && it.axes == row.axes
@@ -32,19 +34,22 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
         let axes: Vec<String> = row.axes.iter().map(|(name, it)| format!("{name}={it}")).collect();
         let agreement = Agreement::of(&sim.commands, &linux.commands);
         let ties = ties(&sim.commands, &linux.commands);
-        println!("{} {}: {agreement:?}, {ties} ties", row.spec.label(), axes.join(" "));
+        told += &format!("{} {}: {agreement:?}, {ties} ties\n", row.spec.label(), axes.join(" "));
         let (later, other) = (agreement.first_later, agreement.first_other);
         let mut shown = 0;
         for at in later.into_iter().chain(other) {
             let (from, to) = (at.saturating_sub(lines / 2).max(shown), at + lines);
             for n in from..to.min(sim.commands.len().max(linux.commands.len())) {
                 let of = |steps: &[Step]| steps.get(n).map_or("–".to_string(), text);
-                println!("{n:>7} {:<52} {}", of(&sim.commands), of(&linux.commands));
+                told += &format!("{n:>7} {:<52} {}\n", of(&sim.commands), of(&linux.commands));
                 shown = n + 1;
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    match std::io::stdout().write_all(told.as_bytes()) {
+        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => Err(cause.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn text(step: &Step) -> String {

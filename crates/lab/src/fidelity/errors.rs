@@ -155,9 +155,8 @@ pub fn agreed(report: &Report) -> Vec<Agreed> {
         for (sim, linux) in report.results_of(row).iter().zip(report.results_of(twin)) {
             let agreement = Agreement::of(&sim.commands, &linux.commands);
             let same_sizes = sizes(&sim.commands) == sizes(&linux.commands);
-            let what = |it: &Step| (it.op as u8, it.sector.0, it.sectors.0);
-            let ours: Vec<_> = sim.commands.iter().map(what).collect();
-            let theirs: Vec<_> = linux.commands.iter().map(what).collect();
+            let ours: Vec<_> = sim.commands.iter().map(Step::what).collect();
+            let theirs: Vec<_> = linux.commands.iter().map(Step::what).collect();
             let for_whom = (told(&sim.commands, &sim.bios), told(&linux.commands, &linux.bios));
             let alike = [
                 in_common(&ours, &theirs),

@@ -14,13 +14,12 @@
 //! from.
 
 use crate::metrics::commands::Step;
-use block::command::CommandOp;
 
 /// How many pairs are ties.
 pub fn ties(sim: &[Step], linux: &[Step]) -> usize {
     let (mut place, mut found) = (0, 0);
     while place < sim.len().min(linux.len()) {
-        if what(&sim[place]) == what(&linux[place]) {
+        if sim[place].what() == linux[place].what() {
             place += 1;
         } else if is_tie(&sim[place..], &linux[place..]) {
             found += 1;
@@ -35,7 +34,7 @@ pub fn ties(sim: &[Step], linux: &[Step]) -> usize {
 /// Whether the first two commands are a tie.
 fn is_tie(sim: &[Step], linux: &[Step]) -> bool {
     let ([one, other, after @ ..], [second, first, then @ ..]) = (sim, linux) else { return false };
-    let is_swapped = what(one) == what(first) && what(other) == what(second);
+    let is_swapped = one.what() == first.what() && other.what() == second.what();
     let (Some(here), Some(there)) = (one.offered, other.offered) else { return false };
     let nobody_chose = here.at_once && there.at_once;
     is_swapped
@@ -43,11 +42,7 @@ fn is_tie(sim: &[Step], linux: &[Step]) -> bool {
         && here.task != there.task
         && here.ready == there.ready
         && one.at == second.at
-        && after.first().map(what) == then.first().map(what)
-}
-
-fn what(step: &Step) -> (CommandOp, u64, u32) {
-    (step.op, step.sector.0, step.sectors.0)
+        && after.first().map(Step::what) == then.first().map(Step::what)
 }
 
 #[cfg(test)]

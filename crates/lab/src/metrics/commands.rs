@@ -28,6 +28,13 @@ pub struct Step {
     pub offered: Option<Offered>,
 }
 
+impl Step {
+    /// What the command is, whenever it comes: kind, place and length.
+    pub fn what(&self) -> (u8, u64, u32) {
+        (self.op as u8, self.sector.0, self.sectors.0)
+    }
+}
+
 /// How a command came to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offered {
@@ -55,16 +62,15 @@ pub struct Agreement {
 impl Agreement {
     /// Compares two sequences command by command.
     pub fn of(sim: &[Step], linux: &[Step]) -> Agreement {
-        let what = |it: &Step| (it.op, it.sector, it.sectors);
         let both = || sim.iter().zip(linux);
         let shorter = sim.len().min(linux.len());
         let end = (sim.len() != linux.len()).then_some(shorter);
         Agreement {
             sim: sim.len(),
             linux: linux.len(),
-            first_other: both().position(|(one, other)| what(one) != what(other)).or(end),
+            first_other: both().position(|(one, other)| one.what() != other.what()).or(end),
             first_later: both()
-                .position(|(one, other)| (what(one), one.at) != (what(other), other.at))
+                .position(|(one, other)| (one.what(), one.at) != (other.what(), other.at))
                 .or(end),
         }
     }

@@ -33,8 +33,8 @@ impl Task {
         .await;
     }
 
-    /// A point within a system call at which the core may go to somebody else.
-    pub(crate) async fn may_yield(&self) {
+    /// A point at which the core may go to somebody else, within a system call or at its end.
+    pub async fn may_yield(&self) {
         self.leave_kernel();
         poll_fn(|_| {
             let mut world = self.world();

@@ -266,6 +266,7 @@ impl Fio {
                 let job = &jobs[number];
                 if takes_time {
                     task.notify(main);
+                    task.may_yield().await;
                 }
                 // Observed: the engine is ready before the process starts.
                 let is_ready = files.open_donor(&task, job).await;

@@ -416,6 +416,8 @@ const MULTI_6_1: MultiQueue = MultiQueue {
     // Observed on 6.1.192: no plug around the reads of dd.
     plugs_each_bio: false,
     split_looks: 2,
+    // Observed on 6.1.192: with async_depth 2, four writes are allocated of 8 and of 64 tags.
+    shallow: ShallowDepth::PerWord,
     ..MULTI_6_12
 };
 

@@ -219,11 +219,13 @@ pub struct MultiQueue {
     pub after_hold: AfterHold,
     /// What a depth limit means.
     pub shallow: ShallowDepth,
-    /// A batch of wake-ups goes on to the next wait queue until so many are woken, and only tags
-    /// that are freed while somebody sleeps, or was woken and has not gone on, count towards it.
-    /// Observed on 6.12: with 16 tags and two tasks that sleep, both are woken by every second
-    /// free, and the first takes both tags.
+    /// A batch of wake-ups goes on to the next wait queue until so many are woken. Observed on 6.12:
+    /// with 16 tags and two tasks that sleep, both are woken by every second free, and the first
+    /// takes both tags. On 6.1.192 it ends with the queue where it finds anybody.
     pub wakes_on: bool,
+    /// Tags count towards a batch that are freed while nobody sleeps. Observed on 6.1.192 and 6.12:
+    /// they do not, but those do that are freed before who was woken has gone on.
+    pub counts_all_frees: bool,
     /// A flush waits for flush-sequence data in flight, for a while (rule flush-3: not with a
     /// scheduler in 4.19).
     pub flush_waits: bool,
@@ -368,6 +370,7 @@ const MULTI_4_19: MultiQueue = MultiQueue {
     // assumed: not observed
     reruns_in_vain: false,
     wakes_on: false,
+    counts_all_frees: true,
     dequeue: Dequeue::One,
     kick: Kick::EachRequest,
     // assumed: not observed
@@ -418,6 +421,7 @@ const MULTI_6_1: MultiQueue = MultiQueue {
     split_looks: 2,
     // Observed on 6.1.192: with async_depth 2, four writes are allocated of 8 and of 64 tags.
     shallow: ShallowDepth::PerWord,
+    wakes_on: false,
     ..MULTI_6_12
 };
 
@@ -433,6 +437,7 @@ const MULTI_6_12: MultiQueue = MultiQueue {
     plugs_each_bio: true,
     reruns_in_vain: true,
     wakes_on: true,
+    counts_all_frees: false,
     dequeue: Dequeue::Burst,
     // Observed on 6.12.117: the disk is given 31 requests that a worker issues at the time of
     // the last.

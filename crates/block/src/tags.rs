@@ -34,6 +34,9 @@ pub(crate) struct TagMap {
     freed_since_wake: u32,
     /// A batch goes on to the next queues; see [`crate::kernel::MultiQueue::wakes_on`].
     wakes_on: bool,
+    /// Tags count that are freed while nobody sleeps; see
+    /// [`crate::kernel::MultiQueue::counts_all_frees`].
+    counts_all_frees: bool,
 }
 
 /// A part of the map: a bit for each tag.
@@ -63,12 +66,13 @@ impl TagMap {
             wake_batch: (depth / 8).clamp(1, 8),
             freed_since_wake: 0,
             wakes_on: false,
+            counts_all_frees: true,
         }
     }
 
     /// The same, whose batches of wake-ups go on to the next wait queues.
-    pub fn waking_on(self, wakes_on: bool) -> TagMap {
-        TagMap { wakes_on, ..self }
+    pub fn waking(self, wakes_on: bool, counts_all_frees: bool) -> TagMap {
+        TagMap { wakes_on, counts_all_frees, ..self }
     }
 
     /// The smallest depth limit anybody will use decides how many frees wake a batch of sleepers.
@@ -132,11 +136,11 @@ impl TagMap {
         assert!(word.used & 1 << bit != 0, "tag {tag} was free already");
         word.used &= !(1 << bit);
         self.in_use -= 1;
-        if self.wakes_on && self.sleepers == 0 && self.rising.is_empty() {
+        if !self.counts_all_frees && self.sleepers == 0 && self.rising.is_empty() {
             return;
         }
         self.freed_since_wake += 1;
-        if self.freed_since_wake >= self.wake_batch || (self.in_use == 0 && !self.wakes_on) {
+        if self.freed_since_wake >= self.wake_batch || (self.in_use == 0 && self.counts_all_frees) {
             self.freed_since_wake = 0;
             if self.sleepers > 0 {
                 self.wake(woken);
@@ -323,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_goes_on_wakes_the_first_of_several_wait_queues() {
-        let mut map = TagMap::new(16, 1, ShallowDepth::WholeMap).waking_on(true);
+        let mut map = TagMap::new(16, 1, ShallowDepth::WholeMap).waking(true, false);
         let tags: Vec<u32> = (0..16).map(|_| map.take(0, None).unwrap()).collect();
         let mut woken = Vec::new();
         map.give(0, tags[0], &mut woken);
@@ -337,7 +341,7 @@ mod tests {
 
     #[test]
     fn earlier_waits_leave_the_queues_in_another_turn() {
-        let mut map = TagMap::new(32, 1, ShallowDepth::WholeMap).waking_on(true);
+        let mut map = TagMap::new(32, 1, ShallowDepth::WholeMap).waking(true, false);
         map.note_waits(2);
         assert_eq!((map.join_at, map.wake_at, map.sleepers), (4, 0, 0));
         let tags: Vec<u32> = (0..32).map(|_| map.take(0, None).unwrap()).collect();
@@ -359,7 +363,7 @@ mod tests {
 
     #[test]
     fn who_was_woken_counts_as_a_sleeper_until_it_goes_on() {
-        let mut map = TagMap::new(16, 1, ShallowDepth::WholeMap).waking_on(true);
+        let mut map = TagMap::new(16, 1, ShallowDepth::WholeMap).waking(true, false);
         let tags: Vec<u32> = (0..16).map(|_| map.take(0, None).unwrap()).collect();
         let mut woken = Vec::new();
         map.sleep(ContextId(0));

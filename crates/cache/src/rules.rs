@@ -48,6 +48,11 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// The same on a machine that has no large folios.
+    pub fn without_large_folios(self) -> Rules {
+        Rules { readahead: self.readahead.without_large_folios(), ..self }
+    }
+
     /// The rules of a kernel.
     pub fn of(kernel: &Kernel) -> Rules {
         let version = kernel.version;
@@ -73,8 +78,6 @@ impl Rules {
     }
 }
 
-const JUDGES: &[Version] = &[Version::V6_1, Version::V6_12, Version::V7_3];
-
 /// What changed between the kernels that judge.
 pub static CHANGES: [Table; 2] = [
     Table {
@@ -92,7 +95,7 @@ pub static CHANGES: [Table; 2] = [
         rows: &[
             change("expects_misses", "a miss where the next window is due goes on with it", OLDER),
             change("joining", "a window whose first page is wanted is joined by the next", OLDER),
-            change("grows_folios", "windows end where large folios do", JUDGES),
+            change("grows_folios", "windows end where large folios do", OLDER),
         ],
     },
 ];

@@ -1,7 +1,7 @@
 //! What boot and mount leave behind.
 
 use base::{Bytes, Duration};
-use params::Accept::{Size, Text, Time, Whole, Wholes};
+use params::Accept::{Flag, Size, Text, Time, Whole, Wholes};
 use params::{Accept, Stated, Table};
 
 /// More pages than any machine has.
@@ -51,6 +51,8 @@ params::section! {
         foreign: u64 = PAGES,
         /// Pages of a program's own memory that lie one behind the other, at most.
         together: u64 = PAGES,
+        /// The kernel reads ahead into large folios, where it has them.
+        large_folios: bool = Flag,
     }
 }
 

@@ -15,6 +15,12 @@ impl Stated for u64 {
     }
 }
 
+impl Stated for bool {
+    fn read(table: &Table, name: &str) -> bool {
+        table.flag(name)
+    }
+}
+
 impl Stated for u32 {
     fn read(table: &Table, name: &str) -> u32 {
         u32::try_from(table.whole(name)).expect("bounded by the schema")

@@ -113,7 +113,10 @@ impl PageCache {
         is_alone: bool,
         uptime: u64,
     ) -> PageCache {
-        let rules = Rules::of(kernel);
+        let rules = match guest.large_folios {
+            true => Rules::of(kernel),
+            false => Rules::of(kernel).without_large_folios(),
+        };
         let wheel = TimerWheel::new(kernel.hz, uptime);
         let (at_hand, pcp_lists) = match rules.keeps_pages_alone || !is_alone {
             true if rules.keeps_an_eighth => (memory.managed / 8, None),

@@ -61,11 +61,14 @@ impl Rules {
             Version::V4_10 | Version::V4_19 | Version::V5_1 | Version::V5_2 => Rules::OF_4_19,
             Version::V6_1 => Rules::OF_6_1,
             Version::V6_12 => Rules::OF_6_12,
-            // Read in 6.18.35, recorded on 6.18.44.
-            Version::V6_18 => Rules::OF_6_18,
-            // Observed on 7.3.4, in a guest without large folios: as 6.12.
-            Version::V7_3 => Rules::OF_6_12,
+            // Read in 6.18.35, recorded on 6.18.44; the rest observed on 7.3.4.
+            Version::V6_18 | Version::V7_3 => Rules::OF_6_18,
         }
+    }
+
+    /// The same on a machine that has no large folios.
+    pub fn without_large_folios(self) -> Rules {
+        Rules { grows_folios: false, ..self }
     }
 
     const OF_2_6_28: Rules = Rules {

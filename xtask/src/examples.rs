@@ -157,7 +157,8 @@ fn rates(csv: &str) -> Vec<String> {
         }
     }
     let of = |name: &str| found.iter().find(|(scheduler, _)| scheduler.as_str() == name);
-    let text = |name| of(name).map_or("–".to_string(), |(_, bytes)| format!("{:.3}", bytes / 1e6));
+    let text =
+        |name| of(name).map_or("–".to_string(), |(_, bytes)| format!("{:.3}", bytes / 1e6));
     SCHEDULERS.split(',').map(text).collect()
 }
 
@@ -184,8 +185,8 @@ fn page(rows: &str, calls: &str) -> Result<String, Box<dyn Error>> {
          which was run twice and said the same both times. Cells have the MB/s of the four \
          schedulers in this order, all jobs\ntogether, up to the {calls}th command of the disk. \
          They tell that the runs ended and what they did; such short runs do\nnot compare \
-         schedulers. No figure: no job had ended a request by then, as where fio lays out its 10 GB. \
-         {failing}What is added for files:\n\n{}\n\
+         schedulers. No figure: no job had ended a request by then, as where fio lays out \
+         its 10 GB. {failing}What is added for files:\n\n{}\n\
          | example | kernel | {} |\n|---|---|---|---|---|\n{rows}",
         crate::fidelity::origin()?,
         typed.concat(),

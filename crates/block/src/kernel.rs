@@ -219,9 +219,9 @@ pub struct MultiQueue {
     pub after_hold: AfterHold,
     /// What a depth limit means.
     pub shallow: ShallowDepth,
-    /// A batch of wake-ups goes on to the next wait queue until so many are woken. Observed on 6.12:
-    /// with 16 tags and two tasks that sleep, both are woken by every second free, and the first
-    /// takes both tags. On 6.1.192 it ends with the queue where it finds anybody.
+    /// A batch of wake-ups goes on to the next wait queue until so many are woken. Observed on
+    /// 6.12: with 16 tags and two tasks that sleep, both are woken by every second free, and the
+    /// first takes both tags. On 6.1.192 it ends with the queue where it finds anybody.
     pub wakes_on: bool,
     /// Tags count towards a batch that are freed while nobody sleeps. Observed on 6.1.192 and 6.12:
     /// they do not, but those do that are freed before who was woken has gone on.

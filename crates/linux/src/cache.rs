@@ -105,7 +105,7 @@ pub struct Cache {
 
 impl Cache {
     /// The user's cache: `$PATERNOSTER_CACHE`, or `paternoster` in `$XDG_CACHE_HOME` or
-    /// `~/.cache`.
+    /// `~/.cache`. A relative one lies where the program was started, not where a guest runs.
     pub fn of_user() -> Result<Cache, BuildError> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let directory = match variable("PATERNOSTER_CACHE") {
@@ -116,7 +116,7 @@ impl Cache {
                 (None, None) => return Err(BuildError::NoCache),
             },
         };
-        Ok(Cache { directory })
+        Ok(Cache { directory: std::path::absolute(&directory).unwrap_or(directory) })
     }
 
     /// The cache in a directory, which need not exist yet.

@@ -319,6 +319,16 @@ fn a_recording_is_judged_by_conform() {
     }
 }
 
+fn kernels_may_lie_below_the_current_directory() {
+    let directory = Directory::new("linux-relative");
+    let kernels = linux::cache::Cache::of_user().unwrap();
+    std::os::unix::fs::symlink(kernels.directory(), directory.path().join("cache")).unwrap();
+    let cache = [("PATERNOSTER_CACHE", "cache")];
+    let output = directory.run_with(&cache, &["linux", "run", "--", "echo it runs"]);
+    assert!(output.status.success(), "{}", message(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "it runs\n");
+}
+
 fn a_tree_with_one_more_elevator_is_built_listed_and_compared() {
     let directory = Directory::new("odd-elevator");
     let tree = std::env::var("PATERNOSTER_TREE").unwrap();
@@ -361,6 +371,7 @@ pub fn tests() -> Vec<testing::Test> {
             what_is_written_beyond_the_memory_for_it_goes_to_a_file,
             schedulers_of_the_kernel_alone_are_compared_there,
             a_guest_that_cannot_be_had_is_refused,
+            kernels_may_lie_below_the_current_directory,
             a_recording_is_judged_by_conform;
         [KERNEL, BUSYBOX, BLKTRACE] => a_recording_is_what_blkparse_reads,
     ]

@@ -65,7 +65,9 @@ impl Multi {
     pub fn new(rules: MultiQueue, limits: &Limits, cpus: u16, has_scheduler: bool) -> Multi {
         let depth = limits.facts.queue_depth;
         let has_budget = matches!(limits.facts.transport, Transport::Sata | Transport::Scsi);
-        let map = |depth| TagMap::new(depth, cpus, rules.shallow).waking(rules.wakes_on, rules.counts_all_frees);
+        let map = |depth| {
+            TagMap::new(depth, cpus, rules.shallow).waking(rules.wakes_on, rules.counts_all_frees)
+        };
         let hctx = |_| Hctx {
             driver_tags: map(if has_scheduler { depth } else { depth.min(limits.nr_requests) }),
             scheduler_tags: has_scheduler.then(|| map(limits.nr_requests)),

@@ -51,6 +51,7 @@ mod tests {
     use crate::metrics::commands::Offered;
     use base::{Duration, Instant, Sector, Sectors};
     use block::ContextId;
+    use block::command::CommandOp;
 
     /// A command at a sector; its task, since when that could go on, and whether it went at once.
     fn step(sector: u64, at: u64, (task, ready, at_once): (u32, u64, bool)) -> Step {

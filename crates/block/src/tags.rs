@@ -70,7 +70,8 @@ impl TagMap {
         }
     }
 
-    /// The same, whose batches of wake-ups go on to the next wait queues.
+    /// The same, with batches of wake-ups that go on to the next wait queues or end with one, and
+    /// with all tags that are freed counted towards a batch or not.
     pub fn waking(self, wakes_on: bool, counts_all_frees: bool) -> TagMap {
         TagMap { wakes_on, counts_all_frees, ..self }
     }

@@ -399,9 +399,9 @@ async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
     }
 }
 
-/// The main process looks whether somebody has asked for its figures, in a file. Work that the
-/// kernel puts off then goes before what the process does next, as long as its own thread is owed
-/// time: until so many processes have ended.
+/// The main process looks whether somebody has asked for its figures, in a file. The kernel then
+/// does work it has put off before the process goes on. Its thread no longer stops the process when
+/// it has run alone, which it has after so many processes have ended.
 async fn look_for_orders(task: &Task, crew: &Crew) {
     task.look_for_files(1).await;
     if crew.ended() < crew.habits.disturbed_until {

@@ -66,12 +66,12 @@ impl Profile {
 
     /// The profile of a machine of which nothing is known.
     pub fn neutral() -> &'static Arc<Profile> {
-        &built_ins()[0]
+        built_in(NEUTRAL).expect("it is built in")
     }
 
     /// The guest of the world `linux`.
     pub fn uml() -> &'static Arc<Profile> {
-        &built_ins()[1]
+        built_in(UML).expect("it is built in")
     }
 
     /// A built-in profile by its name, or the one in the file if it looks like a path. A path is
@@ -86,8 +86,8 @@ impl Profile {
             let text = params::read(&path)?;
             return Profile::parse(&path.display().to_string(), &text).map(Arc::new);
         }
-        let found = built_ins().iter().find(|it| it.name == name_or_path);
-        found.cloned().ok_or_else(|| Error::unknown("guest", name_or_path, Profile::names()))
+        let unknown = || Error::unknown("guest", name_or_path, Profile::names());
+        built_in(name_or_path).cloned().ok_or_else(unknown)
     }
 
     /// The profile of the same guest with another kernel, named by its series.
@@ -141,6 +141,10 @@ fn checked(document: &Document<'_>) -> Result<(Table, Vec<Parameter>), Error> {
     };
     let other = Document::parse(&FORMAT, name, text)?;
     document.check_over(other.check(&SCHEMA, "a guest")?, &SCHEMA, "a guest")
+}
+
+fn built_in(name: &str) -> Option<&'static Arc<Profile>> {
+    built_ins().iter().find(|it| it.name == name)
 }
 
 fn built_ins() -> &'static [Arc<Profile>] {

@@ -70,10 +70,14 @@ impl TagMap {
         }
     }
 
-    /// The same, with batches of wake-ups that go on to the next wait queues or end with one, and
-    /// with all tags that are freed counted towards a batch or not.
-    pub fn waking(self, wakes_on: bool, counts_all_frees: bool) -> TagMap {
-        TagMap { wakes_on, counts_all_frees, ..self }
+    /// The same, whose batches of wake-ups go on to the next wait queues, or end with one.
+    pub fn waking_on(self, wakes_on: bool) -> TagMap {
+        TagMap { wakes_on, ..self }
+    }
+
+    /// The same, where tags count towards a batch that are freed while nobody sleeps, or do not.
+    pub fn counting_all_frees(self, counts_all_frees: bool) -> TagMap {
+        TagMap { counts_all_frees, ..self }
     }
 
     /// The smallest depth limit anybody will use decides how many frees wake a batch of sleepers.
@@ -328,7 +332,8 @@ mod tests {
 
     #[test]
     fn a_batch_that_goes_on_wakes_the_first_of_several_wait_queues() {
-        let mut map = TagMap::new(16, 1, ShallowDepth::WholeMap).waking(true, false);
+        let mut map =
+            TagMap::new(16, 1, ShallowDepth::WholeMap).waking_on(true).counting_all_frees(false);
         let tags: Vec<u32> = (0..16).map(|_| map.take(0, None).unwrap()).collect();
         let mut woken = Vec::new();
         map.give(0, tags[0], &mut woken);
@@ -342,7 +347,8 @@ mod tests {
 
     #[test]
     fn earlier_waits_leave_the_queues_in_another_turn() {
-        let mut map = TagMap::new(32, 1, ShallowDepth::WholeMap).waking(true, false);
+        let mut map =
+            TagMap::new(32, 1, ShallowDepth::WholeMap).waking_on(true).counting_all_frees(false);
         map.note_waits(2);
         assert_eq!((map.join_at, map.wake_at, map.sleepers), (4, 0, 0));
         let tags: Vec<u32> = (0..32).map(|_| map.take(0, None).unwrap()).collect();
@@ -364,7 +370,8 @@ mod tests {
 
     #[test]
     fn who_was_woken_counts_as_a_sleeper_until_it_goes_on() {
-        let mut map = TagMap::new(16, 1, ShallowDepth::WholeMap).waking(true, false);
+        let mut map =
+            TagMap::new(16, 1, ShallowDepth::WholeMap).waking_on(true).counting_all_frees(false);
         let tags: Vec<u32> = (0..16).map(|_| map.take(0, None).unwrap()).collect();
         let mut woken = Vec::new();
         map.sleep(ContextId(0));

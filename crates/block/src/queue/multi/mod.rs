@@ -66,7 +66,9 @@ impl Multi {
         let depth = limits.facts.queue_depth;
         let has_budget = matches!(limits.facts.transport, Transport::Sata | Transport::Scsi);
         let map = |depth| {
-            TagMap::new(depth, cpus, rules.shallow).waking(rules.wakes_on, rules.counts_all_frees)
+            TagMap::new(depth, cpus, rules.shallow)
+                .waking_on(rules.wakes_on)
+                .counting_all_frees(rules.counts_all_frees)
         };
         let hctx = |_| Hctx {
             driver_tags: map(if has_scheduler { depth } else { depth.min(limits.nr_requests) }),

@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many of the worst are kept.
-const KEPT: usize = 10;
+const KEPT: usize = 30;
 const DIRECTORY: &str = "fidelity/worst";
 
 /// What is made up.
@@ -155,7 +155,7 @@ fn show(ran: &[Ran]) {
 }
 
 /// Writes the experiments that differ most, and says what they are: past the page cache those with
-/// the largest error of throughput, of files those with the smallest share of commands in common.
+/// the largest error of throughput, of files those with the most commands that are not the same.
 fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
     let worst_job = |one: &Ran| {
         let percent = |it: &JobError| Some((it.bandwidth?.percent(), it.job.clone()));
@@ -163,9 +163,10 @@ fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
         jobs.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())).unwrap_or_default()
     };
     let common = |one: &Ran| one.agreed.iter().map(|it| it.share(0)).fold(1.0, f64::min);
+    let lost = |one: &Ran| one.agreed.iter().map(|it| it.alike[0].1 - it.alike[0].0).sum::<usize>();
     let badness = |one: &Ran| match source.kind {
         Kind::Raw => worst_job(one).0.abs(),
-        Kind::Files => 1.0 - common(one),
+        Kind::Files => lost(one) as f64,
     };
     ran.sort_by(|one, other| badness(other).total_cmp(&badness(one)));
     std::fs::create_dir_all(DIRECTORY)?;
@@ -175,7 +176,9 @@ fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
         std::fs::write(&path, source.experiment(one.number))?;
         let (percent, job) = worst_job(one);
         let same = 100.0 * common(one);
-        println!("{}: {same:.1} % the same, {job} {percent:+.2} %", path.display());
+        let lost = lost(one);
+        let path = path.display();
+        println!("{path}: {same:.1} % the same, {lost} others, {job} {percent:+.2} %");
     }
     Ok(())
 }

@@ -10,6 +10,10 @@ pub struct Rules {
     pub direct_read: Flags,
     /// Bios of direct writes that must be durable carry FUA where the disk has it.
     pub direct_fua: bool,
+    /// The first asynchronous direct request after a mount starts workers, and its task waits until
+    /// they are there. Observed in 6.1, 6.12 and 7.3.4, with libaio and io_uring, reading and
+    /// writing.
+    pub starts_direct_workers: bool,
     /// New blocks are unwritten until their data are on the disk (ext4: dioread_nolock).
     pub unwritten_first: bool,
     /// Pieces of a file of ext4 that follow each other on the disk join while they are unwritten.
@@ -47,6 +51,7 @@ impl Rules {
                 false => Flags::NONE,
             },
             direct_fua: recent,
+            starts_direct_workers: recent,
             unwritten_first: recent,
             unwritten_join: kernel.version >= Version::V7_3,
             singles_out_late: kernel.version >= Version::V7_3,

@@ -35,9 +35,49 @@ pub struct Finishing {
     workers: Vec<ContextId>,
     /// Operations that are under way and will be due, or are not finished.
     begun: usize,
+    start: Start,
+    /// The task of the kernel's that starts others.
+    starter: Option<ContextId>,
+}
+
+/// Whether there can be workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Start {
+    /// Nobody has asked for them.
+    #[default]
+    NotAsked,
+    /// This task has, and waits.
+    Asked(ContextId),
+    /// There can.
+    Done,
 }
 
 impl Finishing {
+    /// This task of the kernel's starts others.
+    pub fn set_starter(&mut self, starter: ContextId) {
+        self.starter = Some(starter);
+    }
+
+    /// A task wants workers: whom it tells so and waits for, if it is the first.
+    pub fn ask_for_workers(&mut self, task: ContextId) -> Option<ContextId> {
+        let starter = self.starter.filter(|_| self.start == Start::NotAsked)?;
+        self.start = Start::Asked(task);
+        Some(starter)
+    }
+
+    /// There can be workers now: who waited for it.
+    pub fn started(&mut self) -> Option<ContextId> {
+        match std::mem::replace(&mut self.start, Start::Done) {
+            Start::Asked(task) => Some(task),
+            Start::NotAsked | Start::Done => None,
+        }
+    }
+
+    /// Whether there can be workers.
+    pub fn is_started(&self) -> bool {
+        self.start == Start::Done
+    }
+
     /// An operation of a task is to be finished; the answer is whether there are too few workers.
     pub fn begin(&mut self, task: ContextId, number: u64, finish: Finish) -> bool {
         self.pending.insert((task, number), finish);
@@ -76,5 +116,24 @@ impl Finishing {
     pub fn rests(&mut self, worker: ContextId) {
         self.workers.retain(|it| *it != worker);
         self.workers.push(worker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_task_that_wants_workers_waits_for_them() {
+        let (starter, first, second) = (ContextId(1), ContextId(2), ContextId(3));
+        let mut finishing = Finishing::default();
+        assert_eq!(finishing.ask_for_workers(first), None, "nobody starts any");
+        finishing.set_starter(starter);
+        assert_eq!(finishing.ask_for_workers(first), Some(starter));
+        assert_eq!(finishing.ask_for_workers(second), None);
+        assert!(!finishing.is_started());
+        assert_eq!(finishing.started(), Some(first));
+        assert!(finishing.is_started());
+        assert_eq!(finishing.ask_for_workers(second), None);
     }
 }

@@ -130,6 +130,10 @@ impl FileIo<'_> {
         let pages = pages_of(bytes.start, bytes.end);
         let plan = self.plan_write(index, bytes.end, pages.clone());
         if plan.extends {
+            // It has no need of workers on ext4, which waits itself.
+            if self.format() == Format::Xfs {
+                self.start_workers().await;
+            }
             let ring = self.detach(number);
             let result = self.write_directly(number, file, index, bytes.start, bytes.end).await;
             self.attach(number, ring);
@@ -139,6 +143,7 @@ impl FileIo<'_> {
         self.note_modified(index).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
         self.cache().drop_range(key(index, pages.start)..key(index, pages.end));
+        self.start_workers().await;
         if let Err(errno) = self.prepare_blocks(index, pages.clone(), plan).await {
             self.world().all_submitted(self.id(), number);
             return Err(errno);
@@ -164,6 +169,7 @@ impl FileIo<'_> {
     pub async fn submit_direct_read(&self, number: u64, index: usize, bytes: Range<u64>) {
         self.note_direct_read(index, false).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
+        self.start_workers().await;
         let flags = self.files().rules().direct_read;
         self.submit_directly(number, index, Op::Read, flags, bytes).await;
         self.note_direct_read(index, true).await;

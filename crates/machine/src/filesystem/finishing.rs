@@ -6,9 +6,11 @@
 
 use super::FileIo;
 use crate::task::Task;
-use crate::tasks::KernelTask;
+use crate::tasks::{KernelTask, Wait};
 use fs::Format;
 use fs::files::{Durable, Finish};
+use std::future::poll_fn;
+use std::task::Poll;
 
 /// What such a worker does.
 pub(crate) async fn run(task: Task) -> i32 {
@@ -26,7 +28,41 @@ pub(crate) async fn run(task: Task) -> i32 {
     }
 }
 
+/// Starts a thread whenever it is told to.
+pub(crate) async fn start(task: Task) -> i32 {
+    loop {
+        task.notified().await;
+        let mut world = task.world();
+        let rescuer = world.spawn_kernel_task(KernelTask::Rescuer);
+        world.notify(rescuer);
+    }
+}
+
+/// Says that it is there, and has nothing to do from then on.
+pub(crate) async fn rescue(task: Task) -> i32 {
+    task.world().workers_started(task.id());
+    loop {
+        task.notified().await;
+    }
+}
+
 impl FileIo<'_> {
+    /// Before an asynchronous direct request. The first after a mount waits until two other tasks
+    /// have run, and so goes behind all that are ready (observed on 6.1, 6.12 and 7.3.4).
+    pub(super) async fn start_workers(&self) {
+        let starter = self.files().finishing().ask_for_workers(self.id());
+        let Some(starter) = starter else { return };
+        self.notify(starter);
+        poll_fn(|_| {
+            let mut world = self.world();
+            match world.files().finishing().is_started() {
+                true => Poll::Ready(()),
+                false => self.wait(&mut world, Wait::Workers),
+            }
+        })
+        .await;
+    }
+
     /// An operation that is being submitted is not done when its data are on the disk.
     pub(super) fn finish_later(&self, number: u64, finish: Finish) {
         let mut world = self.world();

@@ -136,6 +136,8 @@ fn run_kernel_task(what: KernelTask, task: Task) -> Running {
         KernelTask::Flusher(group, _) => Box::pin(flusher::run(task, group)),
         KernelTask::Converter => Box::pin(unwritten::run(task)),
         KernelTask::Finisher => Box::pin(finishing::run(task)),
+        KernelTask::Starter => Box::pin(finishing::start(task)),
+        KernelTask::Rescuer => Box::pin(finishing::rescue(task)),
         KernelTask::Committer => Box::pin(ext4::commit(task)),
         KernelTask::Placer => Box::pin(xfs::place(task)),
         KernelTask::Forcer => Box::pin(xfs::force(task)),

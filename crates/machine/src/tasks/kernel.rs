@@ -18,6 +18,10 @@ pub(crate) enum KernelTask {
     Converter,
     /// It finishes asynchronous direct writes.
     Finisher,
+    /// It starts kernel threads that others ask for.
+    Starter,
+    /// It is there for the workers that finish when memory lacks, and never has anything to do.
+    Rescuer,
     /// It commits transactions of ext4.
     Committer,
     /// It puts metadata of XFS in their places.
@@ -45,6 +49,8 @@ impl KernelTask {
             KernelTask::Flusher(_, number) => format!("kworker/u{unbound}:{number}"),
             KernelTask::Converter => format!("kworker/u{unbound}:1"),
             KernelTask::Finisher | KernelTask::Inactivator => "kworker/0:1".to_string(),
+            KernelTask::Starter => "kthreadd".to_string(),
+            KernelTask::Rescuer => format!("kworker/R-dio/{disk}"),
             KernelTask::Forcer => "kworker/0:2".to_string(),
             // The journal is the file with this number.
             KernelTask::Committer => format!("jbd2/{disk}-8"),

@@ -37,6 +37,8 @@ pub(crate) enum Wait {
     Journal,
     /// Nobody else is changing a directory.
     Directory,
+    /// There can be workers that finish direct writes.
+    Workers,
     /// Nobody else is changing where blocks of a file are.
     Map,
 }

@@ -52,6 +52,13 @@ impl World {
         }
     }
 
+    /// There can be workers that finish asynchronous direct writes: who waited for it goes on.
+    pub fn workers_started(&mut self, by: ContextId) {
+        if let Some(task) = self.storage.files().finishing().started() {
+            self.wake_if(by, task, Wait::Workers);
+        }
+    }
+
     /// Wakes a task that waits for this.
     fn wake_if(&mut self, by: ContextId, task: ContextId, wait: Wait) {
         if self.tasks.end_wait(task, wait) {

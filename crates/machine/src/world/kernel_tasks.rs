@@ -24,6 +24,10 @@ impl World {
         let converter = self.spawn_kernel_task(KernelTask::Converter);
         self.storage.files().set_converter(converter);
         tasks.push(converter);
+        if self.storage.files().rules().starts_direct_workers {
+            let starter = self.spawn_kernel_task(KernelTask::Starter);
+            self.storage.files().finishing().set_starter(starter);
+        }
         let Some(path) = cgroup_of_journal.filter(|path| !path.is_empty()) else { return };
         let cgroup = self.define_cgroup(path, None);
         for task in tasks {

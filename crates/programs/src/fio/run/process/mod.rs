@@ -202,10 +202,12 @@ impl<'a> Process<'a> {
         if let Some(search) = &self.search {
             self.lanes.set_depth(search.depth());
         }
-        self.lanes.prepare_cache(self.job.caching).await;
         // The length of a line of the processor's cache, which the guest does not say.
         self.task.look_for_files(1).await;
         self.task.look_at_clock(looks_at_start(self.habits(), self.job.engine)).await;
+        // Observed: a process that waits there for writes of another one looks no more often after
+        // it than before any request.
+        self.lanes.prepare_cache(self.job.caching).await;
         // A job that finds no place for a request will not find one in the next round either.
         while !self.must_end() && self.round().await > 0 && self.goes_on() {
             self.lanes.open_again(self.job).await;

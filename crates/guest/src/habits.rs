@@ -128,6 +128,8 @@ params::section! {
         before_others: u32 = LOOKS,
         /// After a system call that moves data or syncs.
         after_call: u32 = LOOKS,
+        /// After a system call that an asynchronous engine makes because its queue cannot do it.
+        after_call_beside_queue: u32 = LOOKS,
         /// After one that submits a batch.
         after_submitting: u32 = LOOKS,
         /// After one that collects what is done.

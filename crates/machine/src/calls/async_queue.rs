@@ -40,6 +40,8 @@ pub enum AsyncOp {
     Write,
     /// Flush the disk's cache.
     Sync,
+    /// Flush it for data, and what finding them needs.
+    DataSync,
     /// Discard.
     Discard,
 }
@@ -56,6 +58,8 @@ pub struct AsyncQueue {
 /// A request that is not submitted.
 struct Prepared {
     call: Syscall,
+    /// Of what is made durable.
+    only_data: bool,
     /// The file and the offset of what goes through the page cache, or to the file system.
     cached: Option<(File, u64)>,
     what: Result<(u64, Transfer), (Errno, Transfer)>,
@@ -133,12 +137,12 @@ impl AsyncQueue {
             AsyncOp::Read => (Syscall::AsyncRead, check(Op::Read)),
             AsyncOp::Write => (Syscall::AsyncWrite, check(Op::Write)),
             AsyncOp::Discard => (Syscall::Discard, check(Op::Discard)),
-            AsyncOp::Sync => (Syscall::Sync, Ok((0, Transfer::FLUSH))),
+            AsyncOp::Sync | AsyncOp::DataSync => (Syscall::Sync, Ok((0, Transfer::FLUSH))),
         };
         drop(storage);
         let at = self.task.now();
         let what = match file.index() {
-            Some(_) if op != AsyncOp::Sync => {
+            Some(_) if call != Syscall::Sync => {
                 Ok(self.task.intended_on_file(file, op, offset, length))
             }
             _ => what,
@@ -146,7 +150,8 @@ impl AsyncQueue {
         let is_file = file.index().is_some();
         let is_cached = (file.wants_page_cache() || is_file) && op != AsyncOp::Discard;
         let cached = is_cached.then_some((*file, offset));
-        self.prepared.push(Prepared { call, cached, what, user, ioprio, at });
+        let only_data = op == AsyncOp::DataSync;
+        self.prepared.push(Prepared { call, only_data, cached, what, user, ioprio, at });
     }
 
     /// Adds a piece of I/O as it is, whatever it came from.
@@ -159,7 +164,8 @@ impl AsyncQueue {
         };
         let what = Ok((transfer.sectors.bytes().0, transfer));
         let at = self.task.now();
-        self.prepared.push(Prepared { call, cached: None, what, user, ioprio: None, at });
+        let (only_data, cached, ioprio) = (false, None, None);
+        self.prepared.push(Prepared { call, only_data, cached, what, user, ioprio, at });
     }
 
     /// Submits what was prepared, in one system call; the answer is how many requests that were.
@@ -277,7 +283,7 @@ impl AsyncQueue {
         let bytes = prepared.what.as_ref().map_or(0, |(bytes, _)| *bytes);
         let end = offset + bytes;
         if let Some(index) = file.index() {
-            return self.on_file(number, prepared.call, file, index, offset..end).await;
+            return self.on_file(number, prepared, file, index, offset..end).await;
         }
         match prepared.call {
             Syscall::AsyncRead if bytes > 0 => FileIo::of(task).read_pages(file, offset, end).await,
@@ -302,13 +308,13 @@ impl AsyncQueue {
     async fn on_file(
         &self,
         number: u64,
-        call: Syscall,
+        prepared: &Prepared,
         file: &File,
         index: usize,
         bytes: Range<u64>,
     ) {
         let task = &self.task;
-        match call {
+        match prepared.call {
             Syscall::AsyncRead if file.flags.direct && !bytes.is_empty() => {
                 return FileIo::of(task).submit_direct_read(number, index, bytes).await;
             }
@@ -326,7 +332,8 @@ impl AsyncQueue {
             }
             Syscall::Sync => {
                 let ring = task.detach(number);
-                FileIo::of(task).make_durable(number, index, 0..u64::from(u32::MAX), false).await;
+                let all = 0..u64::from(u32::MAX);
+                FileIo::of(task).make_durable(number, index, all, prepared.only_data).await;
                 task.attach(number, ring);
             }
             _ => {}

@@ -292,7 +292,7 @@ impl Lanes {
         match &mut self.kind {
             Kind::Queue(queue) if !queue.takes(request.what) => {
                 self.commit().await;
-                self.call(request).await;
+                self.call(request, self.habits.after_call_beside_queue).await;
             }
             Kind::Queue(queue) => {
                 queue.prepare(&self.files[request.file], request);
@@ -304,7 +304,7 @@ impl Lanes {
                 self.account.submit(1);
                 threads.put(&self.task, request);
             }
-            Kind::Calls => self.call(request).await,
+            Kind::Calls => self.call(request, self.habits.after_call).await,
             Kind::Mapped(maps) => {
                 let result = maps.perform(&self.task, &self.files, request).await;
                 self.finish(request, result);
@@ -422,7 +422,8 @@ impl Lanes {
         }
     }
 
-    async fn call(&mut self, request: Request) {
+    /// A system call, and looks at the clock after it.
+    async fn call(&mut self, request: Request, looks: u32) {
         let mut left = request;
         let mut result = perform(&self.task, &self.files, left).await;
         // Where room ends a write is cut short; the rest is asked for, and is what fails.
@@ -438,13 +439,13 @@ impl Lanes {
             Ok(moved) => self.finish(request, Ok(moved + request.length - left.length)),
             Err(errno) => self.finish(left, Err(errno)),
         }
-        self.task.look_at_clock(self.habits.after_call).await;
+        self.task.look_at_clock(looks).await;
     }
 
     /// A SCSI command.
     async fn command(&mut self, request: Request, scsi: Scsi) {
         if request.what != What::Move(Direction::Write) {
-            return self.call(request).await;
+            return self.call(request, self.habits.after_call).await;
         }
         let mut file = self.files[request.file];
         file.flags = OpenFlags::direct();
@@ -529,6 +530,7 @@ impl Queue {
         let op = match request.what {
             What::Move(Direction::Read) => AsyncOp::Read,
             What::Move(_) => AsyncOp::Write,
+            What::Sync(Sync::Data) => AsyncOp::DataSync,
             What::Sync(_) => AsyncOp::Sync,
         };
         let slot = self.free.pop().expect("no more requests than the depth");

@@ -59,7 +59,7 @@ pub(super) struct Process<'a> {
     /// Bytes and requests that are done, by direction.
     done: [(u64, u64); 3],
     writes: u64,
-    /// The last request was a sync.
+    /// The last request that is done was a sync.
     has_synced: bool,
     /// What was written since, from the first byte to the last one.
     unsynced: std::ops::Range<u64>,
@@ -313,7 +313,6 @@ impl<'a> Process<'a> {
             if let Some(written) = &mut self.written {
                 written.blocks += u64::from(direction == Direction::Write);
             }
-            self.has_synced = false;
             if direction == Direction::Write {
                 self.writes += 1;
                 self.note_unsynced(place);
@@ -394,8 +393,9 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Makes durable what was written, before the next request that follows enough writes. As fio
-    /// was seen to: as long as the number of writes stays what it is, after each read once more.
+    /// Makes durable what was written, before the next request that follows enough writes, until
+    /// that is the last request that is done. As fio was seen to: as long as the number of writes
+    /// stays what it is, after each read once more; and where syncs are asynchronous, several.
     async fn sync_if_due(&mut self) {
         let durability = &self.job.durability;
         let all = durability.fsync.map(|every| (Sync::All, every));
@@ -403,20 +403,18 @@ impl<'a> Process<'a> {
         let range = durability.range.map(|(how, every)| (Sync::Range(how), every));
         let Some((how, every)) = all.or(data).or(range) else { return };
         let is_due = self.writes > 0 && self.writes.is_multiple_of(u64::from(every));
-        if !is_due || self.has_synced {
-            return;
+        while is_due && !self.has_synced && !self.must_end() {
+            let place = match how {
+                Sync::Range(_) => Place {
+                    file: self.file,
+                    offset: self.unsynced.start,
+                    length: self.unsynced.end - self.unsynced.start,
+                },
+                _ => Place { file: self.walk.file_for_sync(), offset: 0, length: 0 },
+            };
+            self.unsynced = 0..0;
+            self.issue(What::Sync(how), place, false).await;
         }
-        self.has_synced = true;
-        let place = match how {
-            Sync::Range(_) => Place {
-                file: self.file,
-                offset: self.unsynced.start,
-                length: self.unsynced.end - self.unsynced.start,
-            },
-            _ => Place { file: self.walk.file_for_sync(), offset: 0, length: 0 },
-        };
-        self.unsynced = 0..0;
-        self.issue(What::Sync(how), place, false).await;
     }
 
     /// Reads back at most so many blocks, in the order in which they were written.
@@ -488,6 +486,8 @@ impl<'a> Process<'a> {
 
     fn note(&mut self, done: &Done) {
         let Done { request, result, at, .. } = *done;
+        // Observed: the last that is done counts, not the last that was issued.
+        self.has_synced = matches!(request.what, What::Sync(_));
         let What::Move(direction) = request.what else {
             if let Err(errno) = result {
                 self.fail_request(&request, errno);

@@ -32,6 +32,13 @@ use space::Space;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
+/// Somebody gives a block of a file its place.
+struct Allocating {
+    /// The page, which is locked meanwhile.
+    page: u64,
+    waiting: Vec<ContextId>,
+}
+
 /// An XFS that is mounted.
 pub struct Xfs {
     /// Its files, which are also those that this stands for ([`Deref`]).
@@ -64,7 +71,7 @@ pub struct Xfs {
     /// Files with room that a program asked for, which stays when they are closed.
     reserved: BTreeSet<usize>,
     /// Files of which somebody gives blocks their places, and who else wants to.
-    allocating: BTreeMap<usize, Vec<ContextId>>,
+    allocating: BTreeMap<usize, Allocating>,
     /// Inodes of which more than the core was changed since they were written.
     with_fork: BTreeSet<u64>,
     /// How often the superblock is still to be logged when nothing else is (rule xfs-ail-3).

@@ -2,9 +2,12 @@
 
 use super::XfsIo;
 use crate::file::Errno;
+use crate::tasks::Wait;
 use cache::PAGE;
 use fs::xfs::layout::Part;
 use fs::{all_pages, key};
+use std::future::poll_fn;
+use std::task::Poll;
 
 impl XfsIo<'_> {
     /// Makes a file of this name.
@@ -49,11 +52,49 @@ impl XfsIo<'_> {
     // Divergence: the last page of a file that ends within it is not zeroed on the disk.
     pub async fn set_size(&self, file: usize, size: u64) {
         let old = self.files().inode(file).size;
-        if size < old {
+        if size >= old {
+            let now = self.tick();
+            return self.xfs().set_size(file, size, now);
+        }
+        self.files().inode(file).size = size;
+        self.drop_pages(file, size.div_ceil(PAGE)).await;
+        self.lock_map(file).await;
+        let has_blocks = self.files().inode(file).next_extent(size.div_ceil(PAGE)).is_some();
+        if has_blocks {
             self.read_free_space(0).await;
-            self.cache().discard(key(file, size.div_ceil(PAGE))..all_pages(file).end);
         }
         let now = self.tick();
         self.xfs().set_size(file, size, now);
+        self.unlock_map(file);
+    }
+
+    /// Pages of a file from one on go: first those that nobody has, then one whose block gets a
+    /// place just now, and those that are being written, when they are (observed on 6.12: of two
+    /// dd that write the same file one truncates it while the other calls fsync, which writes the
+    /// first page and no other).
+    async fn drop_pages(&self, file: usize, first: u64) {
+        let all = key(file, first)..all_pages(file).end;
+        let locked = self.xfs().locked_page(file).filter(|page| *page >= first);
+        match locked.map(|page| key(file, page)) {
+            Some(page) => {
+                self.cache().discard(all.start..page);
+                self.cache().discard(page + 1..all.end);
+                self.wait_for_allocation(file).await;
+            }
+            None => self.cache().discard(all.clone()),
+        }
+        self.wait_for_written(all.clone()).await;
+        self.cache().discard(all);
+    }
+
+    async fn wait_for_allocation(&self, file: usize) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            match world.xfs().wait_for_locked(self.id(), file) {
+                true => self.wait(&mut world, Wait::Directory),
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
     }
 }

@@ -126,18 +126,17 @@ impl Xfs {
         let mut at = room.start;
         while at < room.end {
             let goal = self.goal(file, at..room.end, purpose);
-            let mut groups = (group..GROUPS).chain(0..group);
-            let length = room.end - at;
-            let Some(found) = groups.find_map(|it| self.space.allocate(it, goal, length)) else {
-                break;
-            };
+            let groups = (group..GROUPS).chain(0..group);
+            let Some(found) = self.space.allocate_in(groups, goal, room.end - at) else { break };
             let length = found.end - found.start;
             self.files.inode(file).map(at, found.start, length, is_written);
             self.change_parts(self.space.group_of(found.start), &FREE_SPACE);
             at += length;
         }
-        self.change_extents(file, room.start);
-        self.change_inode(file, Change::Data);
+        if at > room.start {
+            self.change_extents(file, room.start);
+            self.change_inode(file, Change::Data);
+        }
         if at < room.end {
             self.delayed.add(file, at..room.end);
         }

@@ -310,6 +310,20 @@ impl PageCache {
         }
     }
 
+    /// The pages of a range that are being written, at most a batch, and where who has waited for
+    /// them goes on. Whoever found less than a batch looks no further.
+    pub fn written_batch(&self, pages: Range<u64>) -> (Vec<u64>, Option<u64>) {
+        let (mut batch, mut from) = (Vec::new(), pages.start);
+        while let Some(page) = self.next_written(from..pages.end) {
+            batch.push(page);
+            from = page + 1;
+            if batch.len() == self.rules.batch {
+                return (batch, Some(from));
+            }
+        }
+        (batch, None)
+    }
+
     /// Whether a page is being written.
     pub fn is_written(&self, page: u64) -> bool {
         self.pages.get(page).is_some_and(|flags| flags.has(Flags::WRITEBACK))

@@ -91,14 +91,17 @@ impl PageIo<'_> {
         }
     }
 
-    /// Waits for those of some pages that are being written.
+    /// Waits for those of some pages that are being written. They are looked up a batch at a time,
+    /// so what others begin to write meanwhile is waited for only if a batch was full (observed on
+    /// 6.12: BLKFLSBUF returns while another process writes elsewhere).
     pub async fn wait_for_written(&self, pages: Range<u64>) {
-        let mut from = pages.start;
-        loop {
-            let next = self.cache().next_written(from..pages.end);
-            let Some(page) = next else { return };
-            self.wait_until_written(page).await;
-            from = page + 1;
+        let mut next = Some(pages.start);
+        while let Some(from) = next {
+            let (batch, behind) = self.cache().written_batch(from..pages.end);
+            for page in batch {
+                self.wait_until_written(page).await;
+            }
+            next = behind;
         }
     }
 

@@ -205,6 +205,9 @@ impl<'a> Process<'a> {
         self.lanes.prepare_cache(self.job.caching).await;
         // The length of a line of the processor's cache, which the guest does not say.
         self.task.look_for_files(1).await;
+        if self.habits().is_disturbed {
+            self.task.be_disturbed().await;
+        }
         self.task.look_at_clock(looks_at_start(self.habits(), self.job.engine)).await;
         // A job that finds no place for a request will not find one in the next round either.
         while !self.must_end() && self.round().await > 0 && self.goes_on() {

@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn work_that_is_put_off_goes_behind_those_that_have_had_no_more() {
         let mut queue = queue();
-        [FIRST, SECOND].map(|task| queue.wake(at(0), task, 0, false));
+        [FIRST, SECOND].into_iter().for_each(|task| queue.wake(at(0), task, 0, false));
         assert_eq!(queue.pick(at(0)), Some(FIRST));
         queue.wake(at(0), URGENT, 0, false);
         queue.disturb();
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_third_of_a_period_is_a_little_short() {
         let mut queue = queue();
-        [FIRST, SECOND].map(|task| queue.wake(at(0), task, 0, false));
+        [FIRST, SECOND].into_iter().for_each(|task| queue.wake(at(0), task, 0, false));
         assert_eq!(queue.turn_of(FIRST), PERIOD / 2);
         queue.wake(at(0), URGENT, 0, true);
         // As sched_stat_runtime of 6.1.192 shows it.

@@ -6,7 +6,7 @@
 
 use crate::{Footprint, Left, LeftBehind};
 use base::Duration;
-use params::Accept::{Time, Whole, Wholes};
+use params::Accept::{Flag, Time, Whole, Wholes};
 use params::{Accept, Table};
 
 /// Looks at the clock.
@@ -118,6 +118,8 @@ params::section! {
     /// How often a process of fio looks at the clock, and what a request costs that moves no data.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ProcessHabits in "fio-process" {
+        /// Work that the kernel put off goes before a process that begins.
+        is_disturbed: bool = Flag,
         /// Between being let go and the first request.
         at_start: u32 = LOOKS,
         /// The same with libaio.

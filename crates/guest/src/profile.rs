@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 /// The profiles that are built in.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 4] = [
     (NEUTRAL, include_str!("../../../guests/neutral.toml")),
+    ("uml-6.1", include_str!("../../../guests/uml-6.1.toml")),
     (UML, include_str!("../../../guests/uml-6.12.toml")),
     ("uml-7.3", include_str!("../../../guests/uml-7.3.toml")),
 ];
@@ -185,6 +186,8 @@ mod tests {
         assert_eq!(newer.habits.fio.helper, uml.habits.fio.helper);
         assert_ne!(newer.memory, uml.memory);
         assert_eq!(uml.with_kernel("6.12").name, "uml-6.12");
+        let older = uml.with_kernel("6.1");
+        assert!(older.habits.fio.process.is_disturbed && !uml.habits.fio.process.is_disturbed);
         assert_eq!(Profile::neutral().with_kernel("7.3").name, "neutral");
         let text = "title = \"x\"\nlike = \"uml-7\"\n";
         let error = Profile::parse("x.toml", text).unwrap_err().to_string();
@@ -199,8 +202,8 @@ mod tests {
         assert!(error.starts_with("x.toml:"), "{error}");
         assert!(error.contains("unknown field \"day\""), "{error}");
         let error = Profile::find("uml-6.13", Path::new("")).unwrap_err().to_string();
-        let known = "built-in guests: neutral, uml-6.12, uml-7.3";
-        let nearest = "nearest: \"uml-6.12\", \"uml-7.3\"";
+        let known = "built-in guests: neutral, uml-6.1, uml-6.12, uml-7.3";
+        let nearest = "nearest: \"uml-6.1\", \"uml-6.12\", \"uml-7.3\"";
         assert_eq!(error, format!("unknown guest \"uml-6.13\"; {nearest}; {known}"));
     }
 }

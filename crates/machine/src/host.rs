@@ -301,8 +301,8 @@ mod tests {
         assert_eq!(naming("uml-6.12").unwrap().guest.name, "uml-6.12");
         assert_eq!(
             naming("uml-6.11").unwrap_err().to_string(),
-            "hosts/x.toml:5: unknown guest \"uml-6.11\"; nearest: \"uml-6.12\"; a file, or one of \
-             neutral, uml-6.12, uml-7.3"
+            "hosts/x.toml:5: unknown guest \"uml-6.11\"; nearest: \"uml-6.1\", \"uml-6.12\"; \
+             a file, or one of neutral, uml-6.1, uml-6.12, uml-7.3"
         );
         let missing = naming("../none.toml").unwrap_err().to_string();
         assert!(missing.starts_with("hosts/../none.toml: cannot be read"), "{missing}");

@@ -10,6 +10,7 @@ use machine::Exit;
 use machine::calls::{AsyncOp, Interface};
 use machine::task::{CoreSet, IoContextOf, OpenFlags, Task};
 use machine::{ControlGroup, Host, Job, Native, Nobody, Setup};
+use std::sync::{Arc, Mutex};
 
 const KERNELS: [(&str, &str); 7] = [
     ("2.6.28", "noop"),
@@ -387,6 +388,46 @@ fn a_sleeper_wakes_at_its_time_and_children_are_waited_for() {
     assert_eq!(names, ["kworker/0:1H", "parent", "child", "messenger"]);
     assert_eq!(outcome.tasks[2].io_context, outcome.tasks[1].io_context);
     assert_ne!(outcome.tasks[3].io_context, outcome.tasks[1].io_context);
+}
+
+/// Two tasks wait for a message when they have slept and computed. The first has slept until a
+/// tick. They say so in the order in which they go on.
+async fn wakes_two(task: Task, order: Arc<Mutex<Vec<&'static str>>>) -> i32 {
+    let waiter = |name: &'static str, until: Instant| {
+        let order = order.clone();
+        task.spawn(name, IoContextOf::Itself, move |task| async move {
+            task.sleep_until(until).await;
+            task.compute(Duration::from_micros(1)).await;
+            task.notified().await;
+            order.lock().unwrap().push(name);
+            0
+        })
+    };
+    // The tick ends the first one's sleep, as it comes in its last 50 us.
+    let tick = Instant::from_nanos((task.now().as_nanos() / 4_000_000 + 20) * 4_000_000);
+    let first = waiter("first", tick + Duration::from_micros(30));
+    let second = waiter("second", tick - Duration::from_micros(500));
+    // Both have missed a lot then, and are equals.
+    task.compute(Duration::from_millis(40)).await;
+    task.sleep(Duration::from_millis(60)).await;
+    for other in [first, second] {
+        task.notify(other);
+    }
+    for other in [first, second] {
+        assert_eq!(task.join(other).await, 0);
+    }
+    0
+}
+
+#[test]
+fn who_wakes_with_a_tick_is_not_charged_with_it() {
+    let mut setup = setup("6.1", "none");
+    setup.host = Host::named("guest").unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let told = order.clone();
+    setup.jobs.push(native("main", move |task: Task| wakes_two(task, told.clone())));
+    checked(setup);
+    assert_eq!(*order.lock().unwrap(), ["first", "second"]);
 }
 
 #[test]

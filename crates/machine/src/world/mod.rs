@@ -239,7 +239,7 @@ impl World {
             }
             Cause::Tick => self.cpus.account_tick(&mut self.clock, core),
             Cause::Alarm(sleeper) => {
-                self.clock.fired();
+                self.cpus.timer_fires(&mut self.clock);
                 self.wake_sleeper(sleeper);
             }
         }

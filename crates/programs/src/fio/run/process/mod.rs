@@ -204,6 +204,9 @@ impl<'a> Process<'a> {
         }
         // The length of a line of the processor's cache, which the guest does not say.
         self.task.look_for_files(1).await;
+        if self.habits().is_disturbed {
+            self.task.be_disturbed().await;
+        }
         self.task.look_at_clock(looks_at_start(self.habits(), self.job.engine)).await;
         // Observed: a process that waits there for writes of another one looks no more often after
         // it than before any request.

@@ -22,8 +22,9 @@ pub struct Rules {
     /// A part of blocks of ext4 that were set aside becomes an extent of its own only when its data
     /// are on the disk, not before they are submitted. Observed: on 7.3.4, by what commits hold.
     pub singles_out_late: bool,
-    /// The first large request of ext4 begins in the last of the groups that the mount looked into,
-    /// where nothing rotates. Observed on 6.1, on disks of 30 to 320 groups; not on 6.12.
+    /// The first large request of ext4 begins in group 127, or in the last where there are fewer,
+    /// if nothing rotates. Observed on 6.1, on disks of 30 to 8,000 groups, and not on 6.12; why in
+    /// that group is not known.
     pub begins_in_last: bool,
     /// Flags of the bios of ext4's journal.
     pub journal_flags: Flags,

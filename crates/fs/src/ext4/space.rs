@@ -22,8 +22,8 @@ use std::ops::Range;
 /// Blocks of a chunk for small files, and of the largest small file (64 KiB).
 const CHUNK: u64 = 512;
 const SMALL: u64 = 16;
-/// How many groups a mount looks into. Observed on 6.1: of more, the last looked into is the same.
-const SEEN_AT_MOUNT: u64 = 128;
+/// The first large request goes into the last of so many groups. Observed on 6.1.
+const FIRST_GROUPS: u64 = 128;
 const MIB: u64 = (1 << 20) / BLOCK;
 
 /// Free space.
@@ -39,7 +39,7 @@ pub struct Space {
     /// The groups that were looked into as long as that is the first one, in that order.
     seen: Vec<u64>,
     is_rotational: bool,
-    /// The first large request goes into the last group that the mount looked into.
+    /// The first large request goes into a late group.
     begins_in_last: bool,
     /// What is left of chunks for small files.
     chunks: Vec<Range<u64>>,
@@ -250,7 +250,7 @@ impl Space {
     /// Takes blocks for a large request: from the group of the last one on, or elsewhere.
     fn search_large(&mut self, length: u64) -> Option<Range<u64>> {
         if self.begins_in_last && self.stream == 0 && !self.is_rotational && is_buddy(length) {
-            return self.search(self.layout.groups().min(SEEN_AT_MOUNT) - 1, length);
+            return self.search(self.layout.groups().min(FIRST_GROUPS) - 1, length);
         }
         let stays = self.stream > 0 || self.is_rotational || is_buddy(length);
         let from = if stays { self.stream } else { self.most_in_pieces(length) };
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_large_request_begins_in_the_last_group_of_a_mount() {
+    fn the_first_large_request_of_6_1_begins_in_a_late_group() {
         // Observed on 6.1: blocks of the disk, whether it rotates, group and block in it.
         let seen = [(10 << 20, 127, 0), (1_953_125, 59, 18432), (976_562, 29, 25600)];
         for (blocks, group, block) in seen {

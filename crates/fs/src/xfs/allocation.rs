@@ -5,9 +5,9 @@
 //! aside becomes one extent when the first of its pages is written. What is left over goes when the
 //! file is closed.
 
-use super::{Allocating, Xfs};
 use super::changes::Change;
 use super::layout::{FREE_SPACE, GROUPS};
+use super::{Allocating, Xfs};
 use crate::Errno;
 use block::ContextId;
 use cache::PAGE;

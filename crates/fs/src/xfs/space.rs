@@ -93,7 +93,7 @@ impl Space {
         self.groups[group as usize].lock.take().unwrap_or_default()
     }
 
-    /// Takes at most so many blocks together in one of some groups, from a place on if that is free.
+    /// Takes at most so many blocks together in one of some groups, from a place on if it is free.
     /// None if there is no room; or if a group has some, but not before the log says so on the disk
     /// (observed on 6.12: nobody looks further then).
     pub fn allocate_in(

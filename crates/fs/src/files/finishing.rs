@@ -35,21 +35,25 @@ pub struct Finishing {
     workers: Vec<ContextId>,
     /// Operations that are under way and will be due, or are not finished.
     begun: usize,
-    start: Start,
     /// The task of the kernel's that starts others.
     starter: Option<ContextId>,
+    /// There can be workers.
+    has_workers: bool,
+    /// Who has asked for them and waits, and whether what was asked for is there.
+    asks: Option<(ContextId, bool)>,
+    /// Who asks next.
+    next: VecDeque<ContextId>,
 }
 
-/// Whether there can be workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Start {
-    /// Nobody has asked for them.
-    #[default]
-    NotAsked,
-    /// This task has, and waits.
-    Asked(ContextId),
-    /// There can.
-    Done,
+/// What a task does before its asynchronous direct request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Nothing: there can be workers.
+    Nothing,
+    /// It tells this task so and waits for what it asked for.
+    Asks(ContextId),
+    /// It waits until it may ask.
+    Waits,
 }
 
 impl Finishing {
@@ -58,24 +62,38 @@ impl Finishing {
         self.starter = Some(starter);
     }
 
-    /// A task wants workers: whom it tells so and waits for, if it is the first.
-    pub fn ask_for_workers(&mut self, task: ContextId) -> Option<ContextId> {
-        let starter = self.starter.filter(|_| self.start == Start::NotAsked)?;
-        self.start = Start::Asked(task);
-        Some(starter)
-    }
-
-    /// There can be workers now: who waited for it.
-    pub fn started(&mut self) -> Option<ContextId> {
-        match std::mem::replace(&mut self.start, Start::Done) {
-            Start::Asked(task) => Some(task),
-            Start::NotAsked | Start::Done => None,
+    /// A task wants workers. Whoever finds none asks for them, one after the other, even if there
+    /// are some when it is their turn (observed on 6.12: of three processes each has kthreadd start
+    /// a thread, and two end theirs at once).
+    pub fn ask_for_workers(&mut self, task: ContextId, has_waited: bool) -> Ask {
+        let Some(starter) = self.starter else { return Ask::Nothing };
+        if self.has_workers && !has_waited {
+            return Ask::Nothing;
         }
+        if self.asks.is_some() {
+            self.next.push_back(task);
+            return Ask::Waits;
+        }
+        self.asks = Some((task, false));
+        Ask::Asks(starter)
     }
 
-    /// Whether there can be workers.
+    /// What was asked for is there: who waits for it.
+    pub fn started(&mut self) -> Option<ContextId> {
+        let (task, is_there) = self.asks.as_mut()?;
+        *is_there = true;
+        Some(*task)
+    }
+
+    /// Whether it is there, so that the task goes on.
     pub fn is_started(&self) -> bool {
-        self.start == Start::Done
+        self.asks.is_some_and(|(_, is_there)| is_there)
+    }
+
+    /// Who has asked goes on: who may ask next.
+    pub fn has_asked(&mut self) -> Option<ContextId> {
+        (self.asks, self.has_workers) = (None, true);
+        self.next.pop_front()
     }
 
     /// An operation of a task is to be finished; the answer is whether there are too few workers.
@@ -124,16 +142,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_task_that_wants_workers_waits_for_them() {
+    fn whoever_finds_no_workers_asks_for_them_in_turn() {
         let (starter, first, second) = (ContextId(1), ContextId(2), ContextId(3));
         let mut finishing = Finishing::default();
-        assert_eq!(finishing.ask_for_workers(first), None, "nobody starts any");
+        assert_eq!(finishing.ask_for_workers(first, false), Ask::Nothing, "nobody starts any");
         finishing.set_starter(starter);
-        assert_eq!(finishing.ask_for_workers(first), Some(starter));
-        assert_eq!(finishing.ask_for_workers(second), None);
+        assert_eq!(finishing.ask_for_workers(first, false), Ask::Asks(starter));
+        assert_eq!(finishing.ask_for_workers(second, false), Ask::Waits);
         assert!(!finishing.is_started());
         assert_eq!(finishing.started(), Some(first));
         assert!(finishing.is_started());
-        assert_eq!(finishing.ask_for_workers(second), None);
+        assert_eq!(finishing.has_asked(), Some(second));
+        assert_eq!(finishing.ask_for_workers(second, true), Ask::Asks(starter));
+        assert_eq!(finishing.started(), Some(second));
+        assert_eq!(finishing.has_asked(), None);
+        assert_eq!(finishing.ask_for_workers(first, false), Ask::Nothing);
     }
 }

@@ -7,8 +7,9 @@
 use super::FileIo;
 use crate::task::Task;
 use crate::tasks::{KernelTask, Wait};
+use block::ContextId;
 use fs::Format;
-use fs::files::{Durable, Finish};
+use fs::files::{Ask, Durable, Finish};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -50,8 +51,7 @@ impl FileIo<'_> {
     /// Before an asynchronous direct request. The first after a mount waits until two other tasks
     /// have run, and so goes behind all that are ready (observed on 6.1, 6.12 and 7.3.4).
     pub(super) async fn start_workers(&self) {
-        let starter = self.files().finishing().ask_for_workers(self.id());
-        let Some(starter) = starter else { return };
+        let Some(starter) = self.turn_to_ask().await else { return };
         self.notify(starter);
         poll_fn(|_| {
             let mut world = self.world();
@@ -61,6 +61,26 @@ impl FileIo<'_> {
             }
         })
         .await;
+        let mut world = self.world();
+        let next = world.files().finishing().has_asked();
+        next.into_iter().for_each(|task| world.wake_asker(self.id(), task));
+    }
+
+    /// Whom to ask for workers, when it is this task's turn; nobody if there are some.
+    async fn turn_to_ask(&self) -> Option<ContextId> {
+        let mut has_waited = false;
+        poll_fn(|_| {
+            let mut world = self.world();
+            match world.files().finishing().ask_for_workers(self.id(), has_waited) {
+                Ask::Nothing => Poll::Ready(None),
+                Ask::Asks(starter) => Poll::Ready(Some(starter)),
+                Ask::Waits => {
+                    has_waited = true;
+                    self.wait(&mut world, Wait::Workers).map(|()| None)
+                }
+            }
+        })
+        .await
     }
 
     /// An operation that is being submitted is not done when its data are on the disk.

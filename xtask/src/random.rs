@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many of the worst are kept.
-const KEPT: usize = 30;
+const KEPT: usize = 10;
 const DIRECTORY: &str = "fidelity/worst";
 
 /// What is made up.

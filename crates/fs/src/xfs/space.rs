@@ -93,43 +93,39 @@ impl Space {
         self.groups[group as usize].lock.take().unwrap_or_default()
     }
 
-    /// Takes at most so many blocks together in one of some groups, from a place on if it is free.
-    /// None if there is no room; or if a group has some, but not before the log says so on the disk
-    /// (observed on 6.12: nobody looks further then).
+    /// Takes at most so many blocks of a file together in one of some groups, from a place on if it
+    /// is free. None if there is no room; or if a group has some, but not before the log says so on
+    /// the disk (observed on 6.12: nobody looks further then).
     pub fn allocate_in(
         &mut self,
         mut groups: impl Iterator<Item = u64>,
         goal: Option<u64>,
         length: u64,
     ) -> Option<Range<u64>> {
-        groups.find_map(|group| match self.allocate(group, goal, length) {
-            None if self.has_busy(group) => Some(None),
-            found => found.map(Some),
+        groups.find_map(|group| {
+            let trimmed = self.trimmed(group, length);
+            let Some(free) = trimmed else { return self.allocate(group, goal, length).map(Some) };
+            let length = self.groups[group as usize].most(length);
+            let start = fit(&free, goal, length);
+            Some(start.map(|start| self.take(group, start..start + length)))
         })?
-    }
-
-    fn has_busy(&self, group: u64) -> bool {
-        self.busy.iter().any(|it| self.group_of(it.1.start) == group)
     }
 
     /// Takes at most so many blocks together in a group, from a place on if that is free.
     pub fn allocate(&mut self, group: u64, goal: Option<u64>, length: u64) -> Option<Range<u64>> {
-        let trimmed = self.trimmed(group, length);
-        let group = &mut self.groups[group as usize];
-        let length = length.min(group.blocks.saturating_sub(group.held));
-        if length == 0 {
-            return None;
-        }
-        let seen = trimmed.as_ref().unwrap_or(&group.free);
-        let start = near(seen, goal, length).or_else(|| first_fit(seen, length));
-        let found = match start {
+        let it = &self.groups[group as usize];
+        let length = it.most(length);
+        let found = match fit(&it.free, goal, length) {
             Some(start) => start..start + length,
-            None if trimmed.is_some() => return None,
-            None => group.largest(length)?,
+            None => it.largest(length)?,
         };
-        group.take(found.clone());
-        self.room = self.room.saturating_sub(found.end - found.start);
-        Some(found)
+        Some(self.take(group, found))
+    }
+
+    fn take(&mut self, group: u64, blocks: Range<u64>) -> Range<u64> {
+        self.groups[group as usize].take(blocks.clone());
+        self.room = self.room.saturating_sub(blocks.end - blocks.start);
+        blocks
     }
 
     /// What is free of a group for somebody who wants so many blocks: of each free extent one part
@@ -153,16 +149,13 @@ impl Space {
     /// that is free.
     pub fn allocate_aligned(&mut self, group: u64, goal: u64, length: u64) -> Option<Range<u64>> {
         let first = group * self.group_blocks;
-        let group = &mut self.groups[group as usize];
+        let free = &self.groups[group as usize].free;
         let aligned = |start: u64| first + (start - first).next_multiple_of(length);
         let fits = |start: u64, end: u64| (aligned(start) + length <= end).then(|| aligned(start));
-        let at_goal = group.free.range(..=goal).next_back();
+        let at_goal = free.range(..=goal).next_back();
         let at_goal = at_goal.and_then(|(_, end)| fits(goal, *end));
-        let start =
-            at_goal.or_else(|| group.free.iter().find_map(|(start, end)| fits(*start, *end)))?;
-        group.take(start..start + length);
-        self.room = self.room.saturating_sub(length);
-        Some(start..start + length)
+        let start = at_goal.or_else(|| free.iter().find_map(|(start, end)| fits(*start, *end)))?;
+        Some(self.take(group, start..start + length))
     }
 
     /// Blocks are free when a sequence of the log is on the disk.
@@ -182,7 +175,15 @@ impl Space {
 }
 
 impl Group {
+    /// At most so many blocks, and no more than may be given away.
+    fn most(&self, length: u64) -> u64 {
+        length.min(self.blocks.saturating_sub(self.held))
+    }
+
     fn largest(&self, length: u64) -> Option<Range<u64>> {
+        if length == 0 {
+            return None;
+        }
         let (&start, &end) = self.free.iter().max_by_key(|(start, end)| *end - *start)?;
         Some(start..end.min(start + length))
     }
@@ -213,6 +214,14 @@ impl Group {
         }
         self.free.insert(start, end);
     }
+}
+
+/// Where so many blocks fit, more than none: near to a place, or where there is room first.
+fn fit(free: &BTreeMap<u64, u64>, goal: Option<u64>, length: u64) -> Option<u64> {
+    if length == 0 {
+        return None;
+    }
+    near(free, goal, length).or_else(|| first_fit(free, length))
 }
 
 /// The room that is nearest to a place (observed on 6.12: random direct writes).
@@ -283,10 +292,13 @@ mod tests {
         assert_eq!(space.allocate(0, None, 240), Some(24..264));
         space.free_after(3, 184..264);
         space.free_after(3, 24..184);
-        assert_eq!(space.allocate(0, None, 112), None, "until the log says so");
-        assert_eq!(space.allocate(0, None, 496), Some(264..760));
+        let place = |space: &mut Space, length| space.allocate_in(0..2, None, length);
+        assert_eq!(place(&mut space, 112), None, "until the log says so");
+        assert_eq!(place(&mut space, 496), Some(264..760));
+        // One block of metadata is wanted at once.
+        assert_eq!(space.allocate(0, None, 1), Some(10..11));
         space.stable(3);
-        assert_eq!(space.allocate(0, None, 112), Some(24..136));
+        assert_eq!(place(&mut space, 112), Some(24..136));
     }
 
     #[test]

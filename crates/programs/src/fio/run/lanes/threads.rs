@@ -61,6 +61,7 @@ impl Threads {
         Threads { threads: (0..count).map(thread).collect(), shared, by_file }
     }
 
+    /// Hands a request over.
     pub fn put(&mut self, task: &Task, mut request: Request) {
         // Observed: fio 3.33 has POSIX AIO make everything durable, whatever it was told.
         if self.by_file && request.what == What::Sync(Sync::Data) {

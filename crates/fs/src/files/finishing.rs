@@ -39,21 +39,10 @@ pub struct Finishing {
     starter: Option<ContextId>,
     /// There can be workers.
     has_workers: bool,
-    /// Who has asked for them and waits, and whether what was asked for is there.
-    asks: Option<(ContextId, bool)>,
-    /// Who asks next.
-    next: VecDeque<ContextId>,
-}
-
-/// What a task does before its asynchronous direct request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// Nothing: there can be workers.
-    Nothing,
-    /// It tells this task so and waits for what it asked for.
-    Asks(ContextId),
-    /// It waits until it may ask.
-    Waits,
+    /// Who wants them and waits. A thread is started for the first.
+    asking: VecDeque<ContextId>,
+    /// That thread is there.
+    is_started: bool,
 }
 
 impl Finishing {
@@ -62,38 +51,39 @@ impl Finishing {
         self.starter = Some(starter);
     }
 
-    /// A task wants workers. Whoever finds none asks for them, one after the other, even if there
-    /// are some when it is their turn (observed on 6.12: of three processes each has kthreadd start
-    /// a thread, and two end theirs at once).
-    pub fn ask_for_workers(&mut self, task: ContextId, has_waited: bool) -> Ask {
-        let Some(starter) = self.starter else { return Ask::Nothing };
-        if self.has_workers && !has_waited {
-            return Ask::Nothing;
+    /// A task wants workers; false if there can be some. Until the first who asked goes on, whoever
+    /// comes has a thread started as well, in turn (observed on 6.12: of three processes each has,
+    /// and two end theirs at once).
+    pub fn ask_for_workers(&mut self, task: ContextId) -> bool {
+        let must_ask = self.starter.is_some() && !self.has_workers;
+        if must_ask {
+            self.asking.push_back(task);
         }
-        if self.asks.is_some() {
-            self.next.push_back(task);
-            return Ask::Waits;
-        }
-        self.asks = Some((task, false));
-        Ask::Asks(starter)
+        must_ask
     }
 
-    /// What was asked for is there: who waits for it.
+    /// Who is to start a thread, if this task is the first who wants one.
+    pub fn starter_for(&self, task: ContextId) -> Option<ContextId> {
+        self.starter.filter(|_| self.asking.front() == Some(&task))
+    }
+
+    /// A thread was started: for whom.
     pub fn started(&mut self) -> Option<ContextId> {
-        let (task, is_there) = self.asks.as_mut()?;
-        *is_there = true;
-        Some(*task)
+        self.is_started = true;
+        self.asking.front().copied()
     }
 
-    /// Whether it is there, so that the task goes on.
-    pub fn is_started(&self) -> bool {
-        self.asks.is_some_and(|(_, is_there)| is_there)
+    /// Whether the thread is there that was started for a task.
+    pub fn is_started_for(&self, task: ContextId) -> bool {
+        self.is_started && self.asking.front() == Some(&task)
     }
 
-    /// Who has asked goes on: who may ask next.
-    pub fn has_asked(&mut self) -> Option<ContextId> {
-        (self.asks, self.has_workers) = (None, true);
-        self.next.pop_front()
+    /// The first who asked goes on; answers with who is to start a thread for the next, if somebody
+    /// waits.
+    pub fn go_on(&mut self) -> Option<ContextId> {
+        (self.has_workers, self.is_started) = (true, false);
+        self.asking.pop_front();
+        self.starter.filter(|_| !self.asking.is_empty())
     }
 
     /// An operation of a task is to be finished; the answer is whether there are too few workers.
@@ -145,17 +135,18 @@ mod tests {
     fn whoever_finds_no_workers_asks_for_them_in_turn() {
         let (starter, first, second) = (ContextId(1), ContextId(2), ContextId(3));
         let mut finishing = Finishing::default();
-        assert_eq!(finishing.ask_for_workers(first, false), Ask::Nothing, "nobody starts any");
+        assert!(!finishing.ask_for_workers(first), "nobody starts any");
         finishing.set_starter(starter);
-        assert_eq!(finishing.ask_for_workers(first, false), Ask::Asks(starter));
-        assert_eq!(finishing.ask_for_workers(second, false), Ask::Waits);
-        assert!(!finishing.is_started());
+        assert!(finishing.ask_for_workers(first));
+        assert_eq!(finishing.starter_for(first), Some(starter));
         assert_eq!(finishing.started(), Some(first));
-        assert!(finishing.is_started());
-        assert_eq!(finishing.has_asked(), Some(second));
-        assert_eq!(finishing.ask_for_workers(second, true), Ask::Asks(starter));
+        assert!(finishing.ask_for_workers(second), "the first has not gone on");
+        assert_eq!(finishing.starter_for(second), None);
+        assert!(finishing.is_started_for(first) && !finishing.is_started_for(second));
+        assert_eq!(finishing.go_on(), Some(starter));
+        assert!(!finishing.is_started_for(second));
+        assert!(!finishing.ask_for_workers(first), "there are some");
         assert_eq!(finishing.started(), Some(second));
-        assert_eq!(finishing.has_asked(), None);
-        assert_eq!(finishing.ask_for_workers(first, false), Ask::Nothing);
+        assert_eq!(finishing.go_on(), None);
     }
 }

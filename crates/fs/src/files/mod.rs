@@ -11,7 +11,7 @@ mod names;
 mod writes;
 
 pub use dirty::FlushOf;
-pub use finishing::{Ask, Durable, Finish, Finishing};
+pub use finishing::{Durable, Finish, Finishing};
 pub use names::{Move, ROOT};
 pub use writes::{Write, Written};
 

@@ -7,9 +7,8 @@
 use super::FileIo;
 use crate::task::Task;
 use crate::tasks::{KernelTask, Wait};
-use block::ContextId;
 use fs::Format;
-use fs::files::{Ask, Durable, Finish};
+use fs::files::{Durable, Finish};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -41,7 +40,7 @@ pub(crate) async fn start(task: Task) -> i32 {
 
 /// Says that it is there, and has nothing to do from then on.
 pub(crate) async fn rescue(task: Task) -> i32 {
-    task.world().workers_started(task.id());
+    task.world().worker_started(task.id());
     loop {
         task.notified().await;
     }
@@ -51,36 +50,22 @@ impl FileIo<'_> {
     /// Before an asynchronous direct request. The first after a mount waits until two other tasks
     /// have run, and so goes behind all that are ready (observed on 6.1, 6.12 and 7.3.4).
     pub(super) async fn start_workers(&self) {
-        let Some(starter) = self.turn_to_ask().await else { return };
-        self.notify(starter);
+        let must_ask = self.files().finishing().ask_for_workers(self.id());
+        if !must_ask {
+            return;
+        }
+        let starter = self.files().finishing().starter_for(self.id());
+        starter.into_iter().for_each(|it| self.notify(it));
         poll_fn(|_| {
             let mut world = self.world();
-            match world.files().finishing().is_started() {
+            match world.files().finishing().is_started_for(self.id()) {
                 true => Poll::Ready(()),
                 false => self.wait(&mut world, Wait::Workers),
             }
         })
         .await;
-        let mut world = self.world();
-        let next = world.files().finishing().has_asked();
-        next.into_iter().for_each(|task| world.wake_asker(self.id(), task));
-    }
-
-    /// Whom to ask for workers, when it is this task's turn; nobody if there are some.
-    async fn turn_to_ask(&self) -> Option<ContextId> {
-        let mut has_waited = false;
-        poll_fn(|_| {
-            let mut world = self.world();
-            match world.files().finishing().ask_for_workers(self.id(), has_waited) {
-                Ask::Nothing => Poll::Ready(None),
-                Ask::Asks(starter) => Poll::Ready(Some(starter)),
-                Ask::Waits => {
-                    has_waited = true;
-                    self.wait(&mut world, Wait::Workers).map(|()| None)
-                }
-            }
-        })
-        .await
+        let starter = self.files().finishing().go_on();
+        starter.into_iter().for_each(|it| self.notify(it));
     }
 
     /// An operation that is being submitted is not done when its data are on the disk.

@@ -52,16 +52,11 @@ impl World {
         }
     }
 
-    /// There can be workers that finish asynchronous direct writes: who waited for it goes on.
-    pub fn workers_started(&mut self, by: ContextId) {
+    /// There is a thread for workers that finish direct writes: who waited for it goes on.
+    pub fn worker_started(&mut self, by: ContextId) {
         if let Some(task) = self.storage.files().finishing().started() {
-            self.wake_asker(by, task);
+            self.wake_if(by, task, Wait::Workers);
         }
-    }
-
-    /// A task that wants such workers goes on.
-    pub fn wake_asker(&mut self, by: ContextId, task: ContextId) {
-        self.wake_if(by, task, Wait::Workers);
     }
 
     /// Wakes a task that waits for this.

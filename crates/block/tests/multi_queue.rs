@@ -239,6 +239,23 @@ fn a_flush_command_comes_before_the_data_it_protects() {
 }
 
 #[test]
+fn data_that_follow_a_flush_are_inserted_by_the_worker() {
+    let facts = Facts { volatile_cache: true, queue_depth: 1, ..virtio() };
+    let mut bench = Bench::multi(Version::V6_12, facts);
+    bench.write(1, 500, 8, Flags::PREFLUSH);
+    bench.read(2, 100, 8);
+    bench.events();
+    let command = bench.device.remove(0);
+    assert_eq!(command.op, CommandOp::Flush);
+    // The read has left the scheduler and waits for the tag.
+    bench.queue.complete(bench.now, common::INTERRUPT, 0, command.tag);
+    bench.go(common::INTERRUPT);
+    bench.complete_all();
+    assert_eq!(bench.events(), "C0 I500 D100 C100 D500 C500");
+    bench.queue.assert_drained();
+}
+
+#[test]
 fn a_requeued_request_is_inserted_at_the_head() {
     let mut bench = Bench::multi(Version::V6_18, facts());
     for n in 0..6 {

@@ -8,6 +8,7 @@ use crate::bio::{BioId, BioRecord, ContextId, Flags, Op};
 use crate::command::Tag;
 use crate::event::Action;
 use crate::flush::FlushStep;
+use crate::kernel::FlushData;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{InsertAt, Placement};
 use base::{Duration, Instant, Sector, Sectors};
@@ -168,7 +169,25 @@ impl RequestQueue {
     fn place_front(&mut self, rq: RequestId) {
         match &mut self.shape {
             ShapeState::Single(single) => single.place_front(rq),
-            ShapeState::Multi(multi) => multi.place_front(&self.core.seen.requests, rq),
+            ShapeState::Multi(multi) => multi.requeue_front(rq),
+        }
+    }
+
+    /// The worker inserts what was requeued: at the head of the residual list, but the data of a
+    /// flush sequence at that of the scheduler, where they go through it.
+    // Observed on 6.12: block_rq_insert of the worker, and what is issued first when others wait.
+    pub(super) fn insert_requeued(&mut self, now: Instant, context: ContextId) {
+        let ShapeState::Multi(multi) = &mut self.shape else { return };
+        let through_elevator = self.core.seen.kernel.flush_data == FlushData::ThroughElevator
+            && self.scheduler.is_some();
+        for rq in multi.take_requeued() {
+            if through_elevator && self.core.seen.requests[rq].in_flush_data {
+                self.core.seen.requests[rq].state = RequestState::Allocated;
+                self.insert_into_scheduler(now, context, rq, InsertAt::Head, false);
+            } else {
+                let ShapeState::Multi(multi) = &mut self.shape else { return };
+                multi.place_front(&self.core.seen.requests, rq);
+            }
         }
     }
 

@@ -315,6 +315,7 @@ impl GuidedQueue {
             ShapeState::Single(_) => self.queue.requeue_single(now, context, rq),
             ShapeState::Multi(_) => self.queue.requeue_multi(now, context, rq),
         }
+        self.queue.insert_requeued(now, context);
     }
 
     /// The device finished a request.

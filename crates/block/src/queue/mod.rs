@@ -231,6 +231,7 @@ impl RequestQueue {
     /// A kernel worker runs the queue, as [`Output::RunWorker`] asked.
     pub fn run(&mut self, now: Instant, context: ContextId, cpu: u16) {
         self.core.recorder.push(|| Input::Run(now, context, cpu));
+        self.insert_requeued(now, context);
         self.push_run(now, context, cpu);
     }
 

@@ -51,6 +51,8 @@ pub(super) struct Multi {
     hctxs: Vec<Hctx>,
     /// One per core; used without a scheduler.
     software: Vec<VecDeque<RequestId>>,
+    /// What the flush machinery or the driver put back; no run sees it before the worker's.
+    requeued: Vec<RequestId>,
     depth: u32,
     has_budget: bool,
     /// The device hears of a list as a whole.
@@ -86,6 +88,7 @@ impl Multi {
             rules,
             hctxs: (0..limits.facts.hardware_queues.max(1)).map(hctx).collect(),
             software: alloc::vec![VecDeque::new(); usize::from(cpus)],
+            requeued: Vec::new(),
             depth,
             has_budget,
             rings_once: rules.kick == Kick::EachList && !has_budget,
@@ -200,6 +203,18 @@ impl Multi {
         hctx.residual.push_front(rq);
     }
 
+    /// A request goes to the head of the residual list when the worker runs.
+    // Observed on 6.12: whoever runs the queue between a flush and the worker does not find the
+    // data that were to follow it.
+    pub fn requeue_front(&mut self, rq: RequestId) {
+        self.requeued.push(rq);
+    }
+
+    /// What was requeued since the worker ran, oldest first, taken off.
+    pub fn take_requeued(&mut self) -> Vec<RequestId> {
+        core::mem::take(&mut self.requeued)
+    }
+
     /// A request goes to the tail of the residual list.
     pub fn append(&mut self, requests: &Arena<Request>, rq: RequestId) {
         let hctx = &mut self.hctxs[usize::from(requests[rq].hctx)];
@@ -212,7 +227,7 @@ impl Multi {
     // for the others.
     pub fn place_flush(&mut self, core: &mut Core, command: RequestId, first: RequestId) {
         core.seen.requests[command].driver_tag = core.seen.requests[first].driver_tag;
-        self.place_front(&core.seen.requests, command);
+        self.requeue_front(command);
     }
 
     /// Takes back what a freed request occupied; sleepers may go on.

@@ -1,5 +1,6 @@
 //! The disk behind the queue: what is exchanged with it, and where its interrupts go.
 
+use crate::cpus::Cause;
 use crate::observe::Mark;
 use base::Instant;
 use block::Tag;
@@ -13,8 +14,8 @@ pub(crate) struct Disk {
     name: String,
     /// Commands complete where they were issued; with a single hardware queue on the first core.
     has_several_queues: bool,
-    /// On which core a command was issued, by tag.
-    issued_on: Vec<u16>,
+    /// On which core a command was issued, and when, by tag.
+    issued: Vec<(u16, Instant)>,
     /// Commands that are done and were not told.
     completed: Vec<Tag>,
 }
@@ -32,7 +33,7 @@ impl Disk {
             (name, _) => name,
         };
         let name = name.to_string();
-        Disk { device, name, has_several_queues, issued_on: Vec::new(), completed: Vec::new() }
+        Disk { device, name, has_several_queues, issued: Vec::new(), completed: Vec::new() }
     }
 
     /// What the kernel calls it.
@@ -59,10 +60,10 @@ impl Disk {
     /// A core has issued a command; the device gets it when its data have been moved.
     pub fn issue(&mut self, now: Instant, core: u16, command: &Command, mark: &mut Mark) {
         let tag = command.tag.0 as usize;
-        if tag >= self.issued_on.len() {
-            self.issued_on.resize(tag + 1, 0);
+        if tag >= self.issued.len() {
+            self.issued.resize(tag + 1, (0, now));
         }
-        self.issued_on[tag] = core;
+        self.issued[tag] = (core, now);
         mark.command(now, command);
     }
 
@@ -78,18 +79,20 @@ impl Disk {
     }
 
     /// Lets the device do what it has done by now; `interrupt` is told of each command that is
-    /// done, and which core is to be interrupted for it: one interrupt for each hardware queue.
+    /// done, whether it took no time, and which core is to be interrupted for it: one interrupt
+    /// for each hardware queue.
     pub fn complete(
         &mut self,
         now: Instant,
         mark: &mut Mark,
-        mut interrupt: impl FnMut(usize, Tag),
+        mut interrupt: impl FnMut(usize, Cause),
     ) {
         self.advance(now);
         for tag in self.completed.drain(..) {
             mark.completion(now, tag.0);
-            let core = if self.has_several_queues { self.issued_on[tag.0 as usize] } else { 0 };
-            interrupt(usize::from(core), tag);
+            let (issuer, issued) = self.issued[tag.0 as usize];
+            let core = if self.has_several_queues { issuer } else { 0 };
+            interrupt(usize::from(core), Cause::Completion { tag, at_once: issued == now });
         }
     }
 }

@@ -10,8 +10,8 @@ use block::{ContextId, Tag};
 /// Why a core is interrupted.
 #[derive(Clone, Copy)]
 pub(crate) enum Cause {
-    /// The device finished a command.
-    Completion(Tag),
+    /// The device finished a command, perhaps at the instant at which it got it.
+    Completion { tag: Tag, at_once: bool },
     /// The block layer's timer.
     Timer,
     /// A tick, in the middle of a look at the clock.
@@ -122,10 +122,12 @@ impl Cpus {
     }
 
     /// When the look at the clock ends that a core is in the middle of; the interrupt comes after
-    /// it. What the disk does at the end of a look is noticed in the next one.
+    /// it. What the disk does at the end of a look is noticed in the next one, but for what takes
+    /// no time: that is there before the next one begins (observed on 6.12: a flush with nothing
+    /// to write).
     fn end_of_look(&self, clock: &Clock, core: usize, cause: &Cause) -> Option<Instant> {
         let (_, charge) = self.cores[core].charge.as_ref()?;
-        let is_next = matches!(cause, Cause::Completion(_));
+        let is_next = matches!(cause, Cause::Completion { at_once: false, .. });
         let end = clock.end_of_look(charge.until - charge.length, is_next)?;
         let end = end.min(charge.until);
         (end > clock.now()).then_some(end)

@@ -6,7 +6,6 @@
 
 use super::World;
 use crate::clock::AgendaItem;
-use crate::cpus::Cause;
 use crate::tasks::Wait;
 use block::command::Command;
 use block::{ContextId, Output};
@@ -16,9 +15,7 @@ impl World {
     pub fn complete_commands(&mut self) {
         self.mark_past();
         let World { disk, cpus, clock, mark, .. } = self;
-        disk.complete(clock.now(), mark, |core, tag| {
-            cpus.interrupt(clock, core, Cause::Completion(tag));
-        });
+        disk.complete(clock.now(), mark, |core, cause| cpus.interrupt(clock, core, cause));
     }
 
     /// Does what the block layer wants done.

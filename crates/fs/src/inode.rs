@@ -10,7 +10,7 @@
 
 pub use crate::extents::Extent;
 use crate::extents::Extents;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Extents that fit into an inode, or leaves.
@@ -38,8 +38,8 @@ pub struct Inode {
     index: Option<u64>,
     /// Blocks of the file at which extents changed since the leaves were tended.
     touched: BTreeSet<u64>,
-    /// Blocks set aside: the block of the file from which on, and where.
-    pub kept: Option<(u64, Range<u64>)>,
+    /// Blocks of the disk that are kept for blocks of the file: from which on, and where.
+    pub kept: BTreeMap<u64, Range<u64>>,
     /// Open files that may write.
     pub writers: u32,
     /// The transaction that changed it last.
@@ -125,6 +125,36 @@ impl Inode {
         start..end
     }
 
+    /// Takes the first of some blocks out of what is kept for the file; the answer is where.
+    pub fn take_kept(&mut self, blocks: &Range<u64>) -> Option<Range<u64>> {
+        let (&first, rest) = self.kept.range(..=blocks.start).next_back()?;
+        let start = rest.start + (blocks.start - first);
+        if start >= rest.end {
+            return None;
+        }
+        let rest = self.kept.remove(&first)?;
+        let taken = start..rest.end.min(start + (blocks.end - blocks.start));
+        self.keep(first, rest.start..taken.start);
+        self.keep(first + (taken.end - rest.start), taken.end..rest.end);
+        Some(taken)
+    }
+
+    /// Blocks of the disk are kept for blocks of the file from one on.
+    pub fn keep(&mut self, first: u64, places: Range<u64>) {
+        if !places.is_empty() {
+            self.kept.insert(first, places);
+        }
+    }
+
+    /// As [`Inode::hole`], without what is kept.
+    pub fn hole_beside_kept(&self, block: u64) -> Range<u64> {
+        let hole = self.hole(block);
+        let before = self.kept.range(..block).next_back();
+        let start = before.map_or(0, |(first, places)| first + (places.end - places.start));
+        let end = self.kept.range(block..).next().map_or(u64::MAX, |(first, _)| *first);
+        hole.start.max(start)..hole.end.min(end)
+    }
+
     /// The block of the disk that would continue the file at a block.
     pub fn goal(&self, block: u64) -> Option<u64> {
         let (first, extent) = self.extents.range(..block).next_back()?;
@@ -184,9 +214,11 @@ impl Inode {
     }
 
     /// Blocks without contents are about to be written: their extent begins and ends with them.
-    /// Observed on 6.12: that is done before the data are written, not after.
+    /// Observed on 6.12: that is done before the data are written, not after, and the leaf is
+    /// changed where the extent is as long already.
     pub fn single_out(&mut self, blocks: Range<u64>) -> Leaf {
         if self.find(blocks.start).is_some_and(|extent| !extent.is_written) {
+            self.touched.insert(blocks.start);
             self.cut(blocks.end);
             self.cut(blocks.start);
         }
@@ -488,6 +520,8 @@ mod tests {
         inode.give_places(&[77]);
         assert_eq!(inode.leaves[1], LeafBlock { first: 1010, place: Some(77) });
         assert_eq!(inode.changed_leaves(true), [9, 77]);
+        assert_eq!(inode.single_out(1003..1004), Leaf::Stays);
+        assert_eq!(inode.changed_leaves(false), [9], "it is as long already");
         assert_eq!(inode.convert(1003..1004), (true, Leaf::Stays));
         assert_eq!(inode.changed_leaves(false), [9]);
         assert_eq!(inode.take_leaves(), [9, 77]);

@@ -112,9 +112,8 @@ impl Ext4 {
 
     /// What was kept for a file goes with the last one who could write it.
     pub fn give_back_kept(&mut self, file: usize) {
-        if let Some((_, rest)) = self.inode(file).kept.take() {
-            self.space.free_now(rest);
-        }
+        let kept = std::mem::take(&mut self.inode(file).kept);
+        kept.into_values().for_each(|rest| self.space.free_now(rest));
     }
 
     /// A block of a file and that of its donor get each other's places; the donor's has no contents
@@ -134,7 +133,7 @@ impl Ext4 {
     /// What is kept for files is free again.
     fn give_up_kept(&mut self) {
         for inode in &mut self.files.inodes {
-            if let Some((_, rest)) = inode.kept.take() {
+            for rest in std::mem::take(&mut inode.kept).into_values() {
                 self.space.free_now(rest);
             }
         }
@@ -147,23 +146,19 @@ impl Ext4 {
         let group = self.data_group(file);
         let inode = &mut self.files.inodes[file];
         let length = blocks.end - blocks.start;
-        if let Some((first, rest)) = &mut inode.kept
-            && *first <= blocks.start
-            && blocks.start - *first < rest.end - rest.start
-        {
-            let start = rest.start + (blocks.start - *first);
-            let end = (start + length).min(rest.end);
-            (*first, rest.start) = (blocks.start + (end - start), end);
-            self.space.used(&(start..end));
-            return Some(start..end);
+        if let Some(taken) = inode.take_kept(blocks) {
+            self.space.used(&taken);
+            return Some(taken);
         }
+        let hole = inode.hole_beside_kept(blocks.start);
         let wanted = Wanted {
             first: blocks.start,
             length,
             size: inode.size.div_ceil(PAGE).max(blocks.end),
             group,
+            behind: inode.hole(blocks.start).start,
             goal: inode.goal(blocks.start),
-            hole: inode.hole(blocks.start),
+            hole,
             is_closed: inode.writers == 0 && blocks.end >= inode.size.div_ceil(PAGE),
         };
         let grant = match self.space.allocate(&wanted) {
@@ -174,8 +169,8 @@ impl Ext4 {
             }
         };
         let inode = &mut self.files.inodes[file];
-        if let Some((_, rest)) = std::mem::replace(&mut inode.kept, grant.kept) {
-            self.space.free_now(rest);
+        for (first, places) in grant.kept {
+            inode.keep(first, places);
         }
         Some(grant.blocks)
     }

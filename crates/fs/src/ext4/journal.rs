@@ -42,6 +42,9 @@ pub enum Phase {
     Sealing,
 }
 
+/// The place of a block that the transaction before is still committing: behind all others.
+const AFTER_COMMIT: u64 = u64::MAX;
+
 /// A transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
@@ -53,7 +56,7 @@ pub struct Transaction {
     pub is_locked: bool,
     /// Blocks that open handles may still change.
     credits: u64,
-    /// Blocks that it changed, and which change was the first of each.
+    /// Blocks that it changed, and the place of each in the log.
     pub blocks: BTreeMap<u64, u64>,
     changes: u64,
     /// Blocks that must not be played back from older transactions.
@@ -198,9 +201,12 @@ impl Journal {
 
     /// A handle has changed a block.
     pub fn change(&mut self, block: u64) {
+        let is_committing =
+            self.committing.as_ref().is_some_and(|(it, _)| it.blocks.contains_key(&block));
         let running = self.running.as_mut().expect("a handle is open");
         running.changes += 1;
-        running.blocks.entry(block).or_insert(running.changes);
+        let order = if is_committing { AFTER_COMMIT } else { running.changes };
+        running.blocks.entry(block).or_insert(order);
         running.revoked.remove(&block);
     }
 
@@ -287,7 +293,7 @@ impl Journal {
     }
 
     /// The metadata of the committing transaction are in the log. Answers with who waited for that,
-    /// in the order in which the blocks were changed first (observed on 6.12).
+    /// in the order in which the blocks became the transaction's (observed on 6.12).
     pub fn logged(&mut self) -> Vec<ContextId> {
         let (_, phase) = self.committing.as_mut().expect("it is being committed");
         *phase = Phase::Logged;
@@ -311,6 +317,7 @@ impl Journal {
     pub fn sealed(&mut self, record: &Record) -> (Transaction, Vec<ContextId>) {
         let (transaction, _) = self.committing.take().expect("it was being committed");
         self.committed = transaction.id;
+        self.hand_on(&transaction);
         let log_blocks = record.blocks.len() as u64 + 1;
         for older in &mut self.logged {
             older.blocks.retain(|block| !transaction.blocks.contains_key(block));
@@ -319,6 +326,20 @@ impl Journal {
         self.logged.push(Logged { id: transaction.id, blocks, log_blocks });
         let woken = self.wake(|wait| matches!(wait, JournalWait::Committed(_)));
         (transaction, woken)
+    }
+
+    /// What the running transaction has changed of a committed one becomes its own, in the order in
+    /// which it was logged (observed on 6.12: which of two tasks that wait for blocks goes first).
+    fn hand_on(&mut self, committed: &Transaction) {
+        let Some(running) = &mut self.running else { return };
+        let mut blocks: Vec<_> = committed.blocks.iter().collect();
+        blocks.sort_by_key(|(_, order)| **order);
+        for (block, _) in blocks {
+            if let Some(order) = running.blocks.get_mut(block).filter(|it| **it == AFTER_COMMIT) {
+                running.changes += 1;
+                *order = running.changes;
+            }
+        }
     }
 
     /// Whether a block is to be written to its place only after a transaction that has not been
@@ -447,6 +468,25 @@ mod tests {
             journal.wait(ContextId(task), JournalWait::Logged(block));
         }
         assert_eq!(journal.logged(), [3, 4, 1, 2].map(ContextId));
+    }
+
+    #[test]
+    fn a_block_that_is_still_being_committed_comes_behind_the_others_in_the_next_log() {
+        let mut journal = journal();
+        change(&mut journal, &[30, 20]);
+        journal.lock();
+        journal.switch();
+        let record = journal.record();
+        journal.logged();
+        change(&mut journal, &[20, 10, 30]);
+        journal.sealed(&record);
+        journal.lock();
+        journal.switch();
+        journal.record();
+        for (task, block) in [(1, 10), (2, 20), (3, 30)] {
+            journal.wait(ContextId(task), JournalWait::Logged(block));
+        }
+        assert_eq!(journal.logged(), [1, 3, 2].map(ContextId));
     }
 
     #[test]

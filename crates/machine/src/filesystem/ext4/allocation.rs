@@ -84,11 +84,11 @@ impl Ext4Io<'_> {
         is_written: bool,
     ) -> Option<Piece> {
         let mapped = self.ext4().inode(file).find(blocks.start);
-        let stays = mapped.is_some() && self.ext4().rules().singles_out_late;
+        let is_new = mapped.is_none();
         let (pages, start) = match mapped {
             Some(extent) => {
                 let end = blocks.end.min(blocks.start + extent.length);
-                if !stays {
+                if !self.ext4().rules().singles_out_late {
                     self.lock_map(file).await;
                     let leaf = self.ext4().inode(file).single_out(blocks.start..end);
                     self.tend_leaf(file, transaction, leaf).await;
@@ -103,8 +103,7 @@ impl Ext4Io<'_> {
             let inode = fs.inode(file);
             let size = inode.disk_size.max(inode.size.min(pages.end * PAGE));
             let is_longer = std::mem::replace(&mut inode.disk_size, size) < size;
-            let changes = is_longer || !stays;
-            changes.then(|| {
+            (is_longer || is_new).then(|| {
                 fs.note_changed_data(file, transaction);
                 fs.table_block(file)
             })

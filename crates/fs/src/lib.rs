@@ -8,7 +8,7 @@
 //! * [`FileSystem`]: which one is mounted. [`mod@files`]: what both know of files: names, what is
 //!   dirty, what is being written. [`Errno`]: why a call fails.
 //! * [`inode`]: a file, its extents and its leaves; [`delayed`]: room for pages without a place;
-//!   [`map_lock`]: who may change where the blocks of a file are.
+//!   [`file_lock`]: who may change a file, and where its blocks are.
 //! * [`ext4`]: layout, free space, journal. [`xfs`]: layout, free space, log.
 //! * [`mount`]: how it is mounted. [`rules`]: what changed over the years.
 //!   [`guest`]: what was seen of one guest and is assumed of all.
@@ -22,7 +22,7 @@ mod extents;
 mod file_system;
 pub mod files;
 pub mod inode;
-pub mod map_lock;
+pub mod file_lock;
 pub mod mount;
 pub mod rules;
 pub mod xfs;

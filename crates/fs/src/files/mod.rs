@@ -16,7 +16,7 @@ pub use names::{Move, ROOT};
 pub use writes::{Write, Written};
 
 use crate::inode::{Extent, Inode};
-use crate::map_lock::MapLock;
+use crate::file_lock::{FileLock, Guarded};
 use crate::{Format, Mount, Rules};
 use block::{ContextId, Kernel};
 use cache::FILE_PAGES;
@@ -34,8 +34,8 @@ pub struct Files {
     pub(crate) inodes: Vec<Inode>,
     names: Names,
     dirty: Dirty,
-    /// Maps that somebody holds or keeps.
-    map_locks: BTreeMap<usize, MapLock>,
+    /// Locks of files that somebody holds or shares.
+    locks: BTreeMap<(usize, Guarded), FileLock>,
     writes: Writes,
     finishing: Finishing,
 }
@@ -49,7 +49,7 @@ impl Files {
             inodes: vec![Inode::of_root(root)],
             names: Names::default(),
             dirty: Dirty::default(),
-            map_locks: BTreeMap::new(),
+            locks: BTreeMap::new(),
             writes: Writes::default(),
             finishing: Finishing::default(),
         }
@@ -107,16 +107,16 @@ impl Files {
         pieces
     }
 
-    /// The lock of the map of a file: of which blocks are where.
-    pub fn map_of(&mut self, file: usize) -> &mut MapLock {
-        self.map_locks.entry(file).or_default()
+    /// A lock of a file.
+    pub fn lock_of(&mut self, file: usize, guarded: Guarded) -> &mut FileLock {
+        self.locks.entry((file, guarded)).or_default()
     }
 
-    /// Who holds the map of a file lets it go; answers with who may look again.
-    pub fn release_map(&mut self, file: usize) -> Vec<ContextId> {
-        let Some(next) = self.map_of(file).release() else { return Vec::new() };
+    /// Who holds a lock of a file lets it go; answers with who may look again.
+    pub fn release(&mut self, file: usize, guarded: Guarded) -> Vec<ContextId> {
+        let Some(next) = self.lock_of(file, guarded).release() else { return Vec::new() };
         if next.is_empty() {
-            self.map_locks.remove(&file);
+            self.locks.remove(&(file, guarded));
         }
         next
     }

@@ -36,8 +36,9 @@ pub enum Purpose {
 
 impl Xfs {
     /// Sets room aside for pages that have none; the answer is how far there was some. Where there
-    /// is too little for more than is asked for, it is no more than that.
-    pub fn set_aside(&mut self, file: usize, pages: Range<u64>) -> u64 {
+    /// is too little for more than is asked for, it is no more than that, and neither where the file
+    /// does not become longer: the write goes to this byte.
+    pub fn set_aside(&mut self, file: usize, pages: Range<u64>, end: u64) -> u64 {
         let mut at = pages.start;
         while at < pages.end {
             if let Some(extent) = self.files.inode(file).find(at) {
@@ -50,15 +51,16 @@ impl Xfs {
             }
             let hole = self.files.inode(file).hole(at).end;
             let limit = hole.min(self.delayed.next(file, at).unwrap_or(u64::MAX));
-            let end = pages.end.min(limit);
+            let to = pages.end.min(limit);
             let room = self.room();
-            if end - at + BESIDE_DELAYED > room {
+            if to - at + BESIDE_DELAYED > room {
                 break;
             }
-            let more = self.beyond(file, at..end).min(limit);
-            let more = if more - at + BESIDE_DELAYED > room { end } else { more };
+            let is_longer = end > self.files.inode(file).size;
+            let more = if is_longer { self.beyond(file, at..to).min(limit) } else { to };
+            let more = if more - at + BESIDE_DELAYED > room { to } else { more };
             self.delayed.add(file, at..more);
-            at = end;
+            at = to;
         }
         at.min(pages.end)
     }
@@ -92,7 +94,7 @@ impl Xfs {
     fn beyond(&mut self, file: usize, blocks: Range<u64>) -> u64 {
         let inode = self.files.inode(file);
         let is_small = inode.size < SMALL * PAGE;
-        if is_small || blocks.end * PAGE <= inode.size {
+        if is_small {
             return blocks.end;
         }
         let before = match blocks.start.checked_sub(1) {
@@ -324,7 +326,7 @@ mod tests {
         let mut ends: Vec<u64> = Vec::new();
         for write in 0..writes {
             let blocks = write * at_a_time..(write + 1) * at_a_time;
-            fs.set_aside(1, blocks.clone());
+            fs.set_aside(1, blocks.clone(), blocks.end * PAGE);
             fs.files.inode(1).size = blocks.end * PAGE;
             let end = fs.delayed.find(1, blocks.start).unwrap().end;
             if ends.last() != Some(&end) {
@@ -343,9 +345,9 @@ mod tests {
     #[test]
     fn what_is_left_over_goes_when_the_file_is_closed() {
         let mut fs = fresh();
-        fs.set_aside(1, 0..20);
+        fs.set_aside(1, 0..20, 20 * PAGE);
         fs.files.inode(1).size = 20 * PAGE;
-        fs.set_aside(1, 20..21);
+        fs.set_aside(1, 20..21, 21 * PAGE);
         fs.files.inode(1).size = 21 * PAGE;
         fs.place(1, 0, 0, Purpose::Pages);
         assert_eq!(fs.files.inode(1).find(0).unwrap().start, 24);

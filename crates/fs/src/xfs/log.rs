@@ -66,6 +66,8 @@ pub struct Record {
 /// What a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogWait {
+    /// The worker has put a checkpoint into a buffer.
+    Pushed(u64),
     /// A checkpoint is on the disk.
     Stable(u64),
     /// A log buffer is on the disk.
@@ -103,6 +105,10 @@ pub struct Log {
     /// What is not in its place, and since where in the log.
     logged: BTreeMap<Item, u64>,
     waiting: Vec<(ContextId, LogWait)>,
+    /// The worker was asked to put the checkpoint into a buffer.
+    is_push_wanted: bool,
+    /// Buffers that became full then and that nobody has begun to write.
+    full: Vec<Record>,
 }
 
 impl Log {
@@ -121,6 +127,8 @@ impl Log {
             next_number: 1,
             logged: BTreeMap::new(),
             waiting: Vec::new(),
+            is_push_wanted: false,
+            full: Vec::new(),
         }
     }
 
@@ -152,7 +160,7 @@ impl Log {
     /// Puts what was changed into the buffer that is being filled, if that has not been done with
     /// this checkpoint. Answers with buffers that became full.
     pub fn push(&mut self, sequence: u64) -> Vec<Record> {
-        if sequence < self.sequence || self.changed.is_empty() {
+        if !self.is_collecting(sequence) {
             return Vec::new();
         }
         let changed = std::mem::take(&mut self.changed);
@@ -172,6 +180,30 @@ impl Log {
         self.active.items.extend(changed.into_keys());
         self.sequence += 1;
         full
+    }
+
+    /// Whether a checkpoint is still being collected.
+    pub fn is_collecting(&self, sequence: u64) -> bool {
+        sequence >= self.sequence && !self.changed.is_empty()
+    }
+
+    /// Asks for a push; whether the worker is to be told.
+    pub fn ask_for_push(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_push_wanted, true)
+    }
+
+    /// The worker pushes what was changed by now. Answers with who waited for that.
+    pub fn push_all(&mut self) -> Vec<ContextId> {
+        self.is_push_wanted = false;
+        let full = self.push(self.sequence);
+        self.full.extend(full);
+        let is_push = |it: &mut (ContextId, LogWait)| matches!(it.1, LogWait::Pushed(_));
+        self.waiting.extract_if(.., is_push).map(|(task, _)| task).collect()
+    }
+
+    /// Buffers that became full and are to be written, once.
+    pub fn take_full(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.full)
     }
 
     /// How far a checkpoint is that was pushed.
@@ -217,7 +249,8 @@ impl Log {
             self.logged.extend(placed.map(|item| (item, done.at)));
         }
         let (stable, writing) = (self.stable, &self.writing);
-        let woken = self.waiting.extract_if(.., |(_, wait)| !must_wait(*wait, stable, writing));
+        let goes_on = |(_, wait): &mut (ContextId, LogWait)| !must_wait(*wait, stable, writing);
+        let woken = self.waiting.extract_if(.., goes_on);
         let mut woken: Vec<_> = woken.collect();
         woken.sort_by_key(|(_, wait)| matches!(wait, LogWait::Stable(_)));
         woken.into_iter().map(|(task, _)| task).collect()
@@ -225,7 +258,10 @@ impl Log {
 
     /// Whether a task must wait for something.
     pub fn must_wait(&self, wait: LogWait) -> bool {
-        must_wait(wait, self.stable, &self.writing)
+        match wait {
+            LogWait::Pushed(sequence) => self.is_collecting(sequence),
+            _ => must_wait(wait, self.stable, &self.writing),
+        }
     }
 
     /// A task falls asleep.
@@ -273,6 +309,8 @@ const MADE_BY_MKFS: u64 = 2;
 
 fn must_wait(wait: LogWait, stable: u64, writing: &VecDeque<(u64, Buffer)>) -> bool {
     match wait {
+        // Only a push ends that.
+        LogWait::Pushed(_) => true,
         LogWait::Stable(sequence) => stable < sequence,
         LogWait::Buffer(number) => writing.iter().any(|it| it.0 <= number),
     }
@@ -375,6 +413,20 @@ mod tests {
         log.written(record.number);
         assert!(log.to_be_placed().is_empty(), "it was changed since");
         assert_eq!(log.switch().pieces[0], 1004..1007, "both in one");
+    }
+
+    #[test]
+    fn the_worker_pushes_once_for_all_who_wait() {
+        let mut log = log();
+        let sequence = log.change(Item::Inode(131), 300);
+        assert!(log.is_collecting(sequence) && log.ask_for_push());
+        log.wait(ContextId(1), LogWait::Pushed(sequence));
+        assert_eq!(log.change(Item::Inode(132), 300), sequence, "it goes with the first");
+        assert!(!log.ask_for_push(), "the worker knows");
+        log.wait(ContextId(2), LogWait::Pushed(sequence));
+        assert_eq!(log.push_all(), [ContextId(1), ContextId(2)]);
+        assert!(!log.is_collecting(sequence) && log.take_full().is_empty());
+        assert_eq!(log.stage(sequence), Stage::Active(None));
     }
 
     #[test]

@@ -62,6 +62,7 @@ pub struct Xfs {
     unlinked: Vec<usize>,
     /// The worker that takes them away.
     inactivator: ContextId,
+    pusher: ContextId,
     /// By inode: blocks of the trees of files with more extents than go into one.
     trees: BTreeMap<u64, Vec<TreeBlock>>,
     /// First sectors of metadata that were read.
@@ -113,6 +114,7 @@ impl Xfs {
             inodes_parts: BTreeMap::new(),
             unlinked: Vec::new(),
             inactivator: ContextId(0),
+            pusher: ContextId(0),
             trees: BTreeMap::new(),
             known: BTreeSet::new(),
             delayed: Delayed::default(),

@@ -34,9 +34,15 @@ impl Xfs {
         }
     }
 
-    /// The tasks that write metadata to their places and that take away what has no name.
-    pub fn set_tasks(&mut self, placer: ContextId, inactivator: ContextId) {
-        (self.placer, self.inactivator) = (placer, inactivator);
+    /// The tasks that write metadata to their places, that take away what has no name, and that put
+    /// checkpoints into log buffers.
+    pub fn set_tasks(&mut self, placer: ContextId, inactivator: ContextId, pusher: ContextId) {
+        (self.placer, self.inactivator, self.pusher) = (placer, inactivator, pusher);
+    }
+
+    /// The task that puts checkpoints into log buffers.
+    pub fn pusher(&self) -> ContextId {
+        self.pusher
     }
 
     /// The task that takes away what has no name.

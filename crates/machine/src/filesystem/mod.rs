@@ -10,7 +10,7 @@
 //! * `writeback`: pages on their way to the disk; `flusher` and `flush`: the flusher; `unwritten`:
 //!   the worker that says of blocks that they have their contents; `finishing`: those that do and
 //!   make durable what asynchronous direct writes need.
-//! * `map_lock`: who may change where blocks of a file are.
+//! * `file_lock`: who may change a file, and where its blocks are.
 //!
 //! Written after the specification for 4.19 and 6.18 (`docs/rules` has what is implemented of it);
 //! 6.12 as it was observed in the world `linux`. The whole list of what is and is not modelled is
@@ -21,7 +21,7 @@ pub(crate) mod ext4;
 pub(crate) mod finishing;
 mod flush;
 pub(crate) mod flusher;
-mod map_lock;
+mod file_lock;
 mod names;
 mod reading;
 mod sync;

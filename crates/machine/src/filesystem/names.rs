@@ -53,8 +53,12 @@ impl FileIo<'_> {
         };
         self.unlock_directory();
         let file = found?;
-        if wanted.truncates && self.files().inode(file).size > 0 {
-            self.set_size(file, 0).await;
+        if wanted.truncates {
+            self.lock_contents(file).await;
+            if self.files().inode(file).size > 0 {
+                self.change_size(file, 0).await;
+            }
+            self.unlock_contents(file);
         }
         if format == Format::Ext4 {
             self.on_ext4().note_mount().await;
@@ -64,6 +68,12 @@ impl FileIo<'_> {
 
     /// Makes a file shorter or longer.
     pub async fn set_size(&self, file: usize, size: u64) {
+        self.lock_contents(file).await;
+        self.change_size(file, size).await;
+        self.unlock_contents(file);
+    }
+
+    async fn change_size(&self, file: usize, size: u64) {
         match self.format() {
             Format::Ext4 => self.on_ext4().set_size(file, size).await,
             Format::Xfs => self.on_xfs().set_size(file, size).await,

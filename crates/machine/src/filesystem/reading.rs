@@ -27,8 +27,10 @@ impl FileIo<'_> {
     pub async fn read_part(&self, file: &File, index: usize, bytes: Range<u64>) {
         if !bytes.is_empty() {
             let base = key(index, 0) * PAGE;
+            self.begin_reading(index).await;
             self.read_pages(file, base + bytes.start, base + bytes.end).await;
             self.note_read(index).await;
+            self.end_reading(index);
         }
     }
 }

@@ -45,11 +45,13 @@ impl FileIo<'_> {
         if bytes.is_empty() {
             return Ok(0);
         }
+        self.lock_contents(index).await;
         self.note_modified(index).await;
         if self.format() == Format::Xfs {
             bytes.end = self.on_xfs().reserve(index, bytes.clone()).await;
         }
         bytes.end = self.write_pages_of_file(file, index, bytes.start, bytes.end).await;
+        self.unlock_contents(index);
         if bytes.is_empty() {
             return Err(Errno::Enospc);
         }
@@ -101,7 +103,9 @@ impl FileIo<'_> {
         match self.format() {
             Format::Ext4 => self.on_ext4().reserve(index, page),
             Format::Xfs => {
-                let bytes = page * PAGE..(page + 1) * PAGE;
+                // The file does not become longer.
+                let size = self.files().inode(index).size.max(page * PAGE + 1);
+                let bytes = page * PAGE..size.min((page + 1) * PAGE);
                 let reached = self.on_xfs().reserve(index, bytes.clone()).await;
                 if reached == bytes.end { Ok(()) } else { Err(Errno::Enospc) }
             }

@@ -142,6 +142,7 @@ fn run_kernel_task(what: KernelTask, task: Task) -> Running {
         KernelTask::Placer => Box::pin(xfs::place(task)),
         KernelTask::Forcer => Box::pin(xfs::force(task)),
         KernelTask::Inactivator => Box::pin(xfs::take_away(task)),
+        KernelTask::Pusher => Box::pin(xfs::push(task)),
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) enum KernelTask {
     Forcer,
     /// It takes away files of XFS that have no name any more.
     Inactivator,
+    /// It puts checkpoints of XFS into log buffers.
+    Pusher,
 }
 
 impl KernelTask {
@@ -47,7 +49,7 @@ impl KernelTask {
             // kblockd's worker of the first core, of high priority; recordings of 4.19 have it too.
             KernelTask::Queue => "kworker/0:1H".to_string(),
             KernelTask::Flusher(_, number) => format!("kworker/u{unbound}:{number}"),
-            KernelTask::Converter => format!("kworker/u{unbound}:1"),
+            KernelTask::Converter | KernelTask::Pusher => format!("kworker/u{unbound}:1"),
             KernelTask::Finisher | KernelTask::Inactivator => "kworker/0:1".to_string(),
             KernelTask::Starter => "kthreadd".to_string(),
             KernelTask::Rescuer => format!("kworker/R-dio/{disk}"),

@@ -47,8 +47,9 @@ impl World {
         let (_, at) = self.next_force(None);
         self.clock.set_alarm(forcer, at);
         let inactivator = self.spawn_kernel_task(KernelTask::Inactivator);
-        self.storage.xfs().set_tasks(placer, inactivator);
-        vec![placer, forcer, inactivator]
+        let pusher = self.spawn_kernel_task(KernelTask::Pusher);
+        self.storage.xfs().set_tasks(placer, inactivator, pusher);
+        vec![placer, forcer, inactivator, pusher]
     }
 
     /// The tick in which the log of XFS is forced next, after it was in another or was mounted, and

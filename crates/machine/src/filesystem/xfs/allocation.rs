@@ -24,12 +24,12 @@ impl XfsIo<'_> {
     pub async fn reserve(&self, index: usize, bytes: Range<u64>) -> u64 {
         let pages = pages_of(bytes.start, bytes.end);
         self.lock_map(index).await;
-        let mut reached = self.xfs().set_aside(index, pages.clone());
+        let mut reached = self.xfs().set_aside(index, pages.clone(), bytes.end);
         self.unlock_map(index);
         if reached == pages.start {
             self.xfs().trim_all();
             self.flush_all(FlushOf::Room).await;
-            reached = self.xfs().set_aside(index, pages);
+            reached = self.xfs().set_aside(index, pages, bytes.end);
         }
         bytes.end.min(reached * PAGE)
     }

@@ -1,7 +1,7 @@
 //! Writing the log, and waiting for it (rules xfs-force).
 //!
-//! Who wants a change durable has its checkpoint put into the log buffer that is being filled, and
-//! submits that buffer itself, unless it goes with somebody else's. While the buffer before is on
+//! Who wants a change durable has a worker put its checkpoint into the log buffer that is being
+//! filled, and submits that buffer itself, unless it goes with somebody else's. While the buffer before is on
 //! its way he waits once, so that others may join.
 //!
 // Divergence: who forces also submits the buffers that become full, which the worker of the list
@@ -56,7 +56,8 @@ impl XfsIo<'_> {
 
     /// Waits until a checkpoint is on the disk; the answer is whether this task had to write it.
     pub(super) async fn force(&self, sequence: u64) -> bool {
-        let full = self.xfs().log.push(sequence);
+        self.push(sequence).await;
+        let full = self.xfs().log.take_full();
         for (at, record) in full.iter().enumerate() {
             self.write_log(record, at == 0, None).await;
         }
@@ -78,6 +79,18 @@ impl XfsIo<'_> {
                 Stage::Writing => self.wait_for_log(LogWait::Stable(sequence)).await,
             }
         }
+    }
+
+    /// Has a checkpoint put into a log buffer, if that was not done.
+    async fn push(&self, sequence: u64) {
+        if !self.xfs().log.is_collecting(sequence) {
+            return;
+        }
+        if self.xfs().log.ask_for_push() {
+            let pusher = self.xfs().pusher();
+            self.notify(pusher);
+        }
+        self.wait_for_log(LogWait::Pushed(sequence)).await;
     }
 
     /// Writes a log buffer and waits for it, or for a checkpoint of which it is the last. The first

@@ -17,7 +17,7 @@ mod force;
 mod names;
 mod tasks;
 
-pub(crate) use tasks::{force, place, take_away};
+pub(crate) use tasks::{force, place, push, take_away};
 
 use super::FileIo;
 use std::ops::Deref;

@@ -1,6 +1,6 @@
 //! The tasks of XFS: the worker that forces the log twice a minute, the one that takes away what
 //! has no name any more, and the one that writes metadata to their places, `xfsaild/vda` (rules
-//! xfs-ail-1 to xfs-ail-3).
+//! xfs-ail-1 to xfs-ail-3); and the one that fills log buffers.
 
 use crate::filesystem::FileIo;
 use crate::task::Task;
@@ -17,6 +17,17 @@ pub(crate) async fn take_away(task: Task) -> i32 {
         };
         task.sleep_until(at).await;
         FileIo::of(&task).on_xfs().take_unlinked_away().await;
+    }
+}
+
+/// The worker that puts checkpoints into log buffers when somebody waits for that. Whoever else may
+/// run goes first (observed on 6.12: two dd with O_SYNC).
+pub(crate) async fn push(task: Task) -> i32 {
+    loop {
+        task.notified().await;
+        let waiting = task.xfs().log.push_all();
+        let mut world = task.world();
+        waiting.into_iter().for_each(|it| world.wake_from(it));
     }
 }
 

@@ -15,8 +15,8 @@ pub use finishing::{Durable, Finish, Finishing};
 pub use names::{Move, ROOT};
 pub use writes::{Write, Written};
 
-use crate::inode::{Extent, Inode};
 use crate::file_lock::{FileLock, Guarded};
+use crate::inode::{Extent, Inode};
 use crate::{Format, Mount, Rules};
 use block::{ContextId, Kernel};
 use cache::FILE_PAGES;

@@ -18,10 +18,10 @@
 
 mod direct;
 pub(crate) mod ext4;
+mod file_lock;
 pub(crate) mod finishing;
 mod flush;
 pub(crate) mod flusher;
-mod file_lock;
 mod names;
 mod reading;
 mod sync;

@@ -232,7 +232,9 @@ impl World {
     fn handle_interrupt(&mut self, core: usize, cause: Cause) {
         let (now, context, cpu) = (self.clock.now(), ContextId(core as u32), core as u16);
         match cause {
-            Cause::Completion { tag, .. } => self.storage.queue_mut().complete(now, context, cpu, tag),
+            Cause::Completion { tag, .. } => {
+                self.storage.queue_mut().complete(now, context, cpu, tag)
+            }
             Cause::Timer => {
                 self.timer_raised = false;
                 self.storage.queue_mut().timer(now, context, cpu);

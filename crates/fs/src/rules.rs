@@ -27,6 +27,10 @@ pub struct Rules {
     /// are fewer. Observed on 6.1, on disks of 30 to 8,000 groups (`mb_structs_summary` and
     /// ext4_mballoc_alloc), and not on 6.12.
     pub goes_by_known: bool,
+    /// A time of a file of XFS becomes that at which it was found to be old, even if that was
+    /// before waiting for the file's map, so that the next one finds it old again. Observed by
+    /// xfs_ilock of xfs_vn_update_time while four tasks write a file: on 6.1.192, not on 6.12.117.
+    pub sets_time_asked: bool,
     /// Flags of the bios of ext4's journal.
     pub journal_flags: Flags,
     /// A transaction of ext4 may fill one part of so many of the log.
@@ -61,6 +65,7 @@ impl Rules {
             unwritten_join: kernel.version >= Version::V7_3,
             singles_out_late: kernel.version >= Version::V7_3,
             goes_by_known: recent && kernel.version < Version::V6_12,
+            sets_time_asked: kernel.version == Version::V6_1,
             journal_flags: Flags::SYNC.with(journal),
             // The third part is read in 6.18, and assumed for 6.12.
             transactions_of_log: if recent { 3 } else { 4 },
@@ -82,6 +87,11 @@ pub static CHANGES: Table = Table {
         change("force_keeps_map", "who forces the log of XFS keeps the file's map", NEWER),
         change("datasync_by_change", "fdatasync of XFS waits for no later change", LAST),
         change("goes_by_known", "ext4's large requests go into groups that are known", OLDER),
+        change(
+            "sets_time_asked",
+            "a time of XFS may become one before the wait for the map",
+            OLDER,
+        ),
         change("unwritten_join", "unwritten pieces of a file of ext4 join", NEWER),
     ],
 };

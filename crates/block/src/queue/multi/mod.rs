@@ -32,6 +32,8 @@ struct Hctx {
     scheduler_tags: Option<TagMap>,
     in_driver: Vec<Option<RequestId>>,
     residual: VecDeque<RequestId>,
+    /// The requeue list: what a worker puts in front of the residual list before it runs the queue.
+    requeued: VecDeque<RequestId>,
     /// Run it when a command completes.
     restart: bool,
     /// A worker was asked to run it.
@@ -43,6 +45,15 @@ struct Hctx {
     /// The software queue to be served next, when they are served in turn.
     next_software: usize,
     flush: FlushMachine,
+}
+
+impl Hctx {
+    /// What is on the requeue list goes in front of the residual list.
+    fn take_requeued(&mut self) {
+        while let Some(rq) = self.requeued.pop_back() {
+            self.residual.push_front(rq);
+        }
+    }
 }
 
 /// The state of blk-mq.
@@ -75,6 +86,7 @@ impl Multi {
             scheduler_tags: has_scheduler.then(|| map(limits.nr_requests)),
             in_driver: alloc::vec![None; depth as usize],
             residual: VecDeque::new(),
+            requeued: VecDeque::new(),
             restart: false,
             wanted: false,
             rerun: None,
@@ -118,7 +130,9 @@ impl Multi {
 
     /// The head of the residual lists, taken off.
     pub fn take_residual(&mut self) -> Option<RequestId> {
-        self.hctxs.iter_mut().find_map(|hctx| hctx.residual.pop_front())
+        let first =
+            |hctx: &mut Hctx| hctx.requeued.pop_front().or_else(|| hctx.residual.pop_front());
+        self.hctxs.iter_mut().find_map(first)
     }
 
     /// The oldest request of the software queues, one queue after the other, taken off.
@@ -188,6 +202,7 @@ impl Multi {
             if core::mem::take(&mut hctx.wanted) || is_due {
                 // It is one and the same piece of work.
                 hctx.rerun = None;
+                hctx.take_requeued();
                 let run = Frame::RunMulti(RunMulti::new(index as u16));
                 core.push_frame(context, cpu, run);
             }
@@ -198,6 +213,14 @@ impl Multi {
     pub fn place_front(&mut self, requests: &Arena<Request>, rq: RequestId) {
         let hctx = &mut self.hctxs[usize::from(requests[rq].hctx)];
         hctx.residual.push_front(rq);
+    }
+
+    /// A request goes before all others, when a worker comes to it if not at once.
+    pub fn requeue(&mut self, requests: &Arena<Request>, rq: RequestId) {
+        match self.rules.requeues_by_worker {
+            true => self.hctxs[usize::from(requests[rq].hctx)].requeued.push_front(rq),
+            false => self.place_front(requests, rq),
+        }
     }
 
     /// A request goes to the tail of the residual list.
@@ -212,7 +235,7 @@ impl Multi {
     // for the others.
     pub fn place_flush(&mut self, core: &mut Core, command: RequestId, first: RequestId) {
         core.seen.requests[command].driver_tag = core.seen.requests[first].driver_tag;
-        self.place_front(&core.seen.requests, command);
+        self.requeue(&core.seen.requests, command);
     }
 
     /// Takes back what a freed request occupied; sleepers may go on.

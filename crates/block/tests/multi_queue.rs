@@ -272,6 +272,23 @@ fn a_requeued_request_is_inserted_at_the_head() {
 }
 
 #[test]
+fn a_task_may_issue_a_write_before_the_worker_issues_the_next_flush() {
+    for (version, first) in [(Version::V6_1, CommandOp::Write), (Version::V4_19, CommandOp::Flush)]
+    {
+        let facts = Facts { volatile_cache: true, ..virtio() };
+        let mut bench = Bench::new(version, facts, Attach::none());
+        bench.write(1, 0, 0, Flags::PREFLUSH);
+        bench.write(2, 0, 0, Flags::PREFLUSH);
+        bench.interrupt(0);
+        bench.write(3, 100, 8, Flags::SYNC);
+        assert_eq!(bench.device[0].op, first, "{version}");
+        assert_eq!(bench.device.len(), 2, "{version}");
+        bench.complete_all();
+        bench.queue.assert_drained();
+    }
+}
+
+#[test]
 fn a_flush_command_given_back_keeps_the_tag_it_borrowed() {
     let mut bench = none(Facts { volatile_cache: true, queue_depth: 1, ..virtio() });
     bench.write(1, 0, 0, Flags::PREFLUSH);

@@ -22,10 +22,15 @@ pub struct Rules {
     /// A part of blocks of ext4 that were set aside becomes an extent of its own only when its data
     /// are on the disk, not before they are submitted. Observed: on 7.3.4, by what commits hold.
     pub singles_out_late: bool,
-    /// The first large request of ext4 begins in group 127, or in the last where there are fewer,
-    /// if nothing rotates. Observed on 6.1, on disks of 30 to 8,000 groups, and not on 6.12; why in
-    /// that group is not known.
-    pub begins_in_last: bool,
+    /// Where nothing rotates, large requests of ext4 go into the group that has been known longest.
+    /// The last of each 128 groups are known from the beginning, or the last of all where there
+    /// are fewer. Observed on 6.1, on disks of 30 to 8,000 groups (`mb_structs_summary` and
+    /// ext4_mballoc_alloc), and not on 6.12.
+    pub goes_by_known: bool,
+    /// A time of a file of XFS becomes that at which it was found to be old, even if that was
+    /// before waiting for the file's map, so that the next one finds it old again. Observed by
+    /// xfs_ilock of xfs_vn_update_time while four tasks write a file: on 6.1.192, not on 6.12.117.
+    pub sets_time_asked: bool,
     /// Flags of the bios of ext4's journal.
     pub journal_flags: Flags,
     /// A transaction of ext4 may fill one part of so many of the log.
@@ -59,7 +64,8 @@ impl Rules {
             unwritten_first: recent,
             unwritten_join: kernel.version >= Version::V7_3,
             singles_out_late: kernel.version >= Version::V7_3,
-            begins_in_last: recent && kernel.version < Version::V6_12,
+            goes_by_known: recent && kernel.version < Version::V6_12,
+            sets_time_asked: kernel.version == Version::V6_1,
             journal_flags: Flags::SYNC.with(journal),
             // The third part is read in 6.18, and assumed for 6.12.
             transactions_of_log: if recent { 3 } else { 4 },
@@ -80,7 +86,12 @@ pub static CHANGES: Table = Table {
         change("singles_out_late", "a part of unwritten blocks becomes an extent late", LAST),
         change("force_keeps_map", "who forces the log of XFS keeps the file's map", NEWER),
         change("datasync_by_change", "fdatasync of XFS waits for no later change", LAST),
-        change("begins_in_last", "ext4's first large request goes into a late group", OLDER),
+        change("goes_by_known", "ext4's large requests go into groups that are known", OLDER),
+        change(
+            "sets_time_asked",
+            "a time of XFS may become one before the wait for the map",
+            OLDER,
+        ),
         change("unwritten_join", "unwritten pieces of a file of ext4 join", NEWER),
     ],
 };

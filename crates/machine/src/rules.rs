@@ -15,9 +15,11 @@ pub(crate) struct Rules {
     /// plug to a worker. Observed: on 6.1.192 dd plugs each write and unplugs it when it sleeps; on
     /// 6.12.117 it issues the write itself, and on 7.3.4 it has no plug.
     pub plugs_writes: bool,
-    /// A task that submits several requests lets others that go first have the core before each.
-    /// Observed: on 6.1.192 a worker issues each of two reads that fio submits together; on 7.3.4
-    /// none goes first; on 6.12.117 the task issues them itself.
+    /// A task that submits several requests lets others that go first have the core before each,
+    /// and before each part of a direct request of a file. Observed: on 6.1.192 a worker issues
+    /// each of two reads that fio submits together; a task that others write a file with, and that
+    /// has woken one, has looked up the place (xfs_iunlock) when it leaves the core (sched_switch).
+    /// On 7.3.4 none goes first; on 6.12.117 the task issues them itself.
     pub yields_between: bool,
     /// Of asynchronous requests that are submitted together so many are not plugged.
     pub unplugged_batch: usize,
@@ -82,7 +84,11 @@ static CHANGES: Table = Table {
     shows: |kernel| format!("{:#?}", Rules::of(kernel)),
     rows: &[
         change("plugs_writes", "a direct write to the raw disk is plugged as a whole", JUDGES),
-        change("yields_between", "tasks yield between requests submitted together", JUDGES),
+        change(
+            "yields_between",
+            "tasks yield before requests that are direct or go together",
+            JUDGES,
+        ),
     ],
 };
 

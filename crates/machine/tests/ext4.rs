@@ -4,7 +4,7 @@ mod common;
 
 use base::{Bytes, Duration, Instant};
 use block::{Flags, Op};
-use common::{Steady, Submitted, checked, command, native, setup, submitted};
+use common::{Steady, Submitted, checked, command, native, setup, submitted, submitted_in};
 use machine::calls::Creation;
 use machine::task::OpenFlags;
 use machine::{Exit, Host, Job, Mount, Setup};
@@ -81,7 +81,7 @@ fn a_run_ends_when_what_the_flusher_has_begun_is_done() {
 /// tenth of a second for all of it, two commands at a time.
 fn sync_besides_the_flusher(begins: Duration) -> Duration {
     let job = |line: &str, start| Job { start, ..command(line) };
-    let writer = "dd if=/dev/zero of=/mnt/f bs=1M count=32";
+    let writer = "dd if=/dev/zero of=/mnt/f bs=1M count=80";
     let start = Instant::ZERO + begins;
     let jobs = vec![job(writer, Instant::ZERO), job("sync", start)];
     let device = Box::new(Steady::new(Duration::from_millis(3), 1));
@@ -100,6 +100,38 @@ fn a_sync_that_comes_while_the_flusher_works_does_not_wait_for_its_next_round() 
     for begins in [1, 20, 50, 80, 100, 120].map(Duration::from_millis) {
         let took = sync_besides_the_flusher(begins);
         assert!(took < Duration::from_secs(1), "began after {begins}, took {took}");
+    }
+}
+
+/// How many of the flusher's bios of data carry SYNC and how many do not, when `sync` comes after a
+/// file of 80 MiB. A visit takes 52 MiB.
+fn flags_of_data(kernel: &str, much: i64) -> (usize, usize) {
+    let writer = "dd if=/dev/zero of=/mnt/f bs=1M count=80";
+    let start = Instant::ZERO + Duration::from_millis(25);
+    let jobs = vec![command(writer), Job { start, ..command("sync") }];
+    let host = Host::named("guest").expect("a host").with_kernel(kernel);
+    let device = Box::new(Steady::new(Duration::from_millis(3), 1));
+    let mount = Some(Mount::default());
+    let mut setup = Setup { jobs, mount, device, host, ..setup(kernel, "none") };
+    setup.settings = [("dirty_background_bytes", much), ("dirty_bytes", 1 << 30)]
+        .map(|(name, value)| (name.to_string(), value))
+        .to_vec();
+    let mut bios = submitted_in(setup);
+    bios.retain(|it| it.op == Op::Write && it.task.starts_with("kworker/u"));
+    bios.retain(|it| !it.flags.intersects(Flags::META));
+    let waited_for = bios.iter().filter(|it| it.flags.intersects(Flags::SYNC)).count();
+    (waited_for, bios.len() - waited_for)
+}
+
+#[test]
+fn a_flusher_writes_what_sync_waits_for_first_unless_it_wakes_while_sync_sleeps() {
+    // Asleep: on 6.12 it comes to visits first, which do not carry SYNC.
+    assert!(matches!(flags_of_data("6.12", 1 << 30), (0, 1..)));
+    assert!(matches!(flags_of_data("6.1", 1 << 30), (1.., 0)));
+    // At work, it ends with the visit.
+    for kernel in ["6.1", "6.12"] {
+        let (waited_for, others) = flags_of_data(kernel, 4096);
+        assert!(waited_for > 0 && others > 0, "{kernel}: {waited_for}, {others}");
     }
 }
 

@@ -169,7 +169,7 @@ impl RequestQueue {
     fn place_front(&mut self, rq: RequestId) {
         match &mut self.shape {
             ShapeState::Single(single) => single.place_front(rq),
-            ShapeState::Multi(multi) => multi.requeue_front(rq),
+            ShapeState::Multi(multi) => multi.requeue(&self.core.seen.requests, rq),
         }
     }
 

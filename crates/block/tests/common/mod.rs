@@ -191,6 +191,13 @@ impl Bench {
         command
     }
 
+    /// The same, before the worker has the core; what it is to do it does with the next call.
+    pub fn interrupt(&mut self, index: usize) {
+        let command = self.device.remove(index);
+        self.queue.complete(self.now, INTERRUPT, 0, command.tag);
+        while !matches!(self.queue.step(self.now, INTERRUPT), Step::Idle) {}
+    }
+
     pub fn complete_all(&mut self) {
         while !self.device.is_empty() {
             self.complete(0);

@@ -26,13 +26,14 @@ impl Ext4 {
     }
 
     fn change_leaf(&mut self, file: usize, transaction: u64, leaf: Leaf) -> Vec<u64> {
-        let group = self.data_group(file);
         match leaf {
             Leaf::Stays => self.inodes[file].changed_leaves(false),
             Leaf::Needed | Leaf::Cut => {
-                let wanted = self.inodes[file].wanted_places().max(1);
+                let group = self.data_group(file);
+                let wanted = self.inodes[file].wanted_places().into_iter();
+                let near = wanted.map(|goal| goal.map_or(group, |goal| goal / GROUP));
                 let places: Vec<u64> =
-                    (0..wanted).filter_map(|_| self.space.metadata_block(group)).collect();
+                    near.filter_map(|group| self.space.metadata_block(group)).collect();
                 self.inodes[file].give_places(&places);
                 let mut changes = self.inodes[file].changed_leaves(true);
                 for place in places {

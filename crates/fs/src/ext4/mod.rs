@@ -67,7 +67,7 @@ impl Ext4 {
             files: Files::new(mount, kernel, ROOT_INODE),
             journal: Journal::new(layout.journal.clone(), Rules::of(kernel).transactions_of_log),
             space: Space::new(layout.clone(), facts.rotational)
-                .beginning_in_last(Rules::of(kernel).begins_in_last),
+                .going_by_known(Rules::of(kernel).goes_by_known),
             delayed: Delayed::default(),
             layout,
             next_inodes: BTreeMap::new(),

@@ -22,8 +22,8 @@ use std::ops::Range;
 /// Blocks of a chunk for small files, and of the largest small file (64 KiB).
 const CHUNK: u64 = 512;
 const SMALL: u64 = 16;
-/// The first large request goes into the last of so many groups. Observed on 6.1.
-const FIRST_GROUPS: u64 = 128;
+/// The kernel looks at so many groups at a time in advance, and knows the last of them then.
+const GROUPS_AHEAD: u64 = 128;
 const MIB: u64 = (1 << 20) / BLOCK;
 
 /// Free space.
@@ -36,11 +36,12 @@ pub struct Space {
     free: Vec<u64>,
     /// The group of the last large allocation; the first one in the beginning.
     stream: u64,
-    /// The groups that were looked into as long as that is the first one, in that order.
+    /// The groups that were looked into in that order; but for `goes_by_known` only as long as that
+    /// is the first one.
     seen: Vec<u64>,
     is_rotational: bool,
-    /// The first large request goes into a late group.
-    begins_in_last: bool,
+    /// Large requests go into groups that are known.
+    goes_by_known: bool,
     /// What is left of chunks for small files.
     chunks: Vec<Range<u64>>,
     /// Freed by a transaction that is not on the disk yet.
@@ -91,7 +92,7 @@ impl Space {
             stream: 0,
             seen: Vec::new(),
             is_rotational,
-            begins_in_last: false,
+            goes_by_known: false,
             chunks: Vec::new(),
             pending: Vec::new(),
             unused: 0,
@@ -107,9 +108,16 @@ impl Space {
         space
     }
 
-    /// The same, where the first large request goes into a late group (rule ext4-space-4).
-    pub fn beginning_in_last(self, begins_in_last: bool) -> Space {
-        Space { begins_in_last, ..self }
+    /// The same, where large requests go into groups that are known, and the last of each so many
+    /// are from the beginning (rule ext4-space-4).
+    pub fn going_by_known(self, goes_by_known: bool) -> Space {
+        let groups = self.layout.groups();
+        let at_once = groups.min(GROUPS_AHEAD);
+        let last = |turn: u64| (turn * at_once - 1) % groups;
+        let known = goes_by_known && !self.is_rotational;
+        let seen =
+            if known { (1..=groups.div_ceil(at_once)).map(last).collect() } else { self.seen };
+        Space { goes_by_known: known, seen, ..self }
     }
 
     /// How many blocks files may still be given: some are held back, which extents can become more
@@ -255,12 +263,23 @@ impl Space {
 
     /// Takes blocks for a large request: from the group of the last one on, or elsewhere.
     fn search_large(&mut self, length: u64) -> Option<Range<u64>> {
-        if self.begins_in_last && self.stream == 0 && !self.is_rotational && is_buddy(length) {
-            return self.search(self.layout.groups().min(FIRST_GROUPS) - 1, length);
+        if self.goes_by_known
+            && is_buddy(length)
+            && let Some(found) = self.search_known(length)
+        {
+            return Some(found);
         }
         let stays = self.stream > 0 || self.is_rotational || is_buddy(length);
         let from = if stays { self.stream } else { self.most_in_pieces(length) };
         self.search(from, length)
+    }
+
+    /// Takes a buddy from the group of the last large request, or from that which has been known
+    /// longest of those that have one.
+    fn search_known(&mut self, length: u64) -> Option<Range<u64>> {
+        let last = Some(self.stream).filter(|group| *group > 0);
+        let known: Vec<u64> = last.into_iter().chain(self.seen.iter().copied()).collect();
+        self.first_with(known.into_iter(), length, Space::buddy)
     }
 
     /// The group whose free extents are the smallest in the mean, by powers of two, of those that
@@ -275,7 +294,7 @@ impl Space {
     }
 
     fn look_into(&mut self, group: u64) {
-        if self.stream == 0 && !self.seen.contains(&group) {
+        if (self.goes_by_known || self.stream == 0) && !self.seen.contains(&group) {
             self.seen.push(group);
         }
     }
@@ -398,10 +417,28 @@ mod tests {
         let seen = [(10 << 20, 127, 0), (1_953_125, 59, 18432), (976_562, 29, 25600)];
         for (blocks, group, block) in seen {
             let space = |rotates| Space::new(Layout::new(blocks * BLOCK), rotates);
-            let place = |space: Space| space.beginning_in_last(true).search_large(512).unwrap();
+            let place = |space: Space| space.going_by_known(true).search_large(512).unwrap();
             let start = place(space(false)).start;
             assert_eq!((start / GROUP, start % GROUP), (group, block), "{blocks}");
             assert_eq!(place(space(true)).start / GROUP, 1, "{blocks}");
+        }
+    }
+
+    #[test]
+    fn large_requests_of_6_1_go_through_the_last_of_each_128_groups_first() {
+        // Observed on 6.1 (ext4_mballoc_alloc) while files of 256 MiB are written: gigabytes of the
+        // disk, and the groups.
+        let seen: [(u64, &[u64]); 2] = [(40, &[127, 255, 63, 1, 2]), (239, &[127, 255, 383, 511])];
+        for (size, groups) in seen {
+            let mut space = Space::new(Layout::new(size << 30), false).going_by_known(true);
+            // A leaf.
+            space.metadata_block(1);
+            let mut found = Vec::new();
+            while found.len() < groups.len() {
+                found.push(space.allocate_exactly(1, 2048).unwrap().start / GROUP);
+                found.dedup();
+            }
+            assert_eq!(found, groups, "{size} GiB");
         }
     }
 

@@ -136,8 +136,12 @@ impl Observer for Bios {
 
 /// The bios that jobs on a file system submit, and its own tasks for them.
 pub fn submitted(kernel: &str, scheduler: &str, jobs: Vec<Job>, mount: Mount) -> Vec<Submitted> {
+    submitted_in(Setup { jobs, mount: Some(mount), ..setup(kernel, scheduler) })
+}
+
+/// The bios of a setup.
+pub fn submitted_in(setup: Setup) -> Vec<Submitted> {
     let mut bios = Bios::default();
-    let setup = Setup { jobs, mount: Some(mount), ..setup(kernel, scheduler) };
     machine::run(setup, &mut bios).expect("a setup that runs");
     bios.bios
 }

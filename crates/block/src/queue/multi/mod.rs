@@ -203,11 +203,12 @@ impl Multi {
         hctx.residual.push_front(rq);
     }
 
-    /// A request goes to the head of the residual list when the worker runs.
-    // Observed on 6.12: whoever runs the queue between a flush and the worker does not find the
-    // data that were to follow it.
-    pub fn requeue_front(&mut self, rq: RequestId) {
-        self.requeued.push(rq);
+    /// A request goes before all others: on most kernels when the worker runs, and not before.
+    pub fn requeue(&mut self, requests: &Arena<Request>, rq: RequestId) {
+        match self.rules.requeues_by_worker {
+            true => self.requeued.push(rq),
+            false => self.place_front(requests, rq),
+        }
     }
 
     /// What was requeued since the worker ran, oldest first, taken off.
@@ -227,7 +228,7 @@ impl Multi {
     // for the others.
     pub fn place_flush(&mut self, core: &mut Core, command: RequestId, first: RequestId) {
         core.seen.requests[command].driver_tag = core.seen.requests[first].driver_tag;
-        self.requeue_front(command);
+        self.requeue(&core.seen.requests, command);
     }
 
     /// Takes back what a freed request occupied; sleepers may go on.

@@ -48,18 +48,26 @@ impl XfsIo<'_> {
 
     /// The time of modification of a file.
     pub async fn log_modified(&self, index: usize) {
-        self.lock_map(index).await;
-        // It may have had to wait.
-        let now = self.tick();
+        let now = self.lock_map_for_time(index).await;
         self.xfs().set_modified(index, now);
         self.unlock_map(index);
     }
 
     /// The time of access of a file.
     pub async fn log_accessed(&self, index: usize) {
-        self.lock_map(index).await;
-        let now = self.tick();
+        let now = self.lock_map_for_time(index).await;
         self.xfs().set_accessed(index, now);
         self.unlock_map(index);
+    }
+
+    /// Locks the map of a file; the answer is the tick that its times are set to, for which it may
+    /// have had to wait.
+    async fn lock_map_for_time(&self, index: usize) -> u64 {
+        let asked = self.tick();
+        self.lock_map(index).await;
+        match self.files().rules().sets_time_asked {
+            true => asked,
+            false => self.tick(),
+        }
     }
 }

@@ -24,8 +24,12 @@ pub struct Rules {
     pub releases_backwards: bool,
     /// A core keeps up to an eighth of the memory at hand; otherwise what `low` in /proc/zoneinfo
     /// says.
-    // observed on 6.1.192 and 6.12.117: `high` when as many are wanted as there may be
+    // observed: `high` on 6.12.117 when as many are wanted as there may be; on 6.1.192 always
     pub keeps_an_eighth: bool,
+    /// Pages are let go some at a time from the last to the first, and a core that has too many at
+    /// hand puts back more each time. Observed: on 6.1.192 by mm_page_free and mm_page_pcpu_drain,
+    /// on 6.12.117 not.
+    pub lets_go_in_reverse: bool,
     /// A core that is alone keeps pages at hand. Observed in guests of one core: on 7.3.4 `count`
     /// and `high` of /proc/zoneinfo are zero; on 6.12.117 they are not.
     pub keeps_pages_alone: bool,
@@ -67,7 +71,8 @@ impl Rules {
             bio_vecs: if is_old { 1 } else { 256 },
             says_ahead: !is_old,
             releases_backwards: is_old,
-            keeps_an_eighth: recent,
+            keeps_an_eighth: version >= Version::V6_12,
+            lets_go_in_reverse: version == Version::V6_1,
             keeps_pages_alone: version < Version::V7_3,
             doublings: if recent { 5 } else { 0 },
             batch: if recent { 31 } else { 15 },
@@ -87,7 +92,11 @@ pub static CHANGES: [Table; 2] = [
             let readahead = readahead::Rules::of(Version::V6_12);
             format!("{:#?}", Rules { readahead, ..Rules::of(kernel) })
         },
-        rows: &[change("keeps_pages_alone", "a core that is alone keeps pages at hand", NEWER)],
+        rows: &[
+            change("keeps_pages_alone", "a core that is alone keeps pages at hand", NEWER),
+            change("keeps_an_eighth", "a core keeps up to an eighth of the memory at hand", OLDER),
+            change("lets_go_in_reverse", "pages are let go in reverse, fifteen at a time", OLDER),
+        ],
     },
     Table {
         about: "readahead",

@@ -127,7 +127,7 @@ impl PageCache {
         let pages = match segment_pages {
             2.. if !rules.page_is_segment => {
                 let frames = Frames::new(at_hand, batch_of(memory.managed), guest.foreign);
-                Pages::placed(Places::new(frames))
+                Pages::placed(Places::new(frames.letting_go_in_reverse(rules.lets_go_in_reverse)))
             }
             // Each page is a piece of memory of its own.
             _ => Pages::default(),

@@ -65,9 +65,7 @@ impl XfsIo<'_> {
     async fn lock_map_for_time(&self, index: usize) -> u64 {
         let asked = self.tick();
         self.lock_map(index).await;
-        match self.files().rules().sets_time_asked {
-            true => asked,
-            false => self.tick(),
-        }
+        let sets_asked = self.files().rules().sets_time_asked;
+        if sets_asked { asked } else { self.tick() }
     }
 }

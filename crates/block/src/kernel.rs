@@ -229,8 +229,8 @@ pub struct MultiQueue {
     /// A flush waits for flush-sequence data in flight, for a while (rule flush-3: not with a
     /// scheduler in 4.19).
     pub flush_waits: bool,
-    /// What the flush machinery goes on with waits on the requeue list, and a task that has the core
-    /// before the worker issues its request first. Observed on 6.1.192: sched_switch and
+    /// What the flush machinery goes on with waits on the requeue list, and a task that has the
+    /// core before the worker issues its request first. Observed on 6.1.192: sched_switch and
     /// block_rq_issue of four writers of a file of XFS; on 6.12.117: four writers on ext4.
     pub requeues_by_worker: bool,
     /// So often the clock is read besides when a bio is split. Observed on 6.1.192: twice, in

@@ -35,9 +35,9 @@ pub enum Purpose {
 }
 
 impl Xfs {
-    /// Sets room aside for pages that have none; the answer is how far there was some. Where there
-    /// is too little for more than is asked for, it is no more than that, and neither where the file
-    /// does not become longer: the write goes to this byte.
+    /// Sets room aside for pages that have none, for a write up to the byte `end`; the answer is
+    /// how far there was some. It is no more than is asked for where there is too little room, or
+    /// where the file does not become longer.
     pub fn set_aside(&mut self, file: usize, pages: Range<u64>, end: u64) -> u64 {
         let mut at = pages.start;
         while at < pages.end {

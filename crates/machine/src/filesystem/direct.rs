@@ -209,8 +209,8 @@ impl FileIo<'_> {
     }
 
     /// Who looks up where blocks of a file of XFS are keeps its map meanwhile, and so waits for
-    /// others. Observed on 6.1.192: xfs_ilock of xfs_ilock_for_iomap, where one waits to change it; on
-    /// 6.12.117 the commands of four writers say so.
+    /// others. Observed on 6.1.192: xfs_ilock of xfs_ilock_for_iomap, where one waits to change
+    /// it; on 6.12.117 the commands of four writers say so.
     async fn look_up_blocks(&self, index: usize) {
         if self.format() == Format::Xfs {
             self.lock_map_shared(index).await;

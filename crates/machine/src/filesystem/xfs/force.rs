@@ -1,8 +1,8 @@
 //! Writing the log, and waiting for it (rules xfs-force).
 //!
 //! Who wants a change durable has a worker put its checkpoint into the log buffer that is being
-//! filled, and submits that buffer itself, unless it goes with somebody else's. While the buffer before is on
-//! its way he waits once, so that others may join.
+//! filled, and submits that buffer itself, unless it goes with somebody else's. While the buffer
+//! before is on its way he waits once, so that others may join.
 //!
 // Divergence: who forces also submits the buffers that become full, which the worker of the list
 // does in the kernel; putting a checkpoint into a buffer takes no time.

@@ -13,6 +13,8 @@
 //! anybody go first: so of direct writes into blocks that were set aside, each of which must be
 //! durable, every one has a log write of its own. Only to one who has waited for long and was woken
 //! in vain the map is handed over, and nobody may be faster (observed on 6.12).
+//!
+// Divergence: direct I/O and fallocate do not take the lock of the contents.
 
 use base::Hz;
 use block::ContextId;

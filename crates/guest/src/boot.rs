@@ -82,7 +82,7 @@ params::section! {
         large_disk: Bytes = Size(0.0, 1e18),
         /// How often mounting it there does.
         waits_on_large_disk: u32 = Whole(0, 1024, "waits"),
-        /// Milliseconds for which the first who waits for a file's map lets others be faster.
+        /// Milliseconds for which the first who waits for a lock of a file lets others be faster.
         map_patience: u64 = Whole(0, 1_000_000, "ms"),
         /// sync(2) sleeps for another file system before it comes to that of the disk.
         sync_waits_elsewhere: bool = Flag,

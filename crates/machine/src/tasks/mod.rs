@@ -39,7 +39,7 @@ pub(crate) enum Wait {
     Directory,
     /// There can be workers that finish direct writes.
     Workers,
-    /// Nobody else is changing where blocks of a file are.
+    /// Nobody else is changing a file, or where its blocks are.
     Map,
 }
 

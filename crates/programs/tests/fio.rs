@@ -101,6 +101,19 @@ fn a_depth_is_reached_and_never_exceeded() {
 }
 
 #[test]
+fn requests_that_are_handed_over_in_a_hurry_count_for_the_next_batch() {
+    // Seven fill the queue as 3, 3 and, as somebody waits, 1. Six more each time are then 2, 3, 1.
+    let options = "--ioengine=libaio --iodepth=7 --iodepth_batch=3 --iodepth_low=1";
+    let mut setup =
+        prepared(&format!("{COMMON} --name=x --rw=randread --size=4m --number_ios=31 {options}"));
+    setup.record_inputs = true;
+    let (outcome, _) = observe(setup);
+    // What has three is plugged.
+    let is_plug = |it: &&Input| matches!(it, Input::StartPlug(_));
+    assert_eq!(outcome.inputs.iter().filter(is_plug).count(), 2 + 4);
+}
+
+#[test]
 fn directions_share_the_amount() {
     for (options, [reads, writes, trims]) in [
         ("--rw=read --size=1m", [256, 0, 0]),

@@ -87,6 +87,9 @@ pub(super) struct Lanes {
     depth: usize,
     /// Requests that are handed over together.
     batch: usize,
+    /// Requests that count for the batch. Those that are handed over because somebody waits still
+    /// do, so the next batch has fewer (rule fio-5).
+    counted: usize,
     done: Vec<Done>,
     account: Rc<Account>,
 }
@@ -172,8 +175,20 @@ impl Lanes {
         let batch = job.queue.batch as usize;
         let done = Vec::with_capacity(depth);
         account.depth.set(depth);
-        let task = task.clone();
-        Ok(Lanes { task, files, named, habits, kind, under_way: 0, depth, batch, done, account })
+        let (task, under_way, counted) = (task.clone(), 0, 0);
+        Ok(Lanes {
+            task,
+            files,
+            named,
+            habits,
+            kind,
+            under_way,
+            depth,
+            batch,
+            counted,
+            done,
+            account,
+        })
     }
 
     /// Closes the files after a round and opens them again, as fio does for the next; those of a
@@ -292,11 +307,14 @@ impl Lanes {
         match &mut self.kind {
             Kind::Queue(queue) if !queue.takes(request.what) => {
                 self.commit().await;
+                self.counted = 0;
                 self.call(request, self.habits.after_call_beside_queue).await;
             }
             Kind::Queue(queue) => {
                 queue.prepare(&self.files[request.file], request);
-                if queue.queue.prepared() >= self.batch {
+                self.counted += 1;
+                if self.counted >= self.batch {
+                    self.counted = 0;
                     queue.submit(&self.task, &self.habits, &self.account).await;
                 }
             }

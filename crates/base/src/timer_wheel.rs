@@ -92,6 +92,15 @@ mod tests {
     }
 
     #[test]
+    fn a_look_for_late_requests_follows_the_one_before_as_observed() {
+        // The counter of ticks is at 4294893569 and 4294895138 when the timer is set.
+        let booted = (1 << 32) - 75_000;
+        for (set, fires) in [(4_294_893_569, 4_294_895_104), (4_294_895_138, 4_294_896_704)] {
+            assert_eq!(wheel(0).after(set - booted, 1506), fires - booted);
+        }
+    }
+
+    #[test]
     fn the_flusher_wakes_at_the_ticks_that_were_observed() {
         // Jobs begin 4 s after the boot: 9.184 s, 12.512 s and, dirtied at 24 s, 29.152 s.
         let timer = |now| wheel(4).after(now, 1250);

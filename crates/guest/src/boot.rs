@@ -22,6 +22,14 @@ params::section! {
         uptime_mounted: u64 = Whole(0, 1_000_000, "s"),
         /// Ticks from the boot to the mount of XFS, from when on its worker counts.
         ticks_to_mount: u64 = Whole(0, 1_000_000, "ticks"),
+        /// Ticks from the boot to when the kernel first looks for late requests of the disk, and of
+        /// another one, when jobs begin on a disk without a file system; zero: not yet, or never.
+        ticks_to_checks: (u64, u64) = Wholes(2, 1_000_000, "ticks"),
+        /// The same where a file system is mounted before.
+        ticks_to_checks_mounted: (u64, u64) = Wholes(2, 1_000_000, "ticks"),
+        /// For so many ticks after a request the kernel's timer is set that looks for late ones,
+        /// if it is not; zero: it never is.
+        ticks_to_next_check: u64 = Whole(0, 1_000_000, "ticks"),
         /// From the whole second before the end of the preparation to the start of the jobs.
         pause: Duration = Time(0.0, 1e12),
     }

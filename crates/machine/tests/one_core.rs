@@ -6,6 +6,7 @@ use base::{Duration, Instant};
 use common::{Steady, checked, command, native, setup};
 use machine::task::OpenFlags;
 use machine::{Host, Job, Setup};
+use std::sync::Arc;
 
 /// A setup on the host of the recordings, which has one core that is shared fairly, and whose timer
 /// has a slack of 50 us.
@@ -46,4 +47,37 @@ fn of_two_tasks_that_are_woken_together_the_one_goes_first_that_has_had_less_of_
     assert!(second < first, "{second} {first}");
     let [first, second] = ends(10);
     assert!(first < second, "{first} {second}");
+}
+
+#[test]
+fn the_worker_of_the_queue_wakes_to_look_for_late_requests() {
+    // A switch takes a microsecond. A process sleeps for so long, and another one reads meanwhile.
+    let computes = |line: &str, reads: bool, looks: bool| {
+        let mut host = Host::named("guest").expect("a host");
+        host.costs.switch = Duration::from_micros(1);
+        if !looks {
+            let boot = &mut Arc::make_mut(&mut host.guest).boot;
+            (boot.ticks_to_checks, boot.ticks_to_next_check) = ((0, 0), 0);
+        }
+        let device = Box::new(Steady::new(Duration::from_millis(2), 32));
+        let mut jobs = vec![command(line)];
+        if reads {
+            let start = Instant::from_nanos(2_000_000_000);
+            let dd = command("dd if=/dev/sda of=/dev/null count=1 iflag=direct");
+            jobs.push(Job { start, ..dd });
+        }
+        let (outcome, _) = checked(Setup { jobs, host, device, ..setup("6.12", "mq-deadline") });
+        outcome.cores[0].computing
+    };
+    let wakes = |line, reads| {
+        let more = computes(line, reads, true) - computes(line, reads, false);
+        more.as_nanos() / 1000
+    };
+    // It has been up for four seconds by then: 272 and 336 ticks later.
+    assert_eq!(wakes("sleep 1.087", false), 0);
+    assert_eq!(wakes("sleep 1.089", false), 1);
+    assert_eq!(wakes("sleep 1.345", false), 2);
+    // A request at two seconds sets the timer: 1,506 ticks on, and on to the next slot.
+    assert_eq!(wakes("sleep 8.2", true), 2);
+    assert_eq!(wakes("sleep 8.3", true), 3);
 }

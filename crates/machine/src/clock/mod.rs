@@ -33,6 +33,10 @@ pub(crate) enum AgendaItem {
     Alarm(ContextId),
     /// The timer fires that ends a task's sleep.
     Fires(ContextId),
+    /// The kernel looks for late requests; of the disk, or of another one.
+    Check { own: bool },
+    /// The timer fires for that.
+    Checks { own: bool },
     /// A kernel worker is to run the queue.
     Worker,
     /// A core has moved the data of a command, which the device takes now.
@@ -156,6 +160,11 @@ impl Clock {
     /// The timer has fired, and is set to what comes next.
     pub fn fired(&mut self) {
         self.timer.fired(self.now);
+    }
+
+    /// When the timer fires that is set to now.
+    pub fn fires(&mut self) -> Instant {
+        self.timer.fires(self.now)
     }
 
     /// The timer has fired so much late for a job that begins.

@@ -18,6 +18,8 @@ pub(crate) enum Cause {
     Tick,
     /// A task has slept long enough.
     Alarm(ContextId),
+    /// It is time to look for late requests, of the disk or of another one.
+    Check { own: bool },
 }
 
 impl Cpus {

@@ -33,6 +33,7 @@ impl World {
                 Output::Issue(command) => {
                     self.mark_past();
                     let core = self.cpus.core_of(by);
+                    self.arm_check();
                     self.disk.issue(self.clock.now(), core, &command, &mut self.mark);
                     self.hand_over(by, command);
                 }

@@ -11,6 +11,7 @@
 //! (rule dispatch-list-6). On blk-mq tasks are woken as their bios are delivered, and asynchronous
 //! runs of the queue are done by a worker, which is a task on a core like any other.
 
+mod checks;
 mod completion;
 mod effects;
 mod kernel_tasks;
@@ -63,6 +64,8 @@ pub(crate) struct World {
     past: usize,
     /// How many of these are in the mark.
     marked: usize,
+    /// The kernel is to look for late requests of the disk some time.
+    will_check: bool,
     /// The block layer's timer has come and waits for its interrupt.
     timer_raised: bool,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
@@ -124,6 +127,7 @@ impl World {
             mark: Mark::default(),
             past: 0,
             marked: 0,
+            will_check: false,
             timer_raised: false,
             held_wakes: Vec::new(),
             endless: None,
@@ -244,6 +248,7 @@ impl World {
                 self.cpus.timer_fires(&mut self.clock);
                 self.wake_sleeper(sleeper);
             }
+            Cause::Check { own } => self.check(own),
         }
     }
 
@@ -295,7 +300,7 @@ impl World {
     }
 
     /// A task has slept for as long as it wanted to at most.
-    fn wake_sleeper(&mut self, context: ContextId) {
+    pub fn wake_sleeper(&mut self, context: ContextId) {
         if self.tasks.wait(context) != Wait::Nothing {
             self.wake_from(context);
         }
@@ -367,6 +372,10 @@ impl World {
             AgendaItem::Unmasked(core) => self.cpus.unmasked(&mut self.clock, core),
             AgendaItem::Alarm(context) => self.alarm(context),
             AgendaItem::Fires(context) => self.alarm_fires(context),
+            AgendaItem::Check { own } => self.check_comes(own),
+            AgendaItem::Checks { own } => {
+                self.cpus.interrupt(&mut self.clock, 0, Cause::Check { own });
+            }
             AgendaItem::Worker => self.notify(self.storage.worker()),
             AgendaItem::Moved(core, command) => {
                 self.disk.accept(self.clock.now(), command);

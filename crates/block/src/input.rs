@@ -39,6 +39,8 @@ pub enum Input {
     Complete(Instant, ContextId, u16, Tag),
     /// [`RequestQueue::run`](crate::RequestQueue::run).
     Run(Instant, ContextId, u16),
+    /// [`RequestQueue::leave_run`](crate::RequestQueue::leave_run).
+    LeaveRun(ContextId),
     /// [`RequestQueue::timer`](crate::RequestQueue::timer).
     Timer(Instant, ContextId, u16),
     /// [`RequestQueue::requeue`](crate::RequestQueue::requeue).

@@ -215,6 +215,9 @@ pub struct MultiQueue {
     pub dequeue: Dequeue,
     /// When the device hears of a list of requests.
     pub kick: Kick,
+    /// A task that runs a hardware queue and is to leave its core to others hands the rest of the
+    /// run to a worker, after each list.
+    pub hands_runs_over: bool,
     /// What a scheduler that withholds is asked again by.
     pub after_hold: AfterHold,
     /// What a depth limit means.
@@ -377,6 +380,8 @@ const MULTI_4_19: MultiQueue = MultiQueue {
     counts_all_frees: true,
     dequeue: Dequeue::One,
     kick: Kick::EachRequest,
+    // assumed: nobody looked
+    hands_runs_over: false,
     // assumed: not observed
     after_hold: AfterHold::AtCompletion,
     shallow: ShallowDepth::PerWord,
@@ -448,6 +453,9 @@ const MULTI_6_12: MultiQueue = MultiQueue {
     // Observed on 6.12.117: the disk is given 31 requests that a worker issues at the time of
     // the last.
     kick: Kick::EachList,
+    // Observed on 6.12.117 (sched_wakeup, hrtimer_expire_entry): after a tick amid its call a task
+    // issues its request and then wakes the worker, although nothing is left. Assumed of others.
+    hands_runs_over: true,
     // Observed on 6.12.117: with a best-effort request held back by a real-time one, workers
     // run the queue every second tick (HZ 250), and none at completions.
     after_hold: AfterHold::AfterMillis(3),

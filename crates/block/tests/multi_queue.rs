@@ -3,7 +3,8 @@
 mod common;
 
 use block::scheduler::Placement;
-use block::{Attach, CommandOp, ContextId, Facts, Flags, Op, PlugFlush, Shape, Transport, Version};
+use block::{Attach, CommandOp, ContextId, Facts, Flags, Op, Output, PlugFlush, Shape, Step};
+use block::{Transport, Version, Work};
 use common::{Bench, Fifo, facts};
 
 fn virtio() -> Facts {
@@ -102,6 +103,37 @@ fn decisions_come_in_bursts_and_one_too_many_is_parked() {
     assert_eq!(bench.queue.queued(), 2);
     bench.complete_all();
     assert_eq!(bench.done.len(), 7);
+}
+
+#[test]
+fn who_has_to_leave_its_core_hands_a_run_to_the_worker_when_a_list_is_issued() {
+    let hands_over = |version, has_scheduler| {
+        let attach = match has_scheduler {
+            true => Fifo::attach(Shape::Multi, Placement::Sorted),
+            false => Attach::none(),
+        };
+        let mut bench = Bench::new(version, virtio(), attach);
+        let (task, bio) = (ContextId(3), bench.bio(3, Op::Read, 100, 8));
+        bench.queue.start_plug(task);
+        bench.queue.submit(bench.now, bio);
+        bench.queue.finish(bench.now, task);
+        bench.queue.finish_plug(bench.now, task, 0, PlugFlush::Explicit);
+        let mut ran = false;
+        loop {
+            let is_issued = matches!(bench.queue.step(bench.now, task), Step::Did(Work::Issue));
+            bench.queue.leave_run(task);
+            while let Some(output) = bench.queue.pop_output() {
+                ran |= matches!(output, Output::RunWorker { .. });
+            }
+            if is_issued {
+                return (ran, bench.queue.is_idle(task));
+            }
+            assert!(!ran, "before it has issued anything");
+        }
+    };
+    assert_eq!(hands_over(Version::V6_12, true), (true, true));
+    assert!(!hands_over(Version::V4_19, true).0);
+    assert!(!hands_over(Version::V6_12, false).0);
 }
 
 #[test]

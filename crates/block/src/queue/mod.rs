@@ -235,6 +235,16 @@ impl RequestQueue {
         self.push_run(now, context, cpu);
     }
 
+    /// Others want the core of a context: if it has issued all that it took from the scheduler, it
+    /// leaves the rest of the run to a kernel worker, where kernels do that.
+    #[inline]
+    pub fn leave_run(&mut self, context: ContextId) {
+        if self.has_issued_list(context) {
+            self.core.recorder.push(|| Input::LeaveRun(context));
+            self.hand_run_over(context);
+        }
+    }
+
     /// The time of [`RequestQueue::next_timer`] has come.
     pub fn timer(&mut self, now: Instant, context: ContextId, cpu: u16) {
         self.core.recorder.push(|| Input::Timer(now, context, cpu));

@@ -32,6 +32,7 @@ impl RequestQueue {
             }
             Input::Complete(now, context, cpu, tag) => self.complete(*now, *context, *cpu, *tag),
             Input::Run(now, context, cpu) => self.run(*now, *context, *cpu),
+            Input::LeaveRun(context) => self.leave_run(*context),
             Input::Timer(now, context, cpu) => self.timer(*now, *context, *cpu),
             Input::Requeue(now, context, cpu, tag) => self.requeue(*now, *context, *cpu, *tag),
             Input::Step(now, context) => {

@@ -50,6 +50,12 @@ impl Cpus {
             && self.of(context).is_in_user_mode()
     }
 
+    /// Whether others are to have the core of a task as soon as it is out of the kernel.
+    pub fn is_wanted(&self, context: ContextId) -> bool {
+        matches!(&self.run_queue, RunQueue::Stepped(queue) if queue.must_switch())
+            && self.of(context).is_program
+    }
+
     /// The task that runs is to leave its core for a moment.
     pub fn disturb(&mut self, context: ContextId) {
         if let RunQueue::Stepped(queue) = &mut self.run_queue {

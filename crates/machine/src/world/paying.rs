@@ -28,6 +28,10 @@ impl World {
     #[inline(never)]
     fn do_work(&mut self, context: ContextId) -> Progress {
         loop {
+            if self.cpus.is_wanted(context) {
+                self.storage.queue_mut().leave_run(context);
+                self.take_outputs(context);
+            }
             let mut along = self.cpus.prices().along;
             let Some(work) = self.storage.queue().next_work(context) else {
                 return Progress::Idle;

@@ -219,6 +219,28 @@ impl RequestQueue {
         next.filter(|_| runs).is_none_or(|rq| multi.can_issue(&mut self.core, rq))
     }
 
+    /// Whether a context runs a hardware queue and has issued a list that it took from the
+    /// scheduler as a whole.
+    #[inline]
+    pub(in crate::queue) fn has_issued_list(&self, context: ContextId) -> bool {
+        let Some(state) = self.core.contexts.get(context.0 as usize) else { return false };
+        let issues = |it: &RunMulti| it.phase == Phase::Issue && state.collected.is_empty();
+        let rules = self.core.seen.kernel.multi;
+        self.scheduler.is_some()
+            && rules.is_some_and(|it| it.hands_runs_over)
+            && matches!(state.stack.last(), Some(Frame::RunMulti(run)) if issues(run))
+    }
+
+    /// A worker is to go on with the run of a context (rule hctx-9). It wakes although there may be
+    /// nothing left.
+    pub(in crate::queue) fn hand_run_over(&mut self, context: ContextId) {
+        let Some(Frame::RunMulti(run)) = self.core.context(context).stack.pop() else { return };
+        let multi = self.multi();
+        multi.note_busy(run.hctx, false);
+        multi.hctxs[usize::from(run.hctx)].wanted = true;
+        self.core.outputs.push_back(Output::RunWorker { after: Duration::ZERO });
+    }
+
     /// A list was issued as a whole: look again, unless nothing was found last time.
     fn end_of_list(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
         self.multi().note_busy(run.hctx, false);

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::clock::{Clock, Protocol};
 use crate::drive::{Done, Drive};
 use crate::error::RunError;
+use crate::farewell::Farewell;
 use crate::launch::Process;
 use crate::log::DeviceLog;
 use crate::ring::Chain;
@@ -35,6 +36,11 @@ impl Attached {
     pub fn new(drive: Drive, listener: UnixListener) -> Attached {
         Attached { drive, listener, port: None }
     }
+
+    /// When the guest has to hear of it again. A driver that has let go hears nothing more.
+    fn next_event(&self) -> Option<Instant> {
+        self.port.as_ref().and_then(|_| self.drive.next_event())
+    }
 }
 
 /// What drives a guest from its start to its end.
@@ -45,6 +51,7 @@ pub(crate) struct Controller {
     disks: Vec<Attached>,
     protocol: Protocol,
     watchdog: Watchdog,
+    farewell: Farewell,
     /// The real time at which the guest's time was zero, if the guest may not be ahead of it.
     paced_from: Option<WallInstant>,
     log: DeviceLog,
@@ -78,6 +85,7 @@ impl Controller {
         disks: Vec<Attached>,
         protocol: Protocol,
         watchdog: Watchdog,
+        farewell: Farewell,
     ) -> Controller {
         Controller {
             process,
@@ -86,6 +94,7 @@ impl Controller {
             disks,
             protocol,
             watchdog,
+            farewell,
             paced_from: None,
             log: DeviceLog::default(),
             chain: Chain::default(),
@@ -133,12 +142,16 @@ impl Controller {
     fn choose_next(&mut self) -> Result<(), RunError> {
         let clock = self.clock.as_ref().expect("a guest that waits has a clock");
         let (now, request) = (clock.now(), clock.request());
-        let event = self.disks.iter().filter_map(|disk| disk.drive.next_event()).min();
+        let event = self.disks.iter().filter_map(Attached::next_event).min();
         let next = event.into_iter().chain(request).min();
         if self.held_back(next)? {
             return Ok(());
         }
         let Some(at) = next else { return Err(RunError::Deadlock { at: now }) };
+        if self.farewell.overdue(at) {
+            self.process.end();
+            return Err(RunError::HungUp);
+        }
         self.watchdog.check(at)?;
         // A request for a time that has passed is granted now.
         let at = at.max(now);
@@ -174,11 +187,11 @@ impl Controller {
 
     /// Lets a disk do what is due and interrupts the guest if anything is done.
     fn complete(&mut self, disk: usize, now: Instant) -> Result<(), RunError> {
-        let Attached { drive, port, .. } = &mut self.disks[disk];
-        if drive.next_event().is_none_or(|at| at > now) {
+        if self.disks[disk].next_event().is_none_or(|at| at > now) {
             return Ok(());
         }
-        let port = port.as_mut().expect("requests came through a port");
+        let Attached { drive, port, .. } = &mut self.disks[disk];
+        let port = port.as_mut().expect("its driver hears of events");
         let memory = port.memory.as_ref().expect("requests lie in memory");
         self.done.clear();
         drive.advance(now, memory, &mut self.log, &mut self.done)?;
@@ -347,7 +360,10 @@ mod tests {
             Process::start(sleep, &arguments, Bytes(1 << 20), &directory, &Terminal::Kept).unwrap();
         let _link = UnixStream::connect(directory.join("disk0")).unwrap();
         let (clock, watchdog) = (listen("clock"), Watchdog::default());
-        let ended = Controller::new(process, clock, disks, Protocol::Messages, watchdog).run();
+        let farewell = Farewell::in_directory(&directory);
+        let controller =
+            Controller::new(process, clock, disks, Protocol::Messages, watchdog, farewell);
+        let ended = controller.run();
         assert!(matches!(ended, Err(RunError::NoClock)));
         std::fs::remove_dir_all(&directory).unwrap();
     }

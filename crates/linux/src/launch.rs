@@ -115,6 +115,9 @@ impl Process {
 
     /// Waits until a kernel that has hung up is gone.
     pub fn finish(&mut self, watchdog: &Watchdog) -> Result<(), RunError> {
+        if self.reaped {
+            return Ok(());
+        }
         let timeout = Timespec::try_from(watchdog.silence).ok();
         let mut polled = [PollFd::new(&self.pidfd, PollFlags::IN)];
         match poll(&mut polled, timeout.as_ref()) {
@@ -127,7 +130,7 @@ impl Process {
     }
 
     /// Kills what is left: the kernel, its helpers and the guest's processes are in one group.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         if self.reaped {
             return;
         }

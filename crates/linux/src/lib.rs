@@ -27,6 +27,7 @@ mod controller;
 mod directory;
 mod drive;
 pub mod error;
+mod farewell;
 pub mod fence;
 mod gate;
 #[allow(unsafe_code)]

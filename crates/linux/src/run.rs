@@ -21,6 +21,7 @@ use crate::controller::{Attached, Controller, Ended};
 use crate::directory::Directory;
 use crate::drive::Drive;
 use crate::error::{RunError, tail};
+use crate::farewell::Farewell;
 use crate::gate;
 use crate::launch::{CONSOLE, Process, ROOT, Terminal};
 use crate::lazy::LazyTables;
@@ -230,7 +231,9 @@ impl Guest<'_> {
         }
         let binary = &self.kernel.binary;
         let process = Process::start(binary, &arguments, self.memory, directory, terminal)?;
-        let controller = Controller::new(process, clock, disks, self.protocol, self.watchdog);
+        let farewell = Farewell::in_directory(&directory.join("guest"));
+        let controller =
+            Controller::new(process, clock, disks, self.protocol, self.watchdog, farewell);
         match terminal {
             Terminal::Kept => controller.run(),
             Terminal::Callers => controller.paced().run(),

@@ -390,15 +390,19 @@ const PREPARING: &str = r#"prepare() {
 }
 "#;
 
-/// What the generated lines call. A kernel that is turned off with commands under way waits for
-/// them for ever, so they are waited for before.
+/// What the generated lines call. Commands under way are waited for, so that recordings have their
+/// ends; a minute is enough, as somebody may go on writing.
 const FUNCTIONS: &str = r#"
 settle() {
+    tries=6000
     for file in /sys/block/vd*/inflight; do
-        while read -r reads writes <$file; test $((reads + writes)) != 0; do sleep 0.01; done
+        while read -r reads writes <$file; test $((reads + writes)) != 0 -a $tries -gt 0; do
+            sleep 0.01
+            tries=$((tries - 1))
+        done
     done
 }
-end() { echo "$1" >/guest/failed; settle; umount /guest; poweroff -n -f; }
+end() { echo "$1" >/guest/failed; settle; leave; }
 set_to() {
     { echo "$2" >"$1"; } 2>/run/error && return
     cause='no such file'

@@ -61,11 +61,22 @@ fn a_program_comes_with_its_libraries() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
+fn a_guest_ends_while_something_still_writes() {
+    let machine = machine();
+    let command = "dd if=/dev/zero of=/dev/vda bs=4k oflag=direct 2>/dev/null & sleep 0.1";
+    let script = Script { jobs: vec![job(command)], ..Script::default() };
+    let finished = finish(guest(machine, vec![constant(1000, 64)], 32, script));
+    assert!(finished.log.served.len() > 50);
+    let lived = finished.ended.since(Instant::ZERO);
+    assert!(lived < Duration::from_secs(100), "the guest lived for {lived}");
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [BUSYBOX] => a_program_comes_with_its_libraries;
         [KERNEL, BUSYBOX, FIO] => a_guest_boots_and_runs_a_command,
             sleep_takes_its_time_and_computing_none,
             direct_reads_one_at_a_time_take_what_the_model_says,
+            a_guest_ends_while_something_still_writes,
     ])
 }

@@ -172,16 +172,13 @@ async fn visit(io: FileIo<'_>, file: usize, most: u64, flags: Flags) -> u64 {
     }
     let length = all_pages(file).end - key(file, 0);
     let from = io.files().cursor(file);
-    let mut written = io.write_file_pages(file, from..length, flags, most).await;
+    let mut last = io.write_file_pages(file, from..length, flags, most).await;
+    let mut written = last.written;
     if written < most && from > 0 {
-        let more = most - written;
-        written += io.write_file_pages(file, 0..from, flags, more).await;
+        last = io.write_file_pages(file, 0..from, flags, most - written).await;
+        written += last.written;
     }
-    let next = match written < most {
-        true => 0,
-        false => io.storage().cursor_behind(file, from, written),
-    };
-    io.files().set_cursor(file, next);
+    io.files().set_cursor(file, if written < most { 0 } else { last.end });
     written
 }
 

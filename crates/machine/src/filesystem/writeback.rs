@@ -14,6 +14,23 @@ use cache::FILE_PAGES;
 use fs::{Format, key};
 use std::ops::Range;
 
+/// What became of dirty pages that were to be written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// How many were written.
+    pub written: u64,
+    /// The page behind the last of them; zero if there was none.
+    pub end: u64,
+}
+
+impl Progress {
+    /// Some pages were written.
+    pub fn note(&mut self, pages: &Range<u64>) {
+        self.written += pages.end - pages.start;
+        self.end = pages.end;
+    }
+}
+
 /// A bio to be: pages of a file and the first block on the disk.
 pub(super) struct Piece {
     pub pages: Range<u64>,
@@ -21,14 +38,14 @@ pub(super) struct Piece {
 }
 
 impl FileIo<'_> {
-    /// Writes dirty pages of a file, at most so many; the answer is how many.
+    /// Writes dirty pages of a file, at most so many.
     pub(super) async fn write_file_pages(
         &self,
         file: usize,
         pages: Range<u64>,
         flags: Flags,
         most: u64,
-    ) -> u64 {
+    ) -> Progress {
         match self.format() {
             Format::Ext4 => self.on_ext4().write_dirty(file, pages, flags, most).await,
             Format::Xfs => self.on_xfs().write_dirty(file, pages, flags, most).await,
@@ -46,17 +63,19 @@ impl FileIo<'_> {
         pages: Range<u64>,
         flags: Flags,
         most: u64,
-    ) -> u64 {
-        let (mut from, mut written) = (pages.start, 0);
-        while let Some(piece) = self.next_mapped(file, from..pages.end, most - written).await {
+    ) -> Progress {
+        let (mut from, mut progress) = (pages.start, Progress::default());
+        while let Some(piece) =
+            self.next_mapped(file, from..pages.end, most - progress.written).await
+        {
             from = piece.pages.end;
-            written += piece.pages.end - piece.pages.start;
+            progress.note(&piece.pages);
             self.write_piece(file, piece, false, flags).await;
-            if written >= most {
+            if progress.written >= most {
                 break;
             }
         }
-        written
+        progress
     }
 
     /// The next dirty pages that follow each other in the file and on the disk. Waits for those

@@ -112,12 +112,6 @@ impl Storage {
         self.cache.dirty_runs(all_pages(0)).into_iter().flatten().collect()
     }
 
-    /// Where the next visit of a file begins: behind the last page of this one.
-    pub fn cursor_behind(&self, file: usize, from: u64, written: u64) -> u64 {
-        let keys = key(file, from)..all_pages(file).end;
-        self.cache.next_dirty(keys).map_or(from + written, |next| next - key(file, 0))
-    }
-
     /// The first dirty pages of a file that follow each other, have no place or one without
     /// contents, and are not being written.
     pub fn next_run(&mut self, file: usize, pages: Range<u64>, most: u64) -> Option<Range<u64>> {

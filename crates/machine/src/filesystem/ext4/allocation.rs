@@ -4,7 +4,7 @@
 //! are submitted while the handle is open, but for the last (rule ext4-write-2).
 
 use super::Ext4Io;
-use crate::filesystem::writeback::Piece;
+use crate::filesystem::writeback::{Piece, Progress};
 use block::Flags;
 use cache::PAGE;
 use fs::ext4::layout::GROUP;
@@ -16,19 +16,18 @@ const ALLOCATE: u64 = 33;
 const MOST_PAGES: u64 = 2048;
 
 impl Ext4Io<'_> {
-    /// Writes dirty pages of a file, at most so many; the answer is how many.
-    pub async fn write_dirty(
+    /// Writes dirty pages of a file, at most so many.
+    pub(in crate::filesystem) async fn write_dirty(
         &self,
         file: usize,
         pages: Range<u64>,
         flags: Flags,
         most: u64,
-    ) -> u64 {
-        let mapped = self.write_mapped_up_to(file, pages.clone(), flags, most).await;
-        let mut written = mapped;
+    ) -> Progress {
+        let mut progress = self.write_mapped_up_to(file, pages.clone(), flags, most).await;
         let mut from = pages.start;
-        while written < most {
-            let limit = MOST_PAGES.min(most - written);
+        while progress.written < most {
+            let limit = MOST_PAGES.min(most - progress.written);
             let run = self.storage().next_run(file, from..pages.end, limit);
             let Some(run) = run else { break };
             let Some(placed) = self.place_and_write(file, run, flags).await else {
@@ -38,9 +37,9 @@ impl Ext4Io<'_> {
                 break;
             };
             from = placed.end;
-            written += placed.end - placed.start;
+            progress.note(&placed);
         }
-        written
+        progress
     }
 
     /// Gives the first of some pages their blocks, as far as these lie together, and writes them;

@@ -2,7 +2,7 @@
 
 use super::XfsIo;
 use crate::file::Errno;
-use crate::filesystem::writeback::Piece;
+use crate::filesystem::writeback::{Piece, Progress};
 use crate::pages::pages_of;
 use crate::tasks::Wait;
 use block::Flags;
@@ -54,31 +54,31 @@ impl XfsIo<'_> {
         self.unlock_map(file);
     }
 
-    /// Writes dirty pages of a file, at most so many; the answer is how many.
-    pub async fn write_dirty(
+    /// Writes dirty pages of a file, at most so many.
+    pub(in crate::filesystem) async fn write_dirty(
         &self,
         file: usize,
         pages: Range<u64>,
         flags: Flags,
         most: u64,
-    ) -> u64 {
-        let (mut from, mut written) = (pages.start, 0);
-        while written < most {
+    ) -> Progress {
+        let (mut from, mut progress) = (pages.start, Progress::default());
+        while progress.written < most {
             let Some(first) = self.first_to_write(file, from..pages.end, flags).await else {
                 break;
             };
-            let found = self.next_piece(file, first..pages.end, most - written).await;
+            let found = self.next_piece(file, first..pages.end, most - progress.written).await;
             let Some((piece, is_written)) = found else {
                 from = first + 1;
                 continue;
             };
             from = piece.pages.end;
-            written += piece.pages.end - piece.pages.start;
+            progress.note(&piece.pages);
             for bio in self.cut(file, vec![piece], MOST_PAGES) {
                 self.write_piece(file, bio, !is_written, flags).await;
             }
         }
-        written
+        progress
     }
 
     /// The first dirty page. One that is being written is waited for by who must, and left by the

@@ -1,5 +1,8 @@
-//! What is dirty: which files, since when, where the flusher was in each, and who waits until
-//! everything is written.
+//! What is dirty: which files, since when, whose turn it is with the flusher, where it was in each,
+//! and who waits until everything is written.
+//!
+//! A file with something dirty is in one of three queues: it is *dirty*, it is visited *now*, or
+//! *later*, as its last visit was not long enough for all (rule flusher-3).
 
 use super::Files;
 use block::{CgroupId, ContextId};
@@ -15,11 +18,18 @@ pub enum FlushOf {
     Room,
 }
 
+/// A file with something dirty, and the tick since when.
+type Since = (usize, u64);
+
 /// Files with something dirty.
 #[derive(Default)]
 pub(super) struct Dirty {
-    /// Oldest first, and the tick since when.
-    files: Vec<(usize, u64)>,
+    /// Oldest first.
+    dirty: Vec<Since>,
+    /// Those that the flusher visits in this round.
+    now: Vec<Since>,
+    /// Those that it visits in the next round.
+    later: Vec<Since>,
     /// Where the flusher goes on in each file.
     cursors: BTreeMap<usize, u64>,
     /// Who waits for the flusher of a group.
@@ -29,20 +39,63 @@ pub(super) struct Dirty {
 impl Files {
     /// A file has something dirty since a tick.
     pub fn note_dirty(&mut self, file: usize, now: u64) {
-        let files = &mut self.dirty.files;
-        if files.iter().all(|(it, _)| *it != file) {
-            files.push((file, now));
+        if self.dirty_files().all(|(it, _)| it != file) {
+            self.dirty.dirty.push((file, now));
         }
     }
 
     /// A file has nothing dirty any more.
     pub fn note_clean(&mut self, file: usize) {
-        self.dirty.files.retain(|(it, _)| *it != file);
+        self.take_dirty(file);
     }
 
-    /// Files that have something dirty since a tick or longer, oldest first.
+    /// Files that have something dirty since a tick or longer, in the order of visits.
     pub fn dirty_since(&self, tick: u64) -> impl Iterator<Item = usize> {
-        self.dirty.files.iter().filter(move |(_, since)| *since <= tick).map(|(file, _)| *file)
+        self.dirty_files().filter(move |(_, since)| *since <= tick).map(|(file, _)| file)
+    }
+
+    /// Begins a round of the flusher among some files, if it has visited all of the last one: those
+    /// that were left for later, then those that have been dirty since a tick or longer.
+    pub fn begin_round(&mut self, among: &[usize], tick: u64) {
+        let it = &mut self.dirty;
+        if it.now.iter().any(|(file, _)| among.contains(file)) {
+            return;
+        }
+        it.now.extend(it.later.extract_if(.., |(file, _)| among.contains(file)));
+        let is_due = |it: &mut Since| among.contains(&it.0) && it.1 <= tick;
+        it.now.extend(it.dirty.extract_if(.., is_due));
+    }
+
+    /// Whom the flusher visits next in this round, of some files.
+    pub fn next_in_round(&self, among: &[usize]) -> Option<usize> {
+        self.dirty.now.iter().map(|(file, _)| *file).find(|file| among.contains(file))
+    }
+
+    /// A file is left over by its visit. It goes on in the next round if the visit was too short,
+    /// and else counts as dirty from now on.
+    pub fn leave_over(&mut self, file: usize, too_short: bool, now: u64) {
+        let Some(since) = self.take_dirty(file) else { return };
+        match too_short {
+            true => self.dirty.later.push((file, since)),
+            false => self.dirty.dirty.push((file, now)),
+        }
+    }
+
+    fn dirty_files(&self) -> impl Iterator<Item = Since> {
+        let it = &self.dirty;
+        it.now.iter().chain(&it.later).chain(&it.dirty).copied()
+    }
+
+    fn take_dirty(&mut self, file: usize) -> Option<u64> {
+        let it = &mut self.dirty;
+        let mut taken = None;
+        for queue in [&mut it.dirty, &mut it.now, &mut it.later] {
+            queue.retain(|(other, since)| {
+                taken = if *other == file { Some(*since) } else { taken };
+                *other != file
+            });
+        }
+        taken
     }
 
     /// The page at which the flusher goes on in a file.
@@ -74,5 +127,44 @@ impl Files {
     /// Whether a task waits for a flusher to write everything.
     pub fn awaits_sync(&self, task: ContextId) -> bool {
         self.dirty.syncs.iter().any(|(_, it, _)| *it == task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_take_turns_and_the_old_do_not_keep_others_waiting() {
+        let mut files = Files::default();
+        let all = [1, 2, 3];
+        files.note_dirty(1, 10);
+        files.note_dirty(2, 20);
+        files.begin_round(&all, 100);
+        files.note_dirty(3, 30);
+        assert_eq!(files.next_in_round(&all), Some(1));
+        files.leave_over(1, true, 40);
+        files.begin_round(&all, 100);
+        assert_eq!(files.next_in_round(&all), Some(2), "the round is not over");
+        files.leave_over(2, false, 50);
+        assert_eq!(files.next_in_round(&all), None);
+        files.begin_round(&all, 100);
+        let order = std::iter::from_fn(|| {
+            let next = files.next_in_round(&all)?;
+            files.note_clean(next);
+            Some(next)
+        });
+        assert_eq!(order.collect::<Vec<_>>(), [1, 3, 2]);
+    }
+
+    #[test]
+    fn a_round_of_old_files_leaves_young_ones() {
+        let mut files = Files::default();
+        files.note_dirty(1, 10);
+        files.note_dirty(2, 20);
+        files.begin_round(&[1, 2], 15);
+        files.note_clean(1);
+        assert_eq!(files.next_in_round(&[1, 2]), None);
+        assert_eq!(files.dirty_since(20).collect::<Vec<_>>(), [2]);
     }
 }

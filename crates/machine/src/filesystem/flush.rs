@@ -21,7 +21,8 @@ const DISK: usize = 0;
 /// What made the flusher write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
-    Old,
+    /// Something has been dirty since a tick or longer.
+    Old { before: u64 },
     Much,
 }
 
@@ -48,15 +49,9 @@ pub(super) async fn work(io: FileIo<'_>, group: CgroupId) {
 async fn write_background(io: FileIo<'_>, group: CgroupId, now: u64) {
     let looks = io.world().cache().writeback_of(group).looks_for_old(now);
     if let Some(before) = looks {
-        let old = io.storage().dirty_files(group, before);
-        write(io, group, old, Why::Old).await;
+        write(io, group, Why::Old { before }).await;
     }
-    while io.is_too_much(group) && !is_awaited(io, group) {
-        let all = io.storage().dirty_files(group, u64::MAX);
-        if write(io, group, all, Why::Much).await == 0 {
-            break;
-        }
-    }
+    write(io, group, Why::Much).await;
 }
 
 /// Whether a sync waits for the flusher of a group.
@@ -126,40 +121,51 @@ async fn write_once(io: FileIo<'_>, group: CgroupId, mut left: Vec<usize>) {
     io.finish_plug(PlugFlush::Explicit).await;
 }
 
-/// Visits files under one plug; the answer is how many pages were written.
-async fn write(io: FileIo<'_>, group: CgroupId, files: Vec<usize>, why: Why) -> u64 {
-    if files.is_empty() {
-        return 0;
-    }
-    let mut all = 0;
-    io.queue().start_plug(io.id());
-    'files: for file in files {
-        loop {
-            if why == Why::Much && !io.is_too_much(group) {
-                break;
-            }
-            let most = io.cache().visit(group, u64::MAX);
-            let background = match io.format() {
-                Format::Ext4 => Flags::NONE,
-                Format::Xfs => Flags::BACKGROUND,
-            };
-            let written = visit(io, file, most, background).await;
-            all += written;
-            let mut world = io.world();
-            let now = world.tick();
-            world.storage().end_visit(file, now);
-            world.cache().estimate(group, now);
-            drop(world);
-            if written >= most && is_awaited(io, group) {
-                break 'files;
-            }
-            // What is left of a file waits until the others have had their turn.
-            if written < most || why == Why::Much {
-                break;
-            }
+/// Rounds among files, under one plug (rule flusher-3).
+async fn write(io: FileIo<'_>, group: CgroupId, why: Why) {
+    let (before, mut left) = match why {
+        Why::Old { before } => {
+            let mut storage = io.storage();
+            let pages = storage.cache().counts_of(group).dirty;
+            (before, pages + storage.dirty_files(group, u64::MAX).len() as u64)
         }
+        Why::Much => (u64::MAX, u64::MAX),
+    };
+    io.queue().start_plug(io.id());
+    while left > 0 && !is_awaited(io, group) && (why != Why::Much || io.is_too_much(group)) {
+        io.storage().begin_round(group, before);
+        let written = round(io, group, left).await;
+        if written == 0 {
+            break;
+        }
+        left = left.saturating_sub(written);
     }
     io.finish_plug(PlugFlush::Explicit).await;
+}
+
+/// Visits files in turn, for a tenth of a second or until so many pages are written; the answer is
+/// how many were.
+async fn round(io: FileIo<'_>, group: CgroupId, left: u64) -> u64 {
+    let background = match io.format() {
+        Format::Ext4 => Flags::NONE,
+        Format::Xfs => Flags::BACKGROUND,
+    };
+    let (mut all, begun) = (0, io.tick());
+    loop {
+        let Some(file) = io.storage().next_in_round(group) else { break };
+        let most = io.cache().visit(group, left - all);
+        let written = visit(io, file, most, background).await;
+        all += written;
+        let mut world = io.world();
+        let now = world.tick();
+        world.storage().end_visit(file, now);
+        world.storage().files().leave_over(file, written >= most, now);
+        world.cache().estimate(group, now);
+        let tenth = u64::from(world.cache().hz().get() / 10);
+        if all >= left || all > 0 && now > begun + tenth {
+            break;
+        }
+    }
     all
 }
 

@@ -89,6 +89,19 @@ impl Storage {
         files
     }
 
+    /// Begins a round of a group's flusher if the last one is over: files that have something dirty
+    /// since a tick or longer.
+    pub fn begin_round(&mut self, group: CgroupId, before: u64) {
+        let all = self.dirty_files(group, u64::MAX);
+        self.files().begin_round(&all, before);
+    }
+
+    /// The file that a group's flusher visits next in this round.
+    pub fn next_in_round(&mut self, group: CgroupId) -> Option<usize> {
+        let all = self.dirty_files(group, u64::MAX);
+        self.files().next_in_round(&all)
+    }
+
     /// A file with nothing dirty is not looked at by the flusher.
     pub fn forget_if_clean(&mut self, file: usize, now: u64) {
         let is_clean = self.cache.next_dirty(all_pages(file)).is_none();

@@ -72,12 +72,14 @@ impl Files {
     }
 
     /// A file is left over by its visit. It goes on in the next round if the visit was too short,
-    /// and else counts as dirty from now on.
+    /// and else is the last of the dirty ones: dirty from now on, if it was before the others.
     pub fn leave_over(&mut self, file: usize, too_short: bool, now: u64) {
         let Some(since) = self.take_dirty(file) else { return };
+        let dirty = &mut self.dirty.dirty;
+        let is_older = dirty.last().is_some_and(|(_, last)| since < *last);
         match too_short {
             true => self.dirty.later.push((file, since)),
-            false => self.dirty.dirty.push((file, now)),
+            false => dirty.push((file, if is_older { now } else { since })),
         }
     }
 
@@ -155,6 +157,19 @@ mod tests {
             Some(next)
         });
         assert_eq!(order.collect::<Vec<_>>(), [1, 3, 2]);
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_finished_is_as_old_as_the_queue_allows() {
+        let mut files = Files::default();
+        files.note_dirty(1, 10);
+        files.begin_round(&[1], 10);
+        files.leave_over(1, false, 40);
+        assert_eq!(files.dirty_since(10).collect::<Vec<_>>(), [1], "nobody is younger");
+        files.note_dirty(2, 20);
+        files.begin_round(&[1], 10);
+        files.leave_over(1, false, 40);
+        assert_eq!(files.dirty_since(39).collect::<Vec<_>>(), [2]);
     }
 
     #[test]

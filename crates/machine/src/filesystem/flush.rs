@@ -22,7 +22,9 @@ const DISK: usize = 0;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
     /// Something has been dirty since a tick or longer.
-    Old { before: u64 },
+    Old {
+        before: u64,
+    },
     Much,
 }
 
@@ -180,7 +182,8 @@ async fn visit(io: FileIo<'_>, file: usize, most: u64, flags: Flags) -> u64 {
     let from = io.files().cursor(file);
     let mut last = io.write_file_pages(file, from..length, flags, most).await;
     let mut written = last.written;
-    if written < most && from > 0 {
+    // Observed on 6.1, 6.12 and 7.3: ext4 goes on at the first page, XFS does in its next visit.
+    if written < most && from > 0 && io.format() == Format::Ext4 {
         last = io.write_file_pages(file, 0..from, flags, most - written).await;
         written += last.written;
     }

@@ -29,6 +29,11 @@ pub(crate) struct Rules {
     pub within_limits: bool,
     /// What pages carry that are written because somebody waits for them (fsync).
     pub synced_pages: Flags,
+    /// Who writes the raw disk through the page cache keeps others from setting its size meanwhile
+    /// (ftruncate, which fails, and with which dd begins that does not write from the start).
+    /// Observed: of two dd on 6.12.117 and 7.3.4 one writes for two ticks, and the other one is
+    /// woken in vain at the end of each write; then they write in turn. On 6.1.192 they do at once.
+    pub shares_disk: bool,
     /// Control groups have writeback of their own, unless somebody says otherwise.
     pub cgroup_writeback: bool,
 }
@@ -54,6 +59,7 @@ impl Rules {
                 true => Flags::NONE,
                 false => Flags::SYNC,
             },
+            shares_disk: kernel.version > Version::V6_1,
             cgroup_writeback: recent,
         }
     }
@@ -84,6 +90,11 @@ static CHANGES: Table = Table {
     shows: |kernel| format!("{:#?}", Rules::of(kernel)),
     rows: &[
         change("plugs_writes", "a direct write to the raw disk is plugged as a whole", JUDGES),
+        change(
+            "shares_disk",
+            "who writes the raw disk through the page cache has its lock",
+            JUDGES,
+        ),
         change(
             "yields_between",
             "tasks yield before requests that are direct or go together",

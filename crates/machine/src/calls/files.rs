@@ -2,7 +2,8 @@
 
 use crate::file::{Errno, File, Kind, OpenFlags};
 use crate::filesystem::{FileIo, Wanted};
-use crate::task::Task;
+use crate::task::{Lock, Task};
+use fs::file_lock::Mode;
 use fs::key;
 
 /// What happens when a file that is opened is there, or is not.
@@ -83,14 +84,25 @@ impl Task {
         self.stat(path)
     }
 
-    /// Sets the size of a file.
+    /// Sets the size of a file. A disk keeps its own, which is found when nobody writes it through
+    /// the page cache.
     pub async fn truncate(&self, file: &File, size: u64) -> Result<(), Errno> {
-        let Kind::File(index) = file.kind else { return Err(Errno::Einval) };
         self.enter_kernel().await;
         self.compute(self.costs().system_call).await;
-        FileIo::of(self).set_size(index, size).await;
+        let result = match file.kind {
+            Kind::File(index) => {
+                FileIo::of(self).set_size(index, size).await;
+                Ok(())
+            }
+            Kind::Disk if self.storage().rules().shares_disk => {
+                self.acquire(Lock::Disk, Mode::Exclusive).await;
+                self.release(Lock::Disk);
+                Err(Errno::Einval)
+            }
+            _ => Err(Errno::Einval),
+        };
         self.leave_kernel();
-        Ok(())
+        result
     }
 
     /// Takes a file out of its directory. What is open stays until it is closed.

@@ -8,9 +8,11 @@
 use super::{PAGE, PageIo, pages_of};
 use crate::file::{Errno, File, Transfer};
 use crate::storage::pages_of_transfer;
+use crate::task::Lock;
 use block::{CgroupId, Flags, Op, PlugFlush};
 use cache::writeback::Tested;
 use cache::{FILE_PAGES, PageCache};
+use fs::file_lock::Mode;
 use std::ops::Range;
 
 /// All pages of the disk.
@@ -24,7 +26,14 @@ impl PageIo<'_> {
         let number = self.enter_call(transfer).await;
         let result = checked.map(|(bytes, _)| bytes).map_err(|(errno, _)| errno);
         if let Ok(bytes @ 1..) = result {
+            let shares = self.storage().rules().shares_disk;
+            if shares {
+                self.acquire(Lock::Disk, Mode::Shared).await;
+            }
             self.write_pages(file, offset, offset + bytes).await;
+            if shares {
+                self.release(Lock::Disk);
+            }
             if file.flags.dsync || file.flags.sync {
                 self.write_and_wait(pages_of(offset, offset + bytes)).await;
                 self.flush(number).await;

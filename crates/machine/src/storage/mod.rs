@@ -19,6 +19,7 @@ use crate::rules::Rules;
 use base::Sectors;
 use block::{CgroupId, ContextId, RequestQueue};
 use cache::PageCache;
+use fs::file_lock::FileLock;
 use fs::{Ext4, FileSystem, Files, Format, Xfs};
 use std::collections::BTreeMap;
 
@@ -35,6 +36,8 @@ pub(crate) struct Storage {
     worker: ContextId,
     /// The kernel's tasks that write what is dirty, by group, once it had anything.
     flushers: BTreeMap<CgroupId, ContextId>,
+    /// Who writes the disk through the page cache.
+    disk_lock: FileLock,
 }
 
 /// What is to become of a task.
@@ -61,7 +64,13 @@ impl Storage {
     ) -> Storage {
         let flushers = BTreeMap::new();
         let together = together.min(queue.limits().facts.segment);
-        Storage { queue, cache, fs, rules, together, worker: ContextId(0), flushers }
+        let (worker, disk_lock) = (ContextId(0), FileLock::default());
+        Storage { queue, cache, fs, rules, together, worker, flushers, disk_lock }
+    }
+
+    /// Who writes the disk through the page cache, where one at a time may.
+    pub fn disk_lock(&mut self) -> &mut FileLock {
+        &mut self.disk_lock
     }
 
     /// The block layer.

@@ -29,6 +29,7 @@
 
 mod jobs;
 mod kernel;
+mod locks;
 mod metadata;
 mod operations;
 mod owners;
@@ -36,6 +37,7 @@ mod owners;
 pub use crate::core_set::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};
 pub use cache::readahead::Advice;
+pub(crate) use locks::Lock;
 
 use crate::host::Costs;
 use crate::tasks::{Body, TaskSpec, Wait};

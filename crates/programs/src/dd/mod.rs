@@ -112,8 +112,8 @@ impl Dd {
         let truncates = self.truncates && self.seek == 0;
         let creation = Creation { creates: self.creates, truncates, writes: true };
         let file = open(task, &self.output, self.output_flags, creation).await?;
-        if self.truncates && self.seek > 0 && !file.is_disk() && task.size(&file) != self.seek {
-            // Special files have no size.
+        if self.truncates && self.seek > 0 && (file.is_disk() || task.size(&file) != self.seek) {
+            // Disks have a size of their own, and special files none.
             let _ = task.truncate(&file, self.seek).await;
         }
         Ok(file)

@@ -362,6 +362,16 @@ impl PageCache {
         self.locked.get_mut(&page).expect("it is locked").push(task);
     }
 
+    /// Locks the first dirty page of some, unless somebody has it or writes it; the answer is which.
+    pub fn hold_dirty(&mut self, pages: Range<u64>) -> Option<u64> {
+        let page = self.next_dirty(pages)?;
+        let is_free = !self.is_locked(page) && !self.is_written(page);
+        is_free.then(|| {
+            self.locked.insert(page, Vec::new());
+            page
+        })
+    }
+
     /// A page has been submitted. Answers with who waits for it.
     pub fn unlock(&mut self, page: u64) -> Vec<ContextId> {
         self.locked.remove(&page).unwrap_or_default()

@@ -70,8 +70,9 @@ impl FileIo<'_> {
         {
             from = piece.pages.end;
             progress.note(&piece.pages);
-            self.write_piece(file, piece, false, flags).await;
-            if progress.written >= most {
+            let goes_on = progress.written < most;
+            self.write_piece(file, piece, false, flags, goes_on.then_some(from..pages.end)).await;
+            if !goes_on {
                 break;
             }
         }
@@ -93,9 +94,16 @@ impl FileIo<'_> {
                 from = first + 1;
                 continue;
             };
+            if self.cache().is_locked(key(file, first)) {
+                self.lock(key(file, first)).await;
+                continue;
+            }
             let mut end = first;
             let limit = first.saturating_add(extent.length.min(most)).min(pages.end);
-            while end < limit && self.cache().is_dirty(key(file, end)) {
+            while end < limit
+                && self.cache().is_dirty(key(file, end))
+                && !self.cache().is_locked(key(file, end))
+            {
                 if self.cache().is_written(key(file, end)) {
                     if end > first {
                         break;
@@ -111,13 +119,41 @@ impl FileIo<'_> {
         }
     }
 
-    /// Writes a piece, in as many bios as that takes. Does not wait for it.
-    pub(super) async fn write_piece(&self, file: usize, it: Piece, converts: bool, flags: Flags) {
+    /// Writes a piece, in as many bios as that takes. Does not wait for it. A bio is submitted when
+    /// the page after it is known, of this piece or of those behind it: that one is locked then.
+    // Observed on 6.12: while fsync waits for a tag, the flusher waits for such a page of the same
+    // file, and comes to the next one when fsync has gone on.
+    pub(super) async fn write_piece(
+        &self,
+        file: usize,
+        it: Piece,
+        converts: bool,
+        flags: Flags,
+        behind: Option<Range<u64>>,
+    ) {
         let write = self.files().begin_write(file, it.pages.clone(), converts);
-        for bio in self.cut(file, vec![it], u64::MAX) {
+        let mut bios = self.cut(file, vec![it], u64::MAX).into_iter().peekable();
+        while let Some(bio) = bios.next() {
+            let next = bios.peek().map(|next| next.pages.clone()).or(behind.clone());
+            let held = next.and_then(|pages| self.hold_dirty(file, pages));
             self.submit_piece(file, write, bio, flags).await;
+            held.into_iter().for_each(|page| self.let_go(file, page..page + 1));
         }
         self.all_of_write(write);
+    }
+
+    /// Locks the first dirty page of some, unless somebody has it or writes it; the answer is which.
+    pub(super) fn hold_dirty(&self, file: usize, pages: Range<u64>) -> Option<u64> {
+        let held = self.cache().hold_dirty(key(file, pages.start)..key(file, pages.end));
+        held.map(|page| page % FILE_PAGES)
+    }
+
+    /// Unlocks pages of a file.
+    pub(super) fn let_go(&self, file: usize, pages: Range<u64>) {
+        for page in pages {
+            let effects = self.storage().unlock_page(key(file, page));
+            self.apply(effects);
+        }
     }
 
     /// Submits the last bio of a write, if there is one.
@@ -168,13 +204,16 @@ impl FileIo<'_> {
             let first = self.cache().next_dirty(all.clone())?;
             let may = {
                 let cache = self.cache();
-                let may = |page: &u64| cache.is_dirty(*page) && !cache.is_written(*page);
+                let may = |page: &u64| {
+                    cache.is_dirty(*page) && !cache.is_written(*page) && !cache.is_locked(*page)
+                };
                 (first..all.end).take_while(may).count() as u64
             };
             if may > 0 {
                 let start = first % FILE_PAGES;
                 return Some(start..start + may);
             }
+            self.lock(first).await;
             self.wait_until_written(first).await;
         }
     }

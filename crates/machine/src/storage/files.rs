@@ -142,6 +142,7 @@ impl Storage {
         while end < limit
             && self.cache.is_dirty(key(file, end))
             && !self.cache.is_written(key(file, end))
+            && !self.cache.is_locked(key(file, end))
             && self.files().lacks_contents(file, end)
         {
             end += 1;

@@ -8,6 +8,7 @@ use crate::filesystem::writeback::{Piece, Progress};
 use block::Flags;
 use cache::PAGE;
 use fs::ext4::layout::GROUP;
+use fs::key;
 use std::ops::Range;
 
 /// Blocks that giving an extent its place may change (observed: jbd2_handle_start).
@@ -30,6 +31,10 @@ impl Ext4Io<'_> {
             let limit = MOST_PAGES.min(most - progress.written);
             let run = self.storage().next_run(file, from..pages.end, limit);
             let Some(run) = run else { break };
+            if self.cache().is_locked(key(file, run.start)) {
+                self.lock(key(file, run.start)).await;
+                continue;
+            }
             let Some(placed) = self.place_and_write(file, run, flags).await else {
                 if self.can_free().await {
                     continue;
@@ -63,12 +68,18 @@ impl Ext4Io<'_> {
             self.ext4().order(file, pages.clone());
         }
         let write = self.files().begin_write(file, pages.clone(), converts);
+        // Each is locked until it is in a bio, so nobody else writes any of them meanwhile.
+        for page in pages.clone() {
+            self.hold_dirty(file, page..page + 1);
+        }
         let mut bios = self.cut(file, vec![piece], u64::MAX);
         let last = bios.pop();
         for bio in bios {
+            self.let_go(file, bio.pages.clone());
             self.submit_piece(file, write, bio, flags).await;
         }
         self.end_handle(handle);
+        self.let_go(file, pages.clone());
         self.submit_last(file, write, last, flags).await;
         Some(pages)
     }

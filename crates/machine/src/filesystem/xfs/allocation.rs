@@ -74,8 +74,12 @@ impl XfsIo<'_> {
             };
             from = piece.pages.end;
             progress.note(&piece.pages);
-            for bio in self.cut(file, vec![piece], MOST_PAGES) {
-                self.write_piece(file, bio, !is_written, flags).await;
+            let goes_on = progress.written < most;
+            let mut bios = self.cut(file, vec![piece], MOST_PAGES).into_iter().peekable();
+            while let Some(bio) = bios.next() {
+                let next = bios.peek().map(|next| next.pages.clone());
+                let behind = next.or(goes_on.then_some(from..pages.end));
+                self.write_piece(file, bio, !is_written, flags, behind).await;
             }
         }
         progress
@@ -87,6 +91,10 @@ impl XfsIo<'_> {
         let mut from = pages.start;
         loop {
             let dirty = self.cache().next_dirty(key(file, from)..key(file, pages.end))?;
+            if self.cache().is_locked(dirty) {
+                self.lock(dirty).await;
+                continue;
+            }
             if !self.cache().is_written(dirty) {
                 return Some(dirty % FILE_PAGES);
             }
@@ -164,7 +172,7 @@ impl XfsIo<'_> {
 
     fn is_to_write(&self, page: u64) -> bool {
         let cache = self.cache();
-        cache.is_dirty(page) && !cache.is_written(page)
+        cache.is_dirty(page) && !cache.is_written(page) && !cache.is_locked(page)
     }
 
     /// Gives the blocks of a direct write places where they have none.

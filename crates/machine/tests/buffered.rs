@@ -2,12 +2,12 @@
 
 mod common;
 
-use base::Duration;
+use base::{Duration, Instant};
 use block::{Action, Event, Flags, Op};
 use common::{checked, command, native, setup};
 use machine::calls::Creation;
 use machine::task::{IoContextOf, OpenFlags, Task};
-use machine::{Exit, Host, Mount, Observer, Outcome, TaskInfo};
+use machine::{Exit, Host, Mount, Observer, Outcome, Setup, TaskInfo};
 
 /// Keeps every bio that is queued.
 #[derive(Default)]
@@ -289,4 +289,29 @@ fn calls_that_move_much_in_no_time_are_found_to_be_endless_as_soon_as_those_that
     let error = machine::run(setup, &mut machine::Nobody).unwrap_err().to_string();
     assert!(error.starts_with("job \"reads\" makes system calls"), "{error}");
     assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_dd_that_does_not_write_from_the_start_waits_for_who_writes_the_disk() {
+    // The first one reads what it writes a part of, and writes that part, again and again.
+    let first_read_of_the_second = |kernel: &str| {
+        let lines = [
+            "dd if=/dev/zero of=/dev/sda bs=3k count=200 seek=1000",
+            "dd if=/dev/zero of=/dev/sda bs=512 count=1 seek=800000",
+        ];
+        let host = Host::named("guest").expect("a host").with_kernel(kernel);
+        let mut setup = Setup { host, ..setup(kernel, "none") };
+        setup.jobs.extend(lines.iter().map(|line| command(line)));
+        let mut queued = Queued::default();
+        machine::run(setup, &mut queued).expect("a setup that runs");
+        let found = queued.0.iter().find(|it| it.sector.0 == 800_000).expect("it reads");
+        found.at.since(Instant::ZERO)
+    };
+    // In vain it waits for a tick and more, and then nobody may be faster.
+    let ticks = Duration::from_millis(4)..Duration::from_millis(13);
+    for kernel in ["6.12", "7.3"] {
+        let read = first_read_of_the_second(kernel);
+        assert!(ticks.contains(&read), "{kernel}: {read}");
+    }
+    assert!(first_read_of_the_second("6.1") < Duration::from_millis(1));
 }

@@ -151,3 +151,47 @@ fn of_no_bytes_there_is_nothing_to_forget() {
     let (outcome, _) = checked(setup);
     assert_eq!(outcome.jobs[0].exit, Exit::Status(0));
 }
+
+/// Data of a file in the order in which tasks submit them, when much is dirty.
+fn data_of(job: Job, device: Steady, settings: [(&str, i64); 2]) -> Vec<Submitted> {
+    let host = Host::named("guest").expect("a host").with_kernel("6.12");
+    let (mount, device) = (Some(Mount::default()), Box::new(device));
+    let mut setup = Setup { jobs: vec![job], mount, device, host, ..setup("6.12", "none") };
+    setup.settings = settings.map(|(name, value)| (name.to_string(), value)).to_vec();
+    let mut bios = submitted_in(setup);
+    bios.retain(|it| it.op == Op::Write && !it.flags.intersects(Flags::META));
+    bios
+}
+
+#[test]
+fn the_flusher_goes_around_a_file_that_is_written_at_random() {
+    let writer = native("writer", |task| async move {
+        let opened = task.open_file("/mnt/f", OpenFlags::default(), Creation::WRITE).await;
+        let file = opened.expect("a new file");
+        let mut rng = task.rng("places");
+        for _ in 0..12_000 {
+            let page = rng.below(128 << 8);
+            task.pwrite(&file, page * 4096, 4096).await.expect("there is room");
+        }
+        0
+    });
+    let device = Steady::new(Duration::from_micros(300), 1);
+    let much = [("dirty_background_bytes", 4 << 20), ("dirty_bytes", 16 << 20)];
+    let mut bios = data_of(writer, device, much);
+    bios.retain(|it| it.task.starts_with("kworker/u"));
+    let is_wrap = |pair: &[Submitted]| pair[1].sector + (32 << 11) < pair[0].sector;
+    let (wraps, all) = (bios.windows(2).filter(|pair| is_wrap(pair)).count(), bios.len());
+    // Once around, it comes to what was written meanwhile, which is some thousand pages.
+    assert!(all > 5000 && wraps < all / 1500, "{wraps} times around for {all} bios");
+}
+
+#[test]
+fn the_flusher_does_not_overtake_fsync_in_a_file() {
+    let line = "dd if=/dev/zero of=/mnt/f bs=1M count=60 conv=fsync";
+    let device = Steady::new(Duration::from_millis(1), 2);
+    let much = [("dirty_background_bytes", 56 << 20), ("dirty_bytes", 1 << 30)];
+    let bios = data_of(command(line), device, much);
+    let by = |name: &str| bios.iter().filter(|it| it.task.starts_with(name)).count();
+    assert!(by("kworker/u") > 1 && by("dd") > 1, "both write");
+    assert!(bios.is_sorted_by_key(|it| it.sector), "one after the other");
+}

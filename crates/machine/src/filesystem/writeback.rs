@@ -122,7 +122,7 @@ impl FileIo<'_> {
     /// Writes a piece, in as many bios as that takes. Does not wait for it. A bio is submitted when
     /// the page after it is known, of this piece or of those behind it: that one is locked then.
     // Observed on 6.12: while fsync waits for a tag, the flusher waits for such a page of the same
-    // file, and comes to the next one when fsync has gone on.
+    // file, and comes to the next one when fsync has gone on (rule flusher-8).
     pub(super) async fn write_piece(
         &self,
         file: usize,

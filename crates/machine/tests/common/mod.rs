@@ -109,6 +109,7 @@ pub struct Submitted {
     /// The name of the task.
     pub task: String,
     pub op: Op,
+    pub sector: u64,
     pub sectors: u32,
     pub flags: Flags,
 }
@@ -128,8 +129,9 @@ impl Observer for Bios {
     fn see(&mut self, event: &Event) {
         if event.action == Action::Queue {
             let task = self.names[&event.context.0].clone();
-            let (op, sectors, flags) = (event.op, event.sectors.0, event.flags);
-            self.bios.push(Submitted { task, op, sectors, flags });
+            let (op, flags) = (event.op, event.flags);
+            let (sector, sectors) = (event.sector.0, event.sectors.0);
+            self.bios.push(Submitted { task, op, sector, sectors, flags });
         }
     }
 }

@@ -68,7 +68,7 @@ impl Ext4Io<'_> {
             self.ext4().order(file, pages.clone());
         }
         let write = self.files().begin_write(file, pages.clone(), converts);
-        // Each is locked until it is in a bio, so nobody else writes any of them meanwhile.
+        // Each is locked until it is in a bio (rule flusher-8).
         for page in pages.clone() {
             self.hold_dirty(file, page..page + 1);
         }

@@ -24,7 +24,7 @@ struct Suite {
     remark: &'static str,
 }
 
-const SUITES: [Suite; 2] = [
+const SUITES: [Suite; 3] = [
     Suite {
         name: "raw",
         title: "direct I/O on the raw disk",
@@ -38,6 +38,13 @@ const SUITES: [Suite; 2] = [
         remark: "Experiments in a directory `outcomes` do not count for how much is the same. Some \
                  dozens of pages of memory\ndecide where their bios are cut, and one kernel \
                  differs from itself in that.\n\n",
+    },
+    Suite {
+        name: "long",
+        title: "files for ten seconds",
+        directories: &["fidelity/long"],
+        remark: "Runs are compared by their outcome: after thousands of commands the first \
+                 difference has moved the others.\n\n",
     },
 ];
 
@@ -66,7 +73,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     if arguments.first().is_none_or(|it| it != "--results") {
         let files: Vec<PathBuf> = arguments.into_iter().map(PathBuf::from).collect();
         if files.is_empty() {
-            return Err("usage: fidelity EXPERIMENT.toml… | --results [raw|files]".into());
+            return Err("usage: fidelity EXPERIMENT.toml… | --results [raw|files|long]".into());
         }
         print!("{}", tables(&files, judge)?);
         return Ok(ExitCode::SUCCESS);
@@ -149,7 +156,8 @@ fn tables(files: &[PathBuf], judge: Version) -> Result<String, Box<dyn Error>> {
 
 /// Whether only what comes of it is compared: experiments in a directory `outcomes`.
 fn is_by_outcome(file: &Path) -> bool {
-    file.parent().is_some_and(|directory| directory.ends_with("outcomes"))
+    let directory = file.parent();
+    directory.is_some_and(|it| it.ends_with("outcomes") || it.ends_with("fidelity/long"))
 }
 
 /// The experiments of a directory, by name.

@@ -4,9 +4,10 @@ use super::Complaint;
 use super::tree::Tree;
 
 /// Tables, and the directories of their experiments.
-const TABLES: [(&str, &[&str]); 2] = [
+const TABLES: [(&str, &[&str]); 3] = [
     ("fidelity/results/raw.md", &["fidelity"]),
     ("fidelity/results/files.md", &["fidelity/files", "fidelity/files/outcomes"]),
+    ("fidelity/results/long.md", &["fidelity/long"]),
 ];
 
 /// The experiments of a directory.

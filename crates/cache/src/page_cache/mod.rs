@@ -362,7 +362,8 @@ impl PageCache {
         self.locked.get_mut(&page).expect("it is locked").push(task);
     }
 
-    /// Locks the first dirty page of some, unless somebody has it or writes it; the answer is which.
+    /// Locks the first dirty page of some, unless somebody has it or writes it; the answer is
+    /// which.
     pub fn hold_dirty(&mut self, pages: Range<u64>) -> Option<u64> {
         let page = self.next_dirty(pages)?;
         let is_free = !self.is_locked(page) && !self.is_written(page);

@@ -135,10 +135,16 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Mount;
+    use block::{Kernel, Version};
+
+    fn files() -> Files {
+        Files::new(Mount::default(), Kernel::of(Version::V6_12), 2)
+    }
 
     #[test]
     fn files_take_turns_and_the_old_do_not_keep_others_waiting() {
-        let mut files = Files::default();
+        let mut files = files();
         let all = [1, 2, 3];
         files.note_dirty(1, 10);
         files.note_dirty(2, 20);
@@ -161,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_file_that_could_not_be_finished_is_as_old_as_the_queue_allows() {
-        let mut files = Files::default();
+        let mut files = files();
         files.note_dirty(1, 10);
         files.begin_round(&[1], 10);
         files.leave_over(1, false, 40);
@@ -174,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_round_of_old_files_leaves_young_ones() {
-        let mut files = Files::default();
+        let mut files = files();
         files.note_dirty(1, 10);
         files.note_dirty(2, 20);
         files.begin_round(&[1, 2], 15);

@@ -142,7 +142,8 @@ impl FileIo<'_> {
         self.all_of_write(write);
     }
 
-    /// Locks the first dirty page of some, unless somebody has it or writes it; the answer is which.
+    /// Locks the first dirty page of some, unless somebody has it or writes it; the answer is
+    /// which.
     pub(super) fn hold_dirty(&self, file: usize, pages: Range<u64>) -> Option<u64> {
         let held = self.cache().hold_dirty(key(file, pages.start)..key(file, pages.end));
         held.map(|page| page % FILE_PAGES)

@@ -104,8 +104,10 @@ impl Ext4Io<'_> {
         poll_fn(|_| {
             let mut world = self.world();
             // Who waited for new handles to be let in looks again by itself; who waits for a commit
-            // is woken by every one.
-            let is_enough = has_slept && !matches!(what, JournalWait::Committed(_));
+            // is woken by every one. When the last handle has ended, one that was reserved may
+            // begin before the commit goes on.
+            let looks_again = matches!(what, JournalWait::Committed(_) | JournalWait::Quiet);
+            let is_enough = has_slept && !looks_again;
             if is_enough || !world.ext4().journal.must_wait(what) {
                 return Poll::Ready(());
             }

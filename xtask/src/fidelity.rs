@@ -138,7 +138,7 @@ fn tables(files: &[PathBuf], judge: Version) -> Result<String, Box<dyn Error>> {
     for file in files {
         let mut experiment = Experiment::load(file)?;
         crate::in_both(&mut experiment, judge);
-        experiment.watches_bios = true;
+        experiment.watches_bios = !is_by_outcome(file);
         let plan = Plan::new(experiment)?;
         let runs = plan.runs();
         eprintln!("{}: {runs} runs", file.display());
@@ -240,6 +240,9 @@ fn overview(all: &Overview) -> Result<String, std::fmt::Error> {
         let (name, count) = (figure.name(), spread.count);
         let (median, p90, worst) = (spread.median, spread.p90, spread.worst);
         writeln!(text, "| {name} | {median:.2} % | {p90:.2} % | {worst:.2} % | {count} |")?;
+    }
+    if all.runs == 0 {
+        return Ok(text);
     }
     writeln!(
         text,

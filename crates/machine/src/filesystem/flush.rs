@@ -1,10 +1,11 @@
 //! The flusher among files: oldest first, so much of each at a time (rule flusher-3).
 //!
 //! What has been dirty for half a minute is written when the flusher wakes; everything is while too
-//! much is dirty, and as long as nothing has been written to the disk. Each round is done under one
-//! plug. ext4's data carry no flag, those of XFS that they are background work; metadata of ext4
-//! that were committed are written to their places, while XFS has a task for that. Each control
-//! group that has writeback of its own has a flusher, which looks at the group's files.
+//! much is dirty, and as long as nothing has been written to the disk. All rounds for one of these
+//! reasons are done under one plug. ext4's data carry no flag, those of XFS that they are
+//! background work; metadata of ext4 that were committed are written to their places, while XFS has
+//! a task for that. Each control group that has writeback of its own has a flusher, which looks at
+//! the group's files.
 //!
 // Divergence: a sync waits until what is written in the background is done, instead of ending it
 // (rule flusher-2).

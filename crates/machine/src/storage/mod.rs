@@ -36,7 +36,7 @@ pub(crate) struct Storage {
     worker: ContextId,
     /// The kernel's tasks that write what is dirty, by group, once it had anything.
     flushers: BTreeMap<CgroupId, ContextId>,
-    /// Who writes the disk through the page cache.
+    /// Of the raw disk, shared by those who write it through the page cache.
     disk_lock: FileLock,
 }
 
@@ -68,7 +68,8 @@ impl Storage {
         Storage { queue, cache, fs, rules, together, worker, flushers, disk_lock }
     }
 
-    /// Who writes the disk through the page cache, where one at a time may.
+    /// The lock of the raw disk: those who write it through the page cache share it, and who asks
+    /// for another size wants it alone.
     pub fn disk_lock(&mut self) -> &mut FileLock {
         &mut self.disk_lock
     }

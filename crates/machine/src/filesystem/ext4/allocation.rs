@@ -79,7 +79,9 @@ impl Ext4Io<'_> {
             self.submit_piece(file, write, bio, flags).await;
         }
         self.end_handle(handle);
-        self.let_go(file, pages.clone());
+        if let Some(bio) = &last {
+            self.let_go(file, bio.pages.clone());
+        }
         self.submit_last(file, write, last, flags).await;
         Some(pages)
     }

@@ -112,6 +112,12 @@ impl Inode {
         })
     }
 
+    /// The blocks of the file in the extent that has one of them.
+    pub fn extent_at(&self, block: u64) -> Option<Range<u64>> {
+        let (&first, extent) = self.extents.range(..=block).next_back()?;
+        (block < first + extent.length).then(|| first..first + extent.length)
+    }
+
     /// Whether a block of the file has a place on the disk.
     pub fn is_mapped(&self, block: u64) -> bool {
         self.find(block).is_some()

@@ -57,7 +57,9 @@ impl Xfs {
                 break;
             }
             let is_longer = end > self.files.inode(file).size;
-            let more = if is_longer { self.beyond(file, at..to).min(limit) } else { to };
+            // What is in front was written to already.
+            let written = if at > pages.start { at * PAGE } else { 0 };
+            let more = if is_longer { self.beyond(file, at..to, written).min(limit) } else { to };
             let more = if more - at + BESIDE_DELAYED > room { to } else { more };
             self.delayed.add(file, at..more);
             at = to;
@@ -90,10 +92,11 @@ impl Xfs {
         Ok(true)
     }
 
-    /// The end of what is set aside for blocks that a file is about to get.
-    fn beyond(&mut self, file: usize, blocks: Range<u64>) -> u64 {
+    /// The end of what is set aside for blocks that a file is about to get, which has so many bytes
+    /// at least.
+    fn beyond(&mut self, file: usize, blocks: Range<u64>, size: u64) -> u64 {
         let inode = self.files.inode(file);
-        let is_small = inode.size < SMALL * PAGE;
+        let is_small = inode.size.max(size) < SMALL * PAGE;
         if is_small {
             return blocks.end;
         }
@@ -136,7 +139,7 @@ impl Xfs {
             at += length;
         }
         if at > room.start {
-            self.change_extents(file, room.start);
+            self.extents_added(file, room.start);
             self.change_inode(file, Change::Data);
         }
         if at < room.end {
@@ -171,7 +174,7 @@ impl Xfs {
         self.delayed.cut(file, block);
         let gone = self.files.inode(file).truncate(block);
         if !gone.is_empty() {
-            self.change_extents(file, block);
+            self.extents_removed(file, block);
         }
         for blocks in &gone {
             self.space.free_after(self.log.sequence, blocks.clone());
@@ -185,7 +188,7 @@ impl Xfs {
         self.delayed.punch(file, blocks.clone());
         let (gone, _) = self.files.inode(file).punch(blocks.clone());
         if !gone.is_empty() {
-            self.change_extents(file, blocks.start);
+            self.extents_removed(file, blocks.start);
         }
         for blocks in gone {
             self.space.free_after(self.log.sequence, blocks.clone());
@@ -199,16 +202,31 @@ impl Xfs {
         if inode.is_removed {
             return;
         }
-        let from = blocks.start;
-        let (changed, _) = inode.convert(blocks);
         let grows = size > inode.disk_size;
         inode.disk_size = inode.disk_size.max(size);
-        if changed {
-            self.change_extents(file, from);
-        }
-        if changed || grows {
+        if self.convert(file, blocks) || grows {
             self.change_inode(file, Change::Data);
         }
+    }
+
+    /// Blocks of a file have contents now, one extent after the other; the answer is whether any
+    /// had not.
+    fn convert(&mut self, file: usize, blocks: Range<u64>) -> bool {
+        let (mut at, mut changed) = (blocks.start, false);
+        while at < blocks.end {
+            let inode = self.files.inode(file);
+            let Some(of) = inode.extent_at(at) else {
+                at = inode.hole(at).end;
+                continue;
+            };
+            let part = at..of.end.min(blocks.end);
+            at = part.end;
+            if inode.convert(part.clone()).0 {
+                self.extents_converted(file, &part, &of);
+                changed = true;
+            }
+        }
+        changed
     }
 
     /// Who could write a file has closed it: what was set aside beyond its end goes.

@@ -6,7 +6,7 @@
 
 use super::Xfs;
 use super::layout::Part;
-use super::log::{Item, bytes_of_buffer, bytes_of_inode, bytes_of_parts};
+use super::log::{Item, bytes_of_buffer, bytes_of_inode};
 use std::ops::Range;
 
 /// How often the superblock is logged before a log that nothing happens to says that it is clean.
@@ -54,13 +54,13 @@ impl Xfs {
         }
     }
 
-    /// A transaction changes what a group says of its inodes, of which this is the part of 128
-    /// bytes that changes. All that did since it was written is logged.
-    pub(super) fn change_inodes_of_group(&mut self, group: u64, part: u64) {
+    /// A transaction changes a byte of what a group says of its inodes. All that did change since
+    /// it was written is logged.
+    pub(super) fn change_inodes_of_group(&mut self, group: u64, byte: usize) {
         let sectors = self.layout.part(group, Part::Inodes);
         let parts = self.inodes_parts.entry(sectors.start).or_default();
-        parts.insert(part);
-        let bytes = bytes_of_parts(parts);
+        parts.add(byte..byte + 1);
+        let bytes = parts.bytes();
         self.change(Item::Buffer(sectors.start, sectors.end - sectors.start), bytes);
     }
 

@@ -22,7 +22,7 @@ const BESIDE_NAME_IN_BLOCK: u64 = 12;
 const ALIGNED: u64 = 8;
 /// Inodes without a name are on one of so many lists, which begin at this byte of what a group says
 /// of its inodes (xfs_db: agi).
-const FIRST_LIST: u64 = 40;
+const FIRST_LIST: usize = 40;
 const LISTS: u64 = 64;
 
 impl Xfs {
@@ -62,7 +62,7 @@ impl Xfs {
     fn unlink(&mut self, file: usize) {
         let number = self.files.inodes[file].number;
         let group = self.layout.group_of_inode(number);
-        let list = (FIRST_LIST + 4 * (number % LISTS)) / 128;
+        let list = FIRST_LIST + 4 * (number % LISTS) as usize;
         self.change_inodes_of_group(group, 0);
         self.change_inodes_of_group(group, list);
         self.change_inode(file, Change::Data);

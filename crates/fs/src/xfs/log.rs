@@ -12,7 +12,7 @@
 // long; operations that continue in the next buffer have no header of their own.
 
 use block::ContextId;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// Bytes of a sector, and of the header of a log record.
@@ -23,12 +23,12 @@ const DESCRIBED: u64 = 32 << 10;
 const OPERATION: u64 = 12;
 /// Bytes around a checkpoint: its start, a header, its end (observed: xfs_logprint).
 const FRAME: u64 = OPERATION + (OPERATION + 16) + OPERATION;
+/// How much of a block of metadata is logged around what changed, at least.
+const PART: usize = 128;
 /// Of a buffer: a description, and so much of it around what changed (observed: xfs_logprint).
 const BUFFER: u64 = (OPERATION + 24) + (OPERATION + 128);
 /// Of an inode: a description and its core (observed: xfs_logprint).
 const INODE: u64 = (OPERATION + 56) + (OPERATION + 176);
-/// What an inode has room for behind its core.
-const FORK: u64 = 336;
 
 /// Something that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -323,26 +323,35 @@ pub fn bytes_of_buffer() -> u64 {
 
 /// Bytes that an inode takes, with so many bytes behind its core.
 pub fn bytes_of_inode(fork: u64) -> u64 {
-    match fork.min(FORK) {
+    match fork {
         0 => INODE,
         fork => INODE + OPERATION + fork.next_multiple_of(4),
     }
 }
 
-/// The same of which these parts of 128 bytes have changed.
-pub fn bytes_of_parts(parts: &BTreeSet<u64>) -> u64 {
-    let pieces = parts.iter().filter(|it| !parts.contains(&(**it + 1))).count() as u64;
-    bytes_of_stale_buffer() + pieces * OPERATION + parts.len() as u64 * 128
-}
-
-/// The same of which so many bytes have changed, from its beginning on.
-pub fn bytes_of_beginning(bytes: u64) -> u64 {
-    bytes_of_stale_buffer() + OPERATION + bytes.next_multiple_of(128)
-}
-
 /// Bytes that a new chunk of inodes takes (observed: xfs_logprint).
 pub fn bytes_of_chunk() -> u64 {
     OPERATION + 28
+}
+
+/// The parts of 128 bytes of a block of metadata that have changed since it was written: all of
+/// them are logged with each change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts(u32);
+
+impl Parts {
+    /// These bytes of the block, of which there are some, have changed.
+    pub fn add(&mut self, bytes: Range<usize>) {
+        let (first, last) = (bytes.start / PART, ((bytes.end - 1) / PART).min(31));
+        self.0 |= u32::MAX >> (31 - last) & u32::MAX << first;
+    }
+
+    /// Bytes in the log: parts that lie together are one piece.
+    pub fn bytes(self) -> u64 {
+        let pieces = (self.0 & !(self.0 << 1)).count_ones();
+        let parts = u64::from(self.0.count_ones()) * PART as u64;
+        bytes_of_stale_buffer() + u64::from(pieces) * OPERATION + parts
+    }
 }
 
 /// Bytes that a buffer takes that is not used any more.
@@ -391,8 +400,19 @@ mod tests {
         assert_eq!(log.to_be_placed().len(), 8);
         let mut log = Log::new(0..1000, 256 << 10);
         assert_eq!(checkpoint(&mut log, &[file]), 9, "the header describes more");
-        assert_eq!(bytes_of_parts(&BTreeSet::from([0])), bytes_of_buffer());
-        assert_eq!(bytes_of_parts(&BTreeSet::from([0, 1])), bytes_of_buffer() + 128);
+    }
+
+    #[test]
+    fn parts_of_a_block_that_lie_together_are_one_piece() {
+        let bytes = |ranges: &[Range<usize>]| {
+            let mut parts = Parts::default();
+            ranges.iter().for_each(|it| parts.add(it.clone()));
+            parts.bytes()
+        };
+        assert_eq!(bytes(&[0..1]), bytes_of_buffer());
+        assert_eq!(bytes(&[0..1, 127..129]), bytes_of_buffer() + 128);
+        assert_eq!(bytes(&[0..1, 256..257]), bytes_of_buffer() + 128 + 12);
+        assert_eq!(bytes(&[0..4096]), bytes_of_buffer() + 31 * 128);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod layout;
 pub mod log;
 mod places;
 pub mod space;
+mod tree;
 
 pub use allocation::Purpose;
 pub use changes::Change;
@@ -25,12 +26,12 @@ use crate::Mount;
 use crate::delayed::Delayed;
 use crate::files::Files;
 use block::{ContextId, Kernel};
-use extents::TreeBlock;
 use layout::{CHUNK, FIRST_INODE, Layout, ROOT, SECTORS};
-use log::Log;
+use log::{Log, Parts};
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
+use tree::Tree;
 
 /// Somebody gives a block of a file its place.
 struct Allocating {
@@ -57,14 +58,14 @@ pub struct Xfs {
     /// Blocks of directories whose names do not fit into their inodes.
     directory_blocks: BTreeMap<usize, u64>,
     /// By the sector of what a group says of its inodes: parts that changed since it was written.
-    inodes_parts: BTreeMap<u64, BTreeSet<u64>>,
+    inodes_parts: BTreeMap<u64, Parts>,
     /// Files without a name that still have blocks and an inode.
     unlinked: Vec<usize>,
     /// The worker that takes them away.
     inactivator: ContextId,
     pusher: ContextId,
     /// By inode: blocks of the trees of files with more extents than go into one.
-    trees: BTreeMap<u64, Vec<TreeBlock>>,
+    trees: BTreeMap<u64, Tree>,
     /// First sectors of metadata that were read.
     known: BTreeSet<u64>,
     /// Room that was set aside, by file.

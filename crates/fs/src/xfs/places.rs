@@ -91,6 +91,7 @@ impl Xfs {
             self.log.placed(item);
             if let Item::Buffer(sector, _) = item {
                 self.inodes_parts.remove(&sector);
+                self.trees.values_mut().for_each(|it| it.written(sector / SECTORS));
             }
             if let Item::Inode(number) = item {
                 self.with_fork.remove(&number);

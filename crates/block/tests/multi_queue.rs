@@ -251,7 +251,7 @@ fn recent_kernels_give_fua_data_to_the_scheduler() {
     let facts = Facts { volatile_cache: true, fua: true, ..virtio() };
     let mut bench = Bench::multi(Version::V6_18, facts.clone());
     bench.write(1, 100, 8, Flags::FUA);
-    assert_eq!(bench.events(), "Q100 G100 I100 D100");
+    assert_eq!(bench.events(), "Q100 G100 P U(1) I100 D100");
     assert!(bench.complete(0).fua);
     let mut bench = Bench::multi(Version::V4_19, facts);
     bench.write(1, 100, 8, Flags::FUA);

@@ -11,6 +11,7 @@ use crate::flush::FlushStep;
 use crate::kernel::FlushData;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{InsertAt, Placement};
+use alloc::vec::Vec;
 use base::{Duration, Instant, Sector, Sectors};
 
 /// A queue whose device refused a request is run again after this time (rule request-11).
@@ -173,21 +174,24 @@ impl RequestQueue {
         }
     }
 
-    /// The worker inserts what was requeued: at the head of the residual list, but the data of a
-    /// flush sequence at that of the scheduler, where they go through it.
+    /// The worker inserts what was requeued: at the head of the residual list, in the order in which
+    /// it came, but the data of a flush sequence at that of the scheduler, where they go through
+    /// it.
     // Observed on 6.12: block_rq_insert of the worker, and what is issued first when others wait.
+    // On 6.1.192: in which order the worker issues writes with FUA of four tasks, and flushes.
     pub(super) fn insert_requeued(&mut self, now: Instant, context: ContextId) {
         let ShapeState::Multi(multi) = &mut self.shape else { return };
         let through_elevator = self.core.seen.kernel.flush_data == FlushData::ThroughElevator
             && self.scheduler.is_some();
-        for rq in multi.take_requeued() {
-            if through_elevator && self.core.seen.requests[rq].in_flush_data {
-                self.core.seen.requests[rq].state = RequestState::Allocated;
-                self.insert_into_scheduler(now, context, rq, InsertAt::Head, false);
-            } else {
-                let ShapeState::Multi(multi) = &mut self.shape else { return };
-                multi.place_front(&self.core.seen.requests, rq);
-            }
+        let requests = &mut self.core.seen.requests;
+        let is_data = |rq: &RequestId| through_elevator && requests[*rq].in_flush_data;
+        let (data, others): (Vec<_>, Vec<_>) = multi.take_requeued().into_iter().partition(is_data);
+        for rq in others.into_iter().rev() {
+            multi.place_front(requests, rq);
+        }
+        for rq in data {
+            self.core.seen.requests[rq].state = RequestState::Allocated;
+            self.insert_into_scheduler(now, context, rq, InsertAt::Head, false);
         }
     }
 
@@ -198,8 +202,7 @@ impl RequestQueue {
         match sequence.next() {
             Some(FlushStep::Before) => self.flush_of(rq).wait(now, rq),
             Some(FlushStep::Data) if sequence.after => {
-                self.core.seen.requests[rq].in_flush_data = true;
-                self.flush_of(rq).data_in_flight += 1;
+                self.note_flush_data(rq);
                 self.place_front(rq);
             }
             Some(FlushStep::Data) => match &mut self.shape {
@@ -329,7 +332,7 @@ impl RequestQueue {
         }
     }
 
-    fn flush_of(&mut self, rq: RequestId) -> &mut FlushMachine {
+    pub(super) fn flush_of(&mut self, rq: RequestId) -> &mut FlushMachine {
         match &mut self.shape {
             ShapeState::Single(single) => &mut single.flush,
             ShapeState::Multi(multi) => multi.flush_of(self.core.seen.requests[rq].hctx),

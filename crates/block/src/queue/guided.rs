@@ -132,8 +132,7 @@ impl GuidedQueue {
         self.queue.core.context_on(context, bio.origin.cpu);
         let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
         let rq = self.queue.new_request(now, context, id, bio, with);
-        // In blk-mq, what needs the flush machinery goes past the plug.
-        if self.is_single() || !bio.needs_flush_machinery() {
+        if self.is_single() || self.queue.is_plain(rq) {
             self.queue.core.context(context).plug.requests.push(rq);
         }
         rq

@@ -361,13 +361,11 @@ impl RequestQueue {
         context: ContextId,
         rq: RequestId,
     ) {
-        if self.core.seen.requests[rq].flush.is_some() && !self.flush_goes_through_elevator(rq) {
-            self.insert_flush(now, rq);
-            self.request_worker();
-        } else if self.scheduler.is_some() {
+        if self.scheduler.is_some() || !self.is_plain(rq) {
             self.insert(now, context, rq, true);
             self.request_worker();
         } else {
+            self.note_flush_data(rq);
             self.offer_directly(now, context, rq);
         }
     }
@@ -383,7 +381,10 @@ impl RequestQueue {
     ) {
         if self.scheduler.is_some() {
             self.insert(now, context, rq, true);
-        } else if why == PlugFlush::Blocks {
+            return;
+        }
+        self.note_flush_data(rq);
+        if why == PlugFlush::Blocks {
             self.insert_into_software(now, context, rq);
         } else {
             self.offer_directly(now, context, rq);

@@ -20,6 +20,9 @@ const SMALL: u64 = 16;
 /// grow (measured on 6.18: appending so many blocks to a disk with 258 left).
 const BESIDE_DIRECT: u64 = 4;
 const BESIDE_DELAYED: u64 = 6;
+/// From so many times its length on, an extent is far from another one (observed on 6.12: dd that
+/// leaves 16 and 17 blocks between four and four).
+const FAR: u64 = 4;
 /// The most that is set aside beyond the end of a file: 8 GiB (rule xfs-layout-3).
 const MOST_BEYOND: u64 = 1 << 21;
 
@@ -149,16 +152,21 @@ impl Xfs {
     }
 
     /// Where blocks of a file should be: beside that of the extents around them which is nearer in
-    /// the file (observed on 6.12: random writes of a file without room of its own).
+    /// the file, and as far from it as there unless that is far (observed on 6.12: random writes of
+    /// a file without room of its own).
     fn goal(&mut self, file: usize, blocks: Range<u64>, purpose: Purpose) -> Option<u64> {
         let inode = self.files.inode(file);
         let before = inode.end_before(blocks.start);
         let Some((first, next)) = inode.next_extent(blocks.end) else {
             return if purpose == Purpose::Pages { before } else { inode.goal(blocks.start) };
         };
-        let is_nearer = first - blocks.end < blocks.start - inode.hole(blocks.start).start;
-        let before_next = next.start.saturating_sub(blocks.end - blocks.start);
-        before.filter(|_| !is_nearer).or(Some(before_next))
+        let length = blocks.end - blocks.start;
+        let (gap, to_next) = (blocks.start - inode.hole(blocks.start).start, first - blocks.start);
+        let is_nearer = to_next - length < gap;
+        let is_far = |distance: u64| distance > FAR * length;
+        let behind = before.map(|it| if is_far(gap) { it } else { it + gap });
+        let before_next = next.start.saturating_sub(if is_far(to_next) { length } else { to_next });
+        behind.filter(|_| !is_nearer).or(Some(before_next))
     }
 
     /// Nothing is set aside any more beyond the ends of files.
@@ -396,5 +404,11 @@ mod tests {
         assert_eq!(fs.goal(1, 20..21, Purpose::Direct), Some(101));
         assert_eq!(fs.goal(1, 150..152, Purpose::Direct), Some(248));
         assert_eq!(fs.goal(1, 2..3, Purpose::Direct), Some(99));
+        for purpose in [Purpose::Direct, Purpose::Pages] {
+            assert_eq!(fs.goal(1, 27..31, purpose), Some(101 + 16), "as far as in the file");
+            assert_eq!(fs.goal(1, 28..32, purpose), Some(101), "too far for that");
+            assert_eq!(fs.goal(1, 144..148, purpose), Some(250 - 16));
+            assert_eq!(fs.goal(1, 143..147, purpose), Some(250 - 4));
+        }
     }
 }

@@ -76,7 +76,10 @@ params::section! {
         looks_before_go: u32 = LOOKS,
         /// The same of a later stage.
         looks_before_stage: u32 = LOOKS,
-        /// Looks at the clock before the main process sleeps while others wait for their turn.
+        /// Looks at the clock for each process of a later stage that is started.
+        looks_per_later_process: u32 = LOOKS,
+        /// Looks at the clock before the main process sleeps while others wait for their turn, but
+        /// for when it has just let some go.
         looks_while_waiting: u32 = LOOKS,
         /// Looks at the clock for each process that ended.
         looks_per_end: u32 = LOOKS,

@@ -10,7 +10,8 @@ use block::{Bio, Input, Op};
 use common::calls::{Call, Seen, observe};
 use common::{command, setup};
 use machine::Exit;
-use machine::{Host, Outcome, Setup};
+use machine::{Host, Job, Outcome, Setup};
+use programs::Surroundings;
 
 const MIB: u64 = 1 << 20;
 
@@ -276,6 +277,41 @@ fn stages_follow_each_other() {
     assert_eq!(span("d").0, span("c").1);
     assert_eq!(span("e").0, looks(3));
     assert_eq!(span("f").0, looks(6));
+}
+
+/// On the guest, when the second of two stages begins, in looks at the clock.
+fn second_stage(options: &str, change: impl FnOnce(&mut guest::FioHabits)) -> i64 {
+    let mut habits = guest::Profile::uml().habits;
+    change(&mut habits.fio);
+    let context = Surroundings {
+        page_size: 4096,
+        ncpus: 1,
+        mb_memory: 1024,
+        habits: &habits,
+        mount: None,
+        environment: &|_| None,
+        read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+    };
+    let line = format!("{COMMON} --rw=read --size=400k {options}");
+    let job = Job::new("fio", programs::parse_in(&line, &context).unwrap().program);
+    let host = Host::named("guest").unwrap();
+    let (_, seen) = observe(Setup { jobs: vec![job], host, ..prepared("sleep 0") });
+    let begins = seen.span("last").0.as_nanos();
+    i64::try_from(begins / 256).unwrap()
+}
+
+#[test]
+fn the_main_process_looks_at_the_clock_for_each_that_ended_and_each_that_begins() {
+    let stages = "--name=a --name=b --name=c --name=last --stonewall --numjobs=2 --group_reporting";
+    let plain = second_stage(stages, |_| ());
+    let later = |expected: i64, change: &dyn Fn(&mut guest::FioHabits)| {
+        let looks = second_stage(stages, change) - plain;
+        assert!((looks - expected).abs() <= 1, "{looks} looks later, not {expected}");
+    };
+    later(300, &|it| it.looks_per_end += 100);
+    later(200, &|it| it.looks_per_later_process += 100);
+    // It looks when it has seen the end of a stage, but not when it has let the first go.
+    later(100, &|it| it.looks_while_waiting += 100);
 }
 
 #[test]

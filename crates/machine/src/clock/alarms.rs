@@ -5,6 +5,7 @@
 //! tasks that pause for as long as each other fall into step. Where the clock counts in steps, the
 //! timer says when it fires.
 
+use super::timer::LEAST_AHEAD;
 use super::{AgendaItem, Clock};
 use base::{Instant, Ticket};
 use block::ContextId;
@@ -17,10 +18,12 @@ struct Alarm {
     set: Option<(Ticket, Instant)>,
     /// From when on the timer may end the sleep, if it fires then for somebody else.
     may_wake: Instant,
+    /// The sleep has no slack: it does not end before the clock says so.
+    is_sharp: bool,
 }
 
 impl Alarm {
-    const NONE: Alarm = Alarm { set: None, may_wake: Instant::FAR_FUTURE };
+    const NONE: Alarm = Alarm { set: None, may_wake: Instant::FAR_FUTURE, is_sharp: false };
 }
 
 /// The alarms of all contexts, in order: a recording may have a hundred thousand that sleep.
@@ -85,6 +88,11 @@ impl Clock {
         self.alarms.change(context, |it| it.may_wake = from);
     }
 
+    /// Whether the sleeps of a context have no slack.
+    pub fn be_sharp(&mut self, context: ContextId, is_sharp: bool) {
+        self.alarms.change(context, |it| it.is_sharp = is_sharp);
+    }
+
     /// Nothing is to end the sleep of a context any more.
     pub fn cancel_alarm(&mut self, context: ContextId) {
         if let Some((ticket, _)) = self.alarms.get(context).set {
@@ -112,9 +120,18 @@ impl Clock {
         false
     }
 
-    /// The timer has fired for a context.
-    pub fn alarm_fires(&mut self, context: ContextId) {
-        self.alarms.change(context, |it| it.set = None);
+    /// The timer has fired for a context; whether its sleep ends. A sleep without slack does not
+    /// when the clock, which is behind, says that it is too early: the timer is set once more.
+    pub fn alarm_fires(&mut self, context: ContextId) -> bool {
+        let alarm = self.alarms.get(context);
+        let too_early = |until| alarm.is_sharp && !self.timer.works() && self.read() < until;
+        let again = alarm.set.map(|it| it.1).filter(|until| too_early(*until));
+        let set = again.map(|until| {
+            let fires = self.now + LEAST_AHEAD;
+            (self.agenda.schedule(fires, AgendaItem::Fires(context)), until)
+        });
+        self.alarms.change(context, |it| it.set = set);
+        set.is_none()
     }
 
     /// Takes the alarms away of those whose sleeps may have ended by now, in the order in which
@@ -138,5 +155,49 @@ impl Clock {
     fn schedule_alarm(&mut self, context: ContextId, first: Instant, at: Instant) {
         let ticket = self.agenda.schedule(first, AgendaItem::Alarm(context));
         self.alarms.change(context, |it| it.set = Some((ticket, at)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Duration;
+
+    const SLEEPER: ContextId = ContextId(7);
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    /// A clock at rest whose timer fires 10 ns late for a sleep that ends amid a step.
+    fn fired(is_sharp: bool) -> Clock {
+        let mut clock = Clock::new(Duration::from_nanos(256), Duration::from_millis(4), None);
+        clock.advance(at(256 * 10 + 9));
+        clock.be_sharp(SLEEPER, is_sharp);
+        let until = at(256 * 400 + 64);
+        clock.sleep(SLEEPER, until, until);
+        clock.advance(until);
+        assert!(matches!(clock.pop_due(), Some(AgendaItem::Alarm(SLEEPER))));
+        assert!(!clock.alarm_comes(SLEEPER));
+        clock.advance(until + Duration::from_nanos(10));
+        assert!(matches!(clock.pop_due(), Some(AgendaItem::Fires(SLEEPER))));
+        clock
+    }
+
+    #[test]
+    fn a_sleep_without_slack_does_not_end_before_the_clock_says_so() {
+        let mut clock = fired(true);
+        assert!(clock.read() < at(256 * 400 + 64));
+        assert!(!clock.alarm_fires(SLEEPER));
+        assert!(clock.has_alarm(SLEEPER));
+        clock.advance(at(256 * 400 + 74 + 501));
+        assert!(matches!(clock.pop_due(), Some(AgendaItem::Fires(SLEEPER))));
+        assert!(clock.alarm_fires(SLEEPER));
+        assert!(!clock.has_alarm(SLEEPER));
+    }
+
+    #[test]
+    fn a_sleep_with_slack_ends_when_the_timer_fires() {
+        assert!(fired(false).alarm_fires(SLEEPER));
     }
 }

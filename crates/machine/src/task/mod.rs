@@ -231,6 +231,14 @@ impl Task {
         .await
     }
 
+    /// Like [`Task::notified_until`], with a timer that has no slack, such as that of `timerfd`.
+    pub async fn notified_until_sharp(&self, until: Instant) -> bool {
+        self.world().clock().be_sharp(self.id, true);
+        let is_notified = self.notified_until(until).await;
+        self.world().clock().be_sharp(self.id, false);
+        is_notified
+    }
+
     /// Lets another task go on that listens, now or later.
     pub fn notify(&self, other: ContextId) {
         self.world().notify(other);

@@ -295,8 +295,9 @@ impl World {
 
     /// The timer of a core whose clock counts in steps has fired for a task.
     fn alarm_fires(&mut self, context: ContextId) {
-        self.clock.alarm_fires(context);
-        self.cpus.interrupt(&mut self.clock, 0, Cause::Alarm(context));
+        if self.clock.alarm_fires(context) {
+            self.cpus.interrupt(&mut self.clock, 0, Cause::Alarm(context));
+        }
     }
 
     /// A task has slept for as long as it wanted to at most.

@@ -54,7 +54,7 @@ impl Helper {
 async fn run(task: &Task, habits: &HelperHabits, processes: u32, since: &Cell<Option<Instant>>) {
     let started = task.clock();
     let mut next = started + Duration::from_millis(habits.first);
-    while !task.notified_until(next).await {
+    while !task.notified_until_sharp(next).await {
         task.look_at_clock(habits.looks + habits.looks_per_process * processes).await;
         task.look_for_files(1).await;
         next = due(started, task.clock(), since.get(), habits);

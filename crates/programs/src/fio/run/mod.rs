@@ -148,11 +148,12 @@ impl Fio {
                 (due, next) = self.due(&crew, &delays, task.now());
             }
             let setting_out = (&plan[..], &files[..], &have_files[..], helper.as_ref());
+            let lets_go = !due.is_empty();
             self.start_all(task, &crew, due, setting_out).await;
             if crew.all_ended() {
                 break;
             }
-            self.wait(task, &crew, next).await;
+            self.wait(task, &crew, next, lets_go).await;
         }
         if let Some(helper) = helper {
             helper.end(task).await;
@@ -160,14 +161,15 @@ impl Fio {
         if crew.any_failed() { FAILED } else { 0 }
     }
 
-    /// Waits until there may be something to do.
-    async fn wait(&self, task: &Task, crew: &Crew, next: Instant) {
+    /// Waits until there may be something to do. When it `lets_go` processes, it sleeps at once
+    /// and does not look at the clock for those that wait.
+    async fn wait(&self, task: &Task, crew: &Crew, next: Instant, lets_go: bool) {
         if !takes_time(task) {
             task.notified_until(next).await;
             return;
         }
         let waits = crew.anybody_waits();
-        if waits {
+        if waits && !lets_go {
             task.look_at_clock(self.habits.looks_while_waiting).await;
         }
         let look = task.clock() + if waits { self.habits.look } else { self.habits.poll };
@@ -193,10 +195,8 @@ impl Fio {
         // What the others had to say before was heard otherwise.
         task.notified_until(task.now()).await;
         for number in due {
-            // Observed with strace of fio 3.33: the file of a process of a later stage is looked
-            // for when its turn comes.
             if takes_time && !are_first {
-                task.look_for_files(1).await;
+                task.look_at_clock(self.habits.looks_per_later_process).await;
             }
             children.push(self.start(task, crew, number, (&plan[number], &files[number])));
             if takes_time {

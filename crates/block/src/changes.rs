@@ -52,8 +52,9 @@ pub static TABLES: [Table; 3] = [
     Table { about: "plugs", shows: |kernel| format!("{:#?}", multi(kernel).plug), rows: &PLUG },
 ];
 
-const KERNEL: [Change; 3] = [
+const KERNEL: [Change; 4] = [
     change("sharing", "who of those that want a core gets it", ALL),
+    change("flush_data", "which data of writes with a flush go through the elevator", ALL),
     change("max_sectors_cap", "default of `max_sectors_kb`, as a number of sectors", ALL),
     change("read_ahead", "default of `read_ahead_kb`, or so many of the largest requests", ALL),
 ];

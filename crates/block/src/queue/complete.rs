@@ -174,9 +174,9 @@ impl RequestQueue {
         }
     }
 
-    /// The worker inserts what was requeued: at the head of the residual list, in the order in which
-    /// it came, but the data of a flush sequence at that of the scheduler, where they go through
-    /// it.
+    /// The worker inserts what was requeued: at the head of the residual list, in the order in
+    /// which it came, but the data of a flush sequence at that of the scheduler, where they go
+    /// through it.
     // Observed on 6.12: block_rq_insert of the worker, and what is issued first when others wait.
     // On 6.1.192: in which order the worker issues writes with FUA of four tasks, and flushes.
     pub(super) fn insert_requeued(&mut self, now: Instant, context: ContextId) {

@@ -9,9 +9,10 @@
 //! The root is in the inode. When there are more leaves than it has room for, it gets a block that
 //! says where they are.
 //!
-// observed on 6.12: contents of the log after 9,000 blocks of a file that was set aside were written
-// at random places, each durable; played back from what is here, all leaves were the same after
-// each of 8,990 changes, and so were the parts of them in the log
+// observed on 6.12: contents of the log after 9,000 blocks of a file that was set aside were
+// written at random places, each durable; played back by these rules, all leaves were the same
+// after each of 8,990 changes, and so were the parts of them in the log as long as there was one
+// level
 //
 // Divergence: the tree has two levels at most, and the block of the upper one goes as soon as the
 // root has room for the leaves.

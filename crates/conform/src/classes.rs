@@ -26,6 +26,9 @@ pub enum Class {
     Clock,
     /// Ours withheld where the kernel issued.
     Withheld,
+    /// No disagreement: the kernel's choice tells whether the queue had been run before, which left
+    /// no record; either way the recording could be as it is. Not judged.
+    UnseenRun,
     /// Nothing had been issued before in the recording: what the kernel remembered is not known.
     UnknownStart,
     /// Within a busy period in which the orders had parted before; ours holds other requests.
@@ -36,7 +39,7 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 10] = [
+    pub const ALL: [Class; 11] = [
         Class::ExpiryTick,
         Class::BatchBoundary,
         Class::MergeDifference,
@@ -44,6 +47,7 @@ impl Class {
         Class::Parked,
         Class::Clock,
         Class::Withheld,
+        Class::UnseenRun,
         Class::UnknownStart,
         Class::Consequence,
         Class::Unexplained,
@@ -59,6 +63,7 @@ impl Class {
             Class::Parked => "parked",
             Class::Clock => "clock",
             Class::Withheld => "withheld",
+            Class::UnseenRun => "unseen_run",
             Class::UnknownStart => "unknown_start",
             Class::Consequence => "consequence",
             Class::Unexplained => "unexplained",

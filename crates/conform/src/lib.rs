@@ -20,6 +20,7 @@ mod messages;
 mod parts;
 mod replica;
 mod runs;
+mod search;
 mod setup;
 mod slots;
 
@@ -36,7 +37,8 @@ use history::{History, Traced};
 use lab::Error;
 use lab::recording::{Parts, Recording};
 use parts::Oddities;
-use slots::{Decision, Ours, Outcome};
+use search::{Best, kernels};
+use slots::{Assumed, Decision, Ours, Outcome, Until};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -177,13 +179,8 @@ fn judge_part(part: &Recording, again: usize, options: &Options) -> Result<Confo
     Ok(Conformity { absent, losses, remarks, given: history.given, ..judged })
 }
 
-/// How many places within a tick are tried for its beginning.
-const PHASES: u64 = 16;
-/// And of a recording that lacks events.
-const ROUGHLY: u64 = 4;
-
 fn judge(trace: String, history: &History, setup: &Setup) -> Conformity {
-    let (phase, outcome, agrees) = best_phase(history, setup);
+    let Best { phase, assumed, outcome, agrees } = Best::of(history, setup);
     let decisions = &outcome.decisions;
     let is_new = |it: &&Decision| it.at >= history.since;
     let contested = |index: &usize| decisions[*index].contested && is_new(&&decisions[*index]);
@@ -206,7 +203,7 @@ fn judge(trace: String, history: &History, setup: &Setup) -> Conformity {
         free_agreed: count(&free::agreement(history, setup, decisions, phase)),
         withheld: (outcome.withheld, outcome.both_withheld),
         merges_that_differ: outcome.merges_that_differ,
-        first_difference: first_difference(history, setup, phase, &outcome, &agrees),
+        first_difference: first_difference(history, setup, (phase, &assumed), &outcome, &agrees),
         classes,
         tick_phase: (!phase.is_zero()).then_some(phase),
         absent: Vec::new(),
@@ -216,38 +213,6 @@ fn judge(trace: String, history: &History, setup: &Setup) -> Conformity {
         remarks: Vec::new(),
         oddities: Oddities::of(history, &outcome),
     }
-}
-
-/// Replays with the tick beginning at several places, until one agrees in everything.
-fn best_phase(history: &History, setup: &Setup) -> (Duration, Outcome, Vec<bool>) {
-    let tick = setup.kernel.hz.tick();
-    let mut best: Option<(usize, Duration, Outcome, Vec<bool>)> = None;
-    let old =
-        |outcome: &Outcome| outcome.decisions.iter().filter(|it| it.at < history.since).count();
-    let step = if history.is_torn { (PHASES / ROUGHLY) as usize } else { 1 };
-    let phases = if setup.counts_ticks() { PHASES } else { 1 };
-    for number in (0..phases).step_by(step) {
-        let phase = Duration::from_nanos(tick.as_nanos() * number / PHASES);
-        let outcome = slots::replay(history, setup, phase, None);
-        let agrees = if slots::follows(history, setup) {
-            outcome.decisions.iter().map(Decision::agrees).collect()
-        } else {
-            agreement::common(&kernels(&outcome.decisions), &outcome.ours)
-        };
-        let agreed = agrees[old(&outcome)..].iter().filter(|agrees| **agrees).count();
-        if best.as_ref().is_none_or(|best| agreed > best.0) {
-            best = Some((agreed, phase, outcome, agrees));
-        }
-        if best.as_ref().is_some_and(|best| best.0 == best.2.decisions.len() - old(&best.2)) {
-            break;
-        }
-    }
-    let (_, phase, outcome, agrees) = best.expect("one was tried");
-    (phase, outcome, agrees)
-}
-
-fn kernels(decisions: &[Decision]) -> Vec<(u32, Traced)> {
-    decisions.iter().map(|decision| (decision.period, decision.kernel)).collect()
 }
 
 /// What plain arrival order would get: at each place the oldest request, whatever came of it.
@@ -270,6 +235,9 @@ fn classes_of(
     let mut classes = BTreeMap::new();
     let mut apart = None;
     for (index, decision) in outcome.decisions.iter().enumerate() {
+        if decision.at >= history.since && decision.told && agrees[index] {
+            *classes.entry(Class::UnseenRun).or_insert(0) += 1;
+        }
         if decision.at < history.since || agrees[index] && !decision.merged_differently {
             continue;
         }
@@ -284,11 +252,11 @@ fn classes_of(
 fn first_difference(
     history: &History,
     setup: &Setup,
-    phase: Duration,
+    (phase, assumed): (Duration, &Assumed),
     outcome: &Outcome,
     agrees: &[bool],
 ) -> Option<Difference> {
-    let parts = |it: &Decision| it.ours.request() != Some(it.kernel);
+    let parts = |it: &Decision| !it.agrees();
     let differs = |index: &usize| !agrees[*index] || outcome.decisions[*index].merged_differently;
     let old = outcome.decisions.iter().filter(|it| it.at < history.since).count();
     let missing = (old..agrees.len()).find(differs)?;
@@ -298,7 +266,8 @@ fn first_difference(
         .position(|it| parts(it) && it.period == outcome.decisions[missing].period)
         .map_or(missing, |place| old + place);
     let decision = &outcome.decisions[number];
-    let state = slots::replay(history, setup, phase, Some(number)).described;
+    let until = Until::Described(number);
+    let state = slots::replay(history, setup, phase, until, assumed).described;
     let start = history.steps.first().map_or(Instant::ZERO, |step| step.at);
     let inserted = inserted(history);
     let show = |rq: Traced| {

@@ -61,7 +61,8 @@ impl Runs {
         // measured in the linux world: 3 ms, which end with the tick after the next.
         let next =
             Instant::from_nanos((now.as_nanos() / self.tick.as_nanos() + 2) * self.tick.as_nanos());
-        self.rerun.get_or_insert(next);
+        // Each time anew (by what mq-deadline of 6.12.117 counts).
+        self.rerun = Some(next);
         let again = self.listed > 0;
         if again {
             self.list_ends(true);
@@ -85,5 +86,23 @@ impl Runs {
         let due = self.rerun.filter(|due| *due <= until)?;
         self.rerun = None;
         Some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_whose_scheduler_withholds_is_run_again_after_the_last_time() {
+        let tick = Duration::from_millis(4);
+        let (busy, listed, rerun, restart) = (0, 0, None, false);
+        let mut runs = Runs { tick, busy, listed, rerun, restart, restarts: false };
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        assert!(!runs.asked_in_vain(at(1)));
+        assert!(!runs.asked_in_vain(at(5)));
+        assert_eq!(runs.rerun_until(at(11)), None);
+        assert_eq!(runs.rerun_until(at(12)), Some(at(12)));
+        assert_eq!(runs.rerun_until(at(20)), None, "once");
     }
 }

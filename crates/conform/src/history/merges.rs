@@ -17,6 +17,8 @@ pub(super) struct Doubt {
     /// Number of the record.
     record: u64,
     candidates: Vec<Traced>,
+    /// Which of them was chosen.
+    tried: usize,
 }
 
 impl Historian<'_> {
@@ -93,18 +95,56 @@ impl Historian<'_> {
         queued
     }
 
+    /// A queued request that something may have been merged into, perhaps of several.
+    fn one_of(&mut self, merge: Merge, is: impl Fn(&Life) -> bool) -> Option<Traced> {
+        let candidates = self.all_queued(merge, is);
+        (!candidates.is_empty()).then(|| self.doubt(candidates))
+    }
+
     /// One of several that a bio may have been merged into.
     fn doubt(&mut self, candidates: Vec<Traced>) -> Traced {
         let tried = self.second_thoughts.get(&self.records).copied().unwrap_or(0);
-        let chosen = candidates[tried.min(candidates.len() - 1)];
-        if tried + 1 < candidates.len() {
-            self.doubts.push(Doubt { record: self.records, candidates });
+        let tried = tried.min(candidates.len() - 1);
+        let chosen = candidates[tried];
+        if candidates.len() > 1 {
+            self.doubts.push(Doubt { record: self.records, candidates, tried });
         }
         chosen
     }
 
     /// A request was issued that nobody has: what was merged elsewhere than was thought?
     pub(super) fn think_again(&mut self, record: &Record) {
+        let found = self.exchanged(record).or_else(|| self.doubtful_near(record));
+        self.wrong = self.wrong.or(found);
+    }
+
+    /// The last doubt that explains a request by itself: with one of its candidates exchanged for
+    /// the chosen one, either is what was issued. All that was merged behind the bio goes with it.
+    fn exchanged(&self, record: &Record) -> Option<(u64, usize)> {
+        let (first, end) = (record.sector, record.sector + sectors_of(record));
+        let extent = |rq: Traced| {
+            let life = &self.history.requests[rq];
+            (life.sector, life.sector + life.sectors)
+        };
+        let is_out = |rq: Traced| !is_queued(&self.history.requests[rq]);
+        self.doubts.iter().rev().find_map(|doubt| {
+            let chosen = doubt.candidates[doubt.tried];
+            let (start, stop) = extent(chosen);
+            let is_it = |place: &usize| {
+                let other = doubt.candidates[*place];
+                let (other_start, other_stop) = extent(other);
+                let explains =
+                    (first, end) == (other_start, stop) || (first, end) == (start, other_stop);
+                explains && *place != doubt.tried && !(is_out(chosen) || is_out(other))
+            };
+            let of_kind = self.history.requests[chosen].bio.op == op_of(record);
+            let place = (0..doubt.candidates.len()).find(is_it).filter(|_| of_kind)?;
+            Some((doubt.record, place))
+        })
+    }
+
+    /// Else the last doubt about a request at the same place, of which not all was tried.
+    fn doubtful_near(&self, record: &Record) -> Option<(u64, usize)> {
         let (first, end) = (record.sector, record.sector + sectors_of(record));
         let is_near = |rq: &Traced| {
             let life = &self.history.requests[*rq];
@@ -112,9 +152,10 @@ impl Historian<'_> {
                 && life.sector <= end
                 && life.sector + life.sectors >= first
         };
-        let mut doubts = self.doubts.iter().rev();
-        let wrong = doubts.find(|doubt| doubt.candidates.iter().any(is_near));
-        self.wrong = self.wrong.or(wrong.map(|doubt| doubt.record));
+        let is_left = |doubt: &&Doubt| doubt.tried + 1 < doubt.candidates.len();
+        let mut doubts = self.doubts.iter().rev().filter(is_left);
+        let wrong = doubts.find(|doubt| doubt.candidates.iter().any(is_near))?;
+        Some((wrong.record, wrong.tried + 1))
     }
 
     /// A record of a request that was appended to another; false if there are no two such.
@@ -130,7 +171,7 @@ impl Historian<'_> {
         true
     }
 
-    fn find_joined(&self, record: &Record) -> Option<(Traced, Traced)> {
+    fn find_joined(&mut self, record: &Record) -> Option<(Traced, Traced)> {
         let (op, sectors) = (op_of(record), sectors_of(record));
         let is_named = |life: &Life| {
             life.bio.op == op && (life.sector, life.sectors) == (record.sector, sectors)
@@ -138,7 +179,6 @@ impl Historian<'_> {
         let ends = |life: &Life| {
             is_queued(life) && life.bio.op == op && life.sector + life.sectors == record.sector
         };
-        let newest = || self.find_queued(Merge::Back, ends);
         let life = |rq: Traced| &self.history.requests[rq];
         match self.just_merged {
             Some(Merged::Behind(rq)) if ends(life(rq)) => {
@@ -150,11 +190,14 @@ impl Historian<'_> {
                 let former = self.live.iter().copied().filter(|rq| ends(life(*rq)));
                 Some((former.max_by_key(|rq| (life(*rq).sector, *rq))?, rq))
             }
-            Some(Merged::Absorbed(rq)) if is_named(life(rq)) => Some((newest()?, rq)),
+            Some(Merged::Absorbed(rq)) if is_named(life(rq)) => {
+                Some((self.one_of(Merge::Back, ends)?, rq))
+            }
             _ => {
                 let arrives = |life: &Life| life.state == State::Allocated && is_named(life);
                 let queued = || self.find_queued(Merge::Front, is_named);
-                Some((newest()?, self.find_oldest(arrives).or_else(queued)?))
+                let joins = self.find_oldest(arrives).or_else(queued)?;
+                Some((self.one_of(Merge::Back, ends)?, joins))
             }
         }
     }
@@ -168,5 +211,77 @@ impl Historian<'_> {
         life.state = State::Gone;
         self.live.remove(&victim);
         self.last_merge = self.last_merge.filter(|last| *last != victim);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Era, History};
+    use super::*;
+    use base::{Duration, Instant, Sector};
+    use block::Shape;
+    use lab::recording::Recording;
+    use trace::blktrace::Action::{self, BackMerge, GetRequest, Insert, Issue, Queue};
+    use trace::blktrace::Categories;
+
+    const ERA: Era = Era {
+        shape: Shape::Multi,
+        joins_are_traced: true,
+        merges_into_newest: true,
+        issues_directly: false,
+        issues_newest_first: false,
+    };
+
+    fn history(events: &[(Action, u64, u32)]) -> History {
+        let record = |(number, &(action, sector, sectors)): (usize, &(Action, u64, u32))| {
+            let at = Instant::ZERO + Duration::from_micros(number as u64);
+            let (sector, bytes) = (Sector(sector), sectors * 512);
+            let record = Record { sector, bytes, pid: 7, ..Record::event(action, at) };
+            record.with(Categories::WRITE)
+        };
+        let records = events.iter().enumerate().map(record).collect();
+        History::read(ERA, &Recording { records, ..Recording::default() }, Instant::ZERO)
+    }
+
+    fn queued(sector: u64, sectors: u32) -> [(Action, u64, u32); 3] {
+        [Queue, GetRequest, Insert].map(|action| (action, sector, sectors))
+    }
+
+    /// Of two that end at 64 the newer is large, and the kernel takes the older.
+    fn two() -> Vec<(Action, u64, u32)> {
+        [queued(56, 8), queued(0, 64)].concat()
+    }
+
+    #[test]
+    fn a_request_that_is_issued_as_it_was_has_absorbed_nothing() {
+        let join = [(Queue, 64, 8), (GetRequest, 64, 8), (BackMerge, 64, 8)];
+        let issues = [(Issue, 0, 64), (Issue, 56, 16)];
+        let history = history(&[&two()[..], &join, &issues].concat());
+        assert_eq!(history.unmatched, 0);
+        let into = |step: &super::super::Step| match step.what {
+            What::Join { into, .. } => Some(into),
+            _ => None,
+        };
+        assert_eq!(history.steps.iter().find_map(into), Some(0));
+    }
+
+    #[test]
+    fn what_was_merged_behind_a_bio_goes_with_it() {
+        let merges = [(Queue, 64, 8), (BackMerge, 64, 8), (Queue, 72, 8), (BackMerge, 72, 8)];
+        let issues = [(Issue, 56, 24), (Issue, 0, 64)];
+        let history = history(&[&two()[..], &merges, &issues].concat());
+        assert_eq!(history.unmatched, 0);
+        assert_eq!(history.requests[0].sectors, base::Sectors(24));
+    }
+
+    #[test]
+    fn of_several_doubts_the_one_is_thought_over_that_explains_what_was_issued() {
+        // A later doubt nearby, which was right.
+        let later = [queued(72, 8), queued(76, 4)].concat();
+        let merges = [(Queue, 64, 8), (BackMerge, 64, 8)];
+        let other = [(Queue, 80, 8), (BackMerge, 80, 8)];
+        let issues = [(Issue, 0, 64), (Issue, 56, 16), (Issue, 76, 12), (Issue, 72, 8)];
+        let history = history(&[&two()[..], &merges, &later, &other, &issues].concat());
+        assert_eq!(history.unmatched, 0);
     }
 }

@@ -95,6 +95,26 @@ pub struct Life {
     ended: u64,
 }
 
+impl Life {
+    /// A request that was just allocated.
+    pub fn of(bio: Bio) -> Life {
+        Life {
+            bio,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            bypasses: false,
+            joined: None,
+            given: false,
+            vague: false,
+            taken_out: false,
+            state: State::Allocated,
+            done: 0,
+            flushed: None,
+            ended: 0,
+        }
+    }
+}
+
 /// When, and how many steps there were.
 type Moment = (Instant, usize);
 
@@ -178,10 +198,11 @@ struct Historian<'a> {
     last_merge: Option<Traced>,
     /// Merges into one of several.
     doubts: Vec<Doubt>,
-    /// How many candidates were wrong, by the number of the record.
+    /// Which candidate is thought to be right, by the number of the record, if not the first.
     second_thoughts: &'a BTreeMap<u64, usize>,
-    /// The record of a merge that was into another request than was thought.
-    wrong: Option<u64>,
+    /// The record of a merge that was into another request than was thought, and into which of
+    /// those that it touched.
+    wrong: Option<(u64, usize)>,
     /// What was merged just now.
     just_merged: Option<Merged>,
     /// The first moment at which nothing was under way.
@@ -218,11 +239,13 @@ impl History {
         pairs.iter_mut().for_each(|pairs| pairs.part(records));
         let pairs = pairs.as_ref();
         let mut second_thoughts = BTreeMap::new();
+        let mut thoughts = 0;
         let arrivals = records.iter().filter(|record| record.action == Action::Queue);
         let last_seen: BTreeMap<u32, Instant> =
             arrivals.map(|record| (record.pid, record.time)).collect();
         loop {
-            let may_err = second_thoughts.len() < MOST_SECOND_THOUGHTS && pairs.is_none();
+            let may_err = thoughts < MOST_SECOND_THOUGHTS && pairs.is_none();
+            thoughts += 1;
             let mut historian =
                 Historian::new(era, known, priorities, &second_thoughts, &last_seen);
             historian.pairs = pairs;
@@ -237,7 +260,7 @@ impl History {
                     break wrong;
                 }
             };
-            *second_thoughts.entry(wrong).or_insert(0) += 1;
+            second_thoughts.insert(wrong.0, wrong.1);
         }
     }
 }
@@ -449,20 +472,7 @@ impl<'a> Historian<'a> {
     fn enter(&mut self, bio: Bio, state: State) -> Traced {
         let rq = self.history.requests.len();
         let bypasses = self.era.shape == Shape::Single && bio.needs_flush_machinery();
-        self.history.requests.push(Life {
-            bio,
-            sector: bio.sector,
-            sectors: bio.sectors,
-            bypasses,
-            joined: None,
-            given: false,
-            vague: false,
-            taken_out: false,
-            state,
-            done: 0,
-            flushed: None,
-            ended: 0,
-        });
+        self.history.requests.push(Life { bypasses, state, ..Life::of(bio) });
         self.live.insert(rq);
         rq
     }

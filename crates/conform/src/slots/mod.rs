@@ -7,6 +7,7 @@
 
 mod before;
 mod heed;
+mod moments;
 mod unseen;
 
 use crate::history::{History, Step, Traced, What};
@@ -18,6 +19,8 @@ use base::{Duration, Instant, Sector, Sectors};
 use block::kernel::Sharing;
 use block::scheduler::Merge;
 use block::{Bio, ContextId, Direction, DispatchReason, HoldReason, IoContextId, Op, RequestId};
+use moments::Ahead;
+pub use moments::{Assumed, Moment};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One place at which the kernel's driver took a request from the scheduler.
@@ -47,6 +50,9 @@ pub struct Decision {
     pub judged: bool,
     /// Ours takes the kernel's request if the clock is moved by less than it may err.
     pub is_close: bool,
+    /// The kernel's choice told whether the queue had been run before, which left no trace; so
+    /// that both agree says nothing.
+    pub told: bool,
 }
 
 impl Decision {
@@ -98,8 +104,23 @@ pub struct Outcome {
     pub requeues: u64,
     /// What ours said.
     pub messages: Vec<Said>,
-    /// What was asked for with `watch`.
+    /// Where the queue may have been run, and whether it is thought to have been.
+    pub moments: Vec<Moment>,
+    /// The step at which ours first parts from the kernel, if that was asked for.
+    pub parted: Option<usize>,
+    /// What was asked for with [`Until::Described`].
     pub described: Option<String>,
+}
+
+/// How far a recording is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// To its end.
+    End,
+    /// Up to this decision, before which the state is described.
+    Described(usize),
+    /// Up to where ours parts from the kernel, at this step or later.
+    Parted(usize),
 }
 
 impl Outcome {
@@ -115,13 +136,24 @@ pub fn follows(history: &History, setup: &Setup) -> bool {
     history.is_torn || history.is_continued() && setup.remembers_runs()
 }
 
-/// Replays a recording; `phase` is added to all its times, so that ticks begin elsewhere; up to
-/// decision `watch`, if there is one, before which the state is described.
-pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<usize>) -> Outcome {
+/// Replays a recording; `phase` is added to all its times, so that ticks begin elsewhere.
+pub fn replay(
+    history: &History,
+    setup: &Setup,
+    phase: Duration,
+    until: Until,
+    assumed: &Assumed,
+) -> Outcome {
+    let runs = Runs::of(setup);
     let mut run = Run {
         history,
         phase,
-        watch,
+        until,
+        assumed,
+        ahead: runs.iter().map(|_| Ahead::of(history)).next().unwrap_or_default(),
+        index: 0,
+        is_told: false,
+        is_late: false,
         replica: setup.replica(history),
         depth: setup.facts.queue_depth,
         parks: setup.parks(),
@@ -130,7 +162,7 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
         pids: history.contexts.iter().map(|(pid, context)| (context.0, *pid)).collect(),
         issues: history.issued_before,
         said_until: Instant::ZERO,
-        runs: Runs::of(setup),
+        runs,
         ids: vec![None; history.requests.len()],
         traced: BTreeMap::new(),
         waiting: Vec::new(),
@@ -174,12 +206,13 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
             run.follows = follows(history, setup);
         }
         run.replica.limit_pace(history.steps.get(index + 1).map(|next| next.at + phase));
+        run.index = index;
         run.pass_time(index);
         run.step(index);
         run.settle(index);
         run.heed(index);
         run.note_events();
-        if run.outcome.described.is_some() {
+        if run.outcome.described.is_some() || run.outcome.parted.is_some() {
             // Nothing else was asked for.
             break;
         }
@@ -191,7 +224,17 @@ pub fn replay(history: &History, setup: &Setup, phase: Duration, watch: Option<u
 struct Run<'a> {
     history: &'a History,
     phase: Duration,
-    watch: Option<usize>,
+    until: Until,
+    /// What is assumed of runs that left no trace.
+    assumed: &'a Assumed,
+    /// What the recording says later.
+    ahead: Ahead,
+    /// The step that is dealt with.
+    index: usize,
+    /// What is issued next tells when the queue was run.
+    is_told: bool,
+    /// A worker runs later than usual.
+    is_late: bool,
     replica: Replica,
     depth: u32,
     parks: bool,
@@ -383,7 +426,22 @@ impl Run<'_> {
         }
         match self.id_in_reach(self.names[recorded]) {
             Some(id) => self.replica.merge(now, id, bio, merge),
-            None => self.outcome.too_late += 1,
+            None => self.come_too_late(),
+        }
+    }
+
+    /// A merge comes after ours has issued.
+    fn come_too_late(&mut self) {
+        self.outcome.too_late += 1;
+        self.part();
+    }
+
+    /// Ours does not do here what the kernel did.
+    fn part(&mut self) {
+        if let Until::Parted(since) = self.until
+            && self.index >= since
+        {
+            self.outcome.parted.get_or_insert(self.index);
         }
     }
 
@@ -402,14 +460,14 @@ impl Run<'_> {
             self.live = self.live.saturating_sub(1);
         }
         let Some(id) = self.id_in_reach(rq) else {
-            self.outcome.too_late += 1;
+            self.come_too_late();
             return;
         };
         let into = self.id_in_reach(self.names[into]);
         match into.filter(|into| self.replica.is_queued(*into)) {
             Some(into) => self.replica.join(now, into, id),
             None => {
-                self.outcome.too_late += 1;
+                self.come_too_late();
                 if was_queued.is_none() {
                     self.replica.insert(now, id, true);
                 }
@@ -435,7 +493,7 @@ impl Run<'_> {
             return;
         }
         let number = self.outcome.decisions.len();
-        if self.watch == Some(number) {
+        if self.until == Until::Described(number) {
             self.outcome.described = Some(self.replica.queue().describe_scheduler(now));
         }
         let waiting = self.waiting.len() as u32;
@@ -463,11 +521,12 @@ impl Run<'_> {
         let was_oldest = self.is_oldest(rq, inserted);
         let held = matches!(ours, Ours::Held(_));
         let judged = self.is_judged(recorded, ours, is_close);
+        let told = std::mem::take(&mut self.is_told) && ours.request() == Some(rq);
         let decision = Decision {
             at,
             kernel: rq,
             ours,
-            contested: (waiting >= 2 || held) && judged,
+            contested: (waiting >= 2 || held) && judged && !told,
             period: self.period,
             waiting,
             directions: (reads, waiting - reads),
@@ -476,7 +535,11 @@ impl Run<'_> {
             merged_differently: self.differs_in_size(recorded),
             judged,
             is_close,
+            told,
         };
+        if !decision.agrees() || decision.merged_differently {
+            self.part();
+        }
         self.outcome.withheld += u64::from(held);
         self.outcome.decisions.push(decision);
         self.slots.insert(rq, given);

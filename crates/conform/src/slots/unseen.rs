@@ -56,7 +56,7 @@ impl Run<'_> {
             match step.what {
                 What::Issue => self.end_run(now),
                 _ if issues => {}
-                What::Complete if !self.restarts => {}
+                What::Complete if !self.restarts || self.is_refuted(now) => {}
                 _ => self.run_in_vain(now),
             }
             return;
@@ -121,7 +121,7 @@ impl Run<'_> {
 
     /// Whether a run would ask the scheduler: it has something, nothing is parked before it, and
     /// the driver does not say beforehand that it can take no more.
-    fn may_ask(&self) -> bool {
+    pub(super) fn may_ask(&self) -> bool {
         let has_room = self.in_flight < self.depth;
         !self.parked && !self.waiting.is_empty() && (has_room || self.parks)
     }
@@ -146,6 +146,9 @@ impl Run<'_> {
             }
         };
         let holds = matches!(chosen, Taken::Hold(_));
+        if holds {
+            self.ask_more(now);
+        }
         self.outcome.withheld += u64::from(is_withheld);
         self.outcome.both_withheld += u64::from(is_withheld && holds);
         holds
@@ -188,8 +191,19 @@ impl Run<'_> {
     /// tag, as soon as the tasks that went before had nothing more to do.
     pub(super) fn note_unseen(&mut self, now: Instant, task: ContextId, what: What) {
         let issues = matches!(what, What::Issue);
-        if self.has_worker_run(now, what) {
-            self.run_unseen(now, issues);
+        let usual = self.has_worker_run(now, what);
+        let is_wanted = self.worker_wanted || self.woken > 0;
+        if is_wanted && self.assume(now, usual) {
+            self.run_unseen();
+        }
+        let is_first = issues && self.issuer != Some(task);
+        if is_first && self.worker_wanted && self.ahead.is_worker(task) {
+            // This is the run that was wanted.
+            self.worker_wanted = false;
+            self.runs.iter_mut().for_each(Runs::worker_runs);
+        }
+        if usual {
+            self.rerun(now, issues);
         }
         self.last = now;
         let completes = matches!(what, What::Complete);
@@ -203,7 +217,9 @@ impl Run<'_> {
                 self.sleepers.remove(&task);
                 if self.issuer != Some(task) {
                     self.woken = self.woken.saturating_sub(1);
-                    self.run_in_vain(now);
+                    if !self.is_refuted(now) {
+                        self.run_in_vain(now);
+                    }
                 }
             }
             What::Issue if self.issuer != Some(task) && self.sleepers.contains(&task) => {
@@ -216,11 +232,16 @@ impl Run<'_> {
         self.issuer = Some(task).filter(|_| issues);
     }
 
+    /// Whether nobody had anything to do just before.
+    pub(super) fn is_pause(&self, now: Instant) -> bool {
+        now >= self.last + PAUSE
+    }
+
     /// Whether workers that were asked to run the queue have done so by now. Where they go before
     /// whoever asked, that is when his system call is over. What they issue is recorded: if they
     /// would issue something and it is not there, they have not run.
     fn has_worker_run(&mut self, now: Instant, what: What) -> bool {
-        if now >= self.last + PAUSE {
+        if self.is_pause(now) {
             return true;
         }
         if !self.worker_goes_first {
@@ -242,20 +263,26 @@ impl Run<'_> {
         matches!(answer, Taken::Hold(_))
     }
 
-    fn run_unseen(&mut self, now: Instant, issues: bool) {
+    fn run_unseen(&mut self) {
         let then = self.last;
-        let mut times = u32::from(std::mem::take(&mut self.worker_wanted));
-        if times > 0 {
+        if self.worker_wanted && !self.is_refuted(then) {
+            self.worker_wanted = false;
             self.runs.iter_mut().for_each(Runs::worker_runs);
-        }
-        times += std::mem::take(&mut self.woken);
-        for _ in 0..times {
             self.run_in_vain(then);
         }
+        for _ in 0..std::mem::take(&mut self.woken) {
+            if !self.is_refuted(then) {
+                self.run_in_vain(then);
+            }
+        }
+    }
+
+    /// The queue is run again a while after the scheduler withheld.
+    fn rerun(&mut self, now: Instant, issues: bool) {
         while let Some(due) = self.runs.as_mut().and_then(|runs| runs.rerun_until(now)) {
             // What it issued then is recorded.
-            if !issues {
-                self.run_in_vain(due.max(then));
+            if !issues && !self.is_refuted(due.max(self.last)) {
+                self.run_in_vain(due.max(self.last));
             }
         }
     }
@@ -304,12 +331,42 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the run that issued at this step issues more, perhaps after an interrupt.
+    /// Whether the run that issued at this step issues more.
     fn goes_on_issuing(&self, index: usize) -> bool {
-        let (step, after) = (&self.history.steps[index], &self.history.steps[index + 1..]);
-        let next = after.iter().find(|next| !matches!(next.what, What::Complete));
-        let Some(next) = next.filter(|next| matches!(next.what, What::Issue)) else { return false };
-        let is_interrupted = matches!(after[0].what, What::Complete);
-        !is_interrupted || next.task == step.task && next.at < step.at + INTERRUPT
+        goes_on_issuing(&self.history.steps[index..])
+    }
+}
+
+/// Whether the run that issued at the first step issues more, perhaps after an interrupt. When
+/// somebody else issues next, or nobody does for long, it had asked the scheduler in vain before
+/// that (by what mq-deadline of 7.3.4 counts while a better class keeps the device busy).
+fn goes_on_issuing(steps: &[Step]) -> bool {
+    let [step, after @ ..] = steps else { return false };
+    let next = after.iter().find(|next| !matches!(next.what, What::Complete));
+    let Some(next) = next.filter(|next| matches!(next.what, What::Issue)) else { return false };
+    let is_interrupted = matches!(after[0].what, What::Complete);
+    let within = if is_interrupted { INTERRUPT } else { SAME_RUN };
+    next.task == step.task && next.at < step.at + within
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_while_the_same_task_issues() {
+        let step = |micros, task, what| {
+            let at = Instant::ZERO + Duration::from_micros(micros);
+            Step { at, task: ContextId(task), rq: 0, what }
+        };
+        let first = step(0, 2, What::Issue);
+        let goes_on = |rest: &[Step]| goes_on_issuing(&[&[first], rest].concat());
+        assert!(goes_on(&[step(1, 2, What::Issue)]));
+        assert!(!goes_on(&[step(1, 3, What::Issue)]), "somebody else");
+        assert!(!goes_on(&[step(4_000, 2, What::Issue)]), "much later");
+        assert!(!goes_on(&[step(1, 2, What::Starve), step(2, 2, What::Issue)]));
+        assert!(goes_on(&[step(0, 0, What::Complete), step(0, 2, What::Issue)]));
+        assert!(!goes_on(&[step(1, 0, What::Complete), step(2, 2, What::Issue)]), "a new run");
+        assert!(!goes_on(&[]));
     }
 }

@@ -18,32 +18,9 @@ pub fn of(records: &[Record], insertions: &[Insertion], served: &[Served]) -> Ve
     if let Some(said) = insertions.iter().map(|it| it.ioprio).collect() {
         return said;
     }
-    let mut found = Found { ioprios: vec![None; insertions.len()], by_task: BTreeMap::new() };
-    let mut told: BTreeMap<Key, VecDeque<Ioprio>> = BTreeMap::new();
-    for it in served {
-        let key = (it.op, it.sector, it.sectors.0);
-        told.entry(key).or_default().push_back(Ioprio::from_bits(it.ioprio));
-    }
-    let mut waiting: BTreeMap<(CommandOp, Sector), VecDeque<Waiting>> = BTreeMap::new();
-    let mut inserted = 0;
-    for record in records {
-        let Some(key @ (op, sector, sectors)) = key_of(record) else {
-            inserted += usize::from(record.action == Action::Insert);
-            continue;
-        };
-        match record.action {
-            Action::Insert => {
-                let one = Waiting { place: inserted, pid: insertions[inserted].pid, sectors };
-                waiting.entry((op, sector)).or_default().push_back(one);
-                inserted += 1;
-            }
-            Action::Issue => {
-                let ioprio = told.get_mut(&key).and_then(VecDeque::pop_front);
-                found.follow(&mut waiting, key, ioprio.unwrap_or_default());
-            }
-            _ => {}
-        }
-    }
+    // Who usually has which is only known at the end: so everything is gone through twice.
+    let first = Found::through(records, insertions, served, BTreeMap::new());
+    let found = Found::through(records, insertions, served, first.usual());
     let known = insertions.iter().zip(found.ioprios);
     let of_task = |pid| found.by_task.get(&pid).copied().unwrap_or_default();
     known.map(|(it, ioprio)| ioprio.unwrap_or_else(|| of_task(it.pid))).collect()
@@ -57,45 +34,118 @@ struct Waiting {
     sectors: u32,
 }
 
+#[derive(Default)]
 struct Found {
     ioprios: Vec<Option<Ioprio>>,
     /// The last one of each task.
     by_task: BTreeMap<u32, Ioprio>,
+    /// How often a task's request was a command by itself, with these bits of
+    /// priority.
+    alone: BTreeMap<(u32, u16), u32>,
+    /// What tasks usually have, as far as that is known.
+    usual: BTreeMap<u32, Ioprio>,
 }
 
+/// Requests that were inserted and not issued yet, by where they begin.
+type AllWaiting = BTreeMap<(CommandOp, Sector), VecDeque<Waiting>>;
+
 impl Found {
-    /// Goes through a command from its first sector to its last, one request behind the other.
-    fn follow(
+    /// Finds what lies in which command.
+    fn through(
+        records: &[Record],
+        insertions: &[Insertion],
+        served: &[Served],
+        usual: BTreeMap<u32, Ioprio>,
+    ) -> Found {
+        let ioprios = vec![None; insertions.len()];
+        let mut found = Found { ioprios, usual, ..Found::default() };
+        let mut told: BTreeMap<Key, VecDeque<Ioprio>> = BTreeMap::new();
+        for it in served {
+            let key = (it.op, it.sector, it.sectors.0);
+            told.entry(key).or_default().push_back(Ioprio::from_bits(it.ioprio));
+        }
+        let mut waiting = AllWaiting::new();
+        let mut inserted = 0;
+        for record in records {
+            let Some(key @ (op, sector, sectors)) = key_of(record) else {
+                inserted += usize::from(record.action == Action::Insert);
+                continue;
+            };
+            match record.action {
+                Action::Insert => {
+                    let one = Waiting { place: inserted, pid: insertions[inserted].pid, sectors };
+                    waiting.entry((op, sector)).or_default().push_back(one);
+                    inserted += 1;
+                }
+                Action::Issue => {
+                    let ioprio = told.get_mut(&key).and_then(VecDeque::pop_front);
+                    found.follow(&mut waiting, key, ioprio.unwrap_or_default());
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// What each task has most often, of requests that were commands by themselves.
+    fn usual(&self) -> BTreeMap<u32, Ioprio> {
+        let mut most: BTreeMap<u32, (u32, u16)> = BTreeMap::new();
+        for ((pid, bits), count) in &self.alone {
+            let usual = most.entry(*pid).or_insert((*count, *bits));
+            *usual = (*usual).max((*count, *bits));
+        }
+        most.into_iter().map(|(pid, (_, bits))| (pid, Ioprio::from_bits(bits))).collect()
+    }
+
+    /// Takes what lies in a command: of tasks that have its priority; if there is nothing, what
+    /// begins with it. What was merged at the front or in between has no insertion of its own.
+    fn follow(&mut self, waiting: &mut AllWaiting, command: Key, ioprio: Ioprio) {
+        if !self.take_parts(waiting, command, ioprio, true) {
+            self.take_parts(waiting, command, ioprio, false);
+        }
+    }
+
+    /// Goes through a command from its first sector to its last, one request behind the other;
+    /// whether any was found.
+    fn take_parts(
         &mut self,
-        waiting: &mut BTreeMap<(CommandOp, Sector), VecDeque<Waiting>>,
+        waiting: &mut AllWaiting,
         (op, start, sectors): Key,
         ioprio: Ioprio,
-    ) {
+        is_usual: bool,
+    ) -> bool {
         let end = Sector(start.0 + u64::from(sectors));
-        let mut next = start;
-        // What was merged at the front or in between has no insertion of its own.
+        let (mut next, mut is_found) = (start, false);
         while next <= end {
             let Some((&(_, sector), _)) = waiting.range((op, next)..=(op, end)).next() else {
                 break;
             };
             let requests = waiting.get_mut(&(op, sector)).expect("it was found");
             let fits = |it: &Waiting| sector.0 + u64::from(it.sectors) <= end.0;
-            let is_alike = |it: &Waiting| self.by_task.get(&it.pid) == Some(&ioprio);
+            let usual = |it: &Waiting| self.usual.get(&it.pid);
+            let last = |it: &Waiting| self.by_task.get(&it.pid);
+            let has = |it: &Waiting| usual(it).or(last(it)) == Some(&ioprio);
             // Of two that begin at the same place, that of a task with this priority.
-            let place = requests.iter().position(|it| fits(it) && is_alike(it));
+            let place = requests.iter().position(|it| fits(it) && has(it));
             // What begins amid the command may lie there only by its place on the disk.
-            let may_be = |it: &Waiting| sector == start || !self.by_task.contains_key(&it.pid);
-            let place = place.or_else(|| requests.iter().position(|it| fits(it) && may_be(it)));
+            let may_be = |it: &Waiting| sector == start || last(it).or(usual(it)).is_none();
+            let other = || requests.iter().position(|it| fits(it) && may_be(it));
+            let place = if is_usual { place } else { place.or_else(other) };
             next = Sector(sector.0 + 1);
             if let Some(one) = place.and_then(|place| requests.remove(place)) {
                 next = Sector(sector.0 + u64::from(one.sectors).max(1));
+                is_found = true;
                 self.ioprios[one.place] = Some(ioprio);
                 self.by_task.insert(one.pid, ioprio);
+                if (sector, one.sectors) == (start, sectors) {
+                    *self.alone.entry((one.pid, ioprio.to_bits())).or_insert(0) += 1;
+                }
             }
             if requests.is_empty() {
                 waiting.remove(&(op, sector));
             }
         }
+        is_found
     }
 }
 
@@ -158,6 +208,29 @@ mod tests {
         let insertions = pids.map(|pid| insertion(pid, None));
         let told = [served(8, 16, real), served(100, 8, idle), served(100, 8, idle)];
         assert_eq!(of(&records, &insertions, &told), [real, real, idle, real, idle, idle]);
+    }
+
+    #[test]
+    fn what_begins_with_a_command_is_no_part_of_it_if_its_task_never_has_that_priority() {
+        use Action::{Insert, Issue};
+        let real = Ioprio::new(IoprioClass::RealTime, 3).unwrap();
+        let idle = Ioprio::new(IoprioClass::Idle, 0).unwrap();
+        // The second task's request grows to the front; the first one's, which began there, is
+        // issued later; others show what the tasks have.
+        let records = [
+            record(Insert, 0, 8),
+            record(Insert, 8, 8),
+            record(Issue, 0, 16),
+            record(Issue, 0, 8),
+            record(Insert, 100, 8),
+            record(Issue, 100, 8),
+            record(Insert, 200, 8),
+            record(Issue, 200, 8),
+        ];
+        let insertions = [1, 2, 1, 2].map(|pid| insertion(pid, None));
+        let told = [(0, 16, real), (0, 8, idle), (100, 8, idle), (200, 8, real)];
+        let told = told.map(|(sector, sectors, ioprio)| served(sector, sectors, ioprio));
+        assert_eq!(of(&records, &insertions, &told), [idle, real, idle, real]);
     }
 
     #[test]

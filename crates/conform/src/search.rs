@@ -176,7 +176,7 @@ impl Search<'_> {
 
 /// What else may be assumed of the last moments: of each run that it was or was not, and of the
 /// last time that a scheduler withheld that it was asked once or twice more. More often says
-/// nothing new, as what it counts begins again (rule deadline-6, by default after three).
+/// nothing new, as what it counts begins again (rule deadline-6), by default after three.
 fn alternatives(moments: &[Moment], assumed: &Assumed) -> Vec<Assumed> {
     let mut others = Vec::new();
     let mut has_hold = false;

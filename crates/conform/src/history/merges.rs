@@ -221,7 +221,7 @@ mod tests {
     use base::{Duration, Instant, Sector};
     use block::Shape;
     use lab::recording::Recording;
-    use trace::blktrace::Action::{self, BackMerge, GetRequest, Insert, Issue, Queue};
+    use trace::blktrace::Action::{self, BackMerge, Complete, GetRequest, Insert, Issue, Queue};
     use trace::blktrace::Categories;
 
     const ERA: Era = Era {
@@ -272,6 +272,20 @@ mod tests {
         let history = history(&[&two()[..], &merges, &issues].concat());
         assert_eq!(history.unmatched, 0);
         assert_eq!(history.requests[0].sectors, base::Sectors(24));
+    }
+
+    #[test]
+    fn a_task_that_is_interrupted_has_not_slept() {
+        let waits = |history: &History| {
+            let mut steps = history.steps.iter();
+            steps.any(|step| matches!(step.what, What::Starve))
+        };
+        // What is completed is completed while task 7 runs, as all here.
+        let other = [queued(0, 8).to_vec(), vec![(Issue, 0, 8)]].concat();
+        let interrupted = [(Queue, 64, 8), (Complete, 0, 8), (GetRequest, 64, 8)];
+        assert!(!waits(&history(&[&other[..], &interrupted].concat())));
+        let slept = [(Queue, 64, 8), (Issue, 0, 8), (GetRequest, 64, 8)];
+        assert!(waits(&history(&[&queued(0, 8)[..], &slept].concat())));
     }
 
     #[test]

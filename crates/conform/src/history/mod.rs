@@ -330,7 +330,10 @@ impl<'a> Historian<'a> {
             Action::Insert => self.inserted(record),
             Action::Issue => self.issued(record),
             Action::Requeue => self.requeued(record),
-            Action::Complete => self.completed(record),
+            Action::Complete => {
+                self.interrupted(record);
+                self.completed(record);
+            }
             _ => {}
         }
     }
@@ -430,6 +433,13 @@ impl<'a> Historian<'a> {
             self.mark_plugged(record.pid);
         } else {
             task.held = 0;
+        }
+    }
+
+    /// A completion interrupts a task: nobody else has had the core.
+    fn interrupted(&mut self, record: &Record) {
+        if let Some(task) = self.tasks.get_mut(&record.pid).filter(|task| task.bio.is_some()) {
+            task.queued.1 += 1;
         }
     }
 

@@ -1,10 +1,10 @@
 //! Moments at which the queue may have been run, and what the recording says of them.
 //!
 //! A run that issues nothing leaves no record, but it may park a request. Often what comes later
-//! shows that there was no run yet: the driver had room and issued nothing; something is merged into
-//! the request that would have been parked; or another request is issued next. In the last case the
-//! choice itself tells when the queue was run. Such a decision is not judged, if ours agrees at one
-//! of the moments that are left.
+//! shows that there was no run yet: the driver had room and issued nothing; something is merged
+//! into the request that would have been parked; or another request is issued next. In the last
+//! case the choice itself tells when the queue was run. Such a decision is not judged, if ours
+//! agrees at one of the moments that are left.
 
 use super::Run;
 use crate::history::{History, Traced, What};

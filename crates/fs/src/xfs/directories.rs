@@ -7,10 +7,10 @@ use super::Xfs;
 use super::changes::Change;
 use super::layout::{FREE_SPACE, Part, SECTORS};
 use super::log::{Item, bytes_of_directory_block, bytes_of_inode};
+use super::tree::EXTENT;
 use crate::files::Move;
 
-/// Bytes of an extent in an inode, of the head of the list of names in one, and beside each name.
-const EXTENT: u64 = 16;
+/// Bytes of the head of the list of names in an inode, and beside each name.
 const HEAD: u64 = 6;
 const BESIDE_NAME: u64 = 8;
 /// What an inode has room for behind its core.
@@ -52,7 +52,7 @@ impl Xfs {
     /// What is behind the core of a directory's inode.
     pub(super) fn directory_fork(&self, directory: usize) -> u64 {
         if self.directory_blocks.contains_key(&directory) {
-            EXTENT
+            EXTENT as u64
         } else {
             self.names_bytes(directory)
         }

@@ -12,11 +12,9 @@
 use super::Xfs;
 use super::layout::{FREE_SPACE, SECTORS};
 use super::log::Item;
-use super::tree::{Place, Tree};
+use super::tree::{EXTENT, Place, Tree};
 use std::ops::Range;
 
-/// Bytes of an extent.
-const EXTENT: u64 = 16;
 /// Extents for which an inode of 512 bytes has room.
 const IN_INODE: usize = 21;
 
@@ -37,7 +35,7 @@ impl Xfs {
             Ok(more) if more > 0 => {
                 (index..index + more).map(|it| Step::Insert(behind(it))).collect()
             }
-            _ => joined(index, more),
+            _ => joined(index, (-more).max(0) as usize),
         };
         self.change_tree(file, steps);
     }
@@ -56,7 +54,7 @@ impl Xfs {
             1 => vec![Step::Insert(Place::After(index - 1))],
             0 if is_first && blocks.end < of.end => vec![Step::Update(index..index + 2)],
             0 if !is_first => vec![Step::Update(index - 1..index + 1)],
-            _ => joined(index, more),
+            _ => joined(index, (-more).max(0) as usize),
         };
         self.change_tree(file, steps);
     }
@@ -132,7 +130,7 @@ impl Xfs {
         let inode = &self.files.inodes[file];
         match self.trees.get(&inode.number) {
             Some(tree) => tree.root() as u64,
-            None => inode.extents() as u64 * EXTENT,
+            None => (inode.extents() * EXTENT) as u64,
         }
     }
 
@@ -152,8 +150,8 @@ impl Xfs {
 }
 
 /// An extent has taken in those behind it, of which there are so many fewer.
-fn joined(index: usize, more: isize) -> Vec<Step> {
-    let gone = index + 1..index + 1 + more.unsigned_abs();
+fn joined(index: usize, fewer: usize) -> Vec<Step> {
+    let gone = index + 1..index + 1 + fewer;
     let mut steps: Vec<Step> = gone.rev().map(Step::Remove).collect();
     steps.push(Step::Update(index..index + 1));
     steps
@@ -192,5 +190,57 @@ mod tests {
         }
         assert!(most > 3, "{most}");
         assert!(fs.trees.is_empty(), "one extent is left");
+    }
+
+    /// A file of so many blocks that were set aside, on a disk of so many bytes.
+    fn set_aside(bytes: u64, blocks: u64) -> Xfs {
+        let mut fs = Xfs::new(Mount::default(), Kernel::of(Version::V6_12), bytes);
+        fs.files.inodes.push(Inode::new(131, 0, 0));
+        fs.files.inode(1).map(0, 1 << 20, blocks, false);
+        fs
+    }
+
+    #[test]
+    fn the_tree_follows_whatever_is_done_to_a_file() {
+        for seed in 0..8 {
+            let mut rng = Rng::stream(seed, "changes");
+            let mut fs = set_aside(40 << 30, 4000);
+            for _ in 0..6000 {
+                // What was given up may be used again at once.
+                fs.space.stable(u64::MAX);
+                let block = rng.below(4000);
+                let length = 1 + rng.below(3);
+                match rng.below(100) {
+                    0 => fs.set_size(1, block.max(3000) * cache::PAGE, 0),
+                    1..10 => fs.make_hole(1, block..block + length, 0),
+                    10..15 => {
+                        let _ = fs.demand(1, block..block + length);
+                        fs.place(1, block, 0, super::super::Purpose::Reserve);
+                    }
+                    _ => fs.finish_write(1, block..block + length, 0),
+                }
+                let extents = fs.files.inode(1).extents();
+                match fs.trees.get(&131) {
+                    Some(tree) => assert_eq!(tree.extents(), extents, "seed {seed}"),
+                    None => assert!(extents <= IN_INODE, "seed {seed}: {extents}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_disk_and_a_very_long_tree_are_no_end() {
+        let blocks = 80_000;
+        for is_full in [false, true] {
+            let mut fs = set_aside(40 << 30, blocks);
+            for block in (1..blocks).step_by(2) {
+                fs.finish_write(1, block..block + 1, 0);
+                if is_full && block == 1001 {
+                    while fs.space.allocate_in(0..4, None, u64::MAX).is_some() {}
+                }
+            }
+            let extents = fs.files.inode(1).extents();
+            assert_eq!(fs.trees[&131].extents(), extents);
+        }
     }
 }

@@ -25,8 +25,10 @@ const OPERATION: u64 = 12;
 const FRAME: u64 = OPERATION + (OPERATION + 16) + OPERATION;
 /// How much of a block of metadata is logged around what changed, at least.
 const PART: usize = 128;
+/// The last one of a block of 4 KiB.
+const LAST_PART: usize = 31;
 /// Of a buffer: a description, and so much of it around what changed (observed: xfs_logprint).
-const BUFFER: u64 = (OPERATION + 24) + (OPERATION + 128);
+const BUFFER: u64 = (OPERATION + 24) + (OPERATION + PART as u64);
 /// Of an inode: a description and its core (observed: xfs_logprint).
 const INODE: u64 = (OPERATION + 56) + (OPERATION + 176);
 
@@ -340,10 +342,12 @@ pub fn bytes_of_chunk() -> u64 {
 pub struct Parts(u32);
 
 impl Parts {
-    /// These bytes of the block, of which there are some, have changed.
+    /// These bytes of the block, of which there are some, have changed; what is beyond its end
+    /// counts as its end.
     pub fn add(&mut self, bytes: Range<usize>) {
-        let (first, last) = (bytes.start / PART, ((bytes.end - 1) / PART).min(31));
-        self.0 |= u32::MAX >> (31 - last) & u32::MAX << first;
+        let part = |byte: usize| (byte / PART).min(LAST_PART);
+        let (first, last) = (part(bytes.start), part(bytes.end - 1));
+        self.0 |= u32::MAX >> (LAST_PART - last) & u32::MAX << first;
     }
 
     /// Bytes in the log: parts that lie together are one piece.
@@ -363,8 +367,9 @@ fn bytes_of_stale_buffer() -> u64 {
 /// names: parts of 128 bytes, one more behind the names, and where they are at the end of the
 /// block, eight bytes for each and for two more (observed: xfs_logprint).
 pub fn bytes_of_directory_block(bytes: u64, names: u64) -> u64 {
-    let parts = |bytes: u64| bytes.next_multiple_of(128);
-    bytes_of_stale_buffer() + OPERATION + parts(bytes) + 128 + OPERATION + parts(8 * (names + 3))
+    let part = PART as u64;
+    let parts = |bytes: u64| bytes.next_multiple_of(part);
+    bytes_of_stale_buffer() + OPERATION + parts(bytes) + part + OPERATION + parts(8 * (names + 3))
 }
 
 #[cfg(test)]
@@ -415,6 +420,7 @@ mod tests {
         let mut all = Parts::default();
         all.add(0..4096);
         assert_eq!(all.bytes(), bytes_of_buffer() + 31 * 128);
+        assert_eq!(bytes(&[0, 5000]), bytes_of_buffer() + 128 + 12, "beyond the end");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //!
 //! A leaf that is full gives an extent to the leaf behind it, or to that before it, and is cut in
 //! two only if both are full. A leaf that is less than half full gets one from a neighbour, or is
-//! joined with it. Whoever changes one extent may so have two leaves in the log, and that for
-//! hundreds of changes one after the other.
+//! joined with it. So a change of one extent may log two leaves, and hundreds of changes in a row
+//! may do so.
 //!
 //! The root is in the inode. When there are more leaves than it has room for, it gets a block that
 //! says where they are.
@@ -15,13 +15,13 @@
 // level
 //
 // Divergence: the tree has two levels at most, and the block of the upper one goes as soon as the
-// root has room for the leaves.
+// root has room for the leaves. Where the disk has no block left, a leaf gets longer than it may.
 
 use super::log::Parts;
 use std::ops::Range;
 
 /// Bytes of an extent.
-const EXTENT: usize = 16;
+pub(super) const EXTENT: usize = 16;
 /// Bytes of a block in front of its extents.
 const HEAD: usize = 72;
 /// How many extents a leaf may have, and must have but for the only one.
@@ -130,11 +130,12 @@ impl Tree {
     /// How many blocks of the disk the tree needs so that an extent can come to a place.
     pub fn needs(&self, place: Place) -> usize {
         let (leaf, at) = self.find(place);
-        let is_cut = self.leaves[leaf].extents == MOST && self.taker(leaf, at).is_none();
+        let is_cut = self.leaves[leaf].extents >= MOST && self.taker(leaf, at).is_none();
         usize::from(is_cut) * if self.leaves.len() == IN_ROOT { 2 } else { 1 }
     }
 
-    /// An extent comes to a place; blocks of the disk come from `new`, as many as it needs.
+    /// An extent comes to a place; blocks of the disk come from `new`, as many as it needs, or as
+    /// there are.
     pub fn insert(&mut self, place: Place, new: &mut impl Iterator<Item = u64>) {
         let (leaf, at) = self.find(place);
         let (leaf, at) = self.make_room(leaf, at, new);
@@ -193,8 +194,8 @@ impl Tree {
     }
 
     /// Which neighbour of a full leaf takes an extent of it, so that another one has room at a
-    /// place in it. The first and the last two places are left to the neighbour before and
-    /// behind.
+    /// place in it. For one of the last two places the neighbour behind takes none, and for the
+    /// first place the one before does not.
     fn taker(&self, leaf: usize, at: usize) -> Option<usize> {
         let has_room = |leaf: &usize| self.leaves.get(*leaf).is_some_and(|it| it.extents < MOST);
         let behind = Some(leaf + 1).filter(|_| at + 1 < MOST).filter(has_room);

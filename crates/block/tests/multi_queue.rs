@@ -259,6 +259,29 @@ fn recent_kernels_give_fua_data_to_the_scheduler() {
 }
 
 #[test]
+fn one_flush_serves_writes_with_fua_that_are_under_way_together() {
+    let rows = [
+        (Version::V6_1, "Q100 G100 D100 Q200 G200 D200"),
+        (Version::V6_12, "Q100 G100 P U(1) I100 D100 Q200 G200 P U(1) I200 D200"),
+        (Version::V7_3, "Q100 G100 I100 D100 Q200 G200 I200 D200"),
+    ];
+    for (version, events) in rows {
+        let facts = Facts { volatile_cache: true, ..virtio() };
+        let mut bench = Bench::multi(version, facts);
+        bench.write(1, 100, 8, Flags::FUA);
+        bench.write(2, 200, 8, Flags::FUA);
+        assert_eq!(bench.events(), events, "{version}");
+        let mut ops = Vec::new();
+        while !bench.device.is_empty() {
+            ops.push(bench.complete(0).op);
+        }
+        assert_eq!(ops, [CommandOp::Write, CommandOp::Write, CommandOp::Flush], "{version}");
+        assert_eq!(bench.done, [1, 2], "{version}");
+        bench.queue.assert_drained();
+    }
+}
+
+#[test]
 fn a_flush_command_comes_before_the_data_it_protects() {
     let facts = Facts { volatile_cache: true, ..virtio() };
     let mut bench = Bench::multi(Version::V6_18, facts);

@@ -332,10 +332,8 @@ impl RequestQueue {
     // Observed on 6.1.192, 6.12.117 and 7.3.4: of sixteen writes with FUA at once, each flushed
     // behind, one flush comes when the last is done.
     pub(super) fn note_flush_data(&mut self, rq: RequestId) {
-        let request = &mut self.core.seen.requests[rq];
-        if request.flush.is_some_and(|it| it.after) && !request.in_flush_data {
-            request.in_flush_data = true;
-            self.flush_of(rq).data_in_flight += 1;
+        if self.core.seen.requests[rq].flush.is_some_and(|it| it.after) {
+            self.count_flush_data(rq);
         }
     }
 

@@ -202,7 +202,7 @@ impl RequestQueue {
         match sequence.next() {
             Some(FlushStep::Before) => self.flush_of(rq).wait(now, rq),
             Some(FlushStep::Data) if sequence.after => {
-                self.note_flush_data(rq);
+                self.count_flush_data(rq);
                 self.place_front(rq);
             }
             Some(FlushStep::Data) => match &mut self.shape {
@@ -214,6 +214,12 @@ impl RequestQueue {
             _ => unreachable!("a sequence without steps is not built: {sequence:?}"),
         }
         self.kick_flush(now, rq);
+    }
+
+    /// The data of a flush sequence are on their way.
+    pub(super) fn count_flush_data(&mut self, rq: RequestId) {
+        self.core.seen.requests[rq].in_flush_data = true;
+        self.flush_of(rq).data_in_flight += 1;
     }
 
     /// The data of a flush sequence is on the device.
@@ -261,8 +267,7 @@ impl RequestQueue {
             sequence.advance();
             match sequence.next() {
                 Some(FlushStep::Data) => {
-                    request.in_flush_data = true;
-                    self.flush_of(rq).data_in_flight += 1;
+                    self.count_flush_data(rq);
                     self.place_front(rq);
                 }
                 None => {
@@ -332,7 +337,7 @@ impl RequestQueue {
         }
     }
 
-    pub(super) fn flush_of(&mut self, rq: RequestId) -> &mut FlushMachine {
+    fn flush_of(&mut self, rq: RequestId) -> &mut FlushMachine {
         match &mut self.shape {
             ShapeState::Single(single) => &mut single.flush,
             ShapeState::Multi(multi) => multi.flush_of(self.core.seen.requests[rq].hctx),

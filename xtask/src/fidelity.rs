@@ -217,8 +217,8 @@ fn section(
         });
         let of_row = || agreed.iter().filter(|it| it.row == error.row);
         for kind in [0, 1, 2] {
-            let least = of_row().map(|it| it.share(kind)).fold(1.0, f64::min);
-            cells.push(format!("{:.1} %", 100.0 * least));
+            let least = of_row().filter_map(|it| it.share(kind)).reduce(f64::min);
+            cells.push(least.map_or("–".to_string(), |it| format!("{:.1} %", 100.0 * it)));
         }
         let apart = of_row().map(|it| it.seeks_apart).fold(0.0, f64::max);
         cells.push(format!("{:.1} %", 100.0 * apart));

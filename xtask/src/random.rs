@@ -162,7 +162,7 @@ fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
         let jobs = one.errors.iter().filter_map(percent);
         jobs.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())).unwrap_or_default()
     };
-    let common = |one: &Ran| one.agreed.iter().map(|it| it.share(0)).fold(1.0, f64::min);
+    let common = |one: &Ran| one.agreed.iter().filter_map(|it| it.share(0)).fold(1.0, f64::min);
     let lost = |one: &Ran| one.agreed.iter().map(|it| it.alike[0].1 - it.alike[0].0).sum::<usize>();
     let badness = |one: &Ran| match source.kind {
         Kind::Raw => worst_job(one).0.abs(),

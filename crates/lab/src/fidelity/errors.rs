@@ -70,9 +70,10 @@ pub struct Agreed {
 
 impl Agreed {
     /// The share of commands (0), bios (1) or commands with what they are for (2) that is the same.
-    pub fn share(&self, kind: usize) -> f64 {
+    /// None if there are none, or they were not watched.
+    pub fn share(&self, kind: usize) -> Option<f64> {
         let (same, all) = self.alike[kind];
-        if all == 0 { 1.0 } else { same as f64 / all as f64 }
+        (all > 0).then(|| same as f64 / all as f64)
     }
 }
 

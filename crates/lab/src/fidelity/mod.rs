@@ -104,7 +104,7 @@ impl Overview {
                 agreed.iter().fold((0, 0), add)
             }),
             least: [0, 1, 2].map(|kind| {
-                let shares = agreed.iter().map(|it| it.share(kind));
+                let shares = agreed.iter().filter_map(|it| it.share(kind));
                 shares.fold(1.0, f64::min)
             }),
             seeks: Spread::of(agreed.iter().map(|it| 100.0 * it.seeks_apart).collect()),

@@ -178,19 +178,23 @@ mod tests {
         Insertion { time: 0, pid, name: "dd".to_string(), ioprio }
     }
 
+    fn real_and_idle() -> [Ioprio; 2] {
+        [(IoprioClass::RealTime, 3), (IoprioClass::Idle, 0)]
+            .map(|(class, level)| Ioprio::new(class, level).unwrap())
+    }
+
     #[test]
     fn what_the_kernel_says_is_taken() {
-        let ioprio = Ioprio::new(IoprioClass::RealTime, 3);
-        let insertions = [insertion(7, ioprio)];
+        let [real, _] = real_and_idle();
+        let insertions = [insertion(7, Some(real))];
         let records = [record(Action::Insert, 8, 8)];
-        assert_eq!(of(&records, &insertions, &[]), [ioprio.unwrap()]);
+        assert_eq!(of(&records, &insertions, &[]), [real]);
     }
 
     #[test]
     fn a_request_has_the_priority_of_the_command_that_it_is_a_part_of() {
         use Action::{Insert, Issue};
-        let real = Ioprio::new(IoprioClass::RealTime, 3).unwrap();
-        let idle = Ioprio::new(IoprioClass::Idle, 0).unwrap();
+        let [real, idle] = real_and_idle();
         // Two that are joined, one that is issued alone, one at the same place of another task,
         // and one that is never issued.
         let records = [
@@ -213,8 +217,7 @@ mod tests {
     #[test]
     fn what_begins_with_a_command_is_no_part_of_it_if_its_task_never_has_that_priority() {
         use Action::{Insert, Issue};
-        let real = Ioprio::new(IoprioClass::RealTime, 3).unwrap();
-        let idle = Ioprio::new(IoprioClass::Idle, 0).unwrap();
+        let [real, idle] = real_and_idle();
         // The second task's request grows to the front; the first one's, which began there, is
         // issued later; others show what the tasks have.
         let records = [
@@ -236,8 +239,7 @@ mod tests {
     #[test]
     fn what_lies_amid_the_command_of_another_task_is_no_part_of_it() {
         use Action::{Insert, Issue};
-        let real = Ioprio::new(IoprioClass::RealTime, 3).unwrap();
-        let idle = Ioprio::new(IoprioClass::Idle, 0).unwrap();
+        let [real, idle] = real_and_idle();
         let records = [
             record(Insert, 1000, 8),
             record(Issue, 1000, 8),

@@ -26,6 +26,12 @@ impl Delayed {
         (block < end).then_some(start..end)
     }
 
+    /// Whether something was set aside from a block on.
+    pub fn reaches(&self, file: usize, block: u64) -> bool {
+        let last = self.files.get(&file).and_then(|room| room.last_key_value());
+        last.is_some_and(|(_, end)| *end > block)
+    }
+
     /// The first block from one on that was set aside.
     pub fn next(&self, file: usize, block: u64) -> Option<u64> {
         self.files.get(&file)?.range(block..).next().map(|it| *it.0)

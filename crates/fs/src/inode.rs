@@ -50,9 +50,12 @@ pub struct Inode {
     /// by itself or written to its place, even if it came into the log in another way
     /// (observed on 6.12).
     pub is_unsynced: bool,
-    /// It was made empty and is being written again: what is dirty is written when it is closed, so
-    /// that whoever replaces a file in this way does not lose both (rule ext4-space-6).
+    /// It was made empty (on XFS: shorter) and is being written again: what is dirty is written
+    /// when it is closed, so that whoever replaces a file in this way does not lose both (rule
+    /// ext4-space-6).
     pub is_rewritten: bool,
+    /// XFS: room beyond its end stays when it is closed ([`crate::rules::KeepsRoom`]).
+    pub keeps_room: bool,
     /// The tick of its time of modification.
     pub modified: Option<u64>,
     /// The tick of its time of access.
@@ -87,6 +90,12 @@ impl Inode {
     /// The root directory, which nobody has looked into for long.
     pub fn of_root(number: u64) -> Inode {
         Inode { number, ..Inode::default() }
+    }
+
+    /// It is closed; the answer is whether it was being written again.
+    pub fn end_rewriting(&mut self) -> bool {
+        self.keeps_room &= !self.is_rewritten;
+        std::mem::take(&mut self.is_rewritten)
     }
 
     /// An empty file that was created in a transaction and a tick.

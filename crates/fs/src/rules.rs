@@ -43,8 +43,21 @@ pub struct Rules {
     /// fdatasync of XFS waits for the last change of where the data are, and for no later one.
     /// Observed on 7.3.4: what `sync` has logged is not logged again, as it is on 6.12.
     pub datasync_by_change: bool,
+    /// When room beyond the end of a file of XFS stays though the file is closed.
+    pub keeps_room: KeepsRoom,
     /// Every buffer of a checkpoint of XFS flushes the disk's cache and is durable by itself.
     pub each_is_durable: bool,
+}
+
+/// When room beyond the end of a file of XFS stays though the file is closed: not if it was made
+/// shorter before and not synced since. Observed by xfs_itruncate_extents_start of dd, which wrote
+/// 22 files three times each in different ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepsRoom {
+    /// When it was closed before with blocks that had no place yet. Observed on 6.1.
+    OnceWritten,
+    /// When some of it went as the file was closed before. Observed on 6.12 and 7.3.
+    OnceGiven,
 }
 
 impl Rules {
@@ -72,6 +85,10 @@ impl Rules {
             log_flags: Flags::SYNC.with(Flags::META).with(idle),
             force_keeps_map: kernel.version < Version::V7_3,
             datasync_by_change: kernel.version >= Version::V7_3,
+            keeps_room: match kernel.version >= Version::V6_12 {
+                true => KeepsRoom::OnceGiven,
+                false => KeepsRoom::OnceWritten,
+            },
             each_is_durable: !recent,
         }
     }
@@ -92,6 +109,7 @@ pub static CHANGES: Table = Table {
             "a time of XFS may become one before the wait for the map",
             OLDER,
         ),
+        change("keeps_room", "room beyond the end of a file of XFS goes once, if it goes", OLDER),
         change("unwritten_join", "unwritten pieces of a file of ext4 join", NEWER),
     ],
 };

@@ -3,12 +3,13 @@
 //! A file that grows gets more set aside than it needs: twice what it has together, as a power of
 //! two (rule xfs-layout-3; the arithmetic was observed on 6.12 with `stat`). What was set
 //! aside becomes one extent when the first of its pages is written. What is left over goes when the
-//! file is closed.
+//! file is closed, once.
 
 use super::changes::Change;
 use super::layout::{FREE_SPACE, GROUPS};
 use super::{Allocating, Xfs};
 use crate::Errno;
+use crate::rules::KeepsRoom;
 use block::ContextId;
 use cache::PAGE;
 use std::ops::Range;
@@ -237,15 +238,22 @@ impl Xfs {
         changed
     }
 
-    /// Who could write a file has closed it: what was set aside beyond its end goes.
+    /// Who could write a file has closed it: what was set aside beyond its end goes, but the next
+    /// time it stays, for whoever writes a file again and again.
     pub(crate) fn trim(&mut self, file: usize) {
-        if self.reserved.contains(&file) {
+        if self.reserved.contains(&file) || self.inode(file).keeps_room {
             return;
         }
         let end = self.inode(file).size.div_ceil(PAGE);
-        if self.give_up(file, end) {
+        let was_set_aside = self.delayed.reaches(file, end);
+        let had_blocks = self.give_up(file, end);
+        if had_blocks {
             self.change_inode(file, Change::Data);
         }
+        self.inode(file).keeps_room = match self.rules().keeps_room {
+            KeepsRoom::OnceWritten => self.delayed.reaches(file, 0),
+            KeepsRoom::OnceGiven => was_set_aside || had_blocks,
+        };
     }
 
     /// A program has asked for room for a file in a tick, which stays when it is closed. The file
@@ -272,7 +280,6 @@ impl Xfs {
     pub fn set_size(&mut self, file: usize, size: u64, now: u64) {
         let inode = self.inode(file);
         (inode.size, inode.disk_size, inode.modified) = (size, size, Some(now));
-        inode.is_rewritten |= size == 0;
         self.give_up(file, size.div_ceil(PAGE));
         self.change_inode(file, Change::Data);
     }
@@ -392,6 +399,44 @@ mod tests {
         let before = fs.files.inode(1).find(0).unwrap().length;
         assert!(before > 21 && fs.give_up(1, 21));
         assert_eq!(fs.files.inode(1).find(0).unwrap().length, 21);
+    }
+
+    /// What is left of a file of 21 blocks when it is written, given its blocks unless that is
+    /// late, and closed once more.
+    fn closed_again(version: Version, is_late: [bool; 2], is_rewritten: bool) -> bool {
+        let mut fs = Xfs::new(Mount::default(), Kernel::of(version), 40 << 30);
+        fs.files.inodes.push(Inode::new(131, 0, 0));
+        for (first, is_late) in [(0, is_late[0]), (21, is_late[1])] {
+            for blocks in [first..first + 20, first + 20..first + 21] {
+                fs.set_aside(1, blocks.clone(), blocks.end * PAGE);
+                fs.files.inode(1).size = blocks.end * PAGE;
+            }
+            if !is_late {
+                fs.place(1, first, 0, Purpose::Pages);
+            }
+            fs.files.inode(1).is_rewritten = first > 0 && is_rewritten;
+            fs.files.inode(1).end_rewriting();
+            fs.trim(1);
+        }
+        fs.delayed.reaches(1, 42) || fs.give_up(1, 42)
+    }
+
+    #[test]
+    fn what_is_left_over_goes_once() {
+        let rows = [
+            // Whether it has blocks with no place at either close, whether it was made shorter
+            // before the second one, and whether room stays then on 6.1, and on 6.12 and later.
+            ([false, false], false, [false, true]),
+            ([false, true], false, [false, true]),
+            ([true, false], false, [true, true]),
+            ([false, false], true, [false, false]),
+            ([true, false], true, [false, false]),
+        ];
+        for (is_late, is_rewritten, stays) in rows {
+            let found = [Version::V6_1, Version::V6_12, Version::V7_3]
+                .map(|version| closed_again(version, is_late, is_rewritten));
+            assert_eq!(found, [stays[0], stays[1], stays[1]], "{is_late:?} {is_rewritten}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //!   `places`: the tasks of the log.
 
 mod allocation;
+mod busy;
 mod changes;
 mod directories;
 mod extents;

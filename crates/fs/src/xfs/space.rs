@@ -8,6 +8,7 @@
 // Divergence: room near to a place is found by looking along the group. What metadata take counts
 // against the room of files.
 
+use super::busy::Busy;
 use super::layout::{GROUPS, Layout};
 use block::ContextId;
 use std::collections::BTreeMap;
@@ -18,8 +19,6 @@ use std::ops::Range;
 pub struct Space {
     groups: Vec<Group>,
     group_blocks: u64,
-    /// Freed, but not on the disk: by which sequence of the log.
-    busy: Vec<(u64, Range<u64>)>,
     /// Blocks that files may be given.
     room: u64,
 }
@@ -32,6 +31,7 @@ struct Group {
     /// How many blocks that are, and how many of them files do not get.
     blocks: u64,
     held: u64,
+    busy: Busy,
     /// Somebody looks for room in it, and who waits for that.
     lock: Option<Vec<ContextId>>,
 }
@@ -43,7 +43,8 @@ impl Space {
             let whole = layout.group(group);
             let free = BTreeMap::from([(whole.start, whole.end)]);
             let blocks = whole.end - whole.start;
-            let mut fresh = Group { free, blocks, held: layout.held(group), lock: None };
+            let held = layout.held(group);
+            let mut fresh = Group { free, blocks, held, busy: Busy::default(), lock: None };
             let used = layout.used(group);
             used.into_iter().filter(|it| !it.is_empty()).for_each(|it| fresh.take(it));
             fresh
@@ -51,7 +52,7 @@ impl Space {
         let groups: Vec<Group> = (0..GROUPS).map(fresh).collect();
         let room = groups.iter().map(|it| it.blocks.saturating_sub(it.held)).sum::<u64>();
         let room = room.saturating_sub(layout.pool());
-        Space { groups, group_blocks: layout.group_blocks, busy: Vec::new(), room }
+        Space { groups, group_blocks: layout.group_blocks, room }
     }
 
     /// How many blocks files may still be given.
@@ -61,7 +62,7 @@ impl Space {
 
     /// Whether something was freed that cannot be used yet.
     pub fn is_busy(&self) -> bool {
-        !self.busy.is_empty()
+        self.groups.iter().any(|it| !it.busy.is_empty())
     }
 
     /// The group of a block.
@@ -131,15 +132,14 @@ impl Space {
     /// What is free of a group for somebody who wants so many blocks: of each free extent one part
     /// that is not busy. None if nothing is busy there.
     fn trimmed(&self, group: u64, length: u64) -> Option<BTreeMap<u64, u64>> {
-        let is_here = |it: &&(u64, Range<u64>)| self.group_of(it.1.start) == group;
-        let busy: Vec<&Range<u64>> = self.busy.iter().filter(is_here).map(|it| &it.1).collect();
+        let Group { busy, .. } = &self.groups[group as usize];
         if busy.is_empty() {
             return None;
         }
         let mut whole = self.groups[group as usize].clone();
-        busy.iter().for_each(|it| whole.put((*it).clone()));
+        busy.extents().for_each(|it| whole.put(it.clone()));
         let parts = whole.free.into_iter().filter_map(|(start, end)| {
-            let part = trim(start..end, &busy, length);
+            let part = busy.trim(start..end, length);
             (!part.is_empty()).then_some((part.start, part.end))
         });
         Some(parts.collect())
@@ -161,15 +161,14 @@ impl Space {
     /// Blocks are free when a sequence of the log is on the disk.
     pub fn free_after(&mut self, sequence: u64, blocks: Range<u64>) {
         self.room += blocks.end - blocks.start;
-        self.busy.push((sequence, blocks));
+        let group = self.group_of(blocks.start);
+        self.groups[group as usize].busy.add(sequence, blocks);
     }
 
     /// A sequence of the log is on the disk.
     pub fn stable(&mut self, sequence: u64) {
-        let freed: Vec<_> = self.busy.extract_if(.., |it| it.0 <= sequence).collect();
-        for (_, blocks) in freed {
-            let group = self.group_of(blocks.start);
-            self.groups[group as usize].put(blocks);
+        for group in &mut self.groups {
+            group.busy.stable(sequence).into_iter().for_each(|it| group.put(it));
         }
     }
 }
@@ -237,23 +236,6 @@ fn near(free: &BTreeMap<u64, u64>, goal: Option<u64>, length: u64) -> Option<u64
 
 fn first_fit(free: &BTreeMap<u64, u64>, length: u64) -> Option<u64> {
     free.iter().find(|(start, end)| *end - *start >= length).map(|it| *it.0)
-}
-
-/// The part of a free extent that is left when busy ones are cut out of it, in the order in which
-/// they were freed: what lies before a busy one if that is long enough, otherwise what lies behind.
-/// So nothing may be left of an extent that has room behind all that is busy (observed on 6.12:
-/// `xfs_extent_busy_trim` for 112 blocks with 160 and 80 busy at the start finds nothing, for 496
-/// blocks what lies behind).
-fn trim(free: Range<u64>, busy: &[&Range<u64>], length: u64) -> Range<u64> {
-    let Range { mut start, mut end } = free;
-    while let Some(it) = busy.iter().find(|it| it.start < end && start < it.end) {
-        if it.start > start && it.start - start >= length {
-            end = it.start;
-        } else {
-            start = it.end.min(end);
-        }
-    }
-    start..end
 }
 
 #[cfg(test)]

@@ -266,7 +266,7 @@ impl FileIo<'_> {
     /// What a file that was made empty has got since is written when it is closed.
     pub async fn write_rewritten(&self, file: &File) {
         let Kind::File(index) = file.kind else { return };
-        if std::mem::take(&mut self.files().inode(index).is_rewritten) {
+        if self.files().inode(index).end_rewriting() {
             self.write_without_waiting(index, 0..FILE_PAGES, Flags::NONE).await;
         }
     }

@@ -56,7 +56,11 @@ impl XfsIo<'_> {
             let now = self.tick();
             return self.xfs().set_size(file, size, now);
         }
-        self.files().inode(file).size = size;
+        {
+            let mut files = self.files();
+            let inode = files.inode(file);
+            (inode.size, inode.is_rewritten) = (size, true);
+        }
         self.drop_pages(file, size.div_ceil(PAGE)).await;
         self.lock_map(file).await;
         let has_blocks = self.files().inode(file).next_extent(size.div_ceil(PAGE)).is_some();

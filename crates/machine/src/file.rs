@@ -17,12 +17,14 @@ pub struct OpenFlags {
     pub dsync: bool,
     /// O_SYNC; on a raw disk the same as O_DSYNC.
     pub sync: bool,
+    /// O_APPEND: each write begins where the file ends.
+    pub append: bool,
 }
 
 impl OpenFlags {
     /// O_DIRECT and nothing else.
     pub const fn direct() -> OpenFlags {
-        OpenFlags { direct: true, dsync: false, sync: false }
+        OpenFlags { direct: true, dsync: false, sync: false, append: false }
     }
 }
 

@@ -8,6 +8,8 @@ use block::{Action, CommandOp, Event, Flags, Op};
 use common::{checked, command, setup};
 use machine::{Exit, Observer};
 
+const NO_SPACE: &str = "dd: error writing '/dev/sda': No space left on device";
+
 /// Keeps all events.
 #[derive(Default)]
 struct Keep(Vec<Event>);
@@ -67,7 +69,7 @@ fn dd_fails_as_it_does_on_linux() {
     let line = "dd if=/dev/zero of=/dev/sda bs=1M seek=1023 oflag=direct";
     let (status, messages) = run(line);
     assert_eq!(status, 1);
-    assert_eq!(messages[0], "dd: error writing '/dev/sda': No space left on device");
+    assert_eq!(messages[0], NO_SPACE);
     assert_eq!(messages[1..3], ["2+0 records in", "1+0 records out"]);
     let (status, messages) = run("dd if=/dev/zero of=/dev/null iflag=direct");
     assert_eq!(
@@ -155,4 +157,27 @@ fn a_job_that_is_stopped_leaves_nothing_behind() {
     // The read that was under way is waited for, as a process in state D is.
     assert_eq!(counts.bios, 11);
     assert_eq!(outcome.jobs[0].ended, Instant::from_nanos(1_100_000));
+}
+
+#[test]
+fn what_is_appended_lies_behind_what_is_there() {
+    let (status, messages) = run("dd if=/dev/zero of=/dev/sda bs=4k count=1 oflag=append,direct");
+    assert_eq!((status, messages[0].as_str()), (1, NO_SPACE));
+    let append = "dd if=/dev/zero of=/mnt/a bs=64k oflag=append conv=notrunc count=";
+    for flags in ["", " oflag=direct,append"] {
+        let lines = [
+            "dd if=/dev/zero of=/mnt/a bs=64k count=4",
+            &format!("{append}2{flags}"),
+            &format!("{append}1{flags}"),
+            "dd if=/mnt/a of=/dev/null bs=64k",
+        ];
+        let mut setup = setup("6.18", "mq-deadline");
+        setup.mount = Some(machine::Mount::default());
+        for (number, line) in lines.iter().enumerate() {
+            let start = Instant::ZERO + Duration::from_secs(number as u64);
+            setup.jobs.push(machine::Job { start, ..command(line) });
+        }
+        let (outcome, _) = checked(setup);
+        assert_eq!(outcome.jobs[3].messages[0], "7+0 records in", "{flags}");
+    }
 }

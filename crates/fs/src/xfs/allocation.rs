@@ -178,14 +178,15 @@ impl Xfs {
         }
     }
 
-    /// A file has no blocks from one on; answers with whether it had.
+    /// A file has no blocks from one on; answers with whether it had. The last ones go first
+    /// (observed: xfs_free_extent).
     pub(super) fn give_up(&mut self, file: usize, block: u64) -> bool {
         self.delayed.cut(file, block);
         let gone = self.files.inode(file).truncate(block);
         if !gone.is_empty() {
             self.extents_removed(file, block);
         }
-        for blocks in &gone {
+        for blocks in gone.iter().rev() {
             self.space.free_after(self.log.sequence, blocks.clone());
             self.change_parts(self.space.group_of(blocks.start), &FREE_SPACE);
         }

@@ -65,6 +65,10 @@ impl Task {
 
     /// Writes; the answer is the number of bytes.
     pub async fn pwrite(&self, file: &File, offset: u64, length: u64) -> Result<u64, Errno> {
+        let offset = match file.is_disk() && file.flags.append {
+            true => self.size(file),
+            false => offset,
+        };
         match file.kind {
             Kind::Disk if !file.flags.direct => {
                 FileIo::of(self).write_cached(file, offset, length).await

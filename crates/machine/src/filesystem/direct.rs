@@ -51,9 +51,11 @@ impl FileIo<'_> {
     ) -> Result<u64, Errno> {
         let length = length.min(MOST_BYTES);
         let number = self.enter_call(intended(Op::Write, offset, length)).await;
-        let mut result = self.check_direct(offset, length);
+        // Divergence: who appends directly does not wait for another one's lock before it looks.
+        let Range { start, end } = self.appended(file, index, offset..offset + length);
+        let mut result = self.check_direct(start, length);
         if result.is_ok() && length > 0 {
-            result = self.write_directly(number, file, index, offset, offset + length).await;
+            result = self.write_directly(number, file, index, start, end).await;
         }
         self.leave_call(number);
         result.map(|()| length)

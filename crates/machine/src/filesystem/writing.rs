@@ -46,6 +46,7 @@ impl FileIo<'_> {
             return Ok(0);
         }
         self.lock_contents(index).await;
+        bytes = self.appended(file, index, bytes);
         self.note_modified(index).await;
         if self.format() == Format::Xfs {
             bytes.end = self.on_xfs().reserve(index, bytes.clone()).await;
@@ -60,6 +61,17 @@ impl FileIo<'_> {
             self.make_durable(number, index, pages, !file.flags.sync).await;
         }
         Ok(bytes.end - bytes.start)
+    }
+
+    /// Where bytes go that are written: with O_APPEND behind the file's end as it is now.
+    pub(super) fn appended(&self, file: &File, index: usize, bytes: Range<u64>) -> Range<u64> {
+        match file.flags.append {
+            true => {
+                let end = self.files().inode(index).size;
+                end..end + (bytes.end - bytes.start)
+            }
+            false => bytes,
+        }
     }
 
     /// fsync or fdatasync of a file.

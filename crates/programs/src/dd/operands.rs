@@ -218,6 +218,7 @@ impl Typed {
             direct: has(flags, "direct"),
             dsync: has(flags, "dsync"),
             sync: has(flags, "sync"),
+            append: has(flags, "append"),
         };
         let input_block = self.block.or(self.input_block).unwrap_or(512);
         let output_block = self.block.or(self.output_block).unwrap_or(512);

@@ -188,6 +188,7 @@ pub(super) fn flags(job: &Job) -> OpenFlags {
         direct: durability.direct,
         sync: durability.sync == SyncMode::Sync,
         dsync: durability.sync == SyncMode::DataSync,
+        append: false,
     }
 }
 

@@ -43,10 +43,22 @@ pub struct Rules {
     /// fdatasync of XFS waits for the last change of where the data are, and for no later one.
     /// Observed on 7.3.4: what `sync` has logged is not logged again, as it is on 6.12.
     pub datasync_by_change: bool,
+    /// Which pages of a file of XFS are written before it becomes shorter.
+    pub before_cut: BeforeCut,
     /// When room beyond the end of a file of XFS stays though the file is closed.
     pub keeps_room: KeepsRoom,
     /// Every buffer of a checkpoint of XFS flushes the disk's cache and is durable by itself.
     pub each_is_durable: bool,
+}
+
+/// Which pages of a file of XFS are written before it becomes shorter, as the disk would know of
+/// its new size and not of their data. Observed where dd cuts off a file that was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeforeCut {
+    /// That in which the file is going to end. Observed on 6.1.
+    Last,
+    /// Those from the size that is on the disk on. Observed on 6.12 and 7.3.
+    Unknown,
 }
 
 /// When room beyond the end of a file of XFS stays though the file is closed: not if it was made
@@ -85,6 +97,10 @@ impl Rules {
             log_flags: Flags::SYNC.with(Flags::META).with(idle),
             force_keeps_map: kernel.version < Version::V7_3,
             datasync_by_change: kernel.version >= Version::V7_3,
+            before_cut: match kernel.version >= Version::V6_12 {
+                true => BeforeCut::Unknown,
+                false => BeforeCut::Last,
+            },
             keeps_room: match kernel.version >= Version::V6_12 {
                 true => KeepsRoom::OnceGiven,
                 false => KeepsRoom::OnceWritten,
@@ -109,6 +125,7 @@ pub static CHANGES: Table = Table {
             "a time of XFS may become one before the wait for the map",
             OLDER,
         ),
+        change("before_cut", "pages of XFS that are written before a file is cut off", OLDER),
         change("keeps_room", "room beyond the end of a file of XFS goes once, if it goes", OLDER),
         change("unwritten_join", "unwritten pieces of a file of ext4 join", NEWER),
     ],

@@ -9,9 +9,10 @@ use super::changes::Change;
 use super::layout::{FREE_SPACE, GROUPS};
 use super::{Allocating, Xfs};
 use crate::Errno;
-use crate::rules::KeepsRoom;
+use crate::rules::{BeforeCut, KeepsRoom};
 use block::ContextId;
 use cache::PAGE;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Files that are smaller get no more than they need, and the end of what is asked for is rounded
@@ -277,6 +278,23 @@ impl Xfs {
         self.change_inode(file, Change::Data);
     }
 
+    /// Whether a file has pages for which room was set aside.
+    pub fn has_delayed(&self, file: usize) -> bool {
+        self.delayed.reaches(file, 0)
+    }
+
+    /// Pages of a file that are written before it gets another size.
+    pub fn pages_before_cut(&mut self, file: usize, size: u64) -> Range<u64> {
+        let writes = self.rules().before_cut;
+        let inode = self.files.inode(file);
+        let (last, from) = (size / PAGE, inode.disk_size / PAGE);
+        match size.cmp(&inode.size) {
+            Ordering::Equal => 0..0,
+            Ordering::Less if writes == BeforeCut::Last => last..last + 1,
+            _ => from..size.div_ceil(PAGE),
+        }
+    }
+
     /// Changes the size of a file, in a tick.
     pub fn set_size(&mut self, file: usize, size: u64, now: u64) {
         let inode = self.inode(file);
@@ -437,6 +455,19 @@ mod tests {
             let found = [Version::V6_1, Version::V6_12, Version::V7_3]
                 .map(|version| closed_again(version, is_late, is_rewritten));
             assert_eq!(found, [stays[0], stays[1], stays[1]], "{is_late:?} {is_rewritten}");
+        }
+    }
+
+    #[test]
+    fn what_the_disk_does_not_know_of_a_file_is_written_before_it_gets_another_size() {
+        for (version, shorter) in [(Version::V6_1, 2..3), (Version::V6_12, 1..3)] {
+            let mut fs = Xfs::new(Mount::default(), Kernel::of(version), 40 << 30);
+            fs.files.inodes.push(Inode::new(131, 0, 0));
+            let inode = fs.files.inode(1);
+            (inode.disk_size, inode.size) = (PAGE, 8 * PAGE);
+            assert_eq!(fs.pages_before_cut(1, 2 * PAGE + 1), shorter, "{version}");
+            assert_eq!(fs.pages_before_cut(1, 10 * PAGE), 1..10, "{version}");
+            assert!(fs.pages_before_cut(1, 8 * PAGE).is_empty(), "{version}");
         }
     }
 

@@ -48,10 +48,23 @@ impl XfsIo<'_> {
         made
     }
 
+    /// Before the size of a file changes, pages are written that a size on the disk would cover
+    /// without their data.
+    async fn write_before_cut(&self, file: usize, size: u64) {
+        let pages = self.xfs().pages_before_cut(file, size);
+        let keys = key(file, pages.start)..key(file, pages.end);
+        if !pages.is_empty() && self.cache().next_dirty(keys.clone()).is_some() {
+            self.write_for_sync(file, pages).await;
+            self.wait_for_written(keys).await;
+            self.end_visit(file);
+        }
+    }
+
     /// Makes a file shorter or longer.
     // Divergence: the last page of a file that ends within it is not zeroed on the disk.
     pub async fn set_size(&self, file: usize, size: u64) {
         let old = self.files().inode(file).size;
+        self.write_before_cut(file, size).await;
         if size >= old {
             let now = self.tick();
             return self.xfs().set_size(file, size, now);

@@ -159,14 +159,15 @@ impl Xfs {
     fn goal(&mut self, file: usize, blocks: Range<u64>, purpose: Purpose) -> Option<u64> {
         let inode = self.files.inode(file);
         let before = inode.end_before(blocks.start);
-        let Some((first, next)) = inode.next_extent(blocks.end) else {
-            return if purpose == Purpose::Pages { before } else { inode.goal(blocks.start) };
-        };
         let length = blocks.end - blocks.start;
-        let (gap, to_next) = (blocks.start - inode.hole(blocks.start).start, first - blocks.start);
-        let is_nearer = to_next - length < gap;
+        let gap = blocks.start - inode.hole(blocks.start).start;
         let is_far = |distance: u64| distance > FAR * length;
         let behind = before.map(|it| if is_far(gap) { it } else { it + gap });
+        let Some((first, next)) = inode.next_extent(blocks.end) else {
+            return if purpose == Purpose::Pages { behind } else { inode.goal(blocks.start) };
+        };
+        let to_next = first - blocks.start;
+        let is_nearer = to_next < gap;
         let before_next = next.start.saturating_sub(if is_far(to_next) { length } else { to_next });
         behind.filter(|_| !is_nearer).or(Some(before_next))
     }

@@ -51,16 +51,25 @@ impl XfsIo<'_> {
 
     /// For sync: waits until everything that was changed is in the log.
     pub async fn force_all(&self) {
+        self.force_all_and(|| ()).await;
+    }
+
+    /// The same, and something is done when it is on its way.
+    pub async fn force_all_and(&self, submitted: impl Fn()) {
         let sequence = self.xfs().last_changed();
-        self.force(sequence).await;
+        self.force_and(sequence, &submitted).await;
     }
 
     /// Waits until a checkpoint is on the disk; the answer is whether this task had to write it.
     pub(super) async fn force(&self, sequence: u64) -> bool {
+        self.force_and(sequence, &|| ()).await
+    }
+
+    async fn force_and(&self, sequence: u64, submitted: &impl Fn()) -> bool {
         self.push(sequence).await;
         let full = self.xfs().log.take_full();
         for (at, record) in full.iter().enumerate() {
-            self.write_log(record, at == 0, None).await;
+            self.write_log(record, at == 0, None, submitted).await;
         }
         let is_alone = full.is_empty();
         let mut has_slept = false;
@@ -74,7 +83,7 @@ impl XfsIo<'_> {
                 }
                 Stage::Active(_) => {
                     let record = self.xfs().log.switch();
-                    self.write_log(&record, is_alone, Some(sequence)).await;
+                    self.write_log(&record, is_alone, Some(sequence), submitted).await;
                     return true;
                 }
                 Stage::Writing => self.wait_for_log(LogWait::Stable(sequence)).await,
@@ -97,7 +106,13 @@ impl XfsIo<'_> {
     /// Writes a log buffer and waits for it, or for a checkpoint of which it is the last. The first
     /// of a checkpoint goes behind everything that is in the disk's cache, the last is durable by
     /// itself.
-    async fn write_log(&self, record: &Record, is_first: bool, last_of: Option<u64>) {
+    async fn write_log(
+        &self,
+        record: &Record,
+        is_first: bool,
+        last_of: Option<u64>,
+        submitted: &impl Fn(),
+    ) {
         let flags = {
             let fs = self.xfs();
             let rules = fs.rules();
@@ -109,6 +124,7 @@ impl XfsIo<'_> {
         let number = self.begin_metadata(Op::Write, &record.pieces, flags);
         self.xfs().note_log_write(self.id(), number, record.number);
         self.submit_metadata(number, Op::Write, &record.pieces, flags).await;
+        submitted();
         let what = last_of.map_or(LogWait::Buffer(record.number), LogWait::Stable);
         self.wait_for_log(what).await;
         self.world().io().end(self.id(), number);

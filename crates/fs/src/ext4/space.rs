@@ -401,8 +401,7 @@ impl Wanted {
             _ if self.length <= 8 * MIB => piece(8 * MIB),
             _ => self.request(),
         };
-        let end = whole.end.max(self.first + self.length.min(whole.end - whole.start));
-        whole.start.max(self.hole.start)..end.min(self.hole.end)
+        whole.start.max(self.hole.start)..whole.end.min(self.hole.end)
     }
 }
 

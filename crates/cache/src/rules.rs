@@ -33,6 +33,10 @@ pub struct Rules {
     /// A core that is alone keeps pages at hand. Observed in guests of one core: on 7.3.4 `count`
     /// and `high` of /proc/zoneinfo are zero; on 6.12.117 they are not.
     pub keeps_pages_alone: bool,
+    /// While nothing was written to a disk, at first or of late, whatever is dirty is written when
+    /// the flusher wakes. Observed on 6.1.192 and 6.12.117; on 7.3.4 it is not, on files and on a
+    /// disk.
+    pub unknown_is_much: bool,
     /// How often the number of pages doubles that a core takes at a time.
     // observed on 6.12
     // Divergence: what kernels before 6.7 have at hand at first is not known, but little
@@ -74,6 +78,7 @@ impl Rules {
             keeps_an_eighth: version >= Version::V6_12,
             lets_go_in_reverse: version == Version::V6_1,
             keeps_pages_alone: version < Version::V7_3,
+            unknown_is_much: version < Version::V7_3,
             doublings: if recent { 5 } else { 0 },
             batch: if recent { 31 } else { 15 },
             has_floor: recent,
@@ -94,6 +99,11 @@ pub static CHANGES: [Table; 2] = [
         },
         rows: &[
             change("keeps_pages_alone", "a core that is alone keeps pages at hand", NEWER),
+            change(
+                "unknown_is_much",
+                "what is dirty on a disk not written of late goes early",
+                NEWER,
+            ),
             change("keeps_an_eighth", "a core keeps up to an eighth of the memory at hand", OLDER),
             change("lets_go_in_reverse", "pages are let go in reverse, fifteen at a time", OLDER),
         ],

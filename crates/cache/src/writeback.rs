@@ -88,7 +88,7 @@ impl Writeback {
             written: 0,
             estimated: (0, 0, 0),
             since: None,
-            is_fresh: true,
+            is_fresh: rules.unknown_is_much,
             looked: 0,
             wakes: None,
             is_asked: false,
@@ -117,7 +117,6 @@ impl Writeback {
         if self.since.is_some() {
             return false;
         }
-        // Observed on 6.12: what is dirtied first of all is written at the flusher's first look.
         self.since = Some(if std::mem::take(&mut self.is_fresh) { 0 } else { now });
         self.arm(now);
         true

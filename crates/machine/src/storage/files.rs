@@ -77,7 +77,7 @@ impl Storage {
     /// Whether so much is dirty that the flusher goes on; anything is while the disk is unknown, at
     /// first or because it was not written for a while.
     pub fn is_too_much(&mut self, group: CgroupId, now: u64) -> bool {
-        let is_unknown = self.cache.is_unknown(group, now);
+        let is_unknown = self.cache.rules().unknown_is_much && self.cache.is_unknown(group, now);
         let dirty = self.cache.counts_of(group).dirty;
         self.cache.is_too_much(group, now) || is_unknown && dirty > 0
     }

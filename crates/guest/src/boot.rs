@@ -30,6 +30,13 @@ params::section! {
         /// For so many ticks after a request the kernel's timer is set that looks for late ones,
         /// if it is not; zero: it never is.
         ticks_to_next_check: u64 = Whole(0, 1_000_000, "ticks"),
+        /// Ticks from the boot to when the kernel is to gather the statistics of control groups
+        /// for the first time after jobs begin on a disk without a file system; zero: never.
+        ticks_to_statistics: u64 = Whole(0, 1_000_000, "ticks"),
+        /// The same where a file system is mounted before.
+        ticks_to_statistics_mounted: u64 = Whole(0, 1_000_000, "ticks"),
+        /// For how long it gathers them.
+        statistics: Duration = Time(0.0, 1e9),
         /// From the whole second before the end of the preparation to the start of the jobs.
         pause: Duration = Time(0.0, 1e12),
     }

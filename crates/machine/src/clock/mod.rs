@@ -142,6 +142,11 @@ impl Clock {
         self.timer.ticked(self.now)
     }
 
+    /// The last tick that has come: at rest one does and no other.
+    pub fn last_tick(&self) -> u64 {
+        self.timer.last_tick()
+    }
+
     /// When the look at the clock ends that goes on since `begun`, or the next one begins.
     pub fn end_of_look(&self, begun: Instant, is_next: bool) -> Option<Instant> {
         self.timer.end_of_look(begun, self.now, is_next)

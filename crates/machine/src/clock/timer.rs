@@ -27,11 +27,13 @@ pub(crate) struct Timer {
     tick: u64,
     /// How much the clock was behind when the timer was set.
     late: u64,
-    /// Since when the core works, or rests.
-    since: Instant,
+    /// Ticks that had come when the core began to work or to rest, or when one was seen since.
+    seen: u64,
     works: bool,
     /// How many ticks have come, if the last one came while a task worked.
     ticks: u64,
+    /// The last tick that came, while a task worked or while none did.
+    last: u64,
     /// It rests, and no tick comes any more.
     has_stopped: bool,
 }
@@ -40,15 +42,7 @@ impl Timer {
     /// A timer beside a clock that counts in steps, with so much from tick to tick.
     pub fn new(step: Duration, tick: Duration) -> Timer {
         let (step, tick) = (step.as_nanos(), tick.as_nanos());
-        Timer {
-            step,
-            tick,
-            late: 0,
-            since: Instant::ZERO,
-            works: false,
-            ticks: 0,
-            has_stopped: true,
-        }
+        Timer { step, tick, late: 0, seen: 0, works: false, ticks: 0, last: 0, has_stopped: true }
     }
 
     /// Whether the clock counts in steps at all.
@@ -75,15 +69,21 @@ impl Timer {
 
     /// The tick that comes in a time during which a task works.
     pub fn tick_within(&self, now: Instant, until: Instant) -> Option<Instant> {
-        let number = self.ticks.max(self.ticked(now).as_nanos() / self.tick) + 1;
+        let number = self.ticks.max(self.number(now)) + 1;
         let tick = Instant::from_nanos(number * self.tick + self.late);
         (self.is_coarse() && tick <= until).then_some(tick)
     }
 
     /// A tick comes while a task works; false if it is not the first to say so.
     pub fn is_new_tick(&mut self, now: Instant) -> bool {
-        let number = self.ticked(now).as_nanos() / self.tick;
+        let number = self.number(now);
+        self.last = self.last.max(number);
         number > std::mem::replace(&mut self.ticks, number)
+    }
+
+    /// The last tick that has come.
+    pub fn last_tick(&self) -> u64 {
+        self.last
     }
 
     /// When it fires that is set to a time that has come.
@@ -101,7 +101,12 @@ impl Timer {
 
     /// It has fired, for a tick or something else, and is set to what comes next.
     pub fn fired(&mut self, now: Instant) {
-        self.ticks = self.ticks.max(self.ticked(now).as_nanos() / self.tick);
+        let number = self.number(now);
+        self.ticks = self.ticks.max(number);
+        if self.works {
+            self.last = self.last.max(number);
+        }
+        self.seen = self.seen.max(number);
         self.set(now);
     }
 
@@ -129,13 +134,13 @@ impl Timer {
     /// Whether a tick comes at its time: none has stopped them before.
     pub fn ticks(&self, tick: Instant) -> bool {
         let before = tick - Duration::from_nanos(1);
-        self.works || !self.has_stopped && self.ticks_between(self.since, before) == 0
+        self.works || !self.has_stopped && self.number(before) <= self.seen
     }
 
     /// Nothing is left to run.
     pub fn rest(&mut self, now: Instant) {
         self.settle(now);
-        (self.since, self.works) = (now, false);
+        self.begin(now, false);
     }
 
     /// A task runs again; the next timer of others is to fire at `next`.
@@ -144,16 +149,26 @@ impl Timer {
         if self.has_stopped && self.next_tick(now) < next {
             self.set(now);
         }
-        (self.since, self.works, self.has_stopped) = (now, true, false);
+        self.begin(now, true);
+        self.has_stopped = false;
+    }
+
+    /// The core begins to work or to rest. A tick that has been seen is not seen again when the
+    /// timer is later than it was then.
+    fn begin(&mut self, now: Instant, works: bool) {
+        self.seen = self.seen.max(self.number(now));
+        self.works = works;
     }
 
     /// A tick that came set it anew: at its time, or when the look at the clock ended that a task
     /// had begun. At rest one comes and no other.
     fn settle(&mut self, now: Instant) {
-        if self.is_coarse() && !self.has_stopped && self.ticks_between(self.since, now) > 0 {
+        let number = self.number(now);
+        if self.is_coarse() && !self.has_stopped && number > self.seen {
             let at = if self.works { now } else { Instant::from_nanos(self.late) };
+            self.last = if self.works { number } else { self.seen + 1 };
             self.set(at);
-            self.since = now;
+            self.seen = number;
             self.has_stopped = !self.works;
         }
     }
@@ -169,9 +184,9 @@ impl Timer {
         Instant::from_nanos((now.as_nanos() / self.tick + 1) * self.tick)
     }
 
-    fn ticks_between(&self, from: Instant, to: Instant) -> u64 {
-        let before = |it: Instant| it.as_nanos().saturating_sub(self.late) / self.tick;
-        before(to) - before(from)
+    /// Which tick has come by then, if each one does.
+    fn number(&self, now: Instant) -> u64 {
+        self.ticked(now).as_nanos() / self.tick
     }
 
     fn behind(&self, now: Instant) -> u64 {
@@ -234,6 +249,19 @@ mod tests {
     }
 
     #[test]
+    fn a_tick_is_not_seen_again_when_the_timer_is_later_than_it_was_then() {
+        let mut timer = timer();
+        timer.work(at(500), Instant::FAR_FUTURE);
+        timer.fired(at(192));
+        // It comes at the end of a look. Something takes a nanosecond, and a task has the core.
+        assert!(timer.is_new_tick(at(TICK + 193)));
+        timer.fired(at(TICK + 193));
+        timer.rest(at(TICK + 193));
+        timer.work(at(TICK + 193), Instant::FAR_FUTURE);
+        assert_eq!(timer.fires(at(2 * TICK)), at(2 * TICK + 194));
+    }
+
+    #[test]
     fn a_tick_is_seen_when_the_look_at_the_clock_ends() {
         let mut timer = timer();
         timer.work(at(TICK - 1100), Instant::FAR_FUTURE);
@@ -263,6 +291,22 @@ mod tests {
         timer.rest(at(2 * TICK + 800));
         assert!(timer.ticks(at(3 * TICK)));
         assert!(!timer.ticks(at(4 * TICK)));
+    }
+
+    #[test]
+    fn at_rest_one_tick_comes_and_no_other() {
+        let mut timer = timer();
+        timer.work(at(500), Instant::FAR_FUTURE);
+        assert!(timer.is_new_tick(at(TICK + 300)));
+        assert_eq!(timer.last_tick(), 1);
+        timer.rest(at(TICK + 900));
+        timer.work(at(2 * TICK - 1), Instant::FAR_FUTURE);
+        assert_eq!(timer.last_tick(), 1);
+        timer.rest(at(2 * TICK - 1));
+        timer.work(at(7 * TICK + 20_000), Instant::FAR_FUTURE);
+        assert_eq!(timer.last_tick(), 2, "the others did not come");
+        assert!(timer.is_new_tick(at(8 * TICK + 300)));
+        assert_eq!(timer.last_tick(), 8);
     }
 
     #[test]

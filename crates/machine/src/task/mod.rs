@@ -352,3 +352,12 @@ pub(crate) async fn worker(task: Task) -> i32 {
         task.drive().await;
     }
 }
+
+/// The worker that gathers statistics of control groups (rule timers-6).
+pub(crate) async fn gather(task: Task) -> i32 {
+    loop {
+        task.notified().await;
+        let takes = task.world().guest().boot.statistics;
+        task.compute(takes).await;
+    }
+}

@@ -19,6 +19,7 @@ mod lives;
 mod operations;
 mod owners;
 mod paying;
+mod statistics;
 mod telling;
 mod ticks;
 
@@ -34,6 +35,7 @@ use crate::tasks::{Body, Cgroups, Tasks, Wait};
 use base::{Duration, Instant};
 use block::{Bio, ContextId, Event, Segments, Shape};
 use guest::Profile;
+use statistics::Statistics;
 use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -66,6 +68,8 @@ pub(crate) struct World {
     marked: usize,
     /// The kernel is to look for late requests of the disk some time.
     will_check: bool,
+    /// Who gathers statistics of control groups, and when, if anybody does.
+    statistics: Option<Statistics>,
     /// The block layer's timer has come and waits for its interrupt.
     timer_raised: bool,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
@@ -128,6 +132,7 @@ impl World {
             past: 0,
             marked: 0,
             will_check: false,
+            statistics: None,
             timer_raised: false,
             held_wakes: Vec::new(),
             endless: None,
@@ -144,8 +149,12 @@ impl World {
                     return Some(context);
                 }
             }
+            let has_rested = !self.clock.works();
             if !self.cpus.pick_next(&mut self.clock) {
                 return None;
+            }
+            if has_rested {
+                self.gathered_at_rest();
             }
         }
     }
@@ -243,12 +252,19 @@ impl World {
                 self.timer_raised = false;
                 self.storage.queue_mut().timer(now, context, cpu);
             }
-            Cause::Tick => self.cpus.account_tick(&mut self.clock, core),
+            Cause::Tick => {
+                self.cpus.account_tick(&mut self.clock, core);
+                self.wake_gatherer();
+            }
             Cause::Alarm(sleeper) => {
                 self.cpus.timer_fires(&mut self.clock);
                 self.wake_sleeper(sleeper);
+                self.wake_gatherer();
             }
-            Cause::Check { own } => self.check(own),
+            Cause::Check { own } => {
+                self.check(own);
+                self.wake_gatherer();
+            }
         }
     }
 

@@ -37,6 +37,9 @@ params::section! {
         ticks_to_statistics_mounted: u64 = Whole(0, 1_000_000, "ticks"),
         /// For how long it gathers them.
         statistics: Duration = Time(0.0, 1e9),
+        /// So much later the timer fires again when it has fired for a sleep without slack that the
+        /// clock, which is behind, does not take to be over; zero: it does not fire again.
+        timer_fires_again: Duration = Time(0.0, 1e9),
         /// From the whole second before the end of the preparation to the start of the jobs.
         pause: Duration = Time(0.0, 1e12),
     }

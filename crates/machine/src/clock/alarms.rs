@@ -5,7 +5,6 @@
 //! tasks that pause for as long as each other fall into step. Where the clock counts in steps, the
 //! timer says when it fires.
 
-use super::timer::LEAST_AHEAD;
 use super::{AgendaItem, Clock};
 use base::{Instant, Ticket};
 use block::ContextId;
@@ -121,13 +120,15 @@ impl Clock {
     }
 
     /// The timer has fired for a context; whether its sleep ends. A sleep without slack does not
-    /// when the clock, which is behind, says that it is too early: the timer is set once more.
+    /// when the clock, which is behind, says that it is too early: the timer is set once more, if
+    /// it ever is.
     pub fn alarm_fires(&mut self, context: ContextId) -> bool {
         let alarm = self.alarms.get(context);
-        let too_early = |until| alarm.is_sharp && !self.timer.works() && self.read() < until;
-        let again = alarm.set.map(|it| it.1).filter(|until| too_early(*until));
+        let may_be_early = alarm.is_sharp && !self.timer.works() && !self.fires_again.is_zero();
+        let too_early = |until: &Instant| may_be_early && self.read() < *until;
+        let again = alarm.set.map(|it| it.1).filter(too_early);
         let set = again.map(|until| {
-            let fires = self.now + LEAST_AHEAD;
+            let fires = self.now + self.fires_again;
             (self.agenda.schedule(fires, AgendaItem::Fires(context)), until)
         });
         self.alarms.change(context, |it| it.set = set);
@@ -170,8 +171,9 @@ mod tests {
     }
 
     /// A clock at rest whose timer fires 10 ns late for a sleep that ends amid a step.
-    fn fired(is_sharp: bool) -> Clock {
-        let mut clock = Clock::new(Duration::from_nanos(256), Duration::from_millis(4), None);
+    fn fired(is_sharp: bool, fires_again: u64) -> Clock {
+        let (step, tick) = (Duration::from_nanos(256), Duration::from_millis(4));
+        let mut clock = Clock::new(step, tick, Duration::from_nanos(fires_again), None);
         clock.advance(at(256 * 10 + 9));
         clock.be_sharp(SLEEPER, is_sharp);
         let until = at(256 * 400 + 64);
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_sleep_without_slack_does_not_end_before_the_clock_says_so() {
-        let mut clock = fired(true);
+        let mut clock = fired(true, 501);
         assert!(clock.read() < at(256 * 400 + 64));
         assert!(!clock.alarm_fires(SLEEPER));
         assert!(clock.has_alarm(SLEEPER));
@@ -198,6 +200,11 @@ mod tests {
 
     #[test]
     fn a_sleep_with_slack_ends_when_the_timer_fires() {
-        assert!(fired(false).alarm_fires(SLEEPER));
+        assert!(fired(false, 501).alarm_fires(SLEEPER));
+    }
+
+    #[test]
+    fn where_the_timer_never_fires_again_every_sleep_ends_when_it_fires() {
+        assert!(fired(true, 0).alarm_fires(SLEEPER));
     }
 }

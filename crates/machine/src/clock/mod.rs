@@ -53,19 +53,28 @@ pub(crate) struct Clock {
     alarms: Alarms,
     /// System calls since time moved on, with what they moved.
     calls_at_this_instant: u64,
+    /// So much later the timer fires again that has fired too early.
+    fires_again: Duration,
     /// When the run ends at the latest.
     until: Option<Instant>,
 }
 
 impl Clock {
-    /// A clock that stands at zero, counts in steps and ticks; the run ends at `until`.
-    pub fn new(step: Duration, tick: Duration, until: Option<Instant>) -> Clock {
+    /// A clock that stands at zero, counts in steps and ticks, and whose timer `fires_again` so
+    /// much later when it was too early, or never; the run ends at `until`.
+    pub fn new(
+        step: Duration,
+        tick: Duration,
+        fires_again: Duration,
+        until: Option<Instant>,
+    ) -> Clock {
         Clock {
             now: Instant::ZERO,
             agenda: Agenda::new(),
             timer: Timer::new(step, tick),
             alarms: Alarms::default(),
             calls_at_this_instant: 0,
+            fires_again,
             until,
         }
     }

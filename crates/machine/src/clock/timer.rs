@@ -15,12 +15,6 @@ use base::{Duration, Instant};
 // prctl(2), the default; as machine.timer_slack of the host `guest`
 const SLACK: Duration = Duration::from_micros(50);
 
-/// The timer is set at least so far ahead: 500 ns, rounded up as every distance. So much later it
-/// fires again when it has fired for a sleep without slack that the clock did not take to be over.
-// measured in the world linux: hrtimer_expire_entry of timerfd_tmrproc comes two steps after the
-// one in which it was due, and all that the timer is set to next comes as late
-pub(super) const LEAST_AHEAD: Duration = Duration::from_nanos(501);
-
 /// What a core's timer is set to.
 pub(crate) struct Timer {
     step: u64,

@@ -48,7 +48,8 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let together = Sectors((guest.memory.together * PAGE_SECTORS).min(u64::from(u32::MAX)) as u32);
     let cpus = Cpus::new(&setup.host, prices, setup.kernel.sharing, setup.seed);
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
-    let clock = Clock::new(setup.host.machine.clock_step, tick, setup.until);
+    let step = setup.host.machine.clock_step;
+    let clock = Clock::new(step, tick, guest.boot.timer_fires_again, setup.until);
     let mut cache = PageCache::new(
         setup.kernel,
         &guest.memory,

@@ -33,6 +33,11 @@ params::section! {
         /// Ticks from the boot to when the kernel is to gather the statistics of control groups
         /// for the first time after jobs begin on a disk without a file system; zero: never.
         ticks_to_statistics: u64 = Whole(0, 1_000_000, "ticks"),
+        /// The same on a shallow disk, whose interrupts make the kernel gather them once more while
+        /// it boots.
+        ticks_to_statistics_shallow: u64 = Whole(0, 1_000_000, "ticks"),
+        /// The fewest and the most commands at once that a shallow disk takes.
+        shallow: (u64, u64) = Wholes(2, 1_000_000, "commands"),
         /// The same where a file system is mounted before.
         ticks_to_statistics_mounted: u64 = Whole(0, 1_000_000, "ticks"),
         /// For how long it gathers them.

@@ -85,19 +85,22 @@ fn the_worker_of_the_queue_wakes_to_look_for_late_requests() {
 #[test]
 fn a_worker_gathers_statistics_at_a_tick_that_somebody_works_at() {
     // A switch takes a microsecond. The disk takes no time, so whoever reads works all the time.
-    let computes = |line: &str, from: u64| {
+    let computes = |line: &str, from: u64, depth: u32| {
         let mut host = Host::named("guest").expect("a host");
         host.costs.switch = Duration::from_micros(1);
-        Arc::make_mut(&mut host.guest).boot.ticks_to_statistics = from;
-        let device = Box::new(Steady::new(Duration::ZERO, 32));
+        let boot = &mut Arc::make_mut(&mut host.guest).boot;
+        (boot.ticks_to_statistics, boot.ticks_to_statistics_shallow) = (from, 3000);
+        let device = Box::new(Steady::new(Duration::ZERO, depth));
         let jobs = vec![command(line)];
         let (outcome, _) = checked(Setup { jobs, host, device, ..setup("6.12", "none") });
         outcome.cores[0].computing
     };
-    let more = |line, from| (computes(line, from) - computes(line, 0)).as_nanos();
+    let more =
+        |line, from, depth| (computes(line, from, depth) - computes(line, 0, depth)).as_nanos();
     let reads = "dd if=/dev/sda of=/dev/null bs=4k count=4000 iflag=direct";
     // It has been up for a thousand ticks by then. To the worker, a nanosecond, and back.
-    assert_eq!(more(reads, 1001), 2001);
-    assert_eq!(more(reads, 3000), 0, "that is not due yet");
-    assert_eq!(more("sleep 0.5", 1001), 0, "who rests does not see it");
+    assert_eq!(more(reads, 1001, 64), 2001);
+    assert_eq!(more(reads, 3000, 64), 0, "that is not due yet");
+    assert_eq!(more(reads, 1001, 32), 0, "the boot has gathered them once more");
+    assert_eq!(more("sleep 0.5", 1001, 64), 0, "who rests does not see it");
 }

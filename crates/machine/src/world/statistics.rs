@@ -20,8 +20,11 @@ impl World {
     /// The boot has set the timer.
     pub(super) fn begin_statistics(&mut self) {
         let boot = &self.guest.boot;
+        let depth = u64::from(self.storage.queue().limits().facts.queue_depth);
+        let is_shallow = boot.shallow.0 <= depth && depth <= boot.shallow.1;
         let first = match self.storage.format() {
             Some(_) => boot.ticks_to_statistics_mounted,
+            None if is_shallow => boot.ticks_to_statistics_shallow,
             None => boot.ticks_to_statistics,
         };
         let booted = self.storage.cache().wheel().booted();

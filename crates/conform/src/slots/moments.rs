@@ -170,14 +170,14 @@ mod tests {
     use block::{Bio, Flags, Op, Origin};
 
     #[test]
-    fn what_comes_later_is_known_at_every_step() {
+    fn what_comes_later_is_known_and_who_only_works_for_others() {
         let bio = Bio {
             op: Op::Read,
             flags: Flags::NONE,
             sector: Sector(0),
             sectors: Sectors(8),
             ioprio: block::Ioprio::default(),
-            origin: Origin::default(),
+            origin: Origin { context: ContextId(2), ..Origin::default() },
             token: 0,
         };
         let step = |rq, what| Step { at: Instant::ZERO, task: ContextId(2), rq, what };
@@ -192,6 +192,6 @@ mod tests {
         let ahead = Ahead::of(&history);
         assert_eq!(ahead.issues, [Some(1), Some(0), Some(0), None]);
         assert_eq!(ahead.changes, [Some(1), None]);
-        assert!(ahead.is_worker(ContextId(99)));
+        assert!(ahead.is_worker(ContextId(3)) && !ahead.is_worker(ContextId(2)));
     }
 }

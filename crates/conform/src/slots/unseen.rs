@@ -154,8 +154,19 @@ impl Run<'_> {
         holds
     }
 
+    /// Whether whoever issued may have left the rest of the run to a worker: a task may, where the
+    /// kernel has it so (field `hands_runs_over`).
+    fn may_be_handed_over(&self) -> bool {
+        self.hands_over && self.issuer.is_some_and(|task| !self.ahead.is_worker(task))
+    }
+
     /// A run that has issued something ends.
     fn end_run(&mut self, now: Instant) {
+        if self.may_be_handed_over() && self.is_refuted(now) {
+            self.worker_wanted = true;
+            self.runs.iter_mut().for_each(|runs| runs.list_ends(true));
+            return;
+        }
         let Some(mut runs) = self.runs.take() else { return };
         while self.may_ask() {
             if !self.ask_in_vain(now) {

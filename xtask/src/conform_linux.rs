@@ -59,7 +59,7 @@ fn judge(
     record: Option<&std::path::Path>,
 ) -> Result<Conformity, Box<dyn Error>> {
     let started = std::time::Instant::now();
-    let recorded = member.record(world, load)?;
+    let (recorded, member) = member.record(world, load)?;
     if let Some(directory) = record {
         recorded.write(&directory.join(&member.name))?;
     }

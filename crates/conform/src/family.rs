@@ -136,9 +136,34 @@ fn job(rng: &mut Rng, is_deep: bool) -> String {
     format!("{place},pattern={pattern},depth={depth},batch={}", batch.min(*depth))
 }
 
+/// How often a load is halved at most, so that its recording has room.
+const HALVED: u32 = 6;
+
+/// Tries it with so many requests, and with half as many where the recording has no room: what
+/// came of it, and with how many. A large buffered load without merges is hundreds of events each.
+fn with_room<T>(
+    requests: u64,
+    mut record: impl FnMut(u64) -> Result<T, Error>,
+) -> Result<(T, u64), Error> {
+    for halved in 0..HALVED {
+        match record(requests >> halved) {
+            Err(Error::NoRoom { .. }) => {}
+            other => return other.map(|it| (it, requests >> halved)),
+        }
+    }
+    record(requests >> HALVED).map(|it| (it, requests >> HALVED))
+}
+
 impl Member {
-    /// Records it in a world that has the load.
-    pub fn record(&self, world: &LinuxWorld, load: &str) -> Result<Recorded, Error> {
+    /// Records it in a world that has the load, with so many of its requests as there is room for:
+    /// what was recorded, and of which member.
+    pub fn record(&self, world: &LinuxWorld, load: &str) -> Result<(Recorded, Member), Error> {
+        let shorter = |requests| Member { requests, ..self.clone() };
+        let recorded = with_room(self.requests, |it| shorter(it).record_all(world, load));
+        recorded.map(|(recorded, requests)| (recorded, shorter(requests)))
+    }
+
+    fn record_all(&self, world: &LinuxWorld, load: &str) -> Result<Recorded, Error> {
         let model = Model::find(self.model)?;
         let rotational = i64::from(model.facts().rotational);
         let jobs = self.jobs.join(" ");
@@ -161,7 +186,10 @@ impl Member {
             jobs: vec![Job { name: "load".to_string(), command, ..Job::default() }],
             ..Script::default()
         };
-        let said = |cause: Error| Error::linux(format!("{}: {cause}", self.name));
+        let said = |cause: Error| match cause {
+            Error::NoRoom { .. } => cause,
+            _ => Error::linux(format!("{}: {cause}", self.name)),
+        };
         let (finished, recorded) =
             world.record(&model, self.queue_depth, script, self.seed).map_err(said)?;
         if let Some(job) = finished.jobs.iter().find(|job| job.exit != 0) {
@@ -182,6 +210,21 @@ mod tests {
         assert_eq!(family(1), family(1));
         assert_ne!(family(1), family(2));
         assert_eq!(family(1)[..10], Member::family("mq-deadline", 1, 100, 10)[..]);
+    }
+
+    #[test]
+    fn a_load_whose_recording_has_no_room_is_halved_until_it_has() {
+        let record = |room| {
+            move |requests| {
+                let lost = Error::NoRoom { lost: requests };
+                if requests > room { Err(lost) } else { Ok(requests) }
+            }
+        };
+        assert_eq!(with_room(12_000, record(12_000)).unwrap(), (12_000, 12_000));
+        assert_eq!(with_room(12_000, record(4_000)).unwrap(), (3_000, 3_000));
+        assert!(matches!(with_room(12_000, record(1)), Err(Error::NoRoom { lost: 187 })));
+        let fails = |_| Err::<(), _>(Error::linux("it does not boot"));
+        assert!(matches!(with_room(12_000, fails), Err(Error::Linux(_))));
     }
 
     #[test]

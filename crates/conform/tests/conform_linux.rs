@@ -26,7 +26,7 @@ fn world() -> (LinuxWorld, &'static str) {
 fn judged(scheduler: &'static str, count: u64) -> Vec<Conformity> {
     let (world, load) = world();
     let judge = |member: Member| {
-        let recorded = member.record(&world, load).unwrap();
+        let (recorded, _) = member.record(&world, load).unwrap();
         let recording = recorded.recording(&member.name).unwrap();
         conform_recording(&recording, &Options::default()).unwrap()
     };
@@ -49,7 +49,7 @@ fn a_recording_survives_its_files() {
     let directory = Directory::make().unwrap();
     // Its tasks are of all classes.
     let member = Member::family("mq-deadline", 1, 600, 3).pop().expect("there are three");
-    let recorded = member.record(&world, load).unwrap();
+    let (recorded, _) = member.record(&world, load).unwrap();
     recorded.write(directory.path()).unwrap();
     let at_hand = recorded.recording("at hand").unwrap();
     let (one, other) = (

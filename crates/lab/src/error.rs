@@ -69,6 +69,12 @@ pub enum Error {
     /// A run in the world `linux` failed.
     #[error("world linux: {0}")]
     Linux(String),
+    /// A kernel recorded more events than there was room for.
+    #[error("world linux: the recording has no room for {lost} events; a shorter load leaves room")]
+    NoRoom {
+        /// Events that were lost.
+        lost: u64,
+    },
     /// The world `linux` is not there, or lacks something; the message says how to get it.
     #[error("world linux: {0}")]
     NoLinux(String),
@@ -118,6 +124,7 @@ impl Error {
 
     /// Whether the cause lies in what was asked for, rather than in what happened afterwards.
     pub fn is_bad_input(&self) -> bool {
-        !matches!(self, Error::Unwritable { .. } | Error::Recording(_) | Error::Linux(_))
+        use Error::{Linux, NoRoom, Recording, Unwritable};
+        !matches!(self, Unwritable { .. } | Recording(_) | Linux(_) | NoRoom { .. })
     }
 }

@@ -79,9 +79,7 @@ impl Recorded {
     /// Takes what a guest left.
     pub fn of(machine: Machine<'_>, finished: &Finished) -> Result<Recorded, Error> {
         if finished.lost_events > 0 {
-            let lost = finished.lost_events;
-            let problem = format!("the recording has no room for {lost} events");
-            return Err(Error::linux(format!("{problem}; a shorter load leaves room")));
+            return Err(Error::NoRoom { lost: finished.lost_events });
         }
         let reader = blktrace::Reader::new(&finished.trace[..], "the guest's recording");
         let mut records = reader.collect::<Result<Vec<Record>, _>>().map_err(Error::Recording)?;

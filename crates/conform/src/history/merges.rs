@@ -27,6 +27,9 @@ impl Historian<'_> {
         let (op, sectors) = (op_of(record), sectors_of(record));
         let task = self.task(record);
         let is_bio = task.bio.take_if(|bio| *bio == (op, record.sector, sectors)).is_some();
+        if is_bio {
+            self.takes_up_rest(record);
+        }
         if !is_bio && self.era.joins_are_traced && merge == Merge::Back && self.joined(record) {
             return;
         }

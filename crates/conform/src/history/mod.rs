@@ -11,6 +11,7 @@ mod mend;
 mod merges;
 mod pairs;
 mod steps;
+mod tags;
 
 use crate::messages::Said;
 use base::{Duration, Instant, Sector, Sectors};
@@ -139,8 +140,12 @@ struct Task {
     /// Its bio that no request was allocated for yet, and the call it came with.
     bio: Option<(Op, Sector, Sectors)>,
     call: Option<usize>,
-    /// When that was: time, number of the record, number of steps before.
-    queued: (Instant, u64, usize),
+    /// What was split off it and comes behind it.
+    rest: Option<(Op, Sector, Sectors)>,
+    /// Its bio is such a rest: no record told when it came.
+    is_rest: bool,
+    /// When it last was awake with its bio: time, number of the record, number of steps before.
+    awake: (Instant, u64, usize),
     /// The first part of a bio that was just split.
     split: Option<Sector>,
     /// Requests it allocated and did not insert.
@@ -316,11 +321,7 @@ impl<'a> Historian<'a> {
         self.just_merged = self.just_merged.filter(|_| joins);
         match record.action {
             Action::Queue => self.queued(record),
-            Action::Split => {
-                if let Payload::Split(_) = record.payload {
-                    self.task(record).split = Some(record.sector);
-                }
-            }
+            Action::Split => self.split(record),
             Action::GetRequest => self.allocated(record),
             Action::BackMerge => self.merged(record, Merge::Back),
             Action::FrontMerge => self.merged(record, Merge::Front),
@@ -336,6 +337,7 @@ impl<'a> Historian<'a> {
             }
             _ => {}
         }
+        self.ends_first_part(record);
     }
 
     /// What came of it.
@@ -422,10 +424,9 @@ impl<'a> Historian<'a> {
         let call = self.history.calls.len();
         let what = CallKind::Submit { bio, plugged: false };
         self.history.calls.push(Call { at: record.time, origin: bio.origin, what });
-        let queued = (record.time, self.records, self.history.steps.len());
         let task = self.task(record);
-        task.queued = queued;
         task.bio = Some((op, record.sector, sectors));
+        (task.rest, task.is_rest) = (None, false);
         task.call = Some(call);
         task.split = None;
         task.runs = false;
@@ -434,13 +435,7 @@ impl<'a> Historian<'a> {
         } else {
             task.held = 0;
         }
-    }
-
-    /// A completion interrupts a task: nobody else has had the core.
-    fn interrupted(&mut self, record: &Record) {
-        if let Some(task) = self.tasks.get_mut(&record.pid).filter(|task| task.bio.is_some()) {
-            task.queued.1 += 1;
-        }
+        self.is_awake(record);
     }
 
     fn allocated(&mut self, record: &Record) {
@@ -450,19 +445,16 @@ impl<'a> Historian<'a> {
         }
         let mut bio = self.bio(record);
         let can_be_held = self.era.shape == Shape::Single || !bio.needs_flush_machinery();
-        let records = self.records;
-        let task = self.task(record);
-        let (queued_at, number, before) = task.queued;
-        let slept = task.bio.take().is_some() && number + 1 < records && self.era.joins_are_traced;
+        let slept = self.has_slept(record);
         let task = self.task(record);
         if task.split.take() == Some(record.sector) {
             bio.flags = bio.flags.with(Flags::NOMERGE);
         }
         task.held += u32::from(can_be_held);
         let rq = self.history.requests.len();
-        if slept {
+        if let Some((at, before)) = slept {
             let task = bio.origin.context;
-            self.late.push((before, Step { at: queued_at, task, rq, what: What::Starve }));
+            self.late.push((before, Step { at, task, rq, what: What::Starve }));
             self.step(record, rq, What::Recover);
         }
         let rq = self.adopt(record, bio, State::Allocated);
@@ -470,6 +462,7 @@ impl<'a> Historian<'a> {
             self.forget_place(record);
             self.history.requests[rq].flushed = self.unheld(record);
         }
+        self.takes_up_rest(record);
     }
 
     /// A request that is met for the first time.

@@ -1,8 +1,8 @@
 //! Tasks that sleep for a tag.
 //!
 //! No record tells that a task sleeps. But when somebody else does something between its bio and
-//! the request for it, it has slept, and it runs the queue before it does. What the task does itself
-//! in between, and what interrupts it, is no sleep.
+//! the request for it, it has slept, and it runs the queue before it does. What the task does
+//! itself in between, and what interrupts it, is no sleep.
 
 use super::Historian;
 use base::{Instant, Sectors};

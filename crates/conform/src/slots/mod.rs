@@ -8,6 +8,8 @@
 mod before;
 mod heed;
 mod moments;
+#[cfg(test)]
+mod tests;
 mod unseen;
 
 use crate::history::{History, Step, Traced, What};
@@ -150,7 +152,7 @@ pub fn replay(
         phase,
         until,
         assumed,
-        ahead: runs.iter().map(|_| Ahead::of(history)).next().unwrap_or_default(),
+        ahead: runs.as_ref().map(|_| Ahead::of(history)).unwrap_or_default(),
         index: 0,
         is_told: false,
         is_late: false,
@@ -511,7 +513,7 @@ impl Run<'_> {
             let ours = self.understand(offered);
             (ours, ours.request(), false)
         } else {
-            let ours = self.choose(now);
+            let ours = self.choose_in_run(now);
             (ours, ours.request(), false)
         };
         self.runs.iter_mut().for_each(|runs| runs.issued(was_parked));

@@ -56,7 +56,8 @@ impl Ahead {
         let mut next = None;
         for (index, step) in history.steps.iter().enumerate().rev() {
             match step.what {
-                What::Issue => next = Some(step.rq),
+                // What goes around the scheduler says nothing of its choice.
+                What::Issue if !history.requests[step.rq].bypasses => next = Some(step.rq),
                 What::Merge(..) => {
                     changes[step.rq].get_or_insert(index);
                 }
@@ -70,6 +71,11 @@ impl Ahead {
         }
         let submitters = history.requests.iter().map(|life| life.bio.origin.context).collect();
         Ahead { issues, changes, submitters }
+    }
+
+    /// Which request is issued next, at this step or later.
+    fn issued_from(&self, step: usize) -> Option<Traced> {
+        self.issues.get(step).copied().flatten()
     }
 
     /// Whether a task is a worker: it submits nothing itself.
@@ -113,6 +119,11 @@ impl Run<'_> {
     /// Whether the recording shows that the queue was not run at a moment at which it may have
     /// been.
     pub(super) fn is_refuted(&mut self, then: Instant) -> bool {
+        self.is_refuted_from(self.index, then)
+    }
+
+    /// The same, if what is issued at this step or later is not issued yet.
+    pub(super) fn is_refuted_from(&mut self, step: usize, then: Instant) -> bool {
         if self.is_impossible(then) {
             return true;
         }
@@ -121,12 +132,25 @@ impl Run<'_> {
             return false;
         }
         let Some(rq) = self.would_give(then).map(|id| self.traced[&id]) else { return false };
-        let Some(next) = self.ahead.issues[self.index].map(|next| self.names[next]) else {
-            return false;
-        };
-        let is_other = rq != next && self.is_waiting(next) && self.looks(rq) != self.looks(next);
+        let is_other = self.ahead.issued_from(step).is_some_and(|next| self.is_other(rq, next));
         self.is_told |= is_other;
         is_other
+    }
+
+    /// Whether what is issued next is not `rq`. What is parked goes before all that is inserted,
+    /// and after what the driver gave back.
+    fn is_other(&mut self, rq: Traced, recorded: Traced) -> bool {
+        let next = self.names[recorded];
+        let looks = match self.is_waiting(next) {
+            true => self.looks(next),
+            // It comes later.
+            false if !self.slots.contains_key(&next) => {
+                let life = &self.history.requests[recorded];
+                Some((life.bio.op, life.sector, life.sectors))
+            }
+            false => return false,
+        };
+        rq != next && self.looks(rq) != looks
     }
 
     /// Whether the driver had room and would have been given a request, but issued none; or would

@@ -9,7 +9,7 @@
 //! 256 ns and computing costs nothing (`family`). On a machine whose work takes time they are too
 //! short.
 
-use super::Run;
+use super::{Ours, Run};
 use crate::history::{Step, What};
 use crate::replica::Taken;
 use crate::runs::Runs;
@@ -154,15 +154,28 @@ impl Run<'_> {
         holds
     }
 
+    /// Ours gives a request within a run. A list ends when the scheduler withholds, and after the
+    /// list was issued it is asked once more (by what mq-deadline of 6.12.117 counts).
+    pub(super) fn choose_in_run(&mut self, now: Instant) -> Ours {
+        let ours = self.choose(now);
+        let withholds = matches!(ours, Ours::Held(_));
+        match self.runs.as_mut().filter(|_| withholds).is_some_and(|runs| runs.asked_in_vain(now)) {
+            true => self.choose(now),
+            false => ours,
+        }
+    }
+
     /// Whether whoever issued may have left the rest of the run to a worker: a task may, where the
-    /// kernel has it so (field `hands_runs_over`).
+    /// kernel has it so (field `hands_runs_over`). While the driver has room nothing is parked in
+    /// any case, and the run may just go on.
     fn may_be_handed_over(&self) -> bool {
-        self.hands_over && self.issuer.is_some_and(|task| !self.ahead.is_worker(task))
+        let is_full = self.in_flight >= self.depth;
+        is_full && self.hands_over && self.issuer.is_some_and(|task| !self.ahead.is_worker(task))
     }
 
     /// A run that has issued something ends.
     fn end_run(&mut self, now: Instant) {
-        if self.may_be_handed_over() && self.is_refuted(now) {
+        if self.may_be_handed_over() && self.is_refuted_from(self.index + 1, now) {
             self.worker_wanted = true;
             self.runs.iter_mut().for_each(|runs| runs.list_ends(true));
             return;

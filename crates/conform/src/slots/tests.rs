@@ -1,0 +1,112 @@
+//! Small recordings of runs of the queue.
+
+use super::*;
+use crate::setup::Options;
+use block::Ioprio;
+use lab::recording::Recording;
+use lab::recording::manifest::Manifest;
+use trace::blktrace::{Action, Categories, Payload, Record};
+
+/// A virtio disk of 6.12 that may have so many requests.
+fn manifest(queue_depth: u32, more: &str) -> Manifest {
+    let text = format!(
+        "kernel: 6.12\nhz: 250\ntransport: virtio\nqueue_depth: {queue_depth}\n\
+         hardware_queues: 1\nqueue/nr_requests: 64\nqueue/scheduler: [mq-deadline]\n{more}"
+    );
+    Manifest::parse(&text, "m").unwrap()
+}
+
+/// Records of lines `TASK ACTIONS OPERATION SECTOR+SECTORS`, with the class of priority behind an
+/// insertion, 256 ns apart; `@MILLIS` in a line of its own is a pause until then.
+fn recording(manifest: Manifest, lines: &str) -> Recording {
+    let (mut now, mut records, mut priorities) = (1_000_000_000, Vec::new(), Vec::new());
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(millis) = line.strip_prefix('@') {
+            now = millis.parse::<u64>().unwrap() * 1_000_000;
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (sector, sectors) = words[3].split_once('+').unwrap();
+        let is_write = if words[2] == "W" { Categories::WRITE } else { Categories::READ };
+        for letter in words[1].chars() {
+            now += 256;
+            let action = match letter {
+                'Q' => Action::Queue,
+                'G' => Action::GetRequest,
+                'P' => Action::Plug,
+                'U' => Action::Unplug,
+                'I' => Action::Insert,
+                'M' => Action::BackMerge,
+                'D' => Action::Issue,
+                _ => Action::Complete,
+            };
+            let class: u16 = words.get(4).map_or(2, |class| class.parse().unwrap());
+            priorities.extend((letter == 'I').then(|| Ioprio::from_bits(class << 13)));
+            let payload = if letter == 'U' { Payload::Unplug(1) } else { Payload::None };
+            let (pid, bytes) = (words[0].parse().unwrap(), sectors.parse::<u32>().unwrap() * 512);
+            let sector = Sector(sector.parse().unwrap());
+            let at = Instant::from_nanos(now);
+            let record = Record { sector, bytes, pid, payload, ..Record::event(action, at) };
+            records.push(record.with(is_write));
+        }
+    }
+    Recording { records, priorities, manifest, ..Recording::default() }
+}
+
+/// What the kernel issued, by sector, and whether ours agrees.
+fn judged(recording: &Recording) -> Vec<(u64, bool)> {
+    let setup = Setup::new(&recording.manifest, &Options::default(), "m").unwrap();
+    let history = History::read(setup.era(), recording, Instant::ZERO);
+    assert_eq!(history.unmatched, 0);
+    let outcome = replay(&history, &setup, Duration::ZERO, Until::End, &Assumed::default());
+    let sector = |it: &Decision| history.requests[it.kernel].bio.sector.0;
+    outcome.decisions.iter().map(|it| (sector(it), it.agrees())).collect()
+}
+
+/// Who issues the first of two requests leaves the other with the scheduler: a request of real
+/// time that came later goes first.
+fn left_by(issuer: u32) -> Vec<(u64, bool)> {
+    let lines = format!(
+        "7 QGPI W 800+8
+         7 QGI W 900+8
+         7 U W 0+0
+         {issuer} D W 800+8
+         8 QGPUI R 100+8 1
+         0 C W 800+8
+         20 D R 100+8
+         0 C R 100+8
+         20 D W 900+8
+         0 C W 900+8"
+    );
+    judged(&recording(manifest(1, ""), &lines))
+}
+
+#[test]
+fn a_task_may_leave_the_rest_of_its_run_to_a_worker() {
+    assert_eq!(left_by(7), [(800, true), (100, true), (900, true)]);
+    let by_worker = left_by(20);
+    assert_eq!(by_worker[1], (100, false), "a worker has parked the other: {by_worker:?}");
+}
+
+#[test]
+fn after_a_list_was_issued_the_scheduler_is_asked_once_more() {
+    // While best effort is in flight, idle requests wait. Each look at them counts that the write
+    // was passed over: when the second read of best effort is chosen, when its list ends, and then
+    // it is no more.
+    let lines = "7 QGPUI R 5000+8
+                 7 D R 5000+8
+                 8 QGPUI W 800+8 3
+                 @1005
+                 9 QGPUI R 100+8 3
+                 7 QGPUI R 6000+8
+                 7 D R 6000+8
+                 7 D W 800+8
+                 0 C R 5000+8
+                 0 C R 6000+8
+                 0 C W 800+8
+                 20 D R 100+8
+                 0 C R 100+8";
+    let more = "iosched/prio_aging_expire: 4\niosched/fifo_batch: 0\niosched/writes_starved: 3";
+    let judged = judged(&recording(manifest(31, more), lines));
+    assert_eq!(judged, [(5000, true), (6000, true), (800, true), (100, true)]);
+}

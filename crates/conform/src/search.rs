@@ -40,9 +40,8 @@ impl Best {
     pub fn of(history: &History, setup: &Setup) -> Best {
         let tick = setup.kernel.hz.tick();
         let step = if history.is_torn { (PHASES / ROUGHLY) as usize } else { 1 };
-        let phases = if setup.counts_ticks() { PHASES } else { 1 };
         let mut best: Option<Best> = None;
-        for number in (0..phases).step_by(step) {
+        for number in (0..phases(setup)).step_by(step) {
             let phase = Duration::from_nanos(tick.as_nanos() * number / PHASES);
             let one = Best::assuming(history, setup, phase, Assumed::default());
             if best.as_ref().is_none_or(|best| one.agreed(history) > best.agreed(history)) {
@@ -108,6 +107,12 @@ impl Best {
         }
         other
     }
+}
+
+/// How many phases of the tick there may be.
+fn phases(setup: &Setup) -> u64 {
+    let is_open = setup.counts_ticks() && !setup.ticks_begin_with_clock;
+    if is_open { PHASES } else { 1 }
 }
 
 /// The kernel's orders, by busy period.
@@ -176,7 +181,8 @@ impl Search<'_> {
 
 /// What else may be assumed of the last moments: of each run that it was or was not, and of the
 /// last time that a scheduler withheld that it was asked once or twice more. More often says
-/// nothing new, as what it counts begins again (rule deadline-6), by default after three.
+/// nothing new where reads go before waiting writes twice, as is usual: the third time counts from
+/// the start again (rule deadline-6).
 fn alternatives(moments: &[Moment], assumed: &Assumed) -> Vec<Assumed> {
     let mut others = Vec::new();
     let mut has_hold = false;
@@ -205,6 +211,19 @@ fn alternatives(moments: &[Moment], assumed: &Assumed) -> Vec<Assumed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup::Options;
+    use lab::recording::manifest::Manifest;
+
+    #[test]
+    fn the_phase_of_a_tick_that_is_known_is_not_looked_for() {
+        let phases = |text| {
+            let manifest = Manifest::parse(text, "m").unwrap();
+            phases(&Setup::new(&manifest, &Options::default(), "m").unwrap())
+        };
+        assert_eq!(phases("kernel: 6.12\nqueue/scheduler: [mq-deadline]\n"), PHASES);
+        let known = "kernel: 6.12\nqueue/scheduler: [mq-deadline]\nticks: begin with the clock\n";
+        assert_eq!(phases(known), 1);
+    }
 
     #[test]
     fn what_is_near_and_was_not_assumed_yet_may_be_otherwise() {

@@ -40,6 +40,8 @@ pub struct Setup {
     pub facts: Facts,
     /// Control groups, the root first.
     pub groups: Vec<Group>,
+    /// Ticks begin with the clock of the records.
+    pub ticks_begin_with_clock: bool,
 }
 
 impl Setup {
@@ -70,7 +72,8 @@ impl Setup {
         }
         let kernel = spec.kernel.with_hz(manifest.hz.unwrap_or(spec.kernel.hz));
         let groups = manifest.cgroups.clone();
-        Ok(Setup { spec, kernel, facts, groups })
+        let ticks_begin_with_clock = manifest.ticks_begin_with_clock;
+        Ok(Setup { spec, kernel, facts, groups, ticks_begin_with_clock })
     }
 
     /// The shape of the recorded queue.

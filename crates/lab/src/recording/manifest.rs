@@ -17,7 +17,10 @@
 //!
 //! Names below `queue/` and `iosched/` are those of sysfs; `ioprio PID` is a task's priority as the
 //! kernel encodes it, `io_context PID` the task whose io_context it shares. The first control group
-//! is the root. Lines that are not understood are left alone: a manifest may say more.
+//! is the root. `ticks: begin with the clock` says that the kernel counts a tick at each whole
+//! multiple of its length by the clock of the records.
+//!
+//! Lines that are not understood are left alone: a manifest may say more.
 
 use crate::error::Error;
 use crate::kernels::parse_kernel;
@@ -32,6 +35,8 @@ use std::str::FromStr;
 
 /// The name of the file beside a recording.
 pub const FILE_NAME: &str = "manifest.txt";
+/// What is said of ticks that begin with the clock of the records.
+pub const TICKS_BEGIN_WITH_CLOCK: &str = "begin with the clock";
 /// Where control groups of block I/O are by convention.
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
@@ -44,6 +49,8 @@ pub struct Manifest {
     pub kernel: Option<String>,
     /// Ticks per second, if they are stated.
     pub hz: Option<Hz>,
+    /// `ticks: begin with the clock`: there is one at each whole multiple of its length.
+    pub ticks_begin_with_clock: bool,
     /// The name in brackets of `queue/scheduler`.
     pub scheduler: Option<String>,
     /// `iosched/…`, in order.
@@ -99,6 +106,7 @@ impl Manifest {
         match name {
             "kernel" => self.kernel = value.split_whitespace().next().map(String::from),
             "hz" => self.hz = Some(parse_hz(value, place)?),
+            "ticks" => self.ticks_begin_with_clock = value == TICKS_BEGIN_WITH_CLOCK,
             "queue/scheduler" => self.scheduler = bracketed(value).map(String::from),
             "queue_depth" | "hardware_queues" => {
                 let first = value.split_whitespace().next().unwrap_or_default();

@@ -276,6 +276,10 @@ fn manifest(
     let mut line = |name: &str, value: &str| {
         writeln!(text, "{name}: {value}").expect("memory can be written to");
     };
+    if machine.times == Times::Guest {
+        // Observed on 6.1, 6.12 and 7.3 in virtual time: what mq-deadline counts in ticks.
+        line("ticks", manifest::TICKS_BEGIN_WITH_CLOCK);
+    }
     for (file, value) in &finished.queues {
         let Some((_, name)) = file.split_once(&format!("/{NAME}/queue/")) else { continue };
         match name.strip_prefix("iosched/") {

@@ -55,7 +55,9 @@ impl FileIo<'_> {
         let file = found?;
         if wanted.truncates {
             self.lock_contents(file).await;
-            if self.files().inode(file).size > 0 {
+            // ext4 does so with an empty one too (observed on 6.1 and 7.3).
+            let is_empty = self.files().inode(file).size == 0;
+            if !is_empty || known.is_some() && format == Format::Ext4 {
                 self.change_size(file, 0).await;
             }
             self.unlock_contents(file);

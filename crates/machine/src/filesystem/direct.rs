@@ -30,11 +30,13 @@ impl FileIo<'_> {
         let result = self.check_direct(offset, length);
         if result.is_ok() && bytes > 0 {
             self.note_direct_read(index, false).await;
+            self.share_contents(index).await;
             self.write_dirty_of(index, offset, offset + bytes).await;
             let flags = self.files().rules().direct_read;
             self.world().io().get(self.id(), number).bios_left = 1;
             self.submit_directly(number, index, Op::Read, flags, offset..offset + bytes).await;
             self.wait_for_operation(number).await;
+            self.unlock_contents(index);
             self.note_direct_read(index, true).await;
         }
         self.leave_call(number);
@@ -55,7 +57,13 @@ impl FileIo<'_> {
         let Range { start, end } = self.appended(file, index, offset..offset + length);
         let mut result = self.check_direct(start, length);
         if result.is_ok() && length > 0 {
+            let is_longer = end > self.files().inode(index).size;
+            match is_longer && self.format() == Format::Ext4 {
+                true => self.lock_contents(index).await,
+                false => self.share_contents(index).await,
+            }
             result = self.write_directly(number, file, index, start, end).await;
+            self.unlock_contents(index);
         }
         self.leave_call(number);
         result.map(|()| length)

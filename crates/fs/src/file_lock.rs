@@ -14,7 +14,7 @@
 //! durable, every one has a log write of its own. Only to one who has waited for long and was woken
 //! in vain the map is handed over, and nobody may be faster (observed on 6.12).
 //!
-// Divergence: asynchronous direct I/O and fallocate do not take the lock of the contents.
+// Divergence: fallocate does not take the lock of the contents.
 
 use base::Hz;
 use block::ContextId;

@@ -57,16 +57,28 @@ impl FileIo<'_> {
         let Range { start, end } = self.appended(file, index, offset..offset + length);
         let mut result = self.check_direct(start, length);
         if result.is_ok() && length > 0 {
-            let is_longer = end > self.files().inode(index).size;
-            match is_longer && self.format() == Format::Ext4 {
-                true => self.lock_contents(index).await,
-                false => self.share_contents(index).await,
-            }
-            result = self.write_directly(number, file, index, start, end).await;
-            self.unlock_contents(index);
+            result = self.write_locked(number, file, index, start..end).await;
         }
         self.leave_call(number);
         result.map(|()| length)
+    }
+
+    /// Writes a file past the page cache and waits for it, while nobody changes the file.
+    async fn write_locked(
+        &self,
+        number: u64,
+        file: &File,
+        index: usize,
+        bytes: Range<u64>,
+    ) -> Result<(), Errno> {
+        let is_longer = bytes.end > self.files().inode(index).size;
+        match is_longer && self.format() == Format::Ext4 {
+            true => self.lock_contents(index).await,
+            false => self.share_contents(index).await,
+        }
+        let result = self.write_directly(number, file, index, bytes.start, bytes.end).await;
+        self.unlock_contents(index);
+        result
     }
 
     async fn write_directly(
@@ -145,16 +157,18 @@ impl FileIo<'_> {
                 self.start_workers().await;
             }
             let ring = self.detach(number);
-            let result = self.write_directly(number, file, index, bytes.start, bytes.end).await;
+            let result = self.write_locked(number, file, index, bytes).await;
             self.attach(number, ring);
             self.world().all_submitted(self.id(), number);
             return result;
         }
+        self.share_contents(index).await;
         self.note_modified(index).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
         self.cache().drop_range(key(index, pages.start)..key(index, pages.end));
         self.start_workers().await;
         if let Err(errno) = self.prepare_blocks(index, pages.clone(), plan).await {
+            self.unlock_contents(index);
             self.world().all_submitted(self.id(), number);
             return Err(errno);
         }
@@ -172,16 +186,19 @@ impl FileIo<'_> {
             self.finish_later(number, Finish { written, converts, durable });
         }
         self.submit_directly(number, index, Op::Write, flags, bytes).await;
+        self.unlock_contents(index);
         Ok(())
     }
 
     /// Submits an asynchronous read past the page cache.
     pub async fn submit_direct_read(&self, number: u64, index: usize, bytes: Range<u64>) {
         self.note_direct_read(index, false).await;
+        self.share_contents(index).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
         self.start_workers().await;
         let flags = self.files().rules().direct_read;
         self.submit_directly(number, index, Op::Read, flags, bytes).await;
+        self.unlock_contents(index);
         self.note_direct_read(index, true).await;
     }
 
@@ -244,7 +261,6 @@ impl FileIo<'_> {
         if must {
             self.write_for_sync(index, pages).await;
             self.wait_for_written(keys).await;
-            self.forget_if_clean(index);
         }
     }
 

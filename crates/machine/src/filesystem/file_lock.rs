@@ -12,9 +12,9 @@ impl FileIo<'_> {
         self.acquire(Lock::File(file, Guarded::Contents), Mode::Exclusive).await;
     }
 
-    /// Waits until nobody changes a file. Direct I/O does so until it is done, but for a write that
-    /// makes a file of ext4 longer (observed on 7.3: dd that cuts a file off while another one
-    /// writes it directly).
+    /// Waits until nobody changes a file. Direct I/O does so until it is done, or submitted where
+    /// nobody waits for it, but for a write that makes a file of ext4 longer (observed on 6.1, 6.12
+    /// and 7.3: dd that cuts a file off while another one writes it directly).
     pub(super) async fn share_contents(&self, file: usize) {
         self.acquire(Lock::File(file, Guarded::Contents), Mode::Shared).await;
     }

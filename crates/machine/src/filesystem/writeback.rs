@@ -282,6 +282,5 @@ impl FileIo<'_> {
         self.queue().start_plug(self.id());
         self.write_file_pages(index, pages, flags, u64::MAX).await;
         self.finish_plug(PlugFlush::Explicit).await;
-        self.forget_if_clean(index);
     }
 }

@@ -91,7 +91,7 @@ impl FileIo<'_> {
     ) {
         self.write_for_sync(index, pages.clone()).await;
         self.wait_for_written(key(index, pages.start)..key(index, pages.end)).await;
-        self.end_visit(index);
+        self.end_part(index);
         match self.format() {
             Format::Ext4 => self.on_ext4().commit_file(number, index, only_data).await,
             Format::Xfs => self.on_xfs().force_file(number, index, only_data).await,

@@ -56,7 +56,7 @@ impl XfsIo<'_> {
         if !pages.is_empty() && self.cache().next_dirty(keys.clone()).is_some() {
             self.write_for_sync(file, pages).await;
             self.wait_for_written(keys).await;
-            self.end_visit(file);
+            self.end_part(file);
         }
     }
 

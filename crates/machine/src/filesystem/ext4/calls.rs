@@ -85,6 +85,5 @@ impl Ext4Io<'_> {
         self.write_buffers(&blocks, flags).await;
         self.finish_plug(PlugFlush::Explicit).await;
         self.wait_for_written(all_pages(0)).await;
-        self.forget_if_clean(0);
     }
 }

@@ -39,6 +39,8 @@ pub(super) enum Frame {
     Complete(Tag),
     /// A command was given back.
     Requeue(Tag),
+    /// The worker inserts what was requeued, and runs the queue.
+    RunRequeued,
     /// The submitters of what was finished are told.
     Deliver,
     /// A timer has fired.

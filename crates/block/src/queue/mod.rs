@@ -231,8 +231,24 @@ impl RequestQueue {
     /// A kernel worker runs the queue, as [`Output::RunWorker`] asked.
     pub fn run(&mut self, now: Instant, context: ContextId, cpu: u16) {
         self.core.recorder.push(|| Input::Run(now, context, cpu));
-        self.insert_requeued(now, context);
+        match &self.shape {
+            ShapeState::Multi(multi) if multi.runs_before_requeued() => {
+                self.core.push_frame(context, cpu, Frame::RunRequeued);
+            }
+            _ => self.insert_requeued(now, context),
+        }
         self.push_run(now, context, cpu);
+    }
+
+    /// The worker comes to what was requeued after it was asked for a run: a piece of work of its
+    /// own. Observed on 7.3.4: workqueue_execute_start, and what is issued in each.
+    fn run_requeued(&mut self, now: Instant, context: ContextId) -> Work {
+        self.insert_requeued(now, context);
+        let ShapeState::Multi(multi) = &mut self.shape else { return Work::Housekeeping };
+        multi.want_all();
+        let cpu = self.core.seen.cpu_of(context);
+        self.push_run(now, context, cpu);
+        Work::Housekeeping
     }
 
     /// Others want the core of a context: if it has issued all that it took from the scheduler, it
@@ -438,6 +454,7 @@ impl RequestQueue {
                 Frame::DirectIssue(rq) => self.direct_issue_step(now, context, rq),
                 Frame::Complete(tag) => self.complete_step(now, context, tag),
                 Frame::Requeue(tag) => self.requeue_step(now, context, tag),
+                Frame::RunRequeued => self.run_requeued(now, context),
                 Frame::Deliver => self.deliver(now, context),
                 Frame::Timer => self.timer_step(now, context),
             };
@@ -478,6 +495,7 @@ impl RequestQueue {
             | Frame::FlushPlug(_)
             | Frame::Unplug { .. }
             | Frame::Requeue(_)
+            | Frame::RunRequeued
             | Frame::Timer => Work::Housekeeping,
         }
     }

@@ -53,6 +53,8 @@ pub(super) struct Multi {
     software: Vec<VecDeque<RequestId>>,
     /// What the flush machinery or the driver put back; no run sees it before the worker's.
     requeued: Vec<RequestId>,
+    /// The worker was asked for a run before the first of these was requeued: it does that first.
+    runs_before: bool,
     depth: u32,
     has_budget: bool,
     /// The device hears of a list as a whole.
@@ -89,6 +91,7 @@ impl Multi {
             hctxs: (0..limits.facts.hardware_queues.max(1)).map(hctx).collect(),
             software: alloc::vec![VecDeque::new(); usize::from(cpus)],
             requeued: Vec::new(),
+            runs_before: false,
             depth,
             has_budget,
             rings_once: rules.kick == Kick::EachList && !has_budget,
@@ -206,9 +209,19 @@ impl Multi {
     /// A request goes before all others: on most kernels when the worker runs, and not before.
     pub fn requeue(&mut self, requests: &Arena<Request>, rq: RequestId) {
         match self.rules.requeues_by_worker {
-            true => self.requeued.push(rq),
+            true => {
+                if self.requeued.is_empty() {
+                    self.runs_before = self.hctxs.iter().any(|it| it.wanted);
+                }
+                self.requeued.push(rq);
+            }
             false => self.place_front(requests, rq),
         }
+    }
+
+    /// Whether the worker has a run to do before it comes to what was requeued.
+    pub fn runs_before_requeued(&self) -> bool {
+        !self.requeued.is_empty() && self.runs_before
     }
 
     /// What was requeued since the worker ran, oldest first, taken off.

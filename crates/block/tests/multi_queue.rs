@@ -3,9 +3,9 @@
 mod common;
 
 use block::scheduler::Placement;
-use block::{Attach, CommandOp, ContextId, Facts, Flags, Op, Output, PlugFlush, Shape, Step};
+use block::{Attach, Bio, CommandOp, ContextId, Facts, Flags, Op, Output, PlugFlush, Shape, Step};
 use block::{Transport, Version, Work};
-use common::{Bench, Fifo, facts};
+use common::{Bench, Fifo, WORKER, facts};
 
 fn virtio() -> Facts {
     Facts { transport: Transport::Virtio, ..facts() }
@@ -278,6 +278,28 @@ fn one_flush_serves_writes_with_fua_that_are_under_way_together() {
         assert_eq!(ops, [CommandOp::Write, CommandOp::Write, CommandOp::Flush], "{version}");
         assert_eq!(bench.done, [1, 2], "{version}");
         bench.queue.assert_drained();
+    }
+}
+
+#[test]
+fn the_worker_does_a_run_before_what_was_requeued_after_it_was_asked_for() {
+    let facts = Facts { volatile_cache: true, ..virtio() };
+    let flush_first = [CommandOp::Flush, CommandOp::Write];
+    let write_first = [CommandOp::Write, CommandOp::Flush];
+    // On 7.3 a task leaves the run to the worker, on 6.12 it does it itself.
+    let rows = [(Version::V7_3, true, write_first), (Version::V7_3, false, flush_first)];
+    for (version, writes_before, ops) in rows {
+        let mut bench = Bench::multi(version, facts.clone());
+        let write = bench.bio(1, Op::Write, 100, 8);
+        let flush = Bio { flags: Flags::PREFLUSH, ..bench.bio(2, Op::Write, 0, 0) };
+        let order = if writes_before { [write, flush] } else { [flush, write] };
+        for bio in order {
+            bench.queue.submit(bench.now, bio);
+            bench.queue.finish(bench.now, bio.origin.context);
+        }
+        bench.go(WORKER);
+        let found: Vec<_> = bench.device.iter().map(|it| it.op).collect();
+        assert_eq!(found, ops, "{version} {writes_before}");
     }
 }
 

@@ -26,7 +26,6 @@ impl XfsIo<'_> {
         let sequence = {
             let mut files = self.files();
             let inode = files.inode(index);
-            inode.is_rewritten = false;
             match only_data && by_change {
                 true => Some(inode.data_changed_in),
                 false => (inode.is_unsynced || !only_data).then_some(inode.changed_in),

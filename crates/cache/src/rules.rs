@@ -37,6 +37,9 @@ pub struct Rules {
     /// the flusher wakes. Observed on 6.1.192 and 6.12.117; on 7.3.4 it is not, on files and on a
     /// disk.
     pub unknown_is_much: bool,
+    /// A page that becomes dirty loses the mark of readahead. Observed on 6.1.192 and 6.12.117; on
+    /// 7.3.4 it keeps it, where fio reads on among what it has written.
+    pub dirty_loses_mark: bool,
     /// How often the number of pages doubles that a core takes at a time.
     // observed on 6.12
     // Divergence: what kernels before 6.7 have at hand at first is not known, but little
@@ -79,6 +82,7 @@ impl Rules {
             lets_go_in_reverse: version == Version::V6_1,
             keeps_pages_alone: version < Version::V7_3,
             unknown_is_much: version < Version::V7_3,
+            dirty_loses_mark: version < Version::V7_3,
             doublings: if recent { 5 } else { 0 },
             batch: if recent { 31 } else { 15 },
             has_floor: recent,
@@ -104,6 +108,7 @@ pub static CHANGES: [Table; 2] = [
                 "what is dirty on a disk not written of late goes early",
                 NEWER,
             ),
+            change("dirty_loses_mark", "a page that becomes dirty loses the mark", NEWER),
             change("keeps_an_eighth", "a core keeps up to an eighth of the memory at hand", OLDER),
             change("lets_go_in_reverse", "pages are let go in reverse, fifteen at a time", OLDER),
         ],

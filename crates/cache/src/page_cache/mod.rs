@@ -287,7 +287,8 @@ impl PageCache {
         if flags.is_some_and(|flags| flags.has(Flags::DIRTY)) {
             return false;
         }
-        self.pages.change(page, Flags::DIRTY.with(Flags::UP_TO_DATE), Flags::MARKED);
+        let lost = if self.rules.dirty_loses_mark { Flags::MARKED } else { Flags::NONE };
+        self.pages.change(page, Flags::DIRTY.with(Flags::UP_TO_DATE), lost);
         if flags.is_none() {
             self.pcp_lists.describe();
         }

@@ -20,8 +20,6 @@ use std::ops::Range;
 
 /// Pages of one piece of a forced readahead: 2 MiB (rule readahead-11).
 const FORCED_PIECE: u64 = 512;
-/// Largest folio of a file, as a power of two of pages: 2 MiB (rule readahead-9).
-const LARGEST_ORDER: u32 = 9;
 /// Faults on absent pages, less those on cached ones, beyond which nothing is read around them
 /// (rules mmap-1 and mmap-2).
 const MANY_FAULT_MISSES: u32 = 100;
@@ -202,7 +200,7 @@ impl Readahead {
         }
         self.async_size = self.size;
         if rules.grows_folios {
-            self.align(most);
+            self.align(rules, most);
         }
         Some(self.window())
     }
@@ -332,7 +330,7 @@ impl Readahead {
     }
 
     /// Lets folios grow and ends the window where one of them would (rule readahead-9).
-    fn align(&mut self, most: u64) {
+    fn align(&mut self, rules: &Rules, most: u64) {
         let order = self.order + 2;
         let unit = match most.is_power_of_two() {
             true => 1 << order.min(most.ilog2()),
@@ -344,7 +342,7 @@ impl Readahead {
             self.size = cut - self.start;
         }
         self.async_size = self.size;
-        self.order = order.min(self.size.ilog2()).min(LARGEST_ORDER);
+        self.order = order.min(self.size.ilog2()).min(rules.largest_order);
     }
 
     fn window(&self) -> Window {

@@ -28,6 +28,8 @@ pub struct Rules {
     pub(super) never_shrinks: bool,
     /// Folios grow with the windows, which end where folios do.
     pub(super) grows_folios: bool,
+    /// The largest of them has two to the power of this pages (rule readahead-9).
+    pub(super) largest_order: u32,
 }
 
 /// What pages cached before a miss mean.
@@ -66,9 +68,10 @@ impl Rules {
         }
     }
 
-    /// The same on a machine that has no large folios.
+    /// The same on a machine that has no large folios. Observed on 7.3.4: windows end where four
+    /// pages would all the same, and the next one does not grow.
     pub fn without_large_folios(self) -> Rules {
-        Rules { grows_folios: false, ..self }
+        Rules { largest_order: 0, ..self }
     }
 
     const OF_2_6_28: Rules = Rules {
@@ -82,6 +85,8 @@ impl Rules {
         adds_request: false,
         never_shrinks: false,
         grows_folios: false,
+        // 2 MiB.
+        largest_order: 9,
     };
 
     const OF_2_6_32: Rules = Rules {

@@ -38,7 +38,7 @@ pub struct Rules {
     /// disk.
     pub unknown_is_much: bool,
     /// A page that becomes dirty loses the mark of readahead. Observed on 6.1.192 and 6.12.117; on
-    /// 7.3.4 it keeps it, where fio reads on among what it has written.
+    /// 7.3.4 it keeps it until it has been written, where fio reads among what it writes.
     pub dirty_loses_mark: bool,
     /// How often the number of pages doubles that a core takes at a time.
     // observed on 6.12

@@ -215,7 +215,9 @@ impl PageCache {
             }
             Moving::Written(pages) => {
                 for page in pages.clone() {
-                    self.pages.change(page, Flags::NONE, Flags::WRITEBACK);
+                    // What was written loses the mark of readahead. // observed on 7.3
+                    let lost = Flags::WRITEBACK.with(Flags::MARKED);
+                    self.pages.change(page, Flags::NONE, lost);
                     self.note_written(page);
                 }
                 pages

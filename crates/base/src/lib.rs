@@ -21,6 +21,7 @@ pub mod sector;
 pub mod sector_set;
 pub mod time;
 pub mod timer_wheel;
+pub mod tree_shape;
 
 pub use agenda::{Agenda, Ticket};
 pub use arena::{Arena, Id, Side};
@@ -33,3 +34,4 @@ pub use sector::{Bytes, Sector, Sectors};
 pub use sector_set::SectorSet;
 pub use time::{Duration, Hz, Instant, Jiffies};
 pub use timer_wheel::TimerWheel;
+pub use tree_shape::TreeShape;

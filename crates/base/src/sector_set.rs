@@ -104,6 +104,19 @@ impl<T> SectorSet<T> {
     /// Adds `id` behind all members that start at or before `sector`. Panics when it is a member.
     #[track_caller]
     pub fn insert(&mut self, sector: Sector, id: Id<T>) {
+        self.insert_at(sector, id);
+    }
+
+    /// Adds `id` like [`SectorSet::insert`], and says which members stand before and behind it: one
+    /// search for all three. Panics when it is a member.
+    #[track_caller]
+    pub fn insert_between(&mut self, sector: Sector, id: Id<T>) -> (Option<Id<T>>, Option<Id<T>>) {
+        let place = self.insert_at(sector, id);
+        (self.member_before(place), self.member_behind(place))
+    }
+
+    #[track_caller]
+    fn insert_at(&mut self, sector: Sector, id: Id<T>) -> Place {
         if self.contains(id) {
             already_in_the_set(id);
         }
@@ -116,6 +129,7 @@ impl<T> SectorSet<T> {
         chunk.entries.insert(place.entry, Entry { sector, id });
         let before_cursor = (place.chunk == self.cursor.chunk) & (sector < self.left_at);
         self.cursor.entry += usize::from(before_cursor);
+        place
     }
 
     /// Takes `id` out. Panics when it is no member.
@@ -146,12 +160,7 @@ impl<T> SectorSet<T> {
     #[track_caller]
     pub fn remove_between(&mut self, id: Id<T>) -> (Option<Id<T>>, Option<Id<T>>) {
         self.remove(id);
-        let before = match self.cursor {
-            Place { chunk: 0, entry: 0 } => None,
-            Place { chunk, entry: 0 } => self.chunks[chunk - 1].entries.last(),
-            Place { chunk, entry } => self.chunks[chunk].entries.get(entry - 1),
-        };
-        (before.map(|entry| entry.id), self.entry_at_cursor().map(|entry| entry.id))
+        (self.member_before(self.cursor), self.entry_at_cursor().map(|entry| entry.id))
     }
 
     /// Whether `id` is a member.
@@ -191,23 +200,39 @@ impl<T> SectorSet<T> {
         self.entry_at_or_after(sector).filter(|entry| entry.sector == sector).map(|entry| entry.id)
     }
 
+    /// All members that start at exactly `sector`, in order of arrival.
+    pub fn all_at(&self, sector: Sector) -> impl Iterator<Item = Id<T>> {
+        let Place { chunk, entry } = self.lower_bound(sector);
+        let rest = self.chunks.iter().skip(chunk).flat_map(|chunk| &chunk.entries).skip(entry);
+        rest.take_while(move |entry| entry.sector == sector).map(|entry| entry.id)
+    }
+
     /// The member behind `id`, if there is one. Panics when `id` is no member.
     #[track_caller]
     pub fn next(&self, id: Id<T>) -> Option<Id<T>> {
-        let Place { chunk, entry } = self.place_of(id);
-        match self.chunks[chunk].entries.get(entry + 1) {
-            Some(next) => Some(next.id),
-            None => self.chunks.get(chunk + 1)?.entries.first().map(|next| next.id),
-        }
+        self.member_behind(self.place_of(id))
     }
 
     /// The member before `id`, if there is one. Panics when `id` is no member.
     #[track_caller]
     pub fn previous(&self, id: Id<T>) -> Option<Id<T>> {
-        match self.place_of(id) {
+        self.member_before(self.place_of(id))
+    }
+
+    /// The member before a place, where there is one or not.
+    fn member_before(&self, place: Place) -> Option<Id<T>> {
+        match place {
             Place { chunk: 0, entry: 0 } => None,
             Place { chunk, entry: 0 } => self.chunks[chunk - 1].entries.last().map(|last| last.id),
             Place { chunk, entry } => Some(self.chunks[chunk].entries[entry - 1].id),
+        }
+    }
+
+    /// The member behind the one at a place.
+    fn member_behind(&self, Place { chunk, entry }: Place) -> Option<Id<T>> {
+        match self.chunks[chunk].entries.get(entry + 1) {
+            Some(next) => Some(next.id),
+            None => self.chunks.get(chunk + 1)?.entries.first().map(|next| next.id),
         }
     }
 
@@ -387,6 +412,9 @@ mod tests {
         set.insert(Sector(2), id);
     }
 
+    /// What stands before and behind a place.
+    type Between = (Option<Id<usize>>, Option<Id<usize>>);
+
     /// The obvious way to do it, with the same operations.
     #[derive(Default)]
     struct Twin {
@@ -395,17 +423,24 @@ mod tests {
     }
 
     impl Twin {
-        fn insert(&mut self, sector: Sector, arrival: usize, id: Id<usize>) {
+        /// What stands before and behind it.
+        fn insert(&mut self, sector: Sector, arrival: usize, id: Id<usize>) -> Between {
             self.map.insert((sector, arrival), id);
             self.keys.insert(id, (sector, arrival));
+            self.around((sector, arrival))
+        }
+
+        fn around(&self, key: (Sector, usize)) -> Between {
+            let before = self.map.range(..key).next_back();
+            let mut behind = self.map.range(key..).filter(|(other, _)| **other != key);
+            (before.map(|(_, id)| *id), behind.next().map(|(_, id)| *id))
         }
 
         /// What stood before and behind it.
-        fn remove(&mut self, id: Id<usize>) -> (Option<Id<usize>>, Option<Id<usize>>) {
+        fn remove(&mut self, id: Id<usize>) -> Between {
             let key = self.keys.remove(&id).unwrap();
             self.map.remove(&key);
-            let before = self.map.range(..key).next_back();
-            (before.map(|(_, id)| *id), self.map.range(key..).next().map(|(_, id)| *id))
+            self.around(key)
         }
 
         fn assert_same(&self, set: &SectorSet<usize>, probe: Sector) {
@@ -423,6 +458,8 @@ mod tests {
             assert_eq!(set.at_or_after(probe), after.map(|(_, id)| *id));
             let exact = after.filter(|(key, _)| key.0 == probe);
             assert_eq!(set.find(probe), exact.map(|(_, id)| *id));
+            let all = self.map.range((probe, 0)..(Sector(probe.0 + 1), 0));
+            assert!(set.all_at(probe).eq(all.map(|(_, id)| *id)));
         }
     }
 
@@ -441,8 +478,8 @@ mod tests {
                 let sector = Sector(which.index(sectors as usize) as u64);
                 if members.is_empty() || op < 60 + growing {
                     let id = arena.insert(arrival);
-                    set.insert(sector, id);
-                    twin.insert(sector, arrival, id);
+                    let between = set.insert_between(sector, id);
+                    prop_assert_eq!(between, twin.insert(sector, arrival, id));
                     members.push(id);
                 } else {
                     let id = members.swap_remove(which.index(members.len()));

@@ -4,13 +4,15 @@
 //! This is a container. It decides nothing: which of the two orders counts is the policy of
 //! `deadline/` and `mq_deadline/`.
 
-use base::{Jiffies, Links, List, Sector, SectorSet, Side};
+use base::{Jiffies, Links, List, Sector, SectorSet, Side, TreeShape};
 use block::{Request, RequestId};
 
 /// The queued requests of one direction.
 #[derive(Clone, Default)]
 pub(crate) struct SortedFifo {
     sorted: SectorSet<Request>,
+    /// The kernel sorts them in a red-black tree; this is its shape.
+    shape: TreeShape<Request>,
     fifo: List<Request>,
     links: Links<Request>,
     deadlines: Side<Request, Jiffies>,
@@ -19,7 +21,7 @@ pub(crate) struct SortedFifo {
 impl SortedFifo {
     /// Adds a request: behind those that start at or before `sector`, and as the youngest.
     pub fn insert(&mut self, rq: RequestId, sector: Sector, deadline: Jiffies) {
-        self.sorted.insert(sector, rq);
+        self.sort(rq, sector);
         self.fifo.push_back(&mut self.links, rq);
         self.deadlines.set(rq, deadline);
     }
@@ -27,6 +29,7 @@ impl SortedFifo {
     /// Takes a request out of both orders.
     pub fn remove(&mut self, rq: RequestId) {
         self.sorted.remove(rq);
+        self.shape.remove(rq);
         self.fifo.remove(&mut self.links, rq);
         self.deadlines.take(rq);
     }
@@ -34,7 +37,13 @@ impl SortedFifo {
     /// The request starts elsewhere now; its age stays.
     pub fn reposition(&mut self, rq: RequestId, sector: Sector) {
         self.sorted.remove(rq);
-        self.sorted.insert(sector, rq);
+        self.shape.remove(rq);
+        self.sort(rq, sector);
+    }
+
+    fn sort(&mut self, rq: RequestId, sector: Sector) {
+        let (before, behind) = self.sorted.insert_between(sector, rq);
+        self.shape.insert(rq, before, behind);
     }
 
     /// Takes `next` out; if its deadline is earlier, `rq` inherits it and its place in the FIFO
@@ -74,10 +83,15 @@ impl SortedFifo {
         self.sorted.previous(rq)
     }
 
-    /// A request that starts at exactly `sector`.
-    // assumed: among several the first to arrive; which one the kernel's search of its tree meets
-    // depends on the shape of the tree, and rule deadline-2 does not say.
+    /// A request that starts at exactly `sector`; of several the one that a search from the root of
+    /// the tree meets first (rule deadline-2).
     pub fn starting_at(&self, sector: Sector) -> Option<RequestId> {
+        self.sorted.find(sector)?;
+        self.shape.highest(self.sorted.all_at(sector))
+    }
+
+    /// The oldest of those that start at exactly `sector`.
+    pub fn oldest_at(&self, sector: Sector) -> Option<RequestId> {
         self.sorted.find(sector)
     }
 
@@ -113,6 +127,23 @@ impl SortedFifo {
 mod tests {
     use super::*;
     use base::Arena;
+
+    #[test]
+    fn of_several_at_one_sector_the_one_highest_in_the_tree_is_found() {
+        let mut arena: Arena<()> = Arena::new();
+        let mut id = || RequestId::from_bits(arena.insert(()).to_bits());
+        let (old, young, above) = (id(), id(), id());
+        let mut requests = SortedFifo::default();
+        requests.insert(old, Sector(8), Jiffies(1));
+        requests.insert(young, Sector(8), Jiffies(2));
+        assert_eq!(requests.starting_at(Sector(8)), Some(old));
+        requests.insert(above, Sector(16), Jiffies(3));
+        assert_eq!(requests.starting_at(Sector(8)), Some(young), "it is the middle one");
+        assert_eq!(requests.oldest_at(Sector(8)), Some(old));
+        assert_eq!(requests.starting_at(Sector(9)), None);
+        requests.reposition(young, Sector(0));
+        assert_eq!(requests.starting_at(Sector(8)), Some(old));
+    }
 
     #[test]
     fn the_earlier_deadline_survives_a_join_with_its_place() {

@@ -2,9 +2,10 @@
 //!
 //! A record of a merge names what was merged and not what into. Often only one queued request
 //! touches it. Where several do, it is the one that the kernel looks at first: the one merged into
-//! last, then, for its end, the newest, and for its start, any, which is taken to be the oldest
-//! (rules merge). If a request is issued later that nobody has, one of these was another: the
-//! history is read again with the next of those that touched it.
+//! last, then, for its end, the newest, and for its start, the highest in a tree (rule deadline-2),
+//! which is taken to be the oldest; of those that look the same, ours says which. If a request is
+//! issued later that nobody has, one of these was another: the history is read again with the next
+//! of those that touched it.
 
 use super::{Historian, Life, Merged, State, Traced, What, is_queued, op_of, sectors_of};
 use block::Flags;

@@ -168,7 +168,7 @@ impl Scheduler for Deadline {
         let request = cx.request(rq);
         let (direction, sector) = (request.direction(), request.sector);
         if self.rules.alias_leaves
-            && let Some(alias) = self.directions[direction as usize].starting_at(sector)
+            && let Some(alias) = self.directions[direction as usize].oldest_at(sector)
         {
             self.next = [None; 2];
             self.next[direction as usize] = self.directions[direction as usize].after(alias);

@@ -143,7 +143,9 @@ impl Scheduler for Watched {
         let found = self.real.front_merge(cx, bio);
         let possible =
             self.twin(|twin| twin.starting_at(bio.direction(), bio.ioprio.class, bio.end()));
-        assert_eq!(found, possible.first().copied(), "front merge of {bio:?}");
+        // Which of several hangs on the shape of a tree, which the twin has not.
+        assert_eq!(found.is_some(), !possible.is_empty(), "front merge of {bio:?}");
+        assert!(found.is_none_or(|rq| possible.contains(&rq)), "front merge of {bio:?}");
         found
     }
 

@@ -5,11 +5,12 @@
 
 use super::{Historian, Life, State, Step, Traced, What, is_same, op_of, sectors_of};
 use base::Sectors;
-use trace::blktrace::Record;
+use trace::blktrace::{Categories, Record};
 
 impl Historian<'_> {
     pub(super) fn issued(&mut self, record: &Record) {
         if record.bytes == 0 {
+            self.flush_issued(record);
             return;
         }
         let ranked = [State::Requeued, State::Inserted, State::Offered, State::Allocated];
@@ -46,6 +47,31 @@ impl Historian<'_> {
         self.last_merge = self.last_merge.filter(|last| *last != rq);
         self.step(record, rq, What::Issue);
         self.note_end(rq);
+    }
+
+    /// An empty flush goes around the scheduler, but takes one of the driver's places. It carries
+    /// the bit of a read; the bio for which it is done is an empty write, and takes none.
+    fn flush_issued(&mut self, record: &Record) {
+        if self.mends() || record.categories.contains(Categories::WRITE) {
+            return;
+        }
+        let bio = self.bio(record);
+        let rq = self.enter(bio, State::Issued);
+        self.history.requests[rq].bypasses = true;
+        self.step(record, rq, What::Issue);
+    }
+
+    fn flush_completed(&mut self, record: &Record) {
+        if record.categories.contains(Categories::WRITE) {
+            return;
+        }
+        let is_it =
+            |life: &Life| life.state == State::Issued && life.bypasses && life.sectors.0 == 0;
+        if let Some(rq) = self.find_oldest(is_it) {
+            self.history.requests[rq].state = State::Gone;
+            self.live.remove(&rq);
+            self.step(record, rq, What::Complete);
+        }
     }
 
     /// A task gives the driver what it held, and no record tells. Where the newest goes first, that
@@ -110,14 +136,18 @@ impl Historian<'_> {
     /// sequence.
     pub(super) fn completed(&mut self, record: &Record) {
         if record.bytes == 0 {
+            self.flush_completed(record);
             return;
         }
-        let op = op_of(record);
-        let found = self.find_oldest(|life| {
+        let (op, sectors) = (op_of(record), sectors_of(record));
+        let goes_on = |life: &Life| {
             life.state == State::Issued
                 && life.bio.op == op
                 && life.sector + Sectors(life.done) == record.sector
-        });
+        };
+        // Of several at one place it is the one that ends with it, and no part of a longer one.
+        let ends = |life: &Life| goes_on(life) && life.done + sectors.0 == life.sectors.0;
+        let found = self.find_oldest(ends).or_else(|| self.find_oldest(goes_on));
         let Some(rq) = found else {
             match self.mends() {
                 true => self.complete_unseen(record),
@@ -126,7 +156,7 @@ impl Historian<'_> {
             return;
         };
         let life = &mut self.history.requests[rq];
-        life.done += sectors_of(record).0;
+        life.done += sectors.0;
         if life.done >= life.sectors.0 {
             life.state = State::Gone;
             self.completed = Some(rq);
@@ -136,5 +166,61 @@ impl Historian<'_> {
                 self.first_quiet.get_or_insert(record.time);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Era, History};
+    use super::*;
+    use base::{Duration, Instant, Sector};
+    use block::Shape;
+    use lab::recording::Recording;
+    use trace::blktrace::Action::{self, Complete, GetRequest, Insert, Issue, Queue};
+
+    const ERA: Era = Era {
+        shape: Shape::Multi,
+        joins_are_traced: true,
+        merges_into_newest: true,
+        issues_directly: false,
+        issues_newest_first: false,
+    };
+
+    fn history(events: &[(Action, u64, u32, Categories)]) -> History {
+        let record = |(number, &(action, sector, sectors, what)): (usize, &(_, u64, u32, _))| {
+            let at = Instant::ZERO + Duration::from_micros(number as u64);
+            let (sector, bytes) = (Sector(sector), sectors * 512);
+            Record { sector, bytes, pid: 7, ..Record::event(action, at) }.with(what)
+        };
+        let records = events.iter().enumerate().map(record).collect();
+        History::read(ERA, &Recording { records, ..Recording::default() }, Instant::ZERO)
+    }
+
+    #[test]
+    fn an_empty_flush_takes_a_place_in_the_driver_until_it_is_done() {
+        let (flush, bio) = (Categories::FLUSH, Categories::WRITE);
+        let ends = [(Complete, 0, 0, flush), (Complete, 0, 0, bio)];
+        let history = history(&[&[(Issue, 0, 0, flush)], &ends[..]].concat());
+        assert!(history.requests[0].bypasses);
+        assert!(matches!(history.steps[0].what, What::Issue));
+        assert!(matches!(history.steps[1].what, What::Complete));
+        assert_eq!(history.steps.len(), 2, "its bio took none");
+    }
+
+    #[test]
+    fn of_two_at_one_place_the_one_is_done_that_is_as_long() {
+        let [short, long] = [8, 16].map(|sectors| {
+            [Queue, GetRequest, Insert, Issue].map(|action| (action, 64, sectors, Categories::READ))
+        });
+        let ends = [8, 16].map(|sectors| (Complete, 64, sectors, Categories::READ));
+        let done = |order: [&[_]; 3]| {
+            let history = history(&order.concat());
+            let steps = history.steps.iter();
+            let ends = steps.filter(|step| matches!(step.what, What::Complete));
+            ends.map(|step| history.requests[step.rq].sectors.0).collect::<Vec<_>>()
+        };
+        assert_eq!(done([&long, &short, &ends]), [8, 16]);
+        let parts = [(Complete, 64, 8, Categories::READ), (Complete, 72, 8, Categories::READ)];
+        assert_eq!(done([&long, &[], &parts]), [16], "it may come in parts");
     }
 }

@@ -41,6 +41,8 @@ pub struct History {
     pub steps: Vec<Step>,
     /// Bios as they were submitted, and ends of plugs.
     pub calls: Vec<Call>,
+    /// When which task began to insert what it held.
+    pub unplugs: BTreeSet<(ContextId, Instant)>,
     /// Control groups that records name, by the kernel's number.
     pub cgroups: BTreeMap<u64, CgroupId>,
     /// What the scheduler said.
@@ -228,6 +230,11 @@ impl History {
     /// It is a part behind others.
     pub fn is_continued(&self) -> bool {
         self.since > Instant::ZERO
+    }
+
+    /// Whether a task began to insert what it held between two moments.
+    pub fn has_unplugged(&self, task: ContextId, since: Instant, until: Instant) -> bool {
+        self.unplugs.range((task, since)..(task, until)).next().is_some()
     }
 
     /// What happened at a moment counts once, or was counted before.
@@ -523,6 +530,7 @@ impl<'a> Historian<'a> {
             let what = CallKind::Flush { blocks };
             self.history.calls.push(Call { at: record.time, origin, what });
         }
+        self.history.unplugs.insert((origin.context, record.time));
         let mark = (record.time, self.history.steps.len());
         let is_held = |rq: &Traced| {
             let life = &self.history.requests[*rq];

@@ -110,3 +110,34 @@ fn after_a_list_was_issued_the_scheduler_is_asked_once_more() {
     let judged = judged(&recording(manifest(31, more), lines));
     assert_eq!(judged, [(5000, true), (6000, true), (800, true), (100, true)]);
 }
+
+#[test]
+fn a_plug_that_is_full_is_flushed_and_the_queue_run_before_what_comes_then() {
+    // The first request is parked with nothing behind it. So the next batch begins with the oldest.
+    let lists = |between: &str| {
+        let lines = format!(
+            "7 QGPUI R 100+8
+             7 D R 100+8
+             8 QGP R 200+8
+             8 QG R 500+8
+             8 QG R 400+8
+             8 U R 0+0
+             8 I R 200+8
+             {between}
+             8 I R 500+8
+             8 I R 400+8
+             @1006
+             0 C R 100+8
+             20 D R 200+8
+             0 C R 200+8
+             20 D R 500+8
+             0 C R 500+8
+             20 D R 400+8"
+        );
+        let mut manifest = manifest(1, "");
+        manifest.kernel = Some("6.1".into());
+        judged(&recording(manifest, &lines)).iter().all(|it| it.1)
+    };
+    assert!(lists("8 PU R 0+0"));
+    assert!(!lists(""), "one list, and one run behind it");
+}

@@ -331,7 +331,10 @@ impl Run<'_> {
             let mut after = self.history.steps[index + 1..].iter();
             let next = after.find(|next| !matches!(next.what, What::Complete));
             return !next.is_some_and(|next| {
-                let is_next = arrives(next.what) && context(next) == task;
+                // A task whose plug is full inserts what it held, runs the queue, and goes on: what
+                // it inserts then is another list, before which the queue was run.
+                let is_new = self.history.has_unplugged(task, step.at, next.at);
+                let is_next = arrives(next.what) && context(next) == task && !is_new;
                 is_next || matches!(next.what, What::Join { runs: None, .. })
             });
         }

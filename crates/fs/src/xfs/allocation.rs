@@ -172,11 +172,15 @@ impl Xfs {
         behind.filter(|_| !is_nearer).or(Some(before_next))
     }
 
-    /// Nothing is set aside any more beyond the ends of files.
+    /// Nothing is set aside any more beyond the ends of files, and what they kept there goes unless
+    /// a program asked for it.
     pub fn trim_all(&mut self) {
         for file in 0..self.files.inodes.len() {
             let end = self.files.inode(file).size.div_ceil(PAGE);
             self.delayed.cut(file, end);
+            if !self.reserved.contains(&file) && self.give_up(file, end) {
+                self.change_inode(file, Change::Data);
+            }
         }
     }
 
@@ -470,6 +474,17 @@ mod tests {
             assert_eq!(fs.pages_before_cut(1, 10 * PAGE), 1..10, "{version}");
             assert!(fs.pages_before_cut(1, 8 * PAGE).is_empty(), "{version}");
         }
+    }
+
+    #[test]
+    fn what_a_file_keeps_goes_when_there_is_too_little_room() {
+        let mut fs = fresh();
+        fs.files.inode(1).map(0, 100, 40, true);
+        (fs.files.inode(1).size, fs.files.inode(1).keeps_room) = (21 * PAGE, true);
+        fs.trim(1);
+        assert_eq!(fs.files.inode(1).find(0).unwrap().length, 40);
+        fs.trim_all();
+        assert_eq!(fs.files.inode(1).find(0).unwrap().length, 21);
     }
 
     #[test]

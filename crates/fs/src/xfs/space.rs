@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Free blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Space {
     groups: Vec<Group>,
     group_blocks: u64,
@@ -24,7 +24,7 @@ pub struct Space {
 }
 
 /// Those of a group.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Group {
     /// Free extents: first block and end.
     free: BTreeMap<u64, u64>,
@@ -132,13 +132,13 @@ impl Space {
     /// What is free of a group for somebody who wants so many blocks: of each free extent one part
     /// that is not busy. None if nothing is busy there.
     fn trimmed(&self, group: u64, length: u64) -> Option<BTreeMap<u64, u64>> {
-        let Group { busy, .. } = &self.groups[group as usize];
+        let Group { busy, free, .. } = &self.groups[group as usize];
         if busy.is_empty() {
             return None;
         }
-        let mut whole = self.groups[group as usize].clone();
-        busy.extents().for_each(|it| whole.put(it.clone()));
-        let parts = whole.free.into_iter().filter_map(|(start, end)| {
+        let mut whole = free.clone();
+        busy.extents().for_each(|it| put(&mut whole, it.clone()));
+        let parts = whole.into_iter().filter_map(|(start, end)| {
             let part = busy.trim(start..end, length);
             (!part.is_empty()).then_some((part.start, part.end))
         });
@@ -202,17 +202,22 @@ impl Group {
 
     fn put(&mut self, blocks: Range<u64>) {
         self.blocks += blocks.end - blocks.start;
-        let (mut start, mut end) = (blocks.start, blocks.end);
-        if let Some((&before, _)) = self.free.range(..start).next_back().filter(|it| *it.1 == start)
-        {
-            self.free.remove(&before);
-            start = before;
-        }
-        if let Some(after) = self.free.remove(&end) {
-            end = after;
-        }
-        self.free.insert(start, end);
+        put(&mut self.free, blocks);
     }
+}
+
+/// Adds blocks to free extents, joined with those they touch.
+fn put(free: &mut BTreeMap<u64, u64>, blocks: Range<u64>) {
+    let Range { mut start, mut end } = blocks;
+    let before = free.range(..start).next_back().filter(|it| *it.1 == start);
+    if let Some(before) = before.map(|it| *it.0) {
+        free.remove(&before);
+        start = before;
+    }
+    if let Some(after) = free.remove(&end) {
+        end = after;
+    }
+    free.insert(start, end);
 }
 
 /// Where so many blocks fit, more than none: near to a place, or where there is room first.

@@ -36,7 +36,7 @@ pub struct Writeback {
     estimated: (u64, u64, u64),
     /// Since when something is dirty.
     since: Option<u64>,
-    /// Nothing was ever dirty before.
+    /// What becomes dirty next counts as old, as nothing ever was dirty before.
     is_fresh: bool,
     /// When the flusher last looked for what has been dirty for long.
     looked: u64,

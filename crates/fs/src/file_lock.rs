@@ -3,6 +3,7 @@
 //!
 //! Whoever writes or truncates a file holds the first one meanwhile, but not while the data are
 //! made durable. A read of XFS shares it; one of ext4 takes none (observed on 6.12: xfs_ilock).
+//! Direct I/O shares it until it is done; a direct write that makes a file of ext4 longer holds it.
 //!
 //! Whoever changes a map holds it, also while it waits for a part of it that is being logged.
 //! Others who want to change it wait for that, and so go on later than who waited for the log

@@ -89,8 +89,10 @@ impl FileIo<'_> {
         pages: Range<u64>,
         only_data: bool,
     ) {
-        // Who cuts a file off later writes it when he closes it (observed on 7.3).
-        self.files().inode(index).is_rewritten &= self.format() != Format::Xfs;
+        if self.format() == Format::Xfs {
+            // Whoever cuts the file off later has it written when he closes it. // observed on 7.3
+            self.files().inode(index).is_rewritten = false;
+        }
         self.write_for_sync(index, pages.clone()).await;
         self.wait_for_written(key(index, pages.start)..key(index, pages.end)).await;
         self.end_part(index);

@@ -128,11 +128,15 @@ mod tests {
     use super::*;
     use base::Arena;
 
+    /// A request's own fields play no part here: any handles will do.
+    fn handles() -> [RequestId; 3] {
+        let mut arena: Arena<()> = Arena::new();
+        core::array::from_fn(|_| RequestId::from_bits(arena.insert(()).to_bits()))
+    }
+
     #[test]
     fn of_several_at_one_sector_the_one_highest_in_the_tree_is_found() {
-        let mut arena: Arena<()> = Arena::new();
-        let mut id = || RequestId::from_bits(arena.insert(()).to_bits());
-        let (old, young, above) = (id(), id(), id());
+        let [old, young, above] = handles();
         let mut requests = SortedFifo::default();
         requests.insert(old, Sector(8), Jiffies(1));
         requests.insert(young, Sector(8), Jiffies(2));
@@ -147,10 +151,7 @@ mod tests {
 
     #[test]
     fn the_earlier_deadline_survives_a_join_with_its_place() {
-        // A request's own fields play no part here: any handles will do.
-        let mut arena: Arena<()> = Arena::new();
-        let mut id = || RequestId::from_bits(arena.insert(()).to_bits());
-        let (old, middle, young) = (id(), id(), id());
+        let [old, middle, young] = handles();
         let mut requests = SortedFifo::default();
         requests.insert(old, Sector(108), Jiffies(1));
         requests.insert(middle, Sector(500), Jiffies(2));

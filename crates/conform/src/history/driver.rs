@@ -171,29 +171,17 @@ impl Historian<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Era, History};
+    use super::super::History;
+    use super::super::made_up::{event, history as read};
     use super::*;
-    use base::{Duration, Instant, Sector};
-    use block::Shape;
-    use lab::recording::Recording;
     use trace::blktrace::Action::{self, Complete, GetRequest, Insert, Issue, Queue};
 
-    const ERA: Era = Era {
-        shape: Shape::Multi,
-        joins_are_traced: true,
-        merges_into_newest: true,
-        issues_directly: false,
-        issues_newest_first: false,
-    };
-
     fn history(events: &[(Action, u64, u32, Categories)]) -> History {
-        let record = |(number, &(action, sector, sectors, what)): (usize, &(_, u64, u32, _))| {
-            let at = Instant::ZERO + Duration::from_micros(number as u64);
-            let (sector, bytes) = (Sector(sector), sectors * 512);
-            Record { sector, bytes, pid: 7, ..Record::event(action, at) }.with(what)
-        };
-        let records = events.iter().enumerate().map(record).collect();
-        History::read(ERA, &Recording { records, ..Recording::default() }, Instant::ZERO)
+        read(
+            events
+                .iter()
+                .map(|&(action, sector, sectors, what)| event(action, sector, sectors).with(what)),
+        )
     }
 
     #[test]

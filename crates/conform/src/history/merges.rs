@@ -220,31 +220,16 @@ impl Historian<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Era, History};
+    use super::super::History;
+    use super::super::made_up::{event, history as read};
     use super::*;
-    use base::{Duration, Instant, Sector};
-    use block::Shape;
-    use lab::recording::Recording;
     use trace::blktrace::Action::{self, BackMerge, Complete, GetRequest, Insert, Issue, Queue};
     use trace::blktrace::Categories;
 
-    const ERA: Era = Era {
-        shape: Shape::Multi,
-        joins_are_traced: true,
-        merges_into_newest: true,
-        issues_directly: false,
-        issues_newest_first: false,
-    };
-
     fn history(events: &[(Action, u64, u32)]) -> History {
-        let record = |(number, &(action, sector, sectors)): (usize, &(Action, u64, u32))| {
-            let at = Instant::ZERO + Duration::from_micros(number as u64);
-            let (sector, bytes) = (Sector(sector), sectors * 512);
-            let record = Record { sector, bytes, pid: 7, ..Record::event(action, at) };
-            record.with(Categories::WRITE)
-        };
-        let records = events.iter().enumerate().map(record).collect();
-        History::read(ERA, &Recording { records, ..Recording::default() }, Instant::ZERO)
+        let written =
+            |&(action, sector, sectors): &_| event(action, sector, sectors).with(Categories::WRITE);
+        read(events.iter().map(written))
     }
 
     fn queued(sector: u64, sectors: u32) -> [(Action, u64, u32); 3] {

@@ -7,6 +7,8 @@
 
 mod driven;
 mod driver;
+#[cfg(test)]
+mod made_up;
 mod mend;
 mod merges;
 mod pairs;

@@ -74,36 +74,23 @@ impl Historian<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Era, History, What};
-    use base::{Duration, Instant, Sector};
-    use block::Shape;
-    use lab::recording::Recording;
+    use super::super::What;
+    use super::super::made_up::{event, history};
+    use base::Sector;
     use trace::blktrace::Action::{self, GetRequest, Insert, Issue, Plug, Queue, Split, Unplug};
     use trace::blktrace::{Payload, Record};
 
-    const ERA: Era = Era {
-        shape: Shape::Multi,
-        joins_are_traced: true,
-        merges_into_newest: true,
-        issues_directly: false,
-        issues_newest_first: false,
-    };
-
     /// Before how many steps tasks slept for a tag; all is done by one.
     fn sleeps(events: &[(Action, u64, u32)]) -> Vec<usize> {
-        let record = |(number, &(action, sector, sectors)): (usize, &(Action, u64, u32))| {
-            let at = Instant::ZERO + Duration::from_micros(number as u64);
+        let record = |&(action, sector, sectors): &(Action, u64, u32)| {
             let payload = match action {
                 Split => Payload::Split(Sector(sector + u64::from(sectors))),
                 Unplug => Payload::Unplug(1),
                 _ => Payload::None,
             };
-            let (sector, bytes) = (Sector(sector), sectors * 512);
-            Record { sector, bytes, pid: 7, payload, ..Record::event(action, at) }
+            Record { payload, ..event(action, sector, sectors) }
         };
-        let records = events.iter().enumerate().map(record).collect();
-        let recording = Recording { records, ..Recording::default() };
-        let history = History::read(ERA, &recording, Instant::ZERO);
+        let history = history(events.iter().map(record));
         let steps = history.steps.iter().enumerate();
         steps.filter(|(_, step)| matches!(step.what, What::Starve)).map(|it| it.0).collect()
     }

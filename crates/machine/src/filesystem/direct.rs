@@ -54,10 +54,10 @@ impl FileIo<'_> {
         let length = length.min(MOST_BYTES);
         let number = self.enter_call(intended(Op::Write, offset, length)).await;
         // Divergence: who appends directly does not wait for another one's lock before it looks.
-        let Range { start, end } = self.appended(file, index, offset..offset + length);
-        let mut result = self.check_direct(start, length);
+        let bytes = self.appended(file, index, offset..offset + length);
+        let mut result = self.check_direct(bytes.start, length);
         if result.is_ok() && length > 0 {
-            result = self.write_locked(number, file, index, start..end).await;
+            result = self.write_locked(number, file, index, bytes).await;
         }
         self.leave_call(number);
         result.map(|()| length)
@@ -76,7 +76,7 @@ impl FileIo<'_> {
             true => self.lock_contents(index).await,
             false => self.share_contents(index).await,
         }
-        let result = self.write_directly(number, file, index, bytes.start, bytes.end).await;
+        let result = self.write_directly(number, file, index, bytes).await;
         self.unlock_contents(index);
         result
     }
@@ -86,12 +86,12 @@ impl FileIo<'_> {
         number: u64,
         file: &File,
         index: usize,
-        from: u64,
-        end: u64,
+        bytes: Range<u64>,
     ) -> Result<(), Errno> {
+        let Range { start, end } = bytes.clone();
         self.note_modified(index).await;
-        self.write_dirty_of(index, from, end).await;
-        let pages = pages_of(from, end);
+        self.write_dirty_of(index, start, end).await;
+        let pages = pages_of(start, end);
         self.cache().drop_range(key(index, pages.start)..key(index, pages.end));
         let plan = self.plan_write(index, end, pages.clone());
         let format = self.format();
@@ -106,7 +106,7 @@ impl FileIo<'_> {
         let overwrites = plan.is_written && !plan.extends;
         let flags = self.direct_flags(is_durable && overwrites && !file.flags.sync);
         self.world().io().get(self.id(), number).bios_left = 1;
-        self.submit_directly(number, index, Op::Write, flags, from..end).await;
+        self.submit_directly(number, index, Op::Write, flags, bytes).await;
         self.wait_for_operation(number).await;
         if prepared.is_err() {
             self.undo_directly(index, plan).await;

@@ -6,8 +6,8 @@
 //!
 // observed on 6.12, `xfs_extent_busy_trim`: of 160 and 80 busy blocks at the start of free room, of
 // which the second were freed first, 112 blocks find nothing, and 496 what lies behind; of 488 and
-// 20 busy ones, of which the second were freed first, 16 blocks find what lies behind both when four
-// blocks elsewhere are busy, too
+// 20 busy ones, of which the second were freed first, 16 blocks find what lies behind both when
+// four blocks elsewhere are busy, too
 
 use base::{Arena, Id, TreeShape};
 use std::collections::BTreeMap;

@@ -40,6 +40,9 @@ pub struct Rules {
     /// A page that becomes dirty loses the mark of readahead. Observed on 6.1.192 and 6.12.117; on
     /// 7.3.4 it keeps it until it has been written, where fio reads among what it writes.
     pub dirty_loses_mark: bool,
+    /// A dirty page that is to go once it is written carries the mark of readahead. Observed on
+    /// 6.1.192, 6.12.117 and 7.3.4; of kernels before it is not known.
+    pub marks_deactivated: bool,
     /// How often the number of pages doubles that a core takes at a time.
     // observed on 6.12
     // Divergence: what kernels before 6.7 have at hand at first is not known, but little
@@ -83,6 +86,7 @@ impl Rules {
             keeps_pages_alone: version < Version::V7_3,
             unknown_is_much: version < Version::V7_3,
             dirty_loses_mark: version < Version::V7_3,
+            marks_deactivated: recent,
             doublings: if recent { 5 } else { 0 },
             batch: if recent { 31 } else { 15 },
             has_floor: recent,
@@ -118,6 +122,11 @@ pub static CHANGES: [Table; 2] = [
         shows: |kernel| format!("{:#?}", readahead::Rules::of(kernel.version)),
         rows: &[
             change("expects_misses", "a miss where the next window is due goes on with it", OLDER),
+            change(
+                "passes_full_run",
+                "a mark is heeded before as many pages as a window may have",
+                OLDER,
+            ),
             change("joining", "a window whose first page is wanted is joined by the next", OLDER),
             change("grows_folios", "windows end where large folios do", OLDER),
         ],

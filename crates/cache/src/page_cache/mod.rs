@@ -58,6 +58,8 @@ pub struct PageCache {
     /// Pages that are neither free nor in files.
     pcp_lists: PcpLists,
     lru: Lru,
+    /// Dirty pages that a core has noted to go, but not told yet.
+    deactivated: Vec<u64>,
     mapped: Mapped,
     /// Files of the disk that were opened.
     files: Vec<Opened>,
@@ -142,6 +144,7 @@ impl PageCache {
             memory,
             pcp_lists: pcp_lists.unwrap_or_else(|| PcpLists::new(&rules, guest, memory.managed)),
             lru: Lru::default(),
+            deactivated: Vec::new(),
             mapped: Mapped::default(),
             files: Vec::new(),
             owned: BTreeMap::new(),
@@ -556,6 +559,26 @@ mod tests {
         // 60 go, but not 5 and 6.
         assert!(!cache.pages.holds(0) && cache.pages.holds(5) && cache.pages.holds(6));
         assert!(!cache.pages.holds(61) && cache.pages.holds(62));
+    }
+
+    #[test]
+    fn a_dirty_page_that_is_to_go_is_read_on_from_once_a_batch_is_full_or_a_task_ends() {
+        let mut cache = sparse(Version::V6_12);
+        let device = Allowance { readahead: 32, request: 320 };
+        let file = cache.open(ContextId(7), device, 0, false);
+        (100..140).for_each(|page| _ = cache.dirty(ContextId(9), page, 0));
+        cache.forget_range(0..u64::MAX);
+        let ahead = |cache: &mut PageCache, page| {
+            !cache.touched(file, device, Reader { page, request: 1 }).is_empty()
+        };
+        assert!(ahead(&mut cache, 130));
+        assert!(!ahead(&mut cache, 131), "the second batch has nine");
+        cache.task_ended();
+        assert!(ahead(&mut cache, 131));
+        let token = cache.write(132, 1).token;
+        cache.unlock(132);
+        cache.done(token);
+        assert!(!ahead(&mut cache, 132), "it has been written");
     }
 
     #[test]

@@ -69,12 +69,42 @@ impl PageCache {
     /// A task has ended.
     pub fn task_ended(&mut self) {
         self.pages.frames().into_iter().for_each(Frames::task_ended);
+        self.mark_deactivated();
     }
 
     /// Somebody would rather have the memory: clean pages of a range go that nobody has mapped.
+    /// A dirty one is to go as soon as it has been written. The flag for that is also the mark of
+    /// readahead, so whoever reads the page before it is written reads on ahead, at each page.
+    // observed on 6.1.192, 6.12.117 and 7.3.4: mm_filemap_get_pages and block_rq_issue of three
+    // processes of fio, the last of which sends BLKFLSBUF while the others have written
     pub fn forget_range(&mut self, pages: Range<u64>) {
+        self.mark_deactivated();
         for run in self.mapped.others(pages) {
-            self.drop_range(run);
+            self.drop_range(run.clone());
+            if self.rules.marks_deactivated {
+                self.deactivate(run);
+            }
+        }
+    }
+
+    /// Dirty pages of a range are to go once they are written; a core notes a batch at a time.
+    fn deactivate(&mut self, pages: Range<u64>) {
+        let mut from = pages.start;
+        while let Some(page) = self.next_dirty(from..pages.end) {
+            self.deactivated.push(page);
+            if self.deactivated.len() == self.rules.batch {
+                self.mark_deactivated();
+            }
+            from = page + 1;
+        }
+    }
+
+    /// What a core has noted of pages that are to go holds for them now, if they are still dirty.
+    fn mark_deactivated(&mut self) {
+        for page in std::mem::take(&mut self.deactivated) {
+            if self.is_dirty(page) {
+                self.pages.change(page, Flags::MARKED, Flags::NONE);
+            }
         }
     }
 

@@ -193,7 +193,10 @@ impl Readahead {
                 self.size = self.size.max(before);
             }
         } else {
-            let start = cached.first_absent(page + 1, most)?;
+            let start = match cached.first_absent(page + 1, most) {
+                None if rules.passes_full_run => page + most,
+                start => start?,
+            };
             let added = if rules.adds_request { reader.request } else { 0 };
             self.start = start;
             self.size = next_size(start - page + added, most);

@@ -24,6 +24,9 @@ pub struct Rules {
     pub(super) joining: Joining,
     /// At somebody else's mark: the rest of the call counts for the size of the window.
     pub(super) adds_request: bool,
+    /// At somebody else's mark: a window goes on behind pages in memory, even if they are as many
+    /// as a window may have. Otherwise nothing is read then.
+    pub(super) passes_full_run: bool,
     /// A window is never smaller than the one before it.
     pub(super) never_shrinks: bool,
     /// Folios grow with the windows, which end where folios do.
@@ -83,6 +86,7 @@ impl Rules {
         context: ContextReadahead::Ignored,
         joining: Joining::Never,
         adds_request: false,
+        passes_full_run: false,
         never_shrinks: false,
         grows_folios: false,
         // 2 MiB.
@@ -105,9 +109,15 @@ impl Rules {
     };
 
     // Observed on 6.1.192: a reader of every other 16 KiB who misses where the next window is due
-    // gets it, of 16 pages, and that of 32 behind it. What else 6.12 does is assumed.
-    const OF_6_1: Rules =
-        Rules { expects_misses: true, joining: Joining::Within, ..Rules::OF_6_12 };
+    // gets it, of 16 pages, and that of 32 behind it; a reader of four marked pages, whose second
+    // one gets a window of 32, reads six and one beyond it for the third and fourth. On 6.12.117 he
+    // reads nothing for these. What else 6.12 does is assumed.
+    const OF_6_1: Rules = Rules {
+        expects_misses: true,
+        joining: Joining::Within,
+        passes_full_run: true,
+        ..Rules::OF_6_12
+    };
 
     // Observed on 6.12: as 6.18, but windows of the disk do not end where large folios would.
     const OF_6_12: Rules = Rules { grows_folios: false, ..Rules::OF_6_18 };

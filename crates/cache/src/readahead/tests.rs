@@ -367,6 +367,20 @@ fn in_2_6_28_somebody_elses_mark_goes_on_from_the_first_absent_page() {
 }
 
 #[test]
+fn a_mark_before_as_many_pages_as_a_window_may_have_means_something_on_6_1_only() {
+    for (version, behind) in [(Version::V6_1, &[(36, 32), (37, 32)][..]), (Version::V6_12, &[])] {
+        let mut reading = Reading::new(version);
+        reading.read(1000, 1);
+        reading.cached.0.extend(0..60);
+        reading.marks.extend([4, 5]);
+        reading.windows.clear();
+        reading.read(4, 1);
+        reading.read(5, 1);
+        assert_eq!(reading.windows, behind, "{version}");
+    }
+}
+
+#[test]
 fn a_miss_where_the_next_window_is_due_goes_on_until_5_2_and_begins_anew_since_6() {
     for (version, expected) in [(Version::V4_19, (4, 24)), (Version::V6_18, (4, 4))] {
         let mut reading = Reading::new(version);

@@ -84,6 +84,8 @@ pub enum Leaf {
     Spare,
     /// One was full and was cut.
     Cut,
+    /// There were too many for the inode until what was cut joined its neighbours.
+    Passing,
 }
 
 impl Inode {
@@ -241,8 +243,10 @@ impl Inode {
     }
 
     /// Blocks have contents now. Answers with whether any had not, and what becomes of the leaf.
+    /// Observed on 7.3.4 (ext4_allocate_blocks, ext4_free_blocks): what was not singled out before
+    /// is cut first and joined then, and the leaf for that is given up at once.
     pub fn convert(&mut self, blocks: Range<u64>) -> (bool, Leaf) {
-        let mut changed = false;
+        let (mut changed, mut passing) = (false, false);
         let mut at = blocks.start;
         while at < blocks.end {
             let Some(found) = self.find(at) else {
@@ -256,11 +260,13 @@ impl Inode {
                 self.touched.insert(at);
                 self.extents.get_mut(at).expect("cut there").is_written = true;
                 changed = true;
+                passing |= self.look_at_leaf() == Leaf::Needed;
                 self.join(at);
             }
             at = end;
         }
-        (changed, self.look_at_leaf())
+        let leaf = self.look_at_leaf();
+        (changed, if passing && leaf == Leaf::Stays { Leaf::Passing } else { leaf })
     }
 
     /// Gives up the blocks from one on; answers with where they were, in ascending order.
@@ -469,6 +475,18 @@ mod tests {
         assert_eq!(inode.convert(3..5), (true, Leaf::Stays));
         assert_eq!(inode.single_out(100..101), Leaf::Needed);
         assert_eq!(inode.find(99).map(|it| it.length), Some(1));
+    }
+
+    #[test]
+    fn an_extent_that_is_cut_and_joined_at_once_needs_a_leaf_in_between() {
+        let mut inode = Inode::default();
+        inode.set_aside(0, 100, 342);
+        assert_eq!(inode.convert(128..192), (true, Leaf::Stays));
+        assert_eq!(inode.convert(0..64), (true, Leaf::Stays));
+        assert_eq!(inode.extents(), 4);
+        assert_eq!(inode.convert(192..256), (true, Leaf::Passing));
+        assert_eq!(inode.extents(), 4);
+        assert_eq!(inode.convert(64..128), (true, Leaf::Stays));
     }
 
     #[test]

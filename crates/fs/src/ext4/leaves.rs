@@ -28,12 +28,15 @@ impl Ext4 {
     fn change_leaf(&mut self, file: usize, transaction: u64, leaf: Leaf) -> Vec<u64> {
         match leaf {
             Leaf::Stays => self.inodes[file].changed_leaves(false),
+            Leaf::Passing => {
+                let mut changes = Vec::new();
+                for block in self.places_of_leaves(file) {
+                    changes.extend(self.give_up(transaction, block));
+                }
+                changes
+            }
             Leaf::Needed | Leaf::Cut => {
-                let group = self.data_group(file);
-                let wanted = self.inodes[file].wanted_places().into_iter();
-                let near = wanted.map(|goal| goal.map_or(group, |goal| goal / GROUP));
-                let places: Vec<u64> =
-                    near.filter_map(|group| self.space.metadata_block(group)).collect();
+                let places = self.places_of_leaves(file);
                 self.inodes[file].give_places(&places);
                 let mut changes = self.inodes[file].changed_leaves(true);
                 for place in places {
@@ -45,12 +48,25 @@ impl Ext4 {
             Leaf::Spare => {
                 let mut changes = Vec::new();
                 for block in self.inodes[file].take_leaves() {
-                    self.journal.forget(block);
-                    self.space.free_after(transaction, block..block + 1);
-                    changes.extend(self.maps(block / GROUP));
+                    changes.extend(self.give_up(transaction, block));
                 }
                 changes
             }
         }
+    }
+
+    /// Takes blocks for what the leaves of a file need.
+    fn places_of_leaves(&mut self, file: usize) -> Vec<u64> {
+        let group = self.data_group(file);
+        let wanted = self.inodes[file].wanted_places().into_iter();
+        let near = wanted.map(|goal| goal.map_or(group, |goal| goal / GROUP));
+        near.filter_map(|group| self.space.metadata_block(group)).collect()
+    }
+
+    /// Gives up the block of a leaf in a transaction; the answer is which blocks change.
+    fn give_up(&mut self, transaction: u64, block: u64) -> [u64; 2] {
+        self.journal.forget(block);
+        self.space.free_after(transaction, block..block + 1);
+        self.maps(block / GROUP)
     }
 }

@@ -177,6 +177,7 @@ pub fn replay(
         restarts: false,
         worker_wanted: false,
         worker_goes_first: setup.kernel.sharing == Sharing::LeastServed,
+        turns_change: setup.kernel.sharing == Sharing::EarliestDeadline,
         hands_over: setup.kernel.multi.is_some_and(|multi| multi.hands_runs_over),
         flushing: None,
         sleepers: BTreeSet::new(),
@@ -274,6 +275,8 @@ struct Run<'a> {
     worker_wanted: bool,
     /// It does so before the task goes on that inserted it.
     worker_goes_first: bool,
+    /// That may become otherwise.
+    turns_change: bool,
     /// A task may leave the rest of its run to a worker.
     hands_over: bool,
     /// The task that inserts what it held, and will run the queue then.

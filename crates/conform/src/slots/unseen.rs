@@ -215,6 +215,9 @@ impl Run<'_> {
     /// tag, as soon as the tasks that went before had nothing more to do.
     pub(super) fn note_unseen(&mut self, now: Instant, task: ContextId, what: What) {
         let issues = matches!(what, What::Issue);
+        if let Some(first) = self.assumed.goes_first.get(&self.index) {
+            self.worker_goes_first = *first;
+        }
         let usual = self.has_worker_run(now, what);
         let is_wanted = self.worker_wanted || self.woken > 0;
         if is_wanted && self.assume(now, usual) {

@@ -182,6 +182,7 @@ pub fn replay(
         flushing: None,
         sleepers: BTreeSet::new(),
         woken: 0,
+        starving: None,
         recovers: false,
         issuer: None,
         last: Instant::ZERO,
@@ -285,6 +286,8 @@ struct Run<'a> {
     sleepers: BTreeSet<ContextId>,
     /// How many of them were woken and have not run yet.
     woken: u32,
+    /// Who is about to sleep for a tag and runs the queue.
+    starving: Option<ContextId>,
     /// The request that is allocated next is that of a task that has slept for a tag.
     recovers: bool,
     /// Who ran the queue, if it issued something just now.

@@ -165,3 +165,26 @@ fn a_worker_may_have_the_core_before_the_task_that_wakes_it_goes_on() {
     let assumed = Assumed { goes_first, ..Assumed::default() };
     assert_eq!(judged_assuming(&recording, &assumed)[1..], [(100, true), (200, true)]);
 }
+
+#[test]
+fn who_issues_before_it_sleeps_for_a_tag_has_parked_nothing() {
+    // While a request of real time is in flight, best effort is withheld. Task 7 finds no tag and
+    // issues what it inserted. The completion then has the queue run by nobody.
+    let lines = "7 QGPUI R 5000+8 1
+                 7 D R 5000+8
+                 8 QGPUI R 100+8
+                 7 QGI R 6000+8 1
+                 7 Q R 7000+8
+                 7 D R 6000+8
+                 @1001
+                 0 C R 6000+8
+                 7 GI R 7000+8 1
+                 20 D R 7000+8";
+    let recording = recording(manifest(4, ""), lines);
+    let setup = Setup::new(&recording.manifest, &Options::default(), "m").unwrap();
+    let history = History::read(setup.era(), &recording, Instant::ZERO);
+    let outcome = replay(&history, &setup, Duration::ZERO, Until::End, &Assumed::default());
+    assert!(outcome.decisions.iter().all(Decision::agrees));
+    // One more, at the completion, if it were taken to have been parked.
+    assert_eq!((outcome.withheld, outcome.both_withheld), (5, 5));
+}

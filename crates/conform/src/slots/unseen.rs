@@ -238,7 +238,12 @@ impl Run<'_> {
         match what {
             What::Starve => {
                 self.sleepers.insert(task);
-                self.run_in_vain(now);
+                // What its run issues comes next.
+                if self.issues_next(task) {
+                    self.starving = Some(task);
+                } else {
+                    self.run_in_vain(now);
+                }
             }
             What::Recover => {
                 self.sleepers.remove(&task);
@@ -250,13 +255,26 @@ impl Run<'_> {
                 }
             }
             What::Issue if self.issuer != Some(task) && self.sleepers.contains(&task) => {
-                self.woken = self.woken.saturating_sub(1);
+                // Who issues before it sleeps was not woken.
+                if self.starving.take() != Some(task) {
+                    self.woken = self.woken.saturating_sub(1);
+                }
             }
             // A freed tag wakes one of those who sleep, which may find it taken.
             What::Complete if !self.sleepers.is_empty() => self.woken += 1,
             _ => {}
         }
         self.issuer = Some(task).filter(|_| issues);
+    }
+
+    /// Whether the next thing that a task does is to issue, and nobody else does anything before.
+    fn issues_next(&self, task: ContextId) -> bool {
+        let mut after = self.history.steps[self.index + 1..].iter();
+        let next = after.find(|next| !matches!(next.what, What::Complete));
+        let now = self.history.steps[self.index].at;
+        next.is_some_and(|next| {
+            matches!(next.what, What::Issue) && next.task == task && next.at < now + SAME_RUN
+        })
     }
 
     /// Whether nobody had anything to do just before.

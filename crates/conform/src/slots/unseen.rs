@@ -254,11 +254,10 @@ impl Run<'_> {
                     }
                 }
             }
+            // Who issues before it sleeps was not woken.
+            What::Issue if self.starving.take() == Some(task) => {}
             What::Issue if self.issuer != Some(task) && self.sleepers.contains(&task) => {
-                // Who issues before it sleeps was not woken.
-                if self.starving.take() != Some(task) {
-                    self.woken = self.woken.saturating_sub(1);
-                }
+                self.woken = self.woken.saturating_sub(1);
             }
             // A freed tag wakes one of those who sleep, which may find it taken.
             What::Complete if !self.sleepers.is_empty() => self.woken += 1,

@@ -59,9 +59,8 @@ const KERNEL: [Change; 4] = [
     change("read_ahead", "default of `read_ahead_kb`, or so many of the largest requests", ALL),
 ];
 
-const MULTI: [Change; 8] = [
+const MULTI: [Change; 7] = [
     change("plugs_each_bio", "a bio without a plug gets one, so its task issues it", ALL),
-    change("reruns_in_vain", "a completion behind a parked request reruns the queue", ALL),
     change("shallow", "what a limit of tags means: a number of all, or of each word", OLDER),
     change("wakes_on", "a batch of wake-ups goes on to the next wait queue", OLDER),
     change("split_looks", "how often the clock is read besides when a bio is split", OLDER),

@@ -213,7 +213,8 @@ pub struct MultiQueue {
     /// read of dd.
     pub plugs_each_bio: bool,
     /// The completion after a request of the residual list was issued has the queue run in vain
-    /// where nothing can go. Observed by what mq-deadline counts: on 6.1 and 6.12, not on 7.3.4.
+    /// where nothing can go. Observed on 6.1 and 6.12 by what mq-deadline counts; on 7.3.4 also by
+    /// workqueue_queue_work at that completion.
     pub reruns_in_vain: bool,
     /// How requests are taken from the scheduler.
     pub dequeue: Dequeue,
@@ -508,7 +509,6 @@ const KERNEL_7_3: Kernel = Kernel {
         // Observed on 7.3.4: of 96 reads that fio submits two by two, none is issued before the
         // task sleeps, and mq-deadline has joined them all. No plug around the reads of dd.
         plugs_each_bio: false,
-        reruns_in_vain: false,
         bio_reads_clock: false,
         async_depth_is_of_queue: true,
         ..MULTI_6_18

@@ -179,15 +179,26 @@ impl Search<'_> {
     }
 }
 
-/// What else may be assumed of the last moments: of each run that it was or was not, and of the
-/// last time that a scheduler withheld that it was asked once or twice more. More often says
-/// nothing new where reads go before waiting writes twice, as is usual: the third time counts from
-/// the start again (rule deadline-6).
+/// What else may be assumed of the last moments: of each run that it was or was not, of a worker
+/// that it has the core sooner or later from then on, and of the last time that a scheduler
+/// withheld that it was asked once or twice more. More often says nothing new where reads go before
+/// waiting writes twice, as is usual: the third time counts from the start again (rule deadline-6).
 fn alternatives(moments: &[Moment], assumed: &Assumed) -> Vec<Assumed> {
     let mut others = Vec::new();
     let mut has_hold = false;
-    for moment in moments.iter().rev().take(TRIED) {
+    let is_turn = |it: &&Moment| matches!(it, Moment::Turn(..));
+    for moment in moments.iter().rev().filter(is_turn).take(TRIED) {
+        if let Moment::Turn(step, first) = *moment
+            && !assumed.goes_first.contains_key(&step)
+        {
+            let mut other = assumed.clone();
+            other.goes_first.insert(step, !first);
+            others.push(other);
+        }
+    }
+    for moment in moments.iter().rev().filter(|it| !is_turn(it)).take(TRIED) {
         match *moment {
+            Moment::Turn(..) => {}
             Moment::Run(step, _) if assumed.runs.contains_key(&step) => {}
             Moment::Run(step, ran) => {
                 let mut other = assumed.clone();
@@ -238,5 +249,9 @@ mod tests {
         assert_eq!(others.len(), 3);
         let many: Vec<Moment> = (0..100).map(|step| Moment::Run(step, false)).collect();
         assert_eq!(alternatives(&many, &Assumed::default()).len(), TRIED);
+        let turns = [Moment::Turn(4, false), Moment::Turn(9, true)];
+        let others = alternatives(&turns, &Assumed::default());
+        let turned: Vec<_> = others.iter().flat_map(|it| &it.goes_first).collect();
+        assert_eq!(turned, [(&9, &false), (&4, &true)]);
     }
 }

@@ -175,6 +175,7 @@ mod tests {
     use super::super::made_up::{event, history as read};
     use super::*;
     use trace::blktrace::Action::{self, Complete, GetRequest, Insert, Issue, Queue};
+    use trace::blktrace::Payload;
 
     fn history(events: &[(Action, u64, u32, Categories)]) -> History {
         read(
@@ -193,6 +194,29 @@ mod tests {
         assert!(matches!(history.steps[0].what, What::Issue));
         assert!(matches!(history.steps[1].what, What::Complete));
         assert_eq!(history.steps.len(), 2, "its bio took none");
+    }
+
+    #[test]
+    fn a_list_that_was_not_issued_to_its_end_ends_no_plug() {
+        let runs = |actions: &[Action]| {
+            let record = |&action: &Action| match action {
+                Action::Unplug => Record { payload: Payload::Unplug(1), ..event(action, 0, 0) },
+                Issue | Action::Plug => event(action, 0, 8),
+                _ => event(action, 64, 8),
+            };
+            let first = [Queue, GetRequest, Insert].map(|it| event(it, 0, 8));
+            let history = read(first.into_iter().chain(actions.iter().map(record)));
+            let mut steps = history.steps.iter().rev();
+            steps.find_map(|step| match step.what {
+                What::Insert { runs, .. } => Some(runs),
+                _ => None,
+            })
+        };
+        // The task finds no tag and runs the queue.
+        let list = [Queue, Issue, Action::Unplug, GetRequest, Insert];
+        assert_eq!(runs(&list), Some(false));
+        let plug = [Issue, Queue, GetRequest, Action::Plug, Action::Unplug, Insert];
+        assert_eq!(runs(&plug), Some(true));
     }
 
     #[test]

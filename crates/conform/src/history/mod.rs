@@ -156,6 +156,8 @@ struct Task {
     held: u32,
     /// It is inserting what it held on purpose, and will run the queue.
     runs: bool,
+    /// The last record of it is that of an issue.
+    issues: bool,
 }
 
 /// A queued request that grew just now, and so may touch another.
@@ -323,6 +325,11 @@ impl<'a> Historian<'a> {
         }
         if let Payload::Message(text) = &record.payload {
             self.said(record, text);
+            return;
+        }
+        let has_issued =
+            std::mem::replace(&mut self.task(record).issues, record.action == Action::Issue);
+        if has_issued && self.tells_of_list(record) {
             return;
         }
         self.records += 1;
@@ -548,6 +555,13 @@ impl<'a> Historian<'a> {
                 self.offer(record, *rq, held.len() as u32);
             }
         }
+    }
+
+    /// A record of an end of a plug that follows an issue of the same task ends no plug. It says
+    /// that a list could not be issued to its end, and how many of it were. (Observed on 6.12.117
+    /// and 7.3.4, with tasks that held nothing.)
+    fn tells_of_list(&self, record: &Record) -> bool {
+        self.era.shape == Shape::Multi && !self.mends() && record.action == Action::Unplug
     }
 
     /// A request goes to the driver, if there is no scheduler.

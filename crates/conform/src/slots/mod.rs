@@ -177,10 +177,12 @@ pub fn replay(
         restarts: false,
         worker_wanted: false,
         worker_goes_first: setup.kernel.sharing == Sharing::LeastServed,
+        turns_change: setup.kernel.sharing == Sharing::EarliestDeadline,
         hands_over: setup.kernel.multi.is_some_and(|multi| multi.hands_runs_over),
         flushing: None,
         sleepers: BTreeSet::new(),
         woken: 0,
+        starving: None,
         recovers: false,
         issuer: None,
         last: Instant::ZERO,
@@ -274,6 +276,8 @@ struct Run<'a> {
     worker_wanted: bool,
     /// It does so before the task goes on that inserted it.
     worker_goes_first: bool,
+    /// That may become otherwise.
+    turns_change: bool,
     /// A task may leave the rest of its run to a worker.
     hands_over: bool,
     /// The task that inserts what it held, and will run the queue then.
@@ -282,6 +286,8 @@ struct Run<'a> {
     sleepers: BTreeSet<ContextId>,
     /// How many of them were woken and have not run yet.
     woken: u32,
+    /// Who is about to sleep for a tag and runs the queue.
+    starving: Option<ContextId>,
     /// The request that is allocated next is that of a task that has slept for a tag.
     recovers: bool,
     /// Who ran the queue, if it issued something just now.

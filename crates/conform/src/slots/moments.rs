@@ -20,12 +20,14 @@ pub struct Assumed {
     pub runs: BTreeMap<usize, bool>,
     /// How often the scheduler was asked in vain once more, then.
     pub more: BTreeMap<usize, u32>,
+    /// Whether from then on a worker has the core before the task that wakes it goes on.
+    pub goes_first: BTreeMap<usize, bool>,
 }
 
 impl Assumed {
     /// Everything is as usual.
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.more.is_empty()
+        self.runs.is_empty() && self.more.is_empty() && self.goes_first.is_empty()
     }
 }
 
@@ -36,6 +38,9 @@ pub enum Moment {
     Run(usize, bool),
     /// At a step the scheduler was asked and withheld. It may have been asked more often.
     Hold(usize),
+    /// At a step it matters whether a worker has the core before the task that wakes it goes on,
+    /// and what is thought of that.
+    Turn(usize, bool),
 }
 
 /// What the recording says later.
@@ -96,6 +101,9 @@ impl Run<'_> {
         let ran = self.assumed.runs.get(&self.index).copied().unwrap_or(usual);
         self.is_late = usual && !ran;
         if !self.parked && self.may_ask() && !self.is_impossible(then) {
+            if self.turns_change && self.worker_wanted {
+                self.outcome.moments.push(Moment::Turn(self.index, self.worker_goes_first));
+            }
             self.outcome.moments.push(Moment::Run(self.index, ran));
         }
         ran

@@ -55,10 +55,14 @@ fn recording(manifest: Manifest, lines: &str) -> Recording {
 
 /// What the kernel issued, by sector, and whether ours agrees.
 fn judged(recording: &Recording) -> Vec<(u64, bool)> {
+    judged_assuming(recording, &Assumed::default())
+}
+
+fn judged_assuming(recording: &Recording, assumed: &Assumed) -> Vec<(u64, bool)> {
     let setup = Setup::new(&recording.manifest, &Options::default(), "m").unwrap();
     let history = History::read(setup.era(), recording, Instant::ZERO);
     assert_eq!(history.unmatched, 0);
-    let outcome = replay(&history, &setup, Duration::ZERO, Until::End, &Assumed::default());
+    let outcome = replay(&history, &setup, Duration::ZERO, Until::End, assumed);
     let sector = |it: &Decision| history.requests[it.kernel].bio.sector.0;
     outcome.decisions.iter().map(|it| (sector(it), it.agrees())).collect()
 }
@@ -140,4 +144,47 @@ fn a_plug_that_is_full_is_flushed_and_the_queue_run_before_what_comes_then() {
     };
     assert!(lists("8 PU R 0+0"));
     assert!(!lists(""), "one list, and one run behind it");
+}
+
+#[test]
+fn a_worker_may_have_the_core_before_the_task_that_wakes_it_goes_on() {
+    // Its run parks the write before the read is there, which else would go first.
+    let lines = "7 QGPUI R 5000+8
+                 7 D R 5000+8
+                 8 QGI W 100+8
+                 8 QGI R 200+8
+                 @1005
+                 0 C R 5000+8
+                 20 D W 100+8
+                 0 C W 100+8
+                 20 D R 200+8";
+    let recording = recording(manifest(1, ""), lines);
+    assert_eq!(judged(&recording)[1], (100, false), "it waits for the task");
+    // Before the second bio of the task, its fourth step of all.
+    let goes_first = BTreeMap::from([(5, true)]);
+    let assumed = Assumed { goes_first, ..Assumed::default() };
+    assert_eq!(judged_assuming(&recording, &assumed)[1..], [(100, true), (200, true)]);
+}
+
+#[test]
+fn who_issues_before_it_sleeps_for_a_tag_has_parked_nothing() {
+    // While a request of real time is in flight, best effort is withheld. Task 7 finds no tag and
+    // issues what it inserted. The completion then has the queue run by nobody.
+    let lines = "7 QGPUI R 5000+8 1
+                 7 D R 5000+8
+                 8 QGPUI R 100+8
+                 7 QGI R 6000+8 1
+                 7 Q R 7000+8
+                 7 D R 6000+8
+                 @1001
+                 0 C R 6000+8
+                 7 GI R 7000+8 1
+                 20 D R 7000+8";
+    let recording = recording(manifest(4, ""), lines);
+    let setup = Setup::new(&recording.manifest, &Options::default(), "m").unwrap();
+    let history = History::read(setup.era(), &recording, Instant::ZERO);
+    let outcome = replay(&history, &setup, Duration::ZERO, Until::End, &Assumed::default());
+    assert!(outcome.decisions.iter().all(Decision::agrees));
+    // One more, at the completion, if it were taken to have been parked.
+    assert_eq!((outcome.withheld, outcome.both_withheld), (5, 5));
 }

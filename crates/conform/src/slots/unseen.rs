@@ -215,6 +215,9 @@ impl Run<'_> {
     /// tag, as soon as the tasks that went before had nothing more to do.
     pub(super) fn note_unseen(&mut self, now: Instant, task: ContextId, what: What) {
         let issues = matches!(what, What::Issue);
+        if let Some(first) = self.assumed.goes_first.get(&self.index) {
+            self.worker_goes_first = *first;
+        }
         let usual = self.has_worker_run(now, what);
         let is_wanted = self.worker_wanted || self.woken > 0;
         if is_wanted && self.assume(now, usual) {
@@ -235,7 +238,12 @@ impl Run<'_> {
         match what {
             What::Starve => {
                 self.sleepers.insert(task);
-                self.run_in_vain(now);
+                // What its run issues comes next.
+                if self.issues_next(task) {
+                    self.starving = Some(task);
+                } else {
+                    self.run_in_vain(now);
+                }
             }
             What::Recover => {
                 self.sleepers.remove(&task);
@@ -246,6 +254,8 @@ impl Run<'_> {
                     }
                 }
             }
+            // Who issues before it sleeps was not woken.
+            What::Issue if self.starving.take() == Some(task) => {}
             What::Issue if self.issuer != Some(task) && self.sleepers.contains(&task) => {
                 self.woken = self.woken.saturating_sub(1);
             }
@@ -254,6 +264,16 @@ impl Run<'_> {
             _ => {}
         }
         self.issuer = Some(task).filter(|_| issues);
+    }
+
+    /// Whether the next thing that a task does is to issue, and nobody else does anything before.
+    fn issues_next(&self, task: ContextId) -> bool {
+        let mut after = self.history.steps[self.index + 1..].iter();
+        let next = after.find(|next| !matches!(next.what, What::Complete));
+        let now = self.history.steps[self.index].at;
+        next.is_some_and(|next| {
+            matches!(next.what, What::Issue) && next.task == task && next.at < now + SAME_RUN
+        })
     }
 
     /// Whether nobody had anything to do just before.

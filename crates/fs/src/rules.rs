@@ -14,6 +14,9 @@ pub struct Rules {
     /// they are there. Observed in 6.1, 6.12 and 7.3.4, with libaio and io_uring, reading and
     /// writing.
     pub starts_direct_workers: bool,
+    /// Who had a thread started for these workers too late has it stopped, and waits for that.
+    /// Observed of four processes on 6.12.117 and 7.3.4; on 6.1.192 they go on in turn.
+    pub stops_spare_workers: bool,
     /// New blocks are unwritten until their data are on the disk (ext4: dioread_nolock).
     pub unwritten_first: bool,
     /// Pieces of a file of ext4 that follow each other on the disk join while they are unwritten.
@@ -86,6 +89,7 @@ impl Rules {
             },
             direct_fua: recent,
             starts_direct_workers: recent,
+            stops_spare_workers: kernel.version >= Version::V6_12,
             unwritten_first: recent,
             unwritten_join: kernel.version >= Version::V7_3,
             singles_out_late: kernel.version >= Version::V7_3,
@@ -119,6 +123,7 @@ pub static CHANGES: Table = Table {
         change("singles_out_late", "a part of unwritten blocks becomes an extent late", LAST),
         change("force_keeps_map", "who forces the log of XFS keeps the file's map", NEWER),
         change("datasync_by_change", "fdatasync of XFS waits for no later change", LAST),
+        change("stops_spare_workers", "workers that came too late are waited for", OLDER),
         change("goes_by_known", "ext4's large requests go into groups that are known", OLDER),
         change(
             "sets_time_asked",

@@ -35,57 +35,9 @@ pub struct Finishing {
     workers: Vec<ContextId>,
     /// Operations that are under way and will be due, or are not finished.
     begun: usize,
-    /// The task of the kernel's that starts others.
-    starter: Option<ContextId>,
-    /// There can be workers.
-    has_workers: bool,
-    /// Who wants them and waits. A thread is started for the first.
-    asking: VecDeque<ContextId>,
-    /// That thread is there.
-    is_started: bool,
 }
 
 impl Finishing {
-    /// This task of the kernel's starts others.
-    pub fn set_starter(&mut self, starter: ContextId) {
-        self.starter = Some(starter);
-    }
-
-    /// A task wants workers; false if there can be some. Until the first who asked goes on, whoever
-    /// comes has a thread started as well, in turn (observed on 6.12: of three processes each has,
-    /// and two end theirs at once).
-    pub fn ask_for_workers(&mut self, task: ContextId) -> bool {
-        let must_ask = self.starter.is_some() && !self.has_workers;
-        if must_ask {
-            self.asking.push_back(task);
-        }
-        must_ask
-    }
-
-    /// Who is to start a thread, if this task is the first who wants one.
-    pub fn starter_for(&self, task: ContextId) -> Option<ContextId> {
-        self.starter.filter(|_| self.asking.front() == Some(&task))
-    }
-
-    /// A thread was started: for whom.
-    pub fn started(&mut self) -> Option<ContextId> {
-        self.is_started = true;
-        self.asking.front().copied()
-    }
-
-    /// Whether the thread is there that was started for a task.
-    pub fn is_started_for(&self, task: ContextId) -> bool {
-        self.is_started && self.asking.front() == Some(&task)
-    }
-
-    /// The first who asked goes on; answers with who is to start a thread for the next, if somebody
-    /// waits.
-    pub fn go_on(&mut self) -> Option<ContextId> {
-        (self.has_workers, self.is_started) = (true, false);
-        self.asking.pop_front();
-        self.starter.filter(|_| !self.asking.is_empty())
-    }
-
     /// An operation of a task is to be finished; the answer is whether there are too few workers.
     pub fn begin(&mut self, task: ContextId, number: u64, finish: Finish) -> bool {
         self.pending.insert((task, number), finish);
@@ -124,29 +76,5 @@ impl Finishing {
     pub fn rests(&mut self, worker: ContextId) {
         self.workers.retain(|it| *it != worker);
         self.workers.push(worker);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_finds_no_workers_asks_for_them_in_turn() {
-        let (starter, first, second) = (ContextId(1), ContextId(2), ContextId(3));
-        let mut finishing = Finishing::default();
-        assert!(!finishing.ask_for_workers(first), "nobody starts any");
-        finishing.set_starter(starter);
-        assert!(finishing.ask_for_workers(first));
-        assert_eq!(finishing.starter_for(first), Some(starter));
-        assert_eq!(finishing.started(), Some(first));
-        assert!(finishing.ask_for_workers(second), "the first has not gone on");
-        assert_eq!(finishing.starter_for(second), None);
-        assert!(finishing.is_started_for(first) && !finishing.is_started_for(second));
-        assert_eq!(finishing.go_on(), Some(starter));
-        assert!(!finishing.is_started_for(second));
-        assert!(!finishing.ask_for_workers(first), "there are some");
-        assert_eq!(finishing.started(), Some(second));
-        assert_eq!(finishing.go_on(), None);
     }
 }

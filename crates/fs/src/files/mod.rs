@@ -3,15 +3,18 @@
 //! * `names`: names and directories, and who looks into them.
 //! * `dirty`: what the flusher looks at, and who waits for it.
 //! * `writes`: data on their way to the disk, and what is on it and a part of no file yet.
-//! * `finishing`: what is left to do for asynchronous direct writes.
+//! * `finishing`: what is left to do for asynchronous direct writes;
+//! * `first_workers`: how those come to be who do it.
 
 mod dirty;
 mod finishing;
+mod first_workers;
 mod names;
 mod writes;
 
 pub use dirty::FlushOf;
 pub use finishing::{Durable, Finish, Finishing};
+pub use first_workers::FirstWorkers;
 pub use names::{Move, ROOT};
 pub use writes::{Write, Written};
 
@@ -38,6 +41,7 @@ pub struct Files {
     locks: BTreeMap<(usize, Guarded), FileLock>,
     writes: Writes,
     finishing: Finishing,
+    first_workers: FirstWorkers,
 }
 
 impl Files {
@@ -52,6 +56,7 @@ impl Files {
             locks: BTreeMap::new(),
             writes: Writes::default(),
             finishing: Finishing::default(),
+            first_workers: FirstWorkers::default(),
         }
     }
 
@@ -119,6 +124,11 @@ impl Files {
             self.locks.remove(&(file, guarded));
         }
         next
+    }
+
+    /// Whether there are workers that finish asynchronous direct requests.
+    pub fn first_workers(&mut self) -> &mut FirstWorkers {
+        &mut self.first_workers
     }
 
     /// What is left to do for asynchronous direct writes.

@@ -7,6 +7,7 @@
 use super::FileIo;
 use crate::task::Task;
 use crate::tasks::{KernelTask, Wait};
+use block::ContextId;
 use fs::Format;
 use fs::files::{Durable, Finish};
 use std::future::poll_fn;
@@ -38,11 +39,12 @@ pub(crate) async fn start(task: Task) -> i32 {
     }
 }
 
-/// Says that it is there, and has nothing to do from then on.
+/// Says that it is there, and later that it has stopped, if it is to.
 pub(crate) async fn rescue(task: Task) -> i32 {
-    task.world().worker_started(task.id());
+    task.world().thread_started(task.id());
     loop {
         task.notified().await;
+        task.world().thread_woken(task.id());
     }
 }
 
@@ -50,22 +52,59 @@ impl FileIo<'_> {
     /// Before an asynchronous direct request. The first after a mount waits until two other tasks
     /// have run, and so goes behind all that are ready (observed on 6.1, 6.12 and 7.3.4).
     pub(super) async fn start_workers(&self) {
-        let must_ask = self.files().finishing().ask_for_workers(self.id());
-        if !must_ask {
-            return;
+        let Some(starter) = self.files().first_workers().lacking() else { return };
+        self.lock_workers().await;
+        self.notify(starter);
+        let thread = poll_fn(|_| {
+            let mut world = self.world();
+            match world.files().first_workers().take_thread() {
+                Some(thread) => Poll::Ready(thread),
+                None => self.wait(&mut world, Wait::Workers),
+            }
+        })
+        .await;
+        let is_late = self.files().first_workers().begin();
+        let is_spare = is_late && self.files().rules().stops_spare_workers;
+        if is_spare {
+            self.files().first_workers().stop(thread, self.id());
         }
-        let starter = self.files().finishing().starter_for(self.id());
-        starter.into_iter().for_each(|it| self.notify(it));
+        self.notify(thread);
+        self.unlock_workers();
+        if is_spare {
+            self.wait_for_end(thread).await;
+            self.lock_workers().await;
+            self.unlock_workers();
+        }
+    }
+
+    /// Waits until a thread that was started too late has stopped.
+    async fn wait_for_end(&self, thread: ContextId) {
         poll_fn(|_| {
             let mut world = self.world();
-            match world.files().finishing().is_started_for(self.id()) {
+            match world.files().first_workers().is_stopping(thread) {
+                false => Poll::Ready(()),
+                true => self.wait(&mut world, Wait::Workers),
+            }
+        })
+        .await;
+    }
+
+    async fn lock_workers(&self) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            match world.files().first_workers().lock(self.id()) {
                 true => Poll::Ready(()),
                 false => self.wait(&mut world, Wait::Workers),
             }
         })
         .await;
-        let starter = self.files().finishing().go_on();
-        starter.into_iter().for_each(|it| self.notify(it));
+    }
+
+    fn unlock_workers(&self) {
+        let mut world = self.world();
+        if let Some(next) = world.files().first_workers().unlock() {
+            world.wake_for_workers(self.id(), next);
+        }
     }
 
     /// An operation that is being submitted is not done when its data are on the disk.

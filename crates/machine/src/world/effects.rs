@@ -52,11 +52,23 @@ impl World {
         }
     }
 
-    /// There is a thread for workers that finish direct writes: who waited for it goes on.
-    pub fn worker_started(&mut self, by: ContextId) {
-        if let Some(task) = self.storage.files().finishing().started() {
-            self.wake_if(by, task, Wait::Workers);
+    /// A thread for workers that finish direct writes is there: who waited for it goes on.
+    pub fn thread_started(&mut self, thread: ContextId) {
+        if let Some(task) = self.storage.files().first_workers().started(thread) {
+            self.wake_for_workers(thread, task);
         }
+    }
+
+    /// It was woken, and has stopped if it is to: who waited for that goes on.
+    pub fn thread_woken(&mut self, thread: ContextId) {
+        if let Some(task) = self.storage.files().first_workers().stopped(thread) {
+            self.wake_for_workers(thread, task);
+        }
+    }
+
+    /// A task that waits for workers, or to have some started, goes on.
+    pub fn wake_for_workers(&mut self, by: ContextId, task: ContextId) {
+        self.wake_if(by, task, Wait::Workers);
     }
 
     /// Wakes a task that waits for this.

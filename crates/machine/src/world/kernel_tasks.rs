@@ -28,7 +28,7 @@ impl World {
         tasks.push(converter);
         if self.storage.files().rules().starts_direct_workers {
             let starter = self.spawn_kernel_task(KernelTask::Starter);
-            self.storage.files().finishing().set_starter(starter);
+            self.storage.files().first_workers().set_starter(starter);
         }
         let Some(path) = cgroup_of_journal.filter(|path| !path.is_empty()) else { return };
         let cgroup = self.define_cgroup(path, None);

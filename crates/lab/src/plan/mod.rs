@@ -296,7 +296,7 @@ impl Row {
         match &self.virtio {
             Some(facts) => {
                 let facts = facts.clone();
-                Box::new(virtio::Renewed::new(&self.model, seed, facts, base::Duration::ZERO))
+                Box::new(virtio::Renewed::new(&self.model, seed, facts, virtio::Beginning::AT_ONCE))
             }
             None => self.model.build(seed),
         }

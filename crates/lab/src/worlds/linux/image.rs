@@ -7,6 +7,7 @@
 
 use crate::error::Error;
 use crate::experiment::filesystem;
+use crate::virtio::QUIET;
 use base::Bytes;
 use linux::Contents;
 use machine::Format;
@@ -26,8 +27,6 @@ const XFS_PACKAGE: &str = "xfsprogs";
 const XFS_FIRST_INODES: [u64; 3] = [128, 129, 130];
 /// The date of an ext4: this many seconds after 1970.
 const DATE: &str = "1600000000";
-/// Jobs begin two seconds after this one of the guest's clock; by then all has long been quiet.
-const QUIET: u64 = 10;
 
 /// A fresh file system on a disk of so many bytes. It is made once in a process, and one after the
 /// other: while mkfs is at work, its file takes up to half a gigabyte of the directory for

@@ -293,19 +293,21 @@ impl LinuxWorld {
 
     /// The disk of a row.
     fn disk_of(row: &Row, seed: u64) -> Result<Disk, Error> {
-        let (contents, silence) = match row.mount {
+        let (contents, beginning) = match row.mount {
             Some(ref mount) => {
                 let made = image::fresh(mount.format, row.facts().capacity)?;
-                (made, virtio::SILENCE_MOUNTED)
+                (made, virtio::Beginning::AFTER_MOUNT)
             }
             // What nobody looks at need not be kept.
-            None if verifies(row) => (Contents::new(linux::visit::DATA), virtio::SILENCE),
-            None => (Contents::forgetful(), virtio::SILENCE),
+            None if verifies(row) => {
+                (Contents::new(linux::visit::DATA), virtio::Beginning::AFTER_BOOT)
+            }
+            None => (Contents::forgetful(), virtio::Beginning::AFTER_BOOT),
         };
         let facts = row.facts().clone();
         Ok(Disk {
             name: row.model.name().to_string(),
-            device: Box::new(virtio::Renewed::new(&row.model, seed, facts, silence)),
+            device: Box::new(virtio::Renewed::new(&row.model, seed, facts, beginning)),
             contents,
         })
     }

@@ -194,7 +194,12 @@ impl LinuxWorld {
             memory: world::MEMORY,
             disks: vec![Disk {
                 name: model.name().to_string(),
-                device: Box::new(virtio::Renewed::new(model, seed, facts, base::Duration::ZERO)),
+                device: Box::new(virtio::Renewed::new(
+                    model,
+                    seed,
+                    facts,
+                    virtio::Beginning::AT_ONCE,
+                )),
                 contents: Contents::forgetful(),
             }],
             queue_depth,

@@ -205,7 +205,7 @@ fn judge(trace: String, history: &History, setup: &Setup) -> Conformity {
         merges_that_differ: outcome.merges_that_differ,
         first_difference: first_difference(history, setup, (phase, &assumed), &outcome, &agrees),
         classes,
-        tick_phase: (!phase.is_zero()).then_some(phase),
+        tick_phase: Some(phase).filter(|it| !it.is_zero() && !setup.ticks_begin_with_clock),
         absent: Vec::new(),
         losses: Losses::default(),
         given: Given::default(),

@@ -98,12 +98,18 @@ impl Runs {
 mod tests {
     use super::*;
 
+    fn runs(restarts: bool) -> Runs {
+        let tick = Duration::from_millis(4);
+        Runs { tick, busy: 0, listed: 0, rerun: None, restart: false, restarts }
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
     #[test]
     fn a_queue_whose_scheduler_withholds_is_run_again_after_the_first_time() {
-        let tick = Duration::from_millis(4);
-        let (busy, listed, rerun, restart) = (0, 0, None, false);
-        let mut runs = Runs { tick, busy, listed, rerun, restart, restarts: false };
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut runs = runs(false);
         assert!(!runs.asked_in_vain(at(1)));
         assert!(!runs.asked_in_vain(at(5)));
         assert_eq!(runs.rerun_until(at(7)), None);
@@ -115,10 +121,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_runs_for_another_reason_does_what_the_timer_would_have_had_done() {
-        let tick = Duration::from_millis(4);
-        let (busy, listed, rerun, restart) = (0, 0, None, false);
-        let mut runs = Runs { tick, busy, listed, rerun, restart, restarts: true };
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut runs = runs(true);
         runs.issued(true);
         assert!(!runs.asked_in_vain(at(2)));
         assert!(runs.completed(), "something had been parked");

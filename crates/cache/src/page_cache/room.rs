@@ -89,13 +89,11 @@ impl PageCache {
 
     /// Dirty pages of a range are to go once they are written; a core notes a batch at a time.
     fn deactivate(&mut self, pages: Range<u64>) {
-        let mut from = pages.start;
-        while let Some(page) = self.next_dirty(from..pages.end) {
+        for page in self.dirty_runs(pages).into_iter().flatten() {
             self.deactivated.push(page);
             if self.deactivated.len() == self.rules.batch {
                 self.mark_deactivated();
             }
-            from = page + 1;
         }
     }
 

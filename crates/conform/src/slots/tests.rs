@@ -160,7 +160,7 @@ fn a_worker_may_have_the_core_before_the_task_that_wakes_it_goes_on() {
                  20 D R 200+8";
     let recording = recording(manifest(1, ""), lines);
     assert_eq!(judged(&recording)[1], (100, false), "it waits for the task");
-    // Before the second bio of the task, its fourth step of all.
+    // From the second bio of the task on.
     let goes_first = BTreeMap::from([(5, true)]);
     let assumed = Assumed { goes_first, ..Assumed::default() };
     assert_eq!(judged_assuming(&recording, &assumed)[1..], [(100, true), (200, true)]);

@@ -1,10 +1,10 @@
 //! How the workers come to be that finish asynchronous direct requests: the first such request
 //! after a mount waits for them.
 //!
-//! A thread must be started, which one task at a time has done: a lock lets them in in turn.
-//! Whoever finds no workers wants some, until the first one has his thread. Those who come too late
-//! have theirs stopped, and need the lock for that once more; who runs may take it before one who
-//! was woken for it.
+//! A thread must be started, and a lock lets one task at a time have that done. Whoever finds no
+//! workers wants some, until the first one has his thread. Those who come too late have theirs
+//! stopped, and need the lock for that once more. Who runs may take it before one who was woken for
+//! it.
 // observed: sched_switch and sched_wakeup of two to four processes of fio that begin together, on
 // 6.1.192, 6.12.117 and 7.3.4
 

@@ -7,9 +7,8 @@
 use super::FileIo;
 use crate::task::Task;
 use crate::tasks::{KernelTask, Wait};
-use block::ContextId;
 use fs::Format;
-use fs::files::{Durable, Finish};
+use fs::files::{Durable, Finish, FirstWorkers};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -55,14 +54,7 @@ impl FileIo<'_> {
         let Some(starter) = self.files().first_workers().lacking() else { return };
         self.lock_workers().await;
         self.notify(starter);
-        let thread = poll_fn(|_| {
-            let mut world = self.world();
-            match world.files().first_workers().take_thread() {
-                Some(thread) => Poll::Ready(thread),
-                None => self.wait(&mut world, Wait::Workers),
-            }
-        })
-        .await;
+        let thread = self.until_workers(|workers| workers.take_thread()).await;
         let is_late = self.files().first_workers().begin();
         let is_spare = is_late && self.files().rules().stops_spare_workers;
         if is_spare {
@@ -71,33 +63,26 @@ impl FileIo<'_> {
         self.notify(thread);
         self.unlock_workers();
         if is_spare {
-            self.wait_for_end(thread).await;
+            self.until_workers(|it| (!it.is_stopping(thread)).then_some(())).await;
             self.lock_workers().await;
             self.unlock_workers();
         }
     }
 
-    /// Waits until a thread that was started too late has stopped.
-    async fn wait_for_end(&self, thread: ContextId) {
-        poll_fn(|_| {
-            let mut world = self.world();
-            match world.files().first_workers().is_stopping(thread) {
-                false => Poll::Ready(()),
-                true => self.wait(&mut world, Wait::Workers),
-            }
-        })
-        .await;
+    async fn lock_workers(&self) {
+        self.until_workers(|it| it.lock(self.id()).then_some(())).await;
     }
 
-    async fn lock_workers(&self) {
+    /// Waits until something can be had of the workers.
+    async fn until_workers<T>(&self, have: impl Fn(&mut FirstWorkers) -> Option<T>) -> T {
         poll_fn(|_| {
             let mut world = self.world();
-            match world.files().first_workers().lock(self.id()) {
-                true => Poll::Ready(()),
-                false => self.wait(&mut world, Wait::Workers),
+            match have(world.files().first_workers()) {
+                Some(it) => Poll::Ready(it),
+                None => self.wait(&mut world, Wait::Workers),
             }
         })
-        .await;
+        .await
     }
 
     fn unlock_workers(&self) {

@@ -30,6 +30,9 @@ params::section! {
         /// For so many ticks after a request the kernel's timer is set that looks for late ones,
         /// if it is not; zero: it never is.
         ticks_to_next_check: u64 = Whole(0, 1_000_000, "ticks"),
+        /// Ticks from the boot to when the kernel first looks for old pages of its root, without
+        /// and with a file system mounted before the jobs; zero: never.
+        ticks_to_root_flush: (u64, u64) = Wholes(2, 1_000_000, "ticks"),
         /// Ticks from the boot to when the kernel is to gather the statistics of control groups
         /// for the first time after jobs begin on a disk without a file system; zero: never.
         ticks_to_statistics: u64 = Whole(0, 1_000_000, "ticks"),

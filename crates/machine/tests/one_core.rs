@@ -59,6 +59,7 @@ fn the_worker_of_the_queue_wakes_to_look_for_late_requests() {
             let boot = &mut Arc::make_mut(&mut host.guest).boot;
             (boot.ticks_to_checks, boot.ticks_to_next_check) = ((0, 0), 0);
         }
+        Arc::make_mut(&mut host.guest).boot.ticks_to_root_flush = (0, 0);
         let device = Box::new(Steady::new(Duration::from_millis(2), 32));
         let mut jobs = vec![command(line)];
         if reads {
@@ -103,4 +104,23 @@ fn a_worker_gathers_statistics_at_a_tick_that_somebody_works_at() {
     assert_eq!(more(reads, 3000, 64), 0, "that is not due yet");
     assert_eq!(more(reads, 1001, 32), 0, "the boot has gathered them once more");
     assert_eq!(more("sleep 0.5", 1001, 64), 0, "who rests does not see it");
+}
+
+#[test]
+fn the_flusher_of_the_root_wakes_every_five_seconds() {
+    let computes = |line: &str, root: u64| {
+        let mut host = Host::named("guest").expect("a host");
+        host.costs.switch = Duration::from_micros(1);
+        Arc::make_mut(&mut host.guest).boot.ticks_to_root_flush = (root, 0);
+        let device = Box::new(Steady::new(Duration::from_millis(2), 32));
+        let jobs = vec![command(line)];
+        let (outcome, _) = checked(Setup { jobs, host, device, ..setup("6.12", "mq-deadline") });
+        outcome.cores[0].computing
+    };
+    let wakes = |line| (computes(line, 1336) - computes(line, 0)).as_nanos() / 1000;
+    // It has been up for a thousand ticks: 336 ticks later, then 1,250 on and on to the next slot.
+    assert_eq!(wakes("sleep 1.343"), 0);
+    assert_eq!(wakes("sleep 1.345"), 1);
+    assert_eq!(wakes("sleep 6.463"), 1);
+    assert_eq!(wakes("sleep 6.465"), 2);
 }

@@ -15,6 +15,15 @@ use timer::Timer;
 /// System calls that may be made while time stands still; beyond, a program is taken to be endless.
 const MOST_CALLS_AT_AN_INSTANT: u64 = 10_000_000;
 
+/// A timer of the kernel's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KernelTimer {
+    /// The kernel looks for late requests of the disk, or of another one.
+    Late { own: bool },
+    /// It looks for old pages of the root's file system, which is on no disk.
+    RootFlush,
+}
+
 /// What is scheduled.
 pub(crate) enum AgendaItem {
     /// A job starts.
@@ -33,10 +42,10 @@ pub(crate) enum AgendaItem {
     Alarm(ContextId),
     /// The timer fires that ends a task's sleep.
     Fires(ContextId),
-    /// The kernel looks for late requests; of the disk, or of another one.
-    Check { own: bool },
-    /// The timer fires for that.
-    Checks { own: bool },
+    /// The tick of one of the kernel's own timers has come.
+    Kernel(KernelTimer),
+    /// It fires.
+    KernelFires(KernelTimer),
     /// A kernel worker is to run the queue.
     Worker,
     /// A core has moved the data of a command, which the device takes now.

@@ -3,7 +3,7 @@
 
 use super::paying::Charge;
 use super::{Cpus, RunQueue};
-use crate::clock::{AgendaItem, Clock};
+use crate::clock::{AgendaItem, Clock, KernelTimer};
 use base::{Duration, Instant};
 use block::{ContextId, Tag};
 
@@ -18,8 +18,8 @@ pub(crate) enum Cause {
     Tick,
     /// A task has slept long enough.
     Alarm(ContextId),
-    /// It is time to look for late requests, of the disk or of another one.
-    Check { own: bool },
+    /// One of the kernel's own timers has fired.
+    Kernel(KernelTimer),
 }
 
 impl Cpus {

@@ -133,7 +133,7 @@ impl Machine {
 fn run_kernel_task(what: KernelTask, task: Task) -> Running {
     match what {
         KernelTask::Queue => Box::pin(worker(task)),
-        KernelTask::Gatherer => Box::pin(gather(task)),
+        KernelTask::Unbound => Box::pin(gather(task)),
         KernelTask::Flusher(group, _) => Box::pin(flusher::run(task, group)),
         KernelTask::Converter => Box::pin(unwritten::run(task)),
         KernelTask::Finisher => Box::pin(finishing::run(task)),

@@ -12,8 +12,8 @@ const COMMITTER: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
 pub(crate) enum KernelTask {
     /// It runs the queue whenever it is told to.
     Queue,
-    /// It gathers statistics of control groups.
-    Gatherer,
+    /// It gathers statistics of control groups, and looks for old pages of the root.
+    Unbound,
     /// It writes what a group has made dirty: the how many-th of its kind it is.
     Flusher(CgroupId, usize),
     /// It says of blocks that were written that they have their contents.
@@ -50,7 +50,7 @@ impl KernelTask {
         match self {
             // kblockd's worker of the first core, of high priority; recordings of 4.19 have it too.
             KernelTask::Queue => "kworker/0:1H".to_string(),
-            KernelTask::Gatherer => format!("kworker/u{unbound}:0"),
+            KernelTask::Unbound => format!("kworker/u{unbound}:0"),
             KernelTask::Flusher(_, number) => format!("kworker/u{unbound}:{number}"),
             KernelTask::Converter | KernelTask::Pusher => format!("kworker/u{unbound}:1"),
             KernelTask::Finisher | KernelTask::Inactivator => "kworker/0:1".to_string(),

@@ -16,8 +16,8 @@ impl World {
         self.storage.set_worker(worker);
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
         self.cpus.make_urgent(worker);
-        self.begin_checks();
         self.begin_statistics();
+        self.begin_kernel_timers();
         let Some(format) = self.storage.format() else { return };
         let mut tasks = match format {
             Format::Ext4 => self.spawn_tasks_of_ext4(),

@@ -11,10 +11,10 @@
 //! (rule dispatch-list-6). On blk-mq tasks are woken as their bios are delivered, and asynchronous
 //! runs of the queue are done by a worker, which is a task on a core like any other.
 
-mod checks;
 mod completion;
 mod effects;
 mod kernel_tasks;
+mod kernel_timers;
 mod lives;
 mod operations;
 mod owners;
@@ -68,7 +68,9 @@ pub(crate) struct World {
     marked: usize,
     /// The kernel is to look for late requests of the disk some time.
     will_check: bool,
-    /// Who gathers statistics of control groups, and when, if anybody does.
+    /// The worker that is bound to no core, where the boot leaves it something to do.
+    unbound: Option<ContextId>,
+    /// When it gathers statistics of control groups, if ever.
     statistics: Option<Statistics>,
     /// The block layer's timer has come and waits for its interrupt.
     timer_raised: bool,
@@ -132,6 +134,7 @@ impl World {
             past: 0,
             marked: 0,
             will_check: false,
+            unbound: None,
             statistics: None,
             timer_raised: false,
             held_wakes: Vec::new(),
@@ -261,8 +264,8 @@ impl World {
                 self.wake_sleeper(sleeper);
                 self.wake_gatherer();
             }
-            Cause::Check { own } => {
-                self.check(own);
+            Cause::Kernel(timer) => {
+                self.kernel_timer(timer);
                 self.wake_gatherer();
             }
         }
@@ -389,9 +392,9 @@ impl World {
             AgendaItem::Unmasked(core) => self.cpus.unmasked(&mut self.clock, core),
             AgendaItem::Alarm(context) => self.alarm(context),
             AgendaItem::Fires(context) => self.alarm_fires(context),
-            AgendaItem::Check { own } => self.check_comes(own),
-            AgendaItem::Checks { own } => {
-                self.cpus.interrupt(&mut self.clock, 0, Cause::Check { own });
+            AgendaItem::Kernel(timer) => self.kernel_timer_comes(timer),
+            AgendaItem::KernelFires(timer) => {
+                self.cpus.interrupt(&mut self.clock, 0, Cause::Kernel(timer));
             }
             AgendaItem::Worker => self.notify(self.storage.worker()),
             AgendaItem::Moved(core, command) => {

@@ -10,9 +10,8 @@ use block::ContextId;
 // HZ 250
 const PERIOD: u64 = 2;
 
-/// Who gathers them, and at which tick at the earliest.
+/// At which tick they are gathered at the earliest.
 pub(super) struct Statistics {
-    gatherer: ContextId,
     due: u64,
 }
 
@@ -29,8 +28,8 @@ impl World {
         };
         let booted = self.storage.cache().wheel().booted();
         if let Some(due) = first.checked_sub(booted).filter(|_| first > 0) {
-            let gatherer = self.spawn_kernel_task(KernelTask::Gatherer);
-            self.statistics = Some(Statistics { gatherer, due });
+            self.statistics = Some(Statistics { due });
+            self.spawn_unbound();
         }
     }
 
@@ -52,6 +51,13 @@ impl World {
         let (last, wheel) = (self.clock.last_tick(), self.storage.cache().wheel());
         let it = self.statistics.as_mut().filter(|it| it.due <= last)?;
         it.due = wheel.after(last, PERIOD * u64::from(wheel.hz().get()));
-        Some(it.gatherer)
+        self.unbound
+    }
+
+    /// The worker is there from the beginning if it ever has something to do.
+    pub(super) fn spawn_unbound(&mut self) {
+        if self.unbound.is_none() {
+            self.unbound = Some(self.spawn_kernel_task(KernelTask::Unbound));
+        }
     }
 }

@@ -1,0 +1,76 @@
+//! Timers of the kernel's own that wake its workers although nobody has anything for them to do.
+//! What such a worker was ahead of others when it slept is forgotten, if it wakes alone
+//! (rule timers-5).
+
+use super::World;
+use crate::clock::{AgendaItem, KernelTimer};
+
+/// For so many seconds the timer of the flusher is set (dirty_writeback_centisecs).
+const BETWEEN_FLUSHES: u64 = 5;
+
+impl World {
+    /// What boot and mount have set the timers to. Of those of one tick the flusher's goes first.
+    // observed on 6.12.117 and 7.3.4: timer_expire_entry at tick 1336
+    pub fn begin_kernel_timers(&mut self) {
+        let boot = &self.guest.boot;
+        let ((own, other), root) = match self.storage.format() {
+            Some(_) => (boot.ticks_to_checks_mounted, boot.ticks_to_root_flush.1),
+            None => (boot.ticks_to_checks, boot.ticks_to_root_flush.0),
+        };
+        let timers = [
+            (KernelTimer::RootFlush, root),
+            (KernelTimer::Late { own: true }, own),
+            (KernelTimer::Late { own: false }, other),
+        ];
+        for (timer, ticks) in timers {
+            if let Some(tick) = ticks.checked_sub(self.storage.cache().wheel().booted())
+                && ticks > 0
+            {
+                self.will_check |= timer == KernelTimer::Late { own: true };
+                if timer == KernelTimer::RootFlush {
+                    self.spawn_unbound();
+                }
+                self.clock.schedule(self.start_of_tick(tick), AgendaItem::Kernel(timer));
+            }
+        }
+    }
+
+    /// A command is issued: the timer is set if it is not.
+    pub fn arm_check(&mut self) {
+        let ticks = self.guest.boot.ticks_to_next_check;
+        if !self.will_check && ticks > 0 {
+            self.will_check = true;
+            self.set_kernel_timer(KernelTimer::Late { own: true }, ticks);
+        }
+    }
+
+    /// The tick of a timer has come.
+    pub(super) fn kernel_timer_comes(&mut self, timer: KernelTimer) {
+        let at = self.clock.fires();
+        self.clock.schedule(at, AgendaItem::KernelFires(timer));
+    }
+
+    /// A timer has fired: a worker is to see to it.
+    pub(super) fn kernel_timer(&mut self, timer: KernelTimer) {
+        self.cpus.timer_fires(&mut self.clock);
+        let worker = match timer {
+            KernelTimer::Late { own } => {
+                self.will_check &= !own;
+                Some(self.storage.worker())
+            }
+            KernelTimer::RootFlush => {
+                let hz = u64::from(self.storage.cache().wheel().hz().get());
+                self.set_kernel_timer(timer, BETWEEN_FLUSHES * hz);
+                self.unbound
+            }
+        };
+        if let Some(worker) = worker {
+            self.wake_sleeper(worker);
+        }
+    }
+
+    fn set_kernel_timer(&mut self, timer: KernelTimer, ticks: u64) {
+        let tick = self.storage.cache().wheel().after(self.tick(), ticks);
+        self.clock.schedule(self.start_of_tick(tick), AgendaItem::Kernel(timer));
+    }
+}

@@ -16,10 +16,12 @@ pub(crate) struct Rules {
     /// 6.12.117 it issues the write itself, and on 7.3.4 it has no plug.
     pub plugs_writes: bool,
     /// A task that submits several requests lets others that go first have the core before each,
-    /// and before each part of a direct request of a file. Observed: on 6.1.192 a worker issues
-    /// each of two reads that fio submits together; a task that others write a file with, and that
-    /// has woken one, has looked up the place (xfs_iunlock) when it leaves the core (sched_switch).
-    /// On 7.3.4 none goes first; on 6.12.117 the task issues them itself.
+    /// before each part of a direct request of a file, and before it waits for the disk. Observed:
+    /// on 6.1.192 and 7.3.4 a worker issues each of two reads that fio submits together, on 7.3.4
+    /// if the worker is owed time; there a task that waits for its write leaves the core before it
+    /// sleeps (sched_switch, prev_state R+); on 6.1.192 a task that others write a file with, and
+    /// that has woken one, has looked up the place (xfs_iunlock) when it leaves the core. On
+    /// 6.12.117 the task issues such requests itself; it is taken to do as the others do.
     pub yields_between: bool,
     /// Of asynchronous requests that are submitted together so many are not plugged.
     pub unplugged_batch: usize,
@@ -47,8 +49,8 @@ impl Rules {
             single_read_is_sync: recent,
             plugs_single: !recent,
             plugs_writes: kernel.version == Version::V6_1,
+            yields_between: recent,
             // Observed on 6.12: two go one by one, four are merged.
-            yields_between: kernel.version == Version::V6_1,
             unplugged_batch: if recent { 2 } else { 0 },
             writes_idle: kernel.direct_writes_idle,
             within_limits: !kernel.splits_bios,
@@ -93,11 +95,6 @@ static CHANGES: Table = Table {
         change(
             "shares_disk",
             "who writes the raw disk through the page cache has its lock",
-            JUDGES,
-        ),
-        change(
-            "yields_between",
-            "tasks yield before requests that are direct or go together",
             JUDGES,
         ),
     ],

@@ -4,6 +4,7 @@ mod common;
 
 use base::{Duration, Instant};
 use common::{Steady, checked, command, native, setup};
+use machine::calls::{AsyncOp, Interface};
 use machine::task::OpenFlags;
 use machine::{Host, Job, Setup};
 use std::sync::Arc;
@@ -123,4 +124,32 @@ fn the_flusher_of_the_root_wakes_every_five_seconds() {
     assert_eq!(wakes("sleep 1.345"), 1);
     assert_eq!(wakes("sleep 6.463"), 1);
     assert_eq!(wakes("sleep 6.465"), 2);
+}
+
+#[test]
+fn a_worker_that_is_owed_time_goes_between_two_requests_that_are_submitted_together() {
+    let commands = |computes: u64| {
+        let host = Host::named("guest").expect("a host");
+        let device = Box::new(Steady::new(Duration::from_millis(2), 32));
+        let job = native("submits", move |task| async move {
+            let disk = task.open("/dev/sda", OpenFlags::direct()).expect("it is there");
+            let mut queue = task.async_queue(Interface::Libaio);
+            let mut reaped = Vec::new();
+            // The worker is to issue the first one. While it waits, a tick is charged to the task.
+            queue.prepare(&disk, AsyncOp::Read, 1 << 20, 4096, 0, None);
+            queue.submit().await;
+            task.compute(Duration::from_millis(computes)).await;
+            queue.reap(1, 1, None, &mut reaped).await;
+            for page in [0, 1] {
+                queue.prepare(&disk, AsyncOp::Read, 4096 * page, 4096, page, None);
+            }
+            queue.submit().await;
+            queue.reap(2, 2, None, &mut reaped).await;
+            0
+        });
+        let setup = Setup { jobs: vec![job], host, device, ..setup("7.3", "mq-deadline") };
+        checked(setup).1.commands
+    };
+    assert_eq!(commands(0), 2, "the two are merged before the worker comes");
+    assert_eq!(commands(5), 3, "it has been waiting for a tick once");
 }

@@ -22,6 +22,8 @@ const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 /// Bits of a difference of times in the first word of an entry.
 const DELTA_BITS: u32 = 27;
+/// Less than so many bytes are left unused behind an entry.
+const MOST_UNUSED: usize = 8;
 /// Bytes of a record that an entry has others in the place of.
 const REPLACED: usize = 16;
 
@@ -117,11 +119,16 @@ impl<'a> Page<'a> {
 
 /// Appends an entry as a record, if it is one.
 fn append_record(time: u64, entry: &[u8], records: &mut Vec<u8>) {
-    // An entry of version 8 is longer than its header says in version 7.
+    // An entry of version 8 is longer than its header says in version 7, by more than what is left
+    // unused behind an entry: the buffer may give room in steps of eight bytes (observed on
+    // 6.12.117: messages of BFQ).
     let fits = |layout: &Layout| {
         let length = layout.header_length();
         entry.len() >= length
-            && entry.len() == (length + layout.payload_length(entry)).next_multiple_of(4)
+            && entry
+                .len()
+                .checked_sub(length + layout.payload_length(entry))
+                .is_some_and(|unused| unused < MOST_UNUSED)
     };
     let Some(layout) = [Layout::V7_LITTLE, Layout::V8_LITTLE].into_iter().find(fits) else {
         return;
@@ -156,7 +163,8 @@ mod tests {
         layout.encode(record, &mut data);
         data[..8].copy_from_slice(&[14, 0, 1, 0, 52, 0, 0, 0]);
         data[8..16].fill(0);
-        data.resize(data.len().next_multiple_of(4), 0);
+        // Some kernels give room in steps of eight bytes, the first word included.
+        data.resize((data.len() + 4).next_multiple_of(8) - 4, 0);
         let words = data.len() as u32 / 4;
         let mut entry = Vec::new();
         if words < PADDING {

@@ -90,6 +90,8 @@ params::section! {
         looks_per_file: u32 = LOOKS,
         /// Looks at the directory for each job with files.
         paths_per_job: u32 = FILES,
+        /// The same for each file of a job, before any of them is made.
+        paths_per_file: u32 = FILES,
     }
     with {
         /// What the helper does.

@@ -46,7 +46,7 @@ pub fn told(commands: &[Step], bios: &[Asked]) -> Vec<Told> {
 }
 
 /// More differences than this are not followed; what is left then counts as different.
-const MOST_DIFFERENCES: usize = 6000;
+const MOST_DIFFERENCES: usize = 40_000;
 
 /// How many elements of two sequences are the same in the same order: the length of their longest
 /// common subsequence (the greedy algorithm of Myers).

@@ -248,7 +248,8 @@ pub(super) async fn make_all(
     let serial = jobs.iter().zip(files).filter(|(job, _)| job.creation.is_serial);
     let mut there = Vec::new();
     for (job, files) in serial.filter(|(job, _)| job.has_files()) {
-        task.look_for_files(habits.paths_per_job).await;
+        let each = habits.paths_per_file * files.slots.iter().flatten().count() as u32;
+        task.look_for_files(habits.paths_per_job + each).await;
         if !files.make(task, job, habits).await? {
             there.push(job.number);
         }

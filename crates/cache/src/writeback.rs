@@ -233,8 +233,13 @@ impl Writeback {
         }
     }
 
+    /// When a flusher wakes that falls asleep now (vm.dirty_writeback_centisecs).
+    pub fn next_look(&self, now: u64) -> u64 {
+        self.wheel.after(now, self.ticks(self.settings.interval))
+    }
+
     fn arm(&mut self, now: u64) {
-        let at = self.wheel.after(now, self.ticks(self.settings.interval));
+        let at = self.next_look(now);
         self.wakes = Some(self.wakes.map_or(at, |wakes| wakes.min(at)));
     }
 

@@ -18,6 +18,11 @@ impl PageCache {
         self.fresh.wheel.hz()
     }
 
+    /// The tick in which a flusher wakes that falls asleep in this one.
+    pub fn next_look(&self, now: u64) -> u64 {
+        self.writeback.next_look(now)
+    }
+
     /// When timers fire that are set in ticks.
     pub fn wheel(&self) -> TimerWheel {
         self.fresh.wheel

@@ -181,11 +181,8 @@ impl AsyncQueue {
         if plugs {
             task.queue().start_plug(task.id());
         }
-        let yields = task.storage().rules().yields_between;
         for prepared in &self.prepared {
-            if yields {
-                task.may_yield().await;
-            }
+            task.may_yield_to_disk().await;
             self.submit_one(prepared).await;
         }
         if plugs {

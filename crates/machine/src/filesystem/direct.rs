@@ -279,7 +279,6 @@ impl FileIo<'_> {
         flags: Flags,
         bytes: Range<u64>,
     ) {
-        let yields = self.storage().rules().yields_between;
         self.queue().start_plug(self.id());
         let mut at = bytes.start;
         while at < bytes.end {
@@ -292,9 +291,7 @@ impl FileIo<'_> {
             let sector = extent.start * PAGE_SECTORS + at % PAGE / 512;
             let sectors = Sectors((end - at).div_ceil(512) as u32);
             let transfer = Transfer { op, flags, sector: Sector(sector), sectors };
-            if yields {
-                self.may_yield().await;
-            }
+            self.may_yield_to_disk().await;
             self.submit_part(number, transfer, false).await;
             at = end;
         }

@@ -48,6 +48,13 @@ impl Task {
         .await;
     }
 
+    /// The same before a request and before a sleep, if tasks yield there.
+    pub async fn may_yield_to_disk(&self) {
+        if self.storage().rules().yields_between {
+            self.may_yield().await;
+        }
+    }
+
     /// Counts calls that come to no disk. Does not come back when there have been as many as there
     /// may be.
     pub async fn spend_calls(&self, calls: u64) {

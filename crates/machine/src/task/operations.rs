@@ -34,9 +34,7 @@ impl Task {
             self.queue().start_plug(self.id());
         }
         self.submit_plugged(number, transfer, false).await;
-        if self.storage().rules().yields_between {
-            self.may_yield().await;
-        }
+        self.may_yield_to_disk().await;
         self.wait_for_operation(number).await;
         if plugs {
             self.finish_plug(PlugFlush::Explicit).await;

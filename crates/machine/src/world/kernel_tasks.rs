@@ -17,7 +17,10 @@ impl World {
         // It belongs to the high-priority workers (kworker/0:0H). // observed on 6.12
         self.cpus.make_urgent(worker);
         self.begin_statistics();
-        self.begin_kernel_timers();
+        let flushes_root = self.begin_kernel_timers();
+        if flushes_root || self.statistics_due.is_some() {
+            self.unbound = Some(self.spawn_kernel_task(KernelTask::Unbound));
+        }
         let Some(format) = self.storage.format() else { return };
         let mut tasks = match format {
             Format::Ext4 => self.spawn_tasks_of_ext4(),

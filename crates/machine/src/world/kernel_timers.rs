@@ -5,34 +5,26 @@
 use super::World;
 use crate::clock::{AgendaItem, KernelTimer};
 
-/// For so many seconds the timer of the flusher is set (dirty_writeback_centisecs).
-const BETWEEN_FLUSHES: u64 = 5;
-
 impl World {
-    /// What boot and mount have set the timers to. Of those of one tick the flusher's goes first.
+    /// What boot and mount have set the timers to; whether that of the flusher is among them. Of
+    /// those of one tick it goes first.
     // observed on 6.12.117 and 7.3.4: timer_expire_entry at tick 1336
-    pub fn begin_kernel_timers(&mut self) {
+    pub fn begin_kernel_timers(&mut self) -> bool {
         let boot = &self.guest.boot;
         let ((own, other), root) = match self.storage.format() {
             Some(_) => (boot.ticks_to_checks_mounted, boot.ticks_to_root_flush.1),
             None => (boot.ticks_to_checks, boot.ticks_to_root_flush.0),
         };
-        let timers = [
-            (KernelTimer::RootFlush, root),
-            (KernelTimer::Late { own: true }, own),
-            (KernelTimer::Late { own: false }, other),
-        ];
-        for (timer, ticks) in timers {
-            if let Some(tick) = ticks.checked_sub(self.storage.cache().wheel().booted())
-                && ticks > 0
-            {
-                self.will_check |= timer == KernelTimer::Late { own: true };
-                if timer == KernelTimer::RootFlush {
-                    self.spawn_unbound();
-                }
-                self.clock.schedule(self.start_of_tick(tick), AgendaItem::Kernel(timer));
-            }
-        }
+        let flushes_root = self.begin_kernel_timer(KernelTimer::RootFlush, root);
+        self.will_check = self.begin_kernel_timer(KernelTimer::Late { own: true }, own);
+        self.begin_kernel_timer(KernelTimer::Late { own: false }, other);
+        flushes_root
+    }
+
+    fn begin_kernel_timer(&mut self, timer: KernelTimer, ticks: u64) -> bool {
+        let tick = self.tick_of_boot(ticks);
+        tick.into_iter().for_each(|tick| self.set_kernel_timer(timer, tick));
+        tick.is_some()
     }
 
     /// A command is issued: the timer is set if it is not.
@@ -40,7 +32,8 @@ impl World {
         let ticks = self.guest.boot.ticks_to_next_check;
         if !self.will_check && ticks > 0 {
             self.will_check = true;
-            self.set_kernel_timer(KernelTimer::Late { own: true }, ticks);
+            let tick = self.storage.cache().wheel().after(self.tick(), ticks);
+            self.set_kernel_timer(KernelTimer::Late { own: true }, tick);
         }
     }
 
@@ -59,8 +52,7 @@ impl World {
                 Some(self.storage.worker())
             }
             KernelTimer::RootFlush => {
-                let hz = u64::from(self.storage.cache().wheel().hz().get());
-                self.set_kernel_timer(timer, BETWEEN_FLUSHES * hz);
+                self.set_kernel_timer(timer, self.storage.cache().next_look(self.tick()));
                 self.unbound
             }
         };
@@ -69,8 +61,7 @@ impl World {
         }
     }
 
-    fn set_kernel_timer(&mut self, timer: KernelTimer, ticks: u64) {
-        let tick = self.storage.cache().wheel().after(self.tick(), ticks);
+    fn set_kernel_timer(&mut self, timer: KernelTimer, tick: u64) {
         self.clock.schedule(self.start_of_tick(tick), AgendaItem::Kernel(timer));
     }
 }

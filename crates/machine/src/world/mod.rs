@@ -35,7 +35,6 @@ use crate::tasks::{Body, Cgroups, Tasks, Wait};
 use base::{Duration, Instant};
 use block::{Bio, ContextId, Event, Segments, Shape};
 use guest::Profile;
-use statistics::Statistics;
 use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -70,8 +69,8 @@ pub(crate) struct World {
     will_check: bool,
     /// The worker that is bound to no core, where the boot leaves it something to do.
     unbound: Option<ContextId>,
-    /// When it gathers statistics of control groups, if ever.
-    statistics: Option<Statistics>,
+    /// The tick at which it gathers statistics of control groups at the earliest, if ever.
+    statistics_due: Option<u64>,
     /// The block layer's timer has come and waits for its interrupt.
     timer_raised: bool,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
@@ -135,7 +134,7 @@ impl World {
             marked: 0,
             will_check: false,
             unbound: None,
-            statistics: None,
+            statistics_due: None,
             timer_raised: false,
             held_wakes: Vec::new(),
             endless: None,

@@ -22,6 +22,13 @@ impl World {
         Instant::from_nanos(tick * SECOND / self.hz())
     }
 
+    /// The tick that comes so many ticks after the boot, if it is to come; none for zero, which
+    /// stands for never.
+    pub fn tick_of_boot(&self, ticks: u64) -> Option<u64> {
+        let tick = ticks.checked_sub(self.storage.cache().wheel().booted());
+        tick.filter(|_| ticks > 0)
+    }
+
     fn hz(&self) -> u64 {
         u64::from(self.storage.cache().hz().get())
     }

@@ -13,7 +13,7 @@ use base::{Bytes, Duration, Instant};
 use device::Device;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-use trace::blktrace::records_of_pages;
+use trace::blktrace::{Events, records_of_pages};
 
 use crate::cache::Kernel;
 use crate::clock::Protocol;
@@ -410,7 +410,12 @@ fn trace(guest: &Path) -> Result<Vec<u8>, RunError> {
     if !file.exists() {
         return Ok(Vec::new());
     }
-    Ok(records_of_pages(&read(&file)?, "the guest's recording")?)
+    let events = read_text(&guest.join(left::EVENTS)).unwrap_or_default();
+    let events = events.lines().filter_map(|line| {
+        let (id, says) = line.split_once(' ')?;
+        Some((id.parse().ok()?, says))
+    });
+    Ok(records_of_pages(&read(&file)?, "the guest's recording", &events.collect::<Events<'_>>())?)
 }
 
 /// The sum of the lines of a trace buffer's statistics that tell of losses.

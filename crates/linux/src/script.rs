@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 use base::{Bytes, Duration};
 use block::Ioprio;
+use trace::blktrace::runs::{self, Only};
 
 /// The guest's first program; see the file.
 pub(crate) const INIT: &str = include_str!("init.sh");
@@ -132,19 +133,22 @@ pub enum Trace {
 /// What is recorded and how much room there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// Room for events in the guest's memory: about 500 bytes a request, twice that with BFQ. An
-    /// overrun loses the oldest events and is counted.
+    /// Room for events in the guest's memory: about 500 bytes a request, twice that with BFQ, and
+    /// half of it more with [`Recording::runs`]. An overrun loses the oldest events and is counted.
     pub buffer: Bytes,
     /// Each event carries its cgroup.
     pub cgroups: bool,
     /// The I/O priority of each insertion is recorded beside.
     pub priorities: bool,
+    /// Messages tell when the queue was run ([`trace::blktrace::runs`]), if the kernel has these
+    /// events and says where the function is.
+    pub runs: bool,
 }
 
 impl Default for Recording {
-    /// 64 MiB, with cgroups, without priorities.
+    /// 64 MiB, with cgroups, without priorities and runs.
     fn default() -> Self {
-        Recording { buffer: Bytes(64 << 20), cgroups: true, priorities: false }
+        Recording { buffer: Bytes(64 << 20), cgroups: true, priorities: false, runs: false }
     }
 }
 
@@ -168,6 +172,7 @@ pub(crate) mod left {
     pub const TRACE: &str = "trace";
     pub const STATISTICS: &str = "trace.stats";
     pub const PRIORITIES: &str = "trace.priorities";
+    pub const EVENTS: &str = "trace.events";
     pub const BIOS: &str = "trace.bios";
     pub const QUEUES: &str = "queues";
     pub const TIMERS: &str = "timers";
@@ -307,6 +312,9 @@ impl Script {
             write("trace_clock", self.free_clock());
             write("buffer_size_kb", &recording.buffer.0.div_ceil(4096).to_string());
             write("events/block/block_rq_insert/enable", "1");
+        }
+        if recording.runs {
+            record_runs(text);
         }
         for disk in 0..disks {
             let file = format!("/sys/block/{}/trace/enable", disk_name(disk));
@@ -453,6 +461,11 @@ count_lazy() {
     echo 4 >$1/buffer_size_kb
     echo 1 >$1/events/ext4/ext4_lazy_itable_init/enable
 }
+record_event() {
+    test -e "$1" || return
+    echo "$2" >"$1/filter" && echo 1 >"$1/enable" || return
+    echo "$(sed -n "s/^ID: //p" "$1/format") $3" >>/guest/trace.events
+}
 lazy() {
     test -e $1 && grep -E '^(entries|overrun):' $1/per_cpu/cpu0/stats
     grep -q ' ext4 ' /proc/mounts || return
@@ -475,6 +488,21 @@ queue() {
     done
 }
 "#;
+
+/// Events that tell of runs of the queue go into the same buffer as the records.
+fn record_runs(text: &mut String) {
+    let function = runs::FUNCTION;
+    line(text, format_args!("if function=$(grep ' {function}$' /proc/kallsyms); then"));
+    for (event, says, only) in runs::EVENTS {
+        let filter = match only {
+            Only::Function => "function == 0x${function%% *}",
+            Only::Sleeps => "prev_state == 2",
+        };
+        let says = quoted(says);
+        line(text, format_args!("record_event {TRACING}/events/{event} \"{filter}\" {says}"));
+    }
+    line(text, format_args!("fi"));
+}
 
 fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("writing to a string does not fail");

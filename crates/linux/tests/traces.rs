@@ -7,7 +7,7 @@ use block::{Ioprio, IoprioClass};
 use common::{KERNEL, constant, finish, guest, machine, recording};
 use linux::{Cgroup, Job, Recording, Script, Setting, Trace};
 use testing::needs::{BUSYBOX, FIO};
-use trace::blktrace::{Action, Reader, Record};
+use trace::blktrace::{Action, Payload, Reader, Record, runs};
 
 fn reader(name: &str, skip: u32, start: u64, level: u8) -> Job {
     Job {
@@ -69,6 +69,25 @@ fn priorities_are_recorded_for_each_insertion_and_reach_the_disk() {
     assert_eq!((at(6), at(1)), (50, 50));
 }
 
+fn messages_tell_when_the_queue_was_run() {
+    let machine = machine();
+    let recorded = Recording { runs: true, ..recording() };
+    let script = Script { trace: Trace::Perturbing(recorded), ..script("mq-deadline") };
+    let finished = finish(guest(machine, vec![constant(120, 64)], 1, script));
+    let records = Reader::new(&finished.trace[..], "trace").collect::<Result<Vec<Record>, _>>();
+    let records = records.unwrap();
+    let begins = |record: &&Record| match &record.payload {
+        Payload::Message(text) => text == runs::BEGINS.as_bytes(),
+        _ => false,
+    };
+    // A worker that issues has begun to run the queue.
+    let worker = records.iter().find(begins).expect("a worker ran the queue").pid;
+    let issues = |record: &&Record| record.action == Action::Issue && record.pid == worker;
+    let runs = records.iter().filter(begins).count();
+    assert!(runs >= records.iter().filter(issues).count() / 64 && worker != 0);
+    assert_eq!(records.iter().filter(|it| it.action == Action::Issue).count(), 100);
+}
+
 fn a_recording_without_room_tells_of_its_losses() {
     let machine = machine();
     let small = Recording { buffer: base::Bytes(16 << 10), ..recording() };
@@ -81,6 +100,7 @@ fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO] => every_issue_in_the_trace_is_a_command_in_the_log_at_the_same_time,
             priorities_are_recorded_for_each_insertion_and_reach_the_disk,
+            messages_tell_when_the_queue_was_run,
             a_recording_without_room_tells_of_its_losses,
     ])
 }

@@ -7,14 +7,14 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use testing::needs::BLKTRACE;
 use trace::blktrace::{
-    Action, Categories, Conversion, Layout, Payload, Reader, Record, records_of_pages,
+    Action, Categories, Conversion, Events, Layout, Payload, Reader, Record, records_of_pages,
 };
 
 const PAGES: &[u8] = include_bytes!("linux-7.3/pages");
 const CUT: &[u8] = include_bytes!("linux-7.3/cut");
 
 fn of_pages() -> Vec<Record> {
-    let file = records_of_pages(PAGES, "pages").unwrap();
+    let file = records_of_pages(PAGES, "pages", &Events::new()).unwrap();
     let mut reader = Reader::new(&file[..], "pages");
     let records = reader.by_ref().collect::<Result<_, _>>().unwrap();
     assert_eq!(reader.layout(), Some(Layout::V8_LITTLE));

@@ -4,13 +4,16 @@
 //! * `priorities.txt`: the I/O priority of each insertion (I), a line each, as the kernel encodes
 //!   it, in the order of the insertions.
 //! * `result.txt`: see [`tasks`].
+//! * `disk.txt`: see [`disk`].
 //! * `cgroups.txt`: lines of `EVENT CGROUP`, from which event on events belong to which control
 //!   group; `blkparse` up to 1.2 does not read records that carry it.
 
+pub mod disk;
 pub mod manifest;
 mod parts;
 pub mod tasks;
 
+pub use disk::DiskCommand;
 pub use manifest::Manifest;
 use parts::Survey;
 pub use parts::{PartSize, Parts};
@@ -33,6 +36,8 @@ pub struct Recording {
     pub manifest: Manifest,
     /// The priority of each insertion, in their order, if it was recorded.
     pub priorities: Vec<Ioprio>,
+    /// What the disk did, if that lies beside.
+    pub disk: Vec<DiskCommand>,
     /// Who the tasks are.
     pub tasks: Tasks,
     /// Names of tasks.
@@ -106,7 +111,9 @@ impl Recording {
         losses.cpus = cpus_without_file(base);
         let tasks = Tasks::new(&manifest, &result, &names, &owners);
         let rest = Recording::default();
-        let mut recording = Recording { name, manifest, tasks, names, remarks, losses, ..rest };
+        let disk = disk::read_disk(&directory.join(DISK))?;
+        let mut recording =
+            Recording { name, manifest, tasks, names, remarks, losses, disk, ..rest };
         recording.look_for_files(directory);
         Ok(recording)
     }

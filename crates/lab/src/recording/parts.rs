@@ -13,12 +13,13 @@ use block::Ioprio;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use trace::blktrace::{Action, DevT, Merge, Payload, Record};
+use trace::blktrace::{Action, DevT, Merge, Payload, Record, runs};
 
 /// How long parts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartSize {
     /// So many records that were in no part before; twice as many if they are of one moment.
+    /// Messages of runs of the queue are not counted.
     pub most: usize,
     /// So many of the part before are shown again, for what they tell of these.
     pub again: usize,
@@ -66,6 +67,8 @@ pub(super) struct Survey {
     devices: BTreeMap<DevT, u64>,
     /// All records, if there are not too many.
     records: Option<Vec<Record>>,
+    /// How many of them count.
+    counted: usize,
 }
 
 impl Survey {
@@ -110,10 +113,18 @@ impl Survey {
         self.owners.take(&record);
         self.insertions += usize::from(record.action == Action::Insert);
         match &mut self.records {
-            Some(records) if records.len() < most => records.push(record),
+            Some(records) if self.counted < most || !counts(&record) => {
+                self.counted += usize::from(counts(&record));
+                records.push(record);
+            }
             records => *records = None,
         }
     }
+}
+
+/// Whether a record counts where a part ends.
+fn counts(record: &Record) -> bool {
+    !matches!(&record.payload, Payload::Message(text) if runs::tells(text))
 }
 
 /// Whether a record is one of those that are looked at.
@@ -166,17 +177,18 @@ impl Parts {
         let Some(rest) = &mut self.rest else { return Ok(()) };
         let records = &mut self.recording.records;
         records.extend(self.ahead.take());
+        let mut count = records[again..].iter().filter(|it| counts(it)).count();
         for record in rest.by_ref() {
             let record = record?;
             if !tells(&record) || !is_of(&record, self.device.as_deref()) {
                 continue;
             }
-            let count = records.len() - again;
             let is_later = records.last().is_some_and(|last| last.time < record.time);
             if count >= self.size.most && (is_later || count >= 2 * self.size.most) {
                 self.ahead = Some(record);
                 break;
             }
+            count += usize::from(counts(&record));
             records.push(record);
         }
         Ok(())
@@ -191,7 +203,13 @@ impl Parts {
     /// Lets go of all records but those that are shown again; how many these are.
     fn forget(&mut self) -> usize {
         let records = &mut self.recording.records;
-        let again = if self.rest.is_some() { self.size.again.min(records.len()) } else { 0 };
+        let most = if self.rest.is_some() { self.size.again } else { 0 };
+        let mut again = 0;
+        let is_shown = |record: &Record| {
+            again += usize::from(counts(record));
+            again <= most
+        };
+        let again = records.iter().rev().map(is_shown).take_while(|shown| *shown).count();
         let leaving = records.drain(..records.len() - again);
         self.gone += leaving.filter(|it| it.action == Action::Insert).count();
         again

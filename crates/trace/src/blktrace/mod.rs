@@ -11,6 +11,7 @@
 //! * [`Recorder`]: writes a recording that `blkparse -i NAME` reads.
 //! * [`Conversion`]: writes records in another version or byte order.
 //! * [`records_of_pages`]: a file from the pages of tracefs, in which nothing is cut.
+//! * [`runs`]: messages that tell when the queue was run.
 //! * [`Layout`]: the codec of a single record under all of them.
 //!
 //! Nothing is interpreted: codes and categories that are not known are kept as they are.
@@ -22,11 +23,12 @@ mod pages;
 mod reader;
 mod record;
 mod recorder;
+pub mod runs;
 
 pub use convert::{Conversion, Converted};
 pub use layout::Layout;
 pub use merge::{Merge, cpus_without_file, recording_files};
-pub use pages::records_of_pages;
+pub use pages::{Events, records_of_pages};
 pub use reader::{Reader, Torn};
 pub use record::{Action, Categories, DevT, Payload, Record};
 pub use recorder::{Recorder, Wallclock};

@@ -6,10 +6,16 @@
 //! event, and eight for the time, which the buffer itself keeps. (Observed on 6.1.192, 6.12.117
 //! and 7.3.4; `events/header_page` and `events/header_event` of tracefs describe the rest.)
 //!
+//! Events that were enabled beside the tracer are in the same buffer. Those that are named become
+//! messages of the task that they are of, in their place among the records.
+//!
 //! Leaves out: pages of big-endian machines, and of other lengths than 4096 bytes.
 
 use super::layout::Layout;
+use super::record::Record;
 use crate::error::{Error, Place};
+use base::Instant;
+use std::collections::BTreeMap;
 
 /// The length of a page, and of what stands before its entries.
 const PAGE: usize = 4096;
@@ -29,11 +35,15 @@ const REPLACED: usize = 16;
 
 const ACCEPTED: &str = "pages of 4096 bytes, as trace_pipe_raw of a little-endian machine has them";
 
+/// Events that become messages: what each says, by the number in its file `format` of tracefs.
+pub type Events<'a> = BTreeMap<u16, &'a str>;
+
 /// The records in the pages of a CPU, one after the other, as a file of blktrace: in the version
-/// that the kernel has inside. Entries that are no records are passed over. `name` is what an error
-/// calls the pages.
-pub fn records_of_pages(pages: &[u8], name: &str) -> Result<Vec<u8>, Error> {
+/// that the kernel has inside. An entry of one of `events` becomes a message. Other entries are
+/// passed over. `name` is what an error calls the pages.
+pub fn records_of_pages(pages: &[u8], name: &str, events: &Events<'_>) -> Result<Vec<u8>, Error> {
     let mut records = Vec::with_capacity(pages.len());
+    let mut entries = Vec::new();
     for (number, page) in pages.chunks(PAGE).enumerate() {
         let refused = |at: usize, cause: &str| {
             let place = Place::Byte((number * PAGE + at) as u64);
@@ -44,12 +54,36 @@ pub fn records_of_pages(pages: &[u8], name: &str) -> Result<Vec<u8>, Error> {
             let at = page.at;
             match page.next_entry() {
                 Ok(None) => break,
-                Ok(Some((time, entry))) => append_record(time, entry, &mut records),
+                Ok(Some(entry)) => entries.push(entry),
                 Err(()) => return Err(refused(at, "an entry that leaves its page")),
             }
         }
     }
+    let is_event = |entry: &[u8]| kind_of(entry).is_some_and(|it| events.contains_key(&it));
+    let layout = entries.iter().filter(|it| !is_event(it.1)).find_map(|it| layout_of(it.1));
+    let layout = layout.unwrap_or(Layout::V7_LITTLE);
+    for (time, entry) in entries {
+        match kind_of(entry).and_then(|kind| events.get(&kind)) {
+            Some(said) => append_message(layout, (time, task_of(entry)), said, &mut records),
+            None => append_record(time, entry, &mut records),
+        }
+    }
     Ok(records)
+}
+
+/// The number of an entry's event, with which each entry begins.
+fn kind_of(entry: &[u8]) -> Option<u16> {
+    entry.first_chunk().copied().map(u16::from_le_bytes)
+}
+
+/// The number of the task that an entry is of.
+fn task_of(entry: &[u8]) -> u32 {
+    entry.get(4..).and_then(|rest| rest.first_chunk()).copied().map_or(0, u32::from_le_bytes)
+}
+
+fn append_message(layout: Layout, (time, pid): (u64, u32), said: &str, records: &mut Vec<u8>) {
+    let record = Record { pid, ..Record::message(Instant::from_nanos(time), said) };
+    layout.encode(&record, records);
 }
 
 /// A page while its entries are read.
@@ -117,8 +151,8 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Appends an entry as a record, if it is one.
-fn append_record(time: u64, entry: &[u8], records: &mut Vec<u8>) {
+/// In which version an entry is a record, if it is one.
+fn layout_of(entry: &[u8]) -> Option<Layout> {
     // An entry of version 8 is longer than its header says in version 7, by more than what is left
     // unused behind an entry: the buffer may give room in steps of eight bytes (observed on
     // 6.12.117: messages of BFQ).
@@ -130,9 +164,12 @@ fn append_record(time: u64, entry: &[u8], records: &mut Vec<u8>) {
                 .checked_sub(length + layout.payload_length(entry))
                 .is_some_and(|unused| unused < MOST_UNUSED)
     };
-    let Some(layout) = [Layout::V7_LITTLE, Layout::V8_LITTLE].into_iter().find(fits) else {
-        return;
-    };
+    [Layout::V7_LITTLE, Layout::V8_LITTLE].into_iter().find(fits)
+}
+
+/// Appends an entry as a record, if it is one.
+fn append_record(time: u64, entry: &[u8], records: &mut Vec<u8>) {
+    let Some(layout) = layout_of(entry) else { return };
     records.extend(layout.magic());
     records.extend([0; 4]);
     records.extend(time.to_le_bytes());
@@ -209,7 +246,7 @@ mod tests {
             // One nanosecond of the discarded entry.
             let mut expected = records;
             expected[2].time = Instant::from_nanos((1 << 40) + 1_257);
-            let file = records_of_pages(&page(1_000, &entries), "pages").unwrap();
+            let file = records_of_pages(&page(1_000, &entries), "pages", &Events::new()).unwrap();
             let read: Result<Vec<_>, _> = Reader::new(&file[..], "x").collect();
             assert_eq!(read.unwrap(), expected);
         }
@@ -217,7 +254,9 @@ mod tests {
 
     #[test]
     fn what_leaves_its_page_is_refused() {
-        let of = |pages: &[u8]| records_of_pages(pages, "pages").unwrap_err().to_string();
+        let of = |pages: &[u8]| {
+            records_of_pages(pages, "pages", &Events::new()).unwrap_err().to_string()
+        };
         let good = page(5, &entry(Layout::V8_LITTLE, &records()[0], 0));
         assert!(of(&good[..20]).starts_with("pages at byte 0: a page that is cut off; accepted:"));
         let mut long = good.clone();
@@ -230,10 +269,35 @@ mod tests {
         fn arbitrary_pages_never_panic(time: u64, bytes: Vec<u8>, tail: Vec<u8>) {
             let mut pages = page(time, &bytes);
             pages.extend(&tail);
-            if let Ok(file) = records_of_pages(&pages, "x") {
+            if let Ok(file) = records_of_pages(&pages, "x", &Events::new()) {
                 Reader::new(&file[..], "x").for_each(drop);
             }
-            let _ = records_of_pages(&tail, "x");
+            let _ = records_of_pages(&tail, "x", &Events::new());
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_named_becomes_a_message_of_its_task() {
+        for layout in [Layout::V7_LITTLE, Layout::V8_LITTLE] {
+            let record = &records()[0];
+            let event = |number: u16, pid: u32, words: u32| {
+                let mut data = vec![0; words as usize * 4];
+                data[..2].copy_from_slice(&number.to_le_bytes());
+                data[4..8].copy_from_slice(&pid.to_le_bytes());
+                [&(256 << 5 | words).to_le_bytes()[..], &data].concat()
+            };
+            let entries =
+                [event(38, 20, 16), entry(layout, record, 256), event(39, 21, 6)].concat();
+            let events = Events::from([(38, "begins")]);
+            let file = records_of_pages(&page(1_000, &entries), "pages", &events).unwrap();
+            let mut reader = Reader::new(&file[..], "pages");
+            let all: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+            assert_eq!(reader.layout(), Some(layout), "that of the kernel's records");
+            assert_eq!(
+                all[0],
+                Record { pid: 20, ..Record::message(Instant::from_nanos(1_256), "begins") }
+            );
+            assert_eq!((all.len(), all[1].action), (2, Action::Queue));
         }
     }
 }

@@ -14,16 +14,19 @@ use super::LinuxWorld;
 use crate::error::Error;
 use crate::recording::manifest::{self, Manifest};
 use crate::recording::tasks::Owners;
-use crate::recording::{CGROUPS, DISK as DISK_LOG, PRIORITIES, ROOT_CGROUP, Recording, Tasks};
+use crate::recording::{
+    CGROUPS, DISK as DISK_LOG, DiskCommand, PRIORITIES, ROOT_CGROUP, Recording, Tasks,
+};
 use crate::{virtio, world};
 use base::Bytes;
-use block::{Ioprio, IoprioClass};
+use block::command::CommandOp;
+use block::{Ioprio, IoprioClass, Op};
 use device::Model;
 use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Served, Trace, Watchdog};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use trace::blktrace::{self, Action, DevT, Record, Wallclock};
+use trace::blktrace::{self, Action, DevT, Payload, Record, Wallclock, runs};
 
 /// The disk's name in the guest, which its files get.
 const NAME: &str = "vda";
@@ -43,7 +46,7 @@ pub enum Times {
 impl Times {
     /// How a guest records so, with priorities and room for so many bytes of events.
     pub fn trace(self, buffer: Bytes, cgroups: bool) -> Trace {
-        let recording = linux::Recording { buffer, cgroups, priorities: true };
+        let recording = linux::Recording { buffer, cgroups, priorities: true, runs: true };
         match self {
             Times::Guest => Trace::Perturbing(recording),
             Times::Disk => Trace::Free(recording),
@@ -59,7 +62,7 @@ pub struct Recorded {
     priorities: Vec<Ioprio>,
     names: BTreeMap<u32, String>,
     manifest: String,
-    disk: String,
+    disk: Vec<Served>,
 }
 
 /// On what it was recorded.
@@ -86,7 +89,11 @@ impl Recorded {
         let since = finished.begun_freely;
         records.retain(|record| record.time.as_nanos() >= since);
         records.retain(|record| record.action.is_note() || record.device == DISK);
+        keep_sleeps_for_tags(&mut records);
         for record in &mut records {
+            if record.action.is_note() {
+                record.device = DISK;
+            }
             record.cgroup = record.cgroup.filter(|cgroup| *cgroup != ROOT_CGROUP);
         }
         let insertions = finished.priorities.lines().filter_map(Insertion::parse);
@@ -109,7 +116,7 @@ impl Recorded {
             manifest: manifest(machine, finished, &insertions, &ioprios),
             priorities: ioprios,
             names: insertions.into_iter().map(|it| (it.pid, it.name)).collect(),
-            disk: served.iter().fold(DISK_TITLE.to_string(), |text, it| text + &format!("{it}\n")),
+            disk: served,
         })
     }
 
@@ -126,6 +133,7 @@ impl Recorded {
             records: self.records.clone(),
             tasks: Tasks::new(&manifest, "", &BTreeMap::new(), &Owners::of(&self.records)),
             manifest,
+            disk: self.disk.iter().filter_map(command_of).collect(),
             priorities: self.priorities.clone(),
             ..Recording::default()
         })
@@ -145,7 +153,8 @@ impl Recorded {
         if !cgroups.is_empty() {
             write(CGROUPS, &cgroups)?;
         }
-        write(DISK_LOG, &self.disk)?;
+        let lines = |text: String, it: &Served| text + &format!("{it}\n");
+        write(DISK_LOG, &self.disk.iter().fold(DISK_TITLE.to_string(), lines))?;
         write(manifest::FILE_NAME, &self.manifest)
     }
 
@@ -175,6 +184,36 @@ impl Recorded {
         }
         text
     }
+}
+
+fn command_of(served: &Served) -> Option<DiskCommand> {
+    let op = match served.op {
+        CommandOp::Read => Op::Read,
+        CommandOp::Write => Op::Write,
+        _ => return None,
+    };
+    let Served { accepted, completed, sector, sectors, .. } = *served;
+    Some(DiskCommand { accepted, completed, op, sector, sectors })
+}
+
+/// Of the messages that tell that a task sleeps, those stay whose task gets a request next: it
+/// slept for a tag. When it is woken, it may issue what others wait for before.
+fn keep_sleeps_for_tags(records: &mut Vec<Record>) {
+    let mut next: BTreeMap<u32, Action> = BTreeMap::new();
+    let runs_queue = [Action::Issue, Action::Unplug, Action::Requeue];
+    let keeps = records.iter().rev().map(|record| match &record.payload {
+        Payload::Message(text) if text == runs::SLEEPS.as_bytes() => {
+            next.get(&record.pid) == Some(&Action::GetRequest)
+        }
+        _ if record.action.is_note() || runs_queue.contains(&record.action) => true,
+        _ => {
+            next.insert(record.pid, record.action);
+            true
+        }
+    });
+    let keeps: Vec<bool> = keeps.collect();
+    let mut keeps = keeps.into_iter().rev();
+    records.retain(|_| keeps.next().unwrap_or(true));
 }
 
 impl LinuxWorld {
@@ -217,8 +256,8 @@ impl LinuxWorld {
     }
 }
 
-/// Room for events: about 500 bytes a request.
-pub const ROOM: Bytes = Bytes(64 << 20);
+/// Room for events: about 750 bytes a request.
+pub const ROOM: Bytes = Bytes(96 << 20);
 const DISK_TITLE: &str = "# accepted completed disk operation sector+sectors slot\n";
 
 /// A line of the kernel's event `block_rq_insert`.

@@ -10,8 +10,6 @@
 
 use crate::setup::Setup;
 use base::{Duration, Instant};
-use block::Shape;
-use block::kernel::Dequeue;
 
 /// What is known of the runs of a queue.
 #[derive(Clone, Debug)]
@@ -32,12 +30,10 @@ pub struct Runs {
 impl Runs {
     /// Those of a recorded queue, if it collects requests in bursts.
     pub fn of(setup: &Setup) -> Option<Runs> {
-        let bursts = setup.kernel.multi.is_some_and(|multi| multi.dequeue == Dequeue::Burst);
-        let asks = setup.shape() == Shape::Multi && setup.spec.name != "none";
         let tick = setup.kernel.hz.tick();
         let restarts = setup.kernel.multi.is_some_and(|multi| multi.reruns_in_vain);
         let (busy, listed, rerun, restart) = (0, 0, None, false);
-        (bursts && asks).then_some(Runs { tick, busy, listed, rerun, restart, restarts })
+        setup.collects_lists().then_some(Runs { tick, busy, listed, rerun, restart, restarts })
     }
 
     /// A request was issued; one that was parked is a list of its own.
@@ -47,6 +43,11 @@ impl Runs {
         if was_parked || self.busy > 0 {
             self.list_ends(true);
         }
+    }
+
+    /// Whether a list may have more than one request.
+    pub fn collects(&self) -> bool {
+        self.busy == 0
     }
 
     /// The list ends; whether all of it was issued.

@@ -2,8 +2,8 @@
 
 use crate::history::{Era, FIRST_TASK, History};
 use crate::replica::Replica;
-use base::Instant;
-use block::kernel::{PlugEnd, PlugMerge};
+use base::{Instant, Sectors};
+use block::kernel::{Dequeue, PlugEnd, PlugMerge};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, QUEUE_SETTINGS, RequestQueue, Shape,
@@ -91,8 +91,30 @@ impl Setup {
             issues_directly,
             issues_newest_first: issues_directly
                 && plug.is_some_and(|it| it.plug.issues_first == PlugEnd::Newest),
+            heeds_runs: self.collects_lists(),
+            largest: self.largest(),
+            usual: self.usual(),
             merges_into_newest: plug.is_some_and(|it| it.plug.merges_into == PlugMerge::Newest),
         }
+    }
+
+    /// Whether a run collects requests of a scheduler in a list before it issues them (rules hctx).
+    pub fn collects_lists(&self) -> bool {
+        let bursts = self.kernel.multi.is_some_and(|multi| multi.dequeue == Dequeue::Burst);
+        bursts && self.shape() == Shape::Multi && self.spec.name != "none"
+    }
+
+    /// The largest request, as far as that was stated.
+    fn largest(&self) -> Sectors {
+        let stated = self.spec.tunables.iter().find(|(name, _)| name == "max_sectors_kb");
+        let sectors = stated.and_then(|(_, kib)| u32::try_from(kib * 2).ok());
+        Sectors(sectors.unwrap_or(u32::MAX))
+    }
+
+    /// The largest request with a segment for each page, as far as that was stated.
+    fn usual(&self) -> Sectors {
+        let by_segments = u32::from(self.facts.max_segments).saturating_mul(self.facts.segment.0);
+        Sectors(by_segments.min(self.largest().0))
     }
 
     /// Whether requests that join are traced as merges.

@@ -43,6 +43,7 @@ impl Historian<'_> {
             life.bypasses = true;
         }
         life.state = State::Issued;
+        life.issued = record.time;
         life.done = 0;
         self.last_merge = self.last_merge.filter(|last| *last != rq);
         self.step(record, rq, What::Issue);
@@ -147,8 +148,13 @@ impl Historian<'_> {
         };
         // Of several at one place it is the one that ends with it, and no part of a longer one.
         let ends = |life: &Life| goes_on(life) && life.done + sectors.0 == life.sectors.0;
-        let found = self.find_oldest(ends).or_else(|| self.find_oldest(goes_on));
-        let Some(rq) = found else {
+        let accepted = self.disk.complete(op, record.sector.0, sectors.0);
+        // The driver gives it to the disk as soon as it is issued.
+        let fits = |life: &Life| ends(life) && accepted.is_some_and(|at| life.issued <= at);
+        let known = self.live.iter().copied().filter(|rq| fits(&self.history.requests[*rq]));
+        let known = known.max_by_key(|rq| self.history.requests[*rq].issued);
+        let found = known.or_else(|| self.find_oldest(ends));
+        let Some(rq) = found.or_else(|| self.find_oldest(goes_on)) else {
             match self.mends() {
                 true => self.complete_unseen(record),
                 false => self.unmatched(record),
@@ -172,8 +178,10 @@ impl Historian<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::History;
-    use super::super::made_up::{event, history as read};
+    use super::super::made_up::{ERA, event, history as read, history_of};
     use super::*;
+    use base::{Duration, Instant, Sector};
+    use lab::recording::DiskCommand;
     use trace::blktrace::Action::{self, Complete, GetRequest, Insert, Issue, Queue};
     use trace::blktrace::Payload;
 
@@ -234,5 +242,25 @@ mod tests {
         assert_eq!(done([&long, &short, &ends]), [8, 16]);
         let parts = [(Complete, 64, 8, Categories::READ), (Complete, 72, 8, Categories::READ)];
         assert_eq!(done([&long, &[], &parts]), [16], "it may come in parts");
+    }
+
+    #[test]
+    fn the_log_of_the_disk_tells_which_of_two_that_look_the_same_is_done() {
+        let request = [Queue, GetRequest, Insert, Issue].map(|it| event(it, 64, 8));
+        let events = request.iter().chain(&request).cloned().chain([event(Complete, 64, 8)]);
+        let command = |accepted, completed| DiskCommand {
+            accepted: Instant::ZERO + Duration::from_micros(accepted),
+            completed: Instant::ZERO + Duration::from_micros(completed),
+            op: block::Op::Read,
+            sector: Sector(64),
+            sectors: Sectors(8),
+        };
+        let done = |disk| {
+            let history = history_of(ERA, disk, events.clone());
+            history.steps.last().map(|step| step.rq)
+        };
+        assert_eq!(done(vec![command(3, 8), command(7, 9)]), Some(0));
+        assert_eq!(done(vec![command(3, 9), command(7, 8)]), Some(1), "the later one was faster");
+        assert_eq!(done(Vec::new()), Some(0), "nobody knows");
     }
 }

@@ -688,6 +688,9 @@ mod tests {
             merges_into_newest: false,
             issues_directly: false,
             issues_newest_first: false,
+            heeds_runs: false,
+            largest: base::Sectors(u32::MAX),
+            usual: base::Sectors(u32::MAX),
         };
         History::read(era, &recording, Instant::ZERO)
     }

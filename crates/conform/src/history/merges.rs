@@ -8,8 +8,9 @@
 //! of those that touched it.
 
 use super::{Historian, Life, Merged, State, Traced, What, is_queued, op_of, sectors_of};
-use block::Flags;
+use base::Sectors;
 use block::scheduler::Merge;
+use block::{Flags, Op};
 use trace::blktrace::Record;
 
 /// A merge into one of several requests that the bio touched.
@@ -44,7 +45,10 @@ impl Historian<'_> {
         let is_held =
             |life: &Life| life.state == State::Allocated && life.bio.origin.context == context;
         // What was split off a bio is as large as it may be.
-        let may_grow = |life: &Life| !life.bio.flags.intersects(Flags::NOMERGE);
+        let largest = if op == Op::Discard { Sectors(u32::MAX) } else { self.era.largest };
+        let may_grow = |life: &Life| {
+            !life.bio.flags.intersects(Flags::NOMERGE) && life.sectors + sectors <= largest
+        };
         let fits = |life: &Life| life.bio.op == op && touches(life) && may_grow(life);
         let held = if self.era.merges_into_newest {
             self.find(is_held).filter(|rq| fits(&self.history.requests[*rq]))
@@ -52,14 +56,23 @@ impl Historian<'_> {
             self.find(|life| is_held(life) && fits(life))
         };
         let same = |life: &Life| fits(life) && life.bio.ioprio == bio.ioprio;
+        // Unless memory is contiguous, each page is a segment.
+        let is_small = |rq: Traced| self.history.requests[rq].sectors + sectors <= self.era.usual;
         let found = match held {
-            Some(held) => Some(held),
-            None => match self.all_queued(merge, same) {
-                none if none.is_empty() => self.find_queued(merge, fits),
-                several => Some(self.doubt(several)),
-            },
+            Some(held) if is_small(held) => Some(held),
+            held => {
+                let mut several = self.all_queued(merge, same);
+                several.sort_by_key(|rq| !is_small(*rq));
+                let place = several.iter().position(|rq| !is_small(*rq));
+                held.into_iter().for_each(|it| several.insert(place.unwrap_or(several.len()), it));
+                match several {
+                    none if none.is_empty() => self.find_queued(merge, fits),
+                    several => Some(self.doubt(several)),
+                }
+            }
         };
         let Some(rq) = found else {
+            self.think_of_full(op, touches);
             self.unmatched(record);
             return;
         };
@@ -122,6 +135,19 @@ impl Historian<'_> {
         self.wrong = self.wrong.or(found);
     }
 
+    /// What was merged fits into nothing, for a request that it touches is full: the last doubt of
+    /// which that request was thought to be right.
+    fn think_of_full(&mut self, op: Op, touches: impl Fn(&Life) -> bool) {
+        let is_full = |rq: Traced| {
+            let life = &self.history.requests[rq];
+            is_queued(life) && life.bio.op == op && touches(life)
+        };
+        let is_left = |doubt: &&Doubt| doubt.tried + 1 < doubt.candidates.len();
+        let mut doubts = self.doubts.iter().rev().filter(is_left);
+        let wrong = doubts.find(|doubt| is_full(doubt.candidates[doubt.tried]));
+        self.wrong = self.wrong.or(wrong.map(|doubt| (doubt.record, doubt.tried + 1)));
+    }
+
     /// The last doubt that explains a request by itself: with one of its candidates exchanged for
     /// the chosen one, either is what was issued. All that was merged behind the bio goes with it.
     fn exchanged(&self, record: &Record) -> Option<(u64, usize)> {
@@ -152,7 +178,8 @@ impl Historian<'_> {
         let (first, end) = (record.sector, record.sector + sectors_of(record));
         let is_near = |rq: &Traced| {
             let life = &self.history.requests[*rq];
-            life.bio.op == op_of(record)
+            is_queued(life)
+                && life.bio.op == op_of(record)
                 && life.sector <= end
                 && life.sector + life.sectors >= first
         };
@@ -195,15 +222,23 @@ impl Historian<'_> {
                 Some((former.max_by_key(|rq| (life(*rq).sector, *rq))?, rq))
             }
             Some(Merged::Absorbed(rq)) if is_named(life(rq)) => {
-                Some((self.one_of(Merge::Back, ends)?, rq))
+                Some((self.absorber_of(rq, ends)?, rq))
             }
             _ => {
                 let arrives = |life: &Life| life.state == State::Allocated && is_named(life);
                 let queued = || self.find_queued(Merge::Front, is_named);
                 let joins = self.find_oldest(arrives).or_else(queued)?;
-                Some((self.one_of(Merge::Back, ends)?, joins))
+                Some((self.absorber_of(joins, ends)?, joins))
             }
         }
+    }
+
+    /// The request that a request is appended to: of those that end where it begins, one of its
+    /// priority.
+    fn absorber_of(&mut self, rq: Traced, ends: impl Fn(&Life) -> bool) -> Option<Traced> {
+        let ioprio = self.history.requests[rq].bio.ioprio;
+        let alike = self.one_of(Merge::Back, |life| ends(life) && life.bio.ioprio == ioprio);
+        alike.or_else(|| self.one_of(Merge::Back, ends))
     }
 
     /// Makes the second request part of the first.
@@ -221,7 +256,7 @@ impl Historian<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::History;
-    use super::super::made_up::{event, history as read};
+    use super::super::made_up::{ERA, event, history as read, history_of};
     use super::*;
     use trace::blktrace::Action::{self, BackMerge, Complete, GetRequest, Insert, Issue, Queue};
     use trace::blktrace::Categories;
@@ -286,5 +321,30 @@ mod tests {
         let issues = [(Issue, 0, 64), (Issue, 56, 16), (Issue, 76, 12), (Issue, 72, 8)];
         let history = history(&[&two()[..], &merges, &later, &other, &issues].concat());
         assert_eq!(history.unmatched, 0);
+    }
+
+    /// What requests are issued, where none is larger than 64 sectors; of the one that is merged
+    /// into, 48 are held by its task, and 40 queued by another.
+    fn issued(usual: u32, issues: &[(Action, u64, u32)]) -> u64 {
+        let era = super::super::Era { largest: Sectors(64), usual: Sectors(usual), ..ERA };
+        let other = [Queue, GetRequest, Insert].map(|it| (it, 24, 40, 8));
+        let held = [(Queue, 16, 48, 7), (GetRequest, 16, 48, 7)];
+        let merged = [(Queue, 64, 16, 7), (BackMerge, 64, 16, 7)];
+        let ends = [(Insert, 16, 48, 7), (Insert, 16, 64, 7)];
+        let end = ends[usize::from(issues[0].2 == 64)];
+        let rest = issues.iter().map(|&(action, sector, sectors)| (action, sector, sectors, 7));
+        let all = [&other[..], &held, &merged, &[end]].concat().into_iter().chain(rest);
+        let events = all.map(|(action, sector, sectors, pid)| {
+            let event = event(action, sector, sectors).with(Categories::WRITE);
+            Record { pid, ..event }
+        });
+        history_of(era, Vec::new(), events).unmatched
+    }
+
+    #[test]
+    fn what_does_not_fit_into_what_a_task_holds_goes_to_a_queued_request() {
+        assert_eq!(issued(64, &[(Issue, 16, 64), (Issue, 24, 40)]), 0);
+        // With a segment for each page the one that is held would have too many.
+        assert_eq!(issued(56, &[(Issue, 16, 48), (Issue, 24, 56)]), 0);
     }
 }

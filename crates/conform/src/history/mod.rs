@@ -5,6 +5,7 @@
 //! with another, issued, given back, completed. Where the kernel traces nothing (a join at
 //! insertion, up to 5.10), the size of what was issued tells.
 
+mod disk;
 mod driven;
 mod driver;
 #[cfg(test)]
@@ -19,13 +20,14 @@ use crate::messages::Said;
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::Merge;
 use block::{Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, Op, Origin, Shape};
+use disk::DiskLog;
 use lab::recording::{Recording, Tasks};
 use mend::Gaps;
 pub use mend::Given;
 use merges::Doubt;
 use pairs::Pairs;
 use std::collections::{BTreeMap, BTreeSet};
-pub use steps::{Call, CallKind, Step, What};
+pub use steps::{Call, CallKind, RunEvent, Step, What};
 use trace::blktrace::{Action, Categories, Payload, Record};
 
 /// Index of a request of a recording.
@@ -62,6 +64,8 @@ pub struct History {
     pub is_torn: bool,
     /// What of it was given back.
     pub given: Given,
+    /// Messages tell when the queue was run.
+    pub tells_runs: bool,
     /// By how much its times may err.
     pub clock_error: Duration,
     /// What was before is known from elsewhere, and only shown again.
@@ -92,6 +96,8 @@ pub struct Life {
     /// Nobody knows what became of it.
     taken_out: bool,
     state: State,
+    /// When it was issued.
+    issued: Instant,
     /// Sectors completed already.
     done: u32,
     /// When its plug was flushed, or that it never was in one.
@@ -113,6 +119,7 @@ impl Life {
             vague: false,
             taken_out: false,
             state: State::Allocated,
+            issued: Instant::ZERO,
             done: 0,
             flushed: None,
             ended: 0,
@@ -150,6 +157,8 @@ struct Task {
     is_rest: bool,
     /// When it last was awake with its bio: time, number of the record, number of steps before.
     awake: (Instant, u64, usize),
+    /// A message told that it sleeps with its bio.
+    sleeps: bool,
     /// The first part of a bio that was just split.
     split: Option<Sector>,
     /// Requests it allocated and did not insert.
@@ -184,6 +193,12 @@ pub struct Era {
     pub issues_directly: bool,
     /// The newest of it goes first, and no record tells that a plug ends.
     pub issues_newest_first: bool,
+    /// It matters when the queue was run, and messages may tell.
+    pub heeds_runs: bool,
+    /// No request that reads or writes grows beyond this.
+    pub largest: Sectors,
+    /// And beyond this only if its memory is contiguous.
+    pub usual: Sectors,
 }
 
 /// Puts records together.
@@ -198,6 +213,8 @@ struct Historian<'a> {
     issues: u32,
     /// When tasks were last seen.
     last_seen: &'a BTreeMap<u32, Instant>,
+    /// What the disk did, where that is known.
+    disk: DiskLog,
     /// The request that was completed last.
     completed: Option<Traced>,
     live: BTreeSet<Traced>,
@@ -265,6 +282,8 @@ impl History {
             let mut historian =
                 Historian::new(era, known, priorities, &second_thoughts, &last_seen);
             historian.pairs = pairs;
+            let first = records.first().map_or(Instant::ZERO, |record| record.time);
+            historian.disk = DiskLog::of(&recording.disk, first);
             historian.all = records;
             historian.history.since = since;
             let mut records = records.iter().enumerate();
@@ -300,6 +319,7 @@ impl<'a> Historian<'a> {
             tasks: BTreeMap::new(),
             issues: 0,
             last_seen,
+            disk: DiskLog::default(),
             completed: None,
             live: BTreeSet::new(),
             late: Vec::new(),
@@ -324,7 +344,10 @@ impl<'a> Historian<'a> {
             return;
         }
         if let Payload::Message(text) = &record.payload {
-            self.said(record, text);
+            match RunEvent::of(text) {
+                Some(event) => self.tells_of_run(record, event),
+                None => self.said(record, text),
+            }
             return;
         }
         let has_issued =
@@ -389,6 +412,18 @@ impl<'a> Historian<'a> {
             self.mend();
         }
         self.history
+    }
+
+    /// A message that is none of the scheduler.
+    fn tells_of_run(&mut self, record: &Record, event: RunEvent) {
+        if !self.era.heeds_runs || self.mends() {
+            return;
+        }
+        self.history.tells_runs = true;
+        if event == RunEvent::Sleeps {
+            self.task(record).sleeps = true;
+        }
+        self.step(record, 0, What::Run(event));
     }
 
     /// A message of the scheduler. CFQ tells of a completed write whether more was expected after
@@ -530,7 +565,10 @@ impl<'a> Historian<'a> {
             Payload::Unplug(count) => u32::try_from(count).unwrap_or(u32::MAX),
             _ => 0,
         };
+        let tells_runs = self.history.tells_runs;
         let task = self.task(record);
+        // It is about to sleep for a tag, although one may be free before it does.
+        task.sleeps |= tells_runs && blocks && task.bio.is_some();
         let was_plugged = std::mem::take(&mut task.plug);
         task.runs = !blocks;
         let overflows = task.held > counted;

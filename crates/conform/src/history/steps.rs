@@ -4,6 +4,7 @@ use super::Traced;
 use base::Instant;
 use block::scheduler::Merge;
 use block::{Bio, ContextId, Origin};
+use trace::blktrace::runs;
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,31 @@ pub enum What {
     Complete,
     /// The task that was running has exited; no request is concerned.
     Exit,
+    /// A message told of a run of the queue; no request is concerned.
+    Run(RunEvent),
+}
+
+/// What messages tell of runs of the queue ([`trace::blktrace::runs`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEvent {
+    /// A worker will run it.
+    Wanted,
+    /// A worker begins to.
+    Begins,
+    /// A task has run it and sleeps now, because there is no tag.
+    Sleeps,
+}
+
+impl RunEvent {
+    /// What a message tells.
+    pub fn of(message: &[u8]) -> Option<RunEvent> {
+        let all = [
+            (runs::WANTED, RunEvent::Wanted),
+            (runs::BEGINS, RunEvent::Begins),
+            (runs::SLEEPS, RunEvent::Sleeps),
+        ];
+        all.into_iter().find(|(says, _)| says.as_bytes() == message).map(|(_, event)| event)
+    }
 }
 
 /// What a task asked of the block layer.

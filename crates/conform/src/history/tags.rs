@@ -4,7 +4,7 @@
 //! the request for it, it has slept, and it runs the queue before it does. What the task does
 //! itself in between, and what interrupts it, is no sleep.
 
-use super::Historian;
+use super::{Historian, Task};
 use base::{Instant, Sectors};
 use trace::blktrace::{Action, Payload, Record};
 
@@ -50,7 +50,8 @@ impl Historian<'_> {
     /// holds. It may have to flush that.
     pub(super) fn ends_first_part(&mut self, record: &Record) {
         let number = self.records;
-        let Some(task) = self.tasks.get(&record.pid).filter(|task| task.is_rest) else { return };
+        let is_awake = |task: &&Task| task.is_rest && !task.sleeps;
+        let Some(task) = self.tasks.get(&record.pid).filter(is_awake) else { return };
         let ends = match record.action {
             Action::Plug | Action::Unplug => true,
             Action::Insert => task.runs || task.awake.1 + 1 == number,
@@ -64,11 +65,12 @@ impl Historian<'_> {
 
     /// Whether a task slept before it got this request: since when, and before which step.
     pub(super) fn has_slept(&mut self, record: &Record) -> Option<(Instant, usize)> {
-        let (records, era) = (self.records, self.era);
+        let (records, era, tells_runs) = (self.records, self.era, self.history.tells_runs);
         let task = self.task(record);
         let (at, number, before) = task.awake;
-        let slept = task.bio.take().is_some() && number + 1 < records && era.joins_are_traced;
-        slept.then_some((at, before))
+        let sleeps = std::mem::take(&mut task.sleeps);
+        let slept = if tells_runs { sleeps } else { number + 1 < records && era.joins_are_traced };
+        (task.bio.take().is_some() && slept).then_some((at, before))
     }
 }
 

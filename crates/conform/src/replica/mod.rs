@@ -347,12 +347,14 @@ impl Replica {
     /// The driver takes this request, whatever the scheduler would choose; false if it cannot be
     /// had.
     pub fn take(&mut self, now: Instant, rq: RequestId) -> bool {
+        self.park_this(now, rq) && self.take_back(now, rq)
+    }
+
+    /// This request is parked, whatever the scheduler would choose; false if it cannot be had.
+    pub fn park_this(&mut self, now: Instant, rq: RequestId) -> bool {
         self.settle(now, None);
         let is_queued = self.guided.has_scheduler() && self.is_queued(rq);
-        if !is_queued || !self.guided.release(now, rq) {
-            return false;
-        }
-        self.take_back(now, rq)
+        is_queued && self.guided.release(now, rq)
     }
 
     /// The scheduler hears what the kernel's said.
@@ -464,6 +466,13 @@ impl Replica {
     /// Whether there is a scheduler.
     pub fn has_scheduler(&self) -> bool {
         self.guided.has_scheduler()
+    }
+
+    /// Whether `next` may be appended to `rq`: the scheduler has that, and they are of one kind.
+    pub fn may_join(&mut self, rq: RequestId, next: RequestId) -> bool {
+        let kind = |request: &Request| (request.op, request.ioprio);
+        let (one, other) = (kind(self.request(rq)), kind(self.request(next)));
+        self.is_queued(rq) && one == other
     }
 
     /// Whether the scheduler has it.

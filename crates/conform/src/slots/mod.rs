@@ -7,7 +7,9 @@
 
 mod before;
 mod heed;
+mod lists;
 mod moments;
+mod said_runs;
 #[cfg(test)]
 mod tests;
 mod unseen;
@@ -23,7 +25,7 @@ use block::scheduler::Merge;
 use block::{Bio, ContextId, Direction, DispatchReason, HoldReason, IoContextId, Op, RequestId};
 use moments::Ahead;
 pub use moments::{Assumed, Moment};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One place at which the kernel's driver took a request from the scheduler.
 #[derive(Clone, Debug)]
@@ -150,6 +152,7 @@ pub fn replay(
     let mut run = Run {
         history,
         phase,
+        behind: Duration::from_nanos(u64::from(setup.ticks_begin_with_clock)),
         until,
         assumed,
         ahead: runs.as_ref().map(|_| Ahead::of(history)).unwrap_or_default(),
@@ -174,6 +177,10 @@ pub fn replay(
         names: (0..history.requests.len()).collect(),
         period: 0,
         parked: false,
+        issued_parked: false,
+        list: VecDeque::new(),
+        list_is_over: false,
+        next_run_begun: false,
         restarts: false,
         worker_wanted: false,
         worker_goes_first: setup.kernel.sharing == Sharing::LeastServed,
@@ -229,6 +236,8 @@ pub fn replay(
 struct Run<'a> {
     history: &'a History,
     phase: Duration,
+    /// What happens behind a record is so much later.
+    behind: Duration,
     until: Until,
     /// What is assumed of runs that left no trace.
     assumed: &'a Assumed,
@@ -270,6 +279,14 @@ struct Run<'a> {
     period: u32,
     /// Ours has chosen a request that the driver cannot take yet.
     parked: bool,
+    /// What was issued just now had been parked.
+    issued_parked: bool,
+    /// What ours has chosen with a list that is being issued, interrupted.
+    list: VecDeque<Ours>,
+    /// After that list ours was asked in vain already.
+    list_is_over: bool,
+    /// What is issued is that of the run before which its task sleeps for a tag.
+    next_run_begun: bool,
     /// A completion has a worker run the queue.
     restarts: bool,
     /// Something was inserted, and a worker will run the queue.
@@ -319,16 +336,25 @@ impl Run<'_> {
     fn step(&mut self, index: usize) {
         let Step { at, task, rq: recorded, what } = self.history.steps[index];
         let (now, rq) = (at + self.phase, self.names.get(recorded).copied().unwrap_or(0));
-        if matches!(what, What::Exit) {
-            self.replica.exit(now, IoContextId(task.0));
-            return;
+        match what {
+            What::Exit => {
+                self.replica.exit(now, IoContextId(task.0));
+                return;
+            }
+            What::Run(_) => {
+                self.heed_run(now, task, what);
+                return;
+            }
+            _ => {}
         }
         if self.history.requests[rq].bypasses {
             self.pass_by(what);
             self.issues += u32::from(matches!(what, What::Issue));
             return;
         }
-        if self.runs.is_some() {
+        if self.history.tells_runs {
+            self.heed_run(now, task, what);
+        } else if self.runs.is_some() {
             self.note_unseen(now, task, what);
         }
         match what {
@@ -379,7 +405,7 @@ impl Run<'_> {
                 }
                 self.complete(at, rq);
             }
-            What::Exit => {}
+            What::Exit | What::Run(_) => {}
         }
         self.note_events();
         self.issues += u32::from(matches!(what, What::Issue));
@@ -475,7 +501,7 @@ impl Run<'_> {
             return;
         };
         let into = self.id_in_reach(self.names[into]);
-        match into.filter(|into| self.replica.is_queued(*into)) {
+        match into.filter(|into| self.replica.may_join(*into, id)) {
             Some(into) => self.replica.join(now, into, id),
             None => {
                 self.come_too_late();
@@ -519,9 +545,10 @@ impl Run<'_> {
             let ours = self.understand(offered);
             (ours, ours.request(), false)
         } else {
-            let ours = self.choose_in_run(now);
+            let ours = self.next_of_list(now);
             (ours, ours.request(), false)
         };
+        self.issued_parked = was_parked;
         self.runs.iter_mut().for_each(|runs| runs.issued(was_parked));
         if let Some(chosen) = ours.request() {
             self.identify(recorded, chosen);

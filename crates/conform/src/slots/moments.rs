@@ -79,7 +79,7 @@ impl Ahead {
     }
 
     /// Which request is issued next, at this step or later.
-    fn issued_from(&self, step: usize) -> Option<Traced> {
+    pub(super) fn issued_from(&self, step: usize) -> Option<Traced> {
         self.issues.get(step).copied().flatten()
     }
 
@@ -163,7 +163,7 @@ impl Run<'_> {
 
     /// Whether the driver had room and would have been given a request, but issued none; or would
     /// have been given one that has not grown to its size.
-    fn is_impossible(&mut self, then: Instant) -> bool {
+    pub(super) fn is_impossible(&mut self, then: Instant) -> bool {
         let has_room = self.in_flight < self.depth;
         if self.parked || !self.may_ask() {
             return self.parked && has_room;

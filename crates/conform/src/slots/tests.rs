@@ -5,7 +5,7 @@ use crate::setup::Options;
 use block::Ioprio;
 use lab::recording::Recording;
 use lab::recording::manifest::Manifest;
-use trace::blktrace::{Action, Categories, Payload, Record};
+use trace::blktrace::{Action, Categories, Payload, Record, runs};
 
 /// A virtio disk of 6.12 that may have so many requests.
 fn manifest(queue_depth: u32, more: &str) -> Manifest {
@@ -17,7 +17,8 @@ fn manifest(queue_depth: u32, more: &str) -> Manifest {
 }
 
 /// Records of lines `TASK ACTIONS OPERATION SECTOR+SECTORS`, with the class of priority behind an
-/// insertion, 256 ns apart; `@MILLIS` in a line of its own is a pause until then.
+/// insertion, 256 ns apart; `@MILLIS` in a line of its own is a pause until then. The letters `w`,
+/// `b` and `s` are messages of runs: wanted, begins, sleeps.
 fn recording(manifest: Manifest, lines: &str) -> Recording {
     let (mut now, mut records, mut priorities) = (1_000_000_000, Vec::new(), Vec::new());
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -30,6 +31,17 @@ fn recording(manifest: Manifest, lines: &str) -> Recording {
         let is_write = if words[2] == "W" { Categories::WRITE } else { Categories::READ };
         for letter in words[1].chars() {
             now += 256;
+            let said = match letter {
+                'w' => Some(runs::WANTED),
+                'b' => Some(runs::BEGINS),
+                's' => Some(runs::SLEEPS),
+                _ => None,
+            };
+            if let Some(said) = said {
+                let (at, pid) = (Instant::from_nanos(now), words[0].parse().unwrap());
+                records.push(Record { pid, ..Record::message(at, said) });
+                continue;
+            }
             let action = match letter {
                 'Q' => Action::Queue,
                 'G' => Action::GetRequest,
@@ -187,4 +199,61 @@ fn who_issues_before_it_sleeps_for_a_tag_has_parked_nothing() {
     assert!(outcome.decisions.iter().all(Decision::agrees));
     // One more, at the completion, if it were taken to have been parked.
     assert_eq!((outcome.withheld, outcome.both_withheld), (5, 5));
+}
+
+#[test]
+fn what_messages_tell_of_runs_is_not_guessed() {
+    // The write is there before the read. Whether a worker parks it depends on when it ran.
+    let lines = |between: &str, first: &str, second: &str| {
+        format!(
+            "7 QGPUI R 5000+8
+             7 D R 5000+8
+             8 QGI W 100+8
+             8 w W 0+0
+             {between}
+             8 QGI R 200+8
+             20 b R 0+0
+             @1005
+             0 C R 5000+8
+             20 bD {first}
+             0 C {first}
+             20 bD {second}"
+        )
+    };
+    let all = |lines: String| judged(&recording(manifest(1, ""), &lines)).iter().all(|it| it.1);
+    let (write, read) = ("W 100+8", "R 200+8");
+    assert!(all(lines("20 b W 0+0", write, read)));
+    assert!(all(lines("", read, write)));
+    assert!(!all(lines("", write, read)) && !all(lines("20 b W 0+0", read, write)));
+}
+
+#[test]
+fn a_task_runs_the_queue_before_it_sleeps_and_whenever_it_is_woken() {
+    // Each run in vain counts that the idle write was passed over: when the read of best effort
+    // was inserted, before its task sleeps twice, and when it gets its tag.
+    let lines = |sleeps: &str| {
+        format!(
+            "7 QGPUI R 5000+8
+             7 D R 5000+8
+             7 b R 0+0
+             8 QGPUI W 800+8 3
+             9 QGPUI R 100+8 3
+             @1010
+             8 Q R 900+8
+             8 {sleeps} R 0+0
+             8 GI R 900+8 3
+             0 C R 5000+8
+             20 bD W 800+8
+             0 C W 800+8"
+        )
+    };
+    let more = "iosched/prio_aging_expire: 10000\niosched/fifo_batch: 0\niosched/writes_starved: ";
+    let withheld = |sleeps| {
+        let manifest = manifest(31, &format!("{more}3"));
+        let recording = recording(manifest, &lines(sleeps));
+        let setup = Setup::new(&recording.manifest, &Options::default(), "m").unwrap();
+        let history = History::read(setup.era(), &recording, Instant::ZERO);
+        replay(&history, &setup, Duration::ZERO, Until::End, &Assumed::default()).withheld
+    };
+    assert_eq!(withheld("ss"), withheld("s") + 1);
 }

@@ -9,8 +9,9 @@
 //! 256 ns and computing costs nothing (`family`). On a machine whose work takes time they are too
 //! short.
 
+use super::said_runs::{is_aside, next_of};
 use super::{Ours, Run};
-use crate::history::{Step, What};
+use crate::history::{RunEvent, Step, What};
 use crate::replica::Taken;
 use crate::runs::Runs;
 use base::{Duration, Instant};
@@ -22,11 +23,15 @@ const WITHHELD_FOR: Duration = Duration::from_millis(1);
 
 /// What is issued so soon after an insertion is issued by the run that followed it (fitted:
 /// longer than a run takes to begin).
-const SAME_RUN: Duration = Duration::from_micros(100);
+pub(super) const SAME_RUN: Duration = Duration::from_micros(100);
 
 /// After so long without a record, nobody has anything to do (fitted: a few records of a
 /// tracer's clock).
 const PAUSE: Duration = Duration::from_micros(2);
+/// After the record of an issue a worker reads the clock once more, for the start of the request
+/// (observed on 6.1.192, 6.12.117 and 7.3.4 in virtual time, where that takes as long as a record:
+/// issues of a list are 512 ns apart).
+const START: Duration = Duration::from_nanos(256);
 /// A run that issues again so soon after it was interrupted is still the same (fitted: a
 /// few records of a tracer's clock).
 const INTERRUPT: Duration = Duration::from_micros(1);
@@ -47,11 +52,15 @@ impl Run<'_> {
             return;
         }
         let step = self.history.steps[index];
-        let now = step.at + self.phase;
+        let by_worker = matches!(step.what, What::Issue) && self.ahead.is_worker(step.task);
+        let late = if by_worker && !self.behind.is_zero() { START } else { Duration::ZERO };
+        let now = step.at + self.phase + self.behind + late;
         if self.runs.is_some() {
-            let next = self.history.steps.get(index + 1);
+            let mut after = self.history.steps[index + 1..].iter();
+            let next = after.find(|next| !matches!(next.what, What::Run(RunEvent::Wanted)));
             let issues = next.is_some_and(|next| {
-                matches!(next.what, What::Issue) && next.at < step.at + SAME_RUN
+                let may_be_its = !self.history.tells_runs || next.task == step.task;
+                matches!(next.what, What::Issue) && next.at < step.at + SAME_RUN && may_be_its
             });
             match step.what {
                 What::Issue => self.end_run(now),
@@ -127,7 +136,7 @@ impl Run<'_> {
     }
 
     /// The kernel's scheduler withheld, or its driver could take no more; ours is asked as well.
-    fn ask_in_vain(&mut self, now: Instant) -> bool {
+    pub(super) fn ask_in_vain(&mut self, now: Instant) -> bool {
         let is_withheld = self.in_flight < self.depth;
         let saved = self.follows.then(|| self.replica.save(now)).flatten();
         let chosen = match saved {
@@ -139,8 +148,9 @@ impl Run<'_> {
             Some(saved) => {
                 let chosen = self.replica.ask(now);
                 if matches!(chosen, Taken::Chosen(..)) {
-                    // It follows the kernel, whose driver took nothing.
+                    // It follows the kernel, whose driver took nothing, or parked what comes next.
                     self.replica.restore(&saved);
+                    self.parked = !is_withheld && self.park_as_kernel(now);
                 }
                 chosen
             }
@@ -154,15 +164,25 @@ impl Run<'_> {
         holds
     }
 
+    /// Ours parks what the kernel parked: what is issued next.
+    fn park_as_kernel(&mut self, now: Instant) -> bool {
+        let next = self.ahead.issued_from(self.index + 1).filter(|_| self.parks);
+        let waits = next.map(|recorded| self.names[recorded]).filter(|rq| self.is_waiting(*rq));
+        let id = waits.and_then(|rq| self.ids[rq]);
+        id.is_some_and(|id| self.replica.park_this(now, id))
+    }
+
     /// Ours gives a request within a run. A list ends when the scheduler withholds, and after the
     /// list was issued it is asked once more (by what mq-deadline of 6.12.117 counts).
     pub(super) fn choose_in_run(&mut self, now: Instant) -> Ours {
         let ours = self.choose(now);
         let withholds = matches!(ours, Ours::Held(_));
-        match self.runs.as_mut().filter(|_| withholds).is_some_and(|runs| runs.asked_in_vain(now)) {
-            true => self.choose(now),
-            false => ours,
+        let is_asked_again =
+            withholds && self.runs.as_mut().is_some_and(|runs| runs.asked_in_vain(now));
+        if is_asked_again || withholds && self.begins_next_run() {
+            return self.choose(now);
         }
+        ours
     }
 
     /// Whether whoever issued may have left the rest of the run to a worker: a task may, where the
@@ -175,12 +195,27 @@ impl Run<'_> {
 
     /// A run that has issued something ends.
     fn end_run(&mut self, now: Instant) {
-        if self.may_be_handed_over() && self.is_refuted_from(self.index + 1, now) {
-            self.worker_wanted = true;
-            self.runs.iter_mut().for_each(|runs| runs.list_ends(true));
+        let is_left = self.history.tells_runs && self.is_left_to_worker();
+        if is_left && self.in_flight < self.depth {
+            // It was asked once more for the list that was just issued. What was parked is none.
+            let is_over = std::mem::take(&mut self.list_is_over) || self.issued_parked;
+            if !is_over && self.may_ask() && !self.is_impossible(now) {
+                self.ask_in_vain(now);
+            }
+            self.leave_to_worker();
+            return;
+        }
+        let may_be_left = is_left || !self.history.tells_runs;
+        let is_refuted =
+            may_be_left && self.may_be_handed_over() && self.is_refuted_from(self.index + 1, now);
+        if is_refuted {
+            self.leave_to_worker();
             return;
         }
         let Some(mut runs) = self.runs.take() else { return };
+        if std::mem::take(&mut self.list_is_over) {
+            runs.list_ends(!self.parked);
+        }
         while self.may_ask() {
             if !self.ask_in_vain(now) {
                 runs.list_ends(false);
@@ -196,8 +231,13 @@ impl Run<'_> {
         self.runs = Some(runs);
     }
 
+    fn leave_to_worker(&mut self) {
+        self.worker_wanted = true;
+        self.runs.iter_mut().for_each(|runs| runs.list_ends(true));
+    }
+
     /// A run issues nothing.
-    fn run_in_vain(&mut self, now: Instant) {
+    pub(super) fn run_in_vain(&mut self, now: Instant) {
         let Some(mut runs) = self.runs.take() else { return };
         if self.parked {
             runs.list_ends(false);
@@ -267,9 +307,8 @@ impl Run<'_> {
     }
 
     /// Whether the next thing that a task does is to issue, and nobody else does anything before.
-    fn issues_next(&self, task: ContextId) -> bool {
-        let mut after = self.history.steps[self.index + 1..].iter();
-        let next = after.find(|next| !matches!(next.what, What::Complete));
+    pub(super) fn issues_next(&self, task: ContextId) -> bool {
+        let next = next_of(&self.history.steps[self.index + 1..]);
         let now = self.history.steps[self.index].at;
         next.is_some_and(|next| {
             matches!(next.what, What::Issue) && next.task == task && next.at < now + SAME_RUN
@@ -344,12 +383,12 @@ impl Run<'_> {
                 self.flushing = Some(context(step));
             }
             // What was inserted is appended to another in turn; an interrupt comes in between.
-            What::Join { runs: None, .. } | What::Complete => {}
+            What::Join { runs: None, .. } => {}
+            what if is_aside(what) => {}
             _ => self.flushing = None,
         }
-        if let Some(task) = self.flushing.filter(|_| !matches!(step.what, What::Complete)) {
-            let mut after = self.history.steps[index + 1..].iter();
-            let next = after.find(|next| !matches!(next.what, What::Complete));
+        if let Some(task) = self.flushing.filter(|_| !is_aside(step.what)) {
+            let next = next_of(&self.history.steps[index + 1..]);
             return !next.is_some_and(|next| {
                 // A task whose plug is full inserts what it held, runs the queue, and goes on: what
                 // it inserts then is another list, before which the queue was run.
@@ -361,7 +400,7 @@ impl Run<'_> {
         match step.what {
             What::Issue => self.remembers || !self.goes_on_issuing(index),
             What::Complete => self.remembers || !matches!(next.what, What::Issue),
-            What::Requeue | What::Starve | What::Recover => false,
+            What::Requeue | What::Starve | What::Recover | What::Run(_) => false,
             _ if self.runs.is_some() => {
                 self.worker_wanted |= arrives(step.what);
                 false
@@ -389,9 +428,9 @@ impl Run<'_> {
 /// that (by what mq-deadline of 7.3.4 counts while a better class keeps the device busy).
 fn goes_on_issuing(steps: &[Step]) -> bool {
     let [step, after @ ..] = steps else { return false };
-    let next = after.iter().find(|next| !matches!(next.what, What::Complete));
+    let next = next_of(after);
     let Some(next) = next.filter(|next| matches!(next.what, What::Issue)) else { return false };
-    let is_interrupted = matches!(after[0].what, What::Complete);
+    let is_interrupted = is_aside(after[0].what);
     let within = if is_interrupted { INTERRUPT } else { SAME_RUN };
     next.task == step.task && next.at < step.at + within
 }

@@ -229,6 +229,11 @@ impl Replica {
         self.absorber.map(|it| (it.rq, next))
     }
 
+    /// Requests that touch since a bio was merged, and that the queue itself would join.
+    pub fn expected_join(&self) -> Option<(RequestId, RequestId)> {
+        self.expected
+    }
+
     /// `next`, which was queued or arrives, was appended to `rq`, which is queued.
     pub fn join(&mut self, now: Instant, rq: RequestId, next: RequestId) {
         let was_queued = self.is_queued(next);

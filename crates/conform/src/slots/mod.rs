@@ -484,8 +484,11 @@ impl Run<'_> {
 
     /// The kernel appended a request to another.
     fn join(&mut self, now: Instant, into: Traced, recorded: Traced) {
-        let id = self.id_in_reach(self.names[recorded]);
-        let found = id.and_then(|id| self.replica.find_join(now, id));
+        let found = match self.id_in_reach(self.names[recorded]) {
+            Some(id) => self.replica.find_join(now, id),
+            // Another may look the same.
+            None => self.replica.expected_join(),
+        };
         if let Some((first, second)) = found {
             self.identify(into, self.traced[&first]);
             self.identify(recorded, self.traced[&second]);

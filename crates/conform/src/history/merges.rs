@@ -214,12 +214,18 @@ impl Historian<'_> {
         match self.just_merged {
             Some(Merged::Behind(rq)) if ends(life(rq)) => {
                 let next = |life: &Life| is_queued(life) && is_named(life);
-                Some((rq, self.find_queued(Merge::Front, next)?))
+                let ioprio = life(rq).bio.ioprio;
+                let alike = |life: &Life| next(life) && life.bio.ioprio == ioprio;
+                let found = self.find_queued(Merge::Front, alike);
+                Some((rq, found.or_else(|| self.find_queued(Merge::Front, next))?))
             }
             Some(Merged::Before(rq)) if is_named(life(rq)) => {
-                // The former one in the order of sectors, not of ends.
+                // The former one in the order of sectors, not of ends; those of another priority
+                // are in another order.
                 let former = self.live.iter().copied().filter(|rq| ends(life(*rq)));
-                Some((former.max_by_key(|rq| (life(*rq).sector, *rq))?, rq))
+                let ioprio = life(rq).bio.ioprio;
+                let order = |rq: &Traced| (life(*rq).bio.ioprio == ioprio, life(*rq).sector, *rq);
+                Some((former.max_by_key(order)?, rq))
             }
             Some(Merged::Absorbed(rq)) if is_named(life(rq)) => {
                 Some((self.absorber_of(rq, ends)?, rq))

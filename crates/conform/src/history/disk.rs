@@ -10,7 +10,7 @@ type Look = (Op, u64, u32);
 
 /// When commands were accepted that are not completed yet, by what they look like, in the order in
 /// which they will be.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DiskLog(BTreeMap<Look, VecDeque<Instant>>);
 
 impl DiskLog {

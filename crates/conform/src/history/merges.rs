@@ -10,7 +10,7 @@
 use super::{Historian, Life, Merged, State, Traced, What, is_queued, op_of, sectors_of};
 use base::Sectors;
 use block::scheduler::Merge;
-use block::{Flags, Op};
+use block::{Bio, Flags, Op};
 use trace::blktrace::Record;
 
 /// A merge into one of several requests that the bio touched.
@@ -37,6 +37,31 @@ impl Historian<'_> {
         }
         let bio = self.bio(record);
         self.forget_place(record);
+        let Some(rq) = self.target(record, merge, &bio) else {
+            self.unmatched(record);
+            return;
+        };
+        let life = &mut self.history.requests[rq];
+        life.sectors += sectors;
+        if merge == Merge::Front {
+            life.sector = record.sector;
+        }
+        if is_queued(life) {
+            self.just_merged = Some(match merge {
+                Merge::Back => Merged::Behind(rq),
+                Merge::Front => Merged::Before(rq),
+            });
+            self.last_merge = Some(rq);
+            if merge == Merge::Back {
+                self.history.requests[rq].ended = self.records;
+            }
+        }
+        self.step(record, rq, What::Merge(bio, merge));
+    }
+
+    /// The request that a bio was merged into: one that its task holds, or a queued one.
+    fn target(&mut self, record: &Record, merge: Merge, bio: &Bio) -> Option<Traced> {
+        let (op, sectors) = (bio.op, bio.sectors);
         let touches = |life: &Life| match merge {
             Merge::Back => life.sector + life.sectors == record.sector,
             Merge::Front => life.sector == record.sector + sectors,
@@ -71,27 +96,10 @@ impl Historian<'_> {
                 }
             }
         };
-        let Some(rq) = found else {
+        if found.is_none() {
             self.think_of_full(op, touches);
-            self.unmatched(record);
-            return;
-        };
-        let life = &mut self.history.requests[rq];
-        life.sectors += sectors;
-        if merge == Merge::Front {
-            life.sector = record.sector;
         }
-        if is_queued(life) {
-            self.just_merged = Some(match merge {
-                Merge::Back => Merged::Behind(rq),
-                Merge::Front => Merged::Before(rq),
-            });
-            self.last_merge = Some(rq);
-            if merge == Merge::Back {
-                self.history.requests[rq].ended = self.records;
-            }
-        }
-        self.step(record, rq, What::Merge(bio, merge));
+        found
     }
 
     /// The queued request that the kernel finds first.
@@ -135,8 +143,8 @@ impl Historian<'_> {
         self.wrong = self.wrong.or(found);
     }
 
-    /// What was merged fits into nothing, for a request that it touches is full: the last doubt of
-    /// which that request was thought to be right.
+    /// A merge fits into nothing, because a request that it touches is full. So the last doubt that
+    /// chose that request chose wrongly.
     fn think_of_full(&mut self, op: Op, touches: impl Fn(&Life) -> bool) {
         let is_full = |rq: Traced| {
             let life = &self.history.requests[rq];

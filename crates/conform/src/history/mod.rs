@@ -271,6 +271,8 @@ impl History {
         let mut pairs = pairs.filter(|pairs| losses.leave_gaps() || pairs.are_torn());
         pairs.iter_mut().for_each(|pairs| pairs.part(records));
         let pairs = pairs.as_ref();
+        let first = records.first().map_or(Instant::ZERO, |record| record.time);
+        let disk = DiskLog::of(&recording.disk, first);
         let mut second_thoughts = BTreeMap::new();
         let mut thoughts = 0;
         let arrivals = records.iter().filter(|record| record.action == Action::Queue);
@@ -282,8 +284,7 @@ impl History {
             let mut historian =
                 Historian::new(era, known, priorities, &second_thoughts, &last_seen);
             historian.pairs = pairs;
-            let first = records.first().map_or(Instant::ZERO, |record| record.time);
-            historian.disk = DiskLog::of(&recording.disk, first);
+            historian.disk = disk.clone();
             historian.all = records;
             historian.history.since = since;
             let mut records = records.iter().enumerate();

@@ -19,7 +19,7 @@ use trace::blktrace::{Action, DevT, Merge, Payload, Record, runs};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartSize {
     /// So many records that were in no part before; twice as many if they are of one moment.
-    /// Messages of runs of the queue are not counted.
+    /// Messages of runs of the queue are not counted, up to three beside each record.
     pub most: usize,
     /// So many of the part before are shown again, for what they tell of these.
     pub again: usize,
@@ -113,7 +113,10 @@ impl Survey {
         self.owners.take(&record);
         self.insertions += usize::from(record.action == Action::Insert);
         match &mut self.records {
-            Some(records) if self.counted < most || !counts(&record) => {
+            Some(records)
+                if (self.counted < most || !counts(&record))
+                    && records.len() < most.saturating_mul(WITH_MESSAGES) =>
+            {
                 self.counted += usize::from(counts(&record));
                 records.push(record);
             }
@@ -121,6 +124,10 @@ impl Survey {
         }
     }
 }
+
+/// A part never has more than so many times the records that count (assumed: the kernel runs its
+/// queue some times a request).
+const WITH_MESSAGES: usize = 4;
 
 /// Whether a record counts where a part ends.
 fn counts(record: &Record) -> bool {
@@ -184,7 +191,10 @@ impl Parts {
                 continue;
             }
             let is_later = records.last().is_some_and(|last| last.time < record.time);
-            if count >= self.size.most && (is_later || count >= 2 * self.size.most) {
+            let all = records.len() - again;
+            let is_full = count >= self.size.most || all / WITH_MESSAGES >= self.size.most;
+            let must_end = count.max(all / WITH_MESSAGES) / 2 >= self.size.most;
+            if is_full && (is_later || must_end) {
                 self.ahead = Some(record);
                 break;
             }

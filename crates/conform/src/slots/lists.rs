@@ -94,16 +94,11 @@ impl Rest {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::step;
     use super::*;
-    use base::Duration;
-    use block::ContextId;
 
     #[test]
     fn a_list_is_interrupted_by_a_completion_before_its_last_request() {
-        let step = |nanos, task, what| {
-            let at = Instant::ZERO + Duration::from_nanos(nanos);
-            Step { at, task: ContextId(task), rq: 0, what }
-        };
         let issue = |nanos| step(nanos, 2, What::Issue);
         let done = |nanos| step(nanos, 2, What::Complete);
         let of = |steps: &[Step]| {

@@ -34,7 +34,8 @@ impl Run<'_> {
     }
 
     /// Whether what a task issues at this step is of its next run: the scheduler withholds, and
-    /// behind what the task issues it sleeps for a tag, before which it runs the queue again.
+    /// behind what the task issues it sleeps for a tag. Before that it runs the queue again. If so,
+    /// the sleep brings no further run.
     pub(super) fn begins_next_run(&mut self) -> bool {
         let steps = &self.history.steps[self.index..];
         let [first, after @ ..] = steps else { return false };

@@ -16,6 +16,12 @@ fn manifest(queue_depth: u32, more: &str) -> Manifest {
     Manifest::parse(&text, "m").unwrap()
 }
 
+/// A step that concerns no certain request.
+pub(super) fn step(nanos: u64, task: u32, what: What) -> Step {
+    let at = Instant::ZERO + Duration::from_nanos(nanos);
+    Step { at, task: ContextId(task), rq: 0, what }
+}
+
 /// Records of lines `TASK ACTIONS OPERATION SECTOR+SECTORS`, with the class of priority behind an
 /// insertion, 256 ns apart; `@MILLIS` in a line of its own is a pause until then. The letters `w`,
 /// `b` and `s` are messages of runs: wanted, begins, sleeps.

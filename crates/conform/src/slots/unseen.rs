@@ -437,14 +437,12 @@ fn goes_on_issuing(steps: &[Step]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::step;
     use super::*;
 
     #[test]
     fn a_run_goes_on_while_the_same_task_issues() {
-        let step = |micros, task, what| {
-            let at = Instant::ZERO + Duration::from_micros(micros);
-            Step { at, task: ContextId(task), rq: 0, what }
-        };
+        let step = |micros: u64, task, what| step(micros * 1_000, task, what);
         let first = step(0, 2, What::Issue);
         let goes_on = |rest: &[Step]| goes_on_issuing(&[&[first], rest].concat());
         assert!(goes_on(&[step(1, 2, What::Issue)]));

@@ -13,10 +13,10 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const SCHEDULERS: [&str; 2] = ["mq-deadline", "none"];
+const SCHEDULERS: [&str; 3] = ["mq-deadline", "bfq", "none"];
 const USAGE: &str = "[--kernel NAME] [--seed N] [--members N] [--only NUMBER] [--requests N] \
                      [--record DIRECTORY] \
-                     [--json] [mq-deadline|none …]";
+                     [--json] [mq-deadline|bfq|none …]";
 
 struct Asked {
     schedulers: Vec<&'static str>,

@@ -32,6 +32,8 @@ pub enum DispatchReason {
     Cooperates,
     /// Its queue's turn goes on.
     TurnContinues,
+    /// Another queue is waited for meanwhile.
+    Injected,
     /// The scheduler is being drained.
     Drained,
 }
@@ -80,6 +82,7 @@ impl DispatchReason {
             DispatchReason::Preempts => "preempts",
             DispatchReason::Cooperates => "cooperates",
             DispatchReason::TurnContinues => "turn_continues",
+            DispatchReason::Injected => "injected",
             DispatchReason::Drained => "drained",
         }
     }

@@ -41,7 +41,22 @@ pub struct Member {
 const MODELS: [&str; 4] = ["hdd-7200-sata", "hdd-sas-2009", "vm-ssd-m4", "ssd-sata-m4"];
 const DEPTHS: [u32; 5] = [1, 31, 64, 4, 31];
 /// Values that are tried for each file; most members have the default of most.
-const TUNABLES: [(&str, &[i64]); 8] = [
+type Tunables = [(&'static str, &'static [i64])];
+
+/// Those of BFQ.
+const OF_BFQ: &Tunables = &[
+    ("iosched/low_latency", &[0, 0, 1]),
+    ("iosched/slice_idle", &[0, 2]),
+    ("iosched/strict_guarantees", &[1]),
+    ("iosched/fifo_expire_sync", &[20, 5]),
+    ("iosched/back_seek_max", &[0, 1000]),
+    ("iosched/max_budget", &[4096]),
+    ("nomerges", &[1, 2]),
+    ("max_sectors_kb", &[64, 256]),
+];
+
+/// Those of mq-deadline.
+const OF_MQ_DEADLINE: &Tunables = &[
     ("iosched/fifo_batch", &[1, 4, 64, 0, 2]),
     ("iosched/writes_starved", &[0, 1, 5, -1]),
     ("iosched/read_expire", &[50, 8, 1, 150, 3000]),
@@ -63,7 +78,8 @@ impl Member {
         let at = number as usize;
         let queue_depth = DEPTHS[at % DEPTHS.len()];
         let mut settings = Vec::new();
-        for (name, values) in TUNABLES {
+        let tunables = if scheduler == "bfq" { OF_BFQ } else { OF_MQ_DEADLINE };
+        for (name, values) in tunables.iter().copied() {
             let own = name.starts_with("iosched/");
             if (!own || scheduler != "none") && rng.chance(1, 4) {
                 settings.push((name.to_string(), *pick(&mut rng, values)));
@@ -75,7 +91,7 @@ impl Member {
             let few = i64::from(queue_depth) + 8;
             let value = *pick(&mut rng, &[few, 100, 256, 1000]);
             settings.push(("nr_requests".to_string(), value));
-            if rng.chance(1, 3) {
+            if scheduler == "mq-deadline" && rng.chance(1, 3) {
                 let depth = pick(&mut rng, &[1, 4, 16]);
                 settings.push(("iosched/async_depth".to_string(), *depth));
             }

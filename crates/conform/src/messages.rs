@@ -133,17 +133,27 @@ pub fn kind(text: &str) -> String {
 
 /// The name of the queue that a message is about, if it is about one, and what it says.
 fn parts(text: &str) -> (&str, &str) {
-    let (name, rest) = match text.strip_prefix("cfq").and_then(|rest| rest.split_once(' ')) {
+    let rest = text.strip_prefix("cfq").or_else(|| text.strip_prefix("bfq"));
+    let (name, rest) = match rest.and_then(|rest| rest.split_once(' ')) {
         Some((name, rest)) if !name.is_empty() => (name, rest),
         _ => ("", text),
     };
     (name, rest.trim_start())
 }
 
-/// The letters of a text, with a `#` for every number.
+/// The letters of a text, with a `#` for every number and address.
 fn without_numbers(text: &str) -> impl Iterator<Item = char> + '_ {
+    text.split(' ').enumerate().flat_map(|(number, word)| {
+        let before = (number > 0).then_some(' ');
+        let address = word.get(..16).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
+        let rest = &word[address.map_or(0, str::len)..];
+        before.into_iter().chain(address.map(|_| '#')).chain(without_digits(rest))
+    })
+}
+
+fn without_digits(word: &str) -> impl Iterator<Item = char> + '_ {
     let mut in_number = false;
-    text.chars().filter_map(move |letter| {
+    word.chars().filter_map(move |letter| {
         let was_in = in_number;
         in_number = letter.is_ascii_digit() || (letter == '-' && !was_in);
         match (in_number, was_in) {

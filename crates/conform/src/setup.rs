@@ -139,8 +139,11 @@ impl Setup {
         let cpus = owners.clone().map(|origin| origin.cpu).max().unwrap_or(0) + 1;
         let mut queue = RequestQueue::new(self.kernel, self.facts.clone(), attach, cpus, log);
         for (name, value) in &self.spec.tunables {
-            // What the recorded kernel had need not be within our model's range.
-            let _ = queue.set(Instant::ZERO, name, *value);
+            // Nobody wrote what is as it is from the beginning; and what the recorded kernel had
+            // need not be within our model's range.
+            if queue.get(name) != Some(*value) {
+                let _ = queue.set(Instant::ZERO, name, *value);
+            }
         }
         let most = owners.map(|origin| origin.context.0.max(origin.io_context.0)).max();
         let unset = IoContext { tasks: 1, ..IoContext::default() };

@@ -12,14 +12,18 @@
 extern crate alloc;
 
 pub mod anticipatory;
+pub mod bfq;
 pub mod cfq;
 pub mod deadline;
 pub mod mq_deadline;
 pub mod none;
 pub mod noop;
+mod choice;
+mod sector_tree;
 mod settings;
 mod sorted_fifo;
 mod starvation;
+mod think;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -47,7 +51,7 @@ pub struct Entry {
 }
 
 /// All schedulers of Linux, oldest first within each shape.
-pub static LIST: [Entry; 6] = [
+pub static LIST: [Entry; 7] = [
     Entry {
         name: "noop",
         about: |_| &noop::ABOUT,
@@ -107,6 +111,16 @@ pub static LIST: [Entry; 6] = [
         honours_weights: None,
         honours_ioprio: Some(Version::V6_1),
         build: |kernel| Some(Box::new(mq_deadline::MqDeadline::new(kernel))),
+    },
+    Entry {
+        name: "bfq",
+        about: |_| &bfq::ABOUT,
+        since: Version::V6_1,
+        until: None,
+        default_kernel: Version::V6_12,
+        honours_weights: Some(Version::V6_1),
+        honours_ioprio: Some(Version::V6_1),
+        build: |kernel| Some(Box::new(bfq::Bfq::new(kernel))),
     },
 ];
 
@@ -323,7 +337,7 @@ mod tests {
         let expected = BuildError::NotInKernel { name: "noop", kernel: Version::V6_18 };
         assert_eq!(refused("noop", Version::V6_18), Some(expected));
         assert_eq!(expected.to_string(), "kernel 6.18 does not have noop");
-        assert_eq!(refused("bfq", Version::V4_19), Some(BuildError::Unknown));
+        assert_eq!(refused("elevator", Version::V4_19), Some(BuildError::Unknown));
     }
 
     #[test]

@@ -150,7 +150,7 @@ fn any_case() -> impl Strategy<Value = Case> {
 
 /// The schedulers that know processes, on every kernel that has them.
 fn everywhere() -> Vec<(&'static str, &'static Kernel)> {
-    let names = ["anticipatory", "cfq"];
+    let names = ["anticipatory", "cfq", "bfq"];
     let on = |name| sched::kernels(name).map(move |kernel| (name, kernel));
     names.into_iter().flat_map(on).collect()
 }
@@ -501,7 +501,7 @@ impl Run {
 
     /// To deadline, or back; what is queued leaves at once.
     fn switch(&mut self) {
-        let next = if self.attached == self.name { "deadline" } else { self.name };
+        let next = if self.attached == self.name { other_of(self.kernel) } else { self.name };
         let scheduler = match &self.chosen {
             Some(chosen) if next == self.name => {
                 Some(Shadowed::around(self.name, self.kernel, chosen))
@@ -574,6 +574,11 @@ impl Run {
         let is_left = own == 0 || self.moves && own > 0;
         assert!(may_leave.contains(&shared) && is_left, "queues are left: {shared}, {own}");
     }
+}
+
+/// What such a kernel may have instead.
+fn other_of(kernel: &Kernel) -> &'static str {
+    if kernel.version >= Version::V6_1 { "mq-deadline" } else { "deadline" }
 }
 
 fn build(name: &str, kernel: &Kernel) -> Option<Box<dyn block::Scheduler>> {

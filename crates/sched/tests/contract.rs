@@ -55,7 +55,7 @@ impl fmt::Debug for Setting {
 /// Whether a scheduler is small enough to be written down twice; the contract of the others is in
 /// `by_process.rs`.
 fn has_twin(name: &str) -> bool {
-    !["anticipatory", "cfq"].contains(&name)
+    !["anticipatory", "cfq", "bfq"].contains(&name)
 }
 
 /// Every scheduler that has a twin, on every kernel that has it.

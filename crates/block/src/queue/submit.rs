@@ -191,9 +191,12 @@ impl RequestQueue {
         context: ContextId,
         bio: &Bio,
     ) -> Option<(RequestId, Merge)> {
+        // The scheduler is asked before anybody looks whether the two touch. Observed on 6.12.117:
+        // BFQ merges two queues then ("merging with queue" behind Q).
         if let Some(rq) = self.core.merge.last_merge()
-            && let Some(merge) = self.adjacency(rq, bio)
+            && may_merge_bio(self.core.seen.kernel, &self.core.seen.requests[rq], bio)
             && self.scheduler_allows(now, context, rq, bio)
+            && let Some(merge) = self.adjacency(rq, bio)
         {
             return Some((rq, merge));
         }

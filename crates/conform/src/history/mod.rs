@@ -441,6 +441,9 @@ impl<'a> Historian<'a> {
             }
         }
         let gone = text.strip_prefix("cfq").and_then(|text| text.strip_suffix(" put_queue"));
+        // BFQ says it of each queue of a context that exits.
+        let exits = text.strip_prefix("bfq").filter(|text| text.contains(" exit_bfqq: "));
+        let gone = gone.or(exits);
         if let Some(pid) = gone.and_then(|name| name.split(['S', 'A']).next()?.parse().ok()) {
             self.may_have_exited(record, pid);
         }

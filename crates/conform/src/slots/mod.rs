@@ -5,6 +5,7 @@
 //! Records name no requests: where several that look the same wait, which of them was issued is
 //! not known, and the kernel's is taken to be ours.
 
+mod asked;
 mod before;
 mod heed;
 mod lists;
@@ -148,7 +149,8 @@ pub fn replay(
     until: Until,
     assumed: &Assumed,
 ) -> Outcome {
-    let runs = Runs::of(setup);
+    let says_runs = asked::are_said(history);
+    let runs = Runs::of(setup).filter(|_| !says_runs);
     let mut run = Run {
         history,
         phase,
@@ -200,10 +202,13 @@ pub fn replay(
         shadow: 0,
         follows: history.is_torn || history.is_continued(),
         in_doubt: false,
+        says_runs,
+        asked: VecDeque::new(),
         heard: 0,
         known: MergeDifferences::default(),
         outcome: Outcome::default(),
     };
+    run.remembers &= !run.says_runs;
     if run.remembers {
         run.recall();
         let said = history.messages.iter();
@@ -221,8 +226,12 @@ pub fn replay(
         run.index = index;
         run.pass_time(index);
         run.step(index);
-        run.settle(index);
-        run.heed(index);
+        if run.says_runs {
+            run.follow_said_runs(index);
+        } else {
+            run.settle(index);
+            run.heed(index);
+        }
         run.note_events();
         if run.outcome.described.is_some() || run.outcome.parted.is_some() {
             // Nothing else was asked for.
@@ -325,6 +334,10 @@ struct Run<'a> {
     follows: bool,
     /// What ours would choose hangs on what is known to be wrong.
     in_doubt: bool,
+    /// The kernel says when it was asked.
+    says_runs: bool,
+    /// What ours gave where the kernel was asked and gave something, and that is not issued yet.
+    asked: VecDeque<Ours>,
     /// How much of what the kernel said it has heard.
     heard: usize,
     /// Merges that differ and were counted before.
@@ -342,7 +355,9 @@ impl Run<'_> {
                 return;
             }
             What::Run(_) => {
-                self.heed_run(now, task, what);
+                if !self.says_runs {
+                    self.heed_run(now, task, what);
+                }
                 return;
             }
             _ => {}
@@ -352,7 +367,9 @@ impl Run<'_> {
             self.issues += u32::from(matches!(what, What::Issue));
             return;
         }
-        if self.history.tells_runs {
+        if self.says_runs {
+            // Its messages say more.
+        } else if self.history.tells_runs {
             self.heed_run(now, task, what);
         } else if self.runs.is_some() {
             self.note_unseen(now, task, what);
@@ -520,7 +537,7 @@ impl Run<'_> {
         let (now, rq) = (at + self.phase, self.names[recorded]);
         if !self.is_waiting(rq) {
             // It comes from the dispatch list, where it was given back: no decision.
-            self.requeued = self.requeued.saturating_sub(1);
+                self.requeued = self.requeued.saturating_sub(1);
             match self.slots.get(&rq).copied().flatten().and_then(|rq| self.ids[rq]) {
                 Some(id) if self.follows => {
                     self.replica.hand_over(now, id);
@@ -541,7 +558,12 @@ impl Run<'_> {
         let reads = reads.count() as u32;
         let was_parked = self.parked;
         let is_led = self.follows || waiting >= 2 && self.remembers;
-        let (ours, given, is_close) = if is_led && self.replica.has_scheduler() {
+        let (ours, given, is_close) = if let Some(ours) = self.asked.pop_front() {
+            if ours.request().is_some() {
+                self.choose(now);
+            }
+            (ours, ours.request(), false)
+        } else if is_led && self.replica.has_scheduler() {
             self.follow(now, recorded)
         } else if self.ids[rq].is_some_and(|id| self.replica.is_offered(id)) {
             let offered = self.replica.choose_offered(now);
@@ -760,9 +782,12 @@ impl Run<'_> {
 
     /// A message with the kernel's number of the task in the name of the queue.
     fn with_pid(&self, text: String) -> String {
-        let Some(rest) = text.strip_prefix("cfq") else { return text };
+        let Some((name, rest)) = text.split_at_checked(3) else { return text };
+        if !["cfq", "bfq"].contains(&name) {
+            return text;
+        }
         let digits = rest.len() - rest.trim_start_matches(|it: char| it.is_ascii_digit()).len();
         let pid = rest[..digits].parse().ok().and_then(|context| self.pids.get(&context));
-        pid.map_or_else(|| text.clone(), |pid| format!("cfq{pid}{}", &rest[digits..]))
+        pid.map_or_else(|| text.clone(), |pid| format!("{name}{pid}{}", &rest[digits..]))
     }
 }

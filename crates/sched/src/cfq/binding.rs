@@ -2,7 +2,7 @@
 //! cfq-exit).
 
 use super::queue::{Class, Queue, QueueId, class_of};
-use super::think::ThinkTime;
+use crate::think::ThinkTime;
 use super::{Cfq, GroupId};
 use alloc::vec::Vec;
 use block::scheduler::MayQueue;

@@ -6,7 +6,7 @@
 
 use super::Cfq;
 use super::queue::{Class, QueueId};
-use super::sector_tree::Found;
+use crate::sector_tree::Found;
 use base::Sector;
 use block::Cx;
 

@@ -6,7 +6,7 @@
 //! child with the leaf weight.
 
 use super::queue::{Class, QueueId};
-use super::think::ThinkTime;
+use crate::think::ThinkTime;
 use super::tree::ServiceTree;
 use super::{Cfq, GroupId, Kind};
 use alloc::vec::Vec;

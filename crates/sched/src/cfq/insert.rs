@@ -1,7 +1,8 @@
 //! Arrivals: insertion, merging, and whether an arrival ends another's turn (rules cfq-insert and
 //! cfq-preempt).
 
-use super::queue::{Class, QueueId, choose};
+use super::queue::{Class, QueueId};
+use crate::choice::choose;
 use super::{Cfq, Kind, Turn};
 use base::page;
 use block::scheduler::RunQueue;

@@ -22,11 +22,9 @@ mod idle;
 mod insert;
 mod queue;
 mod rules;
-mod sector_tree;
 mod select;
 mod settings;
 mod slice;
-mod think;
 mod tree;
 
 use alloc::boxed::Box;
@@ -46,7 +44,7 @@ use group::{Group, GroupTree};
 use heed::Heard;
 use queue::{Class, Queue, QueueId};
 use rules::Rules;
-use sector_tree::SectorTree;
+use crate::sector_tree::SectorTree;
 use settings::{Settings, TUNABLES};
 
 /// What is fixed about CFQ with control groups.

@@ -3,7 +3,7 @@
 //! Times are kept in nanoseconds, as kernels from 4.8 on keep them; sysfs shows most of them twice,
 //! in milliseconds and in microseconds.
 
-use super::queue::Ways;
+use crate::choice::Ways;
 use block::{Flags, Tunable};
 
 /// Largest value of a C `unsigned int`.

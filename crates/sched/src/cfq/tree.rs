@@ -2,7 +2,7 @@
 //! arrival.
 
 use super::queue::QueueId;
-use super::think::ThinkTime;
+use crate::think::ThinkTime;
 use alloc::vec::Vec;
 
 /// A service tree: the busy queues of one class and type in a group.

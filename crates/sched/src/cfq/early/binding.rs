@@ -2,7 +2,7 @@
 //! cfq-bind).
 
 use super::super::queue::{Class, class_of};
-use super::super::think::ThinkTime;
+use crate::think::ThinkTime;
 use super::queue::{Queue, QueueId};
 use super::seek::Seeks;
 use super::{EarlyCfq, now};

@@ -2,7 +2,7 @@
 //! (rules cfq-early-cooperate). 2.6.28 has none.
 
 use super::super::queue::Class;
-use super::super::sector_tree::Found;
+use crate::sector_tree::Found;
 use super::queue::QueueId;
 use super::{EarlyCfq, now};
 use base::Sector;

@@ -21,7 +21,7 @@ mod turn;
 
 pub(super) use settings::about_on;
 
-use super::sector_tree::SectorTree;
+use crate::sector_tree::SectorTree;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;

@@ -1,8 +1,9 @@
 //! A queue: the requests of one process (synchronous), or of one priority (asynchronous) (rules
 //! cfq-early-bind-1 and cfq-early-choose).
 
-use super::super::queue::{Class, choose};
-use super::super::sector_tree::Node;
+use super::super::queue::Class;
+use crate::choice::choose;
+use crate::sector_tree::Node;
 use super::EarlyCfq;
 use super::seek::Seeks;
 use base::{Id, List, SectorSet};

@@ -1,6 +1,6 @@
 //! The tunables of CFQ before control groups (rules cfq-early-settings).
 
-use super::super::queue::Ways;
+use crate::choice::Ways;
 use super::rules::Rules;
 use crate::settings::{from_millis, to_millis};
 use base::{Hz, Jiffies};

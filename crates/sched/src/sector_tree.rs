@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 /// Number of a node; it stays until the node is removed.
-pub(super) type Node = usize;
+pub(crate) type Node = usize;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Colour {
@@ -28,14 +28,14 @@ struct Entry<Q> {
 
 /// The tree.
 #[derive(Clone)]
-pub(super) struct SectorTree<Q> {
+pub(crate) struct SectorTree<Q> {
     entries: Vec<Option<Entry<Q>>>,
     free: Vec<Node>,
     root: Option<Node>,
 }
 
 /// Where a search ended.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// At what was looked for.
     At(Node),
     /// Below this node, on this side (0: before it).
@@ -65,6 +65,11 @@ impl<Q: Copy> SectorTree<Q> {
                 None => return Found::Below(at, side),
             }
         }
+    }
+
+    /// Whether nothing stands in it.
+    pub fn is_empty(&self) -> bool {
+        self.root.is_none()
     }
 
     /// Puts a queue where a search has ended.
@@ -261,12 +266,11 @@ impl<Q: Copy> SectorTree<Q> {
 #[cfg(test)]
 mod tests {
     extern crate std;
-    use super::super::queue::QueueId;
     use super::*;
-    use base::{Arena, Rng};
+    use base::{Arena, Id, Rng};
 
     /// How many black nodes stand below, the same on both sides.
-    fn black_height(tree: &SectorTree<QueueId>, node: Option<Node>) -> u32 {
+    fn black_height(tree: &SectorTree<Id<()>>, node: Option<Node>) -> u32 {
         let Some(node) = node else { return 1 };
         let entry = tree.entry(node);
         let heights = entry.children.map(|child| black_height(tree, child));
@@ -281,9 +285,9 @@ mod tests {
     #[test]
     fn it_stays_sorted_and_balanced() {
         let mut arena: Arena<()> = Arena::new();
-        let ids: Vec<QueueId> =
-            (0..64).map(|_| QueueId::from_bits(arena.insert(()).to_bits())).collect();
-        let place = |id: QueueId| ids.iter().position(|other| *other == id).unwrap();
+        let ids: Vec<Id<()>> =
+            (0..64).map(|_| arena.insert(())).collect();
+        let place = |id: Id<()>| ids.iter().position(|other| *other == id).unwrap();
         let mut nodes: Vec<Option<Node>> = std::vec![None; ids.len()];
         let mut tree = SectorTree::default();
         let mut rng = Rng::stream(5, "sector tree");
@@ -310,9 +314,9 @@ mod tests {
     #[test]
     fn where_a_search_ends_depends_on_the_shape() {
         let mut arena: Arena<()> = Arena::new();
-        let mut id = || QueueId::from_bits(arena.insert(()).to_bits());
+        let mut id = || arena.insert(());
         let (low, high) = (id(), id());
-        let place = |id: QueueId| if id == low { 10 } else { 30 };
+        let place = |id: Id<()>| if id == low { 10 } else { 30 };
         for (first, second) in [(low, high), (high, low)] {
             let mut tree = SectorTree::default();
             tree.insert(first, &Found::Nowhere);

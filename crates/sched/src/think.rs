@@ -7,7 +7,7 @@ const VALID_SAMPLES: u64 = 80;
 
 /// An exponential mean with weight 1/8.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ThinkTime {
+pub(crate) struct ThinkTime {
     /// When the last request was done.
     pub last_end: i64,
     samples: u64,
@@ -22,7 +22,9 @@ impl ThinkTime {
 
     /// A request arrives; `idle` is how long it would have been waited for.
     pub fn update(&mut self, now: i64, idle: i64) {
-        let elapsed = (now - self.last_end).min(2 * idle).max(0) as u64;
+        // The kernel's numbers have no sign: what ends in the future ended long ago. (Observed on
+        // 6.12.117: BFQ takes a queue to have ended a nanosecond after it was made.)
+        let elapsed = ((now - self.last_end) as u64).min(2 * idle as u64);
         self.samples = (7 * self.samples + 256) / 8;
         self.total = (7 * self.total + 256 * elapsed) / 8;
     }

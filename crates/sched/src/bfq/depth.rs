@@ -1,0 +1,92 @@
+//! How many tags a request may use (specification 5.4, and part B.5 and B.12 of its addendum).
+
+use super::Bfq;
+use block::kernel::ShallowDepth;
+use block::tags::bits_per_word;
+use block::{Bio, Cx, Op};
+
+impl Bfq {
+    /// The depths for what nobody waits for and for writes that somebody waits for: without and
+    /// with raised queues.
+    fn depths(&self, cx: &Cx<'_>) -> [[u32; 2]; 2] {
+        let multi = cx.kernel().multi.expect("a kernel with blk-mq");
+        let all = match multi.shallow {
+            ShallowDepth::WholeMap => cx.limits().nr_requests,
+            ShallowDepth::PerWord => bits_per_word(cx.limits().nr_requests),
+        };
+        let part = |sixteenths: u32| (all * sixteenths / 16).max(1);
+        [[part(8), part(12)], [part(3), part(6)]]
+    }
+
+    pub(super) fn least_depth(&self, _cx: &Cx<'_>) -> u32 {
+        1
+    }
+
+    pub(super) fn depth_for(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
+        let sync = bio.is_sync();
+        let is_sync_read = sync && bio.op == Op::Read;
+        let raised = usize::from(self.wr_busy > 0);
+        let depths = self.depths(cx);
+        let mut depth = if is_sync_read { 0 } else { depths[raised][usize::from(sync)] };
+        if self.is_over_share(cx, bio, depth) {
+            depth = 1;
+        }
+        let (raised, sync) = (self.wr_busy, u8::from(sync));
+        // Observed on 6.12.117: where there is no limit it is `nr_requests`.
+        let said = if depth == 0 { cx.limits().nr_requests } else { depth };
+        self.message(
+            cx,
+            format_args!("[bfq_limit_depth] wr_busy {raised} sync {sync} depth {said}"),
+        );
+        (depth > 0).then_some(depth)
+    }
+
+    /// The queue of the bio, or a group it is in, has more requests than its share.
+    fn is_over_share(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: u32) -> bool {
+        let bic = self.contexts.get(bio.origin.io_context);
+        let Some(id) = (if bio.is_sync() { bic.sync } else { bic.asyncs }) else { return false };
+        let requests = u64::from(cx.limits().nr_requests);
+        let multi = cx.kernel().multi.expect("a kernel with blk-mq");
+        let mut limit = match (depth, multi.shallow) {
+            (0, _) => requests,
+            (depth, ShallowDepth::WholeMap) => u64::from(depth),
+            (depth, ShallowDepth::PerWord) => {
+                requests * u64::from(depth) / u64::from(bits_per_word(requests as u32))
+            }
+        };
+        let lineage = self.engine.lineage(self.queues[id].entity);
+        if lineage.iter().any(|entity| !self.engine[*entity].is_counted) {
+            return false;
+        }
+        for (level, entity) in lineage.iter().rev().enumerate() {
+            let it = &self.engine[*entity];
+            let is_queue = it.stands_for.is_none();
+            let mut weights = 0;
+            match is_queue {
+                true => {
+                    for class in &super::Class::ALL[..=it.class as usize] {
+                        weights = weights * 8 + self.engine.weights(*entity, *class);
+                    }
+                }
+                false => weights = self.engine.weights(*entity, it.class),
+            }
+            if weights == 0 {
+                continue;
+            }
+            let weight = u64::from(it.weight);
+            limit = (limit * weight + weights / 2) / weights;
+            let allocated = it.allocated;
+            if u64::from(allocated) >= limit {
+                self.say(
+                    cx,
+                    id,
+                    format_args!(
+                        "too many requests: allocated {allocated} limit {limit} level {level}"
+                    ),
+                );
+                return true;
+            }
+        }
+        false
+    }
+}

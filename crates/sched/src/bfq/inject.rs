@@ -1,0 +1,177 @@
+//! Injection: while a queue is waited for, a few requests of others may go (specification 5.15).
+
+use super::Bfq;
+use super::queue::QueueId;
+use block::Cx;
+
+/// Detections in a row that make a waker.
+const DETECTIONS: u32 = 3;
+/// A waker's request is done no longer ago, in nanoseconds.
+const RECENT: i64 = 4_000_000;
+/// A large request is injected only when the disk has nothing to do, in sectors.
+const LARGE: u32 = 64;
+
+/// How a request's service time is measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Measured {
+    /// Nanoseconds.
+    pub last_empty_occupied: i64,
+    pub wait_dispatch: bool,
+    pub waited: Option<block::RequestId>,
+    pub rqs_injected: bool,
+}
+
+impl Bfq {
+    /// A request arrives at a queue of one process that has none in flight.
+    pub(super) fn note_arrival_for_injection(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        self.look_for_waker(cx, id);
+        let now = self.jiffies;
+        if self.queues[id].inject.decrease_time + self.ms(1_000) <= now {
+            self.reset_injection(id);
+        }
+        let inject = self.queues[id].inject;
+        let may_measure = self.in_driver == 0
+            || inject.last_serv_time > 0 && self.measured.rqs_injected && self.in_driver > 0;
+        let is_rested = inject.decrease_time + self.ms(10) <= now;
+        if self.in_service == Some(id) && may_measure && is_rested {
+            self.measured.last_empty_occupied = self.nanos;
+            self.measured.wait_dispatch = true;
+            if self.in_driver == 0 {
+                self.measured.rqs_injected = false;
+            }
+        }
+    }
+
+    pub(super) fn reset_injection(&mut self, id: QueueId) {
+        self.measured.waited = None;
+        let now = self.jiffies;
+        let queue = &mut self.queues[id];
+        queue.inject.last_serv_time = 0;
+        queue.inject.limit = u32::from(!queue.has_short_think);
+        queue.inject.decrease_time = now;
+    }
+
+    fn look_for_waker(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        let Some(last) = self.last_completed.filter(|last| *last != id) else { return };
+        let is_recent = self.nanos - self.last_completion < RECENT;
+        if self.queues[id].has_short_think || !is_recent {
+            return;
+        }
+        let (now, idle) = (self.nanos, self.settings.slice_idle);
+        let times_out = self.rules.wakers_time_out;
+        let wakers = &mut self.queues[id].wakers;
+        let is_old = times_out && now > wakers.since + 128 * idle;
+        if wakers.tentative != Some(last) || is_old {
+            wakers.tentative = Some(last);
+            wakers.detections = 1;
+            wakers.since = now;
+            let name = self.queues[last].name();
+            self.say(cx, id, format_args!("set tentative waker {name}"));
+            return;
+        }
+        wakers.detections += 1;
+        if wakers.detections == DETECTIONS {
+            wakers.tentative = None;
+            self.set_waker(id, Some(last));
+            let name = self.queues[last].name();
+            self.say(cx, id, format_args!("set waker {name}"));
+        }
+    }
+
+    pub(super) fn set_waker(&mut self, id: QueueId, waker: Option<QueueId>) {
+        if let Some(old) = self.queues[id].wakers.waker.take() {
+            self.queues[old].wakers.woken.retain(|other| *other != id);
+        }
+        if let Some(waker) = waker {
+            self.queues[id].wakers.waker = Some(waker);
+            self.queues[waker].wakers.woken.insert(0, id);
+        }
+    }
+
+    /// A queue whose request may go while `id` is waited for.
+    pub(super) fn injected(&mut self, cx: &Cx<'_>, id: QueueId) -> Option<QueueId> {
+        let own = self.queues[id].owner.and_then(|owner| self.contexts.async_queue(owner));
+        if let Some(own) = own {
+            let next = self.queues[own].next;
+            let is_own = next.is_some_and(|rq| Some(self.bound[rq].owner) == self.queues[id].owner);
+            if self.queues[own].is_busy && is_own && self.fits(cx, own) {
+                return Some(own);
+            }
+        }
+        if let Some(waker) = self.queues[id].wakers.waker
+            && self.queues[waker].is_busy
+            && self.fits(cx, waker)
+        {
+            return Some(waker);
+        }
+        if let Some(woken) = self.queues[id].wakers.woken.first().copied()
+            && self.queues[woken].is_busy
+            && self.fits(cx, woken)
+        {
+            return Some(woken);
+        }
+        let queue = &self.queues[id];
+        let is_allowed = !self.is_raised(id) || self.wr_busy > 1 || !queue.has_short_think;
+        if !self.idling_boosts(id) && is_allowed { self.any_injected(cx, id) } else { None }
+    }
+
+    /// Its next request is within its budget.
+    fn fits(&self, cx: &Cx<'_>, id: QueueId) -> bool {
+        let next = self.queues[id].next;
+        next.is_some_and(|rq| self.charge_of(cx, id, rq) as i64 <= self.budget_left(id))
+    }
+
+    fn any_injected(&mut self, cx: &Cx<'_>, id: QueueId) -> Option<QueueId> {
+        let queue = &self.queues[id];
+        let mut limit = queue.inject.limit;
+        // The kernel compares with nanoseconds as if they were jiffies.
+        let is_late = self.idling_start_jiffies + self.settings.slice_idle <= self.jiffies;
+        if limit == 0 && queue.inject.last_serv_time == 0 && queue.wait_request && is_late {
+            limit = 1;
+        }
+        if self.in_driver >= limit {
+            return None;
+        }
+        let is_open = !self.is_raised(id) || !queue.has_short_think;
+        let mut others = self.engine.active_queues();
+        let found = others.find(|other| {
+            let Some(next) = self.queues[*other].next else { return false };
+            let is_small = cx.request(next).sectors.0 < LARGE;
+            (is_open || self.is_raised(*other))
+                && self.fits(cx, *other)
+                && (self.is_rotational || is_small || self.in_driver == 0)
+        });
+        if found.is_some() {
+            self.measured.rqs_injected = true;
+        }
+        found
+    }
+
+    /// The request is done whose service time was measured.
+    pub(super) fn adapt_injection(&mut self, id: QueueId) {
+        let time = self.nanos - self.measured.last_empty_occupied;
+        let (now, most) = (self.jiffies, self.max_in_driver);
+        let (injected, alone) = (self.measured.rqs_injected, self.in_driver == 1);
+        let inject = &mut self.queues[id].inject;
+        let old = inject.limit;
+        if inject.last_serv_time > 0 && injected {
+            let threshold = inject.last_serv_time * 3 / 2;
+            if time >= threshold && old > 0 {
+                inject.limit -= 1;
+                inject.decrease_time = now;
+            } else if time < threshold && old <= most {
+                inject.limit += 1;
+            }
+        }
+        if inject.last_serv_time == 0 && alone || time < inject.last_serv_time {
+            if inject.last_serv_time == 0 {
+                inject.limit = old.max(1);
+            }
+            inject.last_serv_time = time;
+        } else if !injected && alone {
+            inject.last_serv_time = time;
+        }
+        self.measured.waited = None;
+        self.measured.rqs_injected = false;
+    }
+}

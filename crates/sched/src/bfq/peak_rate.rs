@@ -1,0 +1,156 @@
+//! How fast the disk is, from what it was given and when (specification 5.14).
+
+use super::Bfq;
+use super::queue::QueueId;
+use base::Sector;
+use block::{Cx, RequestId};
+
+/// Rates are sectors a microsecond, with so many binary places.
+const PLACES: u32 = 16;
+/// What disks that rotate do, and others: the references of raising.
+const REFERENCES: [u64; 2] = [14_000, 33_000];
+const LEAST_SAMPLES: u64 = 32;
+/// Nanoseconds.
+const LEAST_INTERVAL: i64 = 300_000_000;
+const INTERVAL: i64 = 1_000_000_000;
+/// So long a pause ends an interval, in nanoseconds.
+const PAUSE: i64 = 100_000_000;
+/// A request that comes so soon after the last completion is taken to be sequential.
+const SOON: i64 = 2_000_000;
+
+/// The estimate and what it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeakRate {
+    pub peak: u64,
+    samples: u64,
+    sequential: u64,
+    sectors: u64,
+    largest: u64,
+    first_dispatch: i64,
+    last_dispatch: i64,
+    delta: i64,
+}
+
+impl PeakRate {
+    /// Two thirds of what such disks do.
+    pub fn new(is_rotational: bool) -> PeakRate {
+        let reference = REFERENCES[usize::from(!is_rotational)];
+        PeakRate {
+            peak: 2 * reference / 3,
+            samples: 0,
+            sequential: 0,
+            sectors: 0,
+            largest: 0,
+            first_dispatch: 0,
+            last_dispatch: 0,
+            delta: 0,
+        }
+    }
+
+    pub fn reference(&self, is_rotational: bool) -> u64 {
+        REFERENCES[usize::from(!is_rotational)]
+    }
+}
+
+impl Bfq {
+    /// A request goes to the disk.
+    pub(super) fn sample_dispatch(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
+        let (now, sectors) = (self.nanos, u64::from(cx.request(rq).sectors.0));
+        if self.rate.samples == 0 {
+            let samples = self.rate.samples;
+            self.message(cx, format_args!("update_peak_rate: goto reset, samples {samples}"));
+            self.restart_rate(cx, Some(sectors));
+        } else if now - self.rate.last_dispatch > PAUSE && self.in_driver == 0 {
+            self.evaluate_rate(cx, Some(sectors));
+        } else {
+            self.rate.samples += 1;
+            let is_soon = self.in_driver > 0 || now - self.last_completion < SOON;
+            if is_soon && !self.is_seek(cx, self.last_position, rq) {
+                self.rate.sequential += 1;
+            }
+            self.rate.sectors += sectors;
+            let keeps = self.rate.samples % 32 != 0;
+            self.rate.largest = if keeps { self.rate.largest.max(sectors) } else { sectors };
+            self.rate.delta = now - self.rate.first_dispatch;
+            if self.rate.delta >= INTERVAL {
+                self.evaluate_rate(cx, Some(sectors));
+            }
+        }
+        self.last_position = cx.request(rq).end();
+        if self.in_service == Some(id) {
+            self.in_serv_last_pos = self.last_position;
+        }
+        self.rate.last_dispatch = now;
+    }
+
+    /// A request that begins far from `last`, and is not large on a disk that does not rotate.
+    pub(super) fn is_seek(&self, cx: &Cx<'_>, last: Sector, rq: RequestId) -> bool {
+        let request = cx.request(rq);
+        let is_far = last.0 != 0 && request.sector.0.abs_diff(last.0) > 800;
+        is_far && (self.is_rotational || request.sectors.0 < 64)
+    }
+
+    /// The disk had nothing to do for so long that its rate cannot be told.
+    pub(super) fn look_for_gap(&mut self, cx: &mut Cx<'_>) {
+        let gap = ((self.nanos - self.last_completion) / 1_000) as u64;
+        if gap > 2_000 && (self.rate.largest << PLACES) / gap < 1 << (PLACES - 10) {
+            self.restart_rate(cx, None);
+        }
+        self.last_completion = self.nanos;
+    }
+
+    fn restart_rate(&mut self, cx: &mut Cx<'_>, first: Option<u64>) {
+        let now = self.nanos;
+        match first {
+            Some(sectors) => {
+                self.rate.first_dispatch = now;
+                self.rate.last_dispatch = now;
+                self.rate.samples = 1;
+                self.rate.sequential = 0;
+                self.rate.sectors = sectors;
+                self.rate.largest = sectors;
+            }
+            None => self.rate.samples = 0,
+        }
+        let PeakRate { samples, sequential, sectors, .. } = self.rate;
+        self.message(
+            cx,
+            format_args!(
+                "reset_rate_computation at end, sample {samples}/{sequential} tot_sects {sectors}"
+            ),
+        );
+    }
+
+    fn evaluate_rate(&mut self, cx: &mut Cx<'_>, first: Option<u64>) {
+        if self.rate.samples >= LEAST_SAMPLES && self.rate.delta >= LEAST_INTERVAL {
+            let until = self.last_completion - self.rate.first_dispatch;
+            self.rate.delta = self.rate.delta.max(until);
+            self.take_rate(cx);
+        }
+        self.restart_rate(cx, first);
+    }
+
+    fn take_rate(&mut self, cx: &mut Cx<'_>) {
+        let PeakRate { samples, sequential, sectors, delta, peak, .. } = self.rate;
+        let rate = (sectors << PLACES) / (delta as u64 / 1_000).max(1);
+        let is_random = sequential < 3 * samples / 4 && rate <= peak;
+        if is_random || rate > 20 << PLACES {
+            return;
+        }
+        let weight = 9 * sequential / samples;
+        let weight = (weight * delta as u64 / INTERVAL as u64).min(8);
+        let divisor = 10 - weight;
+        self.rate.peak = (peak * (divisor - 1) / divisor + rate / divisor).max(1);
+        self.adapt_max_budget(cx);
+    }
+
+    /// The largest budget is what the disk does in the time for a budget.
+    pub(super) fn adapt_max_budget(&mut self, cx: &mut Cx<'_>) {
+        if self.settings.max_budget == 0 {
+            let millis = self.hz.millis_from_jiffies(self.settings.timeout_sync);
+            let budget = (self.rate.peak * 1_000 * millis) >> PLACES;
+            self.max_budget = budget;
+            self.message(cx, format_args!("new max_budget = {budget}"));
+        }
+    }
+}

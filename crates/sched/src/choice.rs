@@ -48,4 +48,3 @@ fn way(ways: &Ways, sector: Sector, last: Sector) -> u64 {
     let behind = if back <= back_max { back * ways.penalty as u64 } else { TOO_FAR | sector.0 };
     if sector >= last { sector.0 - last.0 } else { behind }
 }
-

@@ -285,8 +285,7 @@ mod tests {
     #[test]
     fn it_stays_sorted_and_balanced() {
         let mut arena: Arena<()> = Arena::new();
-        let ids: Vec<Id<()>> =
-            (0..64).map(|_| arena.insert(())).collect();
+        let ids: Vec<Id<()>> = (0..64).map(|_| arena.insert(())).collect();
         let place = |id: Id<()>| ids.iter().position(|other| *other == id).unwrap();
         let mut nodes: Vec<Option<Node>> = std::vec![None; ids.len()];
         let mut tree = SectorTree::default();

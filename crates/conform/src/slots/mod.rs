@@ -537,7 +537,7 @@ impl Run<'_> {
         let (now, rq) = (at + self.phase, self.names[recorded]);
         if !self.is_waiting(rq) {
             // It comes from the dispatch list, where it was given back: no decision.
-                self.requeued = self.requeued.saturating_sub(1);
+            self.requeued = self.requeued.saturating_sub(1);
             match self.slots.get(&rq).copied().flatten().and_then(|rq| self.ids[rq]) {
                 Some(id) if self.follows => {
                     self.replica.hand_over(now, id);

@@ -153,9 +153,8 @@ impl Bfq {
         self.end_service(cx, id, reason);
         let Some(queue) = self.queues.get_mut(id) else { return };
         let entity = queue.entity;
-        let keeps = !queue.is_busy
-            && reason != Reason::BudgetTimeout
-            && reason != Reason::BudgetExhausted;
+        let keeps =
+            !queue.is_busy && reason != Reason::BudgetTimeout && reason != Reason::BudgetExhausted;
         if keeps {
             queue.keeps_budget = true;
         } else {

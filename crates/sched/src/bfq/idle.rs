@@ -45,8 +45,7 @@ impl Bfq {
         let raised = self.is_raised(id)
             && (self.wr_busy < self.busy_queues()
                 || self.in_driver >= self.queues[id].dispatched + 4);
-        self.process_refs(id) > 0
-            && (raised || self.is_asymmetric(id) || self.busy_queues() == 1)
+        self.process_refs(id) > 0 && (raised || self.is_asymmetric(id) || self.busy_queues() == 1)
     }
 
     /// Whether it is better to wait for this queue than to serve another one.

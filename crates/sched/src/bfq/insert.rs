@@ -1,8 +1,8 @@
 //! Arrivals: what a request tells of its queue, and what it changes (specification 5.6 and 5.7).
 
+use super::Bfq;
 use super::budget::Reason;
 use super::queue::QueueId;
-use super::Bfq;
 use crate::choice::choose;
 use base::Sector;
 use block::scheduler::InsertAt;
@@ -386,4 +386,3 @@ impl Bfq {
         }
     }
 }
-

@@ -103,7 +103,11 @@ impl Bfq {
         owner: IoContextId,
     ) -> Option<QueueId> {
         if let Some(target) = self.queues[id].merges_into {
-            return Some(if self.rules.follows_chains { self.end_of_chain(target) } else { target });
+            return Some(if self.rules.follows_chains {
+                self.end_of_chain(target)
+            } else {
+                target
+            });
         }
         if let Some(stable) = self.stable_candidate(id, owner) {
             return self.merge_stably(cx, id, stable, owner);
@@ -403,9 +407,8 @@ impl Bfq {
         stable: QueueId,
         owner: IoContextId,
     ) -> Option<QueueId> {
-        let refuses = self.idling_boosts(id)
-            || self.process_refs(id) == 0
-            || self.process_refs(stable) == 0;
+        let refuses =
+            self.idling_boosts(id) || self.process_refs(id) == 0 || self.process_refs(stable) == 0;
         let target = if refuses || stable == id { None } else { self.plan_merge(cx, id, stable) };
         self.put_stable(cx, stable);
         let target = target?;

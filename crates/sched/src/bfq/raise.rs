@@ -170,8 +170,7 @@ impl Bfq {
         let entity = queue.entity;
         let is_plain = self.engine[entity].new_weight == PLAIN_WEIGHT;
         let in_burst = queue.in_large_burst;
-        let idle_long =
-            queue.dispatched == 0 && queue.budget_timeout + self.ms(2_000) < now;
+        let idle_long = queue.dispatched == 0 && queue.budget_timeout + self.ms(2_000) < now;
         let is_soft = MAX_SRT_RATE > 0
             && !queue.is_totally_seeky()
             && !in_burst

@@ -26,9 +26,7 @@ impl Rules {
     /// The rules of a kernel that has BFQ.
     pub fn of(kernel: &Kernel) -> Rules {
         match kernel.version {
-            Version::V6_1 => {
-                Rules { follows_chains: false, wakers_time_out: false, ..REFERENCE }
-            }
+            Version::V6_1 => Rules { follows_chains: false, wakers_time_out: false, ..REFERENCE },
             version if version >= Version::V7_3 => Rules { has_async_depth: true, ..REFERENCE },
             _ => REFERENCE,
         }

@@ -2,8 +2,8 @@
 //! cfq-exit).
 
 use super::queue::{Class, Queue, QueueId, class_of};
-use crate::think::ThinkTime;
 use super::{Cfq, GroupId};
+use crate::think::ThinkTime;
 use alloc::vec::Vec;
 use block::scheduler::MayQueue;
 use block::{Bio, CgroupId, ContextId, Cx, Flags, IoContextId, Ioprio, Origin, RequestId};

@@ -6,9 +6,9 @@
 //! child with the leaf weight.
 
 use super::queue::{Class, QueueId};
-use crate::think::ThinkTime;
 use super::tree::ServiceTree;
 use super::{Cfq, GroupId, Kind};
+use crate::think::ThinkTime;
 use alloc::vec::Vec;
 use block::{CgroupId, Cx};
 

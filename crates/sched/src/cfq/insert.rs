@@ -2,8 +2,8 @@
 //! cfq-preempt).
 
 use super::queue::{Class, QueueId};
-use crate::choice::choose;
 use super::{Cfq, Kind, Turn};
+use crate::choice::choose;
 use base::page;
 use block::scheduler::RunQueue;
 use block::{Cx, Flags, RequestId};

@@ -27,6 +27,7 @@ mod settings;
 mod slice;
 mod tree;
 
+use crate::sector_tree::SectorTree;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -44,7 +45,6 @@ use group::{Group, GroupTree};
 use heed::Heard;
 use queue::{Class, Queue, QueueId};
 use rules::Rules;
-use crate::sector_tree::SectorTree;
 use settings::{Settings, TUNABLES};
 
 /// What is fixed about CFQ with control groups.

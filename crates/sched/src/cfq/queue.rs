@@ -1,8 +1,8 @@
 //! A queue: the requests of one process (synchronous), or of one priority in a group
 //! (asynchronous), and which of them goes next (rules cfq-bind-3 and cfq-choose).
 
-use crate::sector_tree::Node;
 use super::{GroupId, Kind};
+use crate::sector_tree::Node;
 use base::{Id, List, Sector, SectorSet};
 use block::{ContextId, IoprioClass, Request, RequestId};
 use core::fmt;

@@ -2,10 +2,10 @@
 //! cfq-bind).
 
 use super::super::queue::{Class, class_of};
-use crate::think::ThinkTime;
 use super::queue::{Queue, QueueId};
 use super::seek::Seeks;
 use super::{EarlyCfq, now};
+use crate::think::ThinkTime;
 use block::scheduler::MayQueue;
 use block::{Bio, ContextId, Cx, Flags, IoContextId, Ioprio, IoprioClass, RequestId};
 

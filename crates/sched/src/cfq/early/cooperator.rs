@@ -2,9 +2,9 @@
 //! (rules cfq-early-cooperate). 2.6.28 has none.
 
 use super::super::queue::Class;
-use crate::sector_tree::Found;
 use super::queue::QueueId;
 use super::{EarlyCfq, now};
+use crate::sector_tree::Found;
 use base::Sector;
 use block::{Cx, IoContextId};
 

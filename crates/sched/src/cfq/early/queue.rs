@@ -2,10 +2,10 @@
 //! cfq-early-bind-1 and cfq-early-choose).
 
 use super::super::queue::Class;
-use crate::choice::choose;
-use crate::sector_tree::Node;
 use super::EarlyCfq;
 use super::seek::Seeks;
+use crate::choice::choose;
+use crate::sector_tree::Node;
 use base::{Id, List, SectorSet};
 use block::{ContextId, Cx, Request, RequestId};
 

@@ -1,7 +1,7 @@
 //! The tunables of CFQ before control groups (rules cfq-early-settings).
 
-use crate::choice::Ways;
 use super::rules::Rules;
+use crate::choice::Ways;
 use crate::settings::{from_millis, to_millis};
 use base::{Hz, Jiffies};
 use block::{About, Flags, Kernel, Shape, SharedLock, Tunable};

@@ -128,6 +128,9 @@ impl GuidedQueue {
         if let ShapeState::Single(single) = &mut self.queue.shape {
             single.count_recorded(bio);
             self.queue.with_scheduler(now, context, |scheduler, cx| scheduler.may_queue(cx, bio));
+        } else {
+            // What it answers was heeded; it remembers that it was asked.
+            self.queue.with_scheduler(now, context, |scheduler, cx| scheduler.limit_depth(cx, bio));
         }
         self.queue.core.context_on(context, bio.origin.cpu);
         let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };

@@ -27,7 +27,7 @@ pub use mend::Given;
 use merges::Doubt;
 use pairs::Pairs;
 use std::collections::{BTreeMap, BTreeSet};
-pub use steps::{Call, CallKind, RunEvent, Step, What};
+pub use steps::{Answer, Call, CallKind, RunEvent, Step, What};
 use trace::blktrace::{Action, Categories, Payload, Record};
 
 /// Index of a request of a recording.
@@ -51,6 +51,8 @@ pub struct History {
     pub cgroups: BTreeMap<u64, CgroupId>,
     /// What the scheduler said.
     pub messages: Vec<Said>,
+    /// Whether messages tell when the scheduler was asked ([`What::Ask`]).
+    pub says_asked: bool,
     /// Tasks, by the kernel's number.
     pub contexts: BTreeMap<u32, ContextId>,
     /// Requests that were issued in what was left out.
@@ -447,7 +449,23 @@ impl<'a> Historian<'a> {
         if let Some(pid) = gone.and_then(|name| name.split(['S', 'A']).next()?.parse().ok()) {
             self.may_have_exited(record, pid);
         }
+        self.note_asked(record, &text);
         self.history.messages.push(Said { at: record.time, issues: self.issues, text });
+    }
+
+    /// A message may tell that the scheduler was asked, or what it answered.
+    fn note_asked(&mut self, record: &Record, text: &str) {
+        if Answer::is_asked(text) {
+            let what = What::Ask(Answer::Refuses);
+            self.history.says_asked = true;
+            self.history.steps.push(Step { at: record.time, task: ContextId(0), rq: 0, what });
+        } else if let Some(answer) = Answer::of(text) {
+            let asked = self.history.steps.iter_mut().rev();
+            let mut asked = asked.take_while(|step| step.at == record.time);
+            if let Some(step) = asked.find(|step| matches!(step.what, What::Ask(_))) {
+                step.what = What::Ask(answer);
+            }
+        }
     }
 
     /// The queue of a task is gone; if nobody of its io_context does anything afterwards, they have

@@ -60,6 +60,38 @@ pub enum What {
     Exit,
     /// A message told of a run of the queue; no request is concerned.
     Run(RunEvent),
+    /// A message of the scheduler told that it was asked for a request.
+    Ask(Answer),
+}
+
+/// What a scheduler that is asked for a request says that it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It gives one.
+    Gives,
+    /// It looks at its queues, and gives none.
+    Withholds,
+    /// It does not look: it has none, or serves one request at a time.
+    Refuses,
+}
+
+/// How BFQ says that it is asked.
+const ASKED: &str = "bfq dispatch requests: ";
+
+impl Answer {
+    /// Whether a message says that the scheduler is asked; what it answers is said later.
+    pub(super) fn is_asked(text: &str) -> bool {
+        text.starts_with(ASKED)
+    }
+
+    /// What a message says that it answers.
+    pub(super) fn of(text: &str) -> Option<Answer> {
+        match text.split_once("select_queue: ")?.1 {
+            "returned this queue" => Some(Answer::Gives),
+            "no queue returned" => Some(Answer::Withholds),
+            _ => None,
+        }
+    }
 }
 
 /// What messages tell of runs of the queue ([`trace::blktrace::runs`]).

@@ -149,7 +149,7 @@ pub fn replay(
     until: Until,
     assumed: &Assumed,
 ) -> Outcome {
-    let says_runs = asked::are_said(history);
+    let says_runs = history.says_asked;
     let runs = Runs::of(setup).filter(|_| !says_runs);
     let mut run = Run {
         history,
@@ -226,9 +226,7 @@ pub fn replay(
         run.index = index;
         run.pass_time(index);
         run.step(index);
-        if run.says_runs {
-            run.follow_said_runs(index);
-        } else {
+        if !run.says_runs {
             run.settle(index);
             run.heed(index);
         }
@@ -360,6 +358,10 @@ impl Run<'_> {
                 }
                 return;
             }
+            What::Ask(answer) => {
+                self.ask_as_said(now, answer);
+                return;
+            }
             _ => {}
         }
         if self.history.requests[rq].bypasses {
@@ -422,7 +424,7 @@ impl Run<'_> {
                 }
                 self.complete(at, rq);
             }
-            What::Exit | What::Run(_) => {}
+            What::Exit | What::Run(_) | What::Ask(_) => {}
         }
         self.note_events();
         self.issues += u32::from(matches!(what, What::Issue));
@@ -751,7 +753,8 @@ impl Run<'_> {
 
     /// Nothing is left in the kernel: ours gets rid of what it still has.
     fn end_period(&mut self, at: Instant) {
-        loop {
+        // Where the kernel says when it asks, it does not ask here if it has nothing left.
+        while !(self.says_runs && self.traced.is_empty()) {
             self.note_events();
             let now = at + self.phase;
             let offered = self.replica.choose_offered(now);

@@ -400,7 +400,7 @@ impl Run<'_> {
         match step.what {
             What::Issue => self.remembers || !self.goes_on_issuing(index),
             What::Complete => self.remembers || !matches!(next.what, What::Issue),
-            What::Requeue | What::Starve | What::Recover | What::Run(_) => false,
+            What::Requeue | What::Starve | What::Recover | What::Run(_) | What::Ask(_) => false,
             _ if self.runs.is_some() => {
                 self.worker_wanted |= arrives(step.what);
                 false

@@ -285,7 +285,8 @@ impl Bfq {
         let born = Birth { jiffies: self.jiffies, nanos: self.nanos };
         let mut queue = Queue::new(entity, pid, sync, born);
         queue.level = level;
-        queue.has_short_think = sync && class != Class::Idle;
+        // Observed on 6.12.117: its class is not known yet, so it holds for the idle one, too.
+        queue.has_short_think = sync;
         queue.max_budget = self.most_budget() * 2 / 3;
         let id = self.queues.insert(queue);
         self.engine[entity].queue = Some(id);

@@ -206,10 +206,10 @@ impl Bfq {
         let queue = &self.queues[id];
         let mut budget = if is_raised { 2 * min } else { queue.max_budget };
         let (last, left) = (self.engine[entity].budget, self.budget_left(id));
-        let (given, sync) = (queue.max_budget, queue.sync);
+        let sync = queue.sync;
         let seeky = self.in_service.is_some_and(|id| self.queues[id].is_seeky());
         self.say(cx, id, format_args!("recalc_budg: last budg {last}, budg left {left}"));
-        self.say(cx, id, format_args!("recalc_budg: last max_budg {given}, min budg {min}"));
+        self.say(cx, id, format_args!("recalc_budg: last max_budg {budget}, min budg {min}"));
         self.say(
             cx,
             id,
@@ -240,7 +240,8 @@ impl Bfq {
             let charge = self.charge_of(cx, id, next);
             self.engine[entity].budget = budget.max(charge);
         }
-        let head = next.map_or(0, |rq| cx.request(rq).sector.0);
+        // Observed: it says "head sect", and prints the length.
+        let head = next.map_or(0, |rq| cx.request(rq).sectors.0);
         let new = self.engine[entity].budget;
         self.say(cx, id, format_args!("head sect: {head}, new budget {new}"));
     }

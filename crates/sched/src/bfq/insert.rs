@@ -308,7 +308,7 @@ impl Bfq {
 
     /// What goes next when a request has left: an old one, or the closest.
     fn follower(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) -> Option<RequestId> {
-        if let Some(old) = self.expired(cx, id).filter(|old| *old != rq) {
+        if let Some(old) = self.expired(cx, id, rq) {
             return Some(old);
         }
         let queue = &self.queues[id];
@@ -318,13 +318,13 @@ impl Bfq {
         choose(cx, &self.settings.ways, next, previous, cx.request(rq).sector)
     }
 
-    /// The oldest request, once in a service, if it is too old.
-    fn expired(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Option<RequestId> {
+    /// The oldest request, once in a service, if it is too old and not the one that leaves.
+    fn expired(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) -> Option<RequestId> {
         if core::mem::replace(&mut self.queues[id].fifo_checked, true) {
             return None;
         }
         let oldest = self.queues[id].fifo.head()?;
-        if self.nanos < self.bound[oldest].expires {
+        if oldest == rq || self.nanos < self.bound[oldest].expires {
             return None;
         }
         let pointer = oldest.to_bits();

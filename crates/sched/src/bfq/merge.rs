@@ -212,6 +212,12 @@ impl Bfq {
             self.set_waker(into, waker);
         }
         self.move_raising(cx, id, into);
+        let group = self.engine[self.queues[id].entity].group;
+        let last = &mut self.group_mut(group).last_created;
+        if *last == Some(id) {
+            // Observed on 6.12.117: who comes next is compared with what it became.
+            *last = Some(into);
+        }
         self.contexts.get(owner).sync = Some(into);
         self.queues[into].coop = true;
         self.queues[into].owner = None;

@@ -94,7 +94,7 @@ impl Bfq {
     pub(super) fn look_for_gap(&mut self, cx: &mut Cx<'_>) {
         let gap = ((self.nanos - self.last_completion) / 1_000) as u64;
         if gap > 2_000 && (self.rate.largest << PLACES) / gap < 1 << (PLACES - 10) {
-            self.restart_rate(cx, None);
+            self.evaluate_rate(cx, None);
         }
         self.last_completion = self.nanos;
     }

@@ -196,10 +196,13 @@ impl Bfq {
             return (id, true);
         }
         self.contexts.get(owner).sync = None;
+        let waker = self.queues[id].wakers.waker;
         self.put_merge_chain(cx, id);
         self.release_process(cx, id);
         let group = self.group_of(cx, cgroup);
         let id = self.new_queue(cx, owner, group, pid, true);
+        // What wakes those who shared a queue goes on to wake each.
+        self.set_waker(id, waker.filter(|waker| self.queues.get(*waker).is_some()));
         self.queues[id].refs += 1;
         self.queues[id].split_time = now;
         self.contexts.get(owner).sync = Some(id);

@@ -54,12 +54,10 @@ impl Bfq {
         }
         self.queues[target].refs += 1;
         let owner = self.bound[rq].owner;
-        self.queues[id].refs += 1;
         if self.contexts.get(owner).sync == Some(id) {
             self.merge(cx, owner, id, target);
         }
         self.queues[id].just_created = false;
-        self.queues[id].refs -= 1;
         self.bound[rq].queue = target;
         self.put_queue(cx, id);
     }

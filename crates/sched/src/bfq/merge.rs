@@ -212,6 +212,11 @@ impl Bfq {
             self.set_waker(into, waker);
         }
         self.move_raising(cx, id, into);
+        // Observed on 6.12.117 and 7.3.4: it waits no more for the queue that it has now.
+        if self.contexts.get(owner).stable == Some(into) {
+            self.contexts.get(owner).stable = None;
+            self.put_stable(cx, into);
+        }
         let group = self.engine[self.queues[id].entity].group;
         let last = &mut self.group_mut(group).last_created;
         if *last == Some(id) {

@@ -443,10 +443,15 @@ impl<'a> Historian<'a> {
             }
         }
         let gone = text.strip_prefix("cfq").and_then(|text| text.strip_suffix(" put_queue"));
-        // BFQ says it of each queue of a context that exits.
+        // BFQ says it of each queue of a context that exits, which may be shared.
         let exits = text.strip_prefix("bfq").filter(|text| text.contains(" exit_bfqq: "));
         let gone = gone.or(exits);
-        if let Some(pid) = gone.and_then(|name| name.split(['S', 'A']).next()?.parse().ok()) {
+        if exits.is_some() && self.last_seen.contains_key(&record.pid) {
+            // It is the task itself that says so.
+            let owner = self.known.shares.get(&record.pid).copied().unwrap_or(record.pid);
+            let task = self.context(owner);
+            self.history.steps.push(Step { at: record.time, task, rq: 0, what: What::Exit });
+        } else if let Some(pid) = gone.and_then(|it| it.split(['S', 'A']).next()?.parse().ok()) {
             self.may_have_exited(record, pid);
         }
         self.note_asked(record, &text);

@@ -6,13 +6,15 @@
 //! event, and eight for the time, which the buffer itself keeps. (Observed on 6.1.192, 6.12.117
 //! and 7.3.4; `events/header_page` and `events/header_event` of tracefs describe the rest.)
 //!
+//! A message names no task; it gets that of its entry, during which it was said.
+//!
 //! Events that were enabled beside the tracer are in the same buffer. Those that are named become
 //! messages of the task that they are of, in their place among the records.
 //!
 //! Leaves out: pages of big-endian machines, and of other lengths than 4096 bytes.
 
 use super::layout::Layout;
-use super::record::Record;
+use super::record::{Payload, Record};
 use crate::error::{Error, Place};
 use base::Instant;
 use std::collections::BTreeMap;
@@ -170,11 +172,18 @@ fn layout_of(entry: &[u8]) -> Option<Layout> {
 /// Appends an entry as a record, if it is one.
 fn append_record(time: u64, entry: &[u8], records: &mut Vec<u8>) {
     let Some(layout) = layout_of(entry) else { return };
+    let start = records.len();
     records.extend(layout.magic());
     records.extend([0; 4]);
     records.extend(time.to_le_bytes());
     let length = layout.header_length() + layout.payload_length(entry);
     records.extend(&entry[REPLACED..length]);
+    let (header, payload) = records[start..].split_at(layout.header_length());
+    let record = layout.decode(header, payload);
+    if record.pid == 0 && matches!(record.payload, Payload::Message(_)) {
+        records.truncate(start);
+        layout.encode(&Record { pid: task_of(entry), ..record }, records);
+    }
 }
 
 #[cfg(test)]
@@ -245,6 +254,8 @@ mod tests {
             entries.extend([0xff; 12]);
             // One nanosecond of the discarded entry.
             let mut expected = records;
+            // A message names no task, but its entry does.
+            expected[1].pid = 52;
             expected[2].time = Instant::from_nanos((1 << 40) + 1_257);
             let file = records_of_pages(&page(1_000, &entries), "pages", &Events::new()).unwrap();
             let read: Result<Vec<_>, _> = Reader::new(&file[..], "x").collect();

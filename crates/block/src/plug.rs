@@ -4,7 +4,7 @@
 use crate::kernel::{PlugEnd, PlugMerge, TaskPlug};
 use crate::request::{Request, RequestId};
 use alloc::vec::Vec;
-use base::Arena;
+use base::{Arena, Instant};
 
 /// Why a plug is flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,9 +26,24 @@ pub(crate) struct Plug {
     is_ending: bool,
     /// The clock has been read since it began, which is enough for all its requests.
     knows_time: bool,
+    /// The time when the first of the requests was made that it holds, or has just given away.
+    pub time: Option<Instant>,
 }
 
 impl Plug {
+    /// A bio arrives. What the plug has given away is forgotten.
+    pub fn begin_bio(&mut self) {
+        if self.requests.is_empty() {
+            self.time = None;
+        }
+    }
+
+    /// A request is made, and will be held back.
+    pub fn hold(&mut self, now: Instant, rq: RequestId) {
+        self.requests.push(rq);
+        self.time.get_or_insert(now);
+    }
+
     /// The task starts to plug.
     pub fn start(&mut self) {
         if self.depth == 0 {

@@ -388,6 +388,8 @@ impl Seen {
 pub struct Cx<'a> {
     /// The time; the same during one step.
     pub now: Instant,
+    /// The time as the code that runs knows it: a task that plugs may have read the clock before.
+    pub clock: Instant,
     /// In whose context the code runs.
     pub context: ContextId,
     seen: &'a mut Seen,
@@ -396,7 +398,7 @@ pub struct Cx<'a> {
 impl<'a> Cx<'a> {
     #[inline]
     pub(crate) fn new(now: Instant, context: ContextId, seen: &'a mut Seen) -> Cx<'a> {
-        Cx { now, context, seen }
+        Cx { now, clock: now, context, seen }
     }
 
     /// The kernel whose rules hold.

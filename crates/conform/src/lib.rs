@@ -149,9 +149,14 @@ impl Conformity {
 }
 
 /// Compares a scheduler with a recording: a file, the name of a recording, or a directory with one.
-/// A long one is read and judged part by part.
+/// A long one is read and judged part by part, unless the scheduler remembers too much for that.
 pub fn conform(path: &Path, options: &Options) -> Result<Conformity, Error> {
-    let mut parts = Parts::open(path, options.device.as_deref(), options.part)?;
+    let device = options.device.as_deref();
+    let mut parts = Parts::open(path, device, options.part)?;
+    let setup = Setup::new(parts.manifest(), options, &path.display().to_string())?;
+    if setup.remembers_all() {
+        parts = Parts::open(path, device, PartSize::WHOLE)?;
+    }
     let mut whole: Option<Conformity> = None;
     while let Some((part, again)) = parts.next_part()? {
         let judged = judge_part(part, again, options)?;

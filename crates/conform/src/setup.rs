@@ -186,6 +186,12 @@ impl Setup {
         self.spec.name == "cfq"
     }
 
+    /// Whether what it does follows from all that it did before: BFQ's weights, budgets and virtual
+    /// times are not known of a part.
+    pub fn remembers_all(&self) -> bool {
+        self.spec.name == "bfq"
+    }
+
     /// For how many decisions it may change the choice that a request was served: a batch. (The
     /// turns of CFQ last longer; within them little depends on what was before.)
     pub fn memory(&self) -> u32 {

@@ -229,7 +229,7 @@ impl RequestQueue {
         if plug.requests.is_empty() {
             core.log_note(now, context, Action::Plug);
         }
-        core.contexts[context.0 as usize].plug.requests.push(rq);
+        core.contexts[context.0 as usize].plug.hold(now, rq);
         Work::Housekeeping
     }
 

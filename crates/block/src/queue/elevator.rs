@@ -49,13 +49,14 @@ impl RequestQueue {
             let end = request.end();
             self.core.merge.insert(rq, end);
         }
-        self.with_scheduler(now, context, |scheduler, cx| scheduler.insert(cx, rq, at));
+        self.with_scheduler_in_task(now, context, |scheduler, cx| scheduler.insert(cx, rq, at));
         self.settle(now, context);
     }
 
     /// The scheduler takes note of whose request this is.
     pub(super) fn bind(&mut self, now: Instant, context: ContextId, rq: RequestId) {
-        let bound = self.with_scheduler(now, context, |scheduler, cx| scheduler.bind(cx, rq));
+        let bound =
+            self.with_scheduler_in_task(now, context, |scheduler, cx| scheduler.bind(cx, rq));
         self.core.seen.requests[rq].bound = bound.is_some();
         self.settle(now, context);
     }

@@ -125,20 +125,25 @@ impl GuidedQueue {
     pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
         let id = self.enter(now, bio);
         let context = bio.origin.context;
+        self.queue.core.context(context).plug.begin_bio();
         if let ShapeState::Single(single) = &mut self.queue.shape {
             single.count_recorded(bio);
             self.queue.with_scheduler(now, context, |scheduler, cx| scheduler.may_queue(cx, bio));
-        } else {
-            // What it answers was heeded; it remembers that it was asked.
-            self.queue.with_scheduler(now, context, |scheduler, cx| scheduler.limit_depth(cx, bio));
         }
         self.queue.core.context_on(context, bio.origin.cpu);
         let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
         let rq = self.queue.new_request(now, context, id, bio, with);
         if self.is_single() || self.queue.is_plain(rq) {
-            self.queue.core.context(context).plug.requests.push(rq);
+            self.queue.core.context(context).plug.hold(now, rq);
         }
         rq
+    }
+
+    /// The scheduler is asked how many tags a request may use. What it answered was heeded
+    /// already; but it tells of it.
+    pub fn limit_depth(&mut self, now: Instant, bio: &Bio) {
+        let context = bio.origin.context;
+        self.queue.with_scheduler(now, context, |scheduler, cx| scheduler.limit_depth(cx, bio));
     }
 
     /// Merges a bio into a request, which is in a plug or with the scheduler. If the scheduler has

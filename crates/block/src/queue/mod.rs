@@ -200,6 +200,7 @@ impl RequestQueue {
         if !context.plug.is_active() {
             context.plug.forget_time();
         }
+        context.plug.begin_bio();
         context.stack.push(Frame::Submit(id));
     }
 
@@ -533,6 +534,22 @@ impl RequestQueue {
     ) -> Option<R> {
         let scheduler = self.scheduler.as_deref_mut()?;
         Some(call(scheduler, &mut Cx::new(now, context, &mut self.core.seen)))
+    }
+
+    /// The same for what a task does itself, which knows the time that its plug remembers.
+    fn with_scheduler_in_task<R>(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        let rules = self.core.seen.kernel.multi;
+        let remembers = rules.is_some_and(|rules| rules.plug.remembers_time);
+        let clock = if remembers { self.core.context(context).plug.time } else { None };
+        self.with_scheduler(now, context, |scheduler, cx| {
+            cx.clock = clock.unwrap_or(now);
+            call(scheduler, cx)
+        })
     }
 
     /// Acts on what the scheduler asked for during its last hook.

@@ -224,7 +224,9 @@ impl RequestQueue {
         bio: &Bio,
     ) -> bool {
         let answer = self
-            .with_scheduler(now, context, |scheduler, cx| scheduler.allow_bio_merge(cx, rq, bio));
+            .with_scheduler_in_task(now, context, |scheduler, cx| {
+                scheduler.allow_bio_merge(cx, rq, bio)
+            });
         answer == Some(true)
     }
 

@@ -171,6 +171,14 @@ impl Replica {
         self.differences.unexplained += u64::from(self.found.take().is_some());
     }
 
+    /// It was asked how many tags a bio's request may use.
+    pub fn limit_depth(&mut self, now: Instant, bio: &Bio) {
+        if !self.guided.is_single() {
+            self.settle(now, None);
+            self.guided.limit_depth(now, bio);
+        }
+    }
+
     /// A request was allocated for a bio, which was kept apart.
     pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
         self.settle(now, None);

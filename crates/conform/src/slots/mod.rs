@@ -382,6 +382,7 @@ impl Run<'_> {
                 let bio = self.history.requests[rq].bio;
                 self.replica.find_merge(now, &bio);
                 self.replica.keep_apart();
+                self.replica.limit_depth(now, &bio);
             }
             What::Recover => self.recovers = true,
             What::Allocate => {
@@ -389,6 +390,7 @@ impl Run<'_> {
                 if !std::mem::take(&mut self.recovers) {
                     self.replica.find_merge(now, &bio);
                     self.replica.keep_apart();
+                    self.replica.limit_depth(now, &bio);
                 }
                 let id = self.replica.allocate(now, &bio);
                 self.ids[rq] = Some(id);

@@ -5,6 +5,7 @@
 //! read again, and there are never more of its records at hand than those of a part and those that
 //! are shown again before it.
 
+use super::manifest::Manifest;
 use super::tasks::Owners;
 use super::{CGROUPS, Losses, PRIORITIES, ROOT_CGROUP, Recording};
 use super::{base_of, check_devices, read_cgroups, read_priorities};
@@ -166,6 +167,11 @@ impl Parts {
         let parts =
             Parts { recording, size, device, priorities, cgroups, gone, rest, ahead, is_first };
         Ok(parts)
+    }
+
+    /// What the recording says of its machine.
+    pub fn manifest(&self) -> &Manifest {
+        &self.recording.manifest
     }
 
     /// The next part, and how many of its records were in the one before.

@@ -53,7 +53,8 @@ impl Bfq {
 
     fn look_for_waker(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let Some(last) = self.last_completed.filter(|last| *last != id) else { return };
-        let is_recent = self.nanos - self.last_completion < RECENT;
+        // The kernel's difference has no sign: what is done since a task read the clock is old.
+        let is_recent = (0..RECENT).contains(&(self.nanos - self.last_completion));
         if self.queues[id].has_short_think || !is_recent {
             return;
         }

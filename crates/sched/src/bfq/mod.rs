@@ -181,7 +181,7 @@ impl Bfq {
 
     /// A hook begins.
     fn enter(&mut self, cx: &Cx<'_>) {
-        self.nanos = cx.now.as_nanos() as i64;
+        self.nanos = cx.clock.as_nanos() as i64;
         self.jiffies = cx.now.jiffies(self.hz).0 as i64;
         self.engine.now = self.jiffies;
         self.engine.idle_class_patience = i64::from(self.hz.get()) / 5;

@@ -158,7 +158,9 @@ impl Setup {
         for (index, group) in self.groups.iter().enumerate() {
             queue.define_cgroup(CgroupId(index as u32), self.cgroup(index, group));
         }
-        for (number, id) in &history.cgroups {
+        let is_stated =
+            |id: &CgroupId| self.groups.get(id.0 as usize).is_some_and(|it| it.id.is_some());
+        for (number, id) in history.cgroups.iter().filter(|(_, id)| !is_stated(id)) {
             let path = format!("/cgroup {number}");
             let cgroup = Cgroup { path, parent: Some(CgroupId::ROOT), ..Cgroup::default() };
             queue.define_cgroup(*id, cgroup);

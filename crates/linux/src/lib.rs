@@ -57,7 +57,7 @@ pub use lazy::LazyTables;
 pub use log::{DeviceLog, Served};
 pub use refusal::Refusal;
 pub use rootfs::Root;
-pub use run::{Disk, Finished, Guest, Outcome};
+pub use run::{Disk, Finished, Guest, KnownCgroup, Outcome};
 pub use script::{Bell, Cgroup, Hierarchy, Job, Recording, Script, Setting, Trace};
 pub use store::Contents;
 pub use visit::Visit;

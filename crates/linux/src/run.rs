@@ -94,6 +94,8 @@ pub struct Finished {
     pub bios: String,
     /// The files of the disks' queues as they were when the jobs began, by path.
     pub queues: BTreeMap<String, String>,
+    /// The script's control groups as they were when the jobs began, if that was recorded.
+    pub cgroups: Vec<KnownCgroup>,
     /// The head of `/proc/timer_list` when the jobs began: it has the time in nanoseconds.
     pub timers: String,
     /// Inode tables that ext4 initialised beside the jobs.
@@ -104,6 +106,27 @@ pub struct Finished {
     pub contents: Vec<Contents>,
     /// What the kernel printed.
     pub console: String,
+}
+
+/// A control group as the kernel knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownCgroup {
+    /// Its number in records.
+    pub id: u64,
+    /// Its weight for BFQ, where the kernel has that.
+    pub weight: Option<u32>,
+    /// Its path, such as `db` or `user/db`.
+    pub path: String,
+}
+
+impl KnownCgroup {
+    /// Understands `ID WEIGHT PATH`; a weight of 0 is none.
+    fn parse(line: &str) -> Option<KnownCgroup> {
+        let (id, rest) = line.split_once(' ')?;
+        let (weight, path) = rest.split_once(' ')?;
+        let weight = Some(weight.parse().ok()?).filter(|weight| *weight > 0);
+        Some(KnownCgroup { id: id.parse().ok()?, weight, path: path.to_string() })
+    }
 }
 
 /// How a job ended.
@@ -376,6 +399,7 @@ fn collect(directory: &Path, script: &Script, ended: Ended) -> Result<Finished, 
         priorities: optional(left::PRIORITIES),
         bios: optional(left::BIOS),
         queues: queues.map(|(file, value)| (file.to_string(), value.to_string())).collect(),
+        cgroups: optional(left::CGROUPS).lines().filter_map(KnownCgroup::parse).collect(),
         timers: optional(left::TIMERS),
         lazy: LazyTables::read(&optional(left::LAZY)),
         log: ended.log,

@@ -175,6 +175,7 @@ pub(crate) mod left {
     pub const EVENTS: &str = "trace.events";
     pub const BIOS: &str = "trace.bios";
     pub const QUEUES: &str = "queues";
+    pub const CGROUPS: &str = "cgroups";
     pub const TIMERS: &str = "timers";
     pub const RUNG: &str = "rung";
     pub const REFUSED: &str = "refused";
@@ -217,6 +218,11 @@ impl Script {
         for disk in 0..disks {
             let name = disk_name(disk);
             line(&mut text, format_args!("queue {name} >>/guest/{}", left::QUEUES));
+        }
+        if self.trace != Trace::Off {
+            for Cgroup { path, .. } in &self.cgroups {
+                line(&mut text, format_args!("tell {} >>/guest/{}", quoted(path), left::CGROUPS));
+            }
         }
         line(
             &mut text,
@@ -453,6 +459,15 @@ group() {
         mkdir -p "$path" 2>/run/error ||
             end "creating the cgroup $path: $(sed 's/.*: //' /run/error)"
     done
+}
+tell() {
+    directory=/sys/fs/cgroup/$1
+    weight=
+    for file in io.bfq.weight blkio.bfq.weight; do
+        test -r "$directory/$file" || continue
+        weight=$(sed -n 's/^\(default \)\{0,1\}\([0-9]*\)$/\2/p' "$directory/$file")
+    done
+    echo "$(stat -c %i "$directory") ${weight:-0} $1"
 }
 count_lazy() {
     test -e /sys/kernel/tracing/events/ext4/ext4_lazy_itable_init || return

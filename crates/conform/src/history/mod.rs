@@ -289,6 +289,7 @@ impl History {
             historian.disk = disk.clone();
             historian.all = records;
             historian.history.since = since;
+            historian.history.cgroups = stated_cgroups(recording);
             let mut records = records.iter().enumerate();
             let wrong = loop {
                 let Some((place, record)) = records.next() else { return historian.finish() };
@@ -702,7 +703,8 @@ impl<'a> Historian<'a> {
 
     fn bio(&mut self, record: &Record) -> Bio {
         let context = self.context(record.pid);
-        let next = CgroupId(self.history.cgroups.len() as u32 + 1);
+        let last = self.history.cgroups.values().max();
+        let next = CgroupId(last.map_or(0, |last| last.0) + 1);
         let cgroup = match record.cgroup {
             Some(number) => *self.history.cgroups.entry(number).or_insert(next),
             None => {
@@ -723,6 +725,12 @@ impl<'a> Historian<'a> {
             token: 0,
         }
     }
+}
+
+/// Groups of which the manifest says the number, which are those of the same place in it.
+fn stated_cgroups(recording: &Recording) -> BTreeMap<u64, CgroupId> {
+    let groups = recording.manifest.cgroups.iter().enumerate();
+    groups.filter_map(|(place, group)| Some((group.id?, CgroupId(place as u32)))).collect()
 }
 
 fn is_queued(life: &Life) -> bool {

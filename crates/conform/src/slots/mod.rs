@@ -756,7 +756,7 @@ impl Run<'_> {
     /// Nothing is left in the kernel: ours gets rid of what it still has.
     fn end_period(&mut self, at: Instant) {
         // Where the kernel says when it asks, it does not ask here if it has nothing left.
-        while !(self.says_runs && self.traced.is_empty()) {
+        while !self.says_runs || self.replica.queue().queued() > 0 {
             self.note_events();
             let now = at + self.phase;
             let offered = self.replica.choose_offered(now);

@@ -13,11 +13,12 @@
 //! ioprio 1993: 8196
 //! io_context 1994: 1993
 //! cgroup /sys/fs/cgroup/blkio: weight=500 leaf_weight=500 procs=[1 2]
+//! cgroup /sys/fs/cgroup/blkio/db: id=31 weight=300
 //! ```
 //!
 //! Names below `queue/` and `iosched/` are those of sysfs; `ioprio PID` is a task's priority as the
 //! kernel encodes it, `io_context PID` the task whose io_context it shares. The first control group
-//! is the root. `ticks: begin with the clock` says that the kernel counts a tick at each whole
+//! is the root; `id` is a group's number in records. `ticks: begin with the clock` says that the kernel counts a tick at each whole
 //! multiple of its length by the clock of the records.
 //!
 //! Lines that are not understood are left alone: a manifest may say more.
@@ -38,7 +39,7 @@ pub const FILE_NAME: &str = "manifest.txt";
 /// What is said of ticks that begin with the clock of the records.
 pub const TICKS_BEGIN_WITH_CLOCK: &str = "begin with the clock";
 /// Where control groups of block I/O are by convention.
-const BLKIO: &str = "/sys/fs/cgroup/blkio";
+pub(crate) const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
 /// What is known of a recording besides its events.
 #[derive(Clone, Debug, Default)]
@@ -66,11 +67,13 @@ pub struct Manifest {
     values: BTreeMap<String, String>,
 }
 
-/// `cgroup PATH: weight=W leaf_weight=L procs=[…]`.
+/// `cgroup PATH: id=N weight=W leaf_weight=L procs=[…]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Its path; that of the first one is the root's.
     pub path: String,
+    /// Its number in records, if it is stated.
+    pub id: Option<u64>,
     /// Its weight, if it is stated.
     pub weight: Option<u32>,
     /// The weight of the tasks in it against its children.
@@ -276,11 +279,12 @@ fn group(path: &str, value: &str) -> Group {
     let (stated, tasks) = value.split_once("procs=[").unwrap_or((value, ""));
     let number = |name: &str| {
         let mut words = stated.split_whitespace().filter_map(|word| word.split_once('='));
-        words.find(|(key, _)| *key == name).and_then(|(_, value)| value.parse().ok())
+        words.find(|(key, _)| *key == name).and_then(|(_, value)| value.parse::<u32>().ok())
     };
     let tasks = tasks.trim_end_matches(']').split_whitespace();
     Group {
         path: path.to_string(),
+        id: number("id").map(u64::from),
         weight: number("weight"),
         leaf_weight: number("leaf_weight"),
         tasks: tasks.filter_map(|pid| pid.parse().ok()).collect(),

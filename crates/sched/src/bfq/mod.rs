@@ -497,7 +497,7 @@ impl Scheduler for Bfq {
                 entity.finish,
             );
         }
-        text
+        text + &self.engine.describe_groups()
     }
 }
 

@@ -10,6 +10,8 @@ use super::Class;
 use super::queue::QueueId;
 use super::tree::{Nodes, Tree, is_after};
 use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use base::{Arena, Id};
 
@@ -178,6 +180,21 @@ impl Wf2q {
         self.level(self[id].group).own
     }
 
+    /// Groups with something to be served, and the virtual times in them.
+    pub fn describe_groups(&self) -> String {
+        let mut text = String::new();
+        for (number, level) in self.levels.iter().enumerate() {
+            let Some(level) = level.as_ref().filter(|level| level.active() > 0) else { continue };
+            let times = level.trees.each_ref().map(|tree| tree.vtime);
+            text += &format!("; group {number} at {times:?}");
+            if let Some(own) = level.own {
+                let Entity { weight, start, finish, service, budget, .. } = self[own];
+                text += &format!(" is {service} of {budget}, weight {weight}, {start} to {finish}");
+            }
+        }
+        text
+    }
+
     /// The queue's entity and those of its groups, up to the root.
     pub fn lineage(&self, id: EntityId) -> Vec<EntityId> {
         let mut all = alloc::vec![id];
@@ -214,8 +231,9 @@ impl Wf2q {
     /// Rules 5.3-1 to 5.3-3: a queue has requests, or other ones than before, and so have the groups
     /// it is in. `back`: it may have been late by little; `expires`: it was in service till now.
     pub fn activate(&mut self, id: EntityId, back: bool, expires: bool) {
-        let mut at = Some((id, back));
-        while let Some((id, back)) = at {
+        // Observed on 6.12.117: the groups of a queue that was late by little are late by it, too.
+        let mut at = Some(id);
+        while let Some(id) = at {
             match self.is_in_service(id) || self.is_active(id) {
                 true => self.requeue(id),
                 false => self.activate_one(id, back),
@@ -224,7 +242,7 @@ impl Wf2q {
             if !may_change && !expires {
                 return;
             }
-            at = self.parent(id).map(|above| (above, false));
+            at = self.parent(id);
         }
     }
 

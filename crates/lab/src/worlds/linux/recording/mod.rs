@@ -22,7 +22,9 @@ use base::Bytes;
 use block::command::CommandOp;
 use block::{Ioprio, IoprioClass, Op};
 use device::Model;
-use linux::{Contents, Disk, Finished, Guest, Kernel, Protocol, Script, Served, Trace, Watchdog};
+use linux::{
+    Contents, Disk, Finished, Guest, Kernel, KnownCgroup, Protocol, Script, Served, Trace, Watchdog,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -227,6 +229,7 @@ impl LinuxWorld {
         seed: u64,
     ) -> Result<(Finished, Recorded), Error> {
         let facts = virtio::facts(model.facts(), Some(queue_depth));
+        let has_groups = !script.cgroups.is_empty();
         let guest = Guest {
             kernel: self.only_judge(),
             root: &self.root,
@@ -242,7 +245,7 @@ impl LinuxWorld {
                 contents: Contents::forgetful(),
             }],
             queue_depth,
-            script: Script { trace: Times::Guest.trace(ROOM, false), ..script },
+            script: Script { trace: Times::Guest.trace(ROOM, has_groups), ..script },
             seed,
             protocol: Protocol::SharedMemory,
             watchdog: Watchdog::default(),
@@ -330,6 +333,13 @@ fn manifest(
             Some(_) => line(name, value),
             None => line(&format!("queue/{name}"), value),
         }
+    }
+    if !finished.cgroups.is_empty() {
+        line(&format!("cgroup {}", manifest::BLKIO), "");
+    }
+    for KnownCgroup { id, weight, path } in &finished.cgroups {
+        let weight = weight.map_or(String::new(), |weight| format!(" weight={weight}"));
+        line(&format!("cgroup {}/{path}", manifest::BLKIO), &format!("id={id}{weight}"));
     }
     // A task that had several priorities has none that could be stated.
     let mut tasks: BTreeMap<u32, Option<Ioprio>> = BTreeMap::new();

@@ -7,14 +7,16 @@
 //! scheduler busy; queue depths, tunables and numbers of requests of every kind. Each is recorded
 //! on a scheduler that was just attached, so that its state is known from the first request on.
 //!
-//! Leaves out: discards, file systems, control groups.
+//! Leaves out: discards, file systems.
+
+mod bfq;
 
 use base::Rng;
 use device::Model;
 use lab::Error;
 use lab::worlds::linux::recording::Recorded;
 use lab::worlds::linux::{LinuxWorld, is_schedulers};
-use linux::{Job, Script, Setting};
+use linux::{Cgroup, Job, Script, Setting};
 
 /// A load with its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +31,10 @@ pub struct Member {
     pub scheduler: &'static str,
     /// Files below `queue/`, in the order of writing.
     pub settings: Vec<(String, i64)>,
-    /// Descriptions of processes, as the load takes them.
-    pub jobs: Vec<String>,
+    /// Control groups with their weights for BFQ.
+    pub groups: Vec<(&'static str, u32)>,
+    /// Descriptions of processes, as the load takes them, by the control group they are in.
+    pub jobs: Vec<(&'static str, Vec<String>)>,
     /// Requests of all of them together.
     pub requests: u64,
     /// Of the load and of the guest.
@@ -39,21 +43,12 @@ pub struct Member {
 
 /// Disks from slow to fast, all of which take the deepest queue (one of each kind).
 const MODELS: [&str; 4] = ["hdd-7200-sata", "hdd-sas-2009", "vm-ssd-m4", "ssd-sata-m4"];
+/// The same with one that is faster than a core.
+const MODELS_OF_BFQ: [&str; 5] =
+    ["hdd-7200-sata", "hdd-sas-2009", "vm-ssd-m4", "ssd-sata-m4", "nvme-980pro"];
 const DEPTHS: [u32; 5] = [1, 31, 64, 4, 31];
 /// Values that are tried for each file; most members have the default of most.
 type Tunables = [(&'static str, &'static [i64])];
-
-/// Those of BFQ.
-const OF_BFQ: &Tunables = &[
-    ("iosched/low_latency", &[0, 0, 1]),
-    ("iosched/slice_idle", &[0, 2]),
-    ("iosched/strict_guarantees", &[1]),
-    ("iosched/fifo_expire_sync", &[20, 5]),
-    ("iosched/back_seek_max", &[0, 1000]),
-    ("iosched/max_budget", &[4096]),
-    ("nomerges", &[1, 2]),
-    ("max_sectors_kb", &[64, 256]),
-];
 
 /// Those of mq-deadline.
 const OF_MQ_DEADLINE: &Tunables = &[
@@ -78,7 +73,8 @@ impl Member {
         let at = number as usize;
         let queue_depth = DEPTHS[at % DEPTHS.len()];
         let mut settings = Vec::new();
-        let tunables = if scheduler == "bfq" { OF_BFQ } else { OF_MQ_DEADLINE };
+        let is_bfq = scheduler == "bfq";
+        let tunables = if is_bfq { bfq::TUNABLES } else { OF_MQ_DEADLINE };
         for (name, values) in tunables.iter().copied() {
             let own = name.starts_with("iosched/");
             if (!own || scheduler != "none") && rng.chance(1, 4) {
@@ -96,13 +92,21 @@ impl Member {
                 settings.push(("iosched/async_depth".to_string(), *depth));
             }
         }
+        let (groups, jobs) = if is_bfq {
+            let load = bfq::load(&mut rng, number);
+            (load.groups, load.jobs)
+        } else {
+            (Vec::new(), vec![("", jobs(&mut rng))])
+        };
+        let models: &[&str] = if is_bfq { &MODELS_OF_BFQ } else { &MODELS };
         Member {
             name: format!("{scheduler}-{seed}-{number:03}"),
-            model: MODELS[at / DEPTHS.len() % MODELS.len()],
+            model: models[at / DEPTHS.len() % models.len()],
             queue_depth,
             scheduler,
             settings,
-            jobs: jobs(&mut rng),
+            groups,
+            jobs,
             requests,
             seed: seed * 1000 + number,
         }
@@ -182,8 +186,17 @@ impl Member {
     fn record_all(&self, world: &LinuxWorld, load: &str) -> Result<Recorded, Error> {
         let model = Model::find(self.model)?;
         let rotational = i64::from(model.facts().rotational);
-        let jobs = self.jobs.join(" ");
-        let command = format!("{load} /dev/vda {} {} {jobs}", self.seed, self.requests);
+        let share = self.requests / self.jobs.len() as u64;
+        let jobs = self.jobs.iter().zip(self.seed..).map(|((group, jobs), seed)| Job {
+            name: "load".to_string(),
+            command: format!("{load} /dev/vda {seed} {share} {}", jobs.join(" ")),
+            cgroup: (!group.is_empty()).then(|| group.to_string()),
+            ..Job::default()
+        });
+        let cgroups = self.groups.iter().map(|(path, weight)| Cgroup {
+            path: path.to_string(),
+            settings: vec![Setting::new("io.bfq.weight", &weight.to_string())],
+        });
         let set = |file: &str, value: &str| {
             let own = file.strip_prefix("iosched/");
             let of_queue = own.filter(|name| !is_schedulers(world.rules(), name));
@@ -199,7 +212,8 @@ impl Member {
         settings.extend(self.settings.iter().map(|(file, value)| set(file, &value.to_string())));
         let script = Script {
             settings,
-            jobs: vec![Job { name: "load".to_string(), command, ..Job::default() }],
+            cgroups: cgroups.collect(),
+            jobs: jobs.collect(),
             ..Script::default()
         };
         let said = |cause: Error| match cause {

@@ -2,7 +2,8 @@
 //!
 //! `random [COUNT [SEED [FIRST]]]`: so many groups of jobs on the raw disk, past the page
 //! cache. `random --files [COUNT [SEED [FIRST]]]`: so many experiments with files and the
-//! page cache. `--kernel NAME` names the judge. What came of them is
+//! page cache. `--kernel NAME` names the judge, `--scheduler NAME` the scheduler of all, which is
+//! drawn otherwise. What came of them is
 //! printed, and the ten worst are written to `fidelity/worst/`.
 
 use crate::Outcome;
@@ -31,11 +32,12 @@ enum Kind {
 }
 
 /// Where an experiment comes from.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Source {
     kind: Kind,
     judge: Version,
     seed: u64,
+    scheduler: Option<String>,
 }
 
 /// An experiment that ran.
@@ -48,6 +50,10 @@ struct Ran {
 /// Runs the command.
 pub fn main(mut arguments: Vec<String>) -> Outcome {
     let (judge, mut kind) = (crate::judge(&mut arguments)?, Kind::Raw);
+    let scheduler = arguments.iter().position(|it| it == "--scheduler").map(|place| {
+        arguments.remove(place);
+        if place < arguments.len() { arguments.remove(place) } else { String::new() }
+    });
     if arguments.first().is_some_and(|it| it == "--files") {
         kind = Kind::Files;
         arguments.remove(0);
@@ -55,7 +61,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     let arguments: Vec<u64> = arguments.iter().map(|it| it.parse()).collect::<Result<_, _>>()?;
     let of = |place: usize, otherwise| arguments.get(place).copied().unwrap_or(otherwise);
     let (count, seed, first) = (of(0, 1000), of(1, 1), of(2, 0));
-    let source = Source { kind, judge, seed };
+    let source = Source { kind, judge, seed, scheduler };
     let end = first + count.div_ceil(source.parts());
     let (next, ran) = (AtomicU64::new(first), Mutex::new(Vec::new()));
     let work = || {
@@ -81,31 +87,35 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     let mut ran = ran.into_inner().expect("nobody panicked with it");
     ran.sort_by_key(|one| one.number);
     show(&ran);
-    keep_worst(source, ran)?;
+    keep_worst(&source, ran)?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl Source {
     /// Of so many things made up one experiment consists.
-    fn parts(self) -> u64 {
+    fn parts(&self) -> u64 {
         match self.kind {
             Kind::Raw => GROUPS as u64,
             Kind::Files => 1,
         }
     }
 
-    fn experiment(self, number: u64) -> String {
+    fn experiment(&self, number: u64) -> String {
         match self.kind {
-            Kind::Raw => random::experiment(self.seed, number),
-            Kind::Files => random::files::experiment(self.seed, number),
+            Kind::Raw => random::experiment(self.seed, number, self.scheduler.as_deref()),
+            Kind::Files => random::files::experiment(self.seed, number, self.scheduler.as_deref()),
         }
     }
 
     /// What files of the worst are called.
-    fn prefix(self) -> String {
+    fn prefix(&self) -> String {
         let kernel = match self.judge == world::KERNEL {
             true => String::new(),
             false => format!("{}-", self.judge),
+        };
+        let kernel = match &self.scheduler {
+            Some(scheduler) => format!("{kernel}{scheduler}-"),
+            None => kernel,
         };
         match self.kind {
             Kind::Raw => format!("{kernel}seed-{}-", self.seed),
@@ -113,7 +123,7 @@ impl Source {
         }
     }
 
-    fn run(self, number: u64) -> Result<Ran, Box<dyn Error>> {
+    fn run(&self, number: u64) -> Result<Ran, Box<dyn Error>> {
         let mut parsed = Experiment::parse("random", &self.experiment(number))?;
         crate::in_both(&mut parsed, self.judge);
         parsed.watches_bios = matches!(self.kind, Kind::Files);
@@ -156,7 +166,7 @@ fn show(ran: &[Ran]) {
 
 /// Writes the experiments that differ most, and says what they are: past the page cache those with
 /// the largest error of throughput, of files those with the most commands that are not the same.
-fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
+fn keep_worst(source: &Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
     let worst_job = |one: &Ran| {
         let percent = |it: &JobError| Some((it.bandwidth?.percent(), it.job.clone()));
         let jobs = one.errors.iter().filter_map(percent);
@@ -184,7 +194,7 @@ fn keep_worst(source: Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> {
 }
 
 /// Removes what was kept of earlier runs like this one.
-fn forget_others(source: Source) -> std::io::Result<()> {
+fn forget_others(source: &Source) -> std::io::Result<()> {
     for entry in std::fs::read_dir(DIRECTORY)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();

@@ -4,25 +4,6 @@
 use block::{About, Kernel, Shape, SharedLock, Tunable, Version};
 use sched::{Entry, Schedulers};
 
-const BFQ: About = About {
-    name: "bfq",
-    shape: Shape::Multi,
-    lock: SharedLock::All,
-    summary: "shares the disk in budgets of sectors, by weight (in the world linux only)",
-    tunables: &[
-        tunable("fifo_expire_sync", "ms", "age at which a synchronous request goes first"),
-        tunable("fifo_expire_async", "ms", "age at which an asynchronous request goes first"),
-        tunable("back_seek_max", "KiB", "how far back a request may be to count as near"),
-        tunable("back_seek_penalty", "factor", "how much farther going back counts"),
-        tunable("slice_idle", "ms", "how long the disk is held for the next request"),
-        tunable("slice_idle_us", "us", "the same in microseconds"),
-        tunable("max_budget", "sectors", "the largest budget; 0 for one that fits the disk"),
-        tunable("timeout_sync", "ms", "how long a budget may take"),
-        tunable("strict_guarantees", "bool", "one request in the disk at a time"),
-        tunable("low_latency", "bool", "raises weights of interactive and soft real-time tasks"),
-    ],
-};
-
 const KYBER: About = About {
     name: "kyber",
     shape: Shape::Multi,
@@ -35,14 +16,7 @@ const KYBER: About = About {
 };
 
 /// All of them.
-pub static OFFERED: [Entry; 2] = [
-    Entry {
-        honours_weights: Some(Version::V4_19),
-        honours_ioprio: Some(Version::V4_19),
-        ..entry("bfq", |_| &BFQ)
-    },
-    entry("kyber", |_| &KYBER),
-];
+pub static OFFERED: [Entry; 1] = [entry("kyber", |_| &KYBER)];
 
 const OTHER_ABOUT: About = About {
     name: "other",

@@ -5,17 +5,21 @@ use block::kernel::ShallowDepth;
 use block::tags::bits_per_word;
 use block::{Bio, Cx, Op};
 
+/// For what nobody waits for and for writes that somebody waits for: without and with raised
+/// queues.
+pub(super) type Depths = [[u32; 2]; 2];
+
 impl Bfq {
-    /// The depths for what nobody waits for and for writes that somebody waits for: without and
-    /// with raised queues.
-    fn depths(&self, cx: &Cx<'_>) -> [[u32; 2]; 2] {
+    /// The depths follow the number of requests, when it is attached and when that has changed.
+    /// (Up to 6.17 the kernel tells of a change before it is made.)
+    pub(super) fn adapt_depths(&mut self, cx: &Cx<'_>) {
         let multi = cx.kernel().multi.expect("a kernel with blk-mq");
         let all = match multi.shallow {
             ShallowDepth::WholeMap => cx.limits().nr_requests,
             ShallowDepth::PerWord => bits_per_word(cx.limits().nr_requests),
         };
         let part = |sixteenths: u32| (all * sixteenths / 16).max(1);
-        [[part(8), part(12)], [part(3), part(6)]]
+        self.depths = [[part(8), part(12)], [part(3), part(6)]];
     }
 
     pub(super) fn least_depth(&self, _cx: &Cx<'_>) -> u32 {
@@ -26,8 +30,7 @@ impl Bfq {
         let sync = bio.is_sync();
         let is_sync_read = sync && bio.op == Op::Read;
         let raised = usize::from(self.wr_busy > 0);
-        let depths = self.depths(cx);
-        let mut depth = if is_sync_read { 0 } else { depths[raised][usize::from(sync)] };
+        let mut depth = if is_sync_read { 0 } else { self.depths[raised][usize::from(sync)] };
         if self.is_over_share(cx, bio, depth) {
             depth = 1;
         }
@@ -58,7 +61,7 @@ impl Bfq {
         if lineage.iter().any(|entity| !self.engine[*entity].is_counted) {
             return false;
         }
-        for (level, entity) in lineage.iter().rev().enumerate() {
+        for (level, entity) in lineage.iter().enumerate().rev() {
             let it = &self.engine[*entity];
             let is_queue = it.stands_for.is_none();
             let mut weights = 0;

@@ -39,6 +39,7 @@ use block::{
 };
 use burst::Burst;
 use core::fmt;
+use depth::Depths;
 use inject::Measured;
 use peak_rate::PeakRate;
 use queue::{Queue, QueueId};
@@ -125,6 +126,7 @@ pub struct Bfq {
     rate: PeakRate,
     max_budget: u64,
     budgets_assigned: u32,
+    depths: Depths,
     burst: Burst,
     measured: Measured,
     arrival: Arrival,
@@ -170,6 +172,7 @@ impl Bfq {
             rate: PeakRate::new(true),
             max_budget: budget::DEFAULT_MAX,
             budgets_assigned: 0,
+            depths: Depths::default(),
             burst: Burst::default(),
             measured: Measured::default(),
             arrival: Arrival::default(),
@@ -457,6 +460,11 @@ impl Scheduler for Bfq {
         self.is_rotational = cx.limits().facts.rotational;
         self.nonrot_with_queueing = !self.is_rotational;
         self.rate = PeakRate::new(self.is_rotational);
+        self.adapt_depths(cx);
+    }
+
+    fn depth_changed(&mut self, cx: &mut Cx<'_>) {
+        self.adapt_depths(cx);
     }
 
     fn detached(&mut self, _cx: &mut Cx<'_>) {

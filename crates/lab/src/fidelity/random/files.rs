@@ -49,11 +49,12 @@ const DD_HABITS: [&str; 8] = [
 const DD_BLOCKS: [(&str, u64); 6] =
     [("512", 512), ("3k", 3072), ("4k", 4096), ("16k", 16_384), ("64k", 65_536), ("1M", 1 << 20)];
 
-/// The experiment of a number, as TOML.
-pub fn experiment(seed: u64, number: u64) -> String {
+/// The experiment of a number, as TOML; with a scheduler, the same for that one.
+pub fn experiment(seed: u64, number: u64, scheduler: Option<&str>) -> String {
     let mut rng = Rng::stream(seed, &format!("fidelity/random/files/{number}"));
     let system = *pick(&mut rng, &SYSTEMS);
-    let scheduler = *pick(&mut rng, &["none", "mq-deadline"]);
+    let usual = *pick(&mut rng, &["none", "mq-deadline"]);
+    let scheduler = scheduler.unwrap_or(usual);
     let mut text = format!(
         "title = \"Random experiment {number} of files, seed {seed}\"\nmodel = \"{}\"\n\
          fs = \"{system}\"\nmemory = \"{} MiB\"\nschedulers = [\"{scheduler}\"]\nseeds = [{}]\n",

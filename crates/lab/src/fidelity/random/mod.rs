@@ -33,8 +33,10 @@ const SIZES: [&str; 8] = [
     "--bsrange=4k-64k",
     "--bssplit=4k/60:32k/30:128k/10",
 ];
-/// Tunables of mq-deadline with values around their defaults.
-const TUNABLES: [(&str, [i64; 4]); 6] = [
+/// Tunables of a scheduler with values around their defaults.
+type Tunables = [(&'static str, [i64; 4])];
+
+const OF_MQ_DEADLINE: &Tunables = &[
     ("read_expire", [5, 50, 500, 5000]),
     ("write_expire", [50, 500, 5000, 50_000]),
     ("writes_starved", [0, 1, 2, 8]),
@@ -42,20 +44,37 @@ const TUNABLES: [(&str, [i64; 4]); 6] = [
     ("front_merges", [0, 1, 1, 1]),
     ("prio_aging_expire", [100, 1000, 10_000, 10_000]),
 ];
+const OF_BFQ: &Tunables = &[
+    ("low_latency", [0, 0, 1, 1]),
+    ("slice_idle", [0, 2, 8, 20]),
+    ("strict_guarantees", [0, 0, 0, 1]),
+    ("fifo_expire_sync", [5, 50, 125, 1000]),
+    ("fifo_expire_async", [50, 250, 2500, 250]),
+    ("back_seek_max", [0, 1000, 16_384, 100_000]),
+    ("back_seek_penalty", [1, 2, 2, 10]),
+    ("max_budget", [0, 0, 512, 4096]),
+];
 
-/// The experiment of a number, as TOML.
-pub fn experiment(seed: u64, number: u64) -> String {
+/// The experiment of a number, as TOML; with a scheduler, the same for that one.
+pub fn experiment(seed: u64, number: u64, scheduler: Option<&str>) -> String {
     let mut rng = Rng::stream(seed, &format!("fidelity/random/{number}"));
     let model = pick(&mut rng, &MODELS);
     let depth = *pick(&mut rng, &DEPTHS);
-    let has_scheduler = rng.chance(2, 3);
+    let usual = if rng.chance(2, 3) { "mq-deadline" } else { "none" };
+    let scheduler = scheduler.unwrap_or(usual);
+    let tunables = match scheduler {
+        "none" => None,
+        "bfq" => Some(OF_BFQ),
+        "mq-deadline" => Some(OF_MQ_DEADLINE),
+        _ => Some::<&Tunables>(&[]),
+    };
     let mut text = format!(
         "title = \"Random experiment {number} of seed {seed}\"\nmodel = \"{model}\"\n\
          schedulers = [\"{}\"]\nseeds = [{}]\nqueue_depth = {depth}\n",
-        if has_scheduler { "mq-deadline" } else { "none" },
+        scheduler,
         number + 1,
     );
-    settings(&mut text, &mut rng, has_scheduler, depth);
+    settings(&mut text, &mut rng, tunables, depth);
     let mut line = "fio --filename=/dev/sda --direct=1 --size=2G".to_string();
     for group in 0..GROUPS {
         jobs(&mut line, &mut rng, group);
@@ -64,12 +83,12 @@ pub fn experiment(seed: u64, number: u64) -> String {
     text
 }
 
-fn settings(text: &mut String, rng: &mut Rng, has_scheduler: bool, depth: u32) {
+fn settings(text: &mut String, rng: &mut Rng, tunables: Option<&Tunables>, depth: u32) {
     let mut set: Vec<(&str, i64)> = Vec::new();
-    if has_scheduler {
-        for (name, values) in TUNABLES {
+    if let Some(tunables) = tunables {
+        for (name, values) in tunables {
             if rng.chance(1, 3) {
-                set.push((name, *pick(rng, &values)));
+                set.push((name, *pick(rng, values)));
             }
         }
         if rng.chance(1, 2) {

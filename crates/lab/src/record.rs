@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::plan::{Plan, Row};
 use crate::recording::manifest::{self, Manifest};
 use crate::world::World;
-use block::{Action, Event, Flags, Op};
+use block::{Action, CgroupId, Event, Flags, Op};
 use machine::{Observer, Outcome, TaskInfo};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -155,7 +155,11 @@ impl Recorder {
         let categories = if is_about_data { categories(event) } else { Categories::NONE };
         let bytes = if is_about_data { event.sectors.bytes().0 as u32 } else { 0 };
         let cgroup = match &event.action {
-            Action::Message { cgroup, .. } => cgroup.map(|cgroup| u64::from(cgroup.0) + 1),
+            // blkparse knows no groups in messages: the root is not named.
+            Action::Message { cgroup, .. } => {
+                let below = cgroup.filter(|cgroup| *cgroup != CgroupId::ROOT);
+                below.map(|cgroup| u64::from(cgroup.0) + 1)
+            }
             _ => None,
         };
         let record = Record {

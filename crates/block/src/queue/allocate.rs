@@ -111,6 +111,8 @@ impl RequestQueue {
         }
         self.core.log_bio(now, Action::Sleep, id, None);
         if self.core.change.is_some() {
+            // Whoever is the scheduler then is asked.
+            self.core.context(context).limit = None;
             self.core.frozen.push(context);
         } else {
             self.join_waiters(context, id);

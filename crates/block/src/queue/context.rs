@@ -74,6 +74,8 @@ pub(super) struct ContextWork {
     pub done: VecDeque<(BioId, Instant)>,
     /// Single queue: since when it may allocate a batch beyond the limit, and how many are left.
     pub batch: Option<(Instant, u32)>,
+    /// blk-mq: what the scheduler said how many tags the request may use that is not allocated yet.
+    pub limit: Option<Option<u32>>,
     sleep: Sleep,
 }
 

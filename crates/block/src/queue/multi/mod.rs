@@ -347,8 +347,22 @@ impl RequestQueue {
         context: ContextId,
         bio: &Bio,
     ) -> Option<Allowance> {
-        let limit =
-            self.with_scheduler(now, context, |scheduler, cx| scheduler.limit_depth(cx, bio));
+        // It is asked once for a request, however often that is tried to get. Observed on 6.12.117:
+        // BFQ's message comes once for a task that sleeps, and what it said holds.
+        let limit = match self.core.context(context).limit.take() {
+            Some(limit) => limit,
+            None => self
+                .with_scheduler(now, context, |scheduler, cx| scheduler.limit_depth(cx, bio))
+                .flatten(),
+        };
+        let allowance = self.allowance_within(limit, bio);
+        if allowance.is_none() {
+            self.core.context(context).limit = Some(limit);
+        }
+        allowance
+    }
+
+    fn allowance_within(&mut self, limit: Option<u32>, bio: &Bio) -> Option<Allowance> {
         let multi = self.multi();
         let index = multi.hctx_of(bio.origin.cpu);
         let base = u32::from(index) * multi.depth;
@@ -356,7 +370,7 @@ impl RequestQueue {
         let cpu = bio.origin.cpu;
         Some(match &mut hctx.scheduler_tags {
             Some(tags) => Allowance {
-                scheduler_tag: Some(tags.take(cpu, limit.flatten())?),
+                scheduler_tag: Some(tags.take(cpu, limit)?),
                 driver_tag: None,
                 hctx: index,
             },

@@ -18,6 +18,7 @@
 //! This crate knows nothing of tables or terminals, and of JSON only what its records are called
 //! there; everything that is printed is computed here and formatted elsewhere.
 
+mod backports;
 pub mod catalogue;
 pub mod error;
 pub mod experiment;

@@ -61,6 +61,7 @@ const fn entry(name: &'static str, about: fn(&Kernel) -> &'static About) -> Entr
         honours_weights: None,
         honours_ioprio: None,
         build: |_| None,
+        backports: None,
     }
 }
 

@@ -1,15 +1,16 @@
-//! A scheduler as it is asked for: `NAME[@KERNEL][:TUNABLE=VALUE,…]`.
+//! A scheduler as it is asked for: `NAME[@KERNEL[+BACKPORT…]][:TUNABLE=VALUE,…]`.
 //!
 //! A tunable is one of the scheduler's own or a setting of the queue. Ranges are checked against
 //! the tables of both; limits that depend on the device are checked when a run is planned.
 
+use crate::backports::{self, kernel_and_backports};
 use crate::error::Error;
 use crate::kernels::{GuestKernel, Kernels, Named};
 use crate::offered::{OFFERED, OFFERED_FILES, OTHER, is_offered};
 use base::{Hz, nearest};
 use block::{About, Attach, KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 use machine::MACHINE_SETTINGS;
-use sched::{Entry, Schedulers};
+use sched::{Backport, Entry, Schedulers};
 use std::sync::Arc;
 
 /// What is compared when nobody says which schedulers.
@@ -17,7 +18,8 @@ pub const DEFAULT: [&str; 2] = ["none", "mq-deadline"];
 /// The word for every scheduler there is.
 pub const ALL: &str = "all";
 /// What is accepted where a scheduler is asked for.
-pub const ACCEPTED: &str = "NAME[@KERNEL][:TUNABLE=VALUE,…], such as mq-deadline@6.18:fifo_batch=1";
+pub const ACCEPTED: &str =
+    "NAME[@KERNEL[+BACKPORT…]][:TUNABLE=VALUE,…], such as mq-deadline@6.18:fifo_batch=1";
 
 /// A scheduler on a kernel, with what differs from its defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct SchedulerSpec {
     pub guest: Option<Arc<GuestKernel>>,
     /// The version that was asked for, if the rules are those of another.
     pub asked: Option<String>,
+    /// Changes of later kernels that it is given.
+    pub backports: Vec<&'static Backport>,
     /// Tunables and settings, in the order in which they are written.
     pub tunables: Vec<(String, i64)>,
 }
@@ -60,9 +64,12 @@ impl SchedulerSpec {
             Some((head, tunables)) => (head, tunables),
             None => (text, ""),
         };
-        let (name, kernel) = match head.split_once('@') {
-            Some((name, kernel)) => (name, Some(kernels.find(kernel, place)?)),
-            None => (head, pinned.cloned()),
+        let (name, kernel, given) = match head.split_once('@') {
+            Some((name, kernel)) => {
+                let (kernel, given) = kernel_and_backports(kernels, kernel, place)?;
+                (name, Some(kernel), given)
+            }
+            None => (head, pinned.cloned(), Vec::new()),
         };
         let mut spec = match kernel {
             Some(Named { rules, guest: Some(guest), .. }) => {
@@ -71,7 +78,8 @@ impl SchedulerSpec {
             kernel => {
                 let entry = known_entry(known, name, place)?;
                 let kernel = kernel.unwrap_or(entry.default_kernel().into());
-                SchedulerSpec::modelled(entry, &kernel, place)?
+                let spec = SchedulerSpec::modelled(entry, &kernel, place)?;
+                SchedulerSpec { backports: backports::find(entry, &kernel, &given, place)?, ..spec }
             }
         };
         for assignment in tunables.split(',').filter(|part| !part.is_empty()) {
@@ -98,7 +106,8 @@ impl SchedulerSpec {
             return Err(Error::bad(place, problem, accepted));
         }
         let (name, asked) = (entry.name, asked.clone());
-        Ok(SchedulerSpec { name, entry, kernel, guest: None, asked, tunables: Vec::new() })
+        let (backports, tunables) = (Vec::new(), Vec::new());
+        Ok(SchedulerSpec { name, entry, kernel, guest: None, asked, backports, tunables })
     }
 
     /// A scheduler that a kernel offers which was built.
@@ -121,8 +130,9 @@ impl SchedulerSpec {
             true => entry.name,
             false => Box::leak(name.to_string().into_boxed_str()),
         };
-        let (guest, tunables) = (Some(guest), Vec::new());
-        Ok(SchedulerSpec { name, entry, kernel, guest, asked: None, tunables })
+        let (backports, tunables) = (Vec::new(), Vec::new());
+        let (guest, asked) = (Some(guest), None);
+        Ok(SchedulerSpec { name, entry, kernel, guest, asked, backports, tunables })
     }
 
     /// Understands a list, in which `all` stands for everything there is; without any, the default
@@ -164,7 +174,8 @@ impl SchedulerSpec {
 
     /// Attaches one to a queue.
     pub fn attach(&self) -> Attach {
-        Attach::of(self.entry.build_for(self.kernel).expect("checked when it was parsed"))
+        let built = self.entry.build_with(self.kernel, &self.backports);
+        Attach::of(built.expect("checked when it was parsed"))
     }
 
     /// Whether it honours weights of control groups.
@@ -187,13 +198,15 @@ impl SchedulerSpec {
         Named { rules: self.kernel, guest: self.guest.clone(), asked: self.asked.clone() }
     }
 
-    /// The kernel as it was named.
+    /// The kernel as it was named, with what it is given.
     pub fn kernel_name(&self) -> String {
-        match (&self.guest, &self.asked) {
+        let name = match (&self.guest, &self.asked) {
             (Some(guest), _) => guest.name().to_string(),
             (None, Some(asked)) => asked.clone(),
             (None, None) => self.kernel.version.to_string(),
-        }
+        };
+        let given = self.backports.iter().map(|it| it.name);
+        core::iter::once(name.as_str()).chain(given).collect::<Vec<_>>().join("+")
     }
 
     /// Whether a tunable of this name is its own.
@@ -312,13 +325,12 @@ fn known_entry(known: &Schedulers, name: &str, place: &str) -> Result<&'static E
         let problem = format!("unknown scheduler \"{name}\"{}", nearest(name, known.names()));
         let accepted = || format!("{}, {ALL}", names.join(", "));
         // The world linux has told its own, too.
-        let others: Vec<&str> = OFFERED.iter().map(|it| it.name).collect();
+        let others = OFFERED.iter().map(|it| it.name).filter(|it| !names.contains(it));
+        let others: Vec<&str> = others.collect();
         let more = || format!("{}; with --world linux also {}", accepted(), others.join(", "));
         match name {
             "" => Error::bad(place, "no scheduler is named", ACCEPTED),
-            _ if others.iter().all(|it| names.contains(it)) => {
-                Error::bad(place, problem, accepted())
-            }
+            _ if others.is_empty() => Error::bad(place, problem, accepted()),
             _ if others.contains(&name) => {
                 Error::bad(place, format!("{name} is not simulated"), more())
             }
@@ -383,7 +395,7 @@ mod tests {
         assert_eq!(
             refusal("deadlin"),
             "-s: unknown scheduler \"deadlin\"; nearest: \"deadline\"; accepted: noop, deadline, \
-             anticipatory, cfq, none, mq-deadline, all; with --world linux also bfq, kyber"
+             anticipatory, cfq, none, mq-deadline, bfq, all; with --world linux also kyber"
         );
         assert!(refusal("noop@6.18").contains("kernel 6.18 does not have noop; accepted: 2.6.28"));
         assert!(
@@ -418,6 +430,6 @@ mod tests {
             ["noop@2.6.28", "deadline@2.6.28", "anticipatory@2.6.28", "cfq@2.6.28"]
         );
         assert_eq!(labels(&["all", "none"], None).len(), sched::names().count());
-        assert_eq!(labels(&["all"], Some("6.12")), ["none@6.12", "mq-deadline@6.12"]);
+        assert_eq!(labels(&["all"], Some("6.12")), ["none@6.12", "mq-deadline@6.12", "bfq@6.12"]);
     }
 }

@@ -63,6 +63,7 @@ static ENTRY: sched::Entry = sched::Entry {
     honours_weights: None,
     honours_ioprio: None,
     build: |_| Some(Box::<ShortestSeek>::default()),
+    backports: None,
 };
 
 /// Random reads, many at a time.

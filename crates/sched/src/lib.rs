@@ -12,6 +12,7 @@
 extern crate alloc;
 
 pub mod anticipatory;
+mod backport;
 pub mod bfq;
 pub mod cfq;
 mod choice;
@@ -27,6 +28,7 @@ mod think;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+pub use backport::{Backport, Backports};
 use block::{About, KERNELS, Kernel, Scheduler, Shape, Version};
 use core::fmt;
 
@@ -48,6 +50,8 @@ pub struct Entry {
     pub honours_ioprio: Option<Version>,
     /// Makes one; `None` for the absence of a scheduler.
     pub build: fn(&Kernel) -> Option<Box<dyn Scheduler>>,
+    /// Changes of later kernels that it can be given alone.
+    pub backports: Option<&'static Backports>,
 }
 
 /// All schedulers of Linux, oldest first within each shape.
@@ -61,6 +65,7 @@ pub static LIST: [Entry; 7] = [
         honours_weights: None,
         honours_ioprio: None,
         build: |_| Some(Box::new(noop::Noop::default())),
+        backports: None,
     },
     Entry {
         name: "deadline",
@@ -71,6 +76,7 @@ pub static LIST: [Entry; 7] = [
         honours_weights: None,
         honours_ioprio: None,
         build: |kernel| Some(Box::new(deadline::Deadline::new(kernel))),
+        backports: None,
     },
     Entry {
         name: "anticipatory",
@@ -81,6 +87,7 @@ pub static LIST: [Entry; 7] = [
         honours_weights: None,
         honours_ioprio: None,
         build: |kernel| Some(Box::new(anticipatory::Anticipatory::new(kernel))),
+        backports: None,
     },
     Entry {
         name: "cfq",
@@ -91,6 +98,7 @@ pub static LIST: [Entry; 7] = [
         honours_weights: Some(Version::V4_10),
         honours_ioprio: Some(Version::V2_6_28),
         build: |kernel| Some(cfq::build(kernel)),
+        backports: None,
     },
     Entry {
         name: "none",
@@ -101,6 +109,7 @@ pub static LIST: [Entry; 7] = [
         honours_weights: None,
         honours_ioprio: None,
         build: |_| None,
+        backports: None,
     },
     Entry {
         name: "mq-deadline",
@@ -111,16 +120,18 @@ pub static LIST: [Entry; 7] = [
         honours_weights: None,
         honours_ioprio: Some(Version::V6_1),
         build: |kernel| Some(Box::new(mq_deadline::MqDeadline::new(kernel))),
+        backports: None,
     },
     Entry {
         name: "bfq",
         about: |_| &bfq::ABOUT,
-        since: Version::V6_1,
+        since: Version::V4_19,
         until: None,
         default_kernel: Version::V6_12,
-        honours_weights: Some(Version::V6_1),
-        honours_ioprio: Some(Version::V6_1),
+        honours_weights: Some(Version::V4_19),
+        honours_ioprio: Some(Version::V4_19),
         build: |kernel| Some(Box::new(bfq::Bfq::new(kernel))),
+        backports: Some(&bfq::BACKPORTS),
     },
 ];
 
@@ -225,6 +236,23 @@ impl Entry {
             return Err(BuildError::NotInKernel { name: self.name, kernel: kernel.version });
         }
         Ok((self.build)(kernel))
+    }
+
+    /// Changes of later kernels that it can be given alone, on the kernels they name.
+    pub fn backports(&self) -> &'static [Backport] {
+        self.backports.map_or(&[], |it| it.list)
+    }
+
+    /// The same as [`Entry::build_for`], with changes of later kernels.
+    pub fn build_with(
+        &self,
+        kernel: &Kernel,
+        given: &[&'static Backport],
+    ) -> Result<Option<Box<dyn Scheduler>>, BuildError> {
+        match self.backports.filter(|_| self.is_on(kernel) && !given.is_empty()) {
+            Some(backports) => Ok(Some((backports.build)(kernel, given))),
+            None => self.build_for(kernel),
+        }
     }
 
     /// Whether a kernel has it.

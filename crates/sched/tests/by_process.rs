@@ -11,7 +11,7 @@ use base::{Duration, Sector, Sectors};
 use block::scheduler::{Cgroup, CpuPolicy, IoContext};
 use block::{
     Action, Bio, CgroupId, ContextId, EventLog, Flags, HoldReason, IoContextId, Ioprio,
-    IoprioClass, Kernel, Op, Origin, PlugFlush, Version,
+    IoprioClass, Kernel, Op, Origin, PlugFlush, Shape, Version,
 };
 use harness::shadow::{Chosen, Shadowed};
 use harness::{Harness, KERNEL, Table, cases};
@@ -501,7 +501,7 @@ impl Run {
 
     /// To deadline, or back; what is queued leaves at once.
     fn switch(&mut self) {
-        let next = if self.attached == self.name { other_of(self.kernel) } else { self.name };
+        let next = if self.attached == self.name { other_of(self.name) } else { self.name };
         let scheduler = match &self.chosen {
             Some(chosen) if next == self.name => {
                 Some(Shadowed::around(self.name, self.kernel, chosen))
@@ -576,9 +576,12 @@ impl Run {
     }
 }
 
-/// What such a kernel may have instead.
-fn other_of(kernel: &Kernel) -> &'static str {
-    if kernel.version >= Version::V6_1 { "mq-deadline" } else { "deadline" }
+/// What the same shape of the block layer may have instead.
+fn other_of(name: &str) -> &'static str {
+    match sched::shape_of(name) {
+        Some(Shape::Multi) => "mq-deadline",
+        _ => "deadline",
+    }
 }
 
 fn build(name: &str, kernel: &Kernel) -> Option<Box<dyn block::Scheduler>> {

@@ -126,16 +126,6 @@ impl Bfq {
         self.engine[own].prio_changed = true;
     }
 
-    /// The queue of a request; of one that is not bound yet, that of its sender.
-    pub(super) fn queue_for(&mut self, cx: &Cx<'_>, rq: RequestId) -> Option<QueueId> {
-        if let Some(bound) = self.bound.get(rq) {
-            return Some(bound.queue);
-        }
-        let request = cx.request(rq);
-        let bic = self.contexts.get(request.origin.io_context);
-        if request.is_sync() { bic.sync } else { bic.asyncs }
-    }
-
     /// A request is bound to the queue of whoever sent it.
     pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
@@ -157,18 +147,23 @@ impl Bfq {
             let (rq, queue, refs) = (rq.to_bits(), id.to_bits(), self.queues[id].refs);
             self.say(cx, id, format_args!("get_request {rq:016x}: bfqq {queue:016x}, {refs}"));
         }
-        let is_alone = self.queues[id].merges_into.is_none() && self.process_refs(id) == 1;
+        let is_alone = !self.is_disowned(id) && self.process_refs(id) == 1;
         if is_alone && sync {
             self.queues[id].owner = Some(owner);
             if is_new_split {
                 self.restore(owner, id);
             }
         }
-        let may_burst = self.burst.size > 0 || self.busy_queues() == 0;
+        let may_burst = self.burst.size > 0 || self.may_burst();
         if self.queues[id].just_created && may_burst {
             self.handle_burst(id);
         }
         self.bound.set(rq, Bound { queue: id, owner, expires: 0, is_started: false });
+    }
+
+    /// It is to be merged, and so nobody's own.
+    fn is_disowned(&self, id: QueueId) -> bool {
+        self.rules.plans_disown && self.queues[id].merges_into.is_some()
     }
 
     fn wants_split(&self, owner: IoContextId, id: QueueId) -> bool {
@@ -185,9 +180,12 @@ impl Bfq {
         pid: ContextId,
         cgroup: CgroupId,
     ) -> (QueueId, bool) {
+        if self.rules.messages.tells_parting {
+            self.say(cx, id, format_args!("breaking apart bfqq"));
+        }
         self.say(cx, id, format_args!("splitting queue"));
         let now = self.jiffies;
-        let is_last = self.process_refs(id) == 1 && self.queues[id].merges_into.is_none();
+        let is_last = self.process_refs(id) == 1 && !self.is_disowned(id);
         if is_last {
             let queue = &mut self.queues[id];
             (queue.pid, queue.who) = (Some(pid), pid);
@@ -203,7 +201,7 @@ impl Bfq {
         let id = self.new_queue(cx, owner, group, pid, true);
         // What wakes those who shared a queue goes on to wake each.
         self.set_waker(id, waker.filter(|waker| self.queues.get(*waker).is_some()));
-        self.queues[id].refs += 1;
+        self.get_queue(cx, id);
         self.queues[id].split_time = now;
         self.contexts.get(owner).sync = Some(id);
         (id, true)
@@ -229,9 +227,9 @@ impl Bfq {
             return id;
         }
         let id = self.new_queue(cx, owner, group, pid, true);
-        self.queues[id].refs += 1;
+        self.get_queue(cx, id);
         self.contexts.get(owner).sync = Some(id);
-        self.note_created(cx, id, owner)
+        if self.rules.merges_stably { self.note_created(cx, id, owner) } else { id }
     }
 
     /// The queue that all of the same group and priority share.
@@ -261,8 +259,17 @@ impl Bfq {
                 id
             }
         };
-        self.queues[id].refs += 1;
+        self.get_queue(cx, id);
         id
+    }
+
+    /// A process refers to a queue.
+    fn get_queue(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        self.queues[id].refs += 1;
+        if self.rules.messages.tells_queue && cx.wants_messages() {
+            let (queue, refs) = (id.to_bits(), self.queues[id].refs);
+            self.say(cx, id, format_args!("get_queue, at end: {queue:016x}, {refs}"));
+        }
     }
 
     fn async_place(&mut self, group: u32, class: Class, level: u8) -> &mut Option<QueueId> {
@@ -294,7 +301,7 @@ impl Bfq {
         let id = self.queues.insert(queue);
         self.engine[entity].queue = Some(id);
         self.contexts.get(owner).ioprio = Some(context.ioprio);
-        self.say(cx, id, format_args!("new_ioprio {level} new_weight {weight}"));
+        self.tell_priority(cx, id, level, weight);
         self.say(cx, id, format_args!("allocated"));
         id
     }
@@ -326,6 +333,12 @@ impl Bfq {
             if class == Class::Idle {
                 self.queues[id].has_short_think = false;
             }
+            self.tell_priority(cx, id, level, weight);
+        }
+    }
+
+    fn tell_priority(&self, cx: &mut Cx<'_>, id: QueueId, level: u8, weight: u32) {
+        if self.rules.messages.tells_priority {
             self.say(cx, id, format_args!("new_ioprio {level} new_weight {weight}"));
         }
     }
@@ -423,11 +436,12 @@ impl Bfq {
                         self.say(cx, id, format_args!("get_entity: {queue:016x} {refs}"));
                     }
                 }
-                Note::Hold(of) => {
+                Note::Weigh(of) => {
                     let id = self.queue_with(of);
-                    self.queues[id].refs += 1;
+                    self.queues[id].refs += u32::from(self.rules.weights_refer);
                 }
-                Note::Put(of) => {
+                Note::Unweigh(_) if !self.rules.weights_refer => {}
+                Note::Put(of) | Note::Unweigh(of) => {
                     let id = self.queue_with(of);
                     self.put_queue(cx, id);
                 }

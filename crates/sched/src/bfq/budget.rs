@@ -2,6 +2,7 @@
 //! (specification 5.4, 5.10 and 5.11).
 
 use super::queue::QueueId;
+use super::rules::Preemption;
 use super::{Bfq, SRT_MAX_TIME};
 use block::{Cx, RequestId};
 
@@ -30,7 +31,8 @@ impl Bfq {
     /// What a request costs its queue, in sectors.
     pub(super) fn charge_of(&self, cx: &Cx<'_>, id: QueueId, rq: RequestId) -> u64 {
         let sectors = u64::from(cx.request(rq).sectors.0);
-        let is_plain = self.queues[id].sync || self.is_raised(id) || self.is_asymmetric(id);
+        let all_alike = self.rules.charges_all_alike && self.is_asymmetric(id);
+        let is_plain = self.queues[id].sync || self.is_raised(id) || all_alike;
         if is_plain { sectors } else { ASYNC_FACTOR * sectors }
     }
 
@@ -115,7 +117,9 @@ impl Bfq {
         self.in_service = Some(id);
         let budget = entity.budget;
         self.say(cx, id, format_args!("set_in_service_queue, cur-budget = {budget}"));
-        self.in_serv_last_pos = base::Sector(0);
+        if self.rules.forgets_position {
+            self.in_serv_last_pos = base::Sector(0);
+        }
     }
 
     /// The service of the queue in service ends. `compensates`: the time for which it was waited
@@ -134,6 +138,9 @@ impl Bfq {
         if !self.is_raised(id) && (is_slow || is_late) {
             self.charge_time(cx, id, time);
         }
+        if reason == Reason::TooIdle {
+            self.note_idleness(id);
+        }
         self.note_raising_at_expiry(id);
         let (dispatched, short) = (self.queues[id].dispatched, self.queues[id].has_short_think);
         self.say(
@@ -150,9 +157,14 @@ impl Bfq {
         self.measured.wait_dispatch = false;
         self.measured.waited = None;
         self.adapt_budget(cx, id, reason);
+        // Observed on 4.19.79, of a queue whose process had just been merged into another: where
+        // only the engine refers to it, it is taken to be gone, even if it is still kept for a
+        // while. Then what its groups were served is charged to them once more.
+        let is_gone = self.queues[id].refs == 1;
         self.end_service(cx, id, reason);
-        let Some(queue) = self.queues.get_mut(id) else { return };
+        let Some(queue) = self.queues.get_mut(id).filter(|_| !is_gone) else { return };
         let entity = queue.entity;
+        queue.injected = 0;
         let keeps =
             !queue.is_busy && reason != Reason::BudgetTimeout && reason != Reason::BudgetExhausted;
         if keeps {
@@ -253,7 +265,8 @@ impl Bfq {
 
     /// It is not in service any more; it waits again, or has nothing to wait for.
     fn end_service(&mut self, cx: &mut Cx<'_>, id: QueueId, reason: Reason) {
-        let stays = reason == Reason::Preempted && self.needs_idling_for_guarantees(id);
+        let may_stay = self.rules.preemption == Preemption::ByWeight;
+        let stays = may_stay && reason == Reason::Preempted && self.needs_idling_for_guarantees(id);
         let now = self.jiffies;
         let queue = &mut self.queues[id];
         if queue.coop && queue.is_seeky() {

@@ -41,7 +41,7 @@ impl Bfq {
         if is_over || group != self.burst.group {
             self.burst.is_large = false;
             self.clear_burst();
-            if self.busy_queues() == 0 {
+            if self.may_burst() {
                 self.join_burst(id);
             }
             self.burst.group = group;
@@ -61,6 +61,11 @@ impl Bfq {
             self.join_burst(id);
         }
         self.burst.last = now;
+    }
+
+    /// Whether a burst may begin.
+    pub(super) fn may_burst(&self) -> bool {
+        self.rules.bursts_while_busy || self.busy_queues() == 0
     }
 
     fn join_burst(&mut self, id: QueueId) {

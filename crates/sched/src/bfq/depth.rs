@@ -29,6 +29,9 @@ impl Bfq {
     pub(super) fn depth_for(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let sync = bio.is_sync();
         let is_sync_read = sync && bio.op == Op::Read;
+        if is_sync_read && !self.rules.messages.tells_unlimited {
+            return None;
+        }
         let raised = usize::from(self.wr_busy > 0);
         let mut depth = if is_sync_read { 0 } else { self.depths[raised][usize::from(sync)] };
         if self.is_over_share(cx, bio, depth) {
@@ -46,6 +49,9 @@ impl Bfq {
 
     /// The queue of the bio, or a group it is in, has more requests than its share.
     fn is_over_share(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: u32) -> bool {
+        if !self.rules.limits_shares {
+            return false;
+        }
         let bic = self.contexts.get(bio.origin.io_context);
         let Some(id) = (if bio.is_sync() { bic.sync } else { bic.asyncs }) else { return false };
         let requests = u64::from(cx.limits().nr_requests);

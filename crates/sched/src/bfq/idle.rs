@@ -1,9 +1,10 @@
 //! Whether a queue that has run empty is waited for (specification 5.12 and 5.13).
 
-use super::Bfq;
 use super::budget::Reason;
 use super::queue::QueueId;
+use super::rules::{GroupsDiffer, Guarantees};
 use super::wf2q::EntityId;
+use super::{Bfq, ROOT};
 use base::Instant;
 use block::Cx;
 use block::scheduler::RunQueue;
@@ -16,16 +17,26 @@ impl Bfq {
     /// Whether to serve all alike would not give each its share.
     pub(super) fn is_asymmetric(&self, id: QueueId) -> bool {
         let classes = self.busy.iter().filter(|busy| **busy > 0).count();
-        self.engine.weights_vary(self.queues[id].entity)
-            || classes > 1
-            || self.groups_with_pending >= self.rules.groups_that_differ
+        self.engine.weights_vary(self.queues[id].entity, self.rules.spares_lightest)
+            || self.rules.classes_differ && classes > 1
+            || self.groups_differ()
+    }
+
+    fn groups_differ(&self) -> bool {
+        let pending = self.groups_with_pending;
+        match self.rules.groups_differ {
+            GroupsDiffer::Never => false,
+            GroupsDiffer::AnyButRoot => pending > u32::from(self.is_pending(ROOT)),
+            GroupsDiffer::Two => pending >= 2,
+        }
     }
 
     /// Processes that refer to it, apart from requests.
     pub(super) fn process_refs(&self, id: QueueId) -> u32 {
         let queue = &self.queues[id];
         let entity = &self.engine[queue.entity];
-        let engine = u32::from(entity.is_counted) + u32::from(self.engine.has_weight(queue.entity));
+        let weight = self.rules.weights_refer && self.engine.has_weight(queue.entity);
+        let engine = u32::from(entity.is_counted) + u32::from(weight);
         // Observed on 6.12.117: nobody merges into a queue that is only there to be merged into.
         queue.refs.saturating_sub(entity.allocated + engine + queue.stable_refs)
     }
@@ -38,19 +49,34 @@ impl Bfq {
             && !queue.is_seeky()
             && queue.io_bound
             && queue.has_short_think;
-        self.process_refs(id) > 0 && (alone || sequential) && self.wr_busy == 0
+        self.may_go_on(id) && (alone || sequential) && self.wr_busy == 0
+    }
+
+    /// A process is there that may send more; older kernels do not ask.
+    fn may_go_on(&self, id: QueueId) -> bool {
+        self.rules.guarantees != Guarantees::WithInFlight || self.process_refs(id) > 0
     }
 
     pub(super) fn needs_idling_for_guarantees(&self, id: QueueId) -> bool {
-        let raised = self.is_raised(id)
-            && (self.wr_busy < self.busy_queues()
-                || self.in_driver >= self.queues[id].dispatched + 4);
-        self.process_refs(id) > 0 && (raised || self.is_asymmetric(id) || self.busy_queues() == 1)
+        let (is_raised, is_asymmetric) = (self.is_raised(id), self.is_asymmetric(id));
+        let is_among_others = is_raised && self.wr_busy < self.busy_queues();
+        match self.rules.guarantees {
+            Guarantees::UnlessBurst => {
+                (is_raised || is_asymmetric) && !self.queues[id].in_large_burst
+            }
+            Guarantees::AmongOthers => is_among_others || is_asymmetric,
+            Guarantees::WithInFlight => {
+                let is_deep = is_raised && self.in_driver >= self.queues[id].dispatched + 4;
+                let is_alone = self.busy_queues() == 1;
+                self.process_refs(id) > 0
+                    && (is_among_others || is_deep || is_asymmetric || is_alone)
+            }
+        }
     }
 
     /// Whether it is better to wait for this queue than to serve another one.
     pub(super) fn is_better_to_idle(&self, id: QueueId) -> bool {
-        if self.process_refs(id) == 0 {
+        if !self.may_go_on(id) {
             return false;
         }
         if self.settings.strict_guarantees {
@@ -78,7 +104,7 @@ impl Bfq {
         let is_raised = self.is_raised(id);
         if self.queues[id].is_seeky() && !is_raised && !self.is_asymmetric(id) {
             time = time.min(SHORT);
-        } else if is_raised {
+        } else if is_raised && self.rules.waits_long_for_raised {
             time = time.max(LONG);
         }
         self.idling_start = self.nanos;

@@ -2,7 +2,7 @@
 
 use super::Bfq;
 use super::queue::QueueId;
-use block::Cx;
+use block::{Cx, RequestId};
 
 /// Detections in a row that make a waker.
 const DETECTIONS: u32 = 3;
@@ -10,6 +10,69 @@ const DETECTIONS: u32 = 3;
 const RECENT: i64 = 4_000_000;
 /// A large request is injected only when the disk has nothing to do, in sectors.
 const LARGE: u32 = 64;
+
+/// What may go while a queue is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Injecting {
+    /// Nothing (4.19; 5.19.4-2).
+    Never,
+    /// Ten times what the queue itself was served (4.20 to 5.1; A.1).
+    ByBandwidth,
+    /// As much as does not make its requests take much longer (5.2 on; A.3).
+    ByServiceTime(Measuring),
+}
+
+/// How service times tell how much is injected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Measuring {
+    /// Requests in the driver when one that is done was alone there. It still counts itself, so
+    /// zero never happens, and nothing is known of what was asked for alone.
+    pub alone: u32,
+    /// The measure of what a queue does alone follows it, and so does a change of its think time
+    /// (5.3 on; A.4-1, A.4-2).
+    pub follows: bool,
+    /// So long nothing is measured after the limit has fallen, in milliseconds (A.5-1).
+    pub pause: u64,
+    /// Only what was injected changes the limit (5.4 on; A.5-1, A.5-2).
+    pub heeds_injected: bool,
+    /// Arrivals count that find nothing queued, and not those that find nothing in flight.
+    pub counts_queued: bool,
+    /// A large request counts as one of the limit, instead of going to an empty disk only (5.19.3).
+    pub large_is_one: bool,
+}
+
+impl Injecting {
+    /// 5.15 and later.
+    pub const REFERENCE: Injecting = Injecting::ByServiceTime(Measuring {
+        alone: 1,
+        follows: true,
+        pause: 10,
+        heeds_injected: true,
+        counts_queued: false,
+        large_is_one: false,
+    });
+    /// As it was released: the limit is only ever 0 or 1, by think time (A.3-8).
+    pub const IN_5_2: Injecting = Injecting::ByServiceTime(Measuring {
+        alone: 0,
+        follows: false,
+        pause: 100,
+        heeds_injected: false,
+        counts_queued: true,
+        large_is_one: true,
+    });
+    /// As it first measured.
+    pub const IN_5_3: Injecting = match Injecting::IN_5_2 {
+        Injecting::ByServiceTime(released) => {
+            Injecting::ByServiceTime(Measuring { alone: 1, follows: true, ..released })
+        }
+        other => other,
+    };
+
+    /// Whether a limit is worked out anew when a queue's think time changes.
+    pub fn follows_queues(self) -> bool {
+        matches!(self, Injecting::ByServiceTime(Measuring { follows: true, .. }))
+    }
+}
 
 /// How a request's service time is measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,9 +85,25 @@ pub(super) struct Measured {
 }
 
 impl Bfq {
-    /// A request arrives at a queue of one process that has none in flight.
-    pub(super) fn note_arrival_for_injection(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        self.look_for_waker(cx, id);
+    /// A request arrives at a synchronous queue, and is not in it yet.
+    pub(super) fn note_arrival_for_injection(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: QueueId,
+        rq: RequestId,
+    ) {
+        let Injecting::ByServiceTime(measuring) = self.rules.injecting else { return };
+        let owner = self.bound[rq].owner;
+        let is_only = match measuring.counts_queued {
+            true => self.queues[id].is_empty(),
+            false => self.contexts.get(owner).requests <= 1,
+        };
+        if !is_only {
+            return;
+        }
+        if self.rules.has_wakers {
+            self.look_for_waker(cx, id);
+        }
         let now = self.jiffies;
         if self.queues[id].inject.decrease_time + self.ms(1_000) <= now {
             self.reset_injection(id);
@@ -32,11 +111,11 @@ impl Bfq {
         let inject = self.queues[id].inject;
         let may_measure = self.in_driver == 0
             || inject.last_serv_time > 0 && self.measured.rqs_injected && self.in_driver > 0;
-        let is_rested = inject.decrease_time + self.ms(10) <= now;
+        let is_rested = inject.decrease_time + self.ms(measuring.pause) <= now;
         if self.in_service == Some(id) && may_measure && is_rested {
             self.measured.last_empty_occupied = self.nanos;
             self.measured.wait_dispatch = true;
-            if self.in_driver == 0 {
+            if self.in_driver == 0 || !measuring.heeds_injected {
                 self.measured.rqs_injected = false;
             }
         }
@@ -91,6 +170,19 @@ impl Bfq {
 
     /// A queue whose request may go while `id` is waited for.
     pub(super) fn injected(&mut self, cx: &Cx<'_>, id: QueueId) -> Option<QueueId> {
+        match self.rules.injecting {
+            Injecting::Never => None,
+            Injecting::ByBandwidth => self.injected_by_bandwidth(cx, id),
+            Injecting::ByServiceTime(measuring) => self.injected_by_time(cx, id, measuring),
+        }
+    }
+
+    fn injected_by_time(
+        &mut self,
+        cx: &Cx<'_>,
+        id: QueueId,
+        measuring: Measuring,
+    ) -> Option<QueueId> {
         let own = self.queues[id].owner.and_then(|owner| self.contexts.async_queue(owner));
         if let Some(own) = own {
             let next = self.queues[own].next;
@@ -113,16 +205,17 @@ impl Bfq {
         }
         let queue = &self.queues[id];
         let is_allowed = !self.is_raised(id) || self.wr_busy > 1 || !queue.has_short_think;
-        if !self.idling_boosts(id) && is_allowed { self.any_injected(cx, id) } else { None }
+        let is_open = !self.idling_boosts(id) && is_allowed;
+        if is_open { self.any_injected(cx, id, measuring) } else { None }
     }
 
     /// Its next request is within its budget.
-    fn fits(&self, cx: &Cx<'_>, id: QueueId) -> bool {
+    pub(super) fn fits(&self, cx: &Cx<'_>, id: QueueId) -> bool {
         let next = self.queues[id].next;
         next.is_some_and(|rq| self.charge_of(cx, id, rq) as i64 <= self.budget_left(id))
     }
 
-    fn any_injected(&mut self, cx: &Cx<'_>, id: QueueId) -> Option<QueueId> {
+    fn any_injected(&mut self, cx: &Cx<'_>, id: QueueId, measuring: Measuring) -> Option<QueueId> {
         let queue = &self.queues[id];
         let mut limit = queue.inject.limit;
         // The kernel compares with nanoseconds as if they were jiffies.
@@ -134,13 +227,23 @@ impl Bfq {
             return None;
         }
         let is_open = !self.is_raised(id) || !queue.has_short_think;
+        let known = queue.inject.limit;
         let mut others = self.engine.active_queues();
         let found = others.find(|other| {
             let Some(next) = self.queues[*other].next else { return false };
-            let is_small = cx.request(next).sectors.0 < LARGE;
-            (is_open || self.is_raised(*other))
-                && self.fits(cx, *other)
-                && (self.is_rotational || is_small || self.in_driver == 0)
+            let is_open = is_open || self.is_raised(*other);
+            if !is_open || !self.fits(cx, *other) {
+                return false;
+            }
+            let is_large = !self.is_rotational && cx.request(next).sectors.0 >= LARGE;
+            match (measuring.large_is_one, is_large) {
+                (false, false) => true,
+                (false, true) => self.in_driver == 0,
+                (true, _) => {
+                    limit = if is_large { limit.min(1) } else { known };
+                    self.in_driver < limit
+                }
+            }
         });
         if found.is_some() {
             self.measured.rqs_injected = true;
@@ -150,29 +253,35 @@ impl Bfq {
 
     /// The request is done whose service time was measured.
     pub(super) fn adapt_injection(&mut self, id: QueueId) {
+        let Injecting::ByServiceTime(measuring) = self.rules.injecting else { return };
         let time = self.nanos - self.measured.last_empty_occupied;
-        let (now, most) = (self.jiffies, self.max_in_driver);
-        let (injected, alone) = (self.measured.rqs_injected, self.in_driver == 1);
+        let (now, deepest) = (self.jiffies, self.max_in_driver);
+        let injected = self.measured.rqs_injected;
+        let alone = self.in_driver == measuring.alone;
+        let heeds = measuring.heeds_injected;
+        let most = if heeds { deepest + 1 } else { 2 * deepest };
         let inject = &mut self.queues[id].inject;
         let old = inject.limit;
-        if inject.last_serv_time > 0 && injected {
+        if inject.last_serv_time > 0 && (injected || !heeds) {
             let threshold = inject.last_serv_time * 3 / 2;
             if time >= threshold && old > 0 {
                 inject.limit -= 1;
                 inject.decrease_time = now;
-            } else if time < threshold && old <= most {
+            } else if time < threshold && old < most {
                 inject.limit += 1;
             }
         }
         if inject.last_serv_time == 0 && alone || time < inject.last_serv_time {
-            if inject.last_serv_time == 0 {
+            if inject.last_serv_time == 0 || !heeds {
                 inject.limit = old.max(1);
             }
             inject.last_serv_time = time;
-        } else if !injected && alone {
+        } else if measuring.follows && !injected && alone {
             inject.last_serv_time = time;
         }
         self.measured.waited = None;
-        self.measured.rqs_injected = false;
+        if heeds {
+            self.measured.rqs_injected = false;
+        }
     }
 }

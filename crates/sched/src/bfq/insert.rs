@@ -3,6 +3,7 @@
 use super::Bfq;
 use super::budget::Reason;
 use super::queue::QueueId;
+use super::rules::{IoBound, Preemption};
 use crate::choice::choose;
 use base::Sector;
 use block::scheduler::InsertAt;
@@ -30,14 +31,17 @@ impl Bfq {
                 id = target;
             }
         }
-        self.update_think_time(id);
-        self.update_short_think(id);
-        self.update_seeks(cx, id, rq);
+        if !self.rules.looks_back {
+            self.update_statistics(cx, id, rq);
+        }
         let waits = self.in_service == Some(id) && self.queues[id].wait_request;
         self.enter_queue(cx, id, rq);
         let expires = self.nanos + self.settings.fifo_expire[usize::from(sync)];
         self.bound[rq].expires = expires;
         self.queues[id].fifo.push_back(&mut self.links, rq);
+        if self.rules.looks_back {
+            self.update_statistics(cx, id, rq);
+        }
         self.queues[id].last_request_end = cx.request(rq).end();
         if waits {
             self.end_wait(cx, id, rq);
@@ -62,15 +66,31 @@ impl Bfq {
         self.put_queue(cx, id);
     }
 
+    /// What the arrival tells of the queue.
+    fn update_statistics(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
+        self.update_think_time(id);
+        self.update_short_think(cx, id);
+        self.update_seeks(cx, id, rq);
+        if self.rules.messages.tells_statistics {
+            let queue = &self.queues[id];
+            let (short, seeky) = (u8::from(queue.has_short_think), u8::from(queue.is_seeky()));
+            let text = format_args!("rq_enqueued: has_short_ttime={short} (seeky {seeky})");
+            self.say(cx, id, text);
+        }
+    }
+
     fn update_think_time(&mut self, id: QueueId) {
         let (now, idle) = (self.nanos, self.settings.slice_idle);
+        let always = self.rules.looks_back;
         let queue = &mut self.queues[id];
-        if queue.dispatched == 0 && !queue.is_busy {
+        // The clock has gone on since the queue was made. (Observed on 4.19.79.)
+        let now = if always { now.max(queue.think.last_end) } else { now };
+        if always || queue.dispatched == 0 && !queue.is_busy {
             queue.think.update(now, idle);
         }
     }
 
-    fn update_short_think(&mut self, id: QueueId) {
+    fn update_short_think(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let idle = self.settings.slice_idle;
         let queue = &self.queues[id];
         let is_idle_class = self.is_idle_class(queue.entity);
@@ -78,10 +98,18 @@ impl Bfq {
         if !queue.sync || is_idle_class || idle == 0 || is_fresh {
             return;
         }
-        let is_short = !queue.think.is_big(idle / 2);
+        let most = if self.rules.looks_back { idle } else { idle / 2 };
+        let is_short = !queue.think.is_big(most);
         let was_short = queue.has_short_think;
+        if self.rules.messages.tells_statistics {
+            let short = u8::from(is_short);
+            self.say(cx, id, format_args!("update_has_short_ttime: has_short_ttime {short}"));
+        }
         let queue = &mut self.queues[id];
         queue.has_short_think = is_short;
+        if !self.rules.injecting.follows_queues() {
+            return;
+        }
         let inject = queue.inject;
         let is_rested = inject.decrease_time + self.ms(100) <= self.jiffies;
         if was_short != is_short && inject.last_serv_time == 0 && (is_rested || !is_short) {
@@ -93,8 +121,7 @@ impl Bfq {
         let is_seek = self.is_seek(cx, self.queues[id].last_request_end, rq);
         let queue = &mut self.queues[id];
         queue.seek_history = queue.seek_history << 1 | u32::from(is_seek);
-        let is_totally_seeky = queue.is_totally_seeky();
-        if is_totally_seeky && self.is_raised_for_real_time(id) {
+        if self.only_jumps(id) && self.is_raised_for_real_time(id) {
             self.end_real_time(id);
         }
     }
@@ -106,10 +133,7 @@ impl Bfq {
         self.queues[id].queued[usize::from(sync)] += 1;
         self.queued += 1;
         if self.queues[id].sync {
-            let owner = self.bound[rq].owner;
-            if self.contexts.get(owner).requests <= 1 {
-                self.note_arrival_for_injection(cx, id);
-            }
+            self.note_arrival_for_injection(cx, id, rq);
             self.update_intensity(id);
         }
         let was_next = self.queues[id].next;
@@ -145,6 +169,9 @@ impl Bfq {
 
     /// How much of the time the queue has something to do.
     fn update_intensity(&mut self, id: QueueId) {
+        if self.rules.io_bound != IoBound::ByIntensity {
+            return;
+        }
         let now = self.nanos;
         let queue = &mut self.queues[id];
         let total = now - queue.io_start;
@@ -163,6 +190,26 @@ impl Bfq {
         }
     }
 
+    /// An idle queue gets a request, in time or late.
+    fn note_arrival_in_time(&mut self, id: QueueId, in_time: bool) {
+        let IoBound::After(enough) = self.rules.io_bound else { return };
+        let queue = &mut self.queues[id];
+        if !queue.io_bound {
+            queue.in_time = if in_time { queue.in_time + 1 } else { 0 };
+            queue.io_bound = queue.in_time >= enough;
+        }
+    }
+
+    /// It was waited for in vain.
+    pub(super) fn note_idleness(&mut self, id: QueueId) {
+        let queue = &mut self.queues[id];
+        let entity = &self.engine[queue.entity];
+        let is_little = entity.service <= 2 * entity.budget / 10;
+        if self.rules.io_bound != IoBound::ByIntensity && is_little {
+            queue.io_bound = false;
+        }
+    }
+
     /// The next request of a busy queue is another one.
     pub(super) fn next_changed(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let Some(next) = self.queues[id].next else { return };
@@ -173,7 +220,8 @@ impl Bfq {
         let queue = &self.queues[id];
         let entity = queue.entity;
         let it = &self.engine[entity];
-        let budget = queue.max_budget.max(charge).max(it.service);
+        let served = if self.rules.minds_rest { it.service } else { 0 };
+        let budget = queue.max_budget.max(charge).max(served);
         if it.budget != budget {
             self.engine[entity].budget = budget;
             self.say(cx, id, format_args!("updated next rq: new budget {budget}"));
@@ -186,9 +234,9 @@ impl Bfq {
     fn become_busy(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) -> bool {
         let idle = self.settings.slice_idle;
         let in_time = self.nanos <= self.queues[id].think.last_end + 3 * idle;
-        let low_latency_deserves = self.raise_at_arrival(id, rq);
-        let _ = low_latency_deserves;
+        self.look_at_arrival(id, rq);
         let wants_preempt = self.set_budget_at_arrival(cx, id, in_time);
+        self.note_arrival_in_time(id, in_time);
         let queue = &self.queues[id];
         let is_old = queue.budget_timeout + self.ms(10_000) < self.jiffies;
         if !queue.just_created && self.arrival.idle_long && is_old {
@@ -225,7 +273,7 @@ impl Bfq {
         let left = self.budget_left(id);
         let queue = &mut self.queues[id];
         let (entity, most) = (queue.entity, queue.max_budget);
-        let keeps = queue.keeps_budget && in_time && left > 0;
+        let keeps = queue.keeps_budget && in_time && (left > 0 || !self.rules.minds_rest);
         queue.keeps_budget = keeps;
         let it = &mut self.engine[entity];
         it.budget = if keeps { (left as u64).min(most) } else { most.max(charge) };
@@ -236,10 +284,15 @@ impl Bfq {
     /// The queue in service may have to give way.
     fn preempt(&mut self, cx: &mut Cx<'_>, id: QueueId, wants: bool) {
         let Some(served) = self.in_service else { return };
-        let is_raised_enough = self.coefficient(id) >= self.coefficient(served);
-        let goes_first = wants && is_raised_enough
-            || self.is_higher(id, served)
-            || !self.is_better_to_idle(served);
+        let (own, others) = (self.coefficient(id), self.coefficient(served));
+        let goes_first = match self.rules.preemption {
+            Preemption::ByRaising => (wants || self.arrival.deserves) && others < own,
+            Preemption::ByWeight => {
+                wants && others <= own
+                    || self.is_higher(id, served)
+                    || !self.is_better_to_idle(served)
+            }
+        };
         if goes_first && self.engine.may_preempt() {
             self.expire(cx, served, false, Reason::Preempted);
         }
@@ -267,7 +320,8 @@ impl Bfq {
         let sync = usize::from(cx.request(rq).is_sync());
         let is_small = self.queues[id].queued[sync] == 1 && cx.request(rq).sectors.0 < SMALL;
         let is_over = self.is_timed_out(id);
-        if is_small && self.idling_boosts(id) && !is_over {
+        let is_worth_more = self.rules.small_never_ends_wait || self.idling_boosts(id);
+        if is_small && is_worth_more && !is_over {
             return;
         }
         self.queues[id].wait_request = false;

@@ -102,6 +102,10 @@ impl Bfq {
         sector: Sector,
         owner: IoContextId,
     ) -> Option<QueueId> {
+        let is_late = self.nonrot_with_queueing || self.is_too_late(id);
+        if self.rules.late_queues_part && is_late {
+            return None;
+        }
         if let Some(target) = self.queues[id].merges_into {
             return Some(if self.rules.follows_chains {
                 self.end_of_chain(target)
@@ -112,8 +116,7 @@ impl Bfq {
         if let Some(stable) = self.stable_candidate(id, owner) {
             return self.merge_stably(cx, id, stable, owner);
         }
-        let is_alone = self.busy_queues() == 1;
-        if self.nonrot_with_queueing || self.is_too_late(id) || is_alone {
+        if is_late || self.busy_queues() == 1 {
             return None;
         }
         let group = self.engine[self.queues[id].entity].group;
@@ -226,7 +229,9 @@ impl Bfq {
         self.contexts.get(owner).sync = Some(into);
         self.queues[into].coop = true;
         self.queues[into].owner = None;
-        self.queues[into].pid = None;
+        if self.rules.messages.names_shared {
+            self.queues[into].pid = None;
+        }
         self.queues[id].owner = None;
         self.release_process(cx, id);
     }
@@ -303,7 +308,7 @@ impl Bfq {
         queue.io_start = saved.io_start;
         queue.idle_total = saved.idle_total;
         queue.think = saved.think;
-        if let Some(inject) = saved.inject {
+        if let Some(inject) = saved.inject.filter(|_| self.rules.saves_injection) {
             queue.inject = inject;
         }
         queue.service_from_wr = saved.service_from_wr;
@@ -312,9 +317,12 @@ impl Bfq {
         queue.wr_cur_max_time = saved.wr_cur_max_time;
         let entity = queue.entity;
         let (was_raised, is_busy) = (self.is_raised(id), self.queues[id].is_busy);
-        let coefficient = if low_latency { saved.coefficient.max(1) } else { 1 };
+        let comes_back = low_latency || self.rules.restores_raising_always;
+        let coefficient = if comes_back { saved.coefficient.max(1) } else { 1 };
         self.set_coefficient(id, coefficient);
-        self.engine[entity].new_weight = saved.weight;
+        if self.rules.saves_weight {
+            self.engine[entity].new_weight = saved.weight;
+        }
         self.check_restored_raising(id);
         self.engine[entity].prio_changed = true;
         let is_raised = self.is_raised(id);
@@ -400,7 +408,8 @@ impl Bfq {
     fn stable_candidate(&mut self, id: QueueId, owner: IoContextId) -> Option<QueueId> {
         let queue = &self.queues[id];
         let time = self.ms(STABLE_CREATION);
-        let is_ripe = !self.nonrot_with_queueing
+        let is_ripe = self.rules.merges_stably
+            && !self.nonrot_with_queueing
             && queue.sync
             && !queue.just_created
             && queue.split_time + time < self.jiffies

@@ -9,14 +9,17 @@
 //! (`peak_rate`), raising (`raise`), bursts (`burst`), waiting (`idle`), processes that work as one
 //! (`merge`), requests of others meanwhile (`inject`), turns and what leaves (`select`).
 
+mod backports;
 mod binding;
 mod budget;
 mod burst;
 mod depth;
 mod idle;
 mod inject;
+mod inject_by_bandwidth;
 mod insert;
 mod merge;
+mod messages;
 mod peak_rate;
 mod queue;
 mod raise;
@@ -30,6 +33,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+pub use backports::BACKPORTS;
 use base::{Arena, Hz, Instant, Jiffies, Links, List, Sector, Side};
 use binding::{Bound, Contexts, Group};
 use block::scheduler::{Dispatched, HctxId, InsertAt, Merge};
@@ -38,7 +42,6 @@ use block::{
     SharedLock,
 };
 use burst::Burst;
-use core::fmt;
 use depth::Depths;
 use inject::Measured;
 use peak_rate::PeakRate;
@@ -60,6 +63,9 @@ pub const ABOUT: About = About {
 const LONG_AGO: i64 = -(1 << 40);
 /// For how long what plays in real time is raised, in milliseconds.
 const SRT_MAX_TIME: u64 = 300;
+
+/// The number of the root group.
+const ROOT: u32 = 0;
 
 /// The class of service, in order of service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +124,7 @@ pub struct Bfq {
     /// Whether the disk takes several requests at once: -1 unknown.
     hw_tag: i8,
     hw_tag_samples: u32,
+    /// On such a flash disk queues do not merge by position.
     nonrot_with_queueing: bool,
     last_position: Sector,
     in_serv_last_pos: Sector,
@@ -139,8 +146,12 @@ pub struct Bfq {
 impl Bfq {
     /// The elevator of `kernel` with default settings.
     pub fn new(kernel: &Kernel) -> Bfq {
+        Bfq::with_rules(kernel, Rules::of(kernel))
+    }
+
+    fn with_rules(kernel: &Kernel, rules: Rules) -> Bfq {
         Bfq {
-            rules: Rules::of(kernel),
+            rules,
             settings: Settings::new(kernel.hz),
             hz: kernel.hz,
             nanos: 0,
@@ -261,6 +272,12 @@ impl Bfq {
         self.groups_with_pending += u32::from(self.group(group).with_pending == 1);
     }
 
+    /// Whether a group has requests that are not done.
+    fn is_pending(&self, group: u32) -> bool {
+        let group = self.groups.get(group as usize).and_then(Option::as_ref);
+        group.is_some_and(|group| group.with_pending > 0)
+    }
+
     fn leave_pending(&mut self, id: QueueId) {
         let group = self.engine[self.queues[id].entity].group;
         let it = self.group_mut(group);
@@ -287,22 +304,6 @@ impl Bfq {
         self.timer = None;
         self.engine.end_service(entity);
         self.follow_notes(cx);
-    }
-
-    /// A message about a queue.
-    #[inline]
-    fn say(&self, cx: &mut Cx<'_>, id: QueueId, text: fmt::Arguments<'_>) {
-        if cx.wants_messages() {
-            let queue = &self.queues[id];
-            let cgroup = CgroupId(self.engine[queue.entity].group);
-            cx.group_message(cgroup, format_args!("{} {text}", queue.name()));
-        }
-    }
-
-    /// A message about the disk.
-    #[inline]
-    fn message(&self, cx: &mut Cx<'_>, text: fmt::Arguments<'_>) {
-        cx.message(format_args!("bfq {text}"));
     }
 }
 
@@ -378,9 +379,9 @@ impl Scheduler for Bfq {
         id == self.queue_of_request(rq)
     }
 
-    fn allow_request_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) -> bool {
-        let one = self.queue_for(cx, rq);
-        one.is_some() && one == self.queue_for(cx, next)
+    /// Requests are joined whosever they are. (Observed on 4.19.79: of two groups even.)
+    fn allow_request_merge(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _next: RequestId) -> bool {
+        true
     }
 
     fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, _bio: &Bio, merge: Merge) {
@@ -458,7 +459,7 @@ impl Scheduler for Bfq {
     fn attached(&mut self, cx: &mut Cx<'_>) {
         self.enter(cx);
         self.is_rotational = cx.limits().facts.rotational;
-        self.nonrot_with_queueing = !self.is_rotational;
+        self.set_nonrot_with_queueing();
         self.rate = PeakRate::new(self.is_rotational);
         self.adapt_depths(cx);
     }
@@ -472,7 +473,8 @@ impl Scheduler for Bfq {
     }
 
     fn has_work(&self, _hctx: HctxId) -> bool {
-        self.queued > 0 || !self.heads.is_empty()
+        let is_busy = self.rules.busy_is_work && self.busy_queues() > 0;
+        is_busy || self.queued > 0 || !self.heads.is_empty()
     }
 
     fn queued(&self) -> u32 {

@@ -17,6 +17,8 @@ const INTERVAL: i64 = 1_000_000_000;
 const PAUSE: i64 = 100_000_000;
 /// A request that comes so soon after the last completion is taken to be sequential.
 const SOON: i64 = 2_000_000;
+/// A request that begins more than so many sectors from the last one is a seek.
+const FAR: u64 = 800;
 
 /// The estimate and what it comes from.
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +67,11 @@ impl Bfq {
         } else {
             self.rate.samples += 1;
             let is_soon = self.in_driver > 0 || now - self.last_completion < SOON;
-            if is_soon && !self.is_seek(cx, self.last_position, rq) {
+            if is_soon && self.is_sequential(cx, rq) {
                 self.rate.sequential += 1;
             }
             self.rate.sectors += sectors;
-            let keeps = self.rate.samples % 32 != 0;
+            let keeps = !self.rate.samples.is_multiple_of(32);
             self.rate.largest = if keeps { self.rate.largest.max(sectors) } else { sectors };
             self.rate.delta = now - self.rate.first_dispatch;
             if self.rate.delta >= INTERVAL {
@@ -83,10 +85,19 @@ impl Bfq {
         self.rate.last_dispatch = now;
     }
 
+    /// It begins close to where the last one ended; or is long, where that is as good.
+    fn is_sequential(&self, cx: &Cx<'_>, rq: RequestId) -> bool {
+        let last = self.last_position;
+        match self.rules.samples_as_queues {
+            true => !self.is_seek(cx, last, rq),
+            false => cx.request(rq).sector.0.abs_diff(last.0) < FAR,
+        }
+    }
+
     /// A request that begins far from `last`, and is not large on a disk that does not rotate.
     pub(super) fn is_seek(&self, cx: &Cx<'_>, last: Sector, rq: RequestId) -> bool {
         let request = cx.request(rq);
-        let is_far = last.0 != 0 && request.sector.0.abs_diff(last.0) > 800;
+        let is_far = last.0 != 0 && request.sector.0.abs_diff(last.0) > FAR;
         is_far && (self.is_rotational || request.sectors.0 < 64)
     }
 

@@ -64,6 +64,10 @@ pub(super) struct Queue {
     pub seek_history: u32,
     pub last_request_end: Sector,
     pub inject: Injection,
+    /// Sectors of others that were injected in this service.
+    pub injected: u64,
+    /// Arrivals in time, one after another, while it is not bound by I/O.
+    pub in_time: u32,
     pub wakers: Wakers,
     pub creation_time: i64,
     pub split_time: i64,
@@ -150,6 +154,8 @@ impl Queue {
             seek_history: 1,
             last_request_end: Sector(0),
             inject: Injection { limit: 0, last_serv_time: 0, decrease_time: born.jiffies },
+            injected: 0,
+            in_time: 0,
             wakers: Wakers::default(),
             creation_time: born.jiffies,
             split_time: LONG_AGO,

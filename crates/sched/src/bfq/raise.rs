@@ -2,6 +2,7 @@
 //! (specification 5.7a and 5.7b).
 
 use super::queue::QueueId;
+use super::rules::{MayPlay, TotallySeeky};
 use super::{Bfq, LONG_AGO, SRT_MAX_TIME};
 use block::{Cx, RequestId};
 
@@ -81,11 +82,30 @@ impl Bfq {
     /// A raised queue has turned out to jump about: it does not play.
     pub(super) fn end_real_time(&mut self, id: QueueId) {
         let started = self.queues[id].wr_start_at_switch_to_srt;
-        if started + self.raising_time() < self.jiffies {
+        let ends = self.rules.totally_seeky == TotallySeeky::EndsRaising;
+        if ends || started + self.raising_time() < self.jiffies {
             self.end_raising(id);
         } else {
             self.back_to_interactive(id);
         }
+    }
+
+    /// All of its last requests were far from the one before, and that tells something.
+    pub(super) fn only_jumps(&self, id: QueueId) -> bool {
+        let tells = self.rules.totally_seeky != TotallySeeky::Ignored;
+        tells && self.queues[id].is_totally_seeky()
+    }
+
+    /// Whether it may turn out to play in real time when its service ends, and when its last
+    /// request is done.
+    pub(super) fn may_play(&self, id: QueueId, at_expiry: bool) -> bool {
+        let is_interactive = self.coefficient(id) == INTERACTIVE;
+        !is_interactive
+            || match self.rules.may_play {
+                MayPlay::Always => true,
+                MayPlay::Never => false,
+                MayPlay::AtExpiry => at_expiry,
+            }
     }
 
     pub(super) fn is_raised_for_real_time(&self, id: QueueId) -> bool {
@@ -145,10 +165,10 @@ impl Bfq {
         }
         let queue = &self.queues[id];
         if self.settings.low_latency && queue.is_empty() {
-            if queue.dispatched == 0 {
-                self.queues[id].soft_rt_next_start = self.next_soft_start(id);
-            } else {
+            if queue.dispatched > 0 {
                 self.queues[id].softrt_update = true;
+            } else if self.may_play(id, true) {
+                self.queues[id].soft_rt_next_start = self.next_soft_start(id);
             }
         }
     }
@@ -163,16 +183,17 @@ impl Bfq {
         queue.soft_rt_next_start.max(paced).max(self.jiffies + idle + 4)
     }
 
-    /// A queue that was idle gets a request: whether it deserves to be raised, and is.
-    pub(super) fn raise_at_arrival(&mut self, id: QueueId, rq: RequestId) -> bool {
+    /// A queue that was idle gets a request: whether it deserves to be raised, and for what.
+    pub(super) fn look_at_arrival(&mut self, id: QueueId, rq: RequestId) {
         let now = self.jiffies;
         let queue = &self.queues[id];
         let entity = queue.entity;
-        let is_plain = self.engine[entity].new_weight == PLAIN_WEIGHT;
+        let is_plain =
+            !self.rules.raises_usual_weight_only || self.engine[entity].new_weight == PLAIN_WEIGHT;
         let in_burst = queue.in_large_burst;
         let idle_long = queue.dispatched == 0 && queue.budget_timeout + self.ms(2_000) < now;
         let is_soft = MAX_SRT_RATE > 0
-            && !queue.is_totally_seeky()
+            && !self.only_jumps(id)
             && !in_burst
             && queue.soft_rt_next_start < now
             && queue.dispatched == 0
@@ -188,7 +209,6 @@ impl Bfq {
         self.arrival.deserves = is_deserving;
         self.arrival.interactive = is_interactive;
         self.arrival.soft = is_soft;
-        is_deserving
     }
 
     /// Weight raising of a queue that becomes busy.

@@ -3,6 +3,7 @@
 use super::Bfq;
 use super::budget::Reason;
 use super::queue::QueueId;
+use super::rules::OnFlash;
 use block::scheduler::{Dispatched, Placement};
 use block::{Cx, DispatchReason, HoldReason, RequestId};
 
@@ -23,7 +24,11 @@ impl Bfq {
         }
         let before = self.in_service;
         let Some(id) = self.select(cx) else {
-            return Dispatched::Hold(self.why_held());
+            // Older kernels ask as long as a queue is busy, and it may be waited for with nothing.
+            return match self.queued {
+                0 => Dispatched::Empty,
+                _ => Dispatched::Hold(self.why_held()),
+            };
         };
         let reason = match (self.in_service == Some(id), before == Some(id)) {
             (false, _) => DispatchReason::Injected,
@@ -120,6 +125,7 @@ impl Bfq {
         self.sample_dispatch(cx, id, rq);
         self.take_out(cx, id, rq);
         if self.in_service != Some(id) {
+            self.note_injected(charge);
             if self.queues[id].is_empty() {
                 self.leave_busy(cx, id, false);
                 let entity = self.queues[id].entity;
@@ -141,7 +147,7 @@ impl Bfq {
         if self.measured.waited == Some(rq) {
             self.adapt_injection(id);
         }
-        self.probe_depth(id);
+        self.probe_depth();
         self.in_driver -= 1;
         self.queues[id].dispatched -= 1;
         let (now, nanos) = (self.jiffies, self.nanos);
@@ -160,7 +166,7 @@ impl Bfq {
         self.last_completed = (!self.queues[id].coop).then_some(id);
         let queue = &self.queues[id];
         let is_done = queue.softrt_update && queue.dispatched == 0 && queue.is_empty();
-        if is_done && self.coefficient(id) != super::raise::INTERACTIVE {
+        if is_done && self.may_play(id, false) {
             let start = self.next_soft_start(id);
             self.queues[id].soft_rt_next_start = start;
         }
@@ -187,25 +193,30 @@ impl Bfq {
     }
 
     /// Whether the disk takes several requests at once.
-    fn probe_depth(&mut self, id: QueueId) {
+    fn probe_depth(&mut self) {
         self.max_in_driver = self.max_in_driver.max(self.in_driver);
         if self.hw_tag == 1 || self.in_driver + self.queued <= 3 {
             return;
         }
         let served = self.in_service.map(|id| &self.queues[id]);
-        let is_shallow = served.is_some_and(|queue| {
-            let all = queue.dispatched + queue.queued[0] + queue.queued[1];
-            queue.has_short_think && all < 3 && self.in_driver < 3
-        });
-        let _ = id;
+        let is_shallow = self.rules.knows_shallow
+            && served.is_some_and(|queue| {
+                let all = queue.dispatched + queue.queued[0] + queue.queued[1];
+                queue.has_short_think && all < 3 && self.in_driver < 3
+            });
         self.hw_tag_samples += u32::from(!is_shallow);
         if is_shallow || self.hw_tag_samples <= 32 {
             return;
         }
-        self.hw_tag = i8::from(self.max_in_driver > 3);
+        self.hw_tag = i8::from(self.max_in_driver > self.rules.deep);
         self.max_in_driver = 0;
         self.hw_tag_samples = 0;
-        self.nonrot_with_queueing = !self.is_rotational && self.hw_tag != 0;
+        self.set_nonrot_with_queueing();
+    }
+
+    pub(super) fn set_nonrot_with_queueing(&mut self) {
+        let merges = self.rules.on_flash == OnFlash::Merge;
+        self.nonrot_with_queueing = !merges && !self.is_rotational && self.hw_tag != 0;
     }
 }
 

@@ -90,10 +90,12 @@ pub(super) enum Note {
     Finish { of: EntityId, service: u64, weight: u32, start: u64, finish: u64, delta: u64 },
     /// The engine refers to it.
     Get(EntityId),
-    /// Its weight is among those that have requests.
-    Hold(EntityId),
-    /// One of both is over.
+    /// That is over.
     Put(EntityId),
+    /// Its weight is among those that have requests.
+    Weigh(EntityId),
+    /// That is over.
+    Unweigh(EntityId),
 }
 
 /// Entities of one class in one group.
@@ -437,7 +439,7 @@ impl Wf2q {
             let weight = self[id].weight;
             self[id].has_weight = Some(weight);
             *self.by_weight.entry(weight).or_default() += 1;
-            self.notes.push(Note::Hold(id));
+            self.notes.push(Note::Weigh(id));
         }
     }
 
@@ -449,7 +451,7 @@ impl Wf2q {
             if *count == 0 {
                 self.by_weight.remove(&weight);
             }
-            self.notes.push(Note::Put(id));
+            self.notes.push(Note::Unweigh(id));
         }
     }
 
@@ -458,10 +460,12 @@ impl Wf2q {
         self[id].has_weight.is_some()
     }
 
-    /// Queues with requests differ in weight, and this one's is not the least.
-    pub fn weights_vary(&self, id: EntityId) -> bool {
+    /// Queues with requests differ in weight; with `spares_lightest`, and this one's is not the
+    /// least.
+    pub fn weights_vary(&self, id: EntityId, spares_lightest: bool) -> bool {
         let least = self.by_weight.keys().next();
-        self.by_weight.len() > 1 && self[id].has_weight.as_ref() != least
+        let is_least = self[id].has_weight.as_ref() == least;
+        self.by_weight.len() > 1 && !(spares_lightest && is_least)
     }
 
     /// Rule 5.3-7.

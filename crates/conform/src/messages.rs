@@ -7,6 +7,9 @@
 use base::Instant;
 use std::collections::BTreeMap;
 
+/// An address that the kernel does not yet know how to hash.
+const HIDDEN: &str = "(____ptrval____)";
+
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
@@ -145,7 +148,9 @@ fn parts(text: &str) -> (&str, &str) {
 fn without_numbers(text: &str) -> impl Iterator<Item = char> + '_ {
     text.split(' ').enumerate().flat_map(|(number, word)| {
         let before = (number > 0).then_some(' ');
-        let address = word.get(..16).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
+        let hashed = word.get(..16).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
+        let hidden = word.get(..HIDDEN.len()).filter(|it| *it == HIDDEN);
+        let address = hashed.or(hidden);
         let rest = &word[address.map_or(0, str::len)..];
         before.into_iter().chain(address.map(|_| '#')).chain(without_digits(rest))
     })

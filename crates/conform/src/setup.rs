@@ -131,7 +131,7 @@ impl Setup {
 
     /// A queue of its own for the recording.
     pub fn queue(&self, history: &History, log: EventLog) -> RequestQueue {
-        let built = self.spec.entry.build_for(self.kernel);
+        let built = self.spec.entry.build_with(self.kernel, &self.spec.backports);
         let attach = Attach::of(built.expect("the kernel has it"));
         let callers = history.calls.iter().map(|call| call.origin);
         let owners = callers.chain(history.requests.iter().map(|life| life.bio.origin));
@@ -178,7 +178,7 @@ impl Setup {
         Cgroup {
             path: path.unwrap_or("/").to_string(),
             parent: parent.map(|(index, _)| CgroupId(index as u32)),
-            weight: group.weight,
+            weight: group.bfq_weight.filter(|_| self.spec.name == "bfq").or(group.weight),
             leaf_weight: group.leaf_weight,
         }
     }

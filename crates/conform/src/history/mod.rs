@@ -466,8 +466,8 @@ impl<'a> Historian<'a> {
             self.history.says_asked = true;
             self.history.steps.push(Step { at: record.time, task: ContextId(0), rq: 0, what });
         } else if let Some(answer) = Answer::of(text) {
-            let asked = self.history.steps.iter_mut().rev();
-            let mut asked = asked.take_while(|step| step.at == record.time);
+            // Where messages take time, it is said later.
+            let mut asked = self.history.steps.iter_mut().rev();
             if let Some(step) = asked.find(|step| matches!(step.what, What::Ask(_))) {
                 step.what = What::Ask(answer);
             }
@@ -539,6 +539,8 @@ impl<'a> Historian<'a> {
         let rq = self.adopt(record, bio, State::Allocated);
         if self.mends() {
             self.forget_place(record);
+        }
+        if self.minds_unheld() {
             self.history.requests[rq].flushed = self.unheld(record);
         }
         self.takes_up_rest(record);
@@ -562,9 +564,16 @@ impl<'a> Historian<'a> {
     fn plugged(&mut self, record: &Record) {
         self.task(record).plug = true;
         self.mark_plugged(record.pid);
-        if self.mends() {
+        if self.minds_unheld() {
             self.hold(record);
         }
+    }
+
+    /// Whether it matters that a task inserted a request at once, which may have left no record:
+    /// it may have been joined to another one.
+    fn minds_unheld(&self) -> bool {
+        let is_silent = self.era.shape == Shape::Multi && !self.era.joins_are_traced;
+        self.mends() || is_silent
     }
 
     /// What a task allocated just now is in its plug.

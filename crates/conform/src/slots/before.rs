@@ -91,13 +91,13 @@ impl Run<'_> {
 fn existing(messages: &[Said]) -> BTreeMap<u32, bool> {
     let mut seen: BTreeMap<u32, Option<bool>> = BTreeMap::new();
     for said in messages {
-        let Some((name, text)) = said.text.strip_prefix("cfq").and_then(|it| it.split_once(' '))
-        else {
-            continue;
-        };
+        let named = said.text.strip_prefix("cfq").or_else(|| said.text.strip_prefix("bfq"));
+        let Some((name, text)) = named.and_then(|it| it.split_once(' ')) else { continue };
         let Some((pid, kind)) = name.split_once('S') else { continue };
         if let Ok(pid) = pid.parse() {
-            let is_made = text.trim_start() == "alloced";
+            let text = text.trim_start();
+            let is_made =
+                ["alloced", "allocated"].contains(&text) || text.starts_with("new_ioprio ");
             seen.entry(pid).or_insert((!is_made).then_some(kind == "N"));
         }
     }
@@ -141,6 +141,8 @@ mod tests {
             said("cfq5S  add_to_rr"),
             said("cfq9A  insert_request"),
             said("cfq schedule dispatch"),
+            said("bfq3S new_ioprio 4 new_weight 40"),
+            said("bfq3S get_request P: bfqq P, 2"),
         ];
         assert_eq!(existing(&messages), BTreeMap::from([(67, true), (5, false)]));
         let hope = [said("cfq7S  alloced"), said("cfq7S  complete rqnoidle 0")];

@@ -209,6 +209,9 @@ pub fn replay(
         outcome: Outcome::default(),
     };
     run.remembers &= !run.says_runs;
+    if run.says_runs {
+        run.recall();
+    }
     if run.remembers {
         run.recall();
         let said = history.messages.iter();

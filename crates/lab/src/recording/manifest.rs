@@ -67,7 +67,7 @@ pub struct Manifest {
     values: BTreeMap<String, String>,
 }
 
-/// `cgroup PATH: id=N weight=W leaf_weight=L procs=[…]`.
+/// `cgroup PATH: id=N weight=W leaf_weight=L bfq.weight=B procs=[…]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Its path; that of the first one is the root's.
@@ -78,6 +78,8 @@ pub struct Group {
     pub weight: Option<u32>,
     /// The weight of the tasks in it against its children.
     pub leaf_weight: Option<u32>,
+    /// Its weight under BFQ, if that is another: version 1 of control groups has a file for each.
+    pub bfq_weight: Option<u32>,
     /// Tasks in it when the recording began.
     pub tasks: Vec<u32>,
 }
@@ -287,6 +289,7 @@ fn group(path: &str, value: &str) -> Group {
         id: number("id").map(u64::from),
         weight: number("weight"),
         leaf_weight: number("leaf_weight"),
+        bfq_weight: number("bfq.weight"),
         tasks: tasks.filter_map(|pid| pid.parse().ok()).collect(),
     }
 }

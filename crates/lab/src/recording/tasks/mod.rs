@@ -28,7 +28,7 @@ pub struct Tasks {
     sharing: BTreeSet<u32>,
 }
 
-/// In whose queue CFQ put the first request of each task, if it says so.
+/// In whose queue CFQ or BFQ put the first request of each task, if it says so.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
     arrived: Option<u32>,
@@ -47,17 +47,23 @@ impl Owners {
     pub fn take(&mut self, record: &Record) {
         match &record.payload {
             _ if record.action == Action::Insert => self.arrived = Some(record.pid),
-            Payload::Message(text) if text.ends_with(b"insert_request") => {
-                let Some(pid) = self.arrived.take() else { return };
-                self.first.entry(pid).or_insert_with(|| {
-                    let text = String::from_utf8_lossy(text);
-                    let name = text.strip_prefix("cfq").unwrap_or_default();
-                    name.split(['S', 'A']).next().and_then(|it| it.parse().ok())
-                });
+            Payload::Message(text) => {
+                let text = String::from_utf8_lossy(text);
+                let Some(owner) = owner(&text) else { return };
+                if let Some(pid) = self.arrived.take() {
+                    self.first.entry(pid).or_insert(owner.parse().ok());
+                }
             }
             _ => {}
         }
     }
+}
+
+/// Who first used the queue that a request came to, as a message at its arrival says.
+fn owner(text: &str) -> Option<&str> {
+    let of_cfq = text.strip_prefix("cfq").filter(|text| text.ends_with("insert_request"));
+    let of_bfq = text.strip_prefix("bfq").filter(|text| text.contains(" get_request "));
+    of_cfq.or(of_bfq)?.split(['S', 'A']).next()
 }
 
 /// A job of a command.
@@ -115,7 +121,7 @@ impl Tasks {
         }
     }
 
-    /// Whose io_contexts the sharing tasks use: CFQ names the first user of a queue.
+    /// Whose io_contexts the sharing tasks use: a message names the first user of a queue.
     fn take_owners(&mut self, owners: &Owners) {
         for pid in std::mem::take(&mut self.sharing) {
             let owner = owners.first.get(&pid).copied().flatten();

@@ -81,13 +81,14 @@ impl Recording {
         };
         let scheduler = of("queue/scheduler:");
         let scheduler = scheduler.split(['[', ']']).nth(1).unwrap_or_default().to_string();
+        let weight = if scheduler == "bfq" { "bfq.weight=" } else { "weight=" };
         let name = directory.file_name().unwrap_or_default().to_string_lossy().to_string();
         Ok(Recording {
             model: model(&of("device:"), &of("queue_depth:")),
             rotational: of("queue/rotational:") == "1",
             scheduler,
             settings: settings(&manifest),
-            cgroups: manifest.lines().filter_map(cgroup).collect(),
+            cgroups: manifest.lines().filter_map(|line| cgroup(line, weight)).collect(),
             command: of("command:"),
             note: of("note:"),
             written: written(&manifest),
@@ -153,10 +154,10 @@ fn settings(manifest: &str) -> Vec<(String, i64)> {
     settings
 }
 
-/// `cgroup /cg/blkio/A: weight=200 …`.
-fn cgroup(line: &str) -> Option<(String, u32)> {
+/// `cgroup /cg/blkio/A: weight=200 … bfq.weight=800 …`, of which `name` says which weight holds.
+fn cgroup(line: &str, name: &str) -> Option<(String, u32)> {
     let (path, rest) = line.strip_prefix("cgroup /cg/blkio/")?.split_once(':')?;
-    let weight = rest.trim().strip_prefix("weight=")?.split_whitespace().next()?;
+    let weight = rest.split_whitespace().find_map(|word| word.strip_prefix(name))?;
     Some((path.to_string(), weight.parse().ok()?))
 }
 

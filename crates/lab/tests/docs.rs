@@ -4,6 +4,7 @@ use block::changes::{Change, Table};
 use block::{Kernel, Version};
 use lab::experiment::keys;
 use lab::figure;
+use sched::Backport;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use testing::document::assert_block;
@@ -17,22 +18,46 @@ fn tables_of_the_documentation_are_those_of_the_code() {
 
 /// The kernels that judge, and one between them.
 const KERNELS: [Version; 4] = [Version::V6_1, Version::V6_12, Version::V6_18, Version::V7_3];
+/// Those between which BFQ changed.
+const OF_BFQ: [Version; 6] =
+    [Version::V4_19, Version::V5_1, Version::V5_2, Version::V6_1, Version::V6_12, Version::V7_3];
 
 #[test]
 fn what_changed_between_kernels_is_what_their_tables_say() {
-    let mut text = String::from("| about | field | says | 6.1 | 6.12 | 6.18 | 7.3 |\n");
-    text.push_str("|---|---|---|---|---|---|---|\n");
     let tables = block::changes::TABLES.iter().chain([&sched::mq_deadline::CHANGES]);
-    for table in tables.chain(machine::changes()) {
-        add_rows(&mut text, table);
-    }
+    let text = rows(&KERNELS, tables.chain(machine::changes()));
     assert_block("docs/kernels.md", "changes", &text);
+    assert_block("docs/kernels.md", "bfq", &rows(&OF_BFQ, sched::bfq::CHANGES.iter()));
+}
+
+#[test]
+fn backports_are_those_of_the_schedulers() {
+    let mut text =
+        String::from("| scheduler | backport | on | says | since |\n|---|---|---|---|---|\n");
+    for entry in &sched::LIST {
+        for Backport { name, says, since, on, .. } in entry.backports() {
+            let on: Vec<String> = on.iter().map(Version::to_string).collect();
+            let (scheduler, on) = (entry.name, on.join(", "));
+            writeln!(text, "| {scheduler} | `{name}` | {on} | {says} | {since} |").unwrap();
+        }
+    }
+    assert_block("docs/kernels.md", "backports", &text);
+}
+
+/// The rows of tables, for some kernels.
+fn rows<'a>(kernels: &[Version], tables: impl Iterator<Item = &'a Table>) -> String {
+    let names: Vec<String> = kernels.iter().map(Version::to_string).collect();
+    let mut text = format!("| about | field | says | {} |\n|---|---|---|", names.join(" | "));
+    kernels.iter().for_each(|_| text.push_str("---|"));
+    text.push('\n');
+    tables.for_each(|table| add_rows(&mut text, kernels, table));
+    text
 }
 
 /// The rows of a table of rules. Each field that changed has one, and no other field has.
-fn add_rows(text: &mut String, table: &Table) {
-    let of = |version| fields(&(table.shows)(Kernel::of(version)));
-    let values = KERNELS.map(of);
+fn add_rows(text: &mut String, kernels: &[Version], table: &Table) {
+    let of = |version: &Version| fields(&(table.shows)(Kernel::of(*version)));
+    let values: Vec<_> = kernels.iter().map(of).collect();
     let changed = |field: &str| {
         let own = |values: &BTreeMap<String, String>| values.get(field).cloned();
         // What has fields of its own has a table of its own.
@@ -53,10 +78,11 @@ fn add_rows(text: &mut String, table: &Table) {
                 "false" => "no",
                 other => other,
             };
-            let mark = if observed.contains(&KERNELS[number]) { "" } else { " *" };
+            let mark =
+                if observed.contains(&kernels[number]) || value == "–" { "" } else { " *" };
             format!("{value}{mark}")
         };
-        let cells: Vec<String> = (0..KERNELS.len()).map(cell).collect();
+        let cells: Vec<String> = (0..kernels.len()).map(cell).collect();
         writeln!(text, "| {} | `{field}` | {says} | {} |", table.about, cells.join(" | ")).unwrap();
     }
 }

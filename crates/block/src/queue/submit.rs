@@ -223,10 +223,9 @@ impl RequestQueue {
         rq: RequestId,
         bio: &Bio,
     ) -> bool {
-        let answer = self
-            .with_scheduler_in_task(now, context, |scheduler, cx| {
-                scheduler.allow_bio_merge(cx, rq, bio)
-            });
+        let answer = self.with_scheduler_in_task(now, context, |scheduler, cx| {
+            scheduler.allow_bio_merge(cx, rq, bio)
+        });
         answer == Some(true)
     }
 

@@ -1,7 +1,7 @@
 //! The changes of March 2019, one at a time on the kernel before them (founding report 5).
 
 use super::Bfq;
-use super::inject::Injecting;
+use super::inject::{Injecting, Measuring};
 use super::rules::{OnFlash, Rules};
 use crate::backport::{Backport, Backports};
 use alloc::boxed::Box;
@@ -55,10 +55,14 @@ static LIST: [Backport; 4] = [
 
 fn apply(rules: &mut Rules, name: &str) {
     match name {
-        INJECTS => rules.injecting = Injecting::IN_5_2,
-        INJECTS_AND_MEASURES => rules.injecting = Injecting::IN_5_3,
+        INJECTS => inject(rules, Measuring::IN_5_2),
+        INJECTS_AND_MEASURES => inject(rules, Measuring::IN_5_3),
         PARTS => rules.on_flash = OnFlash::Never,
         WAITS => rules.waits_long_for_raised = true,
         other => panic!("bfq has no backport {other}"),
     }
+}
+
+fn inject(rules: &mut Rules, measuring: Measuring) {
+    (rules.injecting, rules.measuring) = (Injecting::ByServiceTime, measuring);
 }

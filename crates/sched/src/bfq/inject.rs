@@ -19,7 +19,7 @@ pub(super) enum Injecting {
     /// Ten times what the queue itself was served (4.20 to 5.1; A.1).
     ByBandwidth,
     /// As much as does not make its requests take much longer (5.2 on; A.3).
-    ByServiceTime(Measuring),
+    ByServiceTime,
 }
 
 /// How service times tell how much is injected.
@@ -41,37 +41,27 @@ pub(super) struct Measuring {
     pub large_is_one: bool,
 }
 
-impl Injecting {
+impl Measuring {
     /// 5.15 and later.
-    pub const REFERENCE: Injecting = Injecting::ByServiceTime(Measuring {
+    pub const REFERENCE: Measuring = Measuring {
         alone: 1,
         follows: true,
         pause: 10,
         heeds_injected: true,
         counts_queued: false,
         large_is_one: false,
-    });
+    };
     /// As it was released: the limit is only ever 0 or 1, by think time (A.3-8).
-    pub const IN_5_2: Injecting = Injecting::ByServiceTime(Measuring {
+    pub const IN_5_2: Measuring = Measuring {
         alone: 0,
         follows: false,
         pause: 100,
         heeds_injected: false,
         counts_queued: true,
         large_is_one: true,
-    });
-    /// As it first measured.
-    pub const IN_5_3: Injecting = match Injecting::IN_5_2 {
-        Injecting::ByServiceTime(released) => {
-            Injecting::ByServiceTime(Measuring { alone: 1, follows: true, ..released })
-        }
-        other => other,
     };
-
-    /// Whether a limit is worked out anew when a queue's think time changes.
-    pub fn follows_queues(self) -> bool {
-        matches!(self, Injecting::ByServiceTime(Measuring { follows: true, .. }))
-    }
+    /// As it first measured.
+    pub const IN_5_3: Measuring = Measuring { alone: 1, follows: true, ..Measuring::IN_5_2 };
 }
 
 /// How a request's service time is measured.
@@ -92,7 +82,10 @@ impl Bfq {
         id: QueueId,
         rq: RequestId,
     ) {
-        let Injecting::ByServiceTime(measuring) = self.rules.injecting else { return };
+        if self.rules.injecting != Injecting::ByServiceTime {
+            return;
+        }
+        let measuring = self.rules.measuring;
         let owner = self.bound[rq].owner;
         let is_only = match measuring.counts_queued {
             true => self.queues[id].is_empty(),
@@ -173,16 +166,11 @@ impl Bfq {
         match self.rules.injecting {
             Injecting::Never => None,
             Injecting::ByBandwidth => self.injected_by_bandwidth(cx, id),
-            Injecting::ByServiceTime(measuring) => self.injected_by_time(cx, id, measuring),
+            Injecting::ByServiceTime => self.injected_by_time(cx, id),
         }
     }
 
-    fn injected_by_time(
-        &mut self,
-        cx: &Cx<'_>,
-        id: QueueId,
-        measuring: Measuring,
-    ) -> Option<QueueId> {
+    fn injected_by_time(&mut self, cx: &Cx<'_>, id: QueueId) -> Option<QueueId> {
         let own = self.queues[id].owner.and_then(|owner| self.contexts.async_queue(owner));
         if let Some(own) = own {
             let next = self.queues[own].next;
@@ -206,7 +194,7 @@ impl Bfq {
         let queue = &self.queues[id];
         let is_allowed = !self.is_raised(id) || self.wr_busy > 1 || !queue.has_short_think;
         let is_open = !self.idling_boosts(id) && is_allowed;
-        if is_open { self.any_injected(cx, id, measuring) } else { None }
+        if is_open { self.any_injected(cx, id) } else { None }
     }
 
     /// Its next request is within its budget.
@@ -215,7 +203,7 @@ impl Bfq {
         next.is_some_and(|rq| self.charge_of(cx, id, rq) as i64 <= self.budget_left(id))
     }
 
-    fn any_injected(&mut self, cx: &Cx<'_>, id: QueueId, measuring: Measuring) -> Option<QueueId> {
+    fn any_injected(&mut self, cx: &Cx<'_>, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
         let mut limit = queue.inject.limit;
         // The kernel compares with nanoseconds as if they were jiffies.
@@ -236,7 +224,7 @@ impl Bfq {
                 return false;
             }
             let is_large = !self.is_rotational && cx.request(next).sectors.0 >= LARGE;
-            match (measuring.large_is_one, is_large) {
+            match (self.rules.measuring.large_is_one, is_large) {
                 (false, false) => true,
                 (false, true) => self.in_driver == 0,
                 (true, _) => {
@@ -253,7 +241,7 @@ impl Bfq {
 
     /// The request is done whose service time was measured.
     pub(super) fn adapt_injection(&mut self, id: QueueId) {
-        let Injecting::ByServiceTime(measuring) = self.rules.injecting else { return };
+        let measuring = self.rules.measuring;
         let time = self.nanos - self.measured.last_empty_occupied;
         let (now, deepest) = (self.jiffies, self.max_in_driver);
         let injected = self.measured.rqs_injected;

@@ -107,7 +107,7 @@ impl Bfq {
         }
         let queue = &mut self.queues[id];
         queue.has_short_think = is_short;
-        if !self.rules.injecting.follows_queues() {
+        if !self.rules.measuring.follows {
             return;
         }
         let inject = queue.inject;

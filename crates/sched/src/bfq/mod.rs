@@ -13,6 +13,7 @@ mod backports;
 mod binding;
 mod budget;
 mod burst;
+mod changes;
 mod depth;
 mod idle;
 mod inject;
@@ -42,6 +43,7 @@ use block::{
     SharedLock,
 };
 use burst::Burst;
+pub use changes::CHANGES;
 use depth::Depths;
 use inject::Measured;
 use peak_rate::PeakRate;

@@ -5,7 +5,7 @@
 //! what was there before the changes of March 2019, without what stable releases of it took over
 //! in June.
 
-use super::inject::Injecting;
+use super::inject::{Injecting, Measuring};
 use super::messages::Messages;
 use block::{Kernel, Version};
 
@@ -32,6 +32,8 @@ pub(super) struct Rules {
     pub restores_raising_always: bool,
     /// What may go while a queue is waited for.
     pub injecting: Injecting,
+    /// How service times tell how much of that.
+    pub measuring: Measuring,
     /// Who wakes whom is found out, and may go meanwhile (5.15).
     pub has_wakers: bool,
     /// A tentative waker is forgotten after a while (6.9 and later; 5.19.1).
@@ -173,7 +175,8 @@ const REFERENCE: Rules = Rules {
     saves_weight: true,
     saves_injection: true,
     restores_raising_always: false,
-    injecting: Injecting::REFERENCE,
+    injecting: Injecting::ByServiceTime,
+    measuring: Measuring::REFERENCE,
     has_wakers: true,
     wakers_time_out: true,
     spares_lightest: true,
@@ -211,7 +214,7 @@ const OF_5_2: Rules = Rules {
     merges_stably: false,
     saves_injection: false,
     restores_raising_always: true,
-    injecting: Injecting::IN_5_2,
+    measuring: Measuring::IN_5_2,
     has_wakers: false,
     groups_differ: GroupsDiffer::AnyButRoot,
     guarantees: Guarantees::AmongOthers,

@@ -20,15 +20,11 @@ impl Bfq {
             return Dispatched::Empty;
         }
         if self.settings.strict_guarantees && self.in_driver > 0 {
-            return Dispatched::Hold(HoldReason::TurnNotDone);
+            return self.held(HoldReason::TurnNotDone);
         }
         let before = self.in_service;
         let Some(id) = self.select(cx) else {
-            // Older kernels ask as long as a queue is busy, and it may be waited for with nothing.
-            return match self.queued {
-                0 => Dispatched::Empty,
-                _ => Dispatched::Hold(self.why_held()),
-            };
+            return self.held(self.why_held());
         };
         let reason = match (self.in_service == Some(id), before == Some(id)) {
             (false, _) => DispatchReason::Injected,
@@ -37,6 +33,11 @@ impl Bfq {
         };
         let rq = self.dispatch_from(cx, id);
         self.start(cx, rq, reason)
+    }
+
+    /// Nothing is given. Older kernels ask as long as a queue is busy, and it may have nothing.
+    fn held(&self, reason: HoldReason) -> Dispatched {
+        if self.queued > 0 { Dispatched::Hold(reason) } else { Dispatched::Empty }
     }
 
     fn why_held(&self) -> HoldReason {

@@ -17,6 +17,10 @@
 //! complete times=12                            the oldest, that often
 //! requeue 100                                  the driver gives a command back
 //! switch noop                                  another scheduler
+//! messages expire | add to busy                messages of the elevator that contain one of these
+//!                                              texts are part of what happens from here on
+//! messages only cur-budget                     and requests are not
+//! skip                                         what happened since the last expect is not looked at
 //! expect issue 100+8 (batch_starts) · merge 108+8 into 100
 //! ```
 //!
@@ -28,8 +32,8 @@ use super::{Harness, KERNEL, Table};
 use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
-    Action, Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, IoprioClass, Kernel, Op, Origin,
-    PlugFlush, RequestId, Transport,
+    Action, Bio, CgroupId, ContextId, EventLog, Flags, IoContextId, Ioprio, IoprioClass, Kernel,
+    Op, Origin, PlugFlush, RequestId, Transport,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -89,6 +93,10 @@ struct Runner<'p> {
     ioprio: BTreeMap<ContextId, Ioprio>,
     /// Names of control groups; a number is also the weight.
     groups: Vec<String>,
+    /// Messages that contain one of these are part of what happens.
+    messages: Vec<String>,
+    /// What is no message is left out.
+    only_messages: bool,
 }
 
 impl<'p> Runner<'p> {
@@ -106,6 +114,8 @@ impl<'p> Runner<'p> {
             ranges: BTreeMap::new(),
             ioprio: BTreeMap::new(),
             groups: Vec::new(),
+            messages: Vec::new(),
+            only_messages: false,
         }
     }
 
@@ -193,6 +203,13 @@ impl<'p> Runner<'p> {
                     self.happened.push(format!("refuse {error:?}"));
                 }
             }
+            ["messages", texts @ ..] => {
+                self.only_messages = texts.first() == Some(&"only");
+                let texts = texts[usize::from(self.only_messages)..].join(" ");
+                self.messages = texts.split(" | ").map(str::to_owned).collect();
+                *self.harness().queue.log() = EventLog::with_messages();
+            }
+            ["skip"] => self.happened.clear(),
             ["complete"] if self.harness().in_flight.is_empty() => {
                 self.bad("complete (nothing is with the device)")
             }
@@ -414,6 +431,10 @@ impl<'p> Runner<'p> {
         let events = harness.take_events();
         let slept = std::mem::take(&mut harness.slept);
         for event in events {
+            let is_message = matches!(event.action, Action::Message { .. });
+            if self.only_messages && !is_message {
+                continue;
+            }
             let range = format!("{}+{}", event.sector, event.sectors);
             let named = |ranges: &BTreeMap<RequestId, String>, rq| {
                 ranges.get(&rq).cloned().unwrap_or_else(|| String::from("?"))
@@ -445,6 +466,7 @@ impl<'p> Runner<'p> {
                 Action::Issue => format!("issue {range}"),
                 Action::Requeue => format!("requeue {range}"),
                 Action::Hold { reason, .. } => format!("hold ({reason})"),
+                Action::Message { text, .. } if self.is_wanted(&text) => format!("\"{text}\""),
                 _ => continue,
             };
             self.chosen = None;
@@ -455,6 +477,10 @@ impl<'p> Runner<'p> {
             let what = if asleep { "sleep" } else { "wake" };
             self.happened.push(format!("{what} {actor}"));
         }
+    }
+
+    fn is_wanted(&self, text: &str) -> bool {
+        self.messages.iter().any(|wanted| text.contains(wanted))
     }
 
     /// Requests grow by merging; the queue knows their range.
@@ -474,7 +500,7 @@ impl<'p> Runner<'p> {
         let held = queued > 0 && harness.has_room();
         let mut happened = std::mem::take(&mut self.happened);
         self.chosen = None;
-        if held {
+        if held && !self.only_messages {
             happened.push(format!("held {queued}"));
         }
         if happened.is_empty() {

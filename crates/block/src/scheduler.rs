@@ -162,7 +162,7 @@ pub trait Scheduler {
     /// The last task of an io_context exited; its `tasks` is zero already.
     fn io_context_exited(&mut self, _cx: &mut Cx<'_>, _io_context: IoContextId) {}
 
-    /// A control group's weight changed.
+    /// A control group's weight changed; called before the next hook.
     fn cgroup_changed(&mut self, _cx: &mut Cx<'_>, _cgroup: CgroupId) {}
 
     /// A control group disappears: no task and no group is in it any more. What it still has queued
@@ -349,6 +349,8 @@ pub(crate) struct Seen {
     pub requests: Arena<Request>,
     pub io_contexts: Vec<IoContext>,
     pub cgroups: Vec<Cgroup>,
+    /// Control groups whose weight changed since the scheduler last learned of such.
+    pub reweighed: Vec<CgroupId>,
     /// The core that each context runs on.
     pub runs_on: Vec<u16>,
     pub wishes: Wishes,
@@ -371,6 +373,7 @@ impl Seen {
             requests: Arena::new(),
             io_contexts: Vec::new(),
             cgroups: alloc::vec![Cgroup { path: String::from("/"), ..Cgroup::default() }],
+            reweighed: Vec::new(),
             runs_on: Vec::new(),
             wishes: Wishes::default(),
             log,

@@ -165,6 +165,9 @@ impl RequestQueue {
         if self.core.seen.cgroups.len() <= index {
             self.core.seen.cgroups.resize(index + 1, Cgroup::default());
         }
+        if self.core.seen.cgroups[index].weight != value.weight {
+            self.core.seen.reweighed.push(id);
+        }
         self.core.seen.cgroups[index] = value;
     }
 
@@ -533,6 +536,9 @@ impl RequestQueue {
         call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         let scheduler = self.scheduler.as_deref_mut()?;
+        while let Some(cgroup) = self.core.seen.reweighed.pop() {
+            scheduler.cgroup_changed(&mut Cx::new(now, context, &mut self.core.seen), cgroup);
+        }
         Some(call(scheduler, &mut Cx::new(now, context, &mut self.core.seen)))
     }
 

@@ -117,10 +117,14 @@ impl Bfq {
         cgroup.0
     }
 
-    /// The weight of a group changes when it is next activated.
+    /// The weight of a group changes when it is next activated. One that was not seen yet has it
+    /// from the start.
     pub(super) fn change_weight(&mut self, cx: &Cx<'_>, cgroup: CgroupId) {
-        let group = self.group_of(cx, cgroup);
-        let Some(own) = self.engine.own_entity(group) else { return };
+        let is_seen = self.groups.get(cgroup.0 as usize).is_some_and(Option::is_some);
+        if !is_seen {
+            return;
+        }
+        let Some(own) = self.engine.own_entity(cgroup.0) else { return };
         let weight = cx.cgroup(cgroup).weight.unwrap_or(GROUP_WEIGHT);
         self.engine[own].new_weight = weight;
         self.engine[own].prio_changed = true;

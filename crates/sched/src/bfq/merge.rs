@@ -363,7 +363,11 @@ impl Bfq {
             return id;
         };
         let (new, old) = (&self.queues[id], &self.queues[last]);
-        let kind = |queue: &super::queue::Queue| (queue.level, self.engine[queue.entity].new_class);
+        let kind = |queue: &super::queue::Queue| {
+            let entity = &self.engine[queue.entity];
+            // The older one may have gone into another group meanwhile.
+            (queue.level, entity.new_class, entity.group)
+        };
         let is_other = old.creation_time + self.ms(STABLE_CREATION) < new.creation_time
             || kind(new) != kind(old);
         if is_other {
@@ -374,7 +378,9 @@ impl Bfq {
             }
             self.queues[last].refs += 1;
             self.queues[last].stable_refs += 1;
-            self.contexts.get(owner).stable = Some(last);
+            if let Some(before) = self.contexts.get(owner).stable.replace(last) {
+                self.put_stable(cx, before);
+            }
         }
         id
     }

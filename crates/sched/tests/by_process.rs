@@ -20,6 +20,8 @@ use proptest::prelude::*;
 /// Tasks that submit; context 0 is the kernel's.
 const TASKS: u8 = 8;
 const GROUPS: u8 = 4;
+/// A task whose queues are not counted.
+const STRANGER: ContextId = ContextId(99);
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -50,7 +52,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
             Event::Submit { task, op, slot, length, flags }
         });
     let index = any::<u8>;
-    let advance = prop_oneof![8 => 1u32..3_000, 2 => 1u32..30_000, 1 => 1u32..700_000];
+    let advance = prop_oneof![8 => 1u32..3_000, 2 => 1u32..30_000, 1 => 1u32..4_000_000];
     let priority = (task(), 0u8..4, 0u8..8);
     let event = prop_oneof![
         40 => submit,
@@ -179,7 +181,7 @@ struct Run {
     coarse: bool,
     tasks_used: u8,
     submitted: u64,
-    /// Queues of CFQ: asynchronous ones (before control groups, all), and synchronous ones.
+    /// Queues of CFQ or BFQ: asynchronous ones (before control groups, all), and synchronous ones.
     queues_left: [i64; 2],
     /// First sectors of bios, by token.
     starts: Vec<(u64, Sector)>,
@@ -347,18 +349,24 @@ impl Run {
         }
     }
 
-    /// Queues of CFQ that were made, less those that are gone. Messages tell of them.
+    /// Queues of CFQ or BFQ that were made, less those that are gone. Messages tell of them.
     fn count_queues(&mut self, events: &[block::Event]) {
         for event in events {
             if let Action::Hold { reason: HoldReason::ProcessIdles, waits_for } = event.action {
                 assert!(waits_for.is_some(), "whoever is waited for is somebody");
             }
             let Action::Message { text, .. } = &event.action else { continue };
+            if text.starts_with("bfq99S ") {
+                continue;
+            }
             // Before control groups names do not tell the kind.
             let sync = text.split_whitespace().next().is_some_and(|name| name.contains('S'));
             let count = &mut self.queues_left[usize::from(sync)];
             *count += i64::from(text.ends_with("alloced"));
             *count -= i64::from(text.ends_with("put_queue"));
+            // BFQ tells of each reference, and how many there were before it went.
+            *count += i64::from(text.ends_with(" allocated"));
+            *count -= i64::from(text.contains(" put_queue: ") && text.ends_with(" 1"));
         }
     }
 
@@ -566,13 +574,44 @@ impl Run {
         (1..GROUPS).for_each(|group| self.remove_group(group));
         self.advance(Duration::from_secs(10));
         self.compare();
+        if self.attached == "bfq" {
+            self.serve_strangers();
+        }
         assert_eq!(self.harness.queue.next_timer(), None, "somebody is waited for");
         let [shared, own] = self.queues_left;
         // Whoever leaves a control group while its queue is to become a part of another drops its
         // pointer (rule cfq-bind-2) and no more: that other queue stays for ever.
         let may_leave = if self.moves { 0..=17 } else { 0..=0 };
-        let is_left = own == 0 || self.moves && own > 0;
+        let is_left = own == 0 || self.name == "cfq" && self.moves && own > 0;
         assert!(may_leave.contains(&shared) && is_left, "queues are left: {shared}, {own}");
+    }
+}
+
+impl Run {
+    /// BFQ keeps a queue that had more than its share until others have had theirs. So strangers of
+    /// each class read until all queues of the others are gone.
+    fn serve_strangers(&mut self) {
+        for class in [IoprioClass::RealTime, IoprioClass::BestEffort, IoprioClass::Idle] {
+            let id = self.new_io_context();
+            self.io_contexts[id as usize].ioprio = Ioprio { class, level: 7 };
+            self.define(id);
+            for round in 0..4_000 {
+                if self.queues_left[1] == 0 {
+                    break;
+                }
+                self.submitted += 1;
+                let mut bio = harness::read(id, (1 << 30) + 4_000 * round, self.submitted);
+                bio.sectors = Sectors(2_560);
+                bio.origin.context = STRANGER;
+                self.harness.submit(bio);
+                self.drain();
+                self.compare();
+            }
+            let now = self.harness.now;
+            self.harness.queue.exit_io_context(now, KERNEL, IoContextId(id));
+            self.harness.settle(KERNEL);
+            self.compare();
+        }
     }
 }
 

@@ -389,7 +389,7 @@ impl Bfq {
         let allocated = self.engine[entity].allocated;
         let lineage = self.engine.lineage(entity);
         lineage[1..].iter().for_each(|above| self.engine[*above].allocated -= allocated);
-        let was_pending = self.queues[id].is_busy || self.queues[id].dispatched > 0;
+        let was_pending = self.queues[id].is_pending;
         if was_pending {
             self.leave_pending(id);
         }

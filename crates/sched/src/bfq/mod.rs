@@ -114,7 +114,8 @@ pub struct Bfq {
     head_links: Links<Request>,
     in_service: Option<QueueId>,
     last_budget_start: i64,
-    /// Busy queues, by class.
+    /// Busy queues, by class. One whose class changes meanwhile leaves another class than it joined,
+    /// so that these counts wrap around; their sum does not.
     busy: [u32; 3],
     /// Busy queues that are raised.
     wr_busy: u32,
@@ -217,7 +218,7 @@ impl Bfq {
     }
 
     fn busy_queues(&self) -> u32 {
-        self.busy.iter().sum()
+        self.busy.iter().fold(0, |sum, busy| sum.wrapping_add(*busy))
     }
 
     /// A queue has requests again.
@@ -229,7 +230,8 @@ impl Bfq {
         self.queues[id].keeps_budget = false;
         self.follow_notes(cx);
         self.queues[id].is_busy = true;
-        self.busy[self.engine[entity].class as usize] += 1;
+        let class = self.engine[entity].class as usize;
+        self.busy[class] = self.busy[class].wrapping_add(1);
         if self.queues[id].dispatched == 0 {
             self.join_pending(id);
             if !self.is_raised(id) {
@@ -250,7 +252,8 @@ impl Bfq {
         self.say(cx, id, format_args!("del from busy"));
         let entity = self.queues[id].entity;
         self.queues[id].is_busy = false;
-        self.busy[self.engine[entity].class as usize] -= 1;
+        let class = self.engine[entity].class as usize;
+        self.busy[class] = self.busy[class].wrapping_sub(1);
         self.wr_busy -= u32::from(self.is_raised(id));
         self.leave_place(id);
         self.queues[id].refs += 1;
@@ -268,6 +271,9 @@ impl Bfq {
 
     /// A queue has requests that are not done, and had none.
     fn join_pending(&mut self, id: QueueId) {
+        if core::mem::replace(&mut self.queues[id].is_pending, true) {
+            return;
+        }
         let group = self.engine[self.queues[id].entity].group;
         let it = self.group_mut(group);
         it.with_pending += 1;
@@ -280,7 +286,11 @@ impl Bfq {
         group.is_some_and(|group| group.with_pending > 0)
     }
 
+    /// Of a queue whose request was given back when it was not busy any more this is known already.
     fn leave_pending(&mut self, id: QueueId) {
+        if !core::mem::take(&mut self.queues[id].is_pending) {
+            return;
+        }
         let group = self.engine[self.queues[id].entity].group;
         let it = self.group_mut(group);
         it.with_pending -= 1;

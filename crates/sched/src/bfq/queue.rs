@@ -30,6 +30,8 @@ pub(super) struct Queue {
     /// Of these, contexts that may merge into it when it has proved stable.
     pub stable_refs: u32,
     pub is_busy: bool,
+    /// Its group counts it among those with requests that are not done.
+    pub is_pending: bool,
     pub just_created: bool,
     pub wait_request: bool,
     /// What is left of its budget may be used if it has requests again soon.
@@ -126,6 +128,7 @@ impl Queue {
             refs: 0,
             stable_refs: 0,
             is_busy: false,
+            is_pending: false,
             just_created: sync,
             wait_request: false,
             keeps_budget: false,

@@ -16,6 +16,7 @@ use block::{
 use harness::shadow::{Chosen, Shadowed};
 use harness::{Harness, KERNEL, Table, cases};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 /// Tasks that submit; context 0 is the kernel's.
 const TASKS: u8 = 8;
@@ -97,6 +98,16 @@ proptest! {
     ) {
         let kernel = Kernel::of(if is_late { Version::V4_19 } else { Version::V4_10 });
         Run::with_twin("cfq", kernel, case).all(&events);
+    }
+
+    #[test]
+    fn bfq_decides_as_its_naive_twin(
+        place in any::<prop::sample::Index>(),
+        case in any_case(),
+        events in events(),
+    ) {
+        let kernels: Vec<&'static Kernel> = sched::kernels("bfq").collect();
+        Run::with_twin("bfq", place.get::<&'static Kernel>(&kernels), case).all(&events);
     }
 
     #[test]
@@ -191,6 +202,8 @@ struct Run {
     apart: bool,
     /// Parts of the disk that were given to somebody.
     regions: u64,
+    /// Processes that have submitted something.
+    arrived: BTreeSet<u32>,
 }
 
 impl Run {
@@ -238,9 +251,11 @@ impl Run {
             submitted: 0,
             queues_left: [0; 2],
             starts: Vec::new(),
-            apart: chosen.is_some() && name == "cfq" && kernel.version > Version::V2_6_28,
+            apart: chosen.is_some()
+                && (name == "bfq" || name == "cfq" && kernel.version > Version::V2_6_28),
             chosen,
             regions: 0,
+            arrived: BTreeSet::new(),
         };
         for group in 1..GROUPS {
             run.define_group(group, 500);
@@ -283,6 +298,10 @@ impl Run {
         if group == 2 {
             self.remove_group(3);
         }
+        if self.name == "bfq" {
+            // What BFQ gets for a group that is gone stays in it, and the group for ever.
+            self.drain();
+        }
         for task in 0..TASKS {
             if self.task(task).group == u32::from(group) {
                 self.move_to(task, 0);
@@ -313,7 +332,7 @@ impl Run {
             }
             // A command that was given back moves the disk to where another process is, which is
             // then a cooperator of the one whose turn it is.
-            Event::Requeue(_) if self.apart => {}
+            Event::Requeue(_) if self.apart && self.name == "cfq" => {}
             Event::Requeue(at) if !self.harness.in_flight.is_empty() => {
                 let index = usize::from(*at) % self.harness.in_flight.len();
                 self.harness.requeue(index);
@@ -329,6 +348,8 @@ impl Run {
             Event::Move { .. } | Event::Remove(_) if !self.moves => {}
             Event::Move { task, group } => self.move_to(*task, *group),
             Event::Weigh { group, weight } => self.define_group(*group, *weight),
+            // In which order its queues go to the root hangs on where they are in memory.
+            Event::Remove(_) if self.apart && self.name == "bfq" => {}
             Event::Remove(group) => self.remove_group(*group),
             Event::Exit(task) => self.exit(*task),
             Event::Switch => self.switch(),
@@ -420,6 +441,9 @@ impl Run {
         if self.would_let_go(sector) {
             return;
         }
+        if op == Op::Read || carried.intersects(Flags::SYNC) {
+            self.come_alone(task, owner.io_context);
+        }
         self.submitted += 1;
         self.starts.push((self.submitted, sector));
         self.harness.submit(Bio {
@@ -436,6 +460,16 @@ impl Run {
             },
             token: self.submitted,
         });
+    }
+
+    /// BFQ may merge processes whose first requests are less than 600 ms apart.
+    fn come_alone(&mut self, task: u8, io_context: u32) {
+        if self.apart && self.name == "bfq" && self.arrived.insert(io_context) {
+            self.unplug(task);
+            // It shall be in the queue at once, and not wait for a request.
+            self.drain();
+            self.advance(Duration::from_millis(608));
+        }
     }
 
     /// Two requests with one first sector: the older leaves at once, out of its turn, and moves the
@@ -517,9 +551,15 @@ impl Run {
             _ => build(next, self.kernel),
         };
         (0..TASKS).for_each(|task| self.unplug(task));
+        if self.chosen.is_some() && self.name == "bfq" {
+            // With blk-mq the old scheduler goes on until all that it has is done.
+            self.drain();
+            self.compare();
+        }
         self.harness.switch(scheduler);
         self.compare();
         self.attached = next;
+        self.arrived.clear();
         self.drain();
         self.compare();
         if next != self.name {

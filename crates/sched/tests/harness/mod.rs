@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub mod naive_anticipatory;
+pub mod naive_bfq;
 pub mod naive_cfq;
 pub mod naive_early_cfq;
 pub mod script;

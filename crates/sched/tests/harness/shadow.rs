@@ -2,12 +2,13 @@
 //! is given.
 
 use super::naive_anticipatory::NaiveAnticipatory;
+use super::naive_bfq::NaiveBfq;
 use super::naive_cfq::NaiveCfq;
 use super::naive_early_cfq::NaiveEarlyCfq;
 use base::Instant;
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
 use block::{
-    About, Bio, CgroupId, ContextId, Cx, IoContextId, Kernel, RequestId, Scheduler, Version,
+    About, Bio, CgroupId, ContextId, Cx, IoContextId, Kernel, RequestId, Scheduler, Shape, Version,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -21,8 +22,15 @@ pub trait Naive {
     fn attached(&mut self, _cx: &Cx<'_>) {}
     fn detached(&mut self, cx: &Cx<'_>);
     fn set(&mut self, name: &str, value: i64);
+    /// A hook begins.
+    fn look_at_time(&mut self, _cx: &Cx<'_>) {}
     /// Whether a bio is allocated a request beyond the limit.
     fn may_queue(&mut self, cx: &Cx<'_>, bio: &Bio) -> bool;
+    /// How many tags a bio may use, if that is limited.
+    fn depth(&mut self, _cx: &Cx<'_>, _bio: &Bio) -> Option<u32> {
+        None
+    }
+    fn submitted(&mut self, _cx: &Cx<'_>, _bio: &Bio) {}
     fn bind(&mut self, cx: &Cx<'_>, rq: RequestId);
     /// Requests that a bio may be put in front of, by the elevator's own search.
     fn fronts(&self, cx: &Cx<'_>, bio: &Bio) -> Vec<RequestId>;
@@ -37,6 +45,10 @@ pub trait Naive {
     /// The requests by sector among which a queued one has its neighbours.
     fn sorted(&self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId>;
     fn insert(&mut self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId>;
+    /// A request that was given back.
+    fn insert_at_head(&mut self, _rq: RequestId) {
+        panic!("nothing is inserted at the head")
+    }
     fn dispatch(&mut self, cx: &Cx<'_>) -> Vec<RequestId>;
     fn drain(&mut self, cx: &Cx<'_>) -> Vec<RequestId>;
     fn activated(&mut self, cx: &Cx<'_>, rq: RequestId);
@@ -48,11 +60,16 @@ pub trait Naive {
     fn timer_fires(&mut self, cx: &Cx<'_>);
     fn exit(&mut self, cx: &Cx<'_>, io_context: u32);
     fn group_removed(&mut self, _cx: &Cx<'_>, _group: u32) {}
+    fn group_weighed(&mut self, _cx: &Cx<'_>, _group: u32) {}
     fn queued(&self) -> usize;
     fn has_work(&self) -> bool;
     /// Part of what the scheduler says of its state.
     fn describes(&self) -> Option<String> {
         None
+    }
+    /// The same, in several parts.
+    fn states(&self, _cx: &Cx<'_>) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -60,6 +77,7 @@ pub trait Naive {
 fn twin_of(name: &str, kernel: &Kernel) -> Box<dyn Naive> {
     match name {
         "anticipatory" => Box::new(NaiveAnticipatory::new(kernel)),
+        "bfq" => Box::new(NaiveBfq::new(kernel)),
         "cfq" if kernel.version <= Version::V2_6_32 => Box::new(NaiveEarlyCfq::new(kernel)),
         "cfq" => Box::new(NaiveCfq::new(kernel)),
         _ => panic!("{name} has no such twin"),
@@ -86,10 +104,16 @@ impl Shadowed {
         assert_eq!(timer, self.twin.timer(), "the timer");
         assert_eq!(self.real.queued() as usize, self.twin.queued(), "requests in queues");
         assert_eq!(self.real.has_work(HctxId(0)), self.twin.has_work(), "somebody is busy");
-        if let Some(said) = self.twin.describes() {
-            let state = self.real.describe(cx);
+        let parts = self.twin.describes().into_iter().chain(self.twin.states(cx));
+        let mut state = None;
+        for said in parts {
+            let state = state.get_or_insert_with(|| self.real.describe(cx));
             assert!(state.contains(&said), "{said} is not in {state}");
         }
+    }
+
+    fn is_multi(&self) -> bool {
+        self.real.about().shape == Shape::Multi
     }
 
     fn note(&self, left: Vec<RequestId>) {
@@ -114,6 +138,7 @@ impl Scheduler for Shadowed {
     }
 
     fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
+        self.twin.look_at_time(cx);
         self.twin.set(tunable, value);
         self.real.set(cx, tunable, value);
     }
@@ -126,6 +151,7 @@ impl Scheduler for Shadowed {
     }
 
     fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.twin.look_at_time(cx);
         self.twin.bind(cx, rq);
         self.real.bind(cx, rq);
         self.compare(cx);
@@ -151,6 +177,7 @@ impl Scheduler for Shadowed {
     }
 
     fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio, merge: Merge) {
+        self.twin.look_at_time(cx);
         if merge == Merge::Front {
             let left = self.twin.moved(cx, rq);
             self.note(left);
@@ -160,6 +187,7 @@ impl Scheduler for Shadowed {
     }
 
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, next: RequestId) {
+        self.twin.look_at_time(cx);
         self.twin.joined(cx, rq, next);
         self.real.requests_merged(cx, rq, next);
         self.compare(cx);
@@ -178,13 +206,20 @@ impl Scheduler for Shadowed {
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
-        let left = self.twin.insert(cx, rq);
-        self.note(left);
+        self.twin.look_at_time(cx);
+        match at {
+            InsertAt::Head if self.is_multi() => self.twin.insert_at_head(rq),
+            _ => {
+                let left = self.twin.insert(cx, rq);
+                self.note(left);
+            }
+        }
         self.real.insert(cx, rq, at);
         self.compare(cx);
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>, hctx: HctxId, force: bool) -> Dispatched {
+        self.twin.look_at_time(cx);
         let expected = if force { self.twin.drain(cx) } else { self.twin.dispatch(cx) };
         let answer = self.real.dispatch(cx, hctx, force);
         let left = match answer {
@@ -214,6 +249,7 @@ impl Scheduler for Shadowed {
     }
 
     fn finished(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.twin.look_at_time(cx);
         self.twin.finished(cx, rq);
         self.real.finished(cx, rq);
         self.compare(cx);
@@ -224,22 +260,55 @@ impl Scheduler for Shadowed {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>) {
+        self.twin.look_at_time(cx);
         self.twin.timer_fires(cx);
         self.real.timer(cx);
         self.compare(cx);
     }
 
     fn io_context_exited(&mut self, cx: &mut Cx<'_>, io_context: IoContextId) {
+        self.twin.look_at_time(cx);
         self.twin.exit(cx, io_context.0);
         self.real.io_context_exited(cx, io_context);
         self.compare(cx);
     }
 
+    fn limit_depth(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
+        self.twin.look_at_time(cx);
+        let expected = self.twin.depth(cx, bio);
+        let depth = self.real.limit_depth(cx, bio);
+        assert_eq!(depth, expected, "depth for {bio:?}");
+        depth
+    }
+
+    fn min_depth(&self, cx: &Cx<'_>) -> Option<u32> {
+        self.real.min_depth(cx)
+    }
+
+    fn bio_submitted(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
+        self.twin.look_at_time(cx);
+        self.twin.submitted(cx, bio);
+        self.real.bio_submitted(cx, bio);
+        self.compare(cx);
+    }
+
+    fn requeued(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        if self.is_multi() {
+            self.twin.look_at_time(cx);
+            self.twin.finished(cx, rq);
+        }
+        self.real.requeued(cx, rq);
+        self.compare(cx);
+    }
+
     fn cgroup_changed(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
+        self.twin.look_at_time(cx);
+        self.twin.group_weighed(cx, cgroup.0);
         self.real.cgroup_changed(cx, cgroup);
     }
 
     fn cgroup_removed(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
+        self.twin.look_at_time(cx);
         self.twin.group_removed(cx, cgroup.0);
         self.real.cgroup_removed(cx, cgroup);
         self.compare(cx);

@@ -15,8 +15,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 /// What the tests of the crate are; those that are quick first.
-const TESTS: [&str; 6] =
-    ["scripts", "process_tunables", "cooperators", "contract", "by_process", "starvation"];
+const TESTS: [&str; 7] =
+    ["scripts", "process_tunables", "cooperators", "contract", "by_process", "starvation", "guarantees"];
 /// Seconds after which a test is taken to go on for ever.
 const PATIENCE: u32 = 150;
 

@@ -59,7 +59,7 @@ impl Bfq {
         self.queues[target].refs += 1;
         let owner = self.bound[rq].owner;
         if self.contexts.get(owner).sync == Some(id) {
-            self.merge(cx, owner, id, target);
+            self.merge_along(cx, owner, id, target);
         }
         self.queues[id].just_created = false;
         self.bound[rq].queue = target;

@@ -194,14 +194,26 @@ impl Bfq {
         Some(target)
     }
 
-    /// The merge is executed for a process.
-    pub(super) fn merge(
+    /// A process goes on in `target`, and takes part in each merge on the way there: it has a
+    /// reference to each queue of the chain.
+    pub(super) fn merge_along(
         &mut self,
         cx: &mut Cx<'_>,
         owner: IoContextId,
         id: QueueId,
-        into: QueueId,
+        target: QueueId,
     ) {
+        let mut at = id;
+        while at != target {
+            let planned = self.queues[at].merges_into.filter(|_| self.rules.follows_chains);
+            let next = planned.unwrap_or(target);
+            self.merge(cx, owner, at, next);
+            at = next;
+        }
+    }
+
+    /// The merge is executed for a process.
+    fn merge(&mut self, cx: &mut Cx<'_>, owner: IoContextId, id: QueueId, into: QueueId) {
         let name = PidOf(self.queues[into].pid);
         self.say(cx, id, format_args!("merging with queue {name}"));
         self.save(id);

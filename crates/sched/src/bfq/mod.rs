@@ -385,7 +385,7 @@ impl Scheduler for Bfq {
             && let Some(target) = self.cooperator(cx, id, bio.sector, owner)
             && target != id
         {
-            self.merge(cx, owner, id, target);
+            self.merge_along(cx, owner, id, target);
             id = target;
         }
         id == self.queue_of_request(rq)

@@ -6,30 +6,50 @@
 //! submission of one new random 4 KiB read or write, as a closed loop of programs does it.
 //!
 //! Where it matters whose requests they are, they are of 16 tasks with as many outstanding each;
-//! whose request is done submits the next one.
+//! whose request is done submits the next one. With BFQ there are also 200 tasks in 20 control
+//! groups, and mq-deadline stands beside it with as many requests. Numbers after the scheduler are
+//! of tasks, requests of each, and groups, in place of those.
 //!
-//!     cargo run --release -p paternoster-sched --example request_life [TURNS [SCHEDULER [events]]]
+//!     cargo run --release -p paternoster-sched --example request_life \
+//!         [TURNS [SCHEDULER [events | TASKS OUTSTANDING GROUPS]]]
 
 #[path = "../../machine/examples/common/counting.rs"]
 mod counting;
 
 use base::{Bytes, Duration, Instant, Rng, Sector, Sectors};
-use block::scheduler::IoContext;
+use block::scheduler::{Cgroup, IoContext};
 use block::{
-    Attach, Bio, Command, ContextId, EventLog, Facts, Flags, IoContextId, Ioprio, Kernel, Op,
-    Origin, Output, RequestQueue, Tag, Transport,
+    Attach, Bio, CgroupId, Command, ContextId, EventLog, Facts, Flags, IoContextId, Ioprio, Kernel,
+    Op, Origin, Output, RequestQueue, Tag, Transport,
 };
 use counting::allocations;
 use std::collections::VecDeque;
 
-/// What is measured, with the number of tasks and of requests that each has outstanding.
-const SCHEDULERS: [(&str, u32, u32); 6] = [
-    ("mq-deadline", 1, 128),
-    ("none", 1, 32),
-    ("deadline", 1, 128),
-    ("noop", 1, 128),
-    ("cfq", 16, 8),
-    ("anticipatory", 16, 8),
+/// What is measured.
+#[derive(Clone, Copy)]
+struct Row {
+    scheduler: &'static str,
+    tasks: u32,
+    /// Requests that each task has outstanding.
+    outstanding: u32,
+    /// Control groups that the tasks are in; zero: all are in the root.
+    groups: u32,
+}
+
+const fn row(scheduler: &'static str, tasks: u32, outstanding: u32, groups: u32) -> Row {
+    Row { scheduler, tasks, outstanding, groups }
+}
+
+const ROWS: [Row; 9] = [
+    row("mq-deadline", 1, 128, 0),
+    row("none", 1, 32, 0),
+    row("deadline", 1, 128, 0),
+    row("noop", 1, 128, 0),
+    row("cfq", 16, 8, 0),
+    row("anticipatory", 16, 8, 0),
+    row("bfq", 16, 8, 0),
+    row("bfq", 200, 2, 20),
+    row("mq-deadline", 200, 2, 0),
 ];
 const TAGS: u32 = 32;
 /// The best of so many short measurements counts: what else the machine does disturbs the others.
@@ -46,10 +66,12 @@ struct Load {
     /// The task whose request was done last.
     done_by: u32,
     worker_wanted: bool,
+    groups: u32,
 }
 
 impl Load {
-    fn new(scheduler: &str, tasks: u32, log: EventLog) -> Load {
+    fn new(row: Row, log: EventLog) -> Load {
+        let Row { scheduler, tasks, outstanding, groups } = row;
         let facts = Facts {
             transport: Transport::Virtio,
             capacity: Bytes(1 << 40),
@@ -68,14 +90,25 @@ impl Load {
         let kernel: &'static Kernel = sched::default_kernel(scheduler).expect("a scheduler");
         let built = sched::build(scheduler, kernel).expect("its default kernel has it");
         let attach = built.map_or_else(Attach::none, Attach::scheduler);
-        let requests = if attach.scheduler.is_some() { 256 } else { TAGS };
+        // BFQ lets nobody have more than his share of them.
+        let requests = if attach.scheduler.is_some() { 2 * outstanding * tasks } else { TAGS };
         let mut queue = RequestQueue::new(kernel, facts, attach, 1, log);
         queue.set(Instant::ZERO, "nr_requests", i64::from(requests)).expect("in range");
+        if scheduler == "bfq" {
+            // Whoever is not raised would hardly have a share.
+            queue.set(Instant::ZERO, "low_latency", 0).expect("in range");
+        }
         for task in 0..tasks {
             let value = IoContext { tasks: 1, ..IoContext::default() };
             queue.define_io_context(IoContextId(task), value);
         }
+        for group in 1..=groups {
+            let (path, parent) = (format!("/{group}"), Some(CgroupId::ROOT));
+            let value = Cgroup { path, parent, ..Cgroup::default() };
+            queue.define_cgroup(CgroupId(group), value);
+        }
         Load {
+            groups,
             queue,
             rng: Rng::stream(1, "load"),
             now: Instant::ZERO,
@@ -97,12 +130,21 @@ impl Load {
             sector: Sector((random >> 35 & 0xFFF_FFFF) * 8),
             sectors: Sectors(8),
             ioprio: Ioprio::NONE,
-            origin: Origin { context, io_context: IoContextId(task), ..Origin::default() },
+            origin: Origin {
+                context,
+                io_context: IoContextId(task),
+                cgroup: self.group_of(task),
+                ..Origin::default()
+            },
             token: u64::from(task),
         };
         self.queue.submit(self.now, bio);
         assert!(self.queue.finish(self.now, context), "enough requests for everybody");
         self.outputs();
+    }
+
+    fn group_of(&self, task: u32) -> CgroupId {
+        CgroupId(if self.groups > 0 { 1 + task % self.groups } else { 0 })
     }
 
     fn outputs(&mut self) {
@@ -123,12 +165,38 @@ impl Load {
         }
     }
 
-    fn turn(&mut self) {
-        self.now += Duration::from_micros(50);
+    /// A task comes for the first time: long after the others, as BFQ makes one of those that come
+    /// together.
+    fn introduce(&mut self, task: u32) {
+        self.submit(task);
+        self.complete();
+        self.now += Duration::from_millis(700);
+        if self.queue.next_timer().is_some() {
+            self.timer();
+        }
+    }
+
+    fn timer(&mut self) {
+        self.queue.timer(self.now, INTERRUPT, 0);
+        self.queue.finish(self.now, INTERRUPT);
+        self.outputs();
+    }
+
+    fn complete(&mut self) {
         let command: Tag = self.device.pop_front().expect("the device is busy").tag;
         self.queue.complete(self.now, INTERRUPT, 0, command);
         self.queue.finish(self.now, INTERRUPT);
         self.outputs();
+    }
+
+    fn turn(&mut self) {
+        self.now += Duration::from_micros(50);
+        while self.device.is_empty() {
+            // Somebody is waited for.
+            self.now = self.now.max(self.queue.next_timer().expect("a timer ends the wait"));
+            self.timer();
+        }
+        self.complete();
         self.submit(self.done_by);
         if self.queue.log().is_on() {
             self.queue.log().clear();
@@ -145,26 +213,39 @@ impl Load {
     }
 }
 
+/// The rows that are asked for.
+fn rows(arguments: &[String]) -> Vec<Row> {
+    let numbers: Vec<u32> = arguments.iter().skip(2).filter_map(|it| it.parse().ok()).collect();
+    let mut rows: Vec<Row> = ROWS.to_vec();
+    if let Some(only) = arguments.get(1) {
+        rows.retain(|row| row.scheduler == *only);
+    }
+    if let (Some(first), [tasks, outstanding, groups]) = (rows.first().copied(), numbers.as_slice())
+    {
+        rows = vec![row(first.scheduler, *tasks, *outstanding, *groups)];
+    }
+    rows
+}
+
 fn main() {
-    let turns = std::env::args().nth(1).map_or(2_000_000u64, |arg| arg.parse().expect("a number"));
-    let only = std::env::args().nth(2);
-    let events = std::env::args().nth(3).is_some_and(|arg| arg == "events");
-    println!("scheduler      ns/request  allocations/request");
-    for (scheduler, tasks, outstanding) in SCHEDULERS {
-        if only.as_ref().is_some_and(|only| only != scheduler) {
-            continue;
-        }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let turns = arguments.first().map_or(2_000_000u64, |arg| arg.parse().expect("a number"));
+    let events = arguments.get(2).is_some_and(|arg| arg == "events");
+    println!("scheduler     tasks  groups  ns/request  allocations/request");
+    for row in rows(&arguments) {
         let log = if events { EventLog::on() } else { EventLog::off() };
-        let mut load = Load::new(scheduler, tasks, log);
-        for task in 0..outstanding * tasks {
-            load.submit(task % tasks);
+        let mut load = Load::new(row, log);
+        (0..row.tasks).for_each(|task| load.introduce(task));
+        for task in 0..row.outstanding * row.tasks {
+            load.submit(task % row.tasks);
         }
         for _ in 0..turns / 10 {
             load.turn();
         }
         let before = allocations();
         let best = (0..WINDOWS).map(|_| load.window(turns / WINDOWS)).fold(f64::MAX, f64::min);
-        let count = allocations() - before;
-        println!("{scheduler:<14} {best:>10.1}  {:>19.6}", count as f64 / turns as f64);
+        let count = (allocations() - before) as f64 / turns as f64;
+        let Row { scheduler, tasks, groups, .. } = row;
+        println!("{scheduler:<14}{tasks:>5}{groups:>8}{best:>12.1}{count:>21.6}");
     }
 }

@@ -142,9 +142,7 @@ impl Bfq {
         if self.wants_split(owner, id) {
             (id, is_new_split) = self.split(cx, owner, id, origin.context, origin.cgroup);
         }
-        for entity in self.engine.lineage(self.queues[id].entity) {
-            self.engine[entity].allocated += 1;
-        }
+        self.engine.add_allocated(self.queues[id].entity, 1);
         self.queues[id].refs += 1;
         self.contexts.get(owner).requests += 1;
         if cx.wants_messages() {
@@ -386,16 +384,18 @@ impl Bfq {
         self.engine.deactivate(entity, false, false);
         self.follow_notes(cx);
         self.leave_place(id);
-        let allocated = self.engine[entity].allocated;
-        let lineage = self.engine.lineage(entity);
-        lineage[1..].iter().for_each(|above| self.engine[*above].allocated -= allocated);
+        let allocated = self.engine[entity].allocated as i32;
+        if let Some(above) = self.engine.parent(entity) {
+            self.engine.add_allocated(above, -allocated);
+        }
         let was_pending = self.queues[id].is_pending;
         if was_pending {
             self.leave_pending(id);
         }
         self.engine[entity].group = group;
-        let lineage = self.engine.lineage(entity);
-        lineage[1..].iter().for_each(|above| self.engine[*above].allocated += allocated);
+        if let Some(above) = self.engine.parent(entity) {
+            self.engine.add_allocated(above, allocated);
+        }
         if was_pending {
             self.join_pending(id);
         }
@@ -417,7 +417,8 @@ impl Bfq {
         if !self.engine.has_notes() {
             return;
         }
-        for note in self.engine.take_notes() {
+        let mut notes = self.engine.take_notes();
+        for note in notes.drain(..) {
             match note {
                 Note::Finish { of, service, weight, start, finish, delta } => {
                     if cx.wants_messages() {
@@ -451,6 +452,7 @@ impl Bfq {
                 }
             }
         }
+        self.engine.give_back(notes);
     }
 
     fn queue_with(&self, entity: super::wf2q::EntityId) -> QueueId {
@@ -460,9 +462,7 @@ impl Bfq {
     /// A request is freed.
     pub(super) fn unbind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let bound = self.bound.take(rq).expect("a bound request");
-        for entity in self.engine.lineage(self.queues[bound.queue].entity) {
-            self.engine[entity].allocated -= 1;
-        }
+        self.engine.add_allocated(self.queues[bound.queue].entity, -1);
         let bic = self.contexts.get(bound.owner);
         bic.requests = bic.requests.saturating_sub(1);
         self.put_queue(cx, bound.queue);

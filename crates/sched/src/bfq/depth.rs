@@ -1,6 +1,7 @@
 //! How many tags a request may use (specification 5.4, and part B.5 and B.12 of its addendum).
 
 use super::Bfq;
+use super::wf2q::EntityId;
 use block::kernel::ShallowDepth;
 use block::tags::bits_per_word;
 use block::{Bio, Cx, Op};
@@ -56,36 +57,20 @@ impl Bfq {
         let Some(id) = (if bio.is_sync() { bic.sync } else { bic.asyncs }) else { return false };
         let requests = u64::from(cx.limits().nr_requests);
         let multi = cx.kernel().multi.expect("a kernel with blk-mq");
-        let mut limit = match (depth, multi.shallow) {
+        let limit = match (depth, multi.shallow) {
             (0, _) => requests,
             (depth, ShallowDepth::WholeMap) => u64::from(depth),
             (depth, ShallowDepth::PerWord) => {
                 requests * u64::from(depth) / u64::from(bits_per_word(requests as u32))
             }
         };
-        let lineage = self.engine.lineage(self.queues[id].entity);
-        if lineage.iter().any(|entity| !self.engine[*entity].is_counted) {
+        let entity = self.queues[id].entity;
+        if self.engine.lineage(entity).any(|entity| !self.engine[entity].is_counted) {
             return false;
         }
-        for (level, entity) in lineage.iter().enumerate().rev() {
-            let it = &self.engine[*entity];
-            let is_queue = it.stands_for.is_none();
-            let mut weights = 0;
-            match is_queue {
-                true => {
-                    for class in &super::Class::ALL[..=it.class as usize] {
-                        weights = weights * 8 + self.engine.weights(*entity, *class);
-                    }
-                }
-                false => weights = self.engine.weights(*entity, it.class),
-            }
-            if weights == 0 {
-                continue;
-            }
-            let weight = u64::from(it.weight);
-            limit = (limit * weight + weights / 2) / weights;
-            let allocated = it.allocated;
-            if u64::from(allocated) >= limit {
+        match self.share(entity, limit) {
+            Ok(_) => false,
+            Err(TooMany { allocated, limit, level }) => {
                 self.say(
                     cx,
                     id,
@@ -93,9 +78,42 @@ impl Bfq {
                         "too many requests: allocated {allocated} limit {limit} level {level}"
                     ),
                 );
-                return true;
+                true
             }
         }
-        false
     }
+
+    /// How many of `all` an entity may have, and at which level it is, unless it or a group it is
+    /// in has so many already.
+    fn share(&self, entity: EntityId, all: u64) -> Result<(u64, u32), TooMany> {
+        let (mut limit, level) = match self.engine.parent(entity) {
+            Some(above) => self.share(above, all).map(|(limit, level)| (limit, level + 1))?,
+            None => (all, 0),
+        };
+        let it = &self.engine[entity];
+        let weight = |class| self.engine.weights(entity, class);
+        let weights = match it.stands_for {
+            Some(_) => weight(it.class),
+            None => {
+                let classes = &super::Class::ALL[..=it.class as usize];
+                classes.iter().fold(0, |sum, class| sum * 8 + weight(*class))
+            }
+        };
+        if weights == 0 {
+            return Ok((limit, level));
+        }
+        limit = (limit * u64::from(it.weight) + weights / 2) / weights;
+        let allocated = it.allocated;
+        if u64::from(allocated) >= limit {
+            return Err(TooMany { allocated, limit, level });
+        }
+        Ok((limit, level))
+    }
+}
+
+/// Somebody has his share of the requests.
+struct TooMany {
+    allocated: u32,
+    limit: u64,
+    level: u32,
 }

@@ -50,12 +50,8 @@ impl Bfq {
 
     /// The request goes into the queue of those who work with its sender.
     fn rebind(&mut self, cx: &mut Cx<'_>, rq: RequestId, id: QueueId, target: QueueId) {
-        for entity in self.engine.lineage(self.queues[target].entity) {
-            self.engine[entity].allocated += 1;
-        }
-        for entity in self.engine.lineage(self.queues[id].entity) {
-            self.engine[entity].allocated -= 1;
-        }
+        self.engine.add_allocated(self.queues[target].entity, 1);
+        self.engine.add_allocated(self.queues[id].entity, -1);
         self.queues[target].refs += 1;
         let owner = self.bound[rq].owner;
         if self.contexts.get(owner).sync == Some(id) {

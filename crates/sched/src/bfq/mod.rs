@@ -201,6 +201,7 @@ impl Bfq {
         self.nanos = cx.clock.as_nanos() as i64;
         self.jiffies = cx.now.jiffies(self.hz).0 as i64;
         self.engine.now = self.jiffies;
+        self.engine.tells_finish = cx.wants_messages();
         self.engine.idle_class_patience = i64::from(self.hz.get()) / 5;
     }
 

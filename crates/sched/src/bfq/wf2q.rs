@@ -7,13 +7,13 @@
 //! the one goes first that would have used up its budget first.
 
 use super::Class;
-use super::queue::QueueId;
+use super::queue::{Queue, QueueId};
 use super::tree::{Nodes, Tree, is_after};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use base::{Arena, Id};
+use base::{Arena, Id, Links, List};
 
 /// Handle of an entity.
 pub(super) type EntityId = Id<Entity>;
@@ -130,8 +130,11 @@ pub(super) struct Wf2q {
     /// How many queues with requests have each weight; raised ones do not count.
     by_weight: BTreeMap<u32, u32>,
     notes: Vec<Note>,
-    /// Queues in active trees, the one that was put there last at the end.
-    active: Vec<QueueId>,
+    /// Queues in active trees, the one that was put there last first.
+    active: List<Queue>,
+    active_links: Links<Queue>,
+    /// Whether anybody wants to know of finish times.
+    pub tells_finish: bool,
     /// Jiffies now.
     pub now: i64,
     /// How long the idle class waits at most, in jiffies.
@@ -172,6 +175,12 @@ impl Wf2q {
         core::mem::take(&mut self.notes)
     }
 
+    /// The room of the notes that were taken, for others.
+    pub fn give_back(&mut self, room: Vec<Note>) {
+        debug_assert!(room.is_empty() && self.notes.is_empty());
+        self.notes = room;
+    }
+
     /// Whether anything is there that [`Wf2q::take_notes`] would give.
     pub fn has_notes(&self) -> bool {
         !self.notes.is_empty()
@@ -198,17 +207,22 @@ impl Wf2q {
     }
 
     /// The queue's entity and those of its groups, up to the root.
-    pub fn lineage(&self, id: EntityId) -> Vec<EntityId> {
-        let mut all = alloc::vec![id];
-        while let Some(above) = self.parent(all[all.len() - 1]) {
-            all.push(above);
+    pub fn lineage(&self, id: EntityId) -> impl Iterator<Item = EntityId> + '_ {
+        core::iter::successors(Some(id), |id| self.parent(*id))
+    }
+
+    /// A queue and its groups have so many more requests, or fewer.
+    pub fn add_allocated(&mut self, id: EntityId, requests: i32) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            self[id].allocated = self[id].allocated.wrapping_add_signed(requests);
+            at = self.parent(id);
         }
-        all
     }
 
     /// Queues in active trees, the one that was put there last first.
     pub fn active_queues(&self) -> impl Iterator<Item = QueueId> + '_ {
-        self.active.iter().rev().copied()
+        self.active.iter(&self.active_links)
     }
 
     pub fn is_active(&self, id: EntityId) -> bool {
@@ -297,7 +311,9 @@ impl Wf2q {
         self[id].place = Place::Active;
         let level = self.levels[group as usize].as_mut().expect("a group that is there");
         level.trees[class as usize].active.insert(&mut self.nodes, id, start, finish);
-        self.active.extend(self.entities[id].queue);
+        if let Some(queue) = self.entities[id].queue {
+            self.active.push_front(&mut self.active_links, queue);
+        }
     }
 
     /// Rule 5.3-4: an entity has nothing to be served. `keeps`: it stays near while it is ahead.
@@ -545,19 +561,23 @@ impl Wf2q {
                 None => break next,
             }
         };
-        for id in self.lineage(queue) {
+        let mut at = Some(queue);
+        while let Some(id) = at {
             if !self.update_next(self[id].group, None, false) {
                 break;
             }
+            at = self.parent(id);
         }
         Some(queue)
     }
 
     /// Nobody is in service any more.
     pub fn end_service(&mut self, queue: EntityId) {
-        for id in self.lineage(queue) {
+        let mut at = Some(queue);
+        while let Some(id) = at {
             let group = self[id].group;
             self.level_mut(group).in_service = None;
+            at = self.parent(id);
         }
         if !self[queue].is_counted {
             self.notes.push(Note::Put(queue));
@@ -575,7 +595,7 @@ impl Wf2q {
         let delta = (service << PLACES) / u64::from(entity.weight);
         entity.finish = entity.start.wrapping_add(delta);
         let Entity { weight, start, finish, stands_for, .. } = *entity;
-        if stands_for.is_none() {
+        if stands_for.is_none() && self.tells_finish {
             self.notes.push(Note::Finish { of: id, service, weight, start, finish, delta });
         }
     }
@@ -585,8 +605,9 @@ impl Wf2q {
         self[id].place = Place::Out;
         let level = self.levels[group as usize].as_mut().expect("a group that is there");
         level.trees[class as usize].active.remove(&mut self.nodes, id);
-        let queue = self.entities[id].queue;
-        self.active.retain(|other| Some(*other) != queue);
+        if let Some(queue) = self.entities[id].queue {
+            self.active.remove(&mut self.active_links, queue);
+        }
     }
 
     fn enter_idle(&mut self, id: EntityId) {

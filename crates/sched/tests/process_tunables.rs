@@ -13,14 +13,21 @@ fn tunables_show_what_was_written() {
         let scheduler = sched::build(name, kernel).expect("on its kernel");
         let mut harness = Harness::new(kernel, Table::default(), scheduler);
         for tunable in sched::about_on(name, kernel).expect("it has it").tunables {
+            let tick = 1_000 / i64::from(kernel.hz.get());
+            let is_in_ticks = tunable.name == "timeout_sync";
             // On a disk that rotates.
-            let default = tunable.default.unwrap_or(if tunable.unit == "us" { 8_000 } else { 8 });
+            let default = tunable.default.unwrap_or(match tunable.unit {
+                _ if is_in_ticks => i64::from(kernel.hz.get() / 8) * tick,
+                "us" => 8_000,
+                _ => 8,
+            });
             assert_eq!(harness.queue.get(tunable.name), Some(default), "{}", tunable.name);
             for value in [tunable.min, 7, tunable.max] {
                 let accepted = harness.set(tunable.name, value).is_ok();
                 assert_eq!(accepted, (tunable.min..=tunable.max).contains(&value));
                 if accepted {
-                    assert_eq!(harness.queue.get(tunable.name), Some(value), "{}", tunable.name);
+                    let shown = if is_in_ticks { (value + tick - 1) / tick * tick } else { value };
+                    assert_eq!(harness.queue.get(tunable.name), Some(shown), "{}", tunable.name);
                 }
             }
             harness.set(tunable.name, default).expect("within its range");

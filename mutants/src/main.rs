@@ -15,8 +15,15 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 /// What the tests of the crate are; those that are quick first.
-const TESTS: [&str; 7] =
-    ["scripts", "process_tunables", "cooperators", "contract", "by_process", "starvation", "guarantees"];
+const TESTS: [&str; 7] = [
+    "scripts",
+    "process_tunables",
+    "cooperators",
+    "contract",
+    "by_process",
+    "starvation",
+    "guarantees",
+];
 /// Seconds after which a test is taken to go on for ever.
 const PATIENCE: u32 = 150;
 
@@ -107,7 +114,10 @@ fn copy_workspace(root: &Path, tree: &Path, planted: &[String]) -> Outcome<()> {
     }
     let mut skipped: BTreeSet<PathBuf> = planted.iter().map(|file| root.join(file)).collect();
     skipped.insert(root.join(LIBRARY));
-    copy_directory(&root.join("crates"), &tree.join("crates"), &skipped)
+    for name in ["crates", "xtask"] {
+        copy_directory(&root.join(name), &tree.join(name), &skipped)?;
+    }
+    Ok(())
 }
 
 fn copy_directory(from: &Path, to: &Path, skipped: &BTreeSet<PathBuf>) -> Outcome<()> {

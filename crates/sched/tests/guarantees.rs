@@ -13,8 +13,8 @@
 //!   eligible: B divided by the sum of weights, which is not more than B / w.
 //!
 //! So over any span two members that always have requests differ, in sectors by weight, by no more
-//! than 3 B / w of the one and 3 B / w of the other. This holds on each level, as a group is charged
-//! what its members are and given the budget of the one that comes next.
+//! than 3 B / w of the one and 3 B / w of the other. This holds on each level, as a group is
+//! charged what its members are and given the budget of the one that comes next.
 //!
 //! B is the largest budget plus a request: a queue whose next request does not fit keeps what is
 //! left of its budget unused. Here nobody is raised (`low_latency`), waited for or preferred while

@@ -114,8 +114,8 @@ pub struct Bfq {
     head_links: Links<Request>,
     in_service: Option<QueueId>,
     last_budget_start: i64,
-    /// Busy queues, by class. One whose class changes meanwhile leaves another class than it joined,
-    /// so that these counts wrap around; their sum does not.
+    /// Busy queues, by class. One whose class changes meanwhile leaves another class than it
+    /// joined, so that these counts wrap around; their sum does not.
     busy: [u32; 3],
     /// Busy queues that are raised.
     wr_busy: u32,
@@ -502,14 +502,16 @@ impl Scheduler for Bfq {
         let name = |id: QueueId| format!("{}", self.queues[id].name());
         let served = self.in_service.map_or_else(|| String::from("nobody"), name);
         let mut text = format!(
-            "bfq: {:?} busy, {} raised, {} queued, {} in the driver, in service {served}, timer {:?}",
+            "bfq: {:?} busy, {} raised, {} queued, {} in the driver, in service {served}, \
+             timer {:?}",
             self.busy, self.wr_busy, self.queued, self.in_driver, self.timer
         );
         for (id, queue) in self.queues.iter().filter(|(_, queue)| queue.is_busy) {
             let entity = &self.engine[queue.entity];
             let next = queue.next.map(|rq| cx.request(rq).sector.0);
             text += &format!(
-                "; {} {} queued, {} dispatched, next {next:?}, budget {} of {}, weight {}, {} to {}",
+                "; {} {} queued, {} dispatched, next {next:?}, budget {} of {}, weight {}, \
+                 {} to {}",
                 name(id),
                 queue.fifo.len(),
                 queue.dispatched,

@@ -244,8 +244,9 @@ impl Wf2q {
         self.level(self[id].group).trees[class as usize].weights
     }
 
-    /// Rules 5.3-1 to 5.3-3: a queue has requests, or other ones than before, and so have the groups
-    /// it is in. `back`: it may have been late by little; `expires`: it was in service till now.
+    /// Rules 5.3-1 to 5.3-3: a queue has requests, or other ones than before, and so have the
+    /// groups it is in. `back`: it may have been late by little; `expires`: it was in service till
+    /// now.
     pub fn activate(&mut self, id: EntityId, back: bool, expires: bool) {
         // Observed on 6.12.117: the groups of a queue that was late by little are late by it, too.
         let mut at = Some(id);

@@ -20,7 +20,7 @@
 //! messages expire | add to busy                messages of the elevator that contain one of these
 //!                                              texts are part of what happens from here on
 //! messages only cur-budget                     and requests are not
-//! skip                                         what happened since the last expect is not looked at
+//! skip                                         what happened so far is not looked at
 //! expect issue 100+8 (batch_starts) · merge 108+8 into 100
 //! ```
 //!

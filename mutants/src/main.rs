@@ -114,7 +114,7 @@ fn copy_workspace(root: &Path, tree: &Path, planted: &[String]) -> Outcome<()> {
     }
     let mut skipped: BTreeSet<PathBuf> = planted.iter().map(|file| root.join(file)).collect();
     skipped.insert(root.join(LIBRARY));
-    for name in ["crates", "xtask"] {
+    for name in ["crates", "xtask", "experiments", "guests", "hosts", "models"] {
         copy_directory(&root.join(name), &tree.join(name), &skipped)?;
     }
     Ok(())

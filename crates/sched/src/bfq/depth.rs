@@ -68,7 +68,7 @@ impl Bfq {
         if self.engine.lineage(entity).any(|entity| !self.engine[entity].is_counted) {
             return false;
         }
-        match self.share(entity, limit) {
+        match self.share(entity, limit, 0) {
             Ok(_) => false,
             Err(TooMany { allocated, limit, level }) => {
                 self.say(
@@ -83,12 +83,12 @@ impl Bfq {
         }
     }
 
-    /// How many of `all` an entity may have, and at which level it is, unless it or a group it is
-    /// in has so many already.
-    fn share(&self, entity: EntityId, all: u64) -> Result<(u64, u32), TooMany> {
-        let (mut limit, level) = match self.engine.parent(entity) {
-            Some(above) => self.share(above, all).map(|(limit, level)| (limit, level + 1))?,
-            None => (all, 0),
+    /// How many of `all` an entity may have, so many levels above the queue, unless it or a group it
+    /// is in has so many already.
+    fn share(&self, entity: EntityId, all: u64, level: u32) -> Result<u64, TooMany> {
+        let mut limit = match self.engine.parent(entity) {
+            Some(above) => self.share(above, all, level + 1)?,
+            None => all,
         };
         let it = &self.engine[entity];
         let weight = |class| self.engine.weights(entity, class);
@@ -100,14 +100,14 @@ impl Bfq {
             }
         };
         if weights == 0 {
-            return Ok((limit, level));
+            return Ok(limit);
         }
         limit = (limit * u64::from(it.weight) + weights / 2) / weights;
         let allocated = it.allocated;
         if u64::from(allocated) >= limit {
             return Err(TooMany { allocated, limit, level });
         }
-        Ok((limit, level))
+        Ok(limit)
     }
 }
 

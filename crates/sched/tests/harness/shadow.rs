@@ -281,6 +281,10 @@ impl Scheduler for Shadowed {
         depth
     }
 
+    fn depth_changed(&mut self, cx: &mut Cx<'_>) {
+        self.real.depth_changed(cx);
+    }
+
     fn min_depth(&self, cx: &Cx<'_>) -> Option<u32> {
         self.real.min_depth(cx)
     }

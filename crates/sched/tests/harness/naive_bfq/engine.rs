@@ -135,14 +135,14 @@ impl NaiveBfq {
 
     /// Rule 5.3-3.
     pub(super) fn activate_up(&mut self, e: usize, nb: bool, expiration: bool) {
-        let (mut at, mut nb) = (Some(e), nb);
+        // Observed: the groups of a queue that was late by little are late by it, too.
+        let mut at = Some(e);
         while let Some(e) = at {
             if self.serving(e) || self.is_active(e) {
                 self.requeue(e);
             } else {
                 self.activate(e, nb);
             }
-            nb = false;
             if !self.update_next(self.entities[e].level, Some(e), expiration) && !expiration {
                 return;
             }

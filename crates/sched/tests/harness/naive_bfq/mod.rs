@@ -225,8 +225,8 @@ impl NaiveBfq {
     }
 
     fn look_at_clock(&mut self, cx: &Cx<'_>) {
-        self.nanos = cx.now.as_nanos() as i64;
-        self.jiffies = self.nanos / (1_000_000_000 / self.hz);
+        self.nanos = cx.clock.as_nanos() as i64;
+        self.jiffies = cx.now.as_nanos() as i64 / (1_000_000_000 / self.hz);
     }
 
     /// Milliseconds in jiffies, upwards.

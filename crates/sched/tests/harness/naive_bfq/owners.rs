@@ -114,7 +114,7 @@ impl NaiveBfq {
             wait_request: false,
             non_blocking: false,
             fifo_checked: false,
-            short: sync && class != IDLE,
+            short: sync,
             io_bound: true,
             in_burst: false,
             softrt_update: false,

@@ -11,7 +11,7 @@ impl NaiveBfq {
         if self.rate.samples == 0 {
             self.restart_rate(length);
         } else if now - self.rate.last > 100 * MS && self.in_driver == 0 {
-            self.evaluate_rate(length);
+            self.evaluate_rate(Some(length));
         } else {
             self.rate.samples += 1;
             let soon = self.in_driver > 0 || now - self.last_completion < 2 * MS;
@@ -22,7 +22,7 @@ impl NaiveBfq {
             self.rate.largest = if starts_anew { length } else { self.rate.largest.max(length) };
             self.rate.delta = now - self.rate.first;
             if self.rate.delta >= 1_000 * MS {
-                self.evaluate_rate(length);
+                self.evaluate_rate(Some(length));
             }
         }
         self.last_position = request.end().0;
@@ -47,7 +47,7 @@ impl NaiveBfq {
         };
     }
 
-    fn evaluate_rate(&mut self, length: i64) {
+    pub(super) fn evaluate_rate(&mut self, next: Option<i64>) {
         if self.rate.samples >= 32 && self.rate.delta >= 300 * MS {
             self.rate.delta = self.rate.delta.max(self.last_completion - self.rate.first);
             let Rate { samples, sequential, total, delta, peak, .. } = self.rate;
@@ -60,7 +60,10 @@ impl NaiveBfq {
                 self.tune_max_budget();
             }
         }
-        self.restart_rate(length);
+        match next {
+            Some(length) => self.restart_rate(length),
+            None => self.rate.samples = 0,
+        }
     }
 
     pub(super) fn tune_max_budget(&mut self) {

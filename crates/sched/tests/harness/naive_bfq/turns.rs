@@ -212,7 +212,9 @@ impl NaiveBfq {
             return (0, false);
         }
         let end = if compensate { self.idling_start } else { self.nanos };
+        // Without a sign: a turn that began after a task read the clock lasted for ever. (Observed.)
         let d = end - self.last_budget_start;
+        let d = if d < 0 { i64::MAX } else { d };
         if d < MS {
             return (if self.rotational { 8 * MS } else { 2 * MS }, self.seeky(q));
         }
@@ -290,7 +292,8 @@ impl NaiveBfq {
         self.queues[q].think.last_end = now;
         let gap = (now - self.last_completion) / 1_000;
         if gap > 2_000 && (self.rate.largest << 16) / gap < 64 {
-            self.rate.samples = 0;
+            // Observed: a gap ends an interval with an estimate.
+            self.evaluate_rate(None);
         }
         self.last_completion = now;
         self.last_completed = Some(q);

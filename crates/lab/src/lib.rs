@@ -38,6 +38,7 @@ pub mod result;
 pub mod scheduler_spec;
 pub mod statistics;
 pub mod summary;
+pub mod told;
 pub mod virtio;
 pub mod world;
 pub mod worlds;

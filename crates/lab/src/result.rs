@@ -7,6 +7,7 @@ use crate::metrics::operations::Operations;
 use crate::metrics::samples::Spread;
 use crate::metrics::{CallKind, Disk, Latency, Layers};
 use crate::scheduler_spec::SchedulerSpec;
+use crate::told::Told;
 use crate::world::World;
 use base::{Bytes, Duration};
 use programs::fio::LatencyTarget;
@@ -107,6 +108,8 @@ pub struct JobResult {
     pub layers: Layers,
     /// How often a call was made at depths up to 1, 2, 4, … 64 and more.
     pub depths: [u64; DEPTH_LEVELS],
+    /// What its program stated.
+    pub told: Told,
     /// What only fio knows of it.
     pub fio: Option<FioProcess>,
     /// Its single operations, if it is the job by which schedulers are judged.

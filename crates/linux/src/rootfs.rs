@@ -102,6 +102,11 @@ impl Root {
         self.copy(file, file)
     }
 
+    /// Adds a copy of a file at another place.
+    pub fn add_file_as(&self, file: &Path, place: &Path) -> Result<(), RootError> {
+        self.copy(file, place)
+    }
+
     /// Adds an empty directory, which guests mount something on.
     pub fn add_directory(&self, path: &Path) -> Result<(), RootError> {
         self.make_directory(path)

@@ -8,6 +8,7 @@
 
 mod command;
 pub mod cp;
+pub mod dbench;
 pub mod dd;
 pub mod dump;
 pub mod fio;

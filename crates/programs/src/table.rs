@@ -1,6 +1,7 @@
 //! The programs that commands can name.
 
 use crate::cp::Cp;
+use crate::dbench::Dbench;
 use crate::dd::Dd;
 use crate::dump::Dump;
 use crate::fio::Fio;
@@ -26,6 +27,9 @@ type Parse = fn(&[String], &Surroundings<'_>) -> Result<Arc<dyn Program>, String
 /// All of them, by name.
 pub const LIST: &[Entry] = &[
     row("cp", "copies a file of the file system", |words, around| made(Cp::parse(words), around)),
+    row("dbench", "clients of a file server that repeat a load file", |words, around| {
+        made(Dbench::parse(words, around), around)
+    }),
     row("dd", "copies blocks from or to the disk", |words, around| made(Dd::parse(words), around)),
     row("dump", "reads a described file system with several processes", |words, around| {
         made(Dump::parse(words, around.mount.is_some()), around)

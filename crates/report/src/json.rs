@@ -73,7 +73,7 @@ fn job(job: &JobResult) -> Value {
     let syncs = job.call(CallKind::Sync);
     let mut sync = sync(syncs);
     sync["unfinished"] = syncs.unfinished.into();
-    json!({
+    let mut value = json!({
         "jobname": job.name,
         "cgroup": job.cgroup,
         "tasks": job.tasks,
@@ -83,7 +83,12 @@ fn job(job: &JobResult) -> Value {
         "trim": of(CallKind::Trim),
         "sync": sync,
         "layers": layers(&job.layers),
-    })
+    });
+    if let Some(throughput) = job.told.throughput {
+        let passes = latency(&job.told.passes, false);
+        value["told"] = json!({ "throughput_bytes": throughput, "pass_ns": passes });
+    }
+    value
 }
 
 fn layers(layers: &Layers) -> Value {

@@ -35,8 +35,10 @@ pub struct Ext4 {
     space: Space,
     /// Blocks for pages that are dirty and have no place.
     delayed: Delayed,
-    /// The next free inode of groups that have some in use.
+    /// The first inode that was never in use, of groups that have some in use.
     next_inodes: BTreeMap<u64, u64>,
+    /// Inodes that were in use and are free.
+    free_inodes: BTreeSet<u64>,
     /// Metadata that were read.
     known: BTreeSet<u64>,
     /// The superblock says where it is mounted: the first open file sees to that.
@@ -71,6 +73,7 @@ impl Ext4 {
             delayed: Delayed::default(),
             layout,
             next_inodes: BTreeMap::new(),
+            free_inodes: BTreeSet::new(),
             known: BTreeSet::new(),
             notes_mount: true,
             committer: ContextId(0),

@@ -4,7 +4,9 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 11] = [
+const EXPERIMENTS: [(&str, &str); 13] = [
+    ("bfq-2019-dbench", include_str!("../../../../experiments/bfq-2019-dbench.toml")),
+    ("bfq-cgroup-journal", include_str!("../../../../experiments/bfq-cgroup-journal.toml")),
     ("dump-cooperation", include_str!("../../../../experiments/dump-cooperation.toml")),
     (
         "dump-cooperation-streaming",

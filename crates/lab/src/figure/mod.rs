@@ -33,6 +33,10 @@ pub enum What {
     Bandwidth(Option<CallKind>),
     /// Calls per second, of one kind or of all.
     Iops(Option<CallKind>),
+    /// Bytes per second that the program itself states.
+    Throughput,
+    /// How long whole passes over its load took, as the program states.
+    Pass(Point),
     /// How long it took.
     Elapsed,
     /// Part of the time in which the disk was idle with work queued.
@@ -77,8 +81,8 @@ pub(crate) const POINTS: [(&str, Point); 8] = [
 ];
 
 const ACCEPTED: &str = "[JOB.]{read,write,sync,trim,syscall,queue,device}_{p50,p90,p95,p99,p99.9,\
-                        p99.99,mean,max}, [JOB.][read_|write_]{bw,iops}, [JOB.]elapsed, held, \
-                        busy, sequential";
+                        p99.99,mean,max}, [JOB.][read_|write_]{bw,iops}, [JOB.]throughput, \
+                        [JOB.]pass_{mean,max}, [JOB.]elapsed, held, busy, sequential";
 
 impl Figure {
     /// Understands a name; `jobs` are the names of jobs there are.
@@ -141,7 +145,7 @@ impl What {
     /// Which point of a distribution it is, if it is one.
     pub fn point(self) -> Option<Point> {
         match self {
-            What::Call(_, point) | What::Layer(_, point) => Some(point),
+            What::Call(_, point) | What::Layer(_, point) | What::Pass(point) => Some(point),
             _ => None,
         }
     }
@@ -151,6 +155,7 @@ impl What {
         match self {
             What::Call(kind, _) => What::Call(kind, point),
             What::Layer(layer, _) => What::Layer(layer, point),
+            What::Pass(_) => What::Pass(point),
             other => other,
         }
     }
@@ -172,9 +177,9 @@ impl What {
                 (all > 0.0).then_some(100.0 * part / all)
             }
             What::Layer(layer, point) => point.of(layer.of(&run.layers)),
-            What::Call(..) if run.jobs.len() == 1 => self.of_job(&run.jobs[0]),
-            What::Call(..) => None,
-            What::Bandwidth(_) | What::Iops(_) => {
+            What::Call(..) | What::Pass(_) if run.jobs.len() == 1 => self.of_job(&run.jobs[0]),
+            What::Call(..) | What::Pass(_) => None,
+            What::Bandwidth(_) | What::Iops(_) | What::Throughput => {
                 let each: Vec<f64> = run.jobs.iter().filter_map(|it| self.of_job(it)).collect();
                 (!each.is_empty()).then(|| each.iter().sum())
             }
@@ -187,6 +192,8 @@ impl What {
         };
         match self {
             What::Elapsed => Some(job.runtime.as_nanos() as f64),
+            What::Throughput => job.told.throughput,
+            What::Pass(point) => point.of(&job.told.passes),
             What::Held | What::Busy | What::Sequential => None,
             What::Layer(layer, point) => point.of(layer.of(&job.layers)),
             What::Call(kind, point) => point.of(&job.call(kind).lat),

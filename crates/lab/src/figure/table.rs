@@ -32,7 +32,7 @@ pub enum Of {
 }
 
 /// All of them.
-pub static METRICS: [Metric; 21] = [
+pub static METRICS: [Metric; 23] = [
     Metric {
         name: "read",
         of: Of::Distribution(|point| What::Call(CallKind::Read, point)),
@@ -185,6 +185,24 @@ pub static METRICS: [Metric; 21] = [
         heading: "IOPS",
         json: "",
         about: "The same of syncs alone.",
+    },
+    Metric {
+        name: "throughput",
+        of: Of::Value(What::Throughput),
+        kind: Kind::Rate,
+        less_is_better: false,
+        heading: "throughput",
+        json: "jobs[].told.throughput_bytes",
+        about: "Bytes per second that the program itself states: dbench, of all that was asked for.",
+    },
+    Metric {
+        name: "pass",
+        of: Of::Distribution(What::Pass),
+        kind: Kind::Time,
+        less_is_better: true,
+        heading: "pass",
+        json: "jobs[].told.pass_ns",
+        about: "Whole passes over dbench's load file, of all clients; mean and max only.",
     },
     Metric {
         name: "elapsed",

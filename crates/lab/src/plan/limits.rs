@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::experiment::calls::{CallLimit, MOST_CALLS, MOST_COMMANDS};
 use crate::world::World;
+use programs::dbench::Dbench;
 use programs::fio::Fio;
 use programs::replay::Replay;
 
@@ -36,9 +37,12 @@ impl Planner {
     }
 }
 
-/// Whether somebody has said when a job ends: its duration, fio's `runtime`, or a recording.
+/// Whether somebody has said when a job ends: its duration, fio's `runtime`, dbench's `-t`, or a
+/// recording.
 fn is_limited(planned: &PlannedJob) -> bool {
     let fio = planned.program.downcast::<Fio>();
     let ends = |fio: &Fio| fio.jobs().iter().all(|it| it.timing.runtime.is_some());
-    planned.job.duration.is_some() || planned.program.is::<Replay>() || fio.is_some_and(ends)
+    let program = &planned.program;
+    let limits_itself = program.is::<Replay>() || program.is::<Dbench>();
+    planned.job.duration.is_some() || limits_itself || fio.is_some_and(ends)
 }

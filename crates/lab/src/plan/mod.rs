@@ -263,6 +263,11 @@ impl Row {
         })
     }
 
+    /// The programs of its preparation and its jobs, those of a sequence one by one.
+    pub fn all_programs(&self) -> impl Iterator<Item = &dyn programs::Program> {
+        self.preparation.iter().chain(&self.jobs).flat_map(|it| it.program.parts())
+    }
+
     /// Scheduler and axes as part of a path.
     fn plain_directory(&self) -> String {
         let axes = self.axes.iter().map(|(name, value)| format!("{name}={value}"));

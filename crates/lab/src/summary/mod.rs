@@ -150,7 +150,10 @@ impl JobColumn {
         }
         let kinds = [None, Some(CallKind::Read), Some(CallKind::Write), Some(CallKind::Trim)];
         all.extend(kinds.map(|kind| self.figure(What::Bandwidth(kind))));
-        all.extend([What::Iops(None), What::Elapsed].map(|it| self.figure(it)));
+        let told = [What::Throughput, What::Pass(Point::Mean), What::Pass(Point::Max)];
+        all.extend(
+            [What::Iops(None), What::Elapsed].into_iter().chain(told).map(|it| self.figure(it)),
+        );
         all
     }
 }

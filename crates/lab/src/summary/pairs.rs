@@ -59,7 +59,12 @@ impl Paired {
             What::Layer(Layer::Syscall, point) => (None, Some(point)),
             What::Bandwidth(kind) | What::Iops(kind) => (kind, None),
             What::Elapsed => (None, None),
-            What::Layer(..) | What::Held | What::Busy | What::Sequential => return None,
+            What::Layer(..)
+            | What::Throughput
+            | What::Pass(_)
+            | What::Held
+            | What::Busy
+            | What::Sequential => return None,
         };
         let point = point.filter(|it| *it != Point::Mean);
         let mut paired = Paired { best, worst, point, call, ..Paired::default() };

@@ -11,6 +11,7 @@ use crate::metrics::{Actor, CallKind, Calls, Latency, Layers, Measured, Meter};
 use crate::plan::{Plan, PlannedJob, Row};
 use crate::record::{self, Recorder};
 use crate::result::{self, CallResult, FioProcess, JobResult, ProgramExit, RunResult};
+use crate::told::{self, Told};
 use crate::world::World;
 use base::Duration;
 use machine::{Exit, Observer, Outcome, Several};
@@ -70,12 +71,17 @@ pub(super) fn run(
         elapsed: outcome.elapsed,
         cut_off_after: row.most_calls.filter(|_| outcome.is_cut_off()),
         layers: measured.layers(),
-        jobs: job_results(&measured.sections, &row.jobs, &accounts).into(),
+        jobs: with_told(job_results(&measured.sections, &row.jobs, &accounts), row, &outcome)
+            .into(),
         processes: process_results(&measured, &row.jobs, &accounts),
         disk: measured.disk,
         commands: collector.map(Collector::finish).unwrap_or_default(),
         bios: bios.map(BioCollector::finish).unwrap_or_default(),
-        exits: outcome.jobs.into_iter().map(exit).collect(),
+        exits: row
+            .programs()
+            .zip(outcome.jobs)
+            .map(|((number, _), job)| exit(&row.jobs[number], job))
+            .collect(),
     })
 }
 
@@ -212,6 +218,7 @@ fn job_result(actor: &Actor, name: String, cgroup: &str, layers: Layers) -> JobR
         layers,
         depths: actor.depths,
         fio: None,
+        told: Told::default(),
         operations: actor.operations.clone(),
     }
 }
@@ -238,13 +245,26 @@ fn call_result(calls: &Calls, runtime: Duration) -> CallResult {
     }
 }
 
+/// With what programs stated, which jobs of one result do.
+fn with_told(mut results: Vec<JobResult>, row: &Row, outcome: &Outcome) -> Vec<JobResult> {
+    for ((number, _), ended) in row.programs().zip(&outcome.jobs) {
+        let planned = &row.jobs[number];
+        let told = Told::by(&*planned.program, &ended.messages);
+        if let Some(result) = results.iter_mut().find(|it| it.name == planned.job.name) {
+            result.told = told;
+        }
+    }
+    results
+}
+
 /// How a program ended.
-fn exit(job: machine::JobOutcome) -> ProgramExit {
+fn exit(planned: &PlannedJob, job: machine::JobOutcome) -> ProgramExit {
     let (failed, how) = match job.exit {
         Exit::Status(0) => (false, "ended".to_string()),
         Exit::Status(status) => (true, format!("failed with exit status {status}")),
         Exit::Stopped => (false, "stopped when its time was over".to_string()),
         Exit::CutOff => (false, "cut off at the end of the run".to_string()),
     };
-    ProgramExit { job: job.name, failed, how, messages: job.messages }
+    let messages = told::notes(&*planned.program, job.messages);
+    ProgramExit { job: job.name, failed, how, messages }
 }

@@ -6,10 +6,11 @@
 //! the simulator; so does sysbench, which draws others than the simulator; disks get the names that
 //! the command uses; files that fio reads go along.
 
-use super::warming;
+use super::{brought, warming};
 use crate::error::Error;
 use crate::plan::{DROP_CACHES, PlannedJob};
 use machine::Mount;
+use programs::dbench::Dbench;
 use programs::dump::Dump;
 use programs::fio::Fio;
 use programs::sysbench::Sysbench;
@@ -129,6 +130,9 @@ fn of_plain(
     if let Some(sysbench) = program.downcast() {
         return of_sysbench(sysbench, &command, seed);
     }
+    if let Some(dbench) = program.downcast() {
+        return of_dbench(dbench, &command);
+    }
     if let Some(dump) = program.downcast() {
         return of_dump(dump, &command);
     }
@@ -154,6 +158,15 @@ fn of_sysbench(sysbench: &Sysbench, command: &str, seed: u64) -> Result<String, 
         true => Ok(command.to_string()),
         false => Ok(format!("{command} --rand-seed={seed}")),
     }
+}
+
+/// dbench reads its load file where the guest has it. The last of several options counts.
+fn of_dbench(dbench: &Dbench, command: &str) -> Result<String, Error> {
+    if dbench.is_of_4_1() {
+        let problem = "dbench --warmup in the world linux, which has 4.0";
+        return Err(Error::bad("--world", problem, "the usual fifth of -t, or --world sim"));
+    }
+    Ok(format!("{command} -c {}", quoted(&brought::place(dbench).to_string_lossy())))
 }
 
 /// dump reads the file system that is there, and keeps its dates where files can be made.

@@ -8,6 +8,7 @@
 //! * `image`: a file system on the disk.
 //! * `command`: jobs as the guest's shell gets them.
 //! * `said`: what programs print, as figures.
+//! * `brought`: files of this machine that programs there read.
 //! * `bell`: the end of a run whose jobs have none.
 //! * `served`: what the disk did, from its log.
 //! * `settings`: what is written to files of the guest, and what is said of one that is refused.
@@ -17,6 +18,7 @@
 //! which it does not say.
 
 mod bell;
+mod brought;
 pub mod command;
 mod image;
 mod load;
@@ -52,7 +54,7 @@ const WATCHING: Bytes = Bytes(248 << 10);
 /// How often it is watched at most.
 const WATCHES: u64 = 3;
 /// Programs that are only needed where an experiment runs them.
-const RARE: [&str; 2] = ["dump", "sysbench"];
+const RARE: [&str; 3] = ["dbench", "dump", "sysbench"];
 /// The programs that experiments run.
 const PROGRAMS: [&str; 14] = [
     "cp",
@@ -90,9 +92,7 @@ impl LinuxWorld {
             judged.map(|row| (row.spec.kernel.version, row.spec.kernel.hz)).collect();
         judges.sort_unstable();
         judges.dedup();
-        let planned = rows().flat_map(|row| row.preparation.iter().chain(&row.jobs));
-        let parts = planned.flat_map(|it| it.program.parts());
-        let wanted: Vec<&str> = parts.map(|it| it.name()).collect();
+        let wanted: Vec<&str> = rows().flat_map(Row::all_programs).map(|it| it.name()).collect();
         let rare = RARE.into_iter().filter(|name| wanted.contains(name));
         let programs: Vec<&str> = PROGRAMS.into_iter().chain(rare).collect();
         if rows().next().is_none() {
@@ -101,6 +101,9 @@ impl LinuxWorld {
         let world = LinuxWorld::with(&programs, &judges)?;
         for mount in rows().filter_map(|row| row.mount.as_ref()) {
             world.root.add_directory(Path::new(&mount.point)).map_err(Error::no_linux)?;
+        }
+        for program in rows().flat_map(Row::all_programs) {
+            brought::bring(&world.root, program, &plan.experiment.directory)?;
         }
         if plan.runs() > 1 {
             world.try_settings(rows())?;

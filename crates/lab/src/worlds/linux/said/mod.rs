@@ -1,6 +1,7 @@
 //! What programs in the guest print, as figures: fio's JSON with its bins, dd's last line,
-//! sysbench's closing lines.
+//! closing lines of sysbench and dbench.
 
+mod dbench;
 mod sysbench;
 
 use crate::error::Error;
@@ -8,6 +9,7 @@ use crate::metrics::latency::PERCENTILES;
 use crate::metrics::{CallKind, Latency};
 use crate::plan::PlannedJob;
 use crate::result::{CallResult, FioProcess, JobResult, ProgramExit, Second, Steadiness, decades};
+use crate::told;
 use base::{Bytes, Duration, Histogram};
 use linux::Outcome;
 use programs::dd::Dd;
@@ -38,7 +40,7 @@ pub struct Said {
 /// What a job said.
 pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
     let messages = String::from_utf8_lossy(&outcome.errors);
-    let messages: Vec<String> = messages.lines().map(str::to_string).collect();
+    let mut messages: Vec<String> = messages.lines().map(str::to_string).collect();
     let most = planned.program.downcast().map_or(0, |fio: &Fio| fio.jobs().len());
     let with_errors = usize::from(outcome.exit).checked_sub(INTERRUPTED.into());
     let stopped = [STOPPED, SIGNALLED + SIGTERM].contains(&outcome.exit)
@@ -53,6 +55,13 @@ pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
         () if program.is::<Fio>() && !failed => of_fio(planned, outcome)?,
         () if program.is::<Dd>() => {
             let result = of_dd(planned, &messages);
+            (vec![result.clone()], vec![result])
+        }
+        () if told::is_dbench(program) && !failed => {
+            let output = String::from_utf8_lossy(&outcome.output);
+            let said = output.lines().map(str::to_string).collect();
+            messages.extend(told::notes(program, said));
+            let result = dbench::result(planned, &output);
             (vec![result.clone()], vec![result])
         }
         () if program.is::<Sysbench>() && !failed => {
@@ -268,7 +277,7 @@ fn of_dd(planned: &PlannedJob, messages: &[String]) -> JobResult {
     });
     let line = planned.line.as_deref().unwrap_or_default();
     let writes =
-        line.split_whitespace().any(|word| word.starts_with("of=/dev/") && word != "of=/dev/null");
+        line.split_whitespace().any(|word| word.starts_with("of=") && word != "of=/dev/null");
     let kind = if writes { CallKind::Write } else { CallKind::Read };
     let count = records.unwrap_or(0);
     let rate = |amount: u64| if seconds > CLOCK_STOOD { amount as f64 / seconds } else { 0.0 };

@@ -16,6 +16,7 @@ pub mod lg;
 pub mod replay;
 mod shell;
 mod sleep;
+pub mod startup;
 mod surroundings;
 mod sync;
 pub mod sysbench;

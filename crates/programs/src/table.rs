@@ -6,6 +6,7 @@ use crate::dd::Dd;
 use crate::dump::Dump;
 use crate::fio::Fio;
 use crate::lg::Lg;
+use crate::startup::{self, Startup};
 use crate::sysbench::Sysbench;
 use crate::tools::Tool;
 use crate::{Program, Sleep, Surroundings, Sync};
@@ -46,6 +47,9 @@ pub const LIST: &[Entry] = &[
     row("ls", "reads directories", |words, around| made(Tool::ls(words), around)),
     row("mkdir", "makes directories", |words, around| made(Tool::mkdir(words), around)),
     row("mv", "renames files and directories", |words, around| made(Tool::mv(words), around)),
+    row(startup::NAME, "reads what a program read when it started", |words, around| {
+        made(Startup::parse(words, around), around)
+    }),
     row("rm", "removes files, and directories with -r", |words, around| {
         made(Tool::rm(words), around)
     }),

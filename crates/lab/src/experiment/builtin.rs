@@ -4,8 +4,9 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 13] = [
+const EXPERIMENTS: [(&str, &str); 18] = [
     ("bfq-2019-dbench", include_str!("../../../../experiments/bfq-2019-dbench.toml")),
+    ("bfq-2019-startup", include_str!("../../../../experiments/bfq-2019-startup.toml")),
     ("bfq-cgroup-journal", include_str!("../../../../experiments/bfq-cgroup-journal.toml")),
     ("dump-cooperation", include_str!("../../../../experiments/dump-cooperation.toml")),
     (
@@ -22,6 +23,10 @@ const EXPERIMENTS: [(&str, &str); 13] = [
         include_str!("../../../../experiments/mq-deadline-async-depth.toml"),
     ),
     ("nvme-scaling", include_str!("../../../../experiments/nvme-scaling.toml")),
+    ("s-suite-fairness", include_str!("../../../../experiments/s-suite-fairness.toml")),
+    ("s-suite-latency", include_str!("../../../../experiments/s-suite-latency.toml")),
+    ("s-suite-player", include_str!("../../../../experiments/s-suite-player.toml")),
+    ("s-suite-throughput", include_str!("../../../../experiments/s-suite-throughput.toml")),
     ("sysbench-threads", include_str!("../../../../experiments/sysbench-threads.toml")),
     ("wbt-default-lost", include_str!("../../../../experiments/wbt-default-lost.toml")),
 ];

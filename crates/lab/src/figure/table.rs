@@ -193,7 +193,7 @@ pub static METRICS: [Metric; 23] = [
         less_is_better: false,
         heading: "throughput",
         json: "jobs[].told.throughput_bytes",
-        about: "Bytes per second that the program itself states: dbench, of all that was asked for.",
+        about: "Bytes per second that dbench itself states, of all that was asked for.",
     },
     Metric {
         name: "pass",

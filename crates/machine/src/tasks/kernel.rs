@@ -69,6 +69,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_the_task_that_commits_has_a_priority_of_its_own() {
+        let of = |task: KernelTask| task.spec("vda", 1).ioprio;
+        let best_effort_3 = Ioprio { class: IoprioClass::BestEffort, level: 3 };
+        assert_eq!(of(KernelTask::Committer), best_effort_3);
+        let flusher = KernelTask::Flusher(CgroupId::ROOT, 1);
+        let others = [KernelTask::Queue, flusher, KernelTask::Placer, KernelTask::Forcer];
+        for task in others.into_iter().chain([KernelTask::Inactivator, KernelTask::Pusher]) {
+            assert_eq!(of(task), Ioprio::NONE, "{task:?}");
+        }
+    }
+
+    #[test]
     fn names_follow_the_disk_and_the_number_of_cores() {
         let name = |task: KernelTask, disk, cores| task.spec(disk, cores).name;
         assert_eq!(name(KernelTask::Committer, "vda", 1), "jbd2/vda-8");

@@ -75,7 +75,7 @@ impl Dbench {
     pub fn parse(words: &[String], around: &Surroundings<'_>) -> Result<Dbench, String> {
         let typed = Typed::read(words)?;
         let clients = typed.clients.ok_or(
-            "dbench: no number of clients; accepted: dbench [OPTIONS] CLIENTS, as in dbench -t 60 6",
+            "dbench: no number of clients; accepted: dbench [OPTIONS] CLIENTS, as in dbench -t 9 6",
         )?;
         if around.mount.is_none() {
             return Err("dbench: no file system; accepted: fs = \"ext4\" or \"xfs\"".to_string());

@@ -1,27 +1,44 @@
-//! Files of this machine that programs in the guest read and that are no jobs: dbench's load file.
+//! What programs in the guest need that it has not: dbench's load file, and a program that replays
+//! start-ups, made here from C, with its script.
 
+use super::LinuxWorld;
 use crate::error::Error;
-use linux::Root;
 use programs::Program;
 use programs::dbench::Dbench;
+use programs::startup::Startup;
 use std::path::{Component, Path, PathBuf};
 
-/// Where files are that cannot keep their place, as the guest mounts something of its own there.
+/// Where such files are: the guest mounts nothing of its own there.
 const BROUGHT: &str = "/load";
+const STARTUP: &str = "/startup";
+const SOURCE: &str = include_str!("startup.c");
 
-/// Puts the files that a program reads into the root directory; `beside` is where relative names
-/// begin that are not found otherwise.
-pub(super) fn bring(root: &Root, program: &dyn Program, beside: &Path) -> Result<(), Error> {
-    let Some(dbench) = program.downcast::<Dbench>() else { return Ok(()) };
-    let named = Path::new(dbench.load_file());
-    let file = if named.exists() { named.to_path_buf() } else { beside.join(named) };
-    root.add_file_as(&file, &place(dbench)).map_err(Error::no_linux)
+impl LinuxWorld {
+    /// Puts what a program needs into the root directory; `beside` is where relative names begin
+    /// that are not found otherwise.
+    pub(super) fn bring(&self, program: &dyn Program, beside: &Path) -> Result<(), Error> {
+        if let Some(dbench) = program.downcast::<Dbench>() {
+            let named = Path::new(dbench.load_file());
+            let file = if named.exists() { named.to_path_buf() } else { beside.join(named) };
+            let place = place(dbench.load_file());
+            self.root.add_file_as(&file, &place).map_err(Error::no_linux)?;
+        }
+        if let Some(startup) = program.downcast::<Startup>() {
+            self.compile("startup", SOURCE)?;
+            let script = self.directory.join("script");
+            let written = std::fs::write(&script, startup.script());
+            written.map_err(|cause| Error::unwritable(&script, cause))?;
+            let place = place(startup.list_name());
+            self.root.add_file_as(&script, &place).map_err(Error::no_linux)?;
+        }
+        Ok(())
+    }
 }
 
-/// Where the guest has the load file.
-pub(super) fn place(dbench: &Dbench) -> PathBuf {
+/// Where the guest has a file of this machine.
+pub(super) fn place(named: &str) -> PathBuf {
     let mut place = PathBuf::from(BROUGHT);
-    for part in Path::new(dbench.load_file()).components() {
+    for part in Path::new(named).components() {
         match part {
             Component::Normal(name) => place.push(name),
             Component::ParentDir => place.push("up"),
@@ -29,4 +46,14 @@ pub(super) fn place(dbench: &Dbench) -> PathBuf {
         }
     }
     place
+}
+
+/// The command that replays a start-up.
+pub(super) fn startup_command(startup: &Startup) -> Vec<String> {
+    let (processes, files) = startup.files_of();
+    let what = if startup.prepares() { "prepare" } else { "run" };
+    let name = startup.list_name();
+    let script = place(name).to_string_lossy().into_owned();
+    let processes = processes.to_string();
+    [STARTUP, &script, &files, &processes, what, name].map(str::to_string).to_vec()
 }

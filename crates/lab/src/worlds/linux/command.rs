@@ -133,6 +133,10 @@ fn of_plain(
     if let Some(dbench) = program.downcast() {
         return of_dbench(dbench, &command);
     }
+    if let Some(startup) = program.downcast() {
+        let words = brought::startup_command(startup);
+        return Ok(words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "));
+    }
     if let Some(dump) = program.downcast() {
         return of_dump(dump, &command);
     }
@@ -166,7 +170,7 @@ fn of_dbench(dbench: &Dbench, command: &str) -> Result<String, Error> {
         let problem = "dbench --warmup in the world linux, which has 4.0";
         return Err(Error::bad("--world", problem, "the usual fifth of -t, or --world sim"));
     }
-    Ok(format!("{command} -c {}", quoted(&brought::place(dbench).to_string_lossy())))
+    Ok(format!("{command} -c {}", quoted(&brought::place(dbench.load_file()).to_string_lossy())))
 }
 
 /// dump reads the file system that is there, and keeps its dates where files can be made.

@@ -13,18 +13,28 @@ const SOURCE: &str = include_str!("load.c");
 impl LinuxWorld {
     /// Puts the program into the root directory. The command that starts it.
     pub fn add_load(&self) -> Result<&'static str, Error> {
-        let (source, program) = (self.directory.join("load.c"), self.directory.join("load"));
-        std::fs::write(&source, SOURCE).map_err(|cause| Error::unwritable(&source, cause))?;
+        self.compile("load", SOURCE)?;
+        Ok("/load")
+    }
+
+    /// Makes a program of this name in the root directory, if it is not there.
+    pub(super) fn compile(&self, name: &str, text: &str) -> Result<(), Error> {
+        let source = self.directory.join(format!("{name}.c"));
+        let program = self.directory.join(name);
+        if program.exists() {
+            return Ok(());
+        }
+        std::fs::write(&source, text).map_err(|cause| Error::unwritable(&source, cause))?;
         let mut compiler = Command::new("cc");
         let compiler = compiler.args(["-O2", "-static", "-o"]).arg(&program).arg(&source);
         let output = compiler.output().map_err(|cause| {
             let hint = "on Debian: apt-get install gcc libc6-dev";
-            Error::linux(format!("cc, which compiles the load: {cause}; {hint}"))
+            Error::linux(format!("cc, which compiles {name}.c: {cause}; {hint}"))
         })?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            return Err(Error::linux(format!("cc cannot compile the load: {}", said.trim())));
+            return Err(Error::linux(format!("cc cannot compile {name}.c: {}", said.trim())));
         }
-        Ok("/load")
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@
 //! * `image`: a file system on the disk.
 //! * `command`: jobs as the guest's shell gets them.
 //! * `said`: what programs print, as figures.
-//! * `brought`: files of this machine that programs there read.
+//! * `brought`: what programs there need: files of this machine, a program made here.
 //! * `bell`: the end of a run whose jobs have none.
 //! * `served`: what the disk did, from its log.
 //! * `settings`: what is written to files of the guest, and what is said of one that is refused.
@@ -103,7 +103,7 @@ impl LinuxWorld {
             world.root.add_directory(Path::new(&mount.point)).map_err(Error::no_linux)?;
         }
         for program in rows().flat_map(Row::all_programs) {
-            brought::bring(&world.root, program, &plan.experiment.directory)?;
+            world.bring(program, &plan.experiment.directory)?;
         }
         if plan.runs() > 1 {
             world.try_settings(rows())?;

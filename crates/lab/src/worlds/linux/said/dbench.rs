@@ -59,11 +59,16 @@ mod tests {
 
     #[test]
     fn the_table_is_understood() {
-        let output = "   2  cleanup   5 sec\n   0  cleanup   5 sec\n\n Operation      Count    \
-                      AvgLat    MaxLat\n ReadX          55144     0.004    36.152\n Flush           \
-                      2466     2.162   157.605\n";
+        let output = [
+            "   2  cleanup   5 sec",
+            "   0  cleanup   5 sec",
+            " Operation      Count    AvgLat    MaxLat",
+            " ReadX          55144     0.004    36.152",
+            " Flush           2466     2.162   157.605",
+        ]
+        .join("\n");
         let planned = PlannedJob::new("load", std::sync::Arc::new(programs::Sync));
-        let result = result(&planned, output);
+        let result = result(&planned, &output);
         assert_eq!(result.runtime, Duration::from_secs(5));
         let counts = [CallKind::Read, CallKind::Write, CallKind::Sync];
         assert_eq!(counts.map(|kind| result.call(kind).count), [55144, 0, 2466]);

@@ -2,6 +2,7 @@
 //! closing lines of sysbench and dbench.
 
 mod dbench;
+mod startup;
 mod sysbench;
 
 use crate::error::Error;
@@ -14,6 +15,7 @@ use base::{Bytes, Duration, Histogram};
 use linux::Outcome;
 use programs::dd::Dd;
 use programs::fio::Fio;
+use programs::startup::Startup;
 
 use programs::sysbench::Sysbench;
 use serde_json::Value;
@@ -62,6 +64,12 @@ pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
             let said = output.lines().map(str::to_string).collect();
             messages.extend(told::notes(program, said));
             let result = dbench::result(planned, &output);
+            (vec![result.clone()], vec![result])
+        }
+        () if program.is::<Startup>() && !failed => {
+            let output = String::from_utf8_lossy(&outcome.output);
+            messages.extend(output.lines().map(str::to_string));
+            let result = startup::result(planned, &output);
             (vec![result.clone()], vec![result])
         }
         () if program.is::<Sysbench>() && !failed => {

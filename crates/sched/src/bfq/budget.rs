@@ -184,13 +184,10 @@ impl Bfq {
         if !self.queues[id].sync {
             return (0, false);
         }
-        let until = if compensates { self.idling_start } else { self.nanos };
-        // The kernel's difference has no sign: a service that began after a task read the clock
-        // has lasted for ever. (Observed on 6.12.117.)
-        let lasted = match until - self.last_budget_start {
-            ahead if ahead < 0 => i64::MAX,
-            lasted => lasted,
-        };
+        // Observed on 6.12.117: what a plug remembers of the time does not count here.
+        let now = cx.now.as_nanos() as i64;
+        let until = if compensates { self.idling_start } else { now };
+        let lasted = until - self.last_budget_start;
         let is_seeky = self.queues[id].is_seeky();
         if lasted < TOO_SHORT {
             let time = if self.is_rotational { 8_000_000 } else { 2_000_000 };

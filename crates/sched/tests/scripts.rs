@@ -1,5 +1,7 @@
 //! Every script in `tests/scripts` does what it says. `UPDATE_EXPECT=1 cargo test` writes what
 //! happens into the scripts instead; look at the difference before you keep it.
+//!
+//! Those of BFQ set `nr_requests` twice: some kernels tell it of a change before they make it.
 
 mod harness;
 

@@ -127,6 +127,8 @@ impl RequestQueue {
         if let ShapeState::Multi(multi) = &mut self.shape {
             multi.take_waiters(&mut self.core.woken);
         }
+        // What was said of tags that are gone does not hold.
+        self.core.contexts.iter_mut().for_each(|context| context.limit = None);
         self.shape = ShapeState::new(&self.core, self.shape.shape(), has_scheduler);
     }
 

@@ -195,7 +195,7 @@ impl Member {
         });
         let cgroups = self.groups.iter().map(|(path, weight)| Cgroup {
             path: path.to_string(),
-            settings: vec![Setting::new("io.bfq.weight", &weight.to_string())],
+            settings: vec![Setting::new("io.bfq.weight", weight.to_string())],
         });
         let set = |file: &str, value: &str| {
             let own = file.strip_prefix("iosched/");

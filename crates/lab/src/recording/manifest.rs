@@ -18,8 +18,8 @@
 //!
 //! Names below `queue/` and `iosched/` are those of sysfs; `ioprio PID` is a task's priority as the
 //! kernel encodes it, `io_context PID` the task whose io_context it shares. The first control group
-//! is the root; `id` is a group's number in records. `ticks: begin with the clock` says that the kernel counts a tick at each whole
-//! multiple of its length by the clock of the records.
+//! is the root; `id` is a group's number in records. `ticks: begin with the clock` says that the
+//! kernel counts a tick at each whole multiple of its length by the clock of the records.
 //!
 //! Lines that are not understood are left alone: a manifest may say more.
 

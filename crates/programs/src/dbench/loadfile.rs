@@ -1,7 +1,9 @@
 //! dbench's load file: a line for each operation of a client.
 //!
-//!     NTCreateX "\clients\client1\mixfile" 0x40 0x1 9935 NT_STATUS_OBJECT_NAME_NOT_FOUND
-//!     WriteX 9938 65534 1 1 NT_STATUS_OK
+//! ```text
+//! NTCreateX "\clients\client1\mixfile" 0x40 0x1 9935 NT_STATUS_OBJECT_NAME_NOT_FOUND
+//! WriteX 9938 65534 1 1 NT_STATUS_OK
+//! ```
 //!
 //! A word that names the operation, what it is done to, and the status that it had when it was
 //! recorded. Names are those of Windows; `client1` in them stands for the directory of each client.

@@ -1,7 +1,9 @@
 //! Lists of what programs read when they start: recorded here, or files of the same form.
 //!
-//!     # process, kind, sector, sectors
-//!     xterm RA 5392 8
+//! ```text
+//! # process, kind, sector, sectors
+//! xterm RA 5392 8
+//! ```
 //!
 //! A line for each read, in the order in which they were asked for. Kinds are those of blktrace:
 //! `RA` is read ahead, so the process goes on; it waits for `R`, and for `RM`, metadata. A read

@@ -3,7 +3,7 @@
 
 use super::budget::Reason;
 use super::merge::Saved;
-use super::queue::{Birth, Queue, QueueId};
+use super::queue::{Born, Queue, QueueId};
 use super::wf2q::{Entity, Note};
 use super::{Bfq, Class};
 use crate::sector_tree::SectorTree;
@@ -294,7 +294,7 @@ impl Bfq {
         let (class, level) = if sync { class_of(&context) } else { async_class_of(context.ioprio) };
         let weight = weight_of(level);
         let entity = self.engine.insert(Entity::of(group, None, weight, class));
-        let born = Birth { jiffies: self.jiffies, nanos: self.nanos };
+        let born = Born { jiffies: self.jiffies, nanos: self.nanos };
         let mut queue = Queue::new(entity, pid, sync, born);
         queue.level = level;
         // Observed on 6.12.117: its class is not known yet, so it holds for the idle one, too.

@@ -83,8 +83,8 @@ impl Bfq {
         }
     }
 
-    /// How many of `all` an entity may have, so many levels above the queue, unless it or a group it
-    /// is in has so many already.
+    /// How many of `all` an entity may have, so many levels above the queue, unless it has so many
+    /// already, or a group it is in.
     fn share(&self, entity: EntityId, all: u64, level: u32) -> Result<u64, TooMany> {
         let mut limit = match self.engine.parent(entity) {
             Some(above) => self.share(above, all, level + 1)?,

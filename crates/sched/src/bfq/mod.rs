@@ -392,7 +392,8 @@ impl Scheduler for Bfq {
         id == self.queue_of_request(rq)
     }
 
-    /// Requests are joined whosever they are. (Observed on 4.19.79: of two groups even.)
+    /// Requests are joined whosever they are. (Observed on 4.19.79, of two groups even; on 6.12.117
+    /// and 7.3.4 all merges of random loads are explained by it.)
     fn allow_request_merge(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _next: RequestId) -> bool {
         true
     }

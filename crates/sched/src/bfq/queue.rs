@@ -110,14 +110,14 @@ pub(super) struct Wakers {
 
 /// When a queue comes into being.
 #[derive(Clone, Copy)]
-pub(super) struct Birth {
+pub(super) struct Born {
     pub jiffies: i64,
     pub nanos: i64,
 }
 
 impl Queue {
     /// A queue that nobody refers to yet.
-    pub fn new(entity: EntityId, pid: ContextId, sync: bool, born: Birth) -> Queue {
+    pub fn new(entity: EntityId, pid: ContextId, sync: bool, born: Born) -> Queue {
         Queue {
             entity,
             pid: Some(pid),

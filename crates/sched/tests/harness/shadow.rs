@@ -21,6 +21,8 @@ pub type Chosen = Arc<Mutex<VecDeque<RequestId>>>;
 pub trait Naive {
     fn attached(&mut self, _cx: &Cx<'_>) {}
     fn detached(&mut self, cx: &Cx<'_>);
+    /// There are more or fewer tags.
+    fn depth_changed(&mut self, _cx: &Cx<'_>) {}
     fn set(&mut self, name: &str, value: i64);
     /// A hook begins.
     fn look_at_time(&mut self, _cx: &Cx<'_>) {}
@@ -282,6 +284,7 @@ impl Scheduler for Shadowed {
     }
 
     fn depth_changed(&mut self, cx: &mut Cx<'_>) {
+        self.twin.depth_changed(cx);
         self.real.depth_changed(cx);
     }
 

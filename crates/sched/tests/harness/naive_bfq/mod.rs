@@ -121,6 +121,10 @@ pub struct NaiveBfq {
     is_6_1: bool,
     hz: i64,
     nanos: i64,
+    /// Tags of a word, or of all, when that last changed.
+    full_depth: i64,
+    /// The same, whatever a plug remembers.
+    real_nanos: i64,
     jiffies: i64,
     rotational: bool,
     fifo_expire: [i64; 2],
@@ -176,6 +180,8 @@ impl NaiveBfq {
             is_6_1: kernel.version == Version::V6_1,
             hz,
             nanos: 0,
+            full_depth: 0,
+            real_nanos: 0,
             jiffies: 0,
             rotational: true,
             fifo_expire: [250 * MS, 125 * MS],
@@ -226,6 +232,7 @@ impl NaiveBfq {
 
     fn look_at_clock(&mut self, cx: &Cx<'_>) {
         self.nanos = cx.clock.as_nanos() as i64;
+        self.real_nanos = cx.now.as_nanos() as i64;
         self.jiffies = cx.now.as_nanos() as i64 / (1_000_000_000 / self.hz);
     }
 

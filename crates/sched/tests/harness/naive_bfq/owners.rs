@@ -268,7 +268,7 @@ impl NaiveBfq {
             (false, true) => 3,
             (true, true) => 6,
         };
-        let depth = (full * parts / 16).max(1);
+        let depth = (self.full_depth * parts / 16).max(1);
         let depth = (!(bio.is_sync() && is_read)).then_some(depth);
         let first = depth.map_or(all, |depth| all * depth / full);
         if self.has_its_share(bio, first) { Some(1) } else { depth }

@@ -13,6 +13,11 @@ impl Naive for NaiveBfq {
         self.queueing = !self.rotational;
         let reference = if self.rotational { 14_000 } else { 33_000 };
         self.rate = Rate { peak: 2 * reference / 3, ..Rate::default() };
+        self.depth_changed(cx);
+    }
+
+    fn depth_changed(&mut self, cx: &Cx<'_>) {
+        self.full_depth = full_depth(cx);
     }
 
     fn detached(&mut self, _cx: &Cx<'_>) {
@@ -64,11 +69,7 @@ impl Naive for NaiveBfq {
 
     fn depth(&mut self, cx: &Cx<'_>, bio: &Bio) -> Option<u32> {
         let all = cx.limits().nr_requests;
-        let full = match cx.kernel().multi.expect("a kernel with blk-mq").shallow {
-            ShallowDepth::WholeMap => all,
-            ShallowDepth::PerWord => bits_per_word(all),
-        };
-        let depth = self.depth_of(bio, bio.op == Op::Read, full.into(), all.into());
+        let depth = self.depth_of(bio, bio.op == Op::Read, full_depth(cx), all.into());
         depth.map(|depth| depth as u32)
     }
 
@@ -99,9 +100,9 @@ impl Naive for NaiveBfq {
         fits && q == Some(self.requests[&rq].queue)
     }
 
-    fn allows_join(&self, rq: RequestId, next: RequestId) -> bool {
-        let queue = |rq| self.requests.get(&rq).map(|it| it.queue);
-        queue(rq).is_none() || queue(next).is_none() || queue(rq) == queue(next)
+    fn allows_join(&self, _rq: RequestId, _next: RequestId) -> bool {
+        // Whosever they are. (Observed.)
+        true
     }
 
     fn moved(&mut self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId> {
@@ -202,5 +203,14 @@ impl Naive for NaiveBfq {
             ));
         }
         said
+    }
+}
+
+/// Tags of a word, or of all.
+fn full_depth(cx: &Cx<'_>) -> i64 {
+    let all = cx.limits().nr_requests;
+    match cx.kernel().multi.expect("a kernel with blk-mq").shallow {
+        ShallowDepth::WholeMap => all.into(),
+        ShallowDepth::PerWord => bits_per_word(all).into(),
     }
 }

@@ -211,10 +211,9 @@ impl NaiveBfq {
         if !self.queues[q].sync {
             return (0, false);
         }
-        let end = if compensate { self.idling_start } else { self.nanos };
-        // Without a sign: a turn that began after a task read the clock lasted for ever. (Observed.)
+        // By the clock itself, whatever a plug remembers. (Observed.)
+        let end = if compensate { self.idling_start } else { self.real_nanos };
         let d = end - self.last_budget_start;
-        let d = if d < 0 { i64::MAX } else { d };
         if d < MS {
             return (if self.rotational { 8 * MS } else { 2 * MS }, self.seeky(q));
         }

@@ -1,5 +1,5 @@
-//! Whose request it is: contexts, their queues, priorities, groups and references (specification
-//! 5.5 and 5.16).
+//! Whose request it is: contexts, their queues, priorities, groups and references (rules
+//! bfq-bind and bfq-cgroup).
 
 use super::budget::Reason;
 use super::merge::Saved;

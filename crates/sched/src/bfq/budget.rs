@@ -1,5 +1,5 @@
 //! Budgets: what a queue is charged, how its service ends, and how much it is given next time
-//! (specification 5.4, 5.10 and 5.11).
+//! (rules bfq-charge, bfq-select and bfq-expire).
 
 use super::queue::QueueId;
 use super::rules::Preemption;

@@ -1,5 +1,5 @@
 //! Bursts: many queues that come into being at once serve one task together and are not raised
-//! (specification 5.8).
+//! (rules bfq-burst).
 
 use super::queue::QueueId;
 use super::{Bfq, LONG_AGO};

@@ -1,4 +1,4 @@
-//! How many tags a request may use (specification 5.4, and part B.5 and B.12 of its addendum).
+//! How many tags a request may use (rules bfq-charge).
 
 use super::Bfq;
 use super::wf2q::EntityId;

@@ -1,4 +1,4 @@
-//! Whether a queue that has run empty is waited for (specification 5.12 and 5.13).
+//! Whether a queue that has run empty is waited for (rules bfq-complete and bfq-idle).
 
 use super::budget::Reason;
 use super::queue::QueueId;

@@ -1,4 +1,4 @@
-//! Injection: while a queue is waited for, a few requests of others may go (specification 5.15).
+//! Injection: while a queue is waited for, a few requests of others may go (rules bfq-inject).
 
 use super::Bfq;
 use super::queue::QueueId;

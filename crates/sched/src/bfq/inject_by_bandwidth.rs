@@ -1,5 +1,5 @@
 //! Injection of 4.20 to 5.1: while a queue is waited for, others may be served ten times as much as
-//! it was itself (second addendum of the specification, A.1).
+//! it was itself.
 //!
 //! Nothing is measured, and nothing limits how many requests are in flight.
 

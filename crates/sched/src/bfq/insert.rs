@@ -1,4 +1,5 @@
-//! Arrivals: what a request tells of its queue, and what it changes (specification 5.6 and 5.7).
+//! Arrivals: what a request tells of its queue, and what it changes
+//! (rules bfq-insert and bfq-busy).
 
 use super::Bfq;
 use super::budget::Reason;

@@ -1,5 +1,5 @@
 //! Queues that work as one: processes that read close to each other share a queue until they part
-//! (specification 5.9).
+//! (rules bfq-merge).
 
 use super::queue::{Injection, QueueId};
 use super::wf2q::Entity;

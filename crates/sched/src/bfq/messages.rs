@@ -1,4 +1,4 @@
-//! What BFQ says in blktrace, and what differs there between kernels (specification 10.4, 10.5).
+//! What BFQ says in blktrace, and what differs there between kernels.
 
 use super::Bfq;
 use super::queue::QueueId;

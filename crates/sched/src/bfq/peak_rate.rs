@@ -1,4 +1,4 @@
-//! How fast the disk is, from what it was given and when (specification 5.14).
+//! How fast the disk is, from what it was given and when (rules bfq-rate).
 
 use super::Bfq;
 use super::queue::QueueId;

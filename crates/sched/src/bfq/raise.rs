@@ -1,5 +1,5 @@
 //! Weight raising: what is interactive, or plays in real time, gets more of the disk for a while
-//! (specification 5.7a and 5.7b).
+//! (rules bfq-raise and bfq-raise-end).
 
 use super::queue::QueueId;
 use super::rules::{MayPlay, TotallySeeky};

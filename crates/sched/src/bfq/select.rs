@@ -1,4 +1,4 @@
-//! Whose turn it is, and what leaves (specification 5.10 and 5.12).
+//! Whose turn it is, and what leaves (rules bfq-select and bfq-complete).
 
 use super::Bfq;
 use super::budget::Reason;

@@ -1,4 +1,4 @@
-//! BFQ's tunables: their table and their values (specification 5.1).
+//! BFQ's tunables: their table and their values (rules bfq-settings).
 
 use crate::choice::Ways;
 use base::{Hz, Jiffies};

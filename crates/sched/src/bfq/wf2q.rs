@@ -1,4 +1,4 @@
-//! B-WF2Q+: whose turn it is, in virtual times that advance with service (specification 5.3).
+//! B-WF2Q+: whose turn it is, in virtual times that advance with service (rules bfq-wf2q).
 //!
 //! Queues and groups of queues are entities. Each competes within a group, in the tree of its
 //! class. What an entity is served moves its own time on by the service divided by its weight, and
@@ -233,7 +233,7 @@ impl Wf2q {
         self.level(self[id].group).in_service == Some(id)
     }
 
-    /// Rule 5.3-10: another one than the queue in service would be chosen.
+    /// Rule bfq-wf2q-10: another one than the queue in service would be chosen.
     pub fn may_preempt(&self) -> bool {
         let root = self.level(0);
         root.next != root.in_service
@@ -244,9 +244,9 @@ impl Wf2q {
         self.level(self[id].group).trees[class as usize].weights
     }
 
-    /// Rules 5.3-1 to 5.3-3: a queue has requests, or other ones than before, and so have the
-    /// groups it is in. `back`: it may have been late by little; `expires`: it was in service till
-    /// now.
+    /// Rules bfq-wf2q-1 to bfq-wf2q-3: a queue has requests, or other ones than before, and so have
+    /// the groups it is in. `back`: it may have been late by little; `expires`: it was in service
+    /// till now.
     pub fn activate(&mut self, id: EntityId, back: bool, expires: bool) {
         // Observed on 6.12.117: the groups of a queue that was late by little are late by it, too.
         let mut at = Some(id);
@@ -283,7 +283,7 @@ impl Wf2q {
         self.enqueue(id, is_late);
     }
 
-    /// Rule 5.3-2.
+    /// Rule bfq-wf2q-2.
     fn requeue(&mut self, id: EntityId) {
         if self.is_in_service(id) {
             let service = self[id].service;
@@ -317,7 +317,7 @@ impl Wf2q {
         }
     }
 
-    /// Rule 5.3-4: an entity has nothing to be served. `keeps`: it stays near while it is ahead.
+    /// Rule bfq-wf2q-4: an entity has nothing to be served. `keeps`: it stays near while it is ahead.
     pub fn deactivate(&mut self, id: EntityId, keeps: bool, expires: bool) {
         let (mut id, mut keeps) = (id, keeps);
         loop {
@@ -390,7 +390,7 @@ impl Wf2q {
         }
     }
 
-    /// Rule 5.3-5: a queue is charged so many sectors.
+    /// Rule bfq-wf2q-5: a queue is charged so many sectors.
     pub fn served(&mut self, id: EntityId, sectors: u64) {
         let mut at = Some(id);
         while let Some(id) = at {
@@ -418,7 +418,7 @@ impl Wf2q {
         }
     }
 
-    /// Rule 5.3-6: a weight or class that was changed comes into force.
+    /// Rule bfq-wf2q-6: a weight or class that was changed comes into force.
     pub fn apply_changes(&mut self, id: EntityId, may_change_class: bool) {
         if !self[id].prio_changed {
             return;
@@ -485,7 +485,7 @@ impl Wf2q {
         self.by_weight.len() > 1 && !(spares_lightest && is_least)
     }
 
-    /// Rule 5.3-7.
+    /// Rule bfq-wf2q-7.
     fn look_up(&mut self, group: u32, expires: bool) -> Option<EntityId> {
         let (now, patience) = (self.now, self.idle_class_patience);
         let level = self.level_mut(group);
@@ -515,8 +515,8 @@ impl Wf2q {
         self.level(group).trees[class].active.first_eligible(&self.nodes, vtime)
     }
 
-    /// Rule 5.3-8: who is next in a group, after `new` came or changed; whether that may matter to
-    /// the group above.
+    /// Rule bfq-wf2q-8: who is next in a group, after `new` came or changed; whether that may matter
+    /// to the group above.
     fn update_next(&mut self, group: u32, new: Option<EntityId>, expires: bool) -> bool {
         let current = self.level(group).next;
         let mut next = current;
@@ -546,7 +546,7 @@ impl Wf2q {
         may_change || was > budget
     }
 
-    /// Rule 5.3-9: the queue that is next comes into service.
+    /// Rule bfq-wf2q-9: the queue that is next comes into service.
     pub fn serve_next(&mut self) -> Option<EntityId> {
         let mut group = 0;
         let queue = loop {

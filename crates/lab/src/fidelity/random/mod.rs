@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn every_random_experiment_can_be_planned_and_is_always_the_same() {
         for number in 0..200 {
-            let text = experiment(7, number);
-            assert_eq!(text, experiment(7, number));
+            let text = experiment(7, number, None);
+            assert_eq!(text, experiment(7, number, None));
             let parsed = Experiment::parse("random.toml", &text).unwrap();
             Plan::new(parsed).unwrap_or_else(|error| panic!("{error}\n{text}"));
         }

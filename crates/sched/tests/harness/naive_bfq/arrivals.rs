@@ -1,4 +1,4 @@
-//! Rules 5.6 and 5.7: what arrives, and what follows what leaves.
+//! Rules bfq-insert and bfq-busy: what arrives, and what follows what leaves.
 
 use super::turns::Why;
 use super::{IDLE, NaiveBfq};
@@ -6,7 +6,7 @@ use base::Sector;
 use block::{Cx, RequestId};
 
 impl NaiveBfq {
-    // Rule 5.6
+    // Rule bfq-insert
 
     pub(super) fn insert_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let q = self.requests[&rq].queue;
@@ -69,7 +69,7 @@ impl NaiveBfq {
         queue.decreased = now;
     }
 
-    /// Rule 5.6-5.
+    /// Rule bfq-insert-5.
     fn add(&mut self, cx: &Cx<'_>, q: usize, rq: RequestId) {
         let was_empty = self.queues[q].fifo.is_empty();
         if self.queues[q].sync {
@@ -104,7 +104,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.6-5a.
+    /// Rule bfq-insert-5a.
     fn measure(&mut self, q: usize) {
         self.look_for_waker(q);
         if self.queues[q].decreased + self.ms(1_000) <= self.jiffies {
@@ -120,7 +120,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.15.
+    /// Rule bfq-inject.
     fn look_for_waker(&mut self, q: usize) {
         let last = self.last_completed.filter(|last| *last != q && self.lives(*last));
         let Some(last) = last else { return };
@@ -146,7 +146,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.6-5b.
+    /// Rule bfq-insert-5b.
     fn update_intensity(&mut self, q: usize, was_empty: bool) {
         let now = self.nanos;
         let queue = &mut self.queues[q];
@@ -174,7 +174,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.7.
+    /// Rule bfq-busy.
     fn become_busy(&mut self, cx: &Cx<'_>, q: usize) -> bool {
         let in_time = self.nanos <= self.queues[q].think.last_end + 3 * self.slice_idle;
         let arrival = self.look_at_arrival(q);
@@ -233,7 +233,7 @@ impl NaiveBfq {
         }
     }
 
-    // Rule 5.10, what follows a request that leaves
+    // Rule bfq-select, what follows a request that leaves
 
     pub(super) fn remove(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let q = self.requests[&rq].queue;

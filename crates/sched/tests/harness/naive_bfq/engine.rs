@@ -1,4 +1,4 @@
-//! Rules 5.3: whose turn it is.
+//! Rules bfq-wf2q: whose turn it is.
 
 use super::tree::Tree;
 use super::{IDLE, NaiveBfq, is_after};
@@ -78,7 +78,7 @@ impl NaiveBfq {
         entity.finish = entity.start.wrapping_add(delta(service, entity.weight));
     }
 
-    /// Rule 5.3-1.
+    /// Rule bfq-wf2q-1.
     fn activate(&mut self, e: usize, nb: bool) {
         let vtime = self.st(e).vtime;
         let finish = self.entities[e].finish;
@@ -123,7 +123,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.3-2.
+    /// Rule bfq-wf2q-2.
     fn requeue(&mut self, e: usize) {
         if self.serving(e) {
             self.finish_after(e, self.entities[e].service);
@@ -133,7 +133,7 @@ impl NaiveBfq {
         self.enqueue(e, false);
     }
 
-    /// Rule 5.3-3.
+    /// Rule bfq-wf2q-3.
     pub(super) fn activate_up(&mut self, e: usize, nb: bool, expiration: bool) {
         // Observed: the groups of a queue that was late by little are late by it, too.
         let mut at = Some(e);
@@ -150,7 +150,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.3-4.
+    /// Rule bfq-wf2q-4.
     pub(super) fn deactivate_up(&mut self, e: usize, keep_idle: bool, expiration: bool) {
         let (mut e, mut keep_idle) = (e, keep_idle);
         loop {
@@ -195,7 +195,7 @@ impl NaiveBfq {
         self.st(e).wsum -= self.entities[e].weight;
     }
 
-    /// Rule 5.3-5, the part of the engine.
+    /// Rule bfq-wf2q-5, the part of the engine.
     pub(super) fn charge(&mut self, e: usize, sectors: i64) {
         for e in self.family(e) {
             self.entities[e].service += sectors;
@@ -228,7 +228,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.3-6.
+    /// Rule bfq-wf2q-6.
     pub(super) fn apply(&mut self, e: usize, class_too: bool) {
         if !self.entities[e].changed {
             return;
@@ -256,7 +256,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.3-7.
+    /// Rule bfq-wf2q-7.
     fn lookup(&mut self, level: u32, expiration: bool) -> Option<usize> {
         let now = self.jiffies;
         let patience = self.hz / 5;
@@ -283,7 +283,7 @@ impl NaiveBfq {
         self.levels[&level].trees[class].active.walk(vtime)
     }
 
-    /// Rule 5.3-8.
+    /// Rule bfq-wf2q-8.
     fn update_next(&mut self, level: u32, new: Option<usize>, expiration: bool) -> bool {
         let current = self.levels[&level].next;
         let next = match (new, current) {
@@ -306,7 +306,7 @@ impl NaiveBfq {
         current.is_none() || decreased
     }
 
-    /// Rule 5.3-9.
+    /// Rule bfq-wf2q-9.
     pub(super) fn next_queue(&mut self) -> Option<usize> {
         let mut level = 0;
         let chosen = loop {

@@ -2,8 +2,8 @@
 //! there: lists are searched for every question, references are not counted but looked for. It
 //! shares no code with the scheduler.
 //!
-//! Not here are queues that merge (rules 5.9): which of two close queues is found depends on the
-//! shape of a tree. So whoever compares keeps processes apart, on the disk and in time.
+//! Not here are queues that merge (rules bfq-merge): which of two close queues is found depends on
+//! the shape of a tree. So whoever compares keeps processes apart, on the disk and in time.
 
 mod arrivals;
 mod engine;
@@ -24,14 +24,14 @@ const BE: usize = 1;
 const IDLE: usize = 2;
 const MS: i64 = 1_000_000;
 const NEVER: i64 = -(1 << 40);
-/// Rule 5.1: until a rate is known.
+/// Rule bfq-settings: until a rate is known.
 const DEFAULT_BUDGET: i64 = 16_384;
 
 fn is_after(one: u64, other: u64) -> bool {
     one.wrapping_sub(other) as i64 > 0
 }
 
-/// Rule 5.6-2.
+/// Rule bfq-insert-2.
 #[derive(Clone, Copy, Default)]
 struct Think {
     last_end: i64,
@@ -103,7 +103,7 @@ struct Process {
     group: Option<u32>,
 }
 
-/// Rule 5.14.
+/// Rule bfq-rate.
 #[derive(Clone, Copy, Default)]
 struct Rate {
     peak: i64,
@@ -285,7 +285,7 @@ impl NaiveBfq {
         self.queues[q].history == u32::MAX
     }
 
-    /// Rule 5.13.
+    /// Rule bfq-idle.
     fn asymmetric(&self, q: usize) -> bool {
         let mut weights: Vec<i64> = self.entities.iter().filter_map(|e| e.counted).collect();
         weights.sort_unstable();
@@ -334,7 +334,7 @@ impl NaiveBfq {
         all
     }
 
-    /// Rule 5.6-5c, the choice of CFQ with META in place of PRIO.
+    /// Rule bfq-insert-5c, the choice of CFQ with META in place of PRIO.
     fn choose(
         &self,
         cx: &Cx<'_>,

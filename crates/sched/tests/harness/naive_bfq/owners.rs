@@ -1,4 +1,5 @@
-//! Rules 5.4, 5.5, 5.16 and 5.18: whose request it is, how many he may have, and who leaves.
+//! Rules bfq-charge, bfq-bind, bfq-cgroup and bfq-exit: whose request it is, how many he may
+//! have, and who leaves.
 
 use super::engine::Entity;
 use super::turns::Why;
@@ -45,7 +46,7 @@ impl NaiveBfq {
         }
     }
 
-    // Rule 5.5
+    // Rule bfq-bind
 
     pub(super) fn bind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
@@ -173,7 +174,7 @@ impl NaiveBfq {
         }
     }
 
-    // Rule 5.16
+    // Rule bfq-cgroup
 
     pub(super) fn look_at_group(&mut self, cx: &Cx<'_>, process: u32, group: u32) {
         let known = self.processes.entry(process).or_default();
@@ -232,7 +233,7 @@ impl NaiveBfq {
         self.queues[q].users -= 1;
     }
 
-    // Rule 5.18
+    // Rule bfq-exit
 
     pub(super) fn exit_process(&mut self, process: u32) {
         let Some(Process { sync, asyncs, .. }) = self.processes.remove(&process) else { return };
@@ -258,7 +259,7 @@ impl NaiveBfq {
         self.requests.remove(&rq);
     }
 
-    // Rule 5.4
+    // Rule bfq-charge
 
     /// How deep a bio may go, where `full` is the depth that the kernel counts from.
     pub(super) fn depth_of(&self, bio: &Bio, is_read: bool, full: i64, all: i64) -> Option<i64> {

@@ -1,4 +1,4 @@
-//! Rules 5.7a, 5.7b and 5.8: weights that are raised, and bursts.
+//! Rules bfq-raise, bfq-raise-end and bfq-burst: weights that are raised, and bursts.
 
 use super::{NEVER, NaiveBfq};
 
@@ -46,7 +46,7 @@ impl NaiveBfq {
         self.queues[q].wr_last = self.jiffies;
     }
 
-    /// Rule 5.6-4, the second sentence.
+    /// Rule bfq-insert-4, the second sentence.
     pub(super) fn end_soft_of_seeky(&mut self, q: usize) {
         if self.is_raised(q) && self.is_soft(q) && self.totally_seeky(q) {
             if self.queues[q].wr_switched + self.wr_duration() < self.jiffies {
@@ -57,7 +57,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.7b, after each dispatch from the queue in service.
+    /// Rule bfq-raise-end, after each dispatch from the queue in service.
     pub(super) fn update_raising(&mut self, q: usize) {
         let now = self.jiffies;
         if self.is_raised(q) {
@@ -100,7 +100,7 @@ impl NaiveBfq {
         Arrival { idle_long, was_raised, deserves, interactive, soft }
     }
 
-    /// Rule 5.7a.
+    /// Rule bfq-raise.
     pub(super) fn raise_at_arrival(&mut self, q: usize, arrival: &Arrival) {
         let old = self.entity(q).raised;
         if !arrival.was_raised && arrival.deserves {
@@ -133,7 +133,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.8.
+    /// Rule bfq-burst.
     pub(super) fn handle_burst(&mut self, q: usize) {
         if self.burst.contains(&q) || self.queues[q].in_burst {
             return;

@@ -1,10 +1,10 @@
-//! Rule 5.14: how fast the disk is.
+//! Rule bfq-rate: how fast the disk is.
 
 use super::{MS, NaiveBfq, Rate};
 use block::{Cx, RequestId};
 
 impl NaiveBfq {
-    /// Rule 5.14.
+    /// Rule bfq-rate.
     pub(super) fn note_dispatch(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
         let (now, length) = (self.nanos, i64::from(request.sectors.0));

@@ -1,4 +1,5 @@
-//! Rules 5.10 to 5.12, 5.15 and 5.17: turns, what leaves, and what completions tell.
+//! Rules bfq-select to bfq-complete, bfq-inject and bfq-queueing: turns, what
+//! leaves, and what completions tell.
 
 use super::{IDLE, MS, NaiveBfq};
 use block::{Cx, RequestId};
@@ -70,7 +71,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rules 5.10-c to -e; none if its turn has ended.
+    /// Rules bfq-select-c to -e; none if its turn has ended.
     fn check(&mut self, cx: &Cx<'_>, q: usize) -> Option<Option<usize>> {
         if let Some(next) = self.queues[q].next {
             if self.charge_of(cx, q, next) > self.left(q) {
@@ -167,7 +168,7 @@ impl NaiveBfq {
         self.charge(self.queues[q].e, sectors);
     }
 
-    /// Rule 5.11.
+    /// Rule bfq-expire.
     pub(super) fn expire(&mut self, cx: &Cx<'_>, q: usize, compensate: bool, why: Why) {
         let (time, slow) = self.slowness(q, compensate);
         let enough = self.left(q) >= self.entity(q).budget / 3;
@@ -248,7 +249,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rules 5.11-5 and -6.
+    /// Rules bfq-expire-5 and -6.
     pub(super) fn give_up(&mut self, q: usize, stays: bool) {
         if self.queues[q].fifo.is_empty() && !stays {
             if self.queues[q].dispatched == 0 {
@@ -274,7 +275,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.12.
+    /// Rule bfq-complete.
     pub(super) fn complete(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (q, now) = (self.requests[&rq].queue, self.nanos);
         if self.waited == Some(rq) {
@@ -340,7 +341,7 @@ impl NaiveBfq {
         }
     }
 
-    /// Rule 5.15, the update.
+    /// Rule bfq-inject, the update.
     fn adapt_limit(&mut self, q: usize) {
         let time = self.nanos - self.occupied;
         let (deepest, injected, alone) = (self.max_in_driver, self.injected, self.in_driver == 1);
@@ -367,7 +368,7 @@ impl NaiveBfq {
         self.injected = false;
     }
 
-    /// Rule 5.17.
+    /// Rule bfq-queueing.
     fn look_at_depth(&mut self) {
         self.max_in_driver = self.max_in_driver.max(self.in_driver);
         if self.hw_tag == 1 || self.in_driver + self.queued() <= 3 {

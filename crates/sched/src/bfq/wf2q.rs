@@ -317,7 +317,8 @@ impl Wf2q {
         }
     }
 
-    /// Rule bfq-wf2q-4: an entity has nothing to be served. `keeps`: it stays near while it is ahead.
+    /// Rule bfq-wf2q-4: an entity has nothing to be served. `keeps`: it stays near while it is
+    /// ahead.
     pub fn deactivate(&mut self, id: EntityId, keeps: bool, expires: bool) {
         let (mut id, mut keeps) = (id, keeps);
         loop {

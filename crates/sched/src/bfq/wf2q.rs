@@ -516,8 +516,8 @@ impl Wf2q {
         self.level(group).trees[class].active.first_eligible(&self.nodes, vtime)
     }
 
-    /// Rule bfq-wf2q-8: who is next in a group, after `new` came or changed; whether that may matter
-    /// to the group above.
+    /// Rule bfq-wf2q-8: who is next in a group, after `new` came or changed; whether that may
+    /// matter to the group above.
     fn update_next(&mut self, group: u32, new: Option<EntityId>, expires: bool) -> bool {
         let current = self.level(group).next;
         let mut next = current;

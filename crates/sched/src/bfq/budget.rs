@@ -184,9 +184,7 @@ impl Bfq {
         if !self.queues[id].sync {
             return (0, false);
         }
-        // Observed on 6.12.117: what a plug remembers of the time does not count here.
-        let now = cx.now.as_nanos() as i64;
-        let until = if compensates { self.idling_start } else { now };
+        let until = if compensates { self.idling_start } else { self.nanos };
         let lasted = until - self.last_budget_start;
         let is_seeky = self.queues[id].is_seeky();
         if lasted < TOO_SHORT {

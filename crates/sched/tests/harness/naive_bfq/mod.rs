@@ -123,8 +123,6 @@ pub struct NaiveBfq {
     nanos: i64,
     /// Tags of a word, or of all, when that last changed.
     full_depth: i64,
-    /// The same, whatever a plug remembers.
-    real_nanos: i64,
     jiffies: i64,
     rotational: bool,
     fifo_expire: [i64; 2],
@@ -181,7 +179,6 @@ impl NaiveBfq {
             hz,
             nanos: 0,
             full_depth: 0,
-            real_nanos: 0,
             jiffies: 0,
             rotational: true,
             fifo_expire: [250 * MS, 125 * MS],
@@ -232,7 +229,6 @@ impl NaiveBfq {
 
     fn look_at_clock(&mut self, cx: &Cx<'_>) {
         self.nanos = cx.clock.as_nanos() as i64;
-        self.real_nanos = cx.now.as_nanos() as i64;
         self.jiffies = cx.now.as_nanos() as i64 / (1_000_000_000 / self.hz);
     }
 

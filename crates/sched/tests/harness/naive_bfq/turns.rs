@@ -212,8 +212,7 @@ impl NaiveBfq {
         if !self.queues[q].sync {
             return (0, false);
         }
-        // By the clock itself, whatever a plug remembers. (Observed.)
-        let end = if compensate { self.idling_start } else { self.real_nanos };
+        let end = if compensate { self.idling_start } else { self.nanos };
         let d = end - self.last_budget_start;
         if d < MS {
             return (if self.rotational { 8 * MS } else { 2 * MS }, self.seeky(q));

@@ -171,7 +171,8 @@ impl Bfq {
         }
         let now = self.nanos;
         let queue = &mut self.queues[id];
-        let total = now - queue.io_start;
+        // Without a sign too: where the clock was read before the queue was made, it was watched for ever.
+        let total = (now - queue.io_start) as u64;
         if queue.queued[1] == 1 && queue.queued[0] == 0 && queue.dispatched == 0 {
             // Without a sign, and it wraps around: a queue that gets its first request in the
             // nanosecond in which it is made has been idle for ever. (Observed on 6.12.117.)
@@ -179,10 +180,10 @@ impl Bfq {
             queue.idle_total = queue.idle_total.wrapping_add(idle);
         }
         if !queue.just_created {
-            queue.io_bound = queue.idle_total.wrapping_mul(5) <= total as u64;
+            queue.io_bound = queue.idle_total.wrapping_mul(5) <= total;
         }
         if total > 200_000_000 {
-            queue.io_start = now - total / 2;
+            queue.io_start = now - (total / 2) as i64;
             queue.idle_total /= 2;
         }
     }

@@ -125,7 +125,9 @@ impl NaiveBfq {
         let last = self.last_completed.filter(|last| *last != q && self.lives(*last));
         let Some(last) = last else { return };
         let (now, idle) = (self.nanos, self.slice_idle);
-        if self.queues[q].short || now - self.last_completion >= 4_000_000 {
+        // What is done since the task read the clock is old. (Observed on 6.12.117.)
+        let since_then = (now - self.last_completion) as u64;
+        if self.queues[q].short || since_then >= 4_000_000 {
             return;
         }
         let queue = &mut self.queues[q];

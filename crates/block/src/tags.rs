@@ -15,6 +15,8 @@ const WAIT_QUEUES: usize = 8;
 /// A map of tags.
 pub(crate) struct TagMap {
     depth: u32,
+    /// Tags that there is room for: as many as the map was made with.
+    room: u32,
     /// A word has two to this power tags.
     word_shift: u32,
     shallow: ShallowDepth,
@@ -50,12 +52,12 @@ impl TagMap {
     /// A map of `depth` free tags.
     pub fn new(depth: u32, cpus: u16, shallow: ShallowDepth) -> TagMap {
         let bits = bits_per_word(depth);
-        let word = |start| Word { used: 0, tags: low_bits(bits.min(depth - start)) };
         TagMap {
             depth,
+            room: depth,
             word_shift: bits.trailing_zeros(),
             shallow,
-            words: (0..depth).step_by(bits as usize).map(word).collect(),
+            words: free_words(depth, bits),
             hints: vec![0; usize::from(cpus)],
             in_use: 0,
             waiters: Default::default(),
@@ -68,6 +70,24 @@ impl TagMap {
             wakes_on: false,
             counts_all_frees: true,
         }
+    }
+
+    /// Another number of tags, while none is in use; whether there is room for so many. Words keep
+    /// their size, searches and wake-ups go on where they were.
+    // Observed on 6.12.117, of a disk that takes 4 and has 8 tags: of 7, a limit of one leaves four
+    // and not seven.
+    pub fn resize(&mut self, depth: u32) -> bool {
+        assert_eq!(self.in_use, 0, "a map with tags in use is not resized");
+        if depth > self.room {
+            return false;
+        }
+        self.depth = depth;
+        self.words = free_words(depth, 1 << self.word_shift);
+        for hint in self.hints.iter_mut().filter(|hint| **hint >= depth) {
+            *hint = 0;
+        }
+        self.set_min_depth(None);
+        true
     }
 
     /// The same, whose batches of wake-ups go on to the next wait queues, or end with one.
@@ -243,6 +263,11 @@ impl TagMap {
     }
 }
 
+fn free_words(depth: u32, bits: u32) -> Vec<Word> {
+    let word = |start| Word { used: 0, tags: low_bits(bits.min(depth - start)) };
+    (0..depth).step_by(bits as usize).map(word).collect()
+}
+
 fn low_bits(count: u32) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }
@@ -285,6 +310,18 @@ mod tests {
         assert_eq!(allowed(62, 46), [6, 6, 6, 6, 6, 6, 6, 4]);
         assert_eq!(allowed(62, 11), [2, 2, 2, 1, 1, 1, 1, 1]);
         assert_eq!(allowed(31, 23), [3, 3, 3, 3, 3, 3, 3, 2]);
+    }
+
+    #[test]
+    fn words_of_a_resized_map_are_those_it_was_made_with() {
+        let mut map = TagMap::new(8, 1, ShallowDepth::PerWord);
+        assert!(map.resize(7));
+        let allowed = |limit| -> Vec<u32> {
+            (0..map.words.len()).map(|word| map.usable(word, Some(limit)).count_ones()).collect()
+        };
+        assert_eq!(allowed(1), [1, 1, 1, 1]);
+        assert_eq!(allowed(6), [2, 2, 2, 1]);
+        assert!(!map.resize(9));
     }
 
     #[test]

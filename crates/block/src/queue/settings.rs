@@ -101,7 +101,7 @@ impl RequestQueue {
             Some(Change::Scheduler(attach)) => self.exchange(now, attach),
             Some(Change::Requests(requests)) => {
                 self.core.seen.limits.nr_requests = requests;
-                self.rebuild_shape();
+                self.resize(requests);
                 self.announce_new_depth(now);
             }
             None => {}
@@ -120,6 +120,17 @@ impl RequestQueue {
             Limits::default_requests(&self.core.seen.limits.facts, attach.shape, has_scheduler);
         self.rebuild_shape();
         self.announce_attached(now);
+    }
+
+    /// Tag maps with room for so many requests stay; others are made anew.
+    fn resize(&mut self, requests: u32) {
+        let ShapeState::Multi(multi) = &mut self.shape else { return self.rebuild_shape() };
+        multi.take_waiters(&mut self.core.woken);
+        if multi.resize(requests) {
+            self.core.contexts.iter_mut().for_each(|context| context.limit = None);
+        } else {
+            self.rebuild_shape();
+        }
     }
 
     fn rebuild_shape(&mut self) {

@@ -149,6 +149,15 @@ impl Multi {
         }
     }
 
+    /// Another `nr_requests`, while nothing is allocated; whether the maps have room for so many.
+    pub fn resize(&mut self, requests: u32) -> bool {
+        let depth = self.depth;
+        self.hctxs.iter_mut().all(|hctx| match &mut hctx.scheduler_tags {
+            Some(tags) => tags.resize(requests),
+            None => hctx.driver_tags.resize(depth.min(requests)),
+        })
+    }
+
     /// A smaller limit on scheduler tags decides how many sleepers a freed tag wakes.
     pub fn set_min_depth(&mut self, min_depth: Option<u32>) {
         for hctx in &mut self.hctxs {

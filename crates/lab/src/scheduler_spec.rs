@@ -188,6 +188,12 @@ impl SchedulerSpec {
         self.entry.honours_ioprio_on(self.kernel)
     }
 
+    /// Whether weights for it stand in files of its own, such as `io.bfq.weight`.
+    pub fn has_own_weights(&self) -> bool {
+        let is_multi = sched::shape_of(self.name) == Some(block::Shape::Multi);
+        self.honours_weights() && (self.is_offered() || is_multi)
+    }
+
     /// Whether only a kernel of the world `linux` has it.
     pub fn is_offered(&self) -> bool {
         self.guest.is_some() || is_offered(self.entry)

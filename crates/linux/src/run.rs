@@ -233,7 +233,9 @@ impl Guest<'_> {
         write(&guest.join("script"), self.script.text(self.disks.len()))?;
         write(&guest.join("gate"), gate::program())?;
         for (number, job) in self.script.jobs.iter().enumerate() {
-            write(&guest.join(job_file(number)), format!("{}\n", job.command))?;
+            // Who ends a background job waits for its shell, and that for what the job still says.
+            let trap = if job.background { "trap 'exit 143' TERM\n" } else { "" };
+            write(&guest.join(job_file(number)), format!("{trap}{}\n", job.command))?;
         }
         Ok(())
     }

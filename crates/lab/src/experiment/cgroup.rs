@@ -23,7 +23,7 @@ const DISK: &str = "sda";
 /// What `blkio.weight` and its relatives take (rule cfq-settings-3).
 const VERSION_1: RangeInclusive<u32> = 10..=1000;
 /// The most that `io.bfq.weight` takes (seen on 6.12).
-const OFFERED_MOST: u32 = 1000;
+const OWN_MOST: u32 = 1000;
 
 /// A control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,12 +84,12 @@ impl CgroupSpec {
     /// Whether a scheduler that honours weights takes these.
     fn check(&self, spec: &SchedulerSpec, is_version_2: bool) -> Result<(), Error> {
         let (path, place, label) = (absolute(&self.path), &self.place, spec.label());
-        if let Some(weight) = self.weight.filter(|it| spec.is_offered() && *it > OFFERED_MOST) {
+        if let Some(weight) = self.weight.filter(|it| spec.has_own_weights() && *it > OWN_MOST) {
             let problem = format!("weight {weight} of {path} under {label}");
-            let accepted = format!("1 to {OFFERED_MOST}, as {}.weight takes", spec.name);
+            let accepted = format!("1 to {OWN_MOST}, as {}.weight takes", spec.name);
             return Err(Error::bad(place, problem, accepted));
         }
-        if is_version_2 {
+        if is_version_2 || spec.has_own_weights() && !self.needs_version_1() {
             if self.needs_version_1() {
                 let problem = format!("leaf_weight of {path} with cgroup_writeback = true");
                 let accepted = "weight: version 2 of control groups has no other";

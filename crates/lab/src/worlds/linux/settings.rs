@@ -70,7 +70,7 @@ fn of_group(row: &Row, path: &str) -> Vec<Placed> {
 /// cost where it is enabled.
 fn weight_file(row: &Row) -> Option<String> {
     let controller = if row.cgroup_writeback { "io" } else { "blkio" };
-    match row.spec.is_offered() && row.spec.honours_weights() {
+    match row.spec.has_own_weights() {
         true => Some(format!("{controller}.{}.weight", row.spec.name)),
         false => row.shares_by_cost().then(|| "io.weight".to_string()),
     }

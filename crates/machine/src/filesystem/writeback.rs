@@ -135,6 +135,8 @@ impl FileIo<'_> {
         let mut bios = self.cut(file, vec![it], u64::MAX).into_iter().peekable();
         while let Some(bio) = bios.next() {
             let next = bios.peek().map(|next| next.pages.clone()).or(behind.clone());
+            // Who has a page waits for none before it, or two would wait for each other.
+            self.wait_for_others(file, bio.pages.clone()).await;
             let held = next.and_then(|pages| self.hold_dirty(file, pages));
             self.submit_piece(file, write, bio, flags).await;
             held.into_iter().for_each(|page| self.let_go(file, page..page + 1));
@@ -217,6 +219,28 @@ impl FileIo<'_> {
             self.lock(first).await;
             self.wait_until_written(first).await;
         }
+    }
+
+    /// Waits until nobody else submits or writes a dirty page of some.
+    pub(super) async fn wait_for_others(&self, file: usize, pages: Range<u64>) {
+        let mut from = key(file, pages.start);
+        while let Some(page) = self.next_of_others(from..key(file, pages.end)) {
+            self.lock(page).await;
+            self.wait_until_written(page).await;
+            from = page;
+        }
+    }
+
+    fn next_of_others(&self, pages: Range<u64>) -> Option<u64> {
+        let cache = self.cache();
+        let mut from = pages.start;
+        while let Some(page) = cache.next_dirty(from..pages.end) {
+            if cache.is_locked(page) || cache.is_written(page) {
+                return Some(page);
+            }
+            from = page + 1;
+        }
+        None
     }
 
     async fn submit_as_one(&self, file: usize, write: u64, piece: Piece, flags: Flags) {

@@ -1,8 +1,8 @@
-//! The changes of March 2019, one at a time on the kernel before them (founding report 5).
+//! The changes of 2019 (A.3, A.3b), one at a time on the kernel before them (founding report 5).
 
 use super::Bfq;
 use super::inject::{Injecting, Measuring};
-use super::rules::{OnFlash, Rules};
+use super::rules::{OnFlash, Rules, TotallySeeky};
 use crate::backport::{Backport, Backports};
 use alloc::boxed::Box;
 use block::Version;
@@ -21,8 +21,12 @@ const INJECTS: &str = "inject-by-service-time";
 const INJECTS_AND_MEASURES: &str = "inject-by-service-time-5.3";
 const PARTS: &str = "no-merge-on-flash";
 const WAITS: &str = "idle-raised-20ms";
+const SPARES: &str = "no-idling-for-lightest";
+const STARTS_ALONE: &str = "no-bursts-while-busy";
+const JUMPS: &str = "seeky-not-real-time";
+const JUMPED: &str = "seeky-not-real-time-5.2-rc";
 
-static LIST: [Backport; 4] = [
+static LIST: [Backport; 8] = [
     Backport {
         name: INJECTS,
         says: "injects by service times as 5.2 does, where the limit is only ever 0 or 1",
@@ -51,6 +55,34 @@ static LIST: [Backport; 4] = [
         on: &[Version::V5_1],
         excludes: &[],
     },
+    Backport {
+        name: SPARES,
+        says: "keeps the disk idle for no queue of the lowest weight",
+        since: "5.2",
+        on: &[Version::V5_1],
+        excludes: &[],
+    },
+    Backport {
+        name: STARTS_ALONE,
+        says: "takes queues that come into being while others are busy for no burst",
+        since: "5.2",
+        on: &[Version::V5_1],
+        excludes: &[],
+    },
+    Backport {
+        name: JUMPS,
+        says: "raises no queue as one in real time that has only jumped about of late",
+        since: "5.2",
+        on: &[Version::V5_1],
+        excludes: &[JUMPED],
+    },
+    Backport {
+        name: JUMPED,
+        says: "nor one that has jumped once of late: its mistake, with which it was measured",
+        since: "5.2-rc1",
+        on: &[Version::V5_1],
+        excludes: &[JUMPS],
+    },
 ];
 
 fn apply(rules: &mut Rules, name: &str) {
@@ -59,6 +91,10 @@ fn apply(rules: &mut Rules, name: &str) {
         INJECTS_AND_MEASURES => inject(rules, Measuring::IN_5_3),
         PARTS => rules.on_flash = OnFlash::Never,
         WAITS => rules.waits_long_for_raised = true,
+        SPARES => rules.spares_lightest = true,
+        STARTS_ALONE => rules.bursts_while_busy = false,
+        JUMPS => rules.totally_seeky = TotallySeeky::EndsRaising,
+        JUMPED => rules.totally_seeky = TotallySeeky::EndsRaisingAtOnce,
         other => panic!("bfq has no backport {other}"),
     }
 }

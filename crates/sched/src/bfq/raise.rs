@@ -82,7 +82,7 @@ impl Bfq {
     /// A raised queue has turned out to jump about: it does not play.
     pub(super) fn end_real_time(&mut self, id: QueueId) {
         let started = self.queues[id].wr_start_at_switch_to_srt;
-        let ends = self.rules.totally_seeky == TotallySeeky::EndsRaising;
+        let ends = self.rules.totally_seeky != TotallySeeky::FallsBack;
         if ends || started + self.raising_time() < self.jiffies {
             self.end_raising(id);
         } else {
@@ -92,8 +92,12 @@ impl Bfq {
 
     /// All of its last requests were far from the one before, and that tells something.
     pub(super) fn only_jumps(&self, id: QueueId) -> bool {
-        let tells = self.rules.totally_seeky != TotallySeeky::Ignored;
-        tells && self.queues[id].is_totally_seeky()
+        let queue = &self.queues[id];
+        match self.rules.totally_seeky {
+            TotallySeeky::Ignored => false,
+            TotallySeeky::EndsRaisingAtOnce => queue.seek_history != 0,
+            TotallySeeky::EndsRaising | TotallySeeky::FallsBack => queue.is_totally_seeky(),
+        }
     }
 
     /// Whether it may turn out to play in real time when its service ends, and when its last

@@ -130,6 +130,9 @@ pub(super) enum TotallySeeky {
     Ignored,
     /// It does not play in real time; raising for that ends (5.2).
     EndsRaising,
+    /// The same of a queue that has jumped once of late, as every young one has: the change as it
+    /// was first merged, and as it was when it was measured (A.3b-4).
+    EndsRaisingAtOnce,
     /// It does not play in real time; it may be interactive as before.
     FallsBack,
 }

@@ -68,6 +68,7 @@ impl Ext4Io<'_> {
             self.ext4().order(file, pages.clone());
         }
         let write = self.files().begin_write(file, pages.clone(), converts);
+        self.wait_for_others(file, pages.clone()).await;
         // Each is locked until it is in a bio (rule flusher-8).
         for page in pages.clone() {
             self.hold_dirty(file, page..page + 1);
@@ -96,8 +97,13 @@ impl Ext4Io<'_> {
         is_written: bool,
     ) -> Option<Piece> {
         let mapped = self.ext4().inode(file).find(blocks.start);
-        let is_new = mapped.is_none();
+        let mut is_new = mapped.is_none();
         let (pages, start) = match mapped {
+            Some(extent) if is_written => {
+                let end = blocks.end.min(blocks.start + extent.length);
+                is_new = self.say_written(file, blocks.start..end, transaction).await;
+                (blocks.start..end, extent.start)
+            }
             Some(extent) => {
                 let end = blocks.end.min(blocks.start + extent.length);
                 if !self.ext4().rules().singles_out_late {
@@ -124,6 +130,17 @@ impl Ext4Io<'_> {
             self.change(table).await;
         }
         Some(Piece { pages, start })
+    }
+
+    /// Blocks that were set aside are said to be written before they are; whether they were not.
+    async fn say_written(&self, file: usize, blocks: Range<u64>, transaction: u64) -> bool {
+        self.lock_map(file).await;
+        let (changed, leaf) = self.ext4().inode(file).convert(blocks);
+        if changed {
+            self.tend_leaf(file, transaction, leaf).await;
+        }
+        self.unlock_map(file);
+        changed
     }
 
     /// Finds room for the first of some blocks of a file.

@@ -81,7 +81,8 @@ mod tests {
             refusal("bfq@5.1+idle-raised-20"),
             "-s: bfq of 5.1 can be given no \"idle-raised-20\"; nearest: \"idle-raised-20ms\"; \
              accepted: inject-by-service-time, inject-by-service-time-5.3, no-merge-on-flash, \
-             idle-raised-20ms"
+             idle-raised-20ms, no-idling-for-lightest, no-bursts-while-busy, \
+             seeky-not-real-time, seeky-not-real-time-5.2-rc"
         );
         assert_eq!(
             refusal("bfq@5.2+idle-raised-20ms"),

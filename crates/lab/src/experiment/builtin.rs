@@ -4,8 +4,10 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 18] = [
+const EXPERIMENTS: [(&str, &str); 20] = [
+    ("bfq-2019-cost", include_str!("../../../../experiments/bfq-2019-cost.toml")),
     ("bfq-2019-dbench", include_str!("../../../../experiments/bfq-2019-dbench.toml")),
+    ("bfq-2019-late", include_str!("../../../../experiments/bfq-2019-late.toml")),
     ("bfq-2019-startup", include_str!("../../../../experiments/bfq-2019-startup.toml")),
     ("bfq-cgroup-journal", include_str!("../../../../experiments/bfq-cgroup-journal.toml")),
     ("dump-cooperation", include_str!("../../../../experiments/dump-cooperation.toml")),

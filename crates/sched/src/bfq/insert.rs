@@ -171,7 +171,8 @@ impl Bfq {
         }
         let now = self.nanos;
         let queue = &mut self.queues[id];
-        // Without a sign too: where the clock was read before the queue was made, it was watched for ever.
+        // Without a sign too: a queue that is made after its task read the clock has been watched
+        // for ever.
         let total = (now - queue.io_start) as u64;
         if queue.queued[1] == 1 && queue.queued[0] == 0 && queue.dispatched == 0 {
             // Without a sign, and it wraps around: a queue that gets its first request in the

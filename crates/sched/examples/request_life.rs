@@ -8,10 +8,11 @@
 //! Where it matters whose requests they are, they are of 16 tasks with as many outstanding each;
 //! whose request is done submits the next one. With BFQ there are also 200 tasks in 20 control
 //! groups, and mq-deadline stands beside it with as many requests. Numbers after the scheduler are
-//! of tasks, requests of each, and groups, in place of those.
+//! of tasks, requests of each, and groups, in place of those; `flash` behind them is a disk that
+//! does not rotate.
 //!
 //!     cargo run --release -p paternoster-sched --example request_life \
-//!         [TURNS [SCHEDULER [events | TASKS OUTSTANDING GROUPS]]]
+//!         [TURNS [SCHEDULER [events | TASKS OUTSTANDING GROUPS [flash]]]]
 
 #[path = "../../machine/examples/common/counting.rs"]
 mod counting;
@@ -75,7 +76,8 @@ impl Load {
         let facts = Facts {
             transport: Transport::Virtio,
             capacity: Bytes(1 << 40),
-            rotational: true,
+            // On flash BFQ does not look for processes that read close to each other.
+            rotational: std::env::args().all(|argument| argument != "flash"),
             volatile_cache: false,
             fua: false,
             queue_depth: TAGS,
@@ -91,9 +93,13 @@ impl Load {
         let built = sched::build(scheduler, kernel).expect("its default kernel has it");
         let attach = built.map_or_else(Attach::none, Attach::scheduler);
         // BFQ lets nobody have more than his share of them.
-        let requests = if attach.scheduler.is_some() { 2 * outstanding * tasks } else { TAGS };
+        let has_scheduler = attach.scheduler.is_some();
+        let requests = if has_scheduler { 2 * outstanding * tasks } else { TAGS };
         let mut queue = RequestQueue::new(kernel, facts, attach, 1, log);
-        queue.set(Instant::ZERO, "nr_requests", i64::from(requests)).expect("in range");
+        // Up to 6.17 limits on tags follow the number that there was before.
+        for requests in [requests + 1, requests].into_iter().skip(usize::from(!has_scheduler)) {
+            queue.set(Instant::ZERO, "nr_requests", i64::from(requests)).expect("in range");
+        }
         if scheduler == "bfq" {
             // Whoever is not raised would hardly have a share.
             queue.set(Instant::ZERO, "low_latency", 0).expect("in range");

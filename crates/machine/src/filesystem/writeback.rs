@@ -135,11 +135,8 @@ impl FileIo<'_> {
         let mut bios = self.cut(file, vec![it], u64::MAX).into_iter().peekable();
         while let Some(bio) = bios.next() {
             let next = bios.peek().map(|next| next.pages.clone()).or(behind.clone());
-            // Who has a page waits for none before it, or two would wait for each other.
-            self.wait_for_others(file, bio.pages.clone()).await;
             let held = next.and_then(|pages| self.hold_dirty(file, pages));
-            self.submit_piece(file, write, bio, flags).await;
-            held.into_iter().for_each(|page| self.let_go(file, page..page + 1));
+            self.submit_piece(file, write, bio, flags, held).await;
         }
         self.all_of_write(write);
     }
@@ -168,7 +165,7 @@ impl FileIo<'_> {
         flags: Flags,
     ) {
         if let Some(bio) = last {
-            self.submit_piece(file, write, bio, flags).await;
+            self.submit_piece(file, write, bio, flags, None).await;
         }
         self.all_of_write(write);
     }
@@ -189,19 +186,34 @@ impl FileIo<'_> {
     }
 
     /// Submits pages as one bio. Somebody else may have begun to write some of them while their
-    /// blocks were looked for: those are left out, and where they are dirty again, waited for.
-    pub(super) async fn submit_piece(&self, file: usize, write: u64, piece: Piece, flags: Flags) {
+    /// blocks were looked for: those are left out, and where they are dirty again, waited for. A
+    /// page that is held behind them is let go at the end, or as soon as there is one to wait for:
+    /// who has a page waits for none before it, or two would wait for each other.
+    pub(super) async fn submit_piece(
+        &self,
+        file: usize,
+        write: u64,
+        piece: Piece,
+        flags: Flags,
+        mut held: Option<u64>,
+    ) {
         let Piece { pages, start } = piece;
         let mut from = pages.start;
-        while let Some(part) = self.next_writable(file, from..pages.end).await {
+        while let Some(part) = self.next_writable(file, from..pages.end, &mut held).await {
             from = part.end;
             let start = start + (part.start - pages.start);
             self.submit_as_one(file, write, Piece { pages: part, start }, flags).await;
         }
+        held.into_iter().for_each(|page| self.let_go(file, page..page + 1));
     }
 
     /// The next dirty pages of a range that nobody is writing.
-    async fn next_writable(&self, file: usize, pages: Range<u64>) -> Option<Range<u64>> {
+    async fn next_writable(
+        &self,
+        file: usize,
+        pages: Range<u64>,
+        held: &mut Option<u64>,
+    ) -> Option<Range<u64>> {
         let all = key(file, pages.start)..key(file, pages.end);
         loop {
             let first = self.cache().next_dirty(all.clone())?;
@@ -216,6 +228,7 @@ impl FileIo<'_> {
                 let start = first % FILE_PAGES;
                 return Some(start..start + may);
             }
+            held.take().into_iter().for_each(|page| self.let_go(file, page..page + 1));
             self.lock(first).await;
             self.wait_until_written(first).await;
         }

@@ -77,7 +77,7 @@ impl Ext4Io<'_> {
         let last = bios.pop();
         for bio in bios {
             self.let_go(file, bio.pages.clone());
-            self.submit_piece(file, write, bio, flags).await;
+            self.submit_piece(file, write, bio, flags, None).await;
         }
         self.end_handle(handle);
         if let Some(bio) = &last {

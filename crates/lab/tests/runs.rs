@@ -187,6 +187,22 @@ background = true
 }
 
 #[test]
+fn what_was_set_aside_and_then_written_is_read_from_the_disk() {
+    let text = r#"
+schedulers = ["none@4.19", "none@5.2", "none@6.1", "none@6.12"]
+seeds = 1
+fs = "ext4"
+setup = ["fio --name=a --filename=/mnt/a --rw=write --bs=64k --size=1m --end_fsync=1", "drop_caches"]
+[[job]]
+name = "dd"
+run = "dd if=/mnt/a of=/dev/null bs=64k"
+"#;
+    for result in report(text, 1).results {
+        assert!(result.disk.commands > 0, "{}", result.spec.label());
+    }
+}
+
+#[test]
 fn an_expectation_is_checked_against_the_mean() {
     let text = |bound: &str| {
         format!(

@@ -1,6 +1,7 @@
 //! The world `linux`: the same twice, and close to the simulator. Needs a kernel in the cache.
 
 use lab::fidelity::errors::errors;
+use lab::figure::Figure;
 use lab::matrix::{self, Report};
 use lab::plan::Plan;
 use lab::{Experiment, World};
@@ -27,8 +28,29 @@ start = "10ms"
 run = "dd if=/dev/zero of=/dev/sda bs=64k count=20 seek=1000 oflag=direct"
 "#;
 
+const WEIGHTS: &str = r#"
+model = "ssd-sata-m4"
+schedulers = ["bfq@6.12:low_latency=0"]
+seeds = [1]
+[[job]]
+name = "heavy"
+cgroup = "heavy"
+weight = 800
+run = "fio --name=a --filename=/dev/sda --direct=1 --rw=read --bs=1M --size=1G --runtime=1"
+[[job]]
+name = "light"
+cgroup = "light"
+weight = 100
+background = true
+run = "fio --name=b --filename=/dev/sda --direct=1 --rw=read --bs=1M --offset=4G --size=1G"
+"#;
+
 fn run(worlds: &[World]) -> Report {
-    let mut experiment = Experiment::parse("test", EXPERIMENT).unwrap();
+    run_text(EXPERIMENT, worlds)
+}
+
+fn run_text(text: &str, worlds: &[World]) -> Report {
+    let mut experiment = Experiment::parse("test", text).unwrap();
     experiment.worlds = worlds.to_vec();
     matrix::run(Plan::new(experiment).unwrap(), None, 1, &|_| ()).unwrap()
 }
@@ -51,9 +73,22 @@ fn the_disk_gets_as_many_requests_as_in_the_simulator() {
     assert!(bandwidth.abs() < 10.0, "{errors:?}");
 }
 
+fn weights_of_groups_divide_the_disk_in_both_worlds() {
+    let report = run_text(WEIGHTS, &[World::Sim, World::Linux]);
+    let light = Figure::parse("light.read_bw", &["light".to_string()], "test").unwrap();
+    let heavy = Figure { job: Some("heavy".to_string()), ..light.clone() };
+    for result in &report.results {
+        assert!(result.job("heavy").is_some() && result.succeeded(), "{:?}", result.exits);
+        let [heavy, light] = [&heavy, &light].map(|it| it.value(result).expect("it read"));
+        let share = 100.0 * heavy / (heavy + light);
+        assert!((share - 88.9).abs() < 3.0, "{share} %");
+    }
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO] => the_kernel_does_the_same_twice,
             the_disk_gets_as_many_requests_as_in_the_simulator,
+            weights_of_groups_divide_the_disk_in_both_worlds,
     ])
 }

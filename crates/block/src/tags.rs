@@ -8,6 +8,7 @@ use crate::kernel::ShallowDepth;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use base::Rng;
 
 /// Wait queues of a map (rule tags-4).
 const WAIT_QUEUES: usize = 8;
@@ -70,6 +71,12 @@ impl TagMap {
             wakes_on: false,
             counts_all_frees: true,
         }
+    }
+
+    /// Searches begin anywhere, as in a map that was just made (rule tags-8).
+    pub fn scatter(&mut self, rng: &mut Rng) {
+        let depth = u64::from(self.depth);
+        self.hints.iter_mut().for_each(|hint| *hint = rng.below(depth) as u32);
     }
 
     /// Another number of tags, while none is in use; whether there is room for so many. Words keep

@@ -166,13 +166,14 @@ fn recorded_inputs_replay_to_the_same_events() {
         let mut setup = mixture(kernel, scheduler, "vm-2019", 3);
         setup.record_inputs = true;
         let facts = setup.device.facts().clone();
-        let cores = setup.host.machine.cores;
+        let (cores, seed) = (setup.host.machine.cores, setup.seed);
         let mut keep = Keep::default();
         let outcome = machine::run(setup, &mut keep).unwrap();
         let kernel = Kernel::named(kernel).unwrap();
         let attach = |name: &str| Attach::of(sched::build(name, kernel).unwrap());
         let log = block::EventLog::with_messages();
         let mut queue = block::RequestQueue::new(kernel, facts, attach(scheduler), cores, log);
+        queue.scatter_tags(base::Rng::stream(seed, "tags"));
         queue.replay(&outcome.inputs, &mut |name| attach(name));
         let is_ours = |event: &&block::Event| {
             !matches!(

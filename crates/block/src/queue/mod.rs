@@ -40,7 +40,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
-use base::{Arena, Duration, Instant};
+use base::{Arena, Duration, Instant, Rng};
 use context::{ContextWork, Frame};
 use guard::Guard;
 use multi::Multi;
@@ -102,6 +102,8 @@ struct Core {
     in_flight: u32,
     woken: Vec<ContextId>,
     paranoid: bool,
+    /// Where searches for a tag begin, if that is left to chance.
+    chance: Option<Rng>,
 }
 
 impl RequestQueue {
@@ -130,6 +132,7 @@ impl RequestQueue {
             in_flight: 0,
             woken: Vec::new(),
             paranoid: false,
+            chance: None,
         };
         let shape = ShapeState::new(&core, shape, scheduler.is_some());
         let mut queue = RequestQueue { core, scheduler, shape };
@@ -373,6 +376,20 @@ impl RequestQueue {
     /// Requests that are alive, wherever they are.
     pub fn allocated(&self) -> usize {
         self.core.seen.requests.len()
+    }
+
+    /// Leaves to chance where searches for a scheduler tag begin, in maps that are there and in
+    /// those to come, as kernels do. That decides something where a limit leaves few tags. Without
+    /// it they begin at the first tag.
+    pub fn scatter_tags(&mut self, rng: Rng) {
+        self.core.chance = Some(rng);
+        self.scatter();
+    }
+
+    fn scatter(&mut self) {
+        if let (ShapeState::Multi(multi), Some(rng)) = (&mut self.shape, &mut self.core.chance) {
+            multi.scatter(rng);
+        }
     }
 
     /// The queue was in use before: tasks have slept for its tags so many times, each alone. That

@@ -141,6 +141,7 @@ impl RequestQueue {
         // What was said of tags that are gone does not hold.
         self.core.contexts.iter_mut().for_each(|context| context.limit = None);
         self.shape = ShapeState::new(&self.core, self.shape.shape(), has_scheduler);
+        self.scatter();
     }
 
     /// Tells a scheduler that it was attached.

@@ -9,7 +9,7 @@ use crate::setup::{Job, Setup, SetupError, check_jobs};
 use crate::storage::{PAGE_SECTORS, Storage};
 use crate::tasks::Cgroups;
 use crate::world::{Owners, World};
-use base::{Duration, Instant, Sectors};
+use base::{Duration, Instant, Rng, Sectors};
 use block::{EventLog, RequestQueue};
 use cache::PageCache;
 use cache::memory::Memory;
@@ -73,6 +73,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         queue.log().count_messages();
     }
     queue.set_paranoid(setup.paranoid);
+    queue.scatter_tags(Rng::stream(setup.seed, "tags"));
     if let Some(mount) = &setup.mount {
         queue.note_waits(mount.waits_for_tags(&guest.files, facts.capacity));
     }

@@ -173,18 +173,18 @@ impl Bfq {
         let queue = &mut self.queues[id];
         // Without a sign too: a queue that is made after its task read the clock has been watched
         // for ever.
-        let total = (now - queue.io_start) as u64;
+        let total = now.wrapping_sub(queue.io_start) as u64;
         if queue.queued[1] == 1 && queue.queued[0] == 0 && queue.dispatched == 0 {
             // Without a sign, and it wraps around: a queue that gets its first request in the
             // nanosecond in which it is made has been idle for ever. (Observed on 6.12.117.)
-            let idle = (now - queue.think.last_end) as u64;
+            let idle = now.wrapping_sub(queue.think.last_end) as u64;
             queue.idle_total = queue.idle_total.wrapping_add(idle);
         }
         if !queue.just_created {
             queue.io_bound = queue.idle_total.wrapping_mul(5) <= total;
         }
         if total > 200_000_000 {
-            queue.io_start = now - (total / 2) as i64;
+            queue.io_start = now.wrapping_sub((total / 2) as i64);
             queue.idle_total /= 2;
         }
     }

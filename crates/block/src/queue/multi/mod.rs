@@ -23,7 +23,7 @@ use crate::request::{Request, RequestId, RequestState};
 use crate::tags::TagMap;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use base::{Arena, Instant};
+use base::{Arena, Instant, Rng};
 
 /// One hardware queue.
 struct Hctx {
@@ -147,6 +147,12 @@ impl Multi {
                 tags.take_waiters(woken);
             }
         }
+    }
+
+    /// Searches for a scheduler tag begin anywhere.
+    pub fn scatter(&mut self, rng: &mut Rng) {
+        let maps = self.hctxs.iter_mut().filter_map(|hctx| hctx.scheduler_tags.as_mut());
+        maps.for_each(|tags| tags.scatter(rng));
     }
 
     /// Another `nr_requests`, while nothing is allocated; whether the maps have room for so many.

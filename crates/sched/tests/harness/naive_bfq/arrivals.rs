@@ -126,7 +126,7 @@ impl NaiveBfq {
         let Some(last) = last else { return };
         let (now, idle) = (self.nanos, self.slice_idle);
         // What is done since the task read the clock is old. (Observed on 6.12.117.)
-        let since_then = (now - self.last_completion) as u64;
+        let since_then = now.wrapping_sub(self.last_completion) as u64;
         if self.queues[q].short || since_then >= 4_000_000 {
             return;
         }
@@ -152,16 +152,16 @@ impl NaiveBfq {
     fn update_intensity(&mut self, q: usize, was_empty: bool) {
         let now = self.nanos;
         let queue = &mut self.queues[q];
-        let total = (now - queue.io_start) as u64;
+        let total = now.wrapping_sub(queue.io_start) as u64;
         if was_empty && queue.dispatched == 0 {
-            let idle = (now - queue.think.last_end) as u64;
+            let idle = now.wrapping_sub(queue.think.last_end) as u64;
             queue.idle_total = queue.idle_total.wrapping_add(idle);
         }
         if !queue.just_created {
             queue.io_bound = queue.idle_total.wrapping_mul(5) <= total;
         }
         if total > 200_000_000 {
-            queue.io_start = now - (total / 2) as i64;
+            queue.io_start = now.wrapping_sub((total / 2) as i64);
             queue.idle_total /= 2;
         }
     }

@@ -192,7 +192,10 @@ fn what_was_set_aside_and_then_written_is_read_from_the_disk() {
 schedulers = ["none@4.19", "none@5.2", "none@6.1", "none@6.12"]
 seeds = 1
 fs = "ext4"
-setup = ["fio --name=a --filename=/mnt/a --rw=write --bs=64k --size=1m --end_fsync=1", "drop_caches"]
+setup = [
+    "fio --name=a --filename=/mnt/a --rw=write --bs=64k --size=1m --end_fsync=1",
+    "drop_caches",
+]
 [[job]]
 name = "dd"
 run = "dd if=/mnt/a of=/dev/null bs=64k"

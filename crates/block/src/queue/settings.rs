@@ -124,22 +124,31 @@ impl RequestQueue {
 
     /// Tag maps with room for so many requests stay; others are made anew.
     fn resize(&mut self, requests: u32) {
-        let ShapeState::Multi(multi) = &mut self.shape else { return self.rebuild_shape() };
-        multi.take_waiters(&mut self.core.woken);
-        if multi.resize(requests) {
-            self.core.contexts.iter_mut().for_each(|context| context.limit = None);
-        } else {
-            self.rebuild_shape();
+        self.forget_waits();
+        let has_room = match &mut self.shape {
+            ShapeState::Multi(multi) => multi.resize(requests),
+            ShapeState::Single(_) => false,
+        };
+        if !has_room {
+            self.make_shape();
         }
     }
 
     fn rebuild_shape(&mut self) {
-        let has_scheduler = self.scheduler.is_some();
+        self.forget_waits();
+        self.make_shape();
+    }
+
+    /// Whoever sleeps for a tag tries again, and what was said of tags does not hold.
+    fn forget_waits(&mut self) {
         if let ShapeState::Multi(multi) = &mut self.shape {
             multi.take_waiters(&mut self.core.woken);
         }
-        // What was said of tags that are gone does not hold.
         self.core.contexts.iter_mut().for_each(|context| context.limit = None);
+    }
+
+    fn make_shape(&mut self) {
+        let has_scheduler = self.scheduler.is_some();
         self.shape = ShapeState::new(&self.core, self.shape.shape(), has_scheduler);
         self.scatter();
     }

@@ -204,6 +204,10 @@ impl FileIo<'_> {
             let start = start + (part.start - pages.start);
             self.submit_as_one(file, write, Piece { pages: part, start }, flags).await;
         }
+        self.let_go_held(file, held);
+    }
+
+    fn let_go_held(&self, file: usize, held: Option<u64>) {
         held.into_iter().for_each(|page| self.let_go(file, page..page + 1));
     }
 
@@ -228,7 +232,7 @@ impl FileIo<'_> {
                 let start = first % FILE_PAGES;
                 return Some(start..start + may);
             }
-            held.take().into_iter().for_each(|page| self.let_go(file, page..page + 1));
+            self.let_go_held(file, held.take());
             self.lock(first).await;
             self.wait_until_written(first).await;
         }

@@ -84,12 +84,13 @@ impl CgroupSpec {
     /// Whether a scheduler that honours weights takes these.
     fn check(&self, spec: &SchedulerSpec, is_version_2: bool) -> Result<(), Error> {
         let (path, place, label) = (absolute(&self.path), &self.place, spec.label());
-        if let Some(weight) = self.weight.filter(|it| spec.has_own_weights() && *it > OWN_MOST) {
+        let is_own = spec.has_own_weights();
+        if let Some(weight) = self.weight.filter(|it| is_own && *it > OWN_MOST) {
             let problem = format!("weight {weight} of {path} under {label}");
             let accepted = format!("1 to {OWN_MOST}, as {}.weight takes", spec.name);
             return Err(Error::bad(place, problem, accepted));
         }
-        if is_version_2 || spec.has_own_weights() && !self.needs_version_1() {
+        if is_version_2 {
             if self.needs_version_1() {
                 let problem = format!("leaf_weight of {path} with cgroup_writeback = true");
                 let accepted = "weight: version 2 of control groups has no other";
@@ -97,7 +98,8 @@ impl CgroupSpec {
             }
             return Ok(());
         }
-        let given = [self.weight, self.leaf_weight, self.weight_device, self.leaf_weight_device];
+        let shared = self.weight.filter(|_| !is_own);
+        let given = [shared, self.leaf_weight, self.weight_device, self.leaf_weight_device];
         match given.into_iter().flatten().find(|weight| !VERSION_1.contains(weight)) {
             Some(weight) => {
                 let (least, most) = (VERSION_1.start(), VERSION_1.end());

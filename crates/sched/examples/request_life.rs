@@ -35,10 +35,12 @@ struct Row {
     outstanding: u32,
     /// Control groups that the tasks are in; zero: all are in the root.
     groups: u32,
+    /// The disk does not rotate, so BFQ looks for no processes that read close to each other.
+    is_flash: bool,
 }
 
 const fn row(scheduler: &'static str, tasks: u32, outstanding: u32, groups: u32) -> Row {
-    Row { scheduler, tasks, outstanding, groups }
+    Row { scheduler, tasks, outstanding, groups, is_flash: false }
 }
 
 const ROWS: [Row; 9] = [
@@ -72,12 +74,11 @@ struct Load {
 
 impl Load {
     fn new(row: Row, log: EventLog) -> Load {
-        let Row { scheduler, tasks, outstanding, groups } = row;
+        let Row { scheduler, tasks, outstanding, groups, .. } = row;
         let facts = Facts {
             transport: Transport::Virtio,
             capacity: Bytes(1 << 40),
-            // On flash BFQ does not look for processes that read close to each other.
-            rotational: std::env::args().all(|argument| argument != "flash"),
+            rotational: !row.is_flash,
             volatile_cache: false,
             fua: false,
             queue_depth: TAGS,
@@ -97,9 +98,10 @@ impl Load {
         let requests = if has_scheduler { 2 * outstanding * tasks } else { TAGS };
         let mut queue = RequestQueue::new(kernel, facts, attach, 1, log);
         // Up to 6.17 limits on tags follow the number that there was before.
-        for requests in [requests + 1, requests].into_iter().skip(usize::from(!has_scheduler)) {
-            queue.set(Instant::ZERO, "nr_requests", i64::from(requests)).expect("in range");
+        if has_scheduler {
+            queue.set(Instant::ZERO, "nr_requests", i64::from(requests + 1)).expect("in range");
         }
+        queue.set(Instant::ZERO, "nr_requests", i64::from(requests)).expect("in range");
         if scheduler == "bfq" {
             // Whoever is not raised would hardly have a share.
             queue.set(Instant::ZERO, "low_latency", 0).expect("in range");
@@ -230,6 +232,8 @@ fn rows(arguments: &[String]) -> Vec<Row> {
     {
         rows = vec![row(first.scheduler, *tasks, *outstanding, *groups)];
     }
+    let is_flash = arguments.iter().any(|argument| argument == "flash");
+    rows.iter_mut().for_each(|row| row.is_flash = is_flash);
     rows
 }
 

@@ -78,7 +78,7 @@ static LIST: [Backport; 8] = [
     },
     Backport {
         name: JUMPED,
-        says: "nor one that has jumped once of late: its mistake, with which it was measured",
+        says: "the same of a queue that has jumped once: the mistake with which it was measured",
         since: "5.2-rc1",
         on: &[Version::V5_1],
         excludes: &[JUMPS],

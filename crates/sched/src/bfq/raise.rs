@@ -90,7 +90,8 @@ impl Bfq {
         }
     }
 
-    /// All of its last requests were far from the one before, and that tells something.
+    /// It has jumped about of late, which tells that it does not play: with all of its last
+    /// requests, or with one where that is the rule.
     pub(super) fn only_jumps(&self, id: QueueId) -> bool {
         let queue = &self.queues[id];
         match self.rules.totally_seeky {

@@ -195,14 +195,17 @@ pub fn experiments() -> Result<Table, Error> {
     Ok(Table { headings: vec!["experiment", "title"], rows })
 }
 
-/// The figures that results can be judged by, those of distributions with each point.
+/// The figures that results can be judged by, those of distributions with each point and with one of
+/// the bounds that may stand there.
 pub fn metrics() -> Table {
     let row = |metric: &Metric| vec![metric.name.to_string(), metric.about.to_string()];
     let points = |metric: &Metric| {
         let point = |(point, _): &(&str, Point)| {
             vec![format!("{}_{point}", metric.name), metric.about.to_string()]
         };
-        POINTS.iter().map(point).collect::<Vec<_>>()
+        let about = "In %, how many took longer; or than any other time.";
+        let over = vec![format!("{}_over_40ms", metric.name), format!("{} {about}", metric.about)];
+        POINTS.iter().map(point).chain([over]).collect::<Vec<_>>()
     };
     let rows = METRICS.iter().flat_map(|metric| match metric.of {
         Of::Value(_) => vec![row(metric)],

@@ -264,6 +264,44 @@ fn a_job_that_reads_and_writes_nothing_has_no_share_of_what_others_do() {
 }
 
 #[test]
+fn what_takes_longer_than_a_bound_is_a_figure_to_judge_by() {
+    let text = r#"
+        schedulers = ["none", "mq-deadline"]
+        seeds = 2
+        metric = "reader.read_over_200ms"
+        [[job]]
+        name = "reader"
+        run = "dd if=/dev/sda of=/dev/null bs=4k count=20 iflag=direct"
+        [expect]
+        "none" = { "reader.read_over_1us" = "> 99 %", "reader.syscall_over_200ms" = "< 1 %" }
+    "#;
+    let report = report(text, 1);
+    let summary = Summary::of(&report);
+    assert_eq!(summary.main.as_ref().unwrap().to_string(), "reader.read_over_200ms");
+    assert!(summary.lines.iter().all(|it| it.get(summary.main.as_ref().unwrap()).is_some()));
+    assert!(summary.expected.iter().all(|it| it.holds) && summary.expected.len() == 2);
+    // None of both is late: they are alike, and no seed is missing to say so.
+    let said = summary.findings.join(" ");
+    assert!(
+        said.contains("No scheduler is measurably better for reader read over 200ms"),
+        "{said}"
+    );
+    assert!(!said.contains("Too few seeds"), "{said}");
+}
+
+#[test]
+fn a_disk_moves_what_it_reads_and_writes() {
+    for result in report(RANDOM, 2).results {
+        let value = |name: &str| Figure::parse(name, &[], "x:1").unwrap().value(&result).unwrap();
+        let seconds = result.elapsed.as_nanos() as f64 / 1e9;
+        let bytes = result.disk.read_bytes.0 + result.disk.write_bytes.0;
+        assert!((value("disk_bw") * seconds - bytes as f64).abs() < 1.0);
+        assert!((value("disk_read_bw") + value("disk_write_bw") - value("disk_bw")).abs() < 1.0);
+        assert!(value("disk_write_bw") > 0.0);
+    }
+}
+
+#[test]
 fn rows_whose_values_read_alike_in_a_path_have_directories_of_their_own() {
     let job = "[[job]]\nname = \"a\"\nrun = \"fio --name=x --size=4k --description={n}\"\n";
     let mut experiment = Experiment::parse("x.toml", job).unwrap();

@@ -232,11 +232,13 @@ fn calls_of(job: &JobResult) -> Vec<(String, CallKind, bool)> {
     all.map(|kind| (job.name.clone(), kind, kind == main)).collect()
 }
 
-/// The point of these calls by which schedulers are judged, if it is none that is always told.
+/// The point of these calls by which schedulers are judged, if it is a time that
+/// is not always told.
 pub fn judged_point(report: &Report, job: &str, kind: CallKind) -> Option<Point> {
     let metric = report.plan.metric.as_ref().filter(|it| it.job.as_deref() == Some(job))?;
     let What::Call(call, point) = metric.what else { return None };
-    let is_told = matches!(point, Point::Percentile(5000 | 9900));
+    // A percentage stands in the main table, of both worlds: an error of it would be in per cent.
+    let is_told = matches!(point, Point::Percentile(5000 | 9900) | Point::Over(_));
     Some(point).filter(|_| call == kind && !is_told)
 }
 

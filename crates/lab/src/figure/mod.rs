@@ -9,8 +9,9 @@ pub use table::{METRICS, Metric, Of, markdown};
 
 use crate::error::Error;
 use crate::metrics::{CallKind, Latency, Layers};
-use crate::quantity::Kind;
+use crate::quantity::{Kind, duration};
 use crate::result::{JobResult, RunResult};
+use base::Duration;
 use std::fmt;
 
 /// A figure of a run.
@@ -45,6 +46,19 @@ pub enum What {
     Busy,
     /// Part of the commands that begin where the one before ended.
     Sequential,
+    /// Bytes per second between the disk and memory, as iostat has them.
+    Moved(Moved),
+}
+
+/// What a disk moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moved {
+    /// What it reads and writes.
+    Both,
+    /// What it reads.
+    Read,
+    /// What it writes.
+    Written,
 }
 
 /// A layer of latency.
@@ -67,6 +81,8 @@ pub enum Point {
     Mean,
     /// The largest.
     Max,
+    /// Which part is longer than this, in percent: what comes too late. More than zero.
+    Over(Duration),
 }
 
 pub(crate) const POINTS: [(&str, Point); 8] = [
@@ -81,11 +97,13 @@ pub(crate) const POINTS: [(&str, Point); 8] = [
 ];
 
 const ACCEPTED: &str = "[JOB.]{read,write,sync,trim,syscall,queue,device}_{p50,p90,p95,p99,p99.9,\
-                        p99.99,mean,max}, [JOB.][read_|write_]{bw,iops}, [JOB.]throughput, \
-                        [JOB.]pass_{mean,max}, [JOB.]elapsed, held, busy, sequential";
+                        p99.99,mean,max,over_TIME}, [JOB.][read_|write_]{bw,iops}, \
+                        [JOB.]throughput, [JOB.]pass_{mean,max}, [JOB.]elapsed, held, busy, \
+                        sequential, disk_bw, disk_{read,write}_bw";
 
 impl Figure {
-    /// Understands a name; `jobs` are the names of jobs there are.
+    /// Understands a name; `jobs` are the names of jobs there are. A name that is none, or a bound
+    /// that is no time, is refused with what `place` may have instead.
     pub fn parse(text: &str, jobs: &[String], place: &str) -> Result<Figure, Error> {
         let of_job = jobs.iter().find_map(|job| {
             let rest = text.strip_prefix(job.as_str())?.strip_prefix('.')?;
@@ -94,16 +112,15 @@ impl Figure {
         let (job, name) = of_job.unwrap_or((None, text));
         match What::parse(name) {
             Some(what) => Ok(Figure { job, what }),
-            None => Err(Error::bad(place, format!("no figure \"{text}\""), ACCEPTED)),
+            None => Err(What::refuse(text, name, place)),
         }
     }
 
     /// Whether its value in a run may be more, because a histogram ends there.
     pub fn is_cut_off(&self, run: &RunResult) -> bool {
-        let Some(Point::Percentile(hundredths)) = self.what.point() else { return false };
         let of_job = |job: &JobResult| match self.what {
-            What::Call(kind, _) => job.call(kind).lat.is_cut_off(hundredths),
-            What::Layer(layer, _) => layer.of(&job.layers).is_cut_off(hundredths),
+            What::Call(kind, point) => point.is_cut_off(&job.call(kind).lat),
+            What::Layer(layer, point) => point.is_cut_off(layer.of(&job.layers)),
             _ => false,
         };
         match &self.job {
@@ -117,7 +134,7 @@ impl Figure {
         let Some(name) = &self.job else { return self.what.of_run(run) };
         let job = run.job(name)?;
         match self.what {
-            What::Held | What::Busy | What::Sequential => self.what.of_run(run),
+            what if what.is_of_disk() => what.of_run(run),
             // What is known of the run only is that of its one job.
             what if run.jobs.len() == 1 => what.of_job(job).or_else(|| what.of_run(run)),
             what => what.of_job(job),
@@ -134,7 +151,10 @@ impl What {
 
     /// What its values measure.
     pub fn kind(self) -> Kind {
-        self.metric().kind
+        match self.point() {
+            Some(Point::Over(_)) => Kind::Percent,
+            _ => self.metric().kind,
+        }
     }
 
     /// Whether less of it is better.
@@ -148,6 +168,11 @@ impl What {
             What::Call(_, point) | What::Layer(_, point) | What::Pass(point) => Some(point),
             _ => None,
         }
+    }
+
+    /// Whether it is of the whole disk, whichever job is named.
+    fn is_of_disk(self) -> bool {
+        matches!(self, What::Held | What::Busy | What::Sequential | What::Moved(_))
     }
 
     /// Another point of the same distribution, if it is one.
@@ -164,6 +189,21 @@ impl What {
         METRICS.iter().find_map(|row| row.parse(name))
     }
 
+    /// What is wrong with a name that is none, as it was written and without its job.
+    fn refuse(text: &str, name: &str, place: &str) -> Error {
+        let is_bounded = |row: &Metric| matches!(row.of, Of::Distribution(_));
+        let bound = METRICS.iter().filter(|row| is_bounded(row)).find_map(|row| {
+            name.strip_prefix(row.name)?.strip_prefix('_')?.strip_prefix(Point::OVER)
+        });
+        match bound {
+            Some(bound) => {
+                let problem = format!("figure \"{text}\": \"{bound}\" is no time above zero");
+                Error::bad(place, problem, "a number and ns, us, ms or s, such as over_40ms")
+            }
+            None => Error::bad(place, format!("no figure \"{text}\""), ACCEPTED),
+        }
+    }
+
     fn of_run(self, run: &RunResult) -> Option<f64> {
         let share = |part: base::Duration| {
             Some(100.0 * part.as_nanos() as f64 / run.elapsed.as_nanos().max(1) as f64)
@@ -175,6 +215,16 @@ impl What {
             What::Sequential => {
                 let (part, all) = (run.disk.sequential as f64, run.disk.commands as f64);
                 (all > 0.0).then_some(100.0 * part / all)
+            }
+            What::Moved(what) => {
+                let (read, written) = (run.disk.read_bytes.0, run.disk.write_bytes.0);
+                let bytes = match what {
+                    Moved::Both => read + written,
+                    Moved::Read => read,
+                    Moved::Written => written,
+                };
+                let seconds = run.elapsed.as_nanos() as f64 / 1e9;
+                (seconds > 0.0).then_some(bytes as f64 / seconds)
             }
             What::Layer(layer, point) => point.of(layer.of(&run.layers)),
             What::Call(..) | What::Pass(_) if run.jobs.len() == 1 => self.of_job(&run.jobs[0]),
@@ -194,7 +244,7 @@ impl What {
             What::Elapsed => Some(job.runtime.as_nanos() as f64),
             What::Throughput => job.told.throughput,
             What::Pass(point) => point.of(&job.told.passes),
-            What::Held | What::Busy | What::Sequential => None,
+            What::Held | What::Busy | What::Sequential | What::Moved(_) => None,
             What::Layer(layer, point) => point.of(layer.of(&job.layers)),
             What::Call(kind, point) => point.of(&job.call(kind).lat),
             What::Bandwidth(_) | What::Iops(_) if job.runtime.is_zero() => None,
@@ -215,7 +265,27 @@ impl Layer {
 }
 
 impl Point {
-    /// Its value in a distribution, in nanoseconds; none where nothing was measured.
+    /// What the name of a bound begins with.
+    const OVER: &str = "over_";
+
+    /// Understands the name of a point: one of the table, or a bound.
+    fn parse(name: &str) -> Option<Point> {
+        if let Some(bound) = name.strip_prefix(Point::OVER) {
+            return duration(bound).filter(|it| !it.is_zero()).map(Point::Over);
+        }
+        POINTS.iter().find(|(known, _)| *known == name).map(|(_, point)| *point)
+    }
+
+    /// Whether its value in a distribution may be more, because a histogram ends there.
+    fn is_cut_off(self, latency: &Latency) -> bool {
+        match self {
+            Point::Percentile(hundredths) => latency.is_cut_off(hundredths),
+            Point::Over(bound) => latency.ceiling <= bound && bound < latency.max,
+            Point::Mean | Point::Max => false,
+        }
+    }
+
+    /// Its value in a distribution, in nanoseconds or percent; none where nothing was measured.
     pub fn of(self, latency: &Latency) -> Option<f64> {
         if latency.count == 0 {
             return None;
@@ -224,6 +294,7 @@ impl Point {
             Point::Percentile(hundredths) => latency.percentile(hundredths)?,
             Point::Mean => latency.mean,
             Point::Max => latency.max,
+            Point::Over(bound) => return latency.percent_over(bound),
         };
         Some(value.as_nanos() as f64)
     }
@@ -250,9 +321,21 @@ impl fmt::Display for What {
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Point::Over(bound) = self {
+            return write!(f, "{}{}", Point::OVER, exactly(*bound));
+        }
         let known = POINTS.iter().find(|(_, point)| point == self);
         f.write_str(known.expect("every point is in the table").0)
     }
+}
+
+/// A time as it is typed, in the largest unit that leaves no fraction.
+fn exactly(time: Duration) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let nanos = time.as_nanos();
+    let fits = UNITS.iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
+    let (unit, name) = fits.copied().unwrap_or((1, "ns"));
+    format!("{}{name}", nanos / unit)
 }
 
 #[cfg(test)]
@@ -262,7 +345,8 @@ mod tests {
     #[test]
     fn names_are_read_as_they_are_printed() {
         let jobs = ["db".to_string()];
-        for name in ["read_p99", "db.write_bw", "sync_max", "queue_p99.9", "db.iops", "held"] {
+        let names = ["read_p99", "db.write_bw", "sync_max", "queue_p99.9", "db.iops", "held"];
+        for name in names.into_iter().chain(["db.read_over_40ms", "device_over_1500us"]) {
             let figure = Figure::parse(name, &jobs, "x:1").unwrap();
             assert_eq!(figure.to_string(), name);
         }
@@ -270,8 +354,34 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_is_a_time_and_what_is_over_it_a_percentage() {
+        let parse = |name: &str| Figure::parse(name, &["db".to_string()], "x:1");
+        let figure = parse("db.read_over_0.04s").unwrap();
+        assert_eq!(figure, parse("db.read_over_40 ms").unwrap());
+        assert_eq!(
+            (figure.to_string(), figure.what.kind()),
+            ("db.read_over_40ms".into(), Kind::Percent)
+        );
+        assert!(figure.what.less_is_better());
+        for bound in ["", "40", "0ms", "-1ms", "40 MB", "soon", "0.1ns"] {
+            let said = parse(&format!("db.sync_over_{bound}")).unwrap_err().to_string();
+            assert!(said.contains(&format!("\"{bound}\" is no time above zero")), "{said}");
+            assert!(said.contains("such as over_40ms"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_percentage_is_cut_off_where_the_histogram_ends() {
+        let ends = |bound| {
+            let (max, ceiling) = (Duration::from_millis(9), Duration::from_millis(5));
+            Point::Over(bound).is_cut_off(&Latency { max, ceiling, ..Latency::default() })
+        };
+        assert_eq!([4, 5, 9].map(|it| ends(Duration::from_millis(it))), [false, true, false]);
+    }
+
+    #[test]
     fn what_is_no_figure_is_refused() {
-        for name in ["p99", "read_p98", "pg.read_p99", "read", "queue_bw"] {
+        for name in ["p99", "read_p98", "pg.read_p99", "read", "queue_bw", "bw_over_1ms"] {
             let error = Figure::parse(name, &["db".to_string()], "x:1").unwrap_err();
             assert!(error.to_string().contains("no figure"), "{name}");
         }

@@ -1,6 +1,6 @@
 //! What there is to measure: one row for each metric.
 
-use super::{Layer, POINTS, Point, What};
+use super::{Layer, Moved, POINTS, Point, What};
 use crate::metrics::CallKind;
 use crate::quantity::{Kind, digits, human};
 
@@ -32,7 +32,7 @@ pub enum Of {
 }
 
 /// All of them.
-pub static METRICS: [Metric; 23] = [
+pub static METRICS: [Metric; 26] = [
     Metric {
         name: "read",
         of: Of::Distribution(|point| What::Call(CallKind::Read, point)),
@@ -240,6 +240,33 @@ pub static METRICS: [Metric; 23] = [
         json: "disk.sequential, disk.commands",
         about: "Part of the commands that begin where the one before ended; of the run only.",
     },
+    Metric {
+        name: "disk_bw",
+        of: Of::Value(What::Moved(Moved::Both)),
+        kind: Kind::Rate,
+        less_is_better: false,
+        heading: "disk",
+        json: "disk.*_bytes, elapsed_ns",
+        about: "Bytes per second of the run that the disk read and wrote, as iostat has them.",
+    },
+    Metric {
+        name: "disk_read_bw",
+        of: Of::Value(What::Moved(Moved::Read)),
+        kind: Kind::Rate,
+        less_is_better: false,
+        heading: "disk",
+        json: "disk.read_bytes, elapsed_ns",
+        about: "The same of what it read.",
+    },
+    Metric {
+        name: "disk_write_bw",
+        of: Of::Value(What::Moved(Moved::Written)),
+        kind: Kind::Rate,
+        less_is_better: false,
+        heading: "disk",
+        json: "disk.write_bytes, elapsed_ns",
+        about: "The same of what it wrote.",
+    },
 ];
 
 impl Of {
@@ -259,8 +286,7 @@ impl Metric {
         match self.of {
             Of::Value(what) => (name == self.name).then_some(what),
             Of::Distribution(make) => {
-                let point = name.strip_prefix(self.name)?.strip_prefix('_')?;
-                POINTS.iter().find(|(known, _)| *known == point).map(|(_, point)| make(*point))
+                Point::parse(name.strip_prefix(self.name)?.strip_prefix('_')?).map(make)
             }
         }
     }
@@ -296,6 +322,10 @@ pub fn markdown() -> (&'static str, String) {
         text.push_str(&format!("| {name} | {unit} | {better} | {json} | {} |\n", row.about));
     }
     let points: Vec<String> = POINTS.iter().map(|(name, _)| format!("`{name}`")).collect();
-    text.push_str(&format!("\nPoints are {}.\n", points.join(", ")));
+    text.push_str(&format!(
+        "\nPoints are {},\nand `over_`*time*, such as `over_40ms`: how many per cent took longer. \
+         In JSON that is in the summary only.\n",
+        points.join(", ")
+    ));
     ("metrics", text)
 }

@@ -1,6 +1,8 @@
-//! What is said of a set of durations: extremes, mean, spread and percentiles.
+//! What is said of a set of durations: extremes, mean, spread, percentiles, and how many are longer
+//! than a bound.
 
 use base::{Duration, Histogram};
+use std::sync::Arc;
 
 /// The percentiles of fio's default list, in hundredths of a percent.
 pub const PERCENTILES: [u64; 17] = [
@@ -26,6 +28,9 @@ pub struct Latency {
     pub percentiles: Vec<(u64, Duration)>,
     /// A percentile that is as long as this may be longer: the histogram ends here.
     pub ceiling: Duration,
+    /// Middles of the bins of the histogram that hold anything, the shortest first, and how many
+    /// each holds; empty where only what is above is known.
+    pub bins: Arc<[(Duration, u64)]>,
 }
 
 impl Latency {
@@ -44,7 +49,26 @@ impl Latency {
             stddev: histogram.stddev(),
             percentiles,
             ceiling: Histogram::END,
+            bins: Latency::bins_of(histogram),
         }
+    }
+
+    /// The bins of a histogram as they are kept here.
+    pub fn bins_of(histogram: &Histogram) -> Arc<[(Duration, u64)]> {
+        histogram.bins().map(|(middle, count)| (Duration::from_nanos(middle), count)).collect()
+    }
+
+    /// How many per cent are longer than a bound, by the middles of their bins: so of those within
+    /// 1/128 of the bound it is not known which are. None where no bins are known.
+    pub fn percent_over(&self, bound: Duration) -> Option<f64> {
+        let count_of = |it: &[(Duration, u64)]| it.iter().map(|(_, count)| count).sum::<u64>();
+        let from = match () {
+            () if self.min > bound => 0,
+            () if self.max <= bound => self.bins.len(),
+            () => self.bins.partition_point(|(middle, _)| *middle <= bound),
+        };
+        let (over, all) = (count_of(&self.bins[from..]), count_of(&self.bins));
+        (all > 0).then(|| 100.0 * over as f64 / all as f64)
     }
 
     /// Whether a percentile may be longer than is said, because the histogram ends there.
@@ -71,5 +95,18 @@ mod tests {
         assert_eq!(latency.percentile(5000), Some(Duration::from_nanos(50)));
         assert_eq!(latency.percentile(9900), Some(Duration::from_nanos(99)));
         assert_eq!(latency.percentiles.len(), PERCENTILES.len());
+    }
+    #[test]
+    fn what_is_longer_than_a_bound_is_counted() {
+        let mut histogram = Histogram::new();
+        let millis = Duration::from_millis;
+        assert_eq!(Latency::of(&histogram).percent_over(millis(40)), None);
+        [1, 39, 41, 200].into_iter().for_each(|it| histogram.record(millis(it)));
+        let latency = Latency::of(&histogram);
+        let over = |it| latency.percent_over(it).unwrap();
+        assert_eq!([2, 40, 45, 200].map(|it| over(millis(it))), [75.0, 50.0, 25.0, 0.0]);
+        assert_eq!(over(Duration::from_nanos(1)), 100.0);
+        let known = Latency { bins: Arc::default(), ..latency };
+        assert_eq!(known.percent_over(millis(40)), None);
     }
 }

@@ -121,12 +121,10 @@ impl Findings<'_> {
             worst_value.human(kind)
         )];
         if let Some((next, theirs)) = rest.get(alike).filter(|_| rest.len() > alike + 1) {
-            sentences.push(format!(
-                "The next is {} with {}, {}.",
-                self.name(next),
-                theirs.human(kind),
-                margin(value.mean, theirs.mean)
-            ));
+            let margin =
+                margin(value.mean, theirs.mean).map_or(String::new(), |it| format!(", {it}"));
+            let (next, theirs) = (self.name(next), theirs.human(kind));
+            sentences.push(format!("The next is {next} with {theirs}{margin}."));
         }
         if self.report.plan.experiment.seeds.len() == 1 {
             sentences.push("One seed does not say what is chance.".to_string());
@@ -388,7 +386,8 @@ impl Findings<'_> {
     /// Whether a difference is nothing beside what it is one of.
     fn is_small(&self, figure: &Figure, of: &Line, difference: &Estimate) -> bool {
         let scale = of.get(figure).map_or(0.0, |it| it.mean.abs());
-        difference.mean.abs() < ALIKE * scale
+        // Nothing beside nothing, too.
+        difference.mean.abs() <= ALIKE * scale
     }
 
     /// By how much a figure differs between two lines, seed by seed.
@@ -417,14 +416,14 @@ fn ranked<'l>(main: &Figure, lines: &[&'l Line]) -> Vec<(&'l Line, Estimate)> {
     ranked
 }
 
-/// By how much the next is more or less than the best.
-fn margin(best: f64, next: f64) -> String {
+/// By how much the next is more or less than the best; none where the best is zero.
+fn margin(best: f64, next: f64) -> Option<String> {
     let percent = 100.0 * (next - best) / best;
-    match next > best {
+    (best != 0.0).then(|| match next > best {
         true if percent >= 200.0 => format!("{:.1} times as much", next / best),
         true => format!("{percent:.0} % more"),
         false => format!("{:.0} % less", -percent),
-    }
+    })
 }
 
 /// Who waits for whom, the most important ones.
@@ -450,8 +449,9 @@ mod tests {
 
     #[test]
     fn a_margin_is_a_percentage_or_a_multiple() {
-        assert_eq!(margin(10.0, 11.0), "10 % more");
-        assert_eq!(margin(10.0, 100.0), "10.0 times as much");
-        assert_eq!(margin(10.0, 5.0), "50 % less");
+        assert_eq!(margin(10.0, 11.0).unwrap(), "10 % more");
+        assert_eq!(margin(10.0, 100.0).unwrap(), "10.0 times as much");
+        assert_eq!(margin(10.0, 5.0).unwrap(), "50 % less");
+        assert_eq!(margin(0.0, 5.0), None);
     }
 }

@@ -11,7 +11,7 @@ mod remarks;
 pub mod saved;
 
 use crate::experiment::expectation::Expectation;
-use crate::figure::{Figure, Layer, Point, What};
+use crate::figure::{Figure, Layer, Moved, Point, What};
 use crate::kernels::Named;
 use crate::matrix::Report;
 use crate::metrics::CallKind;
@@ -167,7 +167,8 @@ impl Line {
         main: &Option<Figure>,
     ) -> Line {
         let whole = [What::Elapsed, What::Busy, What::Held, What::Sequential];
-        let whole = whole.map(|what| Figure { job: None, what });
+        let moved = [Moved::Both, Moved::Read, Moved::Written].map(What::Moved);
+        let whole = whole.into_iter().chain(moved).map(|what| Figure { job: None, what });
         let mut figures: IndexSet<Figure> =
             jobs.iter().flat_map(JobColumn::figures).chain(whole).collect();
         // Of what is judged all points that are shown.

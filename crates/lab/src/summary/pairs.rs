@@ -64,7 +64,8 @@ impl Paired {
             | What::Pass(_)
             | What::Held
             | What::Busy
-            | What::Sequential => return None,
+            | What::Sequential
+            | What::Moved(_) => return None,
         };
         let point = point.filter(|it| *it != Point::Mean);
         let mut paired = Paired { best, worst, point, call, ..Paired::default() };
@@ -86,7 +87,10 @@ impl Paired {
         self.left_out += self.only_one_has(ours, theirs);
         let limit = ours.limit.min(theirs.limit);
         let (own, all) = (self.meant(ours, limit), self.meant(theirs, limit));
-        let slow = own.get(self.place_of_point(own.len())).map(|it| it.total());
+        let slow = match self.point {
+            Some(Point::Over(bound)) => Some(bound),
+            _ => own.get(self.place_of_point(own.len())).map(|it| it.total()),
+        };
         for their in self.nearest(&all) {
             let Some(our) = ours.get(their.key) else {
                 self.unpaired += 1;
@@ -119,10 +123,13 @@ impl Paired {
         (count * hundredths).div_ceil(10_000).saturating_sub(1)
     }
 
-    /// Of operations in order those nearest to the point.
+    /// Of operations in order those nearest to the point, or all that are over the bound.
     fn nearest<'a, 'o>(&self, all: &'a [&'o Operation]) -> &'a [&'o Operation] {
         if self.point.is_none() || all.is_empty() {
             return all;
+        }
+        if let Some(Point::Over(bound)) = self.point {
+            return &all[all.partition_point(|it| it.total() <= bound)..];
         }
         let place = self.place_of_point(all.len());
         let around = (all.len() - 1 - place) / 2;
@@ -185,6 +192,11 @@ impl Paired {
         match self.point {
             None if count == 1 => format!("the {sampled}{what}"),
             None => format!("{count} {sampled}{what}s"),
+            Some(point @ Point::Over(_)) => {
+                let plural = if count == 1 { "" } else { "s" };
+                let bound = point.to_string().replace('_', " ");
+                format!("the {count} {sampled}{what}{plural} {bound}")
+            }
             Some(point) if count == 1 => format!("the {sampled}{what} at {point}"),
             Some(point) => format!("the {count} {sampled}{what}s nearest to {point}"),
         }
@@ -218,7 +230,11 @@ impl Paired {
             1 => ("One of them".to_string(), "is"),
             many => (format!("{many} of them"), "are"),
         };
-        Some(format!("{which} {are} as slow as the {point} of {best}."))
+        let slow = match point {
+            Point::Over(_) => format!("that slow under {best}"),
+            _ => format!("as slow as the {point} of {best}"),
+        };
+        Some(format!("{which} {are} {slow}."))
     }
 
     /// What is left out.

@@ -224,13 +224,13 @@ fn latency(parts: &[&Value], key: &str) -> Latency {
     let nanos = |value: f64| Duration::from_nanos(value.max(0.0) as u64);
     let least = used.iter().map(|it| whole(&it["min"])).min().unwrap_or(0);
     let most = used.iter().map(|it| whole(&it["max"])).max().unwrap_or(0);
+    let mut histogram = Histogram::new();
+    for (nanos, n) in bins(parts, key) {
+        histogram.record_n(Duration::from_nanos(nanos), n);
+    }
     let percentiles = match used.as_slice() {
         [only] => stated(only),
         _ => {
-            let mut histogram = Histogram::new();
-            for (nanos, n) in bins(parts, key) {
-                histogram.record_n(Duration::from_nanos(nanos), n);
-            }
             let point = |it: u64| (it, histogram.quantile(it, 10_000));
             PERCENTILES.iter().copied().map(point).collect()
         }
@@ -246,6 +246,7 @@ fn latency(parts: &[&Value], key: &str) -> Latency {
         stddev: nanos((square - mean * mean).max(0.0).sqrt()),
         percentiles: within.collect(),
         ceiling: LAST_BIN_OF_FIO,
+        bins: Latency::bins_of(&histogram),
     }
 }
 
@@ -370,6 +371,7 @@ mod tests {
         assert_eq!((read.count, read.bytes, read.iops), (4, Bytes(2048), 4.0));
         assert_eq!((read.clat.mean.as_nanos(), read.clat.stddev.as_nanos()), (125, 43));
         assert_eq!(read.clat.percentile(5000), Some(Duration::from_nanos(100)));
+        assert_eq!(read.clat.percent_over(Duration::from_nanos(100)), Some(25.0));
         let alone = job("x".into(), "/", &[&other]);
         let percentile = alone.call(CallKind::Read).clat.percentile(5000);
         assert_eq!(percentile, Some(Duration::from_nanos(200)));

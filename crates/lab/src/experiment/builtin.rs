@@ -4,7 +4,7 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 20] = [
+const EXPERIMENTS: [(&str, &str); 21] = [
     ("bfq-2019-cost", include_str!("../../../../experiments/bfq-2019-cost.toml")),
     ("bfq-2019-dbench", include_str!("../../../../experiments/bfq-2019-dbench.toml")),
     ("bfq-2019-late", include_str!("../../../../experiments/bfq-2019-late.toml")),
@@ -29,6 +29,7 @@ const EXPERIMENTS: [(&str, &str); 20] = [
     ("s-suite-latency", include_str!("../../../../experiments/s-suite-latency.toml")),
     ("s-suite-player", include_str!("../../../../experiments/s-suite-player.toml")),
     ("s-suite-throughput", include_str!("../../../../experiments/s-suite-throughput.toml")),
+    ("s-suite-urgent", include_str!("../../../../experiments/s-suite-urgent.toml")),
     ("sysbench-threads", include_str!("../../../../experiments/sysbench-threads.toml")),
     ("wbt-default-lost", include_str!("../../../../experiments/wbt-default-lost.toml")),
 ];

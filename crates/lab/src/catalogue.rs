@@ -195,8 +195,8 @@ pub fn experiments() -> Result<Table, Error> {
     Ok(Table { headings: vec!["experiment", "title"], rows })
 }
 
-/// The figures that results can be judged by, those of distributions with each point and with one of
-/// the bounds that may stand there.
+/// The figures that results can be judged by, those of distributions with each point and with one
+/// of the bounds that may stand there.
 pub fn metrics() -> Table {
     let row = |metric: &Metric| vec![metric.name.to_string(), metric.about.to_string()];
     let points = |metric: &Metric| {

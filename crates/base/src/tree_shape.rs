@@ -117,6 +117,16 @@ impl<T> TreeShape<T> {
         all.min_by_key(|id| self.depth(number(*id)))
     }
 
+    /// The number of the member that stands above all others; none if nobody is in it.
+    pub fn root(&self) -> Option<usize> {
+        known(self.root)
+    }
+
+    /// The number of the member right below another one, before it (0) or behind it (1).
+    pub fn child(&self, number: usize, side: usize) -> Option<usize> {
+        known(self.nodes[number].below[side])
+    }
+
     fn depth(&self, mut node: u32) -> u32 {
         let mut depth = 0;
         while self.nodes[node as usize].above != NONE {
@@ -231,6 +241,10 @@ impl<T> TreeShape<T> {
 
 fn number<T>(id: Id<T>) -> u32 {
     id.index() as u32
+}
+
+fn known(node: u32) -> Option<usize> {
+    if node == NONE { None } else { Some(node as usize) }
 }
 
 #[cfg(test)]

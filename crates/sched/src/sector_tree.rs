@@ -1,265 +1,108 @@
-//! A balanced search tree whose shape is visible.
+//! A search tree whose shape is visible, of queues by the sector at which each goes on.
 //!
 //! The kernel looks for the queue that goes on closest to a sector in a red-black tree, and which
-//! of two neighbours it finds depends on where its search ends, that is on the tree's shape. So
-//! here is such a tree, after the textbook (Cormen et al., Introduction to Algorithms, chapter 13).
-//! What orders it is given anew with every search: entries may have moved since they were put in.
+//! of two neighbours it finds depends on where its search ends, that is on the tree's shape. What
+//! orders the members is given anew with every search: they may have moved since they were put in.
+//! A value stands beside each, for what a search wants to know of it.
 
 use alloc::vec::Vec;
+use base::{Id, TreeShape};
 use core::cmp::Ordering;
 
-/// Number of a node; it stays until the node is removed.
-pub(crate) type Node = usize;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Colour {
-    Red,
-    Black,
-}
-
-#[derive(Clone)]
-struct Entry<Q> {
-    queue: Q,
-    parent: Option<Node>,
-    /// Left and right.
-    children: [Option<Node>; 2],
-    colour: Colour,
-}
-
 /// The tree.
-#[derive(Clone)]
-pub(crate) struct SectorTree<Q> {
-    entries: Vec<Option<Entry<Q>>>,
-    free: Vec<Node>,
-    root: Option<Node>,
+pub(crate) struct SectorTree<T, V> {
+    shape: TreeShape<T>,
+    /// By number.
+    members: Vec<Option<(Id<T>, V)>>,
 }
 
 /// Where a search ended.
-pub(crate) enum Found {
+pub(crate) enum Found<T> {
     /// At what was looked for.
-    At(Node),
-    /// Below this node, on this side (0: before it).
-    Below(Node, usize),
-    /// The tree is empty.
-    Nowhere,
+    At(Id<T>),
+    /// In a gap.
+    In(Gap<T>),
 }
 
-impl<Q> Default for SectorTree<Q> {
+/// Between two neighbours. One is missing at either end, and both in an empty tree.
+pub(crate) struct Gap<T> {
+    /// The one before it and the one behind it.
+    around: [Option<Id<T>>; 2],
+    /// Which of the two the search met last.
+    last: usize,
+}
+
+// Derived, these would ask the same of `T`.
+impl<T, V: Copy> Clone for SectorTree<T, V> {
+    fn clone(&self) -> Self {
+        SectorTree { shape: self.shape.clone(), members: self.members.clone() }
+    }
+}
+impl<T, V> Default for SectorTree<T, V> {
     fn default() -> Self {
-        SectorTree { entries: Vec::new(), free: Vec::new(), root: None }
+        SectorTree { shape: TreeShape::default(), members: Vec::new() }
     }
 }
 
-impl<Q: Copy> SectorTree<Q> {
-    /// Looks for something; `compare` tells how it stands to an entry.
-    pub fn search(&self, compare: impl Fn(Q) -> Ordering) -> Found {
-        let Some(mut at) = self.root else { return Found::Nowhere };
-        loop {
-            let side = match compare(self.queue(at)) {
-                Ordering::Equal => return Found::At(at),
+impl<T> Gap<T> {
+    /// Both neighbours, the one that the search met last first.
+    pub fn neighbours(&self) -> impl Iterator<Item = Id<T>> {
+        [self.around[self.last], self.around[1 - self.last]].into_iter().flatten()
+    }
+}
+
+impl<T, V: Copy> SectorTree<T, V> {
+    /// Looks for something from the root down; `compare` tells how it stands to a member.
+    pub fn search(&self, compare: impl Fn(Id<T>, V) -> Ordering) -> Found<T> {
+        let mut gap = Gap { around: [None; 2], last: 0 };
+        let mut at = self.shape.root();
+        while let Some(number) = at {
+            let (id, value) = self.member(number);
+            let side = match compare(id, value) {
+                Ordering::Equal => return Found::At(id),
                 Ordering::Less => 0,
                 Ordering::Greater => 1,
             };
-            match self.entry(at).children[side] {
-                Some(child) => at = child,
-                None => return Found::Below(at, side),
-            }
+            gap.last = 1 - side;
+            gap.around[gap.last] = Some(id);
+            at = self.shape.child(number, side);
         }
+        Found::In(gap)
     }
 
     /// Whether nothing stands in it.
     pub fn is_empty(&self) -> bool {
-        self.root.is_none()
+        self.shape.root().is_none()
     }
 
-    /// Puts a queue where a search has ended.
-    pub fn insert(&mut self, queue: Q, place: &Found) -> Node {
-        let parent = match place {
-            Found::Below(parent, _) => Some(*parent),
-            Found::Nowhere => None,
-            Found::At(_) => panic!("something stands there already"),
-        };
-        let entry = Entry { queue, parent, children: [None; 2], colour: Colour::Red };
-        let node = match self.free.pop() {
-            Some(node) => {
-                self.entries[node] = Some(entry);
-                node
-            }
-            None => {
-                self.entries.push(Some(entry));
-                self.entries.len() - 1
-            }
-        };
-        match *place {
-            Found::Below(parent, side) => self.entry_mut(parent).children[side] = Some(node),
-            _ => self.root = Some(node),
+    /// Puts `id`, which is no member, where a search has ended.
+    pub fn insert(&mut self, id: Id<T>, value: V, gap: &Gap<T>) {
+        if self.members.len() <= id.index() {
+            self.members.resize(id.index() + 1, None);
         }
-        self.repair_insertion(node);
-        node
+        self.members[id.index()] = Some((id, value));
+        let [before, behind] = gap.around;
+        self.shape.insert(id, before, behind);
     }
 
-    /// Whose node it is.
-    pub fn queue(&self, node: Node) -> Q {
-        self.entry(node).queue
+    /// Takes a member out.
+    pub fn remove(&mut self, id: Id<T>) {
+        self.shape.remove(id);
+        self.members[id.index()] = None;
     }
 
-    /// The neighbour on a side (0: before).
-    pub fn neighbour(&self, node: Node, side: usize) -> Option<Node> {
-        if let Some(mut at) = self.entry(node).children[side] {
-            while let Some(child) = self.entry(at).children[1 - side] {
-                at = child;
-            }
-            return Some(at);
-        }
-        let mut at = node;
-        loop {
-            let parent = self.entry(at).parent?;
-            if self.side_of(at, parent) != side {
-                return Some(parent);
-            }
-            at = parent;
-        }
+    /// What stands beside a member.
+    pub fn value(&self, id: Id<T>) -> V {
+        self.member(id.index()).1
     }
 
-    /// Takes a node out.
-    pub fn remove(&mut self, node: Node) {
-        let [left, right] = self.entry(node).children;
-        let (gap, parent, side, colour);
-        if let (Some(left), Some(right)) = (left, right) {
-            let heir = self.neighbour(node, 1).expect("there is a right child");
-            colour = self.entry(heir).colour;
-            gap = self.entry(heir).children[1];
-            if heir == right {
-                (parent, side) = (Some(heir), 1);
-            } else {
-                (parent, side) = (self.entry(heir).parent, 0);
-                self.replace(heir, gap);
-                self.entry_mut(heir).children[1] = Some(right);
-                self.entry_mut(right).parent = Some(heir);
-            }
-            self.replace(node, Some(heir));
-            self.entry_mut(heir).children[0] = Some(left);
-            self.entry_mut(left).parent = Some(heir);
-            self.entry_mut(heir).colour = self.entry(node).colour;
-        } else {
-            colour = self.entry(node).colour;
-            gap = left.or(right);
-            parent = self.entry(node).parent;
-            side = parent.map_or(0, |parent| self.side_of(node, parent));
-            self.replace(node, gap);
-        }
-        self.entries[node] = None;
-        self.free.push(node);
-        if colour == Colour::Black {
-            self.repair_removal(gap, parent, side);
-        }
+    /// Something else stands beside a member now; it stays where it is.
+    pub fn set_value(&mut self, id: Id<T>, value: V) {
+        self.members[id.index()] = Some((id, value));
     }
 
-    fn repair_insertion(&mut self, mut node: Node) {
-        while let Some(mut parent) = self.entry(node).parent.filter(|it| self.is_red(Some(*it))) {
-            let above = self.entry(parent).parent.expect("the root is black");
-            let side = self.side_of(parent, above);
-            let uncle = self.entry(above).children[1 - side];
-            if let Some(uncle) = uncle.filter(|it| self.is_red(Some(*it))) {
-                self.entry_mut(parent).colour = Colour::Black;
-                self.entry_mut(uncle).colour = Colour::Black;
-                self.entry_mut(above).colour = Colour::Red;
-                node = above;
-                continue;
-            }
-            if self.side_of(node, parent) != side {
-                self.rotate(parent, side);
-                (node, parent) = (parent, node);
-            }
-            self.entry_mut(parent).colour = Colour::Black;
-            self.entry_mut(above).colour = Colour::Red;
-            self.rotate(above, 1 - side);
-            debug_assert!(self.is_red(Some(node)));
-        }
-        let root = self.root.expect("something was inserted");
-        self.entry_mut(root).colour = Colour::Black;
-    }
-
-    /// Below `parent`, on `side`, stands `gap`, and there is one black node too few.
-    fn repair_removal(&mut self, mut gap: Option<Node>, mut parent: Option<Node>, mut side: usize) {
-        while let Some(above) = parent.filter(|_| !self.is_red(gap)) {
-            let far = 1 - side;
-            let mut sibling = self.entry(above).children[far].expect("it has black nodes below");
-            if self.is_red(Some(sibling)) {
-                self.entry_mut(sibling).colour = Colour::Black;
-                self.entry_mut(above).colour = Colour::Red;
-                self.rotate(above, side);
-                sibling = self.entry(above).children[far].expect("it has black nodes below");
-            }
-            let nephews = self.entry(sibling).children;
-            if !self.is_red(nephews[0]) && !self.is_red(nephews[1]) {
-                self.entry_mut(sibling).colour = Colour::Red;
-                gap = Some(above);
-                parent = self.entry(above).parent;
-                side = parent.map_or(0, |parent| self.side_of(above, parent));
-                continue;
-            }
-            if !self.is_red(nephews[far]) {
-                let near = nephews[side].expect("it is red");
-                self.entry_mut(near).colour = Colour::Black;
-                self.entry_mut(sibling).colour = Colour::Red;
-                self.rotate(sibling, far);
-                sibling = near;
-            }
-            self.entry_mut(sibling).colour = self.entry(above).colour;
-            self.entry_mut(above).colour = Colour::Black;
-            let nephew = self.entry(sibling).children[far].expect("it is red");
-            self.entry_mut(nephew).colour = Colour::Black;
-            self.rotate(above, side);
-            return;
-        }
-        if let Some(gap) = gap {
-            self.entry_mut(gap).colour = Colour::Black;
-        }
-    }
-
-    /// Turns a node down to a side, and its child of the other side up.
-    fn rotate(&mut self, node: Node, side: usize) {
-        let up = self.entry(node).children[1 - side].expect("a child comes up");
-        let moved = self.entry(up).children[side];
-        self.replace(node, Some(up));
-        self.entry_mut(node).children[1 - side] = moved;
-        if let Some(moved) = moved {
-            self.entry_mut(moved).parent = Some(node);
-        }
-        self.entry_mut(up).children[side] = Some(node);
-        self.entry_mut(node).parent = Some(up);
-    }
-
-    /// Puts a subtree in the place of another.
-    fn replace(&mut self, node: Node, by: Option<Node>) {
-        let parent = self.entry(node).parent;
-        match parent {
-            Some(parent) => {
-                let side = self.side_of(node, parent);
-                self.entry_mut(parent).children[side] = by;
-            }
-            None => self.root = by,
-        }
-        if let Some(by) = by {
-            self.entry_mut(by).parent = parent;
-        }
-    }
-
-    fn side_of(&self, node: Node, parent: Node) -> usize {
-        usize::from(self.entry(parent).children[1] == Some(node))
-    }
-
-    fn is_red(&self, node: Option<Node>) -> bool {
-        node.is_some_and(|node| self.entry(node).colour == Colour::Red)
-    }
-
-    fn entry(&self, node: Node) -> &Entry<Q> {
-        self.entries[node].as_ref().expect("a node of the tree")
-    }
-
-    fn entry_mut(&mut self, node: Node) -> &mut Entry<Q> {
-        self.entries[node].as_mut().expect("a node of the tree")
+    fn member(&self, number: usize) -> (Id<T>, V) {
+        self.members[number].expect("a member of the tree")
     }
 }
 
@@ -267,64 +110,76 @@ impl<Q: Copy> SectorTree<Q> {
 mod tests {
     extern crate std;
     use super::*;
-    use base::{Arena, Id, Rng};
+    use base::{Arena, Rng};
 
-    /// How many black nodes stand below, the same on both sides.
-    fn black_height(tree: &SectorTree<Id<()>>, node: Option<Node>) -> u32 {
-        let Some(node) = node else { return 1 };
-        let entry = tree.entry(node);
-        let heights = entry.children.map(|child| black_height(tree, child));
-        assert_eq!(heights[0], heights[1]);
-        for child in entry.children.into_iter().flatten() {
-            assert_eq!(tree.entry(child).parent, Some(node));
-            assert!(entry.colour == Colour::Black || !tree.is_red(Some(child)), "two red in a row");
+    type Tree = SectorTree<(), u64>;
+
+    fn of(count: usize) -> Vec<Id<()>> {
+        let mut arena = Arena::new();
+        (0..count).map(|_| arena.insert(())).collect()
+    }
+
+    fn search(tree: &Tree, sector: u64) -> Found<()> {
+        tree.search(|_, other| sector.cmp(&other))
+    }
+
+    fn put(tree: &mut Tree, id: Id<()>, sector: u64) {
+        match search(tree, sector) {
+            Found::In(gap) => tree.insert(id, sector, &gap),
+            Found::At(_) => panic!("something stands there already"),
         }
-        heights[0] + u32::from(entry.colour == Colour::Black)
     }
 
     #[test]
-    fn it_stays_sorted_and_balanced() {
-        let mut arena: Arena<()> = Arena::new();
-        let ids: Vec<Id<()>> = (0..64).map(|_| arena.insert(())).collect();
-        let place = |id: Id<()>| ids.iter().position(|other| *other == id).unwrap();
-        let mut nodes: Vec<Option<Node>> = std::vec![None; ids.len()];
-        let mut tree = SectorTree::default();
+    fn a_search_finds_a_member_or_its_neighbours_whatever_comes_and_goes() {
+        let ids = of(64);
+        let mut tree = Tree::default();
+        let mut is_in = [false; 64];
         let mut rng = Rng::stream(5, "sector tree");
         for _ in 0..4_000 {
-            let number = rng.below(ids.len() as u64) as usize;
-            match nodes[number].take() {
-                Some(node) => tree.remove(node),
-                None => {
-                    let found = tree.search(|id| number.cmp(&place(id)));
-                    nodes[number] = Some(tree.insert(ids[number], &found));
-                }
+            let number = rng.below(64) as usize;
+            match is_in[number] {
+                true => tree.remove(ids[number]),
+                false => put(&mut tree, ids[number], number as u64),
             }
-            black_height(&tree, tree.root);
-            let members = (0..ids.len()).filter(|number| nodes[*number].is_some());
-            let members: Vec<usize> = members.collect();
-            for pair in members.windows(2) {
-                let (before, after) = (nodes[pair[0]].unwrap(), nodes[pair[1]].unwrap());
-                assert_eq!(tree.neighbour(before, 1), Some(after));
-                assert_eq!(tree.neighbour(after, 0), Some(before));
+            is_in[number] = !is_in[number];
+            assert_eq!(tree.is_empty(), is_in == [false; 64]);
+            let wanted = rng.below(64) as usize;
+            match search(&tree, wanted as u64) {
+                Found::At(id) => assert!(id == ids[wanted] && is_in[wanted]),
+                Found::In(gap) => {
+                    let before = (0..wanted).rev().find(|number| is_in[*number]);
+                    let behind = (wanted..64).find(|number| is_in[*number]);
+                    assert_eq!(gap.around, [before, behind].map(|it| it.map(|it| ids[it])));
+                    assert!(tree.is_empty() || gap.around[gap.last].is_some());
+                }
             }
         }
     }
 
     #[test]
     fn where_a_search_ends_depends_on_the_shape() {
-        let mut arena: Arena<()> = Arena::new();
-        let mut id = || arena.insert(());
-        let (low, high) = (id(), id());
-        let place = |id: Id<()>| if id == low { 10 } else { 30 };
-        for (first, second) in [(low, high), (high, low)] {
-            let mut tree = SectorTree::default();
-            tree.insert(first, &Found::Nowhere);
-            let found = tree.search(|id| place(second).cmp(&place(id)));
-            tree.insert(second, &found);
-            let Found::Below(last, _) = tree.search(|id| 20.cmp(&place(id))) else {
-                panic!("nothing stands there")
-            };
-            assert!(tree.queue(last) == second, "the search ends at the leaf");
+        let ids = of(2);
+        for (first, second) in [(0, 1), (1, 0)] {
+            let mut tree = Tree::default();
+            for number in [first, second] {
+                put(&mut tree, ids[number], 10 + 20 * number as u64);
+            }
+            let Found::In(gap) = search(&tree, 20) else { panic!("nothing stands there") };
+            let met: Vec<Id<()>> = gap.neighbours().collect();
+            assert_eq!(met, [ids[second], ids[first]], "the search ends at the leaf");
         }
+    }
+
+    #[test]
+    fn a_member_that_moved_is_found_where_it_is_now() {
+        let ids = of(3);
+        let mut tree = Tree::default();
+        (0..3).for_each(|number| put(&mut tree, ids[number], 10 * number as u64));
+        tree.set_value(ids[1], 15);
+        assert_eq!(tree.value(ids[1]), 15);
+        assert!(matches!(search(&tree, 15), Found::At(id) if id == ids[1]));
+        let Found::In(gap) = search(&tree, 10) else { panic!("it has left") };
+        assert_eq!(gap.around, [Some(ids[0]), Some(ids[1])]);
     }
 }

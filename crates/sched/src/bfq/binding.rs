@@ -8,6 +8,7 @@ use super::wf2q::{Entity, Note};
 use super::{Bfq, Class};
 use crate::sector_tree::SectorTree;
 use alloc::vec::Vec;
+use base::Sector;
 use block::scheduler::CpuPolicy;
 use block::{CgroupId, ContextId, Cx, IoContextId, Ioprio, IoprioClass, RequestId};
 
@@ -46,12 +47,20 @@ pub(super) struct Contexts {
 }
 
 impl Contexts {
+    /// The context, which comes into being if it was never seen.
+    #[inline]
     pub fn get(&mut self, id: IoContextId) -> &mut Bic {
         let n = id.0 as usize;
-        if self.all.len() <= n {
-            self.all.resize(n + 1, None);
+        if self.find(id).is_none() {
+            self.create(n);
         }
-        self.all[n].get_or_insert_default()
+        self.all[n].as_mut().expect("it is there now")
+    }
+
+    #[cold]
+    fn create(&mut self, n: usize) {
+        self.all.resize(self.all.len().max(n + 1), None);
+        self.all[n] = Some(Bic::default());
     }
 
     fn take(&mut self, id: IoContextId) -> Option<Bic> {
@@ -76,8 +85,8 @@ impl Contexts {
 pub(super) struct Group {
     asyncs: [[Option<QueueId>; 8]; 2],
     async_idle: Option<QueueId>,
-    /// Its queues by where they go on.
-    pub places: SectorTree<QueueId>,
+    /// Its queues by where they go on, and the sector at which each does.
+    pub places: SectorTree<Queue, Sector>,
     /// Queues with requests that are not done.
     pub with_pending: u32,
     pub last_created: Option<QueueId>,

@@ -31,8 +31,9 @@ impl Bfq {
     /// What a request costs its queue, in sectors.
     pub(super) fn charge_of(&self, cx: &Cx<'_>, id: QueueId, rq: RequestId) -> u64 {
         let sectors = u64::from(cx.request(rq).sectors.0);
-        let all_alike = self.rules.charges_all_alike && self.is_asymmetric(id);
-        let is_plain = self.queues[id].sync || self.is_raised(id) || all_alike;
+        let is_plain = self.queues[id].sync
+            || self.is_raised(id)
+            || self.rules.charges_all_alike && self.is_asymmetric(id);
         if is_plain { sectors } else { ASYNC_FACTOR * sectors }
     }
 

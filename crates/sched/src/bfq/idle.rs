@@ -49,7 +49,7 @@ impl Bfq {
             && !queue.is_seeky()
             && queue.io_bound
             && queue.has_short_think;
-        self.may_go_on(id) && (alone || sequential) && self.wr_busy == 0
+        (alone || sequential) && self.wr_busy == 0 && self.may_go_on(id)
     }
 
     /// A process is there that may send more; older kernels do not ask.

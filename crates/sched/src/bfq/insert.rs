@@ -398,6 +398,7 @@ impl Bfq {
         self.queues[id].sorted.remove(rq);
         self.queues[id].sorted.insert(sector, rq);
         if is_in_order {
+            self.shift_place(cx, id);
             return;
         }
         let last = self.last_position;
@@ -426,6 +427,7 @@ impl Bfq {
         }
         if self.queues[id].next == Some(next) {
             self.queues[id].next = Some(rq);
+            self.shift_place(cx, id);
         }
         self.take_out(cx, other, next);
         let queue = &self.queues[other];

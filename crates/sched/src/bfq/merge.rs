@@ -1,9 +1,9 @@
 //! Queues that work as one: processes that read close to each other share a queue until they part
 //! (rules bfq-merge).
 
-use super::queue::{Injection, QueueId};
+use super::queue::{Injection, Queue, QueueId};
 use super::wf2q::Entity;
-use super::{Bfq, Class, LONG_AGO};
+use super::{Bfq, LONG_AGO};
 use crate::sector_tree::Found;
 use crate::think::ThinkTime;
 use base::Sector;
@@ -42,49 +42,44 @@ impl Bfq {
         self.leave_place(id);
         let queue = &self.queues[id];
         let entity = queue.entity;
-        let is_out = self.nonrot_with_queueing
-            || self.is_idle_class(entity)
-            || self.is_too_late(id)
-            || queue.next.is_none();
-        if is_out {
-            return;
-        }
-        let sector = cx.request(queue.next.expect("looked at above")).sector;
-        let group = self.engine[entity].group;
-        let found = self.look_up_place(cx, group, sector);
-        if !matches!(found, Found::At(_)) {
-            let node = self.group_mut(group).places.insert(id, &found);
-            self.queues[id].place = Some(node);
+        let is_out =
+            self.nonrot_with_queueing || self.is_idle_class(entity) || self.is_too_late(id);
+        let Some(next) = queue.next.filter(|_| !is_out) else { return };
+        let (group, sector) = (self.engine[entity].group, cx.request(next).sector);
+        if let Found::In(gap) = self.look_up_place(cx, group, sector) {
+            self.group_mut(group).places.insert(id, sector, &gap);
+            self.queues[id].has_place = true;
         }
     }
 
     pub(super) fn leave_place(&mut self, id: QueueId) {
-        if let Some(node) = self.queues[id].place.take() {
-            let group = self.engine[self.queues[id].entity].group;
-            self.group_mut(group).places.remove(node);
+        let queue = &mut self.queues[id];
+        if core::mem::take(&mut queue.has_place) {
+            let group = self.engine[queue.entity].group;
+            self.group_mut(group).places.remove(id);
         }
     }
 
-    fn search_place(&self, cx: &Cx<'_>, group: u32, sector: Sector) -> Found {
-        self.group(group).places.search(|other| sector.cmp(&self.goes_on_at(cx, other)))
+    /// It goes on elsewhere, and stays where it stands.
+    pub(super) fn shift_place(&mut self, cx: &Cx<'_>, id: QueueId) {
+        let queue = &self.queues[id];
+        if let Some(next) = queue.next.filter(|_| queue.has_place) {
+            let (group, sector) = (self.engine[queue.entity].group, cx.request(next).sector);
+            self.group_mut(group).places.set_value(id, sector);
+        }
     }
 
-    /// The same, with the message.
-    fn look_up_place(&self, cx: &mut Cx<'_>, group: u32, sector: Sector) -> Found {
-        let found = self.search_place(cx, group, sector);
+    fn look_up_place(&self, cx: &mut Cx<'_>, group: u32, sector: Sector) -> Found<Queue> {
+        let found = self.group(group).places.search(|_, other| sector.cmp(&other));
         if cx.wants_messages() {
             let pid = match &found {
-                Found::At(node) => self.queues[self.group(group).places.queue(*node)].pid,
-                _ => Some(block::ContextId(0)),
+                Found::At(other) => self.queues[*other].pid,
+                Found::In(_) => Some(block::ContextId(0)),
             };
             let (sector, pid) = (sector.0, PidOf(pid));
             self.message(cx, format_args!("rq_pos_tree_lookup {sector}: returning {pid}"));
         }
         found
-    }
-
-    fn goes_on_at(&self, cx: &Cx<'_>, id: QueueId) -> Sector {
-        cx.request(self.queues[id].next.expect("a queue in this tree has requests")).sector
     }
 
     /// It has been served for too long to be merged.
@@ -119,6 +114,10 @@ impl Bfq {
         if is_late || self.busy_queues() == 1 {
             return None;
         }
+        // Who shares with nobody looks for others only to say that it has.
+        if !self.may_share(id) && !cx.wants_messages() {
+            return None;
+        }
         let group = self.engine[self.queues[id].entity].group;
         if let Some(served) = self.in_service.filter(|served| *served != id) {
             let is_close = sector.0.abs_diff(self.in_serv_last_pos.0) <= CLOSE;
@@ -143,31 +142,29 @@ impl Bfq {
 
     /// Exactly there; or where the search ended; or on its other side.
     fn close_queue(&self, cx: &mut Cx<'_>, group: u32, sector: Sector) -> Option<QueueId> {
-        if self.group(group).places.is_empty() {
+        let places = &self.group(group).places;
+        if places.is_empty() {
             return None;
         }
-        let found = self.look_up_place(cx, group, sector);
-        let tree = &self.group(group).places;
-        let (last, side) = match found {
-            Found::At(node) => return Some(tree.queue(node)),
-            Found::Below(node, side) => (node, side),
-            Found::Nowhere => return None,
-        };
-        let around = [Some(last), tree.neighbour(last, side)];
-        let mut around = around.into_iter().flatten().map(|node| tree.queue(node));
-        around.find(|id| sector.0.abs_diff(self.goes_on_at(cx, *id).0) <= CLOSE)
+        match self.look_up_place(cx, group, sector) {
+            Found::At(other) => Some(other),
+            Found::In(gap) => {
+                let is_close = |at: Sector| sector.0.abs_diff(at.0) <= CLOSE;
+                gap.neighbours().find(|other| is_close(places.value(*other)))
+            }
+        }
     }
 
     fn may_cooperate(&self, id: QueueId, other: QueueId) -> bool {
-        let (one, two) = (&self.queues[id], &self.queues[other]);
         let class = |id: QueueId| self.engine[self.queues[id].entity].class;
-        !self.is_too_late(other)
-            && class(id) != Class::Idle
-            && class(id) == class(other)
-            && !one.is_seeky()
-            && !two.is_seeky()
-            && one.sync
-            && two.sync
+        let is_alike = class(id) == class(other);
+        !self.is_too_late(other) && is_alike && self.may_share(id) && self.may_share(other)
+    }
+
+    /// It may share a queue with others like it.
+    fn may_share(&self, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        queue.sync && !queue.is_seeky() && !self.is_idle_class(queue.entity)
     }
 
     /// The processes of one queue shall use the other one from their next request on.
@@ -375,7 +372,7 @@ impl Bfq {
             return id;
         };
         let (new, old) = (&self.queues[id], &self.queues[last]);
-        let kind = |queue: &super::queue::Queue| {
+        let kind = |queue: &Queue| {
             let entity = &self.engine[queue.entity];
             // The older one may have gone into another group meanwhile.
             (queue.level, entity.new_class, entity.group)

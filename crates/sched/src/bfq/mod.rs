@@ -555,6 +555,11 @@ impl Bfq {
             assert_eq!(queue.sorted.len(), queue.fifo.len() as usize, "both orders of {id:?}");
             assert_eq!(queue.next.is_some(), !queue.is_empty(), "{id:?} has a next request");
             assert!(queue.is_empty() || queue.is_busy, "{id:?} has requests and is not busy");
+            if let Some(next) = queue.next.filter(|_| queue.has_place && !self.nonrot_with_queueing)
+            {
+                let known = self.group(self.engine[queue.entity].group).places.value(id);
+                assert_eq!(known, cx.request(next).sector, "where {id:?} goes on");
+            }
             for rq in queue.sorted.iter() {
                 assert_eq!(queue.sorted.sector_of(rq), cx.request(rq).sector, "place of {rq:?}");
                 assert_eq!(self.queue_of_request(rq), id, "queue of {rq:?}");

@@ -3,7 +3,6 @@
 
 use super::LONG_AGO;
 use super::wf2q::EntityId;
-use crate::sector_tree::Node;
 use crate::think::ThinkTime;
 use alloc::vec::Vec;
 use base::{Id, List, Sector, SectorSet};
@@ -80,8 +79,8 @@ pub(super) struct Queue {
     pub idle_total: u64,
     /// The queue that its processes will use from now on.
     pub merges_into: Option<QueueId>,
-    /// Where it stands among queues of its group.
-    pub place: Option<Node>,
+    /// It stands among queues of its group by where it goes on.
+    pub has_place: bool,
     /// It is in the list of a burst.
     pub in_burst_list: bool,
 }
@@ -166,7 +165,7 @@ impl Queue {
             io_start: born.nanos,
             idle_total: 0,
             merges_into: None,
-            place: None,
+            has_place: false,
             in_burst_list: false,
         }
     }

@@ -481,9 +481,12 @@ impl Wf2q {
     /// Queues with requests differ in weight; with `spares_lightest`, and this one's is not the
     /// least.
     pub fn weights_vary(&self, id: EntityId, spares_lightest: bool) -> bool {
+        if self.by_weight.len() <= 1 {
+            return false;
+        }
         let least = self.by_weight.keys().next();
         let is_least = self[id].has_weight.as_ref() == least;
-        self.by_weight.len() > 1 && !(spares_lightest && is_least)
+        !(spares_lightest && is_least)
     }
 
     /// Rule bfq-wf2q-7.

@@ -125,7 +125,7 @@ pub struct Cfq {
     groups: Vec<Option<Group>>,
     group_tree: GroupTree,
     /// By level.
-    prio_trees: [SectorTree<QueueId>; 8],
+    prio_trees: [SectorTree<Queue, ()>; 8],
     contexts: Contexts,
     bound: Side<Request, Bound>,
     links: Links<Request>,

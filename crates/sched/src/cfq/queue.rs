@@ -2,7 +2,6 @@
 //! (asynchronous), and which of them goes next (rules cfq-bind-3 and cfq-choose).
 
 use super::{GroupId, Kind};
-use crate::sector_tree::Node;
 use base::{Id, List, Sector, SectorSet};
 use block::{ContextId, IoprioClass, Request, RequestId};
 use core::fmt;
@@ -54,8 +53,8 @@ pub(super) struct Queue {
     pub wait_busy: bool,
     /// Where it stands: key, class and kind of the tree.
     pub place: Option<(i64, Class, Kind)>,
-    /// Where it stands among queues of its level.
-    pub prio_place: Option<(u8, Node)>,
+    /// The level among whose queues it stands by where it goes on, if it does.
+    pub prio_place: Option<u8>,
     pub sorted: SectorSet<Request>,
     pub fifo: List<Request>,
     pub next: Option<RequestId>,

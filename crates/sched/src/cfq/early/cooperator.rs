@@ -2,7 +2,7 @@
 //! (rules cfq-early-cooperate). 2.6.28 has none.
 
 use super::super::queue::Class;
-use super::queue::QueueId;
+use super::queue::{Queue, QueueId};
 use super::{EarlyCfq, now};
 use crate::sector_tree::Found;
 use base::Sector;
@@ -10,8 +10,8 @@ use block::{Cx, IoContextId};
 
 impl EarlyCfq {
     pub(super) fn leave_prio_tree(&mut self, id: QueueId) {
-        if let Some((level, node)) = self.queues[id].prio_place.take() {
-            self.prio_trees[level as usize].remove(node);
+        if let Some(level) = self.queues[id].prio_place.take() {
+            self.prio_trees[level as usize].remove(id);
         }
     }
 
@@ -24,16 +24,15 @@ impl EarlyCfq {
         let queue = &self.queues[id];
         let Some(next) = queue.next.filter(|_| queue.class != Class::Idle) else { return };
         let (level, sector) = (queue.level, cx.request(next).sector);
-        let found = self.search(cx, level, sector);
-        if !matches!(found, Found::At(_)) {
-            let node = self.prio_trees[level as usize].insert(id, &found);
-            self.queues[id].prio_place = Some((level, node));
+        if let Found::In(gap) = self.search(cx, level, sector) {
+            self.prio_trees[level as usize].insert(id, (), &gap);
+            self.queues[id].prio_place = Some(level);
         }
     }
 
-    fn search(&self, cx: &Cx<'_>, level: u8, sector: Sector) -> Found {
+    fn search(&self, cx: &Cx<'_>, level: u8, sector: Sector) -> Found<Queue> {
         let tree = &self.prio_trees[level as usize];
-        tree.search(|id| sector.cmp(&self.goes_on_at(cx, id)))
+        tree.search(|id, ()| sector.cmp(&self.goes_on_at(cx, id)))
     }
 
     fn goes_on_at(&self, cx: &Cx<'_>, id: QueueId) -> Sector {
@@ -62,15 +61,12 @@ impl EarlyCfq {
 
     /// Exactly where the disk was left; or where the search for that ended; or on its other side.
     fn close_queue(&self, cx: &Cx<'_>, id: QueueId, level: u8) -> Option<QueueId> {
-        let tree = &self.prio_trees[level as usize];
-        let (last, side) = match self.search(cx, level, self.last_position) {
-            Found::At(node) => return Some(tree.queue(node)),
-            Found::Below(node, side) => (node, side),
-            Found::Nowhere => return None,
-        };
-        let around = [Some(last), tree.neighbour(last, side)];
-        let mut around = around.into_iter().flatten().map(|node| tree.queue(node));
-        around.find(|other| self.is_close(id, self.goes_on_at(cx, *other)))
+        match self.search(cx, level, self.last_position) {
+            Found::At(other) => Some(other),
+            Found::In(gap) => {
+                gap.neighbours().find(|other| self.is_close(id, self.goes_on_at(cx, *other)))
+            }
+        }
     }
 
     /// The processes of one queue shall use the other one from their next request on.

@@ -46,7 +46,7 @@ pub(super) struct EarlyCfq {
     /// Busy queues in the order of their turns: rank of the class, key.
     tree: Vec<(u8, i64, QueueId)>,
     /// By level: queues by where they would go on (2.6.32).
-    prio_trees: [SectorTree<QueueId>; 8],
+    prio_trees: [SectorTree<Queue, ()>; 8],
     contexts: BTreeMap<IoContextId, Cic>,
     /// Real time and best effort by level, and idle: queues that asynchronous requests share.
     shared: [[Option<QueueId>; 8]; 3],

@@ -5,7 +5,6 @@ use super::super::queue::Class;
 use super::EarlyCfq;
 use super::seek::Seeks;
 use crate::choice::choose;
-use crate::sector_tree::Node;
 use base::{Id, List, SectorSet};
 use block::{ContextId, Cx, Request, RequestId};
 
@@ -56,8 +55,8 @@ pub(super) struct Queue {
     pub seeky_since: Option<i64>,
     /// The queue that its processes will use from now on.
     pub merges_into: Option<QueueId>,
-    /// Where it stands among queues of its level.
-    pub prio_place: Option<(u8, Node)>,
+    /// The level among whose queues it stands by where it goes on, if it does.
+    pub prio_place: Option<u8>,
 }
 
 impl Queue {

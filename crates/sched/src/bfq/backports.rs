@@ -102,3 +102,41 @@ fn apply(rules: &mut Rules, name: &str) {
 fn inject(rules: &mut Rules, measuring: Measuring) {
     (rules.injecting, rules.measuring) = (Injecting::ByServiceTime, measuring);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use block::Kernel;
+
+    fn given(names: &[&str]) -> Rules {
+        let mut rules = Rules::of(Kernel::of(Version::V5_1));
+        names.iter().for_each(|name| apply(&mut rules, name));
+        rules
+    }
+
+    #[test]
+    fn with_all_that_came_with_5_2_a_5_1_follows_its_rules_but_for_two_that_are_no_backports() {
+        let later = Rules::of(Kernel::of(Version::V5_2));
+        let named = LIST.iter().filter(|it| it.since == "5.2").map(|it| it.name);
+        let all = given(&named.collect::<Vec<_>>());
+        let Rules { saves_weight, messages, .. } = given(&[]);
+        assert_eq!(all, Rules { saves_weight, messages, ..later });
+    }
+
+    #[test]
+    fn those_that_exclude_each_other_give_the_same_rule_another_value() {
+        assert_eq!(given(&[JUMPED]).totally_seeky, TotallySeeky::EndsRaisingAtOnce);
+        let measures = given(&[INJECTS_AND_MEASURES]);
+        assert_eq!((measures.injecting, measures.measuring.alone), (Injecting::ByServiceTime, 1));
+        assert!(measures.measuring.follows && !measures.measuring.heeds_injected);
+        for it in &LIST {
+            assert_ne!(given(&[it.name]), given(&[]), "{}", it.name);
+            for other in it.excludes {
+                let excluded = LIST.iter().find(|it| it.name == *other);
+                assert!(excluded.is_some_and(|other| other.excludes.contains(&it.name)));
+                assert_ne!(given(&[it.name]), given(&[other]));
+            }
+        }
+    }
+}

@@ -10,6 +10,7 @@ use plant::Mutant;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -24,8 +25,13 @@ const TESTS: [&str; 7] = [
     "starvation",
     "guarantees",
 ];
-/// Seconds after which a test is taken to go on for ever.
-const PATIENCE: u32 = 150;
+/// Seconds of processor time after which a test is taken to go on for ever. How busy the machine is
+/// does not matter.
+const PATIENCE: u32 = 300;
+/// Seconds of real time, for a test that waits for ever.
+const LONGEST_WAIT: u32 = 20 * PATIENCE;
+/// The signal at the end of the processor time.
+const OUT_OF_TIME: i32 = 24;
 
 /// Where the switch goes.
 const LIBRARY: &str = "crates/sched/src/lib.rs";
@@ -236,7 +242,8 @@ enum Fate {
 
 fn fate(mutant: &Mutant, tests: &[PathBuf]) -> Outcome<Fate> {
     for test in tests {
-        let script = format!("ulimit -v 4000000; exec timeout {PATIENCE} \"$0\" -q");
+        let limits = format!("ulimit -v 4000000; ulimit -S -t {PATIENCE}");
+        let script = format!("{limits}; exec timeout {LONGEST_WAIT} \"$0\" -q");
         let status = Command::new("sh")
             .args(["-c", &script])
             .arg(test)
@@ -246,10 +253,10 @@ fn fate(mutant: &Mutant, tests: &[PathBuf]) -> Outcome<Fate> {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()?;
-        match status.code() {
-            Some(0) => {}
+        match (status.code(), status.signal()) {
+            (Some(0), _) => {}
             // What `timeout` says.
-            Some(124) => return Ok(Fate::Endless),
+            (Some(124), _) | (_, Some(OUT_OF_TIME)) => return Ok(Fate::Endless),
             _ => return Ok(Fate::Caught),
         }
     }

@@ -9,7 +9,8 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{BinOp, Block, Expr, ImplItemFn, ItemFn, ReturnType, Signature, Stmt, Type, parse_quote};
 
 /// Functions that check or tell, and decide nothing.
-const SPARED: [&str; 7] = ["check", "check_all", "describe", "describe_groups", "say", "write", "fmt"];
+const SPARED: [&str; 7] =
+    ["check", "check_all", "describe", "describe_groups", "say", "write", "fmt"];
 
 /// A mistake that was planted.
 pub struct Mutant {

@@ -553,6 +553,7 @@ impl Bfq {
         assert_eq!(self.wr_busy, raised.count() as u32, "raised queues");
         for (id, queue) in self.queues.iter() {
             assert_eq!(queue.sorted.len(), queue.fifo.len() as usize, "both orders of {id:?}");
+            assert_eq!(queue.queued[0] + queue.queued[1], queue.fifo.len(), "kinds of {id:?}");
             assert_eq!(queue.next.is_some(), !queue.is_empty(), "{id:?} has a next request");
             assert!(queue.is_empty() || queue.is_busy, "{id:?} has requests and is not busy");
             if let Some(next) = queue.next.filter(|_| queue.has_place && !self.nonrot_with_queueing)

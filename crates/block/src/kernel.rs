@@ -234,6 +234,9 @@ pub struct MultiQueue {
     /// Tags count towards a batch that are freed while nobody sleeps. Observed on 6.1.192 and 6.12:
     /// they do not, but those do that are freed before who was woken has gone on.
     pub counts_all_frees: bool,
+    /// A freed tag is found again when its word has no other (rule tags-9). Observed on 6.12.117
+    /// and 7.3.4: `cleared` and `alloc_hint` of `sched_tags` in debugfs.
+    pub clears_late: bool,
     /// A flush waits for flush-sequence data in flight, for a while (rule flush-3: not with a
     /// scheduler in 4.19).
     pub flush_waits: bool,
@@ -383,6 +386,8 @@ const MULTI_4_19: MultiQueue = MultiQueue {
     reruns_in_vain: false,
     wakes_on: false,
     counts_all_frees: true,
+    // assumed: not observed
+    clears_late: false,
     dequeue: Dequeue::One,
     kick: Kick::EachRequest,
     // assumed: nobody looked
@@ -399,6 +404,9 @@ const MULTI_4_19: MultiQueue = MultiQueue {
     depth_hook_sees_old: true,
     async_depth_is_of_queue: false,
 };
+
+// assumed: as 6.1, which clears so
+const MULTI_5_1: MultiQueue = MultiQueue { clears_late: true, ..MULTI_4_19 };
 
 const KERNEL_2_6_28: Kernel = Kernel {
     version: Version::V2_6_28,
@@ -455,6 +463,7 @@ const MULTI_6_12: MultiQueue = MultiQueue {
     reruns_in_vain: true,
     wakes_on: true,
     counts_all_frees: false,
+    clears_late: true,
     dequeue: Dequeue::Burst,
     // Observed on 6.12.117: the disk is given 31 requests that a worker issues at the time of
     // the last.
@@ -538,8 +547,8 @@ pub const KERNELS: [Kernel; 10] = [
     KERNEL_4_19,
     // The single queue went with 5.0. The specification names 5.4 for equal priorities; 5.1 and 5.2
     // are assumed to merge as 4.19 does.
-    Kernel { version: Version::V5_1, single: None, ..KERNEL_4_19 },
-    Kernel { version: Version::V5_2, single: None, ..KERNEL_4_19 },
+    Kernel { version: Version::V5_1, single: None, multi: Some(MULTI_5_1), ..KERNEL_4_19 },
+    Kernel { version: Version::V5_2, single: None, multi: Some(MULTI_5_1), ..KERNEL_4_19 },
     KERNEL_6_1,
     KERNEL_6_12,
     KERNEL_6_18,

@@ -40,11 +40,16 @@ pub(crate) struct TagMap {
     /// Tags count that are freed while nobody sleeps; see
     /// [`crate::kernel::MultiQueue::counts_all_frees`].
     counts_all_frees: bool,
+    /// Tags that are freed stay with their word; see [`crate::kernel::MultiQueue::clears_late`].
+    clears_late: bool,
 }
 
 /// A part of the map: a bit for each tag.
 struct Word {
+    /// Those in use, and those in `cleared`.
     used: u64,
+    /// Those that were freed, and that no search finds before the word has no other.
+    cleared: u64,
     /// The bits that stand for tags; fewer than the others have in the last word of some maps.
     tags: u64,
 }
@@ -70,6 +75,7 @@ impl TagMap {
             freed_since_wake: 0,
             wakes_on: false,
             counts_all_frees: true,
+            clears_late: false,
         }
     }
 
@@ -107,6 +113,11 @@ impl TagMap {
         TagMap { counts_all_frees, ..self }
     }
 
+    /// The same, where a freed tag is found again at once, or when its word has no other.
+    pub fn clearing_late(self, clears_late: bool) -> TagMap {
+        TagMap { clears_late, ..self }
+    }
+
     /// The smallest depth limit anybody will use decides how many frees wake a batch of sleepers.
     pub fn set_min_depth(&mut self, min_depth: Option<u32>) {
         let usable = min_depth.unwrap_or(self.depth).min(self.depth);
@@ -138,20 +149,18 @@ impl TagMap {
         found
     }
 
-    /// Takes the first free tag from `hint` on, or from the start.
+    /// Takes a tag of the hint's word, or of the first word behind it that has one.
     fn search(&mut self, hint: u32, limit: Option<u32>) -> Option<u32> {
         let (mut index, bit) = self.place(hint);
-        // The hint's word is visited twice: from the hint on, and at the end from its start.
-        let mut from = u64::MAX << bit;
-        for _ in 0..=self.words.len() {
-            let free = self.usable(index, limit) & !self.words[index].used & from;
-            if free != 0 {
-                let bit = free.trailing_zeros();
-                self.words[index].used |= 1 << bit;
+        // Rule tags-9.
+        let mut first = if self.is_limited(limit) { bit } else { 0 };
+        for _ in 0..self.words.len() {
+            let usable = self.usable(index, limit);
+            if let Some(bit) = self.words[index].take(first, usable) {
                 self.in_use += 1;
                 return Some(((index as u32) << self.word_shift) + bit);
             }
-            from = u64::MAX;
+            first = 0;
             index = if index + 1 == self.words.len() { 0 } else { index + 1 };
         }
         None
@@ -164,9 +173,7 @@ impl TagMap {
         // Rule tags-8.
         self.hints[usize::from(cpu)] = tag;
         let (index, bit) = self.place(tag);
-        let word = &mut self.words[index];
-        assert!(word.used & 1 << bit != 0, "tag {tag} was free already");
-        word.used &= !(1 << bit);
+        self.words[index].give(bit, self.clears_late);
         self.in_use -= 1;
         if !self.counts_all_frees && self.sleepers == 0 && self.rising.is_empty() {
             return;
@@ -246,6 +253,11 @@ impl TagMap {
         ((tag >> self.word_shift) as usize, tag & ((1 << self.word_shift) - 1))
     }
 
+    /// Whether a limit leaves any tag out.
+    fn is_limited(&self, limit: Option<u32>) -> bool {
+        limit.is_some_and(|limit| limit < self.depth)
+    }
+
     /// The bits of a word that may be used under a limit.
     fn usable(&self, index: usize, limit: Option<u32>) -> u64 {
         let tags = self.words[index].tags;
@@ -270,8 +282,37 @@ impl TagMap {
     }
 }
 
+impl Word {
+    /// Takes the first usable bit from `first` on, or else the first of all. Where there is none,
+    /// those that were freed can be found again (rule tags-9).
+    fn take(&mut self, first: u32, usable: u64) -> Option<u32> {
+        loop {
+            let free = usable & !self.used;
+            if free != 0 {
+                let behind = free & (u64::MAX << first);
+                let bit = if behind == 0 { free } else { behind }.trailing_zeros();
+                self.used |= 1 << bit;
+                return Some(bit);
+            }
+            if self.cleared == 0 {
+                return None;
+            }
+            self.used &= !core::mem::take(&mut self.cleared);
+        }
+    }
+
+    fn give(&mut self, bit: u32, late: bool) {
+        let bit = 1 << bit;
+        assert!(self.used & !self.cleared & bit != 0, "a tag that is given back was free already");
+        match late {
+            true => self.cleared |= bit,
+            false => self.used &= !bit,
+        }
+    }
+}
+
 fn free_words(depth: u32, bits: u32) -> Vec<Word> {
-    let word = |start| Word { used: 0, tags: low_bits(bits.min(depth - start)) };
+    let word = |start| Word { used: 0, cleared: 0, tags: low_bits(bits.min(depth - start)) };
     (0..depth).step_by(bits as usize).map(word).collect()
 }
 
@@ -356,6 +397,35 @@ mod tests {
         assert_eq!((map.take(0, Some(2)), map.hints[0]), (None, 0));
         // It is not the one that was looked for, so the search begins there again.
         assert_eq!((map.take(0, None), map.hints[0]), (Some(2), 0));
+    }
+
+    #[test]
+    fn a_freed_tag_is_found_again_when_its_word_has_no_other() {
+        // Observed on 6.12.117 and 7.3.4: `alloc_hint` after each of these, one at a time, of a map
+        // of 64.
+        let mut map = TagMap::new(64, 1, ShallowDepth::WholeMap).clearing_late(true);
+        map.hints[0] = 38;
+        let mut each = |limit, count: usize| -> Vec<u32> {
+            let one = |_| {
+                let tag = map.take(0, limit).unwrap();
+                map.give(0, tag, &mut Vec::new());
+                tag
+            };
+            (0..count).map(one).collect()
+        };
+        let writes =
+            [[38, 39, 40, 41, 42, 43, 32, 33, 34, 35], [36, 37, 37, 38, 39, 40, 41, 42, 43, 32]];
+        assert_eq!(each(Some(48), 20), writes.concat());
+        assert_eq!(each(None, 8), [33, 34, 35, 36, 44, 45, 46, 47]);
+        assert_eq!(each(Some(48), 8), [32, 33, 34, 35, 36, 37, 38, 39]);
+    }
+
+    #[test]
+    fn what_a_search_frees_is_what_nobody_uses() {
+        let mut map = TagMap::new(4, 1, ShallowDepth::PerWord).clearing_late(true);
+        let tags: Vec<u32> = (0..4).map(|_| map.take(0, None).unwrap()).collect();
+        map.give(0, tags[2], &mut Vec::new());
+        assert_eq!((map.take(0, None), map.take(0, None)), (Some(2), None));
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub static LIST: [Entry; 7] = [
     },
     Entry {
         name: "bfq",
-        about: |_| &bfq::ABOUT,
+        about: bfq::about_on,
         since: Version::V4_19,
         until: None,
         default_kernel: Version::V6_12,

@@ -12,7 +12,9 @@ fn tunables_show_what_was_written() {
     for (name, kernel) in ["anticipatory", "cfq", "bfq"].into_iter().flat_map(on) {
         let scheduler = sched::build(name, kernel).expect("on its kernel");
         let mut harness = Harness::new(kernel, Table::default(), scheduler);
-        for tunable in sched::about_on(name, kernel).expect("it has it").tunables {
+        // `async_depth` is the queue's, follows `nr_requests` and goes no further.
+        let all = sched::about_on(name, kernel).expect("it has it").tunables.iter();
+        for tunable in all.filter(|tunable| tunable.name != "async_depth") {
             let tick = 1_000 / i64::from(kernel.hz.get());
             let is_in_ticks = tunable.name == "timeout_sync";
             // On a disk that rotates.

@@ -40,26 +40,39 @@ use binding::{Bound, Contexts, Group};
 use block::scheduler::{Dispatched, HctxId, InsertAt, Merge};
 use block::{
     About, Bio, CgroupId, ContextId, Cx, IoContextId, Kernel, Request, RequestId, Scheduler, Shape,
-    SharedLock,
+    SharedLock, Tunable,
 };
 use burst::Burst;
 pub use changes::CHANGES;
-use depth::Depths;
+use depth::{AsyncDepth, Depths};
 use inject::Measured;
 use peak_rate::PeakRate;
 use queue::{Queue, QueueId};
 use rules::Rules;
-use settings::{Settings, TUNABLES};
+use settings::{Settings, TUNABLES, WITH_ASYNC_DEPTH_TUNABLES};
 use wf2q::Wf2q;
 
-/// What is fixed about BFQ.
-pub const ABOUT: About = About {
-    name: "bfq",
-    shape: Shape::Multi,
-    lock: SharedLock::All,
-    summary: "divides the disk's service by weight, and raises what is interactive",
-    tunables: &TUNABLES,
-};
+static ABOUT: About = about(&TUNABLES);
+static WITH_ASYNC_DEPTH: About = about(&WITH_ASYNC_DEPTH_TUNABLES);
+
+const fn about(tunables: &'static [Tunable]) -> About {
+    About {
+        name: "bfq",
+        shape: Shape::Multi,
+        lock: SharedLock::All,
+        summary: "divides the disk's service by weight, and raises what is interactive",
+        tunables,
+    }
+}
+
+/// What is fixed about BFQ, by kernel: on some the queue's `async_depth` counts.
+pub fn about_on(kernel: &Kernel) -> &'static About {
+    about_by(&Rules::of(kernel))
+}
+
+fn about_by(rules: &Rules) -> &'static About {
+    if rules.has_async_depth { &WITH_ASYNC_DEPTH } else { &ABOUT }
+}
 
 /// "Long ago", for what has not happened yet, in jiffies.
 const LONG_AGO: i64 = -(1 << 40);
@@ -137,6 +150,7 @@ pub struct Bfq {
     max_budget: u64,
     budgets_assigned: u32,
     depths: Depths,
+    async_depth: AsyncDepth,
     burst: Burst,
     measured: Measured,
     arrival: Arrival,
@@ -187,6 +201,7 @@ impl Bfq {
             max_budget: budget::DEFAULT_MAX,
             budgets_assigned: 0,
             depths: Depths::default(),
+            async_depth: AsyncDepth::default(),
             burst: Burst::default(),
             measured: Measured::default(),
             arrival: Arrival::default(),
@@ -322,18 +337,22 @@ impl Bfq {
 
 impl Scheduler for Bfq {
     fn about(&self) -> &'static About {
-        &ABOUT
+        about_by(&self.rules)
     }
 
     fn get(&self, _cx: &Cx<'_>, tunable: &str) -> i64 {
         match self.settings.get(self.hz, tunable) {
             Some(value) => value,
+            None if tunable == "async_depth" => self.async_depth.get(),
             None => panic!("bfq has no tunable {tunable}"),
         }
     }
 
     fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
         self.enter(cx);
+        if tunable == "async_depth" {
+            return self.set_async_depth(cx, value);
+        }
         let was_low_latency = self.settings.low_latency;
         let known = self.settings.set(self.hz, tunable, value);
         assert!(known, "bfq has no tunable {tunable}");
@@ -475,7 +494,7 @@ impl Scheduler for Bfq {
         self.is_rotational = cx.limits().facts.rotational;
         self.set_nonrot_with_queueing();
         self.rate = PeakRate::new(self.is_rotational);
-        self.adapt_depths(cx);
+        self.attach_depths(cx);
     }
 
     fn depth_changed(&mut self, cx: &mut Cx<'_>) {

@@ -73,6 +73,7 @@ impl Multi {
             TagMap::new(depth, cpus, rules.shallow)
                 .waking_on(rules.wakes_on)
                 .counting_all_frees(rules.counts_all_frees)
+                .clearing_late(rules.clears_late)
         };
         let hctx = |_| Hctx {
             driver_tags: map(if has_scheduler { depth } else { depth.min(limits.nr_requests) }),

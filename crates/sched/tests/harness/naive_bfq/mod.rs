@@ -121,8 +121,12 @@ pub struct NaiveBfq {
     is_6_1: bool,
     hz: i64,
     nanos: i64,
-    /// Tags of a word, or of all, when that last changed.
+    is_7_3: bool,
+    /// What depths are parts of: tags of a word or of all, when that last changed; on 7.3
+    /// `async_depth`.
     full_depth: i64,
+    async_depth: i64,
+    nr_requests: i64,
     jiffies: i64,
     rotational: bool,
     fifo_expire: [i64; 2],
@@ -178,7 +182,10 @@ impl NaiveBfq {
             is_6_1: kernel.version == Version::V6_1,
             hz,
             nanos: 0,
+            is_7_3: kernel.version >= Version::V7_3,
             full_depth: 0,
+            async_depth: 0,
+            nr_requests: 0,
             jiffies: 0,
             rotational: true,
             fifo_expire: [250 * MS, 125 * MS],

@@ -14,10 +14,20 @@ impl Naive for NaiveBfq {
         let reference = if self.rotational { 14_000 } else { 33_000 };
         self.rate = Rate { peak: 2 * reference / 3, ..Rate::default() };
         self.depth_changed(cx);
+        if self.is_7_3 {
+            // What it has counts only from the first change on: first counts what `none` had.
+            self.async_depth = (self.nr_requests * 3 / 4).max(1);
+            self.full_depth = i64::from(cx.limits().facts.queue_depth).min(self.nr_requests);
+        }
     }
 
     fn depth_changed(&mut self, cx: &Cx<'_>) {
-        self.full_depth = full_depth(cx);
+        let before = core::mem::replace(&mut self.nr_requests, cx.limits().nr_requests.into());
+        if !self.is_7_3 {
+            self.full_depth = full_depth(cx);
+        } else if self.nr_requests != before && before > 0 {
+            self.set("async_depth", self.async_depth * self.nr_requests / before);
+        }
     }
 
     fn detached(&mut self, _cx: &Cx<'_>) {
@@ -26,6 +36,10 @@ impl Naive for NaiveBfq {
 
     fn set(&mut self, name: &str, value: i64) {
         match name {
+            "async_depth" => {
+                self.async_depth = value.clamp(1, self.nr_requests);
+                self.full_depth = self.async_depth;
+            }
             "fifo_expire_sync" => self.fifo_expire[1] = value * MS,
             "fifo_expire_async" => self.fifo_expire[0] = value * MS,
             "back_seek_max" => self.back_max = value as u64,

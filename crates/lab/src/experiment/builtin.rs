@@ -4,12 +4,13 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 21] = [
+const EXPERIMENTS: [(&str, &str); 22] = [
     ("bfq-2019-cost", include_str!("../../../../experiments/bfq-2019-cost.toml")),
     ("bfq-2019-dbench", include_str!("../../../../experiments/bfq-2019-dbench.toml")),
     ("bfq-2019-late", include_str!("../../../../experiments/bfq-2019-late.toml")),
     ("bfq-2019-startup", include_str!("../../../../experiments/bfq-2019-startup.toml")),
     ("bfq-cgroup-journal", include_str!("../../../../experiments/bfq-cgroup-journal.toml")),
+    ("bfq-interleaved", include_str!("../../../../experiments/bfq-interleaved.toml")),
     ("dump-cooperation", include_str!("../../../../experiments/dump-cooperation.toml")),
     (
         "dump-cooperation-streaming",

@@ -215,6 +215,7 @@ impl Bfq {
     fn enter(&mut self, cx: &Cx<'_>) {
         self.nanos = cx.clock.as_nanos() as i64;
         self.jiffies = cx.now.jiffies(self.hz).0 as i64;
+        self.is_rotational = cx.limits().facts.rotational;
         self.engine.now = self.jiffies;
         self.engine.tells_finish = cx.wants_messages();
         self.engine.idle_class_patience = i64::from(self.hz.get()) / 5;
@@ -491,7 +492,6 @@ impl Scheduler for Bfq {
 
     fn attached(&mut self, cx: &mut Cx<'_>) {
         self.enter(cx);
-        self.is_rotational = cx.limits().facts.rotational;
         self.set_nonrot_with_queueing();
         self.rate = PeakRate::new(self.is_rotational);
         self.attach_depths(cx);

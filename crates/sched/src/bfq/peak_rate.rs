@@ -24,6 +24,8 @@ const FAR: u64 = 800;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeakRate {
     pub peak: u64,
+    /// As the disk said when the scheduler was attached.
+    was_rotational: bool,
     samples: u64,
     sequential: u64,
     sectors: u64,
@@ -39,6 +41,7 @@ impl PeakRate {
         let reference = REFERENCES[usize::from(!is_rotational)];
         PeakRate {
             peak: 2 * reference / 3,
+            was_rotational: is_rotational,
             samples: 0,
             sequential: 0,
             sectors: 0,
@@ -49,8 +52,10 @@ impl PeakRate {
         }
     }
 
-    pub fn reference(&self, is_rotational: bool) -> u64 {
-        REFERENCES[usize::from(!is_rotational)]
+    /// What such a disk does, and in how many milliseconds a large program loads from it.
+    pub fn reference(&self) -> (u64, u64) {
+        let is_flash = usize::from(!self.was_rotational);
+        (REFERENCES[is_flash], [7_000, 2_500][is_flash])
     }
 }
 

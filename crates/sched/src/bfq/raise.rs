@@ -29,8 +29,7 @@ impl Bfq {
     /// For how long an interactive queue is raised, in jiffies: as long as a large program takes to
     /// load from this disk.
     pub(super) fn raising_time(&self) -> i64 {
-        let rate = self.rate.reference(self.is_rotational);
-        let millis: u64 = if self.is_rotational { 7_000 } else { 2_500 };
+        let (rate, millis) = self.rate.reference();
         let jiffies = self.hz.jiffies_from_millis(millis).0;
         let time = jiffies * rate / self.rate.peak.max(1);
         let bounds = [3_000, 25_000].map(|millis| self.hz.jiffies_from_millis(millis).0);

@@ -312,7 +312,7 @@ impl Bfq {
         let id = self.queues.insert(queue);
         self.engine[entity].queue = Some(id);
         self.contexts.get(owner).ioprio = Some(context.ioprio);
-        self.tell_priority(cx, id, level, weight);
+        self.tell_priority(cx, level, weight);
         self.say(cx, id, format_args!("allocated"));
         id
     }
@@ -344,13 +344,17 @@ impl Bfq {
             if class == Class::Idle {
                 self.queues[id].has_short_think = false;
             }
-            self.tell_priority(cx, id, level, weight);
+            if self.rules.messages.tells_priority {
+                self.say(cx, id, format_args!("new_ioprio {level} new_weight {weight}"));
+            }
         }
     }
 
-    fn tell_priority(&self, cx: &mut Cx<'_>, id: QueueId, level: u8, weight: u32) {
+    /// The priority of a queue that is not made yet: it has no number, and is none that somebody
+    /// waits for.
+    fn tell_priority(&self, cx: &mut Cx<'_>, level: u8, weight: u32) {
         if self.rules.messages.tells_priority {
-            self.say(cx, id, format_args!("new_ioprio {level} new_weight {weight}"));
+            cx.message(format_args!("bfq0A new_ioprio {level} new_weight {weight}"));
         }
     }
 

@@ -40,7 +40,7 @@ const BOTH: &[Version] = &[Version::V4_19, Version::V6_12];
 /// Nobody looked.
 const NONE: &[Version] = &[];
 
-const RULES: [Change; 34] = [
+const RULES: [Change; 33] = [
     change("on_flash", "whether queues merge on flash disks that queue commands", NONE),
     change(
         "late_queues_part",
@@ -60,7 +60,6 @@ const RULES: [Change; 34] = [
     change("restores_raising_always", "and raising, even without `low_latency`", NONE),
     change("injecting", "what may go while a queue is waited for", OLD),
     change("has_wakers", "who wakes whom is found out, and may go meanwhile", NONE),
-    change("wakers_time_out", "a tentative waker is forgotten after a while", NONE),
     change(
         "spares_lightest",
         "queues of the least weight are not waited for because others weigh more",
@@ -124,5 +123,5 @@ const MESSAGES: [Change; 6] = [
     change("tells_queue", "that a process gets a queue", BOTH),
     change("tells_parting", "that queues are about to be parted", BOTH),
     change("names_shared", "a queue that several share has no number", BOTH),
-    change("tells_unlimited", "the depth of what is not limited", BOTH),
+    change("unlimited", "the depth of what is not limited", OLD),
 ];

@@ -1,6 +1,7 @@
 //! How many tags a request may use (rules bfq-charge).
 
 use super::Bfq;
+use super::messages::Unlimited;
 use super::wf2q::EntityId;
 use block::kernel::ShallowDepth;
 use block::tags::bits_per_word;
@@ -77,17 +78,18 @@ impl Bfq {
     pub(super) fn depth_for(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let sync = bio.is_sync();
         let is_sync_read = sync && bio.op == Op::Read;
-        if is_sync_read && !self.rules.messages.tells_unlimited {
-            return None;
-        }
+        let all = match self.rules.messages.unlimited {
+            Unlimited::Untold if is_sync_read => return None,
+            Unlimited::Untold | Unlimited::Zero => 0,
+            Unlimited::All => cx.limits().nr_requests,
+        };
         let raised = usize::from(self.wr_busy > 0);
         let mut depth = if is_sync_read { 0 } else { self.depths[raised][usize::from(sync)] };
         if self.is_over_share(cx, bio, depth) {
             depth = 1;
         }
         let (raised, sync) = (self.wr_busy, u8::from(sync));
-        // Observed on 6.12.117: where there is no limit it is `nr_requests`.
-        let said = if depth == 0 { cx.limits().nr_requests } else { depth };
+        let said = if depth == 0 { all } else { depth };
         self.message(
             cx,
             format_args!("[bfq_limit_depth] wr_busy {raised} sync {sync} depth {said}"),

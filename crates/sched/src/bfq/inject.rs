@@ -131,9 +131,8 @@ impl Bfq {
             return;
         }
         let (now, idle) = (self.nanos, self.settings.slice_idle);
-        let times_out = self.rules.wakers_time_out;
         let wakers = &mut self.queues[id].wakers;
-        let is_old = times_out && now > wakers.since + 128 * idle;
+        let is_old = now > wakers.since + 128 * idle;
         if wakers.tentative != Some(last) || is_old {
             wakers.tentative = Some(last);
             wakers.detections = 1;

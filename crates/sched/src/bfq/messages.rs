@@ -18,26 +18,38 @@ pub(super) struct Messages {
     pub tells_parting: bool,
     /// A queue that several share has no number (5.2 and later; A.3b-6).
     pub names_shared: bool,
-    /// The depth of what is not limited is told, too (with shares of requests, 5.4).
-    pub tells_unlimited: bool,
+    /// What is told of the depth of what is not limited.
+    pub unlimited: Unlimited,
+}
+
+/// The depth that stands for all requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unlimited {
+    /// Only limits are told.
+    Untold,
+    /// Observed on 6.1.192.
+    Zero,
+    /// `nr_requests`; observed on 6.12.117.
+    All,
 }
 
 impl Messages {
-    /// 6.1 and later.
+    /// 6.12 and later.
     pub const REFERENCE: Messages = Messages {
         tells_priority: true,
         tells_statistics: false,
         tells_queue: false,
         tells_parting: false,
         names_shared: true,
-        tells_unlimited: true,
+        unlimited: Unlimited::All,
     };
+    pub const IN_6_1: Messages = Messages { unlimited: Unlimited::Zero, ..Messages::REFERENCE };
     /// After the changes of March 2019. assumed: as 5.4
     pub const IN_5_2: Messages = Messages {
         tells_priority: false,
         tells_queue: true,
         tells_parting: true,
-        tells_unlimited: false,
+        unlimited: Unlimited::Untold,
         ..Messages::REFERENCE
     };
     /// And before. assumed: as 5.4

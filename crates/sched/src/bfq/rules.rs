@@ -36,8 +36,6 @@ pub(super) struct Rules {
     pub measuring: Measuring,
     /// Who wakes whom is found out, and may go meanwhile (5.15).
     pub has_wakers: bool,
-    /// A tentative waker is forgotten after a while (6.9 and later; 5.19.1).
-    pub wakers_time_out: bool,
     /// Queues of the least weight are not waited for because others weigh more (5.2 on; A.3b-1).
     pub spares_lightest: bool,
     /// Queues of several classes make the scenario asymmetric (5.1 on; A.2.2-1).
@@ -181,7 +179,6 @@ const REFERENCE: Rules = Rules {
     injecting: Injecting::ByServiceTime,
     measuring: Measuring::REFERENCE,
     has_wakers: true,
-    wakers_time_out: true,
     spares_lightest: true,
     classes_differ: true,
     groups_differ: GroupsDiffer::Two,
@@ -271,7 +268,9 @@ impl Rules {
             Version::V4_19 => OF_4_19,
             Version::V5_1 => OF_5_1,
             Version::V5_2 => OF_5_2,
-            Version::V6_1 => Rules { follows_chains: false, wakers_time_out: false, ..REFERENCE },
+            Version::V6_1 => {
+                Rules { follows_chains: false, messages: Messages::IN_6_1, ..REFERENCE }
+            }
             version if version >= Version::V7_3 => Rules { has_async_depth: true, ..REFERENCE },
             _ => REFERENCE,
         }

@@ -131,7 +131,7 @@ impl NaiveBfq {
             return;
         }
         let queue = &mut self.queues[q];
-        let old = !self.is_6_1 && now > queue.since + 128 * idle;
+        let old = now > queue.since + 128 * idle;
         if queue.tentative != Some(last) || old {
             queue.tentative = Some(last);
             queue.detections = 1;

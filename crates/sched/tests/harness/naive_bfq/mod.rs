@@ -118,7 +118,6 @@ struct Rate {
 
 /// BFQ written down twice.
 pub struct NaiveBfq {
-    is_6_1: bool,
     hz: i64,
     nanos: i64,
     is_7_3: bool,
@@ -179,7 +178,6 @@ impl NaiveBfq {
     pub fn new(kernel: &Kernel) -> NaiveBfq {
         let hz = i64::from(kernel.hz.get());
         NaiveBfq {
-            is_6_1: kernel.version == Version::V6_1,
             hz,
             nanos: 0,
             is_7_3: kernel.version >= Version::V7_3,

@@ -3,6 +3,7 @@
 //! ```text
 //! # Comments explain which rule is meant.
 //! scheduler deadline@4.19 deadline@2.6.32     one or more; all must do the same
+//! scheduler bfq@5.1+no-merge-on-flash          with changes of later kernels
 //! device depth=1 transport=scsi cache=0 fua=0 hctxs=1 cpus=1 max_sectors=2560 rotational=1 …
 //!                                              also worker_ms=0
 //! set fifo_batch 2
@@ -33,7 +34,7 @@ use base::{Duration, Instant, Sector, Sectors};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
     Action, Bio, CgroupId, ContextId, EventLog, Flags, IoContextId, Ioprio, IoprioClass, Kernel,
-    Op, Origin, PlugFlush, RequestId, Transport,
+    Op, Origin, PlugFlush, RequestId, Scheduler, Transport,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +44,7 @@ use std::path::Path;
 pub fn run(path: &Path, text: &str) -> Result<String, String> {
     let mut actual: Option<String> = None;
     for (name, kernel) in schedulers(path, text) {
-        let happened = Runner::new(path, name, kernel).run(text);
+        let happened = Runner::new(path, name.clone(), kernel).run(text);
         match &actual {
             Some(first) if *first != happened => {
                 let difference = difference(path, first, &happened);
@@ -55,15 +56,17 @@ pub fn run(path: &Path, text: &str) -> Result<String, String> {
     actual.ok_or_else(|| format!("{}: no scheduler line", path.display()))
 }
 
-fn schedulers<'t>(path: &Path, text: &'t str) -> Vec<(&'t str, &'static Kernel)> {
+/// Names of schedulers, with backports as in `bfq+no-merge-on-flash`, and their kernels.
+fn schedulers(path: &Path, text: &str) -> Vec<(String, &'static Kernel)> {
     let line = text.lines().find_map(|line| line.strip_prefix("scheduler "));
-    let named = |word: &'t str| {
-        let (name, kernel) = word.split_once('@').unwrap_or_else(|| {
+    let named = |word: &str| {
+        let (name, place) = word.split_once('@').unwrap_or_else(|| {
             panic!("{}: {word} names no kernel; write {word}@4.19", path.display())
         });
+        let (kernel, given) = place.split_at(place.find('+').unwrap_or(place.len()));
         let kernel = Kernel::named(kernel)
             .unwrap_or_else(|| panic!("{}: no kernel {kernel}", path.display()));
-        (name, kernel)
+        (format!("{name}{given}"), kernel)
     };
     line.unwrap_or_default().split_whitespace().map(named).collect()
 }
@@ -100,10 +103,10 @@ struct Runner<'p> {
 }
 
 impl<'p> Runner<'p> {
-    fn new(path: &'p Path, scheduler: &str, kernel: &'static Kernel) -> Runner<'p> {
+    fn new(path: &'p Path, scheduler: String, kernel: &'static Kernel) -> Runner<'p> {
         Runner {
             path,
-            scheduler: scheduler.to_owned(),
+            scheduler,
             kernel,
             table: Table::default(),
             harness: None,
@@ -416,13 +419,28 @@ impl<'p> Runner<'p> {
 
     fn harness(&mut self) -> &mut Harness {
         if self.harness.is_none() {
-            let scheduler = match sched::build(&self.scheduler, self.kernel) {
-                Ok(scheduler) => scheduler,
-                Err(error) => panic!("{}: {}: {error}", self.path.display(), self.scheduler),
-            };
+            let scheduler = self.build();
             self.harness = Some(Harness::new(self.kernel, self.table, scheduler));
         }
         self.harness.as_mut().expect("just made")
+    }
+
+    /// The scheduler of the script, with its backports.
+    fn build(&self) -> Option<Box<dyn Scheduler>> {
+        let mut names = self.scheduler.split('+');
+        let name = names.next().unwrap_or_default();
+        let Some(entry) = sched::LIST.iter().find(|entry| entry.name == name) else {
+            self.bad(name)
+        };
+        let backport = |name: &str| {
+            let found = entry.backports().iter().find(|backport| backport.name == name);
+            found.unwrap_or_else(|| self.bad(name))
+        };
+        let given: Vec<_> = names.map(backport).collect();
+        match entry.build_with(self.kernel, &given) {
+            Ok(scheduler) => scheduler,
+            Err(error) => panic!("{}: {}: {error}", self.path.display(), self.scheduler),
+        }
     }
 
     /// Translates what happened into words.

@@ -433,9 +433,6 @@ impl Bfq {
         let queue = &self.queues[other];
         if queue.is_empty() && queue.is_busy && self.in_service != Some(other) {
             self.leave_busy(cx, other, false);
-            let entity = self.queues[other].entity;
-            self.engine[entity].budget = 0;
-            self.engine[entity].service = 0;
         }
     }
 }

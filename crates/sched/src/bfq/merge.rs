@@ -427,7 +427,7 @@ impl Bfq {
             && !self.nonrot_with_queueing
             && queue.sync
             && !queue.just_created
-            && queue.split_time + time < self.jiffies
+            // One that a split made was split when it was made.
             && queue.creation_time + time < self.jiffies;
         if !is_ripe {
             return None;

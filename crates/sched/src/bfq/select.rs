@@ -129,9 +129,6 @@ impl Bfq {
             self.note_injected(charge);
             if self.queues[id].is_empty() {
                 self.leave_busy(cx, id, false);
-                let entity = self.queues[id].entity;
-                self.engine[entity].budget = 0;
-                self.engine[entity].service = 0;
             }
             return rq;
         }

@@ -281,10 +281,15 @@ impl Bfq {
                 self.update_place(cx, id);
             }
         }
+        self.leave_service(cx, id);
+    }
+
+    /// Nobody is in service or waited for any more.
+    pub(super) fn leave_service(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         self.in_service = None;
         self.queues[id].wait_request = false;
         self.timer = None;
-        self.engine.end_service(entity);
+        self.engine.end_service(self.queues[id].entity);
         self.follow_notes(cx);
     }
 }

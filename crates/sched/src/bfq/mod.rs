@@ -328,11 +328,7 @@ impl Bfq {
             self.engine.activate(entity, false, true);
             self.follow_notes(cx);
         }
-        self.in_service = None;
-        self.queues[id].wait_request = false;
-        self.timer = None;
-        self.engine.end_service(entity);
-        self.follow_notes(cx);
+        self.leave_service(cx, id);
     }
 }
 

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 pub mod anticipatory;
+mod async_depth;
 mod backport;
 pub mod bfq;
 pub mod cfq;

@@ -3,6 +3,7 @@
 use super::Bfq;
 use super::messages::Unlimited;
 use super::wf2q::EntityId;
+use crate::async_depth::AsyncDepth;
 use block::kernel::ShallowDepth;
 use block::tags::bits_per_word;
 use block::{Bio, Cx, Op};
@@ -10,20 +11,6 @@ use block::{Bio, Cx, Op};
 /// For what nobody waits for and for writes that somebody waits for: without and with raised
 /// queues.
 pub(super) type Depths = [[u32; 2]; 2];
-
-/// The queue's `async_depth`, from 7.0 on: what all but synchronous reads may use.
-#[derive(Clone, Copy, Default)]
-pub(super) struct AsyncDepth {
-    value: u32,
-    /// The number of requests that it is a part of.
-    requests: u32,
-}
-
-impl AsyncDepth {
-    pub fn get(self) -> i64 {
-        i64::from(self.value)
-    }
-}
 
 impl Bfq {
     /// The depths follow the queue that it is attached to. Where they are parts of `async_depth`,
@@ -33,8 +20,8 @@ impl Bfq {
     pub(super) fn attach_depths(&mut self, cx: &Cx<'_>) {
         let requests = cx.limits().nr_requests;
         if self.rules.has_async_depth {
-            self.set_async_depth(cx, i64::from(cx.limits().facts.queue_depth));
-            self.async_depth = AsyncDepth { value: (requests * 3 / 4).max(1), requests };
+            self.depths = parts_of(cx.limits().facts.queue_depth.min(requests));
+            self.async_depth = AsyncDepth::of((requests * 3 / 4).max(1).into(), requests.into());
         } else {
             self.adapt_depths(cx);
         }
@@ -45,10 +32,8 @@ impl Bfq {
     pub(super) fn adapt_depths(&mut self, cx: &Cx<'_>) {
         let requests = cx.limits().nr_requests;
         if self.rules.has_async_depth {
-            let AsyncDepth { value, requests: before } = self.async_depth;
-            if requests != before {
-                let value = u64::from(value) * u64::from(requests) / u64::from(before.max(1));
-                self.set_async_depth(cx, value as i64);
+            if self.async_depth.follow(requests.into()) {
+                self.depths = parts_of(self.async_depth.value() as u32);
             }
             return;
         }
@@ -61,14 +46,10 @@ impl Bfq {
         self.depths = [[part(8), part(12)], [part(3), part(6)]];
     }
 
-    /// Somebody sets the queue's `async_depth`, of which there may be as much as requests.
-    // Observed on 7.3.4 with 3, 40, 44, 57, 64, 100 and 114: two thirds, all; a quarter, a half.
-    pub(super) fn set_async_depth(&mut self, cx: &Cx<'_>, value: i64) {
-        let requests = cx.limits().nr_requests;
-        let value = u32::try_from(value).unwrap_or(u32::MAX).clamp(1, requests.max(1));
-        self.async_depth = AsyncDepth { value, requests };
-        let part = |part: u32, of: u32| (value * part / of).max(1);
-        self.depths = [[part(2, 3), value], [part(1, 4), part(1, 2)]];
+    /// Somebody sets the queue's `async_depth`.
+    pub(super) fn set_async_depth(&mut self, value: i64) {
+        self.async_depth.set(value);
+        self.depths = parts_of(self.async_depth.value() as u32);
     }
 
     pub(super) fn least_depth(&self, _cx: &Cx<'_>) -> u32 {
@@ -158,6 +139,13 @@ impl Bfq {
         }
         Ok(limit)
     }
+}
+
+/// The depths as parts of an `async_depth`.
+// Observed on 7.3.4 with 3, 40, 44, 57, 64, 100 and 114.
+fn parts_of(all: u32) -> Depths {
+    let part = |part: u32, of: u32| (all * part / of).max(1);
+    [[part(2, 3), all], [part(1, 4), part(1, 2)]]
 }
 
 /// Somebody has his share of the requests.

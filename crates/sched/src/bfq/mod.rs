@@ -30,6 +30,7 @@ mod settings;
 mod tree;
 mod wf2q;
 
+use crate::async_depth::AsyncDepth;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -44,7 +45,7 @@ use block::{
 };
 use burst::Burst;
 pub use changes::CHANGES;
-use depth::{AsyncDepth, Depths};
+use depth::Depths;
 use inject::Measured;
 use peak_rate::PeakRate;
 use queue::{Queue, QueueId};
@@ -201,7 +202,7 @@ impl Bfq {
             max_budget: budget::DEFAULT_MAX,
             budgets_assigned: 0,
             depths: Depths::default(),
-            async_depth: AsyncDepth::default(),
+            async_depth: AsyncDepth::of(1, 1),
             burst: Burst::default(),
             measured: Measured::default(),
             arrival: Arrival::default(),
@@ -340,7 +341,7 @@ impl Scheduler for Bfq {
     fn get(&self, _cx: &Cx<'_>, tunable: &str) -> i64 {
         match self.settings.get(self.hz, tunable) {
             Some(value) => value,
-            None if tunable == "async_depth" => self.async_depth.get(),
+            None if tunable == "async_depth" => self.async_depth.value(),
             None => panic!("bfq has no tunable {tunable}"),
         }
     }
@@ -348,7 +349,7 @@ impl Scheduler for Bfq {
     fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
         self.enter(cx);
         if tunable == "async_depth" {
-            return self.set_async_depth(cx, value);
+            return self.set_async_depth(value);
         }
         let was_low_latency = self.settings.low_latency;
         let known = self.settings.set(self.hz, tunable, value);

@@ -90,23 +90,6 @@ const fn tunable(
 
 const SLICE_IDLE: &str = "how long a queue that has run empty is waited for";
 
-/// The same and the queue's `async_depth`, which came with 7.0.
-pub(super) const WITH_ASYNC_DEPTH_TUNABLES: [Tunable; 11] = {
-    let mut all = [tunable(
-        "async_depth",
-        "requests",
-        None, // three quarters of nr_requests
-        (1, INT_MAX),
-        "scheduler tags that synchronous writes may use; others but synchronous reads, less",
-    ); 11];
-    let mut index = 0;
-    while index < TUNABLES.len() {
-        all[index] = TUNABLES[index];
-        index += 1;
-    }
-    all
-};
-
 /// The table of the specification, in the order of sysfs.
 pub(super) const TUNABLES: [Tunable; 10] = [
     tunable(
@@ -162,3 +145,20 @@ pub(super) const TUNABLES: [Tunable; 10] = [
         "raise the weight of what is interactive or plays in real time",
     ),
 ];
+
+/// The table with the queue's `async_depth`, which came with 7.0.
+pub(super) const WITH_ASYNC_DEPTH_TUNABLES: [Tunable; 11] = {
+    let mut all = [tunable(
+        "async_depth",
+        "requests",
+        None, // three quarters of nr_requests
+        (1, INT_MAX),
+        "scheduler tags that synchronous writes may use; others but synchronous reads, less",
+    ); 11];
+    let mut index = 0;
+    while index < TUNABLES.len() {
+        all[index] = TUNABLES[index];
+        index += 1;
+    }
+    all
+};

@@ -9,6 +9,7 @@
 
 mod rules;
 
+use crate::async_depth::AsyncDepth;
 use crate::settings::{Settings, from_millis, to_millis};
 use crate::sorted_fifo::SortedFifo;
 use crate::starvation::Starvation;
@@ -23,7 +24,7 @@ use block::{
     About, Bio, Cx, Direction, DispatchReason, HoldReason, Ioprio, IoprioClass, Kernel, Op,
     Request, RequestId, Scheduler,
 };
-use rules::{Announced, AsyncDepth, Heads, Rules, Sweep};
+use rules::{Announced, DepthChange, Heads, Rules, Sweep};
 
 pub use rules::{CHANGES, about_on};
 
@@ -38,9 +39,7 @@ pub struct MqDeadline {
     about: &'static About,
     settings: Settings,
     prio_aging_expire: Jiffies,
-    async_depth: i64,
-    /// What `async_depth` is a part of.
-    requests: i64,
+    async_depth: AsyncDepth,
     classes: [Class; CLASSES],
     /// Requests inserted at the head, of all classes ([`Heads::Common`]).
     heads: List<Request>,
@@ -94,8 +93,7 @@ impl MqDeadline {
             about: about_on(kernel),
             settings: Settings::new(kernel.hz),
             prio_aging_expire: kernel.hz.jiffies_from_millis(10_000),
-            async_depth: 1,
-            requests: 1,
+            async_depth: AsyncDepth::of(1, 1),
             classes: Default::default(),
             heads: List::new(),
             head_links: Links::new(),
@@ -288,7 +286,7 @@ impl Scheduler for MqDeadline {
     fn get(&self, cx: &Cx<'_>, tunable: &str) -> i64 {
         match tunable {
             "prio_aging_expire" => to_millis(cx.kernel().hz, self.prio_aging_expire),
-            "async_depth" => self.async_depth,
+            "async_depth" => self.async_depth.value(),
             _ => match self.settings.get(cx.kernel().hz, tunable) {
                 Some(value) => value,
                 None => panic!("mq-deadline has no tunable {tunable}"),
@@ -299,10 +297,12 @@ impl Scheduler for MqDeadline {
     fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
         match tunable {
             "prio_aging_expire" => self.prio_aging_expire = from_millis(cx.kernel().hz, value),
-            "async_depth" if self.rules.async_depth == Some(AsyncDepth::KeepsRatio) => {
-                self.async_depth = value.min(self.requests);
+            "async_depth" if self.rules.async_depth == Some(DepthChange::KeepsRatio) => {
+                self.async_depth.set(value);
             }
-            "async_depth" => self.async_depth = value,
+            "async_depth" => {
+                self.async_depth = AsyncDepth::of(value, cx.limits().nr_requests.into());
+            }
             _ => {
                 let known = self.settings.set(cx.kernel().hz, tunable, value);
                 assert!(known, "mq-deadline has no tunable {tunable}");
@@ -315,7 +315,7 @@ impl Scheduler for MqDeadline {
         if self.rules.async_depth.is_none() || bio.op == Op::Read {
             return None;
         }
-        let depth = u64::try_from(self.async_depth).expect("the queue checks ranges");
+        let depth = u64::try_from(self.async_depth.value()).expect("the queue checks ranges");
         let multi = cx.kernel().multi.expect("a kernel with blk-mq");
         let limit = match multi.shallow {
             ShallowDepth::WholeMap => depth,
@@ -331,18 +331,21 @@ impl Scheduler for MqDeadline {
         match self.rules.announces {
             Announced::Nothing => None,
             Announced::One => Some(1),
-            Announced::AsyncDepth => u32::try_from(self.async_depth).ok(),
+            Announced::AsyncDepth => u32::try_from(self.async_depth.value()).ok(),
         }
     }
 
     /// Rule mq-deadline-10.
     fn depth_changed(&mut self, cx: &mut Cx<'_>) {
         let requests = i64::from(cx.limits().nr_requests.max(1));
-        let before = core::mem::replace(&mut self.requests, requests);
-        self.async_depth = match self.rules.async_depth {
-            Some(AsyncDepth::KeepsRatio) => (self.async_depth * requests / before).max(1),
-            Some(AsyncDepth::Reset) | None => requests,
-        };
+        match self.rules.async_depth {
+            Some(DepthChange::KeepsRatio) => {
+                self.async_depth.follow(requests);
+            }
+            Some(DepthChange::Reset) | None => {
+                self.async_depth = AsyncDepth::of(requests, requests);
+            }
+        }
     }
 
     /// Rule mq-deadline-4: in the class of the bio.

@@ -17,7 +17,7 @@ pub(super) struct Rules {
     /// Old requests of lower classes go first (`prio_aging_expire`; rule mq-deadline-5).
     pub ages: bool,
     /// How many tags whatever is not a synchronous read may use (rule mq-deadline-10).
-    pub async_depth: Option<AsyncDepth>,
+    pub async_depth: Option<DepthChange>,
     /// The smallest depth announced to the tag map (rule tags-5).
     pub announces: Announced,
 }
@@ -48,11 +48,10 @@ pub(super) enum Sweep {
 
 /// What `async_depth` is when `nr_requests` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AsyncDepth {
+pub(super) enum DepthChange {
     /// `nr_requests`, whatever it was set to: it is the scheduler's. Observed on 6.1.192, 6.12.117.
     Reset,
-    /// As large a part of `nr_requests` as before, and never more: it is the queue's. Observed on
-    /// 7.3.4: 32 of 64 become 64 of 128 and then 16 of 32, and 5000 of 32 is 32.
+    /// As large a part of `nr_requests` as before, and never more: it is the queue's.
     KeepsRatio,
 }
 
@@ -84,14 +83,14 @@ const WITH_CLASSES: Rules = Rules {
     heads: Heads::Common,
     sweep: Sweep::Position,
     ages: true,
-    async_depth: Some(AsyncDepth::Reset),
+    async_depth: Some(DepthChange::Reset),
     announces: Announced::One,
 };
 
 const OF_6_1: Rules = Rules { heads: Heads::OfClass, sweep: Sweep::RequestOfEach, ..WITH_CLASSES };
 
 const OF_7_3: Rules = Rules {
-    async_depth: Some(AsyncDepth::KeepsRatio),
+    async_depth: Some(DepthChange::KeepsRatio),
     announces: Announced::AsyncDepth,
     ..WITH_CLASSES
 };

@@ -234,8 +234,8 @@ pub struct MultiQueue {
     /// Tags count towards a batch that are freed while nobody sleeps. Observed on 6.1.192 and 6.12:
     /// they do not, but those do that are freed before who was woken has gone on.
     pub counts_all_frees: bool,
-    /// A freed tag is found again when its word has no other (rule tags-9). Observed on 6.12.117
-    /// and 7.3.4: `cleared` and `alloc_hint` of `sched_tags` in debugfs.
+    /// A freed tag is found again when its word has no other (rule tags-9). Observed on 6.1.192,
+    /// 6.12.117 and 7.3.4: `cleared` and `alloc_hint` of `sched_tags` in debugfs.
     pub clears_late: bool,
     /// A flush waits for flush-sequence data in flight, for a while (rule flush-3: not with a
     /// scheduler in 4.19).
@@ -405,7 +405,7 @@ const MULTI_4_19: MultiQueue = MultiQueue {
     async_depth_is_of_queue: false,
 };
 
-// assumed: as 6.1, which clears so
+// assumed: tags are cleared as on 6.1
 const MULTI_5_1: MultiQueue = MultiQueue { clears_late: true, ..MULTI_4_19 };
 
 const KERNEL_2_6_28: Kernel = Kernel {

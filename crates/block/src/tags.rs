@@ -152,8 +152,9 @@ impl TagMap {
     /// Takes a tag of the hint's word, or of the first word behind it that has one.
     fn search(&mut self, hint: u32, limit: Option<u32>) -> Option<u32> {
         let (mut index, bit) = self.place(hint);
+        let limit = limit.filter(|limit| *limit < self.depth);
         // Rule tags-9.
-        let mut first = if self.is_limited(limit) { bit } else { 0 };
+        let mut first = limit.map_or(0, |_| bit);
         for _ in 0..self.words.len() {
             let usable = self.usable(index, limit);
             if let Some(bit) = self.words[index].take(first, usable) {
@@ -253,19 +254,12 @@ impl TagMap {
         ((tag >> self.word_shift) as usize, tag & ((1 << self.word_shift) - 1))
     }
 
-    /// Whether a limit leaves any tag out.
-    fn is_limited(&self, limit: Option<u32>) -> bool {
-        limit.is_some_and(|limit| limit < self.depth)
-    }
-
-    /// The bits of a word that may be used under a limit.
+    /// The bits of a word that may be used under a limit, which leaves some of the map out.
     fn usable(&self, index: usize, limit: Option<u32>) -> u64 {
         let tags = self.words[index].tags;
         match limit {
-            Some(limit) if limit < self.depth => {
-                low_bits(self.shallow_bits(index as u32, tags.count_ones(), limit))
-            }
-            _ => tags,
+            Some(limit) => low_bits(self.shallow_bits(index as u32, tags.count_ones(), limit)),
+            None => tags,
         }
     }
 

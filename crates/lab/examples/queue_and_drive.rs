@@ -8,6 +8,7 @@
 //! and the sum of all at the end.
 
 use base::{Duration, Instant};
+use lab::recording::Recording;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use trace::blktrace::Action;
@@ -19,18 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let usage = "usage: queue_and_drive RECORDING [FROM_US]";
     let recording = PathBuf::from(arguments.next().ok_or(usage)?);
     let from = arguments.next().map(|it| it.parse().map_err(|_| usage)).transpose()?;
-    draw(&moments(&recording_of(&recording)?)?, from.map(Duration::from_micros));
+    draw(&moments(&recording)?, from.map(Duration::from_micros));
     Ok(())
-}
-
-/// The files of a directory by their common name, or the file itself.
-fn recording_of(path: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    if !path.is_dir() {
-        return Ok(path.to_path_buf());
-    }
-    let mut paths = std::fs::read_dir(path)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let first = paths.find_map(|path| Some(path.to_str()?.strip_suffix(".blktrace.0")?.into()));
-    Ok(first.ok_or("no file in it ends in .blktrace.0")?)
 }
 
 /// How many requests are where.
@@ -80,8 +71,7 @@ struct Moment {
 
 fn moments(path: &Path) -> Result<Vec<Moment>, Box<dyn Error>> {
     let (mut counts, mut first, mut moments) = (Counts::default(), None, Vec::new());
-    for record in trace::read_records(path)? {
-        let record = record?;
+    for record in Recording::read(path, None)?.records {
         let name = match record.action {
             Action::Insert => 'I',
             Action::Issue => 'D',

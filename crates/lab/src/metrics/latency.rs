@@ -62,10 +62,12 @@ impl Latency {
     /// 1/128 of the bound it is not known which are. None where no bins are known.
     pub fn percent_over(&self, bound: Duration) -> Option<f64> {
         let count_of = |it: &[(Duration, u64)]| it.iter().map(|(_, count)| count).sum::<u64>();
-        let from = match () {
-            () if self.min > bound => 0,
-            () if self.max <= bound => self.bins.len(),
-            () => self.bins.partition_point(|(middle, _)| *middle <= bound),
+        let from = if self.min > bound {
+            0
+        } else if self.max <= bound {
+            self.bins.len()
+        } else {
+            self.bins.partition_point(|(middle, _)| *middle <= bound)
         };
         let (over, all) = (count_of(&self.bins[from..]), count_of(&self.bins));
         (all > 0).then(|| 100.0 * over as f64 / all as f64)
@@ -96,6 +98,7 @@ mod tests {
         assert_eq!(latency.percentile(9900), Some(Duration::from_nanos(99)));
         assert_eq!(latency.percentiles.len(), PERCENTILES.len());
     }
+
     #[test]
     fn what_is_longer_than_a_bound_is_counted() {
         let mut histogram = Histogram::new();

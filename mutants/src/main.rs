@@ -30,7 +30,7 @@ const TESTS: [&str; 7] = [
 const PATIENCE: u32 = 300;
 /// Seconds of real time, for a test that waits for ever.
 const LONGEST_WAIT: u32 = 20 * PATIENCE;
-/// The signal at the end of the processor time.
+/// SIGXCPU, the signal at the end of the processor time.
 const OUT_OF_TIME: i32 = 24;
 
 /// Where the switch goes.

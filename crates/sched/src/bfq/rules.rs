@@ -103,9 +103,9 @@ pub(super) enum OnFlash {
 pub(super) enum GroupsDiffer {
     /// None. The kernel means to count their weights and does not (4.19 to 5.0; A.2.1-1).
     Never,
-    /// Any with requests but the root (5.1 and 5.2; A.2.2-1).
+    /// Any with requests but the root (5.1 and 5.2; A.2.2-1; observed on 6.1.192).
     AnyButRoot,
-    /// Two with requests (5.13).
+    /// Two with requests (5.13; observed on 6.12.117).
     Two,
 }
 
@@ -268,9 +268,12 @@ impl Rules {
             Version::V4_19 => OF_4_19,
             Version::V5_1 => OF_5_1,
             Version::V5_2 => OF_5_2,
-            Version::V6_1 => {
-                Rules { follows_chains: false, messages: Messages::IN_6_1, ..REFERENCE }
-            }
+            Version::V6_1 => Rules {
+                follows_chains: false,
+                groups_differ: GroupsDiffer::AnyButRoot,
+                messages: Messages::IN_6_1,
+                ..REFERENCE
+            },
             version if version >= Version::V7_3 => Rules { has_async_depth: true, ..REFERENCE },
             _ => REFERENCE,
         }

@@ -120,6 +120,7 @@ struct Rate {
 pub struct NaiveBfq {
     hz: i64,
     nanos: i64,
+    is_6_1: bool,
     is_7_3: bool,
     /// What depths are parts of: tags of a word or of all, when that last changed; on 7.3
     /// `async_depth`.
@@ -180,6 +181,7 @@ impl NaiveBfq {
         NaiveBfq {
             hz,
             nanos: 0,
+            is_6_1: kernel.version == Version::V6_1,
             is_7_3: kernel.version >= Version::V7_3,
             full_depth: 0,
             async_depth: 0,
@@ -297,7 +299,9 @@ impl NaiveBfq {
         let mut groups: Vec<u32> = pending.map(|it| self.entities[it.e].level).collect();
         groups.sort_unstable();
         groups.dedup();
-        varied || classes > 1 || groups.len() > 1
+        // Observed on 6.1.192: there one group is enough, unless it is the root.
+        let differ = groups.len() > 1 || self.is_6_1 && groups.iter().any(|group| *group != 0);
+        varied || classes > 1 || differ
     }
 
     fn boosts(&self, q: usize) -> bool {

@@ -2,8 +2,8 @@
 //! `cargo xtask conform-linux [OPTIONS] [SCHEDULER…]`,
 //! where OPTIONS are `--kernel NAME` (a judge), `--seed N`, `--members N`, `--only NUMBER`,
 //! `--requests N` (of a member),
-//! `--record DIRECTORY` (keeps what was recorded) and `--json`; schedulers are `mq-deadline` and
-//! `none`, both if none is named.
+//! `--record DIRECTORY` (keeps what was recorded) and `--json`; schedulers are `mq-deadline`,
+//! `kyber`, `bfq` and `none`, all if none is named.
 
 use crate::Outcome;
 use conform::family::Member;
@@ -13,10 +13,10 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const SCHEDULERS: [&str; 3] = ["mq-deadline", "bfq", "none"];
+const SCHEDULERS: [&str; 4] = ["mq-deadline", "kyber", "bfq", "none"];
 const USAGE: &str = "[--kernel NAME] [--seed N] [--members N] [--only NUMBER] [--requests N] \
                      [--record DIRECTORY] \
-                     [--json] [mq-deadline|bfq|none …]";
+                     [--json] [mq-deadline|kyber|bfq|none …]";
 
 struct Asked {
     schedulers: Vec<&'static str>,

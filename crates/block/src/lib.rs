@@ -43,5 +43,5 @@ pub use plug::PlugFlush;
 pub use queue::{Attach, Output, RequestQueue, Step, Work, Works};
 pub use reason::{DispatchReason, HoldReason};
 pub use request::{Request, RequestId};
-pub use scheduler::{About, Cx, Scheduler, SharedLock, Tunable, TunableError};
+pub use scheduler::{About, Cx, MergeLookup, Scheduler, SharedLock, Tunable, TunableError};
 pub use segments::Segments;

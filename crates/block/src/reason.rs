@@ -34,6 +34,10 @@ pub enum DispatchReason {
     TurnContinues,
     /// Another queue is waited for meanwhile.
     Injected,
+    /// A batch of its domain begins.
+    DomainBegins,
+    /// The batch of its domain goes on.
+    DomainContinues,
     /// The scheduler is being drained.
     Drained,
 }
@@ -63,6 +67,8 @@ pub enum HoldReason {
     NobodyChosen,
     /// A batch of the other kind begins when what is in flight of the old one is done.
     BatchDrains,
+    /// Requests that are on their way have all tokens of their domain.
+    NoToken,
 }
 
 impl DispatchReason {
@@ -83,6 +89,8 @@ impl DispatchReason {
             DispatchReason::Cooperates => "cooperates",
             DispatchReason::TurnContinues => "turn_continues",
             DispatchReason::Injected => "injected",
+            DispatchReason::DomainBegins => "domain_begins",
+            DispatchReason::DomainContinues => "domain_continues",
             DispatchReason::Drained => "drained",
         }
     }
@@ -103,6 +111,7 @@ impl HoldReason {
             HoldReason::AsyncDepth => "async_depth",
             HoldReason::NobodyChosen => "nobody_chosen",
             HoldReason::BatchDrains => "batch_drains",
+            HoldReason::NoToken => "no_token",
         }
     }
 }

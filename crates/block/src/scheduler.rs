@@ -70,6 +70,12 @@ pub trait Scheduler {
         None
     }
 
+    /// Of the queued requests that this bio is compared with, the one that so many newer ones stand
+    /// behind. Asked where its [`About::lookup`] is [`MergeLookup::Recent`].
+    fn recent(&self, _bio: &Bio, _newer: usize) -> Option<RequestId> {
+        None
+    }
+
     /// May the bio be merged into this request? Generic checks have passed.
     fn allow_bio_merge(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _bio: &Bio) -> bool {
         true
@@ -208,6 +214,8 @@ pub struct About {
     pub shape: Shape,
     /// Which of its hooks take a lock that all cores share.
     pub lock: SharedLock,
+    /// Where a request is looked for that a bio is merged into.
+    pub lookup: MergeLookup,
     /// What it wants, in one sentence.
     pub summary: &'static str,
     /// Its tunables, in sysfs order.
@@ -224,6 +232,16 @@ pub enum SharedLock {
     AllButCompletion,
     /// Every hook that is called.
     All,
+}
+
+/// Where a request is looked for that a bio could be merged into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeLookup {
+    /// In the elevator's index of all that are queued, and by [`Scheduler::front_merge`]; arriving
+    /// requests are appended to queued ones likewise (rules merge-1 to merge-5).
+    Index,
+    /// Among the newest that [`Scheduler::recent`] names (rule merge-6).
+    Recent,
 }
 
 /// A file below `/sys/block/X/queue/iosched/`.
@@ -346,6 +364,7 @@ pub struct Cgroup {
 pub(crate) struct Seen {
     pub kernel: &'static Kernel,
     pub limits: Limits,
+    pub tags_per_word: u32,
     pub requests: Arena<Request>,
     pub io_contexts: Vec<IoContext>,
     pub cgroups: Vec<Cgroup>,
@@ -370,6 +389,7 @@ impl Seen {
         Seen {
             kernel,
             limits,
+            tags_per_word: 0,
             requests: Arena::new(),
             io_contexts: Vec::new(),
             cgroups: alloc::vec![Cgroup { path: String::from("/"), ..Cgroup::default() }],
@@ -412,6 +432,13 @@ impl<'a> Cx<'a> {
     /// The queue's limits and the device's facts.
     pub fn limits(&self) -> &Limits {
         &self.seen.limits
+    }
+
+    /// blk-mq: tags in a word of the scheduler's tag maps, which keep their words when there are
+    /// fewer requests than before (rule tags-1). [`Scheduler::depth_changed`] sees them as they
+    /// will be.
+    pub fn tags_per_word(&self) -> u32 {
+        self.seen.tags_per_word
     }
 
     /// The core on which the code runs.

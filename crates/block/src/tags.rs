@@ -1,10 +1,11 @@
 //! Tag maps: which tags are free, who sleeps for one, and whom a freed tag wakes.
 //!
 //! A map is divided into words, because depth limits apply to words (rules tags-1 to tags-3).
-//! Sleepers wait in eight queues that are served in turn.
+//! Sleepers wait in eight queues that are served in turn. Mostly they are tasks; Kyber's tokens are
+//! such maps too, and hardware queues wait for them.
 
 use crate::bio::ContextId;
-use crate::kernel::ShallowDepth;
+use crate::kernel::{MultiQueue, ShallowDepth};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,8 +14,9 @@ use base::Rng;
 /// Wait queues of a map (rule tags-4).
 const WAIT_QUEUES: usize = 8;
 
-/// A map of tags.
-pub(crate) struct TagMap {
+/// A map of tags, for which a kind of sleepers may wait.
+#[derive(Clone, Debug)]
+pub struct TagMap<W = ContextId> {
     depth: u32,
     /// Tags that there is room for: as many as the map was made with.
     room: u32,
@@ -25,11 +27,13 @@ pub(crate) struct TagMap {
     /// Where the search of each core starts: a tag number.
     hints: Vec<u32>,
     in_use: u32,
-    waiters: [VecDeque<ContextId>; WAIT_QUEUES],
-    /// Contexts in all wait queues.
+    /// Of those, the ones beyond the depth, which was larger before.
+    beyond: u32,
+    waiters: [VecDeque<W>; WAIT_QUEUES],
+    /// Sleepers in all wait queues.
     sleepers: usize,
     /// Those that were woken and have not gone on yet.
-    rising: Vec<ContextId>,
+    rising: Vec<W>,
     /// The queue the next sleeper joins, and the one the next wake-up serves.
     join_at: usize,
     wake_at: usize,
@@ -45,6 +49,7 @@ pub(crate) struct TagMap {
 }
 
 /// A part of the map: a bit for each tag.
+#[derive(Clone, Debug)]
 struct Word {
     /// Those in use, and those in `cleared`.
     used: u64,
@@ -54,9 +59,17 @@ struct Word {
     tags: u64,
 }
 
-impl TagMap {
+impl<W: Copy + Eq> TagMap<W> {
+    /// A map of `depth` free tags, as a kernel with blk-mq has it.
+    pub fn of(rules: &MultiQueue, depth: u32, cpus: u16) -> TagMap<W> {
+        TagMap::new(depth, cpus, rules.shallow)
+            .waking_on(rules.wakes_on)
+            .counting_all_frees(rules.counts_all_frees)
+            .clearing_late(rules.clears_late)
+    }
+
     /// A map of `depth` free tags.
-    pub fn new(depth: u32, cpus: u16, shallow: ShallowDepth) -> TagMap {
+    pub(crate) fn new(depth: u32, cpus: u16, shallow: ShallowDepth) -> TagMap<W> {
         let bits = bits_per_word(depth);
         TagMap {
             depth,
@@ -66,6 +79,7 @@ impl TagMap {
             words: free_words(depth, bits),
             hints: vec![0; usize::from(cpus)],
             in_use: 0,
+            beyond: 0,
             waiters: Default::default(),
             sleepers: 0,
             rising: Vec::new(),
@@ -80,7 +94,7 @@ impl TagMap {
     }
 
     /// Searches begin anywhere, as in a map that was just made (rule tags-8).
-    pub fn scatter(&mut self, rng: &mut Rng) {
+    pub(crate) fn scatter(&mut self, rng: &mut Rng) {
         let depth = u64::from(self.depth);
         self.hints.iter_mut().for_each(|hint| *hint = rng.below(depth) as u32);
     }
@@ -89,9 +103,9 @@ impl TagMap {
     /// their size, searches and wake-ups go on where they were.
     // Observed on 6.12.117, of a disk that takes 4 and has 8 tags: of 7, a limit of one leaves four
     // and not seven.
-    pub fn resize(&mut self, depth: u32) -> bool {
+    pub(crate) fn resize(&mut self, depth: u32) -> bool {
         assert_eq!(self.in_use, 0, "a map with tags in use is not resized");
-        if depth > self.room {
+        if !self.has_room(depth) {
             return false;
         }
         self.depth = depth;
@@ -103,25 +117,62 @@ impl TagMap {
         true
     }
 
+    /// Whether it can have so many tags without being made anew.
+    pub(crate) fn has_room(&self, depth: u32) -> bool {
+        depth <= self.room
+    }
+
     /// The same, whose batches of wake-ups go on to the next wait queues, or end with one.
-    pub fn waking_on(self, wakes_on: bool) -> TagMap {
+    pub(crate) fn waking_on(self, wakes_on: bool) -> TagMap<W> {
         TagMap { wakes_on, ..self }
     }
 
     /// The same, where tags count towards a batch that are freed while nobody sleeps, or do not.
-    pub fn counting_all_frees(self, counts_all_frees: bool) -> TagMap {
+    pub(crate) fn counting_all_frees(self, counts_all_frees: bool) -> TagMap<W> {
         TagMap { counts_all_frees, ..self }
     }
 
     /// The same, where a freed tag is found again at once, or when its word has no other.
-    pub fn clearing_late(self, clears_late: bool) -> TagMap {
+    pub(crate) fn clearing_late(self, clears_late: bool) -> TagMap<W> {
         TagMap { clears_late, ..self }
     }
 
-    /// The smallest depth limit anybody will use decides how many frees wake a batch of sleepers.
-    pub fn set_min_depth(&mut self, min_depth: Option<u32>) {
-        let usable = min_depth.unwrap_or(self.depth).min(self.depth);
+    /// The smallest depth limit anybody will use decides how many frees wake a batch of sleepers:
+    /// an eighth of the tags that it leaves.
+    // Observed on 6.1.192 (`wake_batch` of `sched_tags` in debugfs): of 64 tags in words of 16, a
+    // limit of 12 makes it 6; of 32 in such words, 3.
+    pub(crate) fn set_min_depth(&mut self, min_depth: Option<u32>) {
+        let limit = min_depth.unwrap_or(self.depth);
+        let usable = match self.shallow {
+            ShallowDepth::WholeMap => limit.min(self.depth),
+            ShallowDepth::PerWord => {
+                self.words.iter().map(|word| word.tags.count_ones().min(limit)).sum()
+            }
+        };
         self.wake_batch = (usable / 8).clamp(1, 8);
+    }
+
+    /// Another number of tags, at most as many as the map was made with, while some may be in use:
+    /// those beyond it are not given out again.
+    pub fn limit(&mut self, depth: u32) {
+        assert!((1..=self.room).contains(&depth), "a map of {} cannot have {depth}", self.room);
+        let bits = 1 << self.word_shift;
+        self.depth = depth;
+        self.beyond = 0;
+        for (word, start) in self.words.iter_mut().zip((0..).step_by(bits)) {
+            word.used &= !core::mem::take(&mut word.cleared);
+            word.tags = low_bits(depth.saturating_sub(start).min(bits as u32));
+            self.beyond += (word.used & !word.tags).count_ones();
+        }
+        for hint in self.hints.iter_mut().filter(|hint| **hint >= depth) {
+            *hint = 0;
+        }
+        self.set_min_depth(None);
+    }
+
+    /// Tags that may be given out.
+    pub fn depth(&self) -> u32 {
+        self.depth
     }
 
     /// Tags in use.
@@ -129,12 +180,17 @@ impl TagMap {
         self.in_use
     }
 
-    /// Whether no tag is free.
-    pub fn is_exhausted(&self) -> bool {
-        self.in_use == self.depth
+    /// Bits of a word.
+    pub(crate) fn word_bits(&self) -> u32 {
+        1 << self.word_shift
     }
 
-    /// Takes a tag for a task on core `cpu`; with a limit only some positions may be used.
+    /// Whether no tag is free.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.in_use - self.beyond == self.depth
+    }
+
+    /// Takes a tag on core `cpu`; with a limit only some positions may be used.
     #[inline]
     pub fn take(&mut self, cpu: u16, limit: Option<u32>) -> Option<u32> {
         let hint = self.hints[usize::from(cpu)];
@@ -170,9 +226,13 @@ impl TagMap {
     /// Gives a tag back that was taken on core `cpu`; those who may go on because of it are
     /// appended to `woken`.
     #[inline]
-    pub fn give(&mut self, cpu: u16, tag: u32, woken: &mut Vec<ContextId>) {
+    pub fn give(&mut self, cpu: u16, tag: u32, woken: &mut Vec<W>) {
         // Rule tags-8.
-        self.hints[usize::from(cpu)] = tag;
+        if tag < self.depth {
+            self.hints[usize::from(cpu)] = tag;
+        } else {
+            self.beyond -= 1;
+        }
         let (index, bit) = self.place(tag);
         self.words[index].give(bit, self.clears_late);
         self.in_use -= 1;
@@ -188,11 +248,21 @@ impl TagMap {
         }
     }
 
-    /// The task sleeps until a tag is freed.
-    pub fn sleep(&mut self, context: ContextId) {
+    /// The sleeper waits until a tag is freed.
+    pub fn sleep(&mut self, sleeper: W) {
         self.sleepers += 1;
-        self.waiters[self.join_at].push_back(context);
+        self.waiters[self.join_at].push_back(sleeper);
         self.pass_turn();
+    }
+
+    /// A sleeper does not wait any more; it may have been woken.
+    pub fn leave(&mut self, sleeper: W) {
+        for queue in &mut self.waiters {
+            let before = queue.len();
+            queue.retain(|other| *other != sleeper);
+            self.sleepers -= before - queue.len();
+        }
+        self.rising.retain(|other| *other != sleeper);
     }
 
     /// A task that was woken, or that found no tag, has tried again; if it got one, the wait queue
@@ -200,20 +270,19 @@ impl TagMap {
     // Observed on 6.12.117, assumed for the others: who is woken and gets its tag sleeps two queues
     // further the next time, so that of two tasks that are woken together now the one, now the
     // other goes first.
-    pub fn tried_again(&mut self, context: ContextId, got_tag: bool) {
-        self.rising.retain(|other| *other != context);
+    pub(crate) fn tried_again(&mut self, sleeper: W, got_tag: bool) {
+        self.rising.retain(|other| *other != sleeper);
         if got_tag {
             self.pass_turn();
         }
     }
 
     /// A task has slept for a tag so many times, with nobody beside it, and gone on with it.
-    pub fn note_waits(&mut self, waits: u32) {
-        const ANYBODY: ContextId = ContextId(0);
+    pub(crate) fn note_waits(&mut self, waits: u32, anybody: W) {
         for _ in 0..waits {
-            self.sleep(ANYBODY);
+            self.sleep(anybody);
             self.wake(&mut Vec::new());
-            self.tried_again(ANYBODY, true);
+            self.tried_again(anybody, true);
         }
     }
 
@@ -222,7 +291,7 @@ impl TagMap {
     }
 
     /// Takes out everybody who sleeps: the map is about to be replaced.
-    pub fn take_waiters(&mut self, woken: &mut Vec<ContextId>) {
+    pub(crate) fn take_waiters(&mut self, woken: &mut Vec<W>) {
         self.sleepers = 0;
         for queue in &mut self.waiters {
             woken.extend(queue.drain(..));
@@ -232,7 +301,7 @@ impl TagMap {
     /// Wakes a batch of the next queue with sleepers, and of those behind it if the batch goes on.
     // Apart, so that `give`, which mostly wakes nobody, stays small.
     #[inline(never)]
-    fn wake(&mut self, woken: &mut Vec<ContextId>) {
+    fn wake(&mut self, woken: &mut Vec<W>) {
         let mut left = self.wake_batch as usize;
         for _ in 0..WAIT_QUEUES {
             let queue = &mut self.waiters[self.wake_at];

@@ -6,7 +6,7 @@
 use crate::backports::{self, kernel_and_backports};
 use crate::error::Error;
 use crate::kernels::{GuestKernel, Kernels, Named};
-use crate::offered::{OFFERED, OFFERED_FILES, OTHER, is_offered};
+use crate::offered::{OFFERED_FILES, OTHER, is_offered};
 use base::{Hz, nearest};
 use block::{About, Attach, KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
 use machine::MACHINE_SETTINGS;
@@ -329,18 +329,9 @@ fn known_entry(known: &Schedulers, name: &str, place: &str) -> Result<&'static E
     known.find(name).ok_or_else(|| {
         let names: Vec<&str> = known.names().collect();
         let problem = format!("unknown scheduler \"{name}\"{}", nearest(name, known.names()));
-        let accepted = || format!("{}, {ALL}", names.join(", "));
-        // The world linux has told its own, too.
-        let others = OFFERED.iter().map(|it| it.name).filter(|it| !names.contains(it));
-        let others: Vec<&str> = others.collect();
-        let more = || format!("{}; with --world linux also {}", accepted(), others.join(", "));
         match name {
             "" => Error::bad(place, "no scheduler is named", ACCEPTED),
-            _ if others.is_empty() => Error::bad(place, problem, accepted()),
-            _ if others.contains(&name) => {
-                Error::bad(place, format!("{name} is not simulated"), more())
-            }
-            _ => Error::bad(place, problem, more()),
+            _ => Error::bad(place, problem, format!("{}, {ALL}", names.join(", "))),
         }
     })
 }
@@ -401,7 +392,7 @@ mod tests {
         assert_eq!(
             refusal("deadlin"),
             "-s: unknown scheduler \"deadlin\"; nearest: \"deadline\"; accepted: noop, deadline, \
-             anticipatory, cfq, none, mq-deadline, bfq, all; with --world linux also kyber"
+             anticipatory, cfq, none, mq-deadline, kyber, bfq, all"
         );
         assert!(refusal("noop@6.18").contains("kernel 6.18 does not have noop; accepted: 2.6.28"));
         assert!(
@@ -436,6 +427,9 @@ mod tests {
             ["noop@2.6.28", "deadline@2.6.28", "anticipatory@2.6.28", "cfq@2.6.28"]
         );
         assert_eq!(labels(&["all", "none"], None).len(), sched::names().count());
-        assert_eq!(labels(&["all"], Some("6.12")), ["none@6.12", "mq-deadline@6.12", "bfq@6.12"]);
+        assert_eq!(
+            labels(&["all"], Some("6.12")),
+            ["none@6.12", "mq-deadline@6.12", "kyber@6.12", "bfq@6.12"]
+        );
     }
 }

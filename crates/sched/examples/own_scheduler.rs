@@ -7,13 +7,17 @@
 
 use base::Sector;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
-use block::{About, Cx, DispatchReason, KERNELS, RequestId, Scheduler, Shape, SharedLock, Version};
+use block::{
+    About, Cx, DispatchReason, KERNELS, MergeLookup, RequestId, Scheduler, Shape, SharedLock,
+    Version,
+};
 use lab::Experiment;
 
 static ABOUT: About = About {
     name: "shortest-seek",
     shape: Shape::Multi,
     lock: SharedLock::All,
+    lookup: MergeLookup::Index,
     summary: "serves what is nearest to where the last request ended",
     tunables: &[],
 };

@@ -18,6 +18,7 @@ pub mod bfq;
 pub mod cfq;
 mod choice;
 pub mod deadline;
+pub mod kyber;
 pub mod mq_deadline;
 pub mod none;
 pub mod noop;
@@ -56,7 +57,7 @@ pub struct Entry {
 }
 
 /// All schedulers of Linux, oldest first within each shape.
-pub static LIST: [Entry; 7] = [
+pub static LIST: [Entry; 8] = [
     Entry {
         name: "noop",
         about: |_| &noop::ABOUT,
@@ -121,6 +122,17 @@ pub static LIST: [Entry; 7] = [
         honours_weights: None,
         honours_ioprio: Some(Version::V6_1),
         build: |kernel| Some(Box::new(mq_deadline::MqDeadline::new(kernel))),
+        backports: None,
+    },
+    Entry {
+        name: "kyber",
+        about: kyber::about_on,
+        since: Version::V4_19,
+        until: None,
+        default_kernel: Version::V6_18,
+        honours_weights: None,
+        honours_ioprio: None,
+        build: |kernel| Some(Box::new(kyber::Kyber::new(kernel))),
         backports: None,
     },
     Entry {
@@ -336,6 +348,7 @@ mod tests {
         assert_eq!(versions("cfq"), versions("noop"));
         assert_eq!(versions("mq-deadline"), ["4.19", "5.1", "5.2", "6.1", "6.12", "6.18", "7.3"]);
         assert_eq!(versions("none"), versions("mq-deadline"));
+        assert_eq!(versions("kyber"), versions("mq-deadline"));
         assert_eq!(versions("elevator"), Vec::<std::string::String>::new());
     }
 

@@ -11,13 +11,16 @@ use alloc::format;
 use alloc::string::String;
 use base::{Links, List};
 use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
-use block::{About, Cx, DispatchReason, Request, RequestId, Scheduler, Shape, SharedLock};
+use block::{
+    About, Cx, DispatchReason, MergeLookup, Request, RequestId, Scheduler, Shape, SharedLock,
+};
 
 /// What is fixed about noop.
 pub const ABOUT: About = About {
     name: "noop",
     shape: Shape::Single,
     lock: SharedLock::All,
+    lookup: MergeLookup::Index,
     summary: "serves requests in the order in which they arrived",
     tunables: &[], // rule noop-6
 };

@@ -6,7 +6,8 @@ mod harness;
 use base::Instant;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
 use block::{
-    About, Cx, DispatchReason, HoldReason, Kernel, RequestId, Scheduler, Shape, SharedLock,
+    About, Cx, DispatchReason, HoldReason, Kernel, MergeLookup, RequestId, Scheduler, Shape,
+    SharedLock,
 };
 use harness::{Harness, Table, read};
 use std::collections::VecDeque;
@@ -49,6 +50,7 @@ static SINGLE: About = About {
     name: "planted",
     shape: Shape::Single,
     lock: SharedLock::All,
+    lookup: MergeLookup::Index,
     summary: "has a bug",
     tunables: &[],
 };

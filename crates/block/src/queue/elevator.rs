@@ -8,7 +8,7 @@ use crate::kernel::Shape;
 use crate::merge::may_join;
 use crate::reason::HoldReason;
 use crate::request::{RequestId, RequestState};
-use crate::scheduler::{InsertAt, Merge};
+use crate::scheduler::{InsertAt, Merge, MergeLookup};
 use base::Instant;
 
 /// A queued request that a newcomer is appended to.
@@ -36,7 +36,7 @@ impl RequestQueue {
         } else {
             self.bind(now, context, rq);
         }
-        let is_mergeable = self.core.seen.requests[rq].is_mergeable();
+        let is_mergeable = self.has_index() && self.core.seen.requests[rq].is_mergeable();
         if merge && is_mergeable && self.absorb_at_insertion(now, context, rq) {
             return;
         }
@@ -51,6 +51,12 @@ impl RequestQueue {
         }
         self.with_scheduler_in_task(now, context, |scheduler, cx| scheduler.insert(cx, rq, at));
         self.settle(now, context);
+    }
+
+    /// Whether queued requests stand in the index.
+    pub(super) fn has_index(&self) -> bool {
+        let lookup = self.scheduler.as_ref().map(|scheduler| scheduler.about().lookup);
+        lookup != Some(MergeLookup::Recent)
     }
 
     /// The scheduler takes note of whose request this is.
@@ -85,7 +91,7 @@ impl RequestQueue {
         has_arrived: bool,
     ) -> Option<Absorber> {
         let nomerges = self.core.seen.limits.nomerges;
-        if nomerges == 2 {
+        if nomerges == 2 || !self.has_index() {
             return None;
         }
         let position = self.core.seen.requests[newcomer].sector;
@@ -153,6 +159,9 @@ impl RequestQueue {
         });
         self.settle(now, context);
         // A front merge leaves the end, and the request's place among those that end there.
+        if !self.has_index() {
+            return;
+        }
         if merge == Merge::Back {
             let end = self.core.seen.requests[rq].end();
             self.core.merge.reposition(rq, end);

@@ -161,6 +161,7 @@ impl RequestQueue {
 
     /// Tells the scheduler about `nr_requests`, and the tag maps about its smallest limit.
     fn announce_depth(&mut self, now: Instant) {
+        self.note_words(self.core.seen.limits.nr_requests);
         self.with_scheduler(now, ContextId(0), |scheduler, cx| scheduler.depth_changed(cx));
         self.announce_min_depth(now);
     }
@@ -172,6 +173,13 @@ impl RequestQueue {
             self.announce_min_depth(now);
         } else {
             self.announce_depth(now);
+        }
+    }
+
+    /// The scheduler can see the words of tag maps for so many requests.
+    fn note_words(&mut self, requests: u32) {
+        if let ShapeState::Multi(multi) = &self.shape {
+            self.core.seen.tags_per_word = multi.tags_per_word(requests);
         }
     }
 
@@ -203,6 +211,8 @@ impl RequestQueue {
             ShapeState::Single(_) => self.core.seen.limits.nr_requests = requests,
             ShapeState::Multi(multi) => {
                 if multi.rules().depth_hook_sees_old {
+                    // The maps are there already.
+                    self.note_words(requests);
                     self.with_scheduler(now, ContextId(0), |scheduler, cx| {
                         scheduler.depth_changed(cx);
                     });

@@ -11,7 +11,7 @@ use crate::scheduler::Merge;
 use crate::segments::Segments;
 use base::{Instant, Sectors};
 
-/// Entries of a software queue that are examined for a merge (rule merge-6).
+/// Entries of a list that are examined for a merge (rule merge-6).
 const SCANNED: usize = 8;
 
 impl RequestQueue {
@@ -177,7 +177,10 @@ impl RequestQueue {
         let found = if self.scheduler.is_some() {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, bio));
             self.settle(now, context);
-            self.find_merge(now, context, bio)
+            match self.has_index() {
+                true => self.find_merge(now, context, bio),
+                false => self.find_recent(bio),
+            }
         } else {
             self.find_in_software_queue(bio)
         };
@@ -236,6 +239,14 @@ impl RequestQueue {
         multi
             .software_queue_from_newest(bio.origin.cpu)
             .take(SCANNED)
+            .find_map(|rq| Some((rq, self.adjacency(rq, bio)?)))
+    }
+
+    /// The same among the last few requests of a list of the scheduler.
+    fn find_recent(&self, bio: &Bio) -> Option<(RequestId, Merge)> {
+        let scheduler = self.scheduler.as_deref()?;
+        (0..SCANNED)
+            .map_while(|newer| scheduler.recent(bio, newer))
             .find_map(|rq| Some((rq, self.adjacency(rq, bio)?)))
     }
 

@@ -9,8 +9,8 @@ use block::kernel::Shape;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Placement};
 use block::{
     About, Action, Attach, Bio, Command, ContextId, Cx, DispatchReason, EventLog, Facts, Flags,
-    IoContextId, Ioprio, Kernel, Op, Origin, Output, PlugFlush, Request, RequestId, RequestQueue,
-    Scheduler, SharedLock, Step, Transport, Version,
+    IoContextId, Ioprio, Kernel, MergeLookup, Op, Origin, Output, PlugFlush, Request, RequestId,
+    RequestQueue, Scheduler, SharedLock, Step, Transport, Version,
 };
 
 /// Arrival order in either shape.
@@ -22,7 +22,14 @@ pub struct Fifo {
 }
 
 const fn about(shape: Shape) -> About {
-    About { name: "fifo", shape, lock: SharedLock::All, summary: "arrival order", tunables: &[] }
+    About {
+        name: "fifo",
+        shape,
+        lock: SharedLock::All,
+        lookup: MergeLookup::Index,
+        summary: "arrival order",
+        tunables: &[],
+    }
 }
 static SINGLE: About = about(Shape::Single);
 static MULTI: About = about(Shape::Multi);

@@ -44,7 +44,7 @@ pub struct Member {
 /// Disks from slow to fast, all of which take the deepest queue (one of each kind).
 const MODELS: [&str; 4] = ["hdd-7200-sata", "hdd-sas-2009", "vm-ssd-m4", "ssd-sata-m4"];
 /// The same with one that is faster than a core.
-const MODELS_OF_BFQ: [&str; 5] =
+const WITH_NVME: [&str; 5] =
     ["hdd-7200-sata", "hdd-sas-2009", "vm-ssd-m4", "ssd-sata-m4", "nvme-980pro"];
 const DEPTHS: [u32; 5] = [1, 31, 64, 4, 31];
 /// Values that are tried for each file; most members have the default of most.
@@ -62,6 +62,14 @@ const OF_MQ_DEADLINE: &Tunables = &[
     ("max_sectors_kb", &[64, 256]),
 ];
 
+/// Those of Kyber: targets that are met and missed on all disks, so that tokens become few.
+const OF_KYBER: &Tunables = &[
+    ("iosched/read_lat_nsec", &[100_000, 1_000_000, 20_000_000, 1_000_000_000]),
+    ("iosched/write_lat_nsec", &[100_000, 1_000_000, 20_000_000, 1_000_000_000]),
+    ("nomerges", &[1, 2]),
+    ("max_sectors_kb", &[64, 256]),
+];
+
 impl Member {
     /// The members from `first` on of the family of a seed, for a scheduler.
     pub fn family(scheduler: &'static str, seed: u64, requests: u64, count: u64) -> Vec<Member> {
@@ -74,10 +82,16 @@ impl Member {
         let queue_depth = DEPTHS[at % DEPTHS.len()];
         let mut settings = Vec::new();
         let is_bfq = scheduler == "bfq";
-        let tunables = if is_bfq { bfq::TUNABLES } else { OF_MQ_DEADLINE };
+        let tunables = match scheduler {
+            "bfq" => bfq::TUNABLES,
+            "kyber" => OF_KYBER,
+            _ => OF_MQ_DEADLINE,
+        };
+        // Most of what Kyber does depends on how far its targets are from what the disk can do.
+        let often = if scheduler == "kyber" { 3 } else { 1 };
         for (name, values) in tunables.iter().copied() {
             let own = name.starts_with("iosched/");
-            if (!own || scheduler != "none") && rng.chance(1, 4) {
+            if (!own || scheduler != "none") && rng.chance(if own { often } else { 1 }, 4) {
                 settings.push((name.to_string(), *pick(&mut rng, values)));
             }
         }
@@ -98,7 +112,10 @@ impl Member {
         } else {
             (Vec::new(), vec![("", jobs(&mut rng))])
         };
-        let models: &[&str] = if is_bfq { &MODELS_OF_BFQ } else { &MODELS };
+        let models: &[&str] = match scheduler {
+            "bfq" | "kyber" => &WITH_NVME,
+            _ => &MODELS,
+        };
         Member {
             name: format!("{scheduler}-{seed}-{number:03}"),
             model: models[at / DEPTHS.len() % models.len()],

@@ -26,7 +26,6 @@ use crate::experiment::{Axis, Experiment, Setting};
 use crate::figure::{Figure, What};
 use crate::kernels::{Named, nearest_judge};
 use crate::metrics::{Naming, Section};
-use crate::offered::with_offered;
 use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::{self, World};
@@ -40,7 +39,6 @@ use programs::Program;
 use programs::dd::Dd;
 use programs::fio::{Fio, Job};
 use programs::replay::{Pace, Replay};
-use sched::Schedulers;
 use settings::{OfRow, probe};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -462,9 +460,9 @@ impl Planner {
         let mount = self.experiment.mount.clone();
         let host = self.host()?;
         let kernel = self.kernel()?;
-        let (known, kernels) = (self.known(), self.experiment.kernels());
+        let (known, kernels) = (&self.experiment.known, self.experiment.kernels());
         let asked = &self.experiment.schedulers;
-        let mut specs = SchedulerSpec::parse_list(&known, kernels, asked, kernel.as_ref())?;
+        let mut specs = SchedulerSpec::parse_list(known, kernels, asked, kernel.as_ref())?;
         self.check_offered(&specs)?;
         self.check_kernels(&specs)?;
         if let Some(hz) = self.experiment.hz {
@@ -588,14 +586,6 @@ impl Planner {
                 let accepted = "--fs ext4 or xfs, /dev/sda for the disk, or --world sim";
                 Err(Error::bad(place, problem, accepted))
             }
-        }
-    }
-
-    /// The schedulers that can be asked for where it runs.
-    fn known(&self) -> Schedulers {
-        match self.is_judged() {
-            true => with_offered(&self.experiment.known),
-            false => self.experiment.known.clone(),
         }
     }
 

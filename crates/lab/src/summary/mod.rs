@@ -15,7 +15,6 @@ use crate::figure::{Figure, Layer, Moved, Point, What};
 use crate::kernels::Named;
 use crate::matrix::Report;
 use crate::metrics::CallKind;
-use crate::offered::with_offered;
 use crate::plan::Row;
 use crate::result::{CallResult, JobResult, RunResult};
 use crate::statistics::Estimate;
@@ -279,7 +278,7 @@ fn copying(report: &Report) -> BTreeSet<&str> {
 fn check(report: &Report, lines: &[Line]) -> Vec<Checked> {
     let mut all = Vec::new();
     let experiment = &report.plan.experiment;
-    let (known, kernels) = (&with_offered(&experiment.known), experiment.kernels());
+    let (known, kernels) = (&experiment.known, experiment.kernels());
     if experiment.expect.is_empty() {
         return all;
     }

@@ -23,8 +23,8 @@ use base::{Instant, Jiffies, Sector, Side};
 use batch::Batch;
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge, Placement};
 use block::{
-    About, Bio, ContextId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId, Scheduler,
-    Shape, SharedLock,
+    About, Bio, ContextId, Cx, DispatchReason, IoContextId, Kernel, MergeLookup, Request,
+    RequestId, Scheduler, Shape, SharedLock,
 };
 use choose::choose;
 use process::{Newcomers, Process};
@@ -36,6 +36,7 @@ pub const ABOUT: About = About {
     name: "anticipatory",
     shape: Shape::Single,
     lock: SharedLock::All,
+    lookup: MergeLookup::Index,
     summary: "sweeps the disk in batches, and waits a little for a reader's next request",
     tunables: &TUNABLES,
 };

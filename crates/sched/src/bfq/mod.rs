@@ -40,8 +40,8 @@ use base::{Arena, Hz, Instant, Jiffies, Links, List, Sector, Side};
 use binding::{Bound, Contexts, Group};
 use block::scheduler::{Dispatched, HctxId, InsertAt, Merge};
 use block::{
-    About, Bio, CgroupId, ContextId, Cx, IoContextId, Kernel, Request, RequestId, Scheduler, Shape,
-    SharedLock, Tunable,
+    About, Bio, CgroupId, ContextId, Cx, IoContextId, Kernel, MergeLookup, Request, RequestId,
+    Scheduler, Shape, SharedLock, Tunable,
 };
 use burst::Burst;
 pub use changes::CHANGES;
@@ -61,6 +61,7 @@ const fn about(tunables: &'static [Tunable]) -> About {
         name: "bfq",
         shape: Shape::Multi,
         lock: SharedLock::All,
+        lookup: MergeLookup::Index,
         summary: "divides the disk's service by weight, and raises what is interactive",
         tunables,
     }

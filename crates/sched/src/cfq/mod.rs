@@ -36,8 +36,8 @@ use base::{Arena, Instant, Links, Sector, Side};
 use binding::{Bound, Contexts};
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
 use block::{
-    About, Bio, CgroupId, ContextId, Cx, DispatchReason, IoContextId, Kernel, Request, RequestId,
-    Scheduler, Shape, SharedLock,
+    About, Bio, CgroupId, ContextId, Cx, DispatchReason, IoContextId, Kernel, MergeLookup, Request,
+    RequestId, Scheduler, Shape, SharedLock,
 };
 use core::fmt;
 use depth::DepthProbe;
@@ -52,6 +52,7 @@ pub const ABOUT: About = About {
     name: "cfq",
     shape: Shape::Single,
     lock: SharedLock::All,
+    lookup: MergeLookup::Index,
     summary: "divides the disk's time among processes and groups, and waits for sequential ones",
     tunables: &TUNABLES,
 };

@@ -16,7 +16,8 @@ use alloc::format;
 use alloc::string::String;
 use block::scheduler::{Dispatched, HctxId, InsertAt, Merge, Placement};
 use block::{
-    About, Bio, Cx, Direction, DispatchReason, Kernel, RequestId, Scheduler, Shape, SharedLock,
+    About, Bio, Cx, Direction, DispatchReason, Kernel, MergeLookup, RequestId, Scheduler, Shape,
+    SharedLock,
 };
 use rules::Rules;
 
@@ -25,6 +26,7 @@ pub const ABOUT: About = About {
     name: "deadline",
     shape: Shape::Single,
     lock: SharedLock::All,
+    lookup: MergeLookup::Index,
     summary: "sweeps the disk in batches, prefers reads, bounds waiting",
     tunables: &TUNABLES,
 };

@@ -3,7 +3,7 @@
 use crate::settings::{INT_MAX, TUNABLES, time};
 use alloc::format;
 use block::changes::{Table, change};
-use block::{About, Kernel, Shape, SharedLock, Tunable, Version};
+use block::{About, Kernel, MergeLookup, Shape, SharedLock, Tunable, Version};
 
 /// The differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,7 @@ static WITH_CLASSES_ABOUT: About = About {
     name: "mq-deadline",
     shape: Shape::Multi,
     lock: SharedLock::AllButCompletion,
+    lookup: MergeLookup::Index,
     summary: "within classes of priority: sweeps in batches, prefers reads, bounds waiting",
     tunables: &ALL_TUNABLES,
 };
@@ -151,6 +152,7 @@ static WITHOUT_CLASSES_ABOUT: About = About {
     name: "mq-deadline",
     shape: Shape::Multi,
     lock: SharedLock::AllButCompletion,
+    lookup: MergeLookup::Index,
     summary: "sweeps the disk in batches, prefers reads, bounds waiting",
     tunables: &TUNABLES,
 };

@@ -20,7 +20,7 @@ use crate::event::Action;
 use crate::kernel::{Kick, MultiQueue};
 use crate::limits::Limits;
 use crate::request::{Request, RequestId, RequestState};
-use crate::tags::TagMap;
+use crate::tags::{TagMap, bits_per_word};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use base::{Arena, Instant, Rng};
@@ -69,12 +69,7 @@ impl Multi {
     pub fn new(rules: MultiQueue, limits: &Limits, cpus: u16, has_scheduler: bool) -> Multi {
         let depth = limits.facts.queue_depth;
         let has_budget = matches!(limits.facts.transport, Transport::Sata | Transport::Scsi);
-        let map = |depth| {
-            TagMap::new(depth, cpus, rules.shallow)
-                .waking_on(rules.wakes_on)
-                .counting_all_frees(rules.counts_all_frees)
-                .clearing_late(rules.clears_late)
-        };
+        let map = |depth| TagMap::of(&rules, depth, cpus);
         let hctx = |_| Hctx {
             driver_tags: map(if has_scheduler { depth } else { depth.min(limits.nr_requests) }),
             scheduler_tags: has_scheduler.then(|| map(limits.nr_requests)),
@@ -136,7 +131,8 @@ impl Multi {
     /// Tasks have slept for tags before, so many times each alone.
     pub fn note_waits(&mut self, waits: u32) {
         for hctx in &mut self.hctxs {
-            hctx.scheduler_tags.as_mut().unwrap_or(&mut hctx.driver_tags).note_waits(waits);
+            let tags = hctx.scheduler_tags.as_mut().unwrap_or(&mut hctx.driver_tags);
+            tags.note_waits(waits, ContextId(0));
         }
     }
 
@@ -163,6 +159,14 @@ impl Multi {
             Some(tags) => tags.resize(requests),
             None => hctx.driver_tags.resize(depth.min(requests)),
         })
+    }
+
+    /// Bits of a word of the scheduler's tag maps, if they are to have so many tags.
+    pub fn tags_per_word(&self, requests: u32) -> u32 {
+        match &self.hctxs[0].scheduler_tags {
+            Some(tags) if tags.has_room(requests) => tags.word_bits(),
+            _ => bits_per_word(requests),
+        }
     }
 
     /// A smaller limit on scheduler tags decides how many sleepers a freed tag wakes.

@@ -4,7 +4,7 @@ use super::rules::Rules;
 use crate::choice::Ways;
 use crate::settings::{from_millis, to_millis};
 use base::{Hz, Jiffies};
-use block::{About, Flags, Kernel, Shape, SharedLock, Tunable};
+use block::{About, Flags, Kernel, MergeLookup, Shape, SharedLock, Tunable};
 
 /// Largest value of a C `unsigned int`.
 const UINT_MAX: i64 = u32::MAX as i64;
@@ -106,6 +106,7 @@ static ABOUT_2_6_32: About = About {
     name: "cfq",
     shape: Shape::Single,
     lock: SharedLock::All,
+    lookup: MergeLookup::Index,
     summary: "divides the disk's time among processes, and waits for sequential ones",
     tunables: &TUNABLES,
 };

@@ -1,0 +1,177 @@
+//! How tokens follow percentiles of latency (rules kyber-10 to kyber-14; kernels from 5.1 on).
+//!
+//! Two histograms for each domain: how long requests took from their allocation on, and how long
+//! the device had them. A timer looks at both and says which domain gets another number of tokens.
+
+use super::rules::{Domain, MOST_DOMAINS};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use base::Jiffies;
+
+/// Buckets of a histogram; the first half is within the target.
+const BUCKETS: usize = 8;
+const GOOD: usize = BUCKETS / 2;
+/// Samples after which a histogram is looked at, however young it is.
+const ENOUGH: u32 = 500;
+
+/// Which latency is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// From allocation to completion.
+    Total,
+    /// From the issue to completion.
+    Io,
+}
+
+/// Latencies in parts of the target.
+#[derive(Clone, Copy, Debug, Default)]
+struct Histogram([u32; BUCKETS]);
+
+impl Histogram {
+    /// Rule kyber-10.
+    fn add(&mut self, latency: u64, target: u64) {
+        let width = (target / GOOD as u64).max(1);
+        let bucket = (latency.saturating_sub(1) / width).min(BUCKETS as u64 - 1);
+        self.0[bucket as usize] += 1;
+    }
+
+    fn samples(&self) -> u32 {
+        self.0.iter().sum()
+    }
+
+    /// The bucket that has so many per cent of all samples below its end (rule kyber-12).
+    fn percentile(&self, percent: u32) -> usize {
+        let mut left = (self.samples() * percent).div_ceil(100);
+        for (bucket, count) in self.0[..BUCKETS - 1].iter().enumerate() {
+            if *count >= left {
+                return bucket;
+            }
+            left -= count;
+        }
+        BUCKETS - 1
+    }
+}
+
+/// What is known of a domain.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    total: Histogram,
+    io: Histogram,
+    /// When histograms are looked at that have too few samples.
+    due: Option<Jiffies>,
+    /// What the total latency last was while the device was good.
+    saved: Option<usize>,
+}
+
+/// A look at a histogram, as the tracepoint kyber_latency tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub domain: usize,
+    pub what: &'static str,
+    pub bucket: usize,
+    pub samples: u32,
+}
+
+/// Histograms of all domains that have a target.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Percentiles {
+    known: Box<[Known; MOST_DOMAINS]>,
+}
+
+impl Percentiles {
+    /// A request is done (rule kyber-10); latencies in nanoseconds.
+    pub fn add(&mut self, domain: usize, total: u64, io: u64, target: u64) {
+        let known = &mut self.known[domain];
+        known.total.add(total, target);
+        known.io.add(io, target);
+    }
+
+    /// The timer looks at all domains (rules kyber-12 and kyber-13): changes of tokens, with what
+    /// they are made of; `depths` are what the domains have. Looks are appended to `looks`.
+    pub fn adjust(
+        &mut self,
+        domains: &[Domain],
+        now: Jiffies,
+        second: Jiffies,
+        depths: impl Fn(usize) -> u32,
+        looks: &mut Vec<Look>,
+    ) -> [Option<u32>; MOST_DOMAINS] {
+        let with_target = || domains.iter().enumerate().filter(|(_, it)| it.target.is_some());
+        let mut is_bad = false;
+        for (domain, _) in with_target() {
+            let found = self.look(domain, Kind::Io, now, second, looks);
+            is_bad |= found.is_some_and(|bucket| bucket >= GOOD);
+        }
+        let mut changes = [None; MOST_DOMAINS];
+        for (domain, it) in with_target() {
+            let found = self.look(domain, Kind::Total, now, second, looks);
+            let saved = &mut self.known[domain].saved;
+            let bucket = match is_bad {
+                true => {
+                    let before = saved.take();
+                    found.or(before)
+                }
+                false => {
+                    *saved = found.or(*saved);
+                    found
+                }
+            };
+            let Some(bucket) = bucket.filter(|bucket| is_bad || *bucket >= GOOD) else { continue };
+            let depth = depths(domain);
+            let wanted = (depth * (bucket as u32 + 1) / GOOD as u32).clamp(1, it.tokens);
+            changes[domain] = (wanted != depth).then_some(wanted);
+        }
+        changes
+    }
+
+    /// Rule kyber-11: takes a histogram that has enough samples, or is old enough.
+    fn look(
+        &mut self,
+        domain: usize,
+        kind: Kind,
+        now: Jiffies,
+        second: Jiffies,
+        looks: &mut Vec<Look>,
+    ) -> Option<usize> {
+        let known = &mut self.known[domain];
+        let (histogram, percent, what) = match kind {
+            Kind::Io => (&mut known.io, 90, "I/O p90"),
+            Kind::Total => (&mut known.total, 99, "total p99"),
+        };
+        let samples = histogram.samples();
+        if samples == 0 {
+            return None;
+        }
+        let due = *known.due.get_or_insert(now + second);
+        if samples < ENOUGH && due > now {
+            return None;
+        }
+        known.due = None;
+        let bucket = core::mem::take(histogram).percentile(percent);
+        looks.push(Look { domain, what, bucket, samples });
+        Some(bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_fall_into_quarters_of_the_target() {
+        let mut histogram = Histogram::default();
+        for latency in [0, 1, 500, 501, 2000, 2001, 4000, u64::MAX] {
+            histogram.add(latency, 2000);
+        }
+        assert_eq!(histogram.0, [3, 1, 0, 1, 1, 0, 0, 2]);
+        let mut tiny = Histogram::default();
+        (0..4).for_each(|latency| tiny.add(latency, 0));
+        assert_eq!(tiny.0, [2, 1, 1, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_percentile_is_the_bucket_in_which_it_lies() {
+        let histogram = Histogram([90, 0, 9, 0, 0, 0, 0, 1]);
+        assert_eq!([90, 91, 99, 100].map(|it| histogram.percentile(it)), [0, 2, 2, 7]);
+    }
+}

@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 use base::{Bytes, Duration};
 use block::Ioprio;
+use trace::blktrace::kyber;
 use trace::blktrace::runs::{self, Only};
 
 /// The guest's first program; see the file.
@@ -321,6 +322,10 @@ impl Script {
         }
         if recording.runs {
             record_runs(text);
+            for (event, says) in kyber::EVENTS {
+                let says = quoted(says);
+                line(text, format_args!("record_event {TRACING}/events/{event} 0 {says}"));
+            }
         }
         for disk in 0..disks {
             let file = format!("/sys/block/{}/trace/enable", disk_name(disk));

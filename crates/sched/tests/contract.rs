@@ -53,9 +53,9 @@ impl fmt::Debug for Setting {
 }
 
 /// Whether a scheduler is small enough to be written down twice; the contract of the others is in
-/// `by_process.rs`.
+/// `by_process.rs` and `kyber.rs`.
 fn has_twin(name: &str) -> bool {
-    !["anticipatory", "cfq", "bfq"].contains(&name)
+    !["anticipatory", "cfq", "kyber", "bfq"].contains(&name)
 }
 
 /// Every scheduler that has a twin, on every kernel that has it.

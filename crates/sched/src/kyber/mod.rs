@@ -163,7 +163,7 @@ impl Kyber {
         }
         let Some(token) = self.take_token(id, domain) else {
             let name = self.rules.domains()[domain].name;
-            cx.message(format_args!("kyber_throttled {name}"));
+            cx.message(format_args!("kyber_throttled: {name}"));
             return None;
         };
         if self.hctx(id).taken[domain].is_empty() {
@@ -255,7 +255,7 @@ impl Kyber {
         if self.tokens[domain].depth() != tokens {
             self.tokens[domain].limit(tokens);
             let name = self.rules.domains()[domain].name;
-            cx.message(format_args!("kyber_adjust {name} {tokens}"));
+            cx.message(format_args!("kyber_adjust: {name} {tokens}"));
         }
     }
 
@@ -270,7 +270,7 @@ impl Kyber {
         for look in looks {
             let name = domains[look.domain].name;
             cx.message(format_args!(
-                "kyber_latency {name} {} {}/4 samples={}",
+                "kyber_latency: {name} {} {}/4 samples={}",
                 look.what,
                 look.bucket + 1,
                 look.samples,

@@ -7,6 +7,7 @@ pub mod naive_anticipatory;
 pub mod naive_bfq;
 pub mod naive_cfq;
 pub mod naive_early_cfq;
+pub mod naive_kyber;
 pub mod script;
 pub mod shadow;
 pub mod twin;

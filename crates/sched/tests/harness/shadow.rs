@@ -1,10 +1,11 @@
-//! A scheduler that knows processes and its naive twin side by side: every answer is compared as it
+//! A scheduler that knows processes, or Kyber, and its naive twin side by side: every answer is compared as it
 //! is given.
 
 use super::naive_anticipatory::NaiveAnticipatory;
 use super::naive_bfq::NaiveBfq;
 use super::naive_cfq::NaiveCfq;
 use super::naive_early_cfq::NaiveEarlyCfq;
+use super::naive_kyber::NaiveKyber;
 use base::Instant;
 use block::scheduler::{Dispatched, HctxId, InsertAt, MayQueue, Merge};
 use block::{
@@ -34,6 +35,10 @@ pub trait Naive {
     }
     fn submitted(&mut self, _cx: &Cx<'_>, _bio: &Bio) {}
     fn bind(&mut self, cx: &Cx<'_>, rq: RequestId);
+    /// Requests that a bio is compared with, newest first, where that is not the elevator's search.
+    fn recent(&self, _bio: &Bio) -> Vec<RequestId> {
+        Vec::new()
+    }
     /// Requests that a bio may be put in front of, by the elevator's own search.
     fn fronts(&self, cx: &Cx<'_>, bio: &Bio) -> Vec<RequestId>;
     fn allows(&self, _cx: &Cx<'_>, _rq: RequestId, _bio: &Bio) -> bool {
@@ -48,7 +53,7 @@ pub trait Naive {
     fn sorted(&self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId>;
     fn insert(&mut self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId>;
     /// A request that was given back.
-    fn insert_at_head(&mut self, _rq: RequestId) {
+    fn insert_at_head(&mut self, _cx: &Cx<'_>, _rq: RequestId) {
         panic!("nothing is inserted at the head")
     }
     fn dispatch(&mut self, cx: &Cx<'_>) -> Vec<RequestId>;
@@ -82,6 +87,7 @@ fn twin_of(name: &str, kernel: &Kernel) -> Box<dyn Naive> {
         "bfq" => Box::new(NaiveBfq::new(kernel)),
         "cfq" if kernel.version <= Version::V2_6_32 => Box::new(NaiveEarlyCfq::new(kernel)),
         "cfq" => Box::new(NaiveCfq::new(kernel)),
+        "kyber" => Box::new(NaiveKyber::new(kernel)),
         _ => panic!("{name} has no such twin"),
     }
 }
@@ -166,6 +172,12 @@ impl Scheduler for Shadowed {
         found
     }
 
+    fn recent(&self, bio: &Bio, newer: usize) -> Option<RequestId> {
+        let found = self.real.recent(bio, newer);
+        assert_eq!(found, self.twin.recent(bio).get(newer).copied(), "{newer} before {bio:?}");
+        found
+    }
+
     fn allow_bio_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
         let allowed = self.real.allow_bio_merge(cx, rq, bio);
         assert_eq!(allowed, self.twin.allows(cx, rq, bio), "merging a bio");
@@ -210,7 +222,7 @@ impl Scheduler for Shadowed {
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
         self.twin.look_at_time(cx);
         match at {
-            InsertAt::Head if self.is_multi() => self.twin.insert_at_head(rq),
+            InsertAt::Head if self.is_multi() => self.twin.insert_at_head(cx, rq),
             _ => {
                 let left = self.twin.insert(cx, rq);
                 self.note(left);

@@ -149,6 +149,10 @@ impl Scheduler for Watched {
         found
     }
 
+    fn recent(&self, bio: &Bio, newer: usize) -> Option<RequestId> {
+        self.real.recent(bio, newer)
+    }
+
     fn allow_bio_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
         self.real.allow_bio_merge(cx, rq, bio)
     }

@@ -17,6 +17,7 @@
 //! Nothing is interpreted: codes and categories that are not known are kept as they are.
 
 mod convert;
+pub mod kyber;
 mod layout;
 mod merge;
 mod pages;

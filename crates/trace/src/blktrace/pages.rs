@@ -37,7 +37,9 @@ const REPLACED: usize = 16;
 
 const ACCEPTED: &str = "pages of 4096 bytes, as trace_pipe_raw of a little-endian machine has them";
 
-/// Events that become messages: what each says, by the number in its file `format` of tracefs.
+/// Events that become messages: what each says, by the number in its file `format` of tracefs. Its
+/// fields stand in braces, by kind and offset as `format` has them: `{s12}` is a text from byte 12
+/// on, `{b36}` a byte, `{w28}` a number of 32 bits.
 pub type Events<'a> = BTreeMap<u16, &'a str>;
 
 /// The records in the pages of a CPU, one after the other, as a file of blktrace: in the version
@@ -66,7 +68,10 @@ pub fn records_of_pages(pages: &[u8], name: &str, events: &Events<'_>) -> Result
     let layout = layout.unwrap_or(Layout::V7_LITTLE);
     for (time, entry) in entries {
         match kind_of(entry).and_then(|kind| events.get(&kind)) {
-            Some(said) => append_message(layout, (time, task_of(entry)), said, &mut records),
+            Some(said) => {
+                let said = with_fields(said, entry);
+                append_message(layout, (time, task_of(entry)), &said, &mut records);
+            }
             None => append_record(time, entry, &mut records),
         }
     }
@@ -81,6 +86,30 @@ fn kind_of(entry: &[u8]) -> Option<u16> {
 /// The number of the task that an entry is of.
 fn task_of(entry: &[u8]) -> u32 {
     entry.get(4..).and_then(|rest| rest.first_chunk()).copied().map_or(0, u32::from_le_bytes)
+}
+
+/// What an event says, with the fields of this entry.
+fn with_fields(said: &str, entry: &[u8]) -> String {
+    let mut parts = said.split('{');
+    let mut text = String::from(parts.next().unwrap_or_default());
+    for part in parts {
+        let (field, rest) = part.split_once('}').unwrap_or((part, ""));
+        let (kind, at) = field.split_at(field.len().min(1));
+        let bytes = at.parse().ok().and_then(|at: usize| entry.get(at..)).unwrap_or_default();
+        text.push_str(&match kind {
+            "s" => {
+                let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
+                String::from_utf8_lossy(&bytes[..end]).into_owned()
+            }
+            "b" => bytes.first().map(u8::to_string).unwrap_or_default(),
+            _ => {
+                let word = bytes.first_chunk().copied().map(u32::from_le_bytes);
+                word.map(|it| it.to_string()).unwrap_or_default()
+            }
+        });
+        text.push_str(rest);
+    }
+    text
 }
 
 fn append_message(layout: Layout, (time, pid): (u64, u32), said: &str, records: &mut Vec<u8>) {
@@ -285,6 +314,14 @@ mod tests {
             }
             let _ = records_of_pages(&tail, "x", &Events::new());
         }
+    }
+
+    #[test]
+    fn a_message_has_the_fields_of_its_event() {
+        let entry = [b"--READ\0\xee", &[7, 0xee, 0xee, 0xee][..], &300_u32.to_le_bytes()].concat();
+        let of = |said| with_fields(said, &entry);
+        assert_eq!(of("adjust: {s2} {w12} of {b8}"), "adjust: READ 300 of 7");
+        assert_eq!([of("none"), of("{w13}{s99}!")], ["none", "!"]);
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Naive for NaiveBfq {
         Vec::new()
     }
 
-    fn insert_at_head(&mut self, rq: RequestId) {
+    fn insert_at_head(&mut self, _cx: &Cx<'_>, rq: RequestId) {
         self.heads.insert(0, rq);
     }
 

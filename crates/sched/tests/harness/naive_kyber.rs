@@ -334,7 +334,7 @@ impl Naive for NaiveKyber {
     fn depth(&mut self, _cx: &Cx<'_>, bio: &Bio) -> Option<u32> {
         let is_late = self.version >= Version::V6_18;
         let is_limited = if is_late { bio.op != Op::Read } else { !bio.is_sync() };
-        is_limited.then_some(self.async_depth as u32)
+        (is_limited && self.async_depth != 0).then_some(self.async_depth as u32)
     }
 
     fn recent(&self, bio: &Bio) -> Vec<RequestId> {

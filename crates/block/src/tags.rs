@@ -170,6 +170,12 @@ impl<W: Copy + Eq> TagMap<W> {
         self.set_min_depth(None);
     }
 
+    /// The search on every core begins at this tag, as in a map that was just made (rule tags-8).
+    pub fn search_from(&mut self, tag: u32) {
+        let tag = if tag < self.depth { tag } else { 0 };
+        self.hints.fill(tag);
+    }
+
     /// Tags that may be given out.
     pub fn depth(&self) -> u32 {
         self.depth

@@ -6,8 +6,8 @@ use base::{Instant, Sectors};
 use block::kernel::{Dequeue, PlugEnd, PlugMerge};
 use block::scheduler::{Cgroup, IoContext};
 use block::{
-    Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, QUEUE_SETTINGS, RequestQueue, Shape,
-    Transport,
+    Attach, CgroupId, EventLog, Facts, IoContextId, Kernel, MergeLookup, QUEUE_SETTINGS,
+    RequestQueue, Shape, Transport,
 };
 use lab::Error;
 use lab::recording::PartSize;
@@ -42,6 +42,8 @@ pub struct Setup {
     pub groups: Vec<Group>,
     /// Ticks begin with the clock of the records.
     pub ticks_begin_with_clock: bool,
+    /// Where the search for Kyber's tokens begins, by domain.
+    pub token_searches: Vec<(String, u32)>,
 }
 
 impl Setup {
@@ -73,7 +75,8 @@ impl Setup {
         let kernel = spec.kernel.with_hz(manifest.hz.unwrap_or(spec.kernel.hz));
         let groups = manifest.cgroups.clone();
         let ticks_begin_with_clock = manifest.ticks_begin_with_clock;
-        Ok(Setup { spec, kernel, facts, groups, ticks_begin_with_clock })
+        let token_searches = manifest.token_searches().collect();
+        Ok(Setup { spec, kernel, facts, groups, ticks_begin_with_clock, token_searches })
     }
 
     /// The shape of the recorded queue.
@@ -94,6 +97,7 @@ impl Setup {
             heeds_runs: self.collects_lists(),
             largest: self.largest(),
             usual: self.usual(),
+            scans_lists: self.spec.about().lookup == MergeLookup::Recent,
             merges_into_newest: plug.is_some_and(|it| it.plug.merges_into == PlugMerge::Newest),
         }
     }
@@ -209,7 +213,12 @@ impl Setup {
 
     /// A queue that follows the recording.
     pub fn replica(&self, history: &History) -> Replica {
-        Replica::new(self.queue(history, EventLog::with_messages()), self.joins_are_traced())
+        let queue = self.queue(history, EventLog::with_messages());
+        let mut replica = Replica::new(queue, self.joins_are_traced());
+        for (domain, place) in &self.token_searches {
+            replica.heed(Instant::ZERO, &format!("kyber_searches: {domain} {place}"), None);
+        }
+        replica
     }
 }
 

@@ -506,6 +506,9 @@ queue() {
         { read -r value <$file; } 2>/dev/null
         test -f $file && echo "$file $value"
     done
+    for file in /sys/kernel/debug/block/$1/sched/*_tokens; do
+        test -f $file && echo "$file $(sed -n 's/^alloc_hint={\([0-9]*\).*/\1/p' $file)"
+    done
 }
 "#;
 

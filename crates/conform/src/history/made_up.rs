@@ -12,6 +12,7 @@ pub const ERA: Era = Era {
     shape: Shape::Multi,
     joins_are_traced: true,
     merges_into_newest: true,
+    scans_lists: false,
     issues_directly: false,
     issues_newest_first: false,
     heeds_runs: false,

@@ -686,6 +686,7 @@ mod tests {
             shape: Shape::Single,
             joins_are_traced: false,
             merges_into_newest: false,
+            scans_lists: false,
             issues_directly: false,
             issues_newest_first: false,
             heeds_runs: false,

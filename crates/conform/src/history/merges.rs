@@ -3,7 +3,8 @@
 //! A record of a merge names what was merged and not what into. Often only one queued request
 //! touches it. Where several do, it is the one that the kernel looks at first: the one merged into
 //! last, then, for its end, the newest, and for its start, the highest in a tree (rule deadline-2),
-//! which is taken to be the oldest; of those that look the same, ours says which. If a request is
+//! which is taken to be the oldest; of those that look the same, ours says which. Where lists are
+//! scanned it is the newest. If a request is
 //! issued later that nobody has, one of these was another: the history is read again with the next
 //! of those that touched it.
 
@@ -52,7 +53,7 @@ impl Historian<'_> {
                 Merge::Front => Merged::Before(rq),
             });
             self.last_merge = Some(rq);
-            if merge == Merge::Back {
+            if merge == Merge::Back && !self.era.scans_lists {
                 self.history.requests[rq].ended = self.records;
             }
         }
@@ -114,6 +115,9 @@ impl Historian<'_> {
         let mut queued: Vec<Traced> = queued.collect();
         queued.sort_by_key(|rq| {
             let ended = life(rq).ended;
+            if self.era.scans_lists {
+                return (false, u64::MAX - ended);
+            }
             let order = if merge == Merge::Back { u64::MAX - ended } else { ended };
             (self.last_merge != Some(*rq), order)
         });

@@ -191,6 +191,8 @@ pub struct Era {
     pub joins_are_traced: bool,
     /// Of the requests that a task holds back, only the newest is merged into.
     pub merges_into_newest: bool,
+    /// Of those that are queued, the newest that touches is merged into (rule merge-6).
+    pub scans_lists: bool,
     /// There is no scheduler: what a task held back goes to the driver.
     pub issues_directly: bool,
     /// The newest of it goes first, and no record tells that a plug ends.

@@ -19,7 +19,8 @@
 //! Names below `queue/` and `iosched/` are those of sysfs; `ioprio PID` is a task's priority as the
 //! kernel encodes it, `io_context PID` the task whose io_context it shares. The first control group
 //! is the root; `id` is a group's number in records. `ticks: begin with the clock` says that the
-//! kernel counts a tick at each whole multiple of its length by the clock of the records.
+//! kernel counts a tick at each whole multiple of its length by the clock of the records. Names
+//! below `sched/` are of debugfs: `sched/read_tokens: 103` says where the search for a token began.
 //!
 //! Lines that are not understood are left alone: a manifest may say more.
 
@@ -38,6 +39,8 @@ use std::str::FromStr;
 pub const FILE_NAME: &str = "manifest.txt";
 /// What is said of ticks that begin with the clock of the records.
 pub const TICKS_BEGIN_WITH_CLOCK: &str = "begin with the clock";
+/// What names of debugfs begin with.
+pub(crate) const SEARCH: &str = "sched/";
 /// Where control groups of block I/O are by convention.
 pub(crate) const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
@@ -136,7 +139,11 @@ impl Manifest {
             self.cgroups.push(group(path.trim(), value));
         } else if name == "command" {
             self.command = Some(value.to_string());
-        } else if name.starts_with("queue/") || name == "device" || name == "transport" {
+        } else if name.starts_with("queue/")
+            || name.starts_with(SEARCH)
+            || name == "device"
+            || name == "transport"
+        {
             self.values.insert(name.to_string(), value.to_string());
         }
         Ok(())
@@ -222,6 +229,14 @@ impl Manifest {
             Some(kernel) => Ok(Some(kernel)),
             None => parse_kernel(version, &self.place).map(Some),
         }
+    }
+
+    /// Where the search for Kyber's tokens begins, by domain as the kernel calls it.
+    pub fn token_searches(&self) -> impl Iterator<Item = (String, u32)> + '_ {
+        self.values.iter().filter_map(|(name, value)| {
+            let domain = name.strip_prefix(SEARCH)?.strip_suffix("_tokens")?;
+            Some((domain.to_uppercase(), value.parse().ok()?))
+        })
     }
 
     /// A number from `queue/NAME`, if it is stated.

@@ -27,7 +27,7 @@ use block::{
     About, Bio, Cx, DispatchReason, HoldReason, Kernel, Op, Request, RequestId, Scheduler,
 };
 use means::{FIRST_WINDOW_MS, Means, NEXT_WINDOW_MS};
-use percentiles::Percentiles;
+use percentiles::{Found, Percentiles};
 use rules::{Control, Limited, MOST_DOMAINS, Rules};
 
 /// Requests of each domain, oldest first.
@@ -263,22 +263,19 @@ impl Kyber {
         let Latencies::Percentiles(histograms) = &mut self.control else { return };
         let domains = self.rules.domains();
         let (now, second) = (cx.now.jiffies(self.hz), Jiffies(u64::from(self.hz.get())));
-        let mut looks = Vec::new();
+        let mut found = Vec::new();
         let tokens = &self.tokens;
         let depths = |domain: usize| tokens[domain].depth();
-        let changes = histograms.adjust(domains, now, second, depths, &mut looks);
-        for look in looks {
-            let name = domains[look.domain].name;
-            cx.message(format_args!(
-                "kyber_latency: {name} {} {}/4 samples={}",
-                look.what,
-                look.bucket + 1,
-                look.samples,
-            ));
-        }
-        for (domain, wanted) in changes.into_iter().enumerate() {
-            if let Some(wanted) = wanted {
-                self.resize(cx, domain, wanted);
+        histograms.adjust(domains, now, second, depths, &mut found);
+        for found in found {
+            match found {
+                Found::Latency { domain, what, bucket, samples } => {
+                    let (name, quarters) = (domains[domain].name, bucket + 1);
+                    cx.message(format_args!(
+                        "kyber_latency: {name} {what} {quarters}/4 samples={samples}"
+                    ));
+                }
+                Found::Tokens { domain, tokens } => self.resize(cx, domain, tokens),
             }
         }
     }
@@ -436,6 +433,25 @@ impl Scheduler for Kyber {
         self.leaves(id, rq, token);
         cx.issue(rq, Placement::Tail, DispatchReason::DomainBegins);
         true
+    }
+
+    /// Where searches for tokens begin, and how many there are.
+    fn heed(&mut self, cx: &mut Cx<'_>, said: &str, _rq: Option<RequestId>) {
+        let mut words = said.split(' ');
+        let (Some(what), Some(name), Some(number)) = (words.next(), words.next(), words.next())
+        else {
+            return;
+        };
+        let domains = self.rules.domains();
+        let domain = domains.iter().position(|domain| domain.name == name);
+        let (Some(domain), Ok(number)) = (domain, number.parse::<u32>()) else { return };
+        match what {
+            "kyber_searches:" => self.tokens[domain].search_from(number),
+            "kyber_adjust:" if (1..=domains[domain].tokens).contains(&number) => {
+                self.resize(cx, domain, number);
+            }
+            _ => {}
+        }
     }
 
     fn fork(&self) -> Option<Box<dyn Scheduler>> {

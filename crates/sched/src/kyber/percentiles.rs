@@ -63,13 +63,13 @@ struct Known {
     saved: Option<usize>,
 }
 
-/// A look at a histogram, as the tracepoint kyber_latency tells of it.
+/// What the timer finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
-    pub domain: usize,
-    pub what: &'static str,
-    pub bucket: usize,
-    pub samples: u32,
+pub(super) enum Found {
+    /// Which latency a domain has, as the tracepoint kyber_latency tells of it.
+    Latency { domain: usize, what: &'static str, bucket: usize, samples: u32 },
+    /// How many tokens it has from now on.
+    Tokens { domain: usize, tokens: u32 },
 }
 
 /// Histograms of all domains that have a target.
@@ -86,42 +86,42 @@ impl Percentiles {
         known.io.add(io, target);
     }
 
-    /// The timer looks at all domains (rules kyber-12 and kyber-13): changes of tokens, with what
-    /// they are made of; `depths` are what the domains have. Looks are appended to `looks`.
+    /// The timer looks at all domains (rules kyber-12 and kyber-13), of which `depths` says how many
+    /// tokens they have. What it finds is appended in its order.
     pub fn adjust(
         &mut self,
         domains: &[Domain],
         now: Jiffies,
         second: Jiffies,
         depths: impl Fn(usize) -> u32,
-        looks: &mut Vec<Look>,
-    ) -> [Option<u32>; MOST_DOMAINS] {
+        found: &mut Vec<Found>,
+    ) {
         let with_target = || domains.iter().enumerate().filter(|(_, it)| it.target.is_some());
         let mut is_bad = false;
         for (domain, _) in with_target() {
-            let found = self.look(domain, Kind::Io, now, second, looks);
-            is_bad |= found.is_some_and(|bucket| bucket >= GOOD);
+            let io = self.look(domain, Kind::Io, now, second, found);
+            is_bad |= io.is_some_and(|bucket| bucket >= GOOD);
         }
-        let mut changes = [None; MOST_DOMAINS];
         for (domain, it) in with_target() {
-            let found = self.look(domain, Kind::Total, now, second, looks);
+            let total = self.look(domain, Kind::Total, now, second, found);
             let saved = &mut self.known[domain].saved;
             let bucket = match is_bad {
                 true => {
                     let before = saved.take();
-                    found.or(before)
+                    total.or(before)
                 }
                 false => {
-                    *saved = found.or(*saved);
-                    found
+                    *saved = total.or(*saved);
+                    total
                 }
             };
             let Some(bucket) = bucket.filter(|bucket| is_bad || *bucket >= GOOD) else { continue };
             let depth = depths(domain);
-            let wanted = (depth * (bucket as u32 + 1) / GOOD as u32).clamp(1, it.tokens);
-            changes[domain] = (wanted != depth).then_some(wanted);
+            let tokens = (depth * (bucket as u32 + 1) / GOOD as u32).clamp(1, it.tokens);
+            if tokens != depth {
+                found.push(Found::Tokens { domain, tokens });
+            }
         }
-        changes
     }
 
     /// Rule kyber-11: takes a histogram that has enough samples, or is old enough.
@@ -131,7 +131,7 @@ impl Percentiles {
         kind: Kind,
         now: Jiffies,
         second: Jiffies,
-        looks: &mut Vec<Look>,
+        found: &mut Vec<Found>,
     ) -> Option<usize> {
         let known = &mut self.known[domain];
         let (histogram, percent, what) = match kind {
@@ -148,7 +148,7 @@ impl Percentiles {
         }
         known.due = None;
         let bucket = core::mem::take(histogram).percentile(percent);
-        looks.push(Look { domain, what, bucket, samples });
+        found.push(Found::Latency { domain, what, bucket, samples });
         Some(bucket)
     }
 }

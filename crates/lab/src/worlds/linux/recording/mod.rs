@@ -328,6 +328,9 @@ fn manifest(
         line("ticks", manifest::TICKS_BEGIN_WITH_CLOCK);
     }
     for (file, value) in &finished.queues {
+        if let Some((_, name)) = file.split_once(&format!("/{NAME}/sched/")) {
+            line(&format!("{}{name}", manifest::SEARCH), value);
+        }
         let Some((_, name)) = file.split_once(&format!("/{NAME}/queue/")) else { continue };
         match name.strip_prefix("iosched/") {
             Some(_) => line(name, value),

@@ -132,11 +132,11 @@ impl Kyber {
     }
 
     /// Rule kyber-4: the batch goes on, or another domain has its turn.
-    fn choose(&mut self, cx: &mut Cx<'_>, id: HctxId) -> Option<(RequestId, DispatchReason)> {
+    fn choose(&mut self, id: HctxId) -> Option<(RequestId, DispatchReason)> {
         let domains = self.rules.domains();
         let &mut Hctx { turn, batching, .. } = self.hctx(id);
         if batching < domains[turn].batch
-            && let Some(rq) = self.take_from(cx, id, turn)
+            && let Some(rq) = self.take_from(id, turn)
         {
             let goes_on = batching > 0;
             let reason = match goes_on {
@@ -149,7 +149,7 @@ impl Kyber {
         for step in 1..=domains.len() {
             let domain = (turn + step) % domains.len();
             self.hctx(id).turn = domain;
-            if let Some(rq) = self.take_from(cx, id, domain) {
+            if let Some(rq) = self.take_from(id, domain) {
                 return Some((rq, DispatchReason::DomainBegins));
             }
         }
@@ -157,15 +157,11 @@ impl Kyber {
     }
 
     /// The oldest request of a domain, with a token (rule kyber-5).
-    fn take_from(&mut self, cx: &mut Cx<'_>, id: HctxId, domain: usize) -> Option<RequestId> {
+    fn take_from(&mut self, id: HctxId, domain: usize) -> Option<RequestId> {
         if !self.has_any(id, domain) {
             return None;
         }
-        let Some(token) = self.take_token(id, domain) else {
-            let name = self.rules.domains()[domain].name;
-            cx.message(format_args!("kyber_throttled: {name}"));
-            return None;
-        };
+        let token = self.take_token(id, domain)?;
         if self.hctx(id).taken[domain].is_empty() {
             self.take_from_cores(id, domain);
         }
@@ -411,7 +407,7 @@ impl Scheduler for Kyber {
         if !self.has_work(hctx) {
             return Dispatched::Empty;
         }
-        match self.choose(cx, hctx) {
+        match self.choose(hctx) {
             Some((rq, reason)) => {
                 cx.issue(rq, Placement::Tail, reason);
                 Dispatched::Some(1)

@@ -11,7 +11,7 @@
 //! * [`Recorder`]: writes a recording that `blkparse -i NAME` reads.
 //! * [`Conversion`]: writes records in another version or byte order.
 //! * [`records_of_pages`]: a file from the pages of tracefs, in which nothing is cut.
-//! * [`runs`]: messages that tell when the queue was run.
+//! * [`runs`]: messages that tell when the queue was run. [`kyber`]: what Kyber tells.
 //! * [`Layout`]: the codec of a single record under all of them.
 //!
 //! Nothing is interpreted: codes and categories that are not known are kept as they are.

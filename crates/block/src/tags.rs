@@ -403,7 +403,10 @@ pub fn bits_per_word(depth: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{ContextId, ShallowDepth, bits_per_word};
+    use alloc::vec::Vec;
+
+    type TagMap = super::TagMap<ContextId>;
 
     #[test]
     fn words_are_as_the_specification_computes_them() {
@@ -532,7 +535,7 @@ mod tests {
     fn earlier_waits_leave_the_queues_in_another_turn() {
         let mut map =
             TagMap::new(32, 1, ShallowDepth::WholeMap).waking_on(true).counting_all_frees(false);
-        map.note_waits(2);
+        map.note_waits(2, ContextId(0));
         assert_eq!((map.join_at, map.wake_at, map.sleepers), (4, 0, 0));
         let tags: Vec<u32> = (0..32).map(|_| map.take(0, None).unwrap()).collect();
         let mut woken = Vec::new();
@@ -567,5 +570,47 @@ mod tests {
         map.sleep(ContextId(1));
         map.give(0, tags[4], &mut woken);
         assert_eq!(woken, [ContextId(0), ContextId(1)]);
+    }
+
+    #[test]
+    fn tags_beyond_a_smaller_number_are_not_given_out_again() {
+        let mut map = TagMap::new(64, 1, ShallowDepth::WholeMap).clearing_late(true);
+        let mut woken = Vec::new();
+        let tags: Vec<u32> = (0..6).map(|_| map.take(0, None).unwrap()).collect();
+        map.limit(4);
+        assert_eq!((map.take(0, None), map.in_use(), map.depth()), (None, 6, 4));
+        map.give(0, tags[5], &mut woken);
+        assert_eq!(map.take(0, None), None);
+        map.give(0, tags[2], &mut woken);
+        assert_eq!(map.take(0, None), Some(2));
+        map.limit(64);
+        let all: Vec<u32> = core::iter::from_fn(|| map.take(0, None)).collect();
+        assert_eq!((all.len(), map.in_use()), (59, 64));
+        assert!(map.is_exhausted());
+    }
+
+    #[test]
+    fn a_batch_is_an_eighth_of_the_tags_that_a_limit_leaves_in_all_words() {
+        let batch = |depth, limit, shallow| {
+            let mut map = TagMap::new(depth, 1, shallow);
+            map.set_min_depth(Some(limit));
+            map.wake_batch
+        };
+        // Observed on 6.1.192 and 6.12.117: `wake_batch` of `sched_tags`, with Kyber.
+        assert_eq!(batch(64, 12, ShallowDepth::PerWord), 6);
+        assert_eq!([48, 24].map(|it| batch(64, it, ShallowDepth::WholeMap)), [6, 3]);
+        assert_eq!([0, 1].map(|it| batch(64, it, ShallowDepth::PerWord)), [1, 1]);
+    }
+
+    #[test]
+    fn who_waits_no_more_is_not_woken() {
+        let mut map = TagMap::new(4, 1, ShallowDepth::WholeMap);
+        let mut woken = Vec::new();
+        let tags: Vec<u32> = (0..4).map(|_| map.take(0, None).unwrap()).collect();
+        map.sleep(ContextId(1));
+        map.sleep(ContextId(2));
+        map.leave(ContextId(1));
+        tags[..2].iter().for_each(|tag| map.give(0, *tag, &mut woken));
+        assert_eq!(woken, [ContextId(2)]);
     }
 }

@@ -24,7 +24,8 @@ const OF_BFQ: [Version; 6] =
 
 #[test]
 fn what_changed_between_kernels_is_what_their_tables_say() {
-    let tables = block::changes::TABLES.iter().chain([&sched::mq_deadline::CHANGES]);
+    let tables =
+        block::changes::TABLES.iter().chain([&sched::mq_deadline::CHANGES, &sched::kyber::CHANGES]);
     let text = rows(&KERNELS, tables.chain(machine::changes()));
     assert_block("docs/kernels.md", "changes", &text);
     assert_block("docs/kernels.md", "bfq", &rows(&OF_BFQ, sched::bfq::CHANGES.iter()));

@@ -135,10 +135,6 @@ fn schedulers_of_the_kernel_alone_are_compared_there() {
     let document: serde_json::Value = serde_json::from_str(&directory.print(&linux)).unwrap();
     assert_eq!(document["results"][0]["label"], "bfq@6.12:slice_idle=1");
     assert_eq!(document["results"][1]["label"], "kyber@6.12");
-    let both = [&compare[..], &["sim,linux", "-s", "kyber"], &job].concat();
-    let output = directory.run(&both);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(message(&output).contains("kyber is not simulated"), "{}", message(&output));
     let wrong = [&compare[..], &["linux", "-s", "bfq:slice=1"], &job].concat();
     let output = directory.run(&wrong);
     assert!(message(&output).contains("bfq on 6.12 has no \"slice\""), "{}", message(&output));

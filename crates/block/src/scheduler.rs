@@ -146,6 +146,10 @@ pub trait Scheduler {
     /// The device finished the request.
     fn completed(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
+    /// blk-mq: the last step of a flush sequence is done, whose request was allocated at `since`.
+    /// Data of it that went through the scheduler had a [`Scheduler::completed`] of their own.
+    fn flushed(&mut self, _cx: &mut Cx<'_>, _since: Instant, _has_data: bool) {}
+
     /// The request is freed: after completion, or when it was merged away. Exactly once per
     /// [`Scheduler::bind`] that was not undone by [`Scheduler::requeued`].
     fn finished(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}

@@ -87,7 +87,8 @@ impl Run {
     fn new(kernel: &'static Kernel, depth: u32) -> Run {
         let chosen = Chosen::default();
         let scheduler = Some(Shadowed::around("kyber", kernel, &Arc::clone(&chosen)));
-        let table = Table { depth, cpus: TASKS as u16, max_sectors: 64, ..Table::default() };
+        let table =
+            Table { depth, cpus: TASKS as u16, max_sectors: 64, cache: true, ..Table::default() };
         let harness = Harness::new(kernel, table, scheduler);
         Run { harness, chosen, plugged: [false; TASKS as usize], submitted: Vec::new() }
     }
@@ -137,7 +138,8 @@ impl Run {
         let (op, flags) = match op {
             0..6 => (Op::Read, Flags::NONE),
             6..10 => (Op::Write, Flags::NONE),
-            10..15 => (Op::Write, Flags::SYNC),
+            10..14 => (Op::Write, Flags::SYNC),
+            14 => (Op::Write, Flags::SYNC.with(Flags::FUA)),
             _ => (Op::Discard, Flags::NONE),
         };
         let bio = Bio {

@@ -247,12 +247,23 @@ impl RequestQueue {
             }
             None => {
                 self.kick_flush(now, rq);
+                self.tell_flushed(now, context, rq);
                 self.end_request(now, context, rq);
                 return;
             }
             Some(step) => unreachable!("{step:?} does not follow data"),
         }
         self.kick_flush(now, rq);
+    }
+
+    fn tell_flushed(&mut self, now: Instant, context: ContextId, rq: RequestId) {
+        let request = &self.core.seen.requests[rq];
+        let (since, has_data) = (request.allocated_at, !request.sectors.is_zero());
+        if matches!(self.shape, ShapeState::Multi(_)) {
+            self.with_scheduler(now, context, |scheduler, cx| {
+                scheduler.flushed(cx, since, has_data);
+            });
+        }
     }
 
     /// A flush command is done: everybody it served advances together.
@@ -274,6 +285,7 @@ impl RequestQueue {
                     let issued = self.core.seen.requests[command].issued_at;
                     self.core.seen.requests[rq].issued_at = issued;
                     self.core.log_request(now, context, Action::Complete { issued }, rq);
+                    self.tell_flushed(now, context, rq);
                     self.end_request(now, context, rq);
                 }
                 Some(step) => unreachable!("{step:?} does not follow a flush"),

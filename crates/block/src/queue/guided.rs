@@ -334,6 +334,11 @@ impl GuidedQueue {
         self.queue.deliver(now, context);
     }
 
+    /// A flush that has no data is done, which was allocated at `since`.
+    pub fn flushed(&mut self, now: Instant, since: Instant) {
+        self.queue.with_scheduler(now, KERNEL, |scheduler, cx| scheduler.flushed(cx, since, false));
+    }
+
     /// The scheduler is told of its first timer that has passed, if there is one; when that was,
     /// and whether it wants the queue to be run.
     pub fn pass_time(&mut self, now: Instant) -> Option<(Instant, bool)> {

@@ -64,6 +64,11 @@ impl Historian<'_> {
 
     fn flush_completed(&mut self, record: &Record) {
         if record.categories.contains(Categories::WRITE) {
+            if let Some(since) = self.flushes.pop_front() {
+                let (at, what) = (record.time, What::Flushed(since));
+                let task = self.context(record.pid);
+                self.history.steps.push(Step { at, task, rq: 0, what });
+            }
             return;
         }
         let is_it =

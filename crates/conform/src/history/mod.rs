@@ -26,7 +26,7 @@ use mend::Gaps;
 pub use mend::Given;
 use merges::Doubt;
 use pairs::Pairs;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use steps::{Answer, Call, CallKind, RunEvent, Step, What};
 use trace::blktrace::{Action, Categories, Payload, Record};
 
@@ -237,6 +237,8 @@ struct Historian<'a> {
     wrong: Option<(u64, usize)>,
     /// What was merged just now.
     just_merged: Option<Merged>,
+    /// When flushes without data were allocated that are not done.
+    flushes: VecDeque<Instant>,
     /// The first moment at which nothing was under way.
     first_quiet: Option<Instant>,
     /// Requests were met before it that had been inserted before the recording began.
@@ -335,6 +337,7 @@ impl<'a> Historian<'a> {
             second_thoughts,
             wrong: None,
             just_merged: None,
+            flushes: VecDeque::new(),
             first_quiet: None,
             begins_amid: false,
             pairs: None,
@@ -523,6 +526,9 @@ impl<'a> Historian<'a> {
         if record.bytes == 0 && !record.categories.contains(Categories::FLUSH) {
             // A command of the driver's own, allocated without a bio.
             return;
+        }
+        if record.bytes == 0 {
+            self.flushes.push_back(record.time);
         }
         let mut bio = self.bio(record);
         let can_be_held = self.era.shape == Shape::Single || !bio.needs_flush_machinery();

@@ -56,6 +56,8 @@ pub enum What {
     Requeue,
     /// The device finished it.
     Complete,
+    /// A flush without data is done, which was allocated then; no request is concerned.
+    Flushed(Instant),
     /// The task that was running has exited; no request is concerned.
     Exit,
     /// A message told of a run of the queue; no request is concerned.

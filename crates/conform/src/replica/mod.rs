@@ -427,6 +427,11 @@ impl Replica {
         self.discard_outputs();
     }
 
+    /// A flush without data is done, which was allocated at `since`.
+    pub fn flushed(&mut self, now: Instant, since: Instant) {
+        self.guided.flushed(now, since);
+    }
+
     /// The scheduler is told of its first timer that has passed, if there is one; when that was.
     pub fn pass_time(&mut self, now: Instant) -> Option<Instant> {
         let (at, wants_run) = self.guided.pass_time(now)?;

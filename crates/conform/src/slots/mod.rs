@@ -355,6 +355,10 @@ impl Run<'_> {
                 self.replica.exit(now, IoContextId(task.0));
                 return;
             }
+            What::Flushed(since) => {
+                self.replica.flushed(now, since + self.phase);
+                return;
+            }
             What::Run(_) => {
                 if !self.says_runs {
                     self.heed_run(now, task, what);
@@ -429,7 +433,7 @@ impl Run<'_> {
                 }
                 self.complete(at, rq);
             }
-            What::Exit | What::Run(_) | What::Ask(_) => {}
+            What::Exit | What::Flushed(_) | What::Run(_) | What::Ask(_) => {}
         }
         self.note_events();
         self.issues += u32::from(matches!(what, What::Issue));

@@ -224,11 +224,8 @@ impl Kyber {
         self.timer = Some(self.timer.map_or(then, |before| before.min(then)));
     }
 
-    /// Rules kyber-10 and kyber-15: what a request tells of its device.
-    fn measure(&mut self, cx: &Cx<'_>, rq: RequestId, domain: usize) {
-        let request = cx.request(rq);
-        let total = cx.now.saturating_since(request.allocated_at).as_nanos();
-        let io = cx.now.saturating_since(request.issued_at).as_nanos();
+    /// Rules kyber-10 and kyber-15: how long a request took, and the device with it.
+    fn measure(&mut self, cx: &Cx<'_>, domain: usize, total: u64, io: u64) {
         let (target, has_target) =
             (self.targets[domain], self.rules.domains()[domain].target.is_some());
         match &mut self.control {
@@ -459,7 +456,19 @@ impl Scheduler for Kyber {
     }
 
     fn completed(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        self.measure(cx, rq, self.members[rq].domain);
+        let request = cx.request(rq);
+        let total = cx.now.saturating_since(request.allocated_at).as_nanos();
+        let io = cx.now.saturating_since(request.issued_at).as_nanos();
+        self.measure(cx, self.members[rq].domain, total, io);
+    }
+
+    /// Rule kyber-16: it counts as a write that the device had since the boot.
+    fn flushed(&mut self, cx: &mut Cx<'_>, since: Instant, has_data: bool) {
+        if self.rules.control == Control::Percentiles {
+            let total = if has_data { 0 } else { cx.now.saturating_since(since).as_nanos() };
+            let domain = self.rules.domain_of(Op::Write, true);
+            self.measure(cx, domain, total, u64::MAX);
+        }
     }
 
     fn finished(&mut self, cx: &mut Cx<'_>, rq: RequestId) {

@@ -2,7 +2,7 @@
 //! token a place in a list of all, each latency kept until somebody looks at it.
 
 use super::shadow::Naive;
-use base::Duration;
+use base::{Duration, Instant};
 use block::kernel::ShallowDepth;
 use block::{Bio, Cx, Kernel, Op, RequestId, Version};
 
@@ -416,6 +416,19 @@ impl Naive for NaiveKyber {
             let bucket = latency.div_ceil(width).saturating_sub(1).min(7);
             self.samples.push(Sample { domain, is_total, bucket });
         }
+        self.arm(now, 100);
+    }
+
+    fn flushed(&mut self, cx: &Cx<'_>, since: Instant, has_data: bool) {
+        if self.has_means() {
+            return;
+        }
+        let total = if has_data { 0 } else { cx.now.saturating_since(since).as_nanos() };
+        let width = (self.targets[1] / 4).max(1);
+        let bucket = total.div_ceil(width).saturating_sub(1).min(7);
+        self.samples.push(Sample { domain: 1, is_total: true, bucket });
+        self.samples.push(Sample { domain: 1, is_total: false, bucket: 7 });
+        let now = self.jiffies(cx);
         self.arm(now, 100);
     }
 

@@ -61,6 +61,8 @@ pub trait Naive {
     fn activated(&mut self, cx: &Cx<'_>, rq: RequestId);
     fn deactivated(&mut self, rq: RequestId);
     fn completed(&mut self, cx: &Cx<'_>, rq: RequestId);
+    /// A flush sequence is over.
+    fn flushed(&mut self, _cx: &Cx<'_>, _since: Instant, _has_data: bool) {}
     fn finished(&mut self, cx: &Cx<'_>, rq: RequestId);
     /// When the timer is due, in nanoseconds.
     fn timer(&self) -> Option<i64>;
@@ -259,6 +261,12 @@ impl Scheduler for Shadowed {
     fn completed(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         self.twin.completed(cx, rq);
         self.real.completed(cx, rq);
+        self.compare(cx);
+    }
+
+    fn flushed(&mut self, cx: &mut Cx<'_>, since: Instant, has_data: bool) {
+        self.twin.flushed(cx, since, has_data);
+        self.real.flushed(cx, since, has_data);
         self.compare(cx);
     }
 

@@ -414,6 +414,10 @@ impl<'a> Historian<'a> {
             steps.retain(|step| step.at > quiet);
             self.history.calls.retain(|call| call.at > quiet);
         }
+        if self.era.scans_lists {
+            // Tokens that come back decide; whom else it concerns, nobody has looked.
+            steps::put_behind_choices(&mut steps);
+        }
         self.history.steps = steps;
         self.history.clock_error = CLOCK_ERROR;
         if self.mends() {

@@ -1,7 +1,7 @@
 //! What a history consists of: what happened to requests, and what tasks asked of the block layer.
 
 use super::Traced;
-use base::Instant;
+use base::{Duration, Instant};
 use block::scheduler::Merge;
 use block::{Bio, ContextId, Origin};
 use trace::blktrace::runs;
@@ -145,4 +145,66 @@ pub enum CallKind {
         /// It was about to sleep.
         blocks: bool,
     },
+}
+
+/// A look at the clock in a recording that states the times of its guest.
+const LOOK: Duration = Duration::from_nanos(256);
+
+/// Puts completions behind the choice that they came too late for. Whoever issues a list looks at the
+/// clock before the first record of it, and nowhere between its choice and that. So a completion that
+/// interrupts this look comes one look before, and after all that was chosen. (Observed on 7.3.4
+/// with Kyber: writes finish, and the reads that follow were chosen for want of a token.) Behind a
+/// request that was issued it may be the second look of that one: then what follows is chosen later.
+pub(super) fn put_behind_choices(steps: &mut [Step]) {
+    let mut at = 0;
+    while at < steps.len() {
+        let first = steps[at];
+        let is_same = |step: &Step| {
+            let is_aside = matches!(step.what, What::Complete | What::Run(RunEvent::Wanted));
+            is_aside && step.at == first.at
+        };
+        let aside = steps[at..].iter().take_while(|step| is_same(step)).count();
+        let issue = steps.get(at + aside).filter(|step| {
+            let is_own = step.task == first.task && step.at == first.at + LOOK;
+            is_own && matches!(step.what, What::Issue)
+        });
+        let was_issuing = at.checked_sub(1).map(|before| steps[before]).is_some_and(|before| {
+            matches!(before.what, What::Issue) && first.at < before.at + LOOK + LOOK
+        });
+        if matches!(first.what, What::Complete) && issue.is_some() && !was_issuing {
+            steps[at..=at + aside].rotate_right(1);
+            steps[at].at = first.at;
+        }
+        at += aside.max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_completion_that_interrupts_the_look_of_who_issues_comes_after_the_choice() {
+        let step = |nanos, task, what| Step {
+            at: Instant::from_nanos(nanos),
+            task: ContextId(task),
+            rq: 0,
+            what,
+        };
+        let order = |steps: &[Step]| -> Vec<bool> {
+            let mut steps = steps.to_vec();
+            put_behind_choices(&mut steps);
+            steps.iter().map(|step| matches!(step.what, What::Issue)).collect()
+        };
+        let (done, wanted) = (What::Complete, What::Run(RunEvent::Wanted));
+        let all = |pid, late| {
+            let issue = step(512 + late, pid, What::Issue);
+            [step(256, 1, done), step(256, 1, done), step(256, 1, wanted), issue]
+        };
+        assert_eq!(order(&all(1, 0)), [true, false, false, false]);
+        assert_eq!(order(&all(2, 0)), [false, false, false, true]);
+        assert_eq!(order(&all(1, 256)), [false, false, false, true]);
+        let amid: Vec<Step> = [step(0, 1, What::Issue)].into_iter().chain(all(1, 0)).collect();
+        assert_eq!(order(&amid), [true, false, false, false, true]);
+    }
 }

@@ -1,8 +1,8 @@
 //! The scheduler's messages: those of the kernel beside those of ours.
 //!
 //! Messages are compared between one dispatch and the next, in kind and order: a kind is the text
-//! without its numbers, but with the name of the queue. Those of Kyber are compared as they are. What both have is their longest common
-//! subsequence.
+//! without its numbers, but with the name of the queue. Those of Kyber are compared as they are.
+//! What both have is their longest common subsequence.
 
 use base::Instant;
 use std::collections::BTreeMap;

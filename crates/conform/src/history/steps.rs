@@ -150,11 +150,12 @@ pub enum CallKind {
 /// A look at the clock in a recording that states the times of its guest.
 const LOOK: Duration = Duration::from_nanos(256);
 
-/// Puts completions behind the choice that they came too late for. Whoever issues a list looks at the
-/// clock before the first record of it, and nowhere between its choice and that. So a completion that
-/// interrupts this look comes one look before, and after all that was chosen. (Observed on 7.3.4
-/// with Kyber: writes finish, and the reads that follow were chosen for want of a token.) Behind a
-/// request that was issued it may be the second look of that one: then what follows is chosen later.
+/// Puts completions behind the choice that they came too late for. Whoever issues a list looks at
+/// the clock before the first record of it, and nowhere between its choice and that. So a
+/// completion that interrupts this look comes one look before, and after all that was chosen.
+/// (Observed on 7.3.4 with Kyber: writes finish, and the reads that follow were chosen for want of
+/// a token.) Behind a request that was issued it may be the second look of that one: then what
+/// follows is chosen later.
 pub(super) fn put_behind_choices(steps: &mut [Step]) {
     let mut at = 0;
     while at < steps.len() {
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_completion_that_interrupts_the_look_of_who_issues_comes_after_the_choice() {
-        let step = |nanos, task, what| Step {
+        let step = |nanos: u64, task, what| Step {
             at: Instant::from_nanos(nanos),
             task: ContextId(task),
             rq: 0,
@@ -197,7 +198,7 @@ mod tests {
             steps.iter().map(|step| matches!(step.what, What::Issue)).collect()
         };
         let (done, wanted) = (What::Complete, What::Run(RunEvent::Wanted));
-        let all = |pid, late| {
+        let all = |pid, late: u64| {
             let issue = step(512 + late, pid, What::Issue);
             [step(256, 1, done), step(256, 1, done), step(256, 1, wanted), issue]
         };

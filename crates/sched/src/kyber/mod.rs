@@ -1,9 +1,9 @@
 //! Kyber: lets as many requests of each kind into a fast device as keep its latency at its targets.
 //!
 //! Requests are of a few *domains*: reads, writes, discards, others (rule kyber-1). Each waits in a
-//! list of its core and domain, and needs one of the domain's *tokens* to leave, which it gives back
-//! when it is freed. Domains take turns in batches. How many tokens there are follows the latencies
-//! that were measured: `percentiles` on kernels from 5.1 on, `means` before.
+//! list of its core and domain, and needs one of the domain's *tokens* to leave, which it gives
+//! back when it is freed. Domains take turns in batches. How many tokens there are follows the
+//! latencies that were measured: `percentiles` on kernels from 5.1 on, `means` before.
 //!
 //! Cores share nothing but the tokens, so there is no lock, no order by sector, and only the newest
 //! few requests of a list are looked at for a merge.

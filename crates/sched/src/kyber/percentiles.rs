@@ -86,8 +86,8 @@ impl Percentiles {
         known.io.add(io, target);
     }
 
-    /// The timer looks at all domains (rules kyber-12 and kyber-13), of which `depths` says how many
-    /// tokens they have. What it finds is appended in its order.
+    /// The timer looks at all domains (rules kyber-12 and kyber-13), of which `depths` says how
+    /// many tokens they have. What it finds is appended in its order.
     pub fn adjust(
         &mut self,
         domains: &[Domain],

@@ -1,5 +1,5 @@
-//! A scheduler that knows processes, or Kyber, and its naive twin side by side: every answer is compared as it
-//! is given.
+//! A scheduler that knows processes, or Kyber, and its naive twin side by side: every answer is
+//! compared as it is given.
 
 use super::naive_anticipatory::NaiveAnticipatory;
 use super::naive_bfq::NaiveBfq;

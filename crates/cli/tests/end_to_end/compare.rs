@@ -29,7 +29,7 @@ fn the_documented_json_comes_out() {
         dd(&directory, &["--json", "-s", "all", "--runs", "2", "--vary", "nr_requests=16,32"]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let results = document["results"].as_array().unwrap();
-    assert_eq!(results.len(), 7 * 2 * 2);
+    assert_eq!(results.len(), 8 * 2 * 2);
     let first = &results[0];
     assert_eq!((&first["world"], &first["fs"]), (&"sim".into(), &"raw".into()));
     assert_eq!(first["axes"]["nr_requests"], 16);
@@ -421,7 +421,7 @@ fn an_hour_of_a_server_is_compared_under_all_schedulers() {
     let text = directory.print(&["compare", "-s", "all", "--runs", "1", "--json", &trace]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let results = document["results"].as_array().unwrap();
-    assert_eq!(results.len(), 7);
+    assert_eq!(results.len(), 8);
     for result in results {
         let job = &result["jobs"][0];
         let ios = ["read", "write"].map(|kind| job[kind]["total_ios"].as_u64().unwrap());

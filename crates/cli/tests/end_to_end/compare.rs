@@ -44,7 +44,7 @@ fn the_documented_json_comes_out() {
     let held = &first["disk"]["held_by_reason"];
     let sum: u64 = held.as_object().unwrap().values().map(|it| it.as_u64().unwrap()).sum();
     assert_eq!(first["disk"]["held_ns"], sum);
-    assert_eq!(document["summary"].as_array().unwrap().len(), 7 * 2);
+    assert_eq!(document["summary"].as_array().unwrap().len(), 8 * 2);
     assert_eq!(document["summary"][0]["figures"]["dd.bw"]["n"], 2);
 }
 

@@ -24,7 +24,8 @@ pub struct TagMap<W = ContextId> {
     word_shift: u32,
     shallow: ShallowDepth,
     words: Vec<Word>,
-    /// Where the search of each core starts: a tag number.
+    /// Where the search of each core starts: a tag number. One that is none begins anywhere
+    /// (rule tags-8), which is the first tag unless somebody says where.
     hints: Vec<u32>,
     in_use: u32,
     /// Of those, the ones beyond the depth, which was larger before.
@@ -77,7 +78,7 @@ impl<W: Copy + Eq> TagMap<W> {
             word_shift: bits.trailing_zeros(),
             shallow,
             words: free_words(depth, bits),
-            hints: vec![0; usize::from(cpus)],
+            hints: vec![u32::MAX; usize::from(cpus)],
             in_use: 0,
             beyond: 0,
             waiters: Default::default(),
@@ -110,9 +111,6 @@ impl<W: Copy + Eq> TagMap<W> {
         }
         self.depth = depth;
         self.words = free_words(depth, 1 << self.word_shift);
-        for hint in self.hints.iter_mut().filter(|hint| **hint >= depth) {
-            *hint = 0;
-        }
         self.set_min_depth(None);
         true
     }
@@ -164,16 +162,19 @@ impl<W: Copy + Eq> TagMap<W> {
             word.tags = low_bits(depth.saturating_sub(start).min(bits as u32));
             self.beyond += (word.used & !word.tags).count_ones();
         }
-        for hint in self.hints.iter_mut().filter(|hint| **hint >= depth) {
-            *hint = 0;
-        }
         self.set_min_depth(None);
     }
 
-    /// The search on every core begins at this tag, as in a map that was just made (rule tags-8).
+    /// Searches that begin anywhere begin at this tag.
     pub fn search_from(&mut self, tag: u32) {
-        let tag = if tag < self.depth { tag } else { 0 };
-        self.hints.fill(tag);
+        for hint in self.hints.iter_mut().filter(|hint| **hint >= self.depth) {
+            *hint = tag;
+        }
+    }
+
+    /// The same, in this word.
+    pub fn search_word(&mut self, word: u32) {
+        self.search_from(word << self.word_shift);
     }
 
     /// Tags that may be given out.
@@ -199,13 +200,16 @@ impl<W: Copy + Eq> TagMap<W> {
     /// Takes a tag on core `cpu`; with a limit only some positions may be used.
     #[inline]
     pub fn take(&mut self, cpu: u16, limit: Option<u32>) -> Option<u32> {
-        let hint = self.hints[usize::from(cpu)];
+        let mut hint = self.hints[usize::from(cpu)];
+        if hint >= self.depth {
+            hint = 0;
+        }
         let found = if self.is_exhausted() { None } else { self.search(hint, limit) };
         // Rule tags-8.
         self.hints[usize::from(cpu)] = match found {
             None => 0,
             Some(tag) if tag != hint => hint,
-            Some(tag) if tag + 1 == self.depth => 0,
+            Some(tag) if tag + 2 >= self.depth => 0,
             Some(tag) => tag + 1,
         };
         found
@@ -469,6 +473,40 @@ mod tests {
         assert_eq!((map.take(0, Some(2)), map.hints[0]), (None, 0));
         // It is not the one that was looked for, so the search begins there again.
         assert_eq!((map.take(0, None), map.hints[0]), (Some(2), 0));
+    }
+
+    #[test]
+    fn behind_the_last_but_one_a_search_begins_with_the_first() {
+        // Observed on 7.3.4: `alloc_hint` of 256 tokens of Kyber goes from 254 to 0 with the next
+        // token, and with the one after to 1; 255 has not been given out.
+        let mut map = TagMap::new(256, 1, ShallowDepth::WholeMap);
+        map.hints[0] = 253;
+        let mut each = || (map.take(0, None).unwrap(), map.hints[0]);
+        assert_eq!([each(), each()], [(192, 253), (193, 253)]);
+        (194..253).for_each(|tag| assert_eq!(each().0, tag));
+        assert_eq!([each(), each(), each()], [(253, 254), (254, 0), (0, 1)]);
+        // Where the last one is the one that was freed last, it is found, too.
+        map.hints[0] = 255;
+        assert_eq!((map.take(0, None), map.hints[0]), (Some(255), 0));
+    }
+
+    #[test]
+    fn a_search_that_would_begin_beyond_the_last_tag_begins_anywhere() {
+        // Observed on 7.3.4: `alloc_hint` of Kyber's tokens stays when they become fewer, and with
+        // the next token it is drawn: 114 of 128.
+        let mut map = TagMap::new(256, 1, ShallowDepth::WholeMap);
+        map.hints[0] = 226;
+        map.limit(128);
+        map.search_word(1);
+        assert_eq!((map.take(0, None), map.take(0, None)), (Some(64), Some(65)));
+        map.search_word(0);
+        assert_eq!(map.take(0, None), Some(66), "only where it begins anywhere");
+        map.hints[0] = 127;
+        map.limit(64);
+        assert_eq!(map.take(0, None), Some(0));
+        map.hints[0] = 90;
+        map.limit(128);
+        assert_eq!(map.take(0, None), Some(67), "where it is not beyond any more");
     }
 
     #[test]

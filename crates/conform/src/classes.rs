@@ -27,7 +27,8 @@ pub enum Class {
     /// Ours withheld where the kernel issued.
     Withheld,
     /// No disagreement: the kernel's choice tells whether the queue had been run before, which left
-    /// no record; either way the recording could be as it is. Not judged.
+    /// no record, or where it searched for a token; either way the recording could be as it is. Not
+    /// judged.
     UnseenRun,
     /// Nothing had been issued before in the recording: what the kernel remembered is not known.
     UnknownStart,

@@ -1,8 +1,8 @@
-//! What is not in a recording and must be found out: the phase of the tick, and when the queue was
-//! run without a trace.
+//! What is not in a recording and must be found out: the phase of the tick, when the queue was run
+//! without a trace, and in which word of a map a search begins that may begin anywhere.
 //!
-//! Of either that is taken which agrees with the kernel for longest. A phase is one number. A run
-//! is looked for only near a decision that differs without it, and that decision is not judged.
+//! Of each that is taken which agrees with the kernel for longest. A phase is one number. A run or
+//! a word is looked for only near a decision that differs without it, which is not judged.
 
 use crate::agreement;
 use crate::history::{History, Traced};
@@ -18,6 +18,8 @@ const ROUGHLY: u64 = 4;
 
 /// So many moments before a difference are tried, the last one first (assumed: a batch or two).
 const TRIED: usize = 12;
+/// A map of Kyber's tokens has so many words (rule tags-1).
+const WORDS: u32 = 4;
 /// After so many differences that no run explains, ours is another scheduler.
 const UNEXPLAINED: usize = 6;
 /// One of so many decisions at most may tell of runs (assumed: what needs more is no knowledge).
@@ -189,12 +191,13 @@ impl Search<'_> {
     }
 }
 
-/// What else may be assumed of the last moments: of each run that it was or was not, of a worker
-/// that it has the core sooner or later from then on, and of the last time that a scheduler
-/// withheld that it was asked once or twice more. More often says nothing new where reads go before
-/// waiting writes twice, as is usual: the third time counts from the start again (rule deadline-6).
+/// What else may be assumed of the last moments: of a search for a token that it begins in another
+/// word than the first, of each run that it was or was not, of a worker that it has the core sooner
+/// or later from then on, and of the last time that a scheduler withheld that it was asked once or
+/// twice more. More often says nothing new where reads go before waiting writes twice, as is usual:
+/// the third time counts from the start again (rule deadline-6).
 fn alternatives(moments: &[Moment], assumed: &Assumed) -> Vec<Assumed> {
-    let mut others = Vec::new();
+    let mut others = other_words(moments, assumed);
     let mut has_hold = false;
     let is_turn = |it: &&Moment| matches!(it, Moment::Turn(..));
     for moment in moments.iter().rev().filter(is_turn).take(TRIED) {
@@ -206,9 +209,10 @@ fn alternatives(moments: &[Moment], assumed: &Assumed) -> Vec<Assumed> {
             others.push(other);
         }
     }
-    for moment in moments.iter().rev().filter(|it| !is_turn(it)).take(TRIED) {
+    let is_run = |it: &&Moment| matches!(it, Moment::Run(..) | Moment::Hold(_));
+    for moment in moments.iter().rev().filter(is_run).take(TRIED) {
         match *moment {
-            Moment::Turn(..) => {}
+            Moment::Turn(..) | Moment::Search(..) => {}
             Moment::Run(step, _) if assumed.runs.contains_key(&step) => {}
             Moment::Run(step, ran) => {
                 let mut other = assumed.clone();
@@ -227,6 +231,23 @@ fn alternatives(moments: &[Moment], assumed: &Assumed) -> Vec<Assumed> {
         }
     }
     others
+}
+
+/// The same of searches for tokens alone.
+fn other_words(moments: &[Moment], assumed: &Assumed) -> Vec<Assumed> {
+    let searches = moments.iter().rev().filter_map(|moment| match moment {
+        Moment::Search(step, domain) => Some((*step, domain.clone())),
+        _ => None,
+    });
+    let open = searches.filter(|search| !assumed.words.contains_key(search)).take(TRIED);
+    open.flat_map(|search| {
+        (1..WORDS).map(move |word| {
+            let mut other = assumed.clone();
+            other.words.insert(search.clone(), word);
+            other
+        })
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -274,5 +295,10 @@ mod tests {
         let others = alternatives(&turns, &Assumed::default());
         let turned: Vec<_> = others.iter().flat_map(|it| &it.goes_first).collect();
         assert_eq!(turned, [(&9, &false), (&4, &true)]);
+        let searches = [Moment::Search(4, "READ".into()), Moment::Search(9, "READ".into())];
+        known.words.insert((9, "READ".into()), 1);
+        let others = alternatives(&searches, &known);
+        let words = others.iter().map(|it| it.words[&(4, "READ".to_string())]);
+        assert_eq!(words.collect::<Vec<_>>(), [1, 2, 3]);
     }
 }

@@ -786,6 +786,7 @@ impl Run<'_> {
             }
         }
         for text in messages {
+            self.note_search(&text);
             let text = self.with_pid(text);
             let said = Said { at: self.last, issues: self.issues, text };
             self.outcome.messages.push(said);

@@ -22,17 +22,21 @@ pub struct Assumed {
     pub more: BTreeMap<usize, u32>,
     /// Whether from then on a worker has the core before the task that wakes it goes on.
     pub goes_first: BTreeMap<usize, bool>,
+    /// In which word the search for a token begins, of a domain of Kyber that got another number of
+    /// tokens before the step.
+    pub words: BTreeMap<(usize, String), u32>,
 }
 
 impl Assumed {
     /// Everything is as usual.
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.more.is_empty() && self.goes_first.is_empty()
+        let has_runs = !self.runs.is_empty() || !self.more.is_empty();
+        !has_runs && self.goes_first.is_empty() && self.words.is_empty()
     }
 }
 
 /// What is not known of unseen runs, and hangs on nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// The queue may have been run just before a step, and is thought to have been or not.
     Run(usize, bool),
@@ -41,6 +45,9 @@ pub enum Moment {
     /// At a step it matters whether a worker has the core before the task that wakes it goes on,
     /// and what is thought of that.
     Turn(usize, bool),
+    /// Before a step this domain of Kyber got another number of tokens. A search that would begin
+    /// beyond it begins anywhere: the kernel draws where (rule tags-8).
+    Search(usize, String),
 }
 
 /// What the recording says later.
@@ -122,6 +129,19 @@ impl Run<'_> {
                 self.replica.restore(&saved);
             }
         }
+    }
+
+    /// What the scheduler said, if that is that a domain has another number of tokens.
+    pub(super) fn note_search(&mut self, text: &str) {
+        let Some(said) = text.strip_prefix("kyber_adjust: ").filter(|_| !self.follows) else {
+            return;
+        };
+        let domain = said.split(' ').next().unwrap_or_default().to_string();
+        let key = (self.index, domain);
+        if let Some(word) = self.assumed.words.get(&key) {
+            self.replica.heed(self.last, &format!("kyber_searches_word: {} {word}", key.1), None);
+        }
+        self.outcome.moments.push(Moment::Search(key.0, key.1));
     }
 
     /// Whether the recording shows that the queue was not run at a moment at which it may have

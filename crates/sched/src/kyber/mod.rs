@@ -14,6 +14,7 @@ mod rules;
 
 pub use rules::{CHANGES, about_on};
 
+use crate::async_depth::AsyncDepth;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -47,9 +48,7 @@ pub struct Kyber {
     hctxs: Vec<Hctx>,
     members: Side<Request, Member>,
     queued: u32,
-    async_depth: u32,
-    /// The number of requests that it is a part of, where it keeps its ratio.
-    requests: u32,
+    async_depth: AsyncDepth,
     control: Latencies,
     /// The tick with which the timer goes off.
     timer: Option<Jiffies>,
@@ -106,8 +105,7 @@ impl Kyber {
             hctxs: Vec::new(),
             members: Side::new(),
             queued: 0,
-            async_depth: 0,
-            requests: 0,
+            async_depth: AsyncDepth::of(1, 1),
             control: match rules.control {
                 Control::Percentiles => Latencies::Percentiles(Percentiles::default()),
                 Control::Means => Latencies::Means(Means::default()),
@@ -287,13 +285,14 @@ impl Kyber {
     }
 
     /// Rule kyber-9: three quarters of the tags, or of a word of them.
-    fn default_depth(cx: &Cx<'_>) -> u32 {
+    fn default_depth(cx: &Cx<'_>) -> AsyncDepth {
         let multi = cx.kernel().multi.expect("a kernel with blk-mq");
+        let requests = cx.limits().nr_requests;
         let all = match multi.shallow {
-            ShallowDepth::WholeMap => cx.limits().nr_requests,
+            ShallowDepth::WholeMap => requests,
             ShallowDepth::PerWord => cx.tags_per_word(),
         };
-        all * 3 / 4
+        AsyncDepth::of((all * 3 / 4).into(), requests.into())
     }
 
     /// Takes a request out of wherever it waits.
@@ -314,37 +313,34 @@ impl Scheduler for Kyber {
         match tunable {
             "read_lat_nsec" => self.targets[0] as i64,
             "write_lat_nsec" => self.targets[1] as i64,
-            "async_depth" => i64::from(self.async_depth),
+            "async_depth" => self.async_depth.value(),
             _ => panic!("kyber has no tunable {tunable}"),
         }
     }
 
-    fn set(&mut self, cx: &mut Cx<'_>, tunable: &str, value: i64) {
-        let value = u64::try_from(value).expect("the queue checks ranges");
+    fn set(&mut self, _cx: &mut Cx<'_>, tunable: &str, value: i64) {
+        let target = u64::try_from(value).expect("the queue checks ranges");
         match tunable {
-            "read_lat_nsec" => self.targets[0] = value,
-            "write_lat_nsec" => self.targets[1] = value,
-            "async_depth" => {
-                let requests = cx.limits().nr_requests;
-                self.async_depth = u32::try_from(value).unwrap_or(u32::MAX).min(requests);
-            }
+            "read_lat_nsec" => self.targets[0] = target,
+            "write_lat_nsec" => self.targets[1] = target,
+            "async_depth" => self.async_depth.set(value),
             _ => panic!("kyber has no tunable {tunable}"),
         }
     }
 
     /// Rule kyber-9.
-    fn limit_depth(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
+    fn limit_depth(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let is_limited = match self.rules.limits {
             Limited::Async => !bio.is_sync(),
             Limited::AllButReads => bio.op != Op::Read,
         };
         // Observed on 6.1.192 with words of one tag, of which three quarters are none: whoever may
         // use none may use all.
-        (is_limited && self.async_depth > 0).then_some(self.async_depth)
+        self.min_depth(cx).filter(|depth| is_limited && *depth > 0)
     }
 
     fn min_depth(&self, _cx: &Cx<'_>) -> Option<u32> {
-        Some(self.async_depth)
+        u32::try_from(self.async_depth.value()).ok()
     }
 
     /// All tokens are there; the depth is announced next.
@@ -353,21 +349,16 @@ impl Scheduler for Kyber {
         // Which of its free tokens a domain gives out makes no difference, so cores share a hint.
         let map = |tokens| TagMap::of(&multi, tokens, 1);
         self.tokens = self.rules.domains().iter().map(|domain| map(domain.tokens)).collect();
-        self.requests = cx.limits().nr_requests;
         self.async_depth = Kyber::default_depth(cx);
     }
 
     /// Rule kyber-9.
     fn depth_changed(&mut self, cx: &mut Cx<'_>) {
-        let requests = cx.limits().nr_requests.max(1);
-        let before = core::mem::replace(&mut self.requests, requests);
-        self.async_depth = match self.rules.has_async_depth {
-            true => {
-                let part = u64::from(self.async_depth) * u64::from(requests) / u64::from(before);
-                (part as u32).max(1)
-            }
-            false => Kyber::default_depth(cx),
-        };
+        if self.rules.has_async_depth {
+            self.async_depth.follow(cx.limits().nr_requests.into());
+        } else {
+            self.async_depth = Kyber::default_depth(cx);
+        }
     }
 
     /// Rule kyber-2.
@@ -428,7 +419,7 @@ impl Scheduler for Kyber {
         true
     }
 
-    /// Where searches for tokens begin, and how many there are.
+    /// Where searches for tokens begin that begin anywhere, and how many tokens there are.
     fn heed(&mut self, cx: &mut Cx<'_>, said: &str, _rq: Option<RequestId>) {
         let mut words = said.split(' ');
         let (Some(what), Some(name), Some(number)) = (words.next(), words.next(), words.next())
@@ -440,6 +431,7 @@ impl Scheduler for Kyber {
         let (Some(domain), Ok(number)) = (domain, number.parse::<u32>()) else { return };
         match what {
             "kyber_searches:" => self.tokens[domain].search_from(number),
+            "kyber_searches_word:" => self.tokens[domain].search_word(number),
             "kyber_adjust:" if (1..=domains[domain].tokens).contains(&number) => {
                 self.resize(cx, domain, number);
             }

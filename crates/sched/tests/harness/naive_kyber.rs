@@ -35,6 +35,10 @@ struct Tokens {
 impl Tokens {
     fn take(&mut self, rq: RequestId) -> bool {
         let words = self.depth.div_ceil(self.word);
+        // What lies beyond begins anywhere: with the first.
+        if self.hint >= self.depth {
+            self.hint = 0;
+        }
         let first = self.hint / self.word;
         let mut found = None;
         'search: for word in (0..words).map(|step| (first + step) % words) {
@@ -50,7 +54,8 @@ impl Tokens {
         }
         self.hint = match found {
             None => 0,
-            Some(place) if place == self.hint => (place + 1) % self.depth,
+            Some(place) if place == self.hint && place + 2 < self.depth => place + 1,
+            Some(place) if place == self.hint => 0,
             Some(_) => self.hint,
         };
         let Some(place) = found else { return false };
@@ -70,9 +75,6 @@ impl Tokens {
     fn limit(&mut self, depth: usize) {
         self.late.fill(false);
         self.depth = depth;
-        if self.hint >= depth {
-            self.hint = 0;
-        }
     }
 
     fn is_free(&self) -> bool {

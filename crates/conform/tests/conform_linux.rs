@@ -40,6 +40,13 @@ fn mq_deadline_decides_as_6_12() {
     assert!(contested > 5_000, "{contested}");
 }
 
+fn kyber_decides_as_6_12() {
+    let results = judged("kyber", 10);
+    floors::assert_above("kyber@6.12", &results);
+    let contested: u64 = results.iter().map(|it| it.contested).sum();
+    assert!(contested > 4_000, "{contested}");
+}
+
 fn none_issues_as_6_12() {
     floors::assert_above("none@6.12", &judged("none", 5));
 }
@@ -97,6 +104,7 @@ fn a_comparison_is_recorded_without_any_influence_on_it() {
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, CC] => mq_deadline_decides_as_6_12,
+            kyber_decides_as_6_12,
             none_issues_as_6_12,
             a_recording_survives_its_files;
         [KERNEL, BUSYBOX, FIO] => a_comparison_is_recorded_without_any_influence_on_it,

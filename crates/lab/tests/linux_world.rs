@@ -45,6 +45,20 @@ background = true
 run = "fio --name=b --filename=/dev/sda --direct=1 --rw=read --bs=1M --offset=4G --size=1G"
 "#;
 
+const TARGETS: &str = r#"
+model = "ssd-sata-m4"
+schedulers = ["kyber@6.12", "kyber@6.12:read_lat_nsec=200000000,write_lat_nsec=2000000"]
+seeds = [1]
+[[job]]
+name = "reader"
+run = """fio --name=r --filename=/dev/sda --direct=1 --rw=randread --bs=4k --size=1G \
+         --ioengine=libaio --iodepth=32 --runtime=2 --time_based"""
+[[job]]
+name = "writer"
+run = """fio --name=w --filename=/dev/sda --direct=1 --rw=randwrite --bs=64k --size=1G \
+         --offset=4G --ioengine=libaio --iodepth=32 --runtime=2 --time_based"""
+"#;
+
 fn run(worlds: &[World]) -> Report {
     run_text(EXPERIMENT, worlds)
 }
@@ -85,10 +99,28 @@ fn weights_of_groups_divide_the_disk_in_both_worlds() {
     }
 }
 
+fn targets_of_kyber_divide_the_disk_in_both_worlds() {
+    let report = run_text(TARGETS, &[World::Sim, World::Linux]);
+    let errors = errors(&report);
+    assert_eq!(errors.len(), 4);
+    for error in &errors {
+        // In the guest fio begins a little later.
+        let pairs = [error.bandwidth, error.p50, error.p99].map(|it| it.unwrap().percent());
+        assert!(pairs.iter().all(|percent| percent.abs() < 4.0), "{pairs:?} of {error:?}");
+    }
+    let reads = |at: usize| errors[at].bandwidth.unwrap();
+    assert!(errors[0].job == "reader" && errors[2].job == "reader");
+    // The device is bad by what writes miss, and tokens of reads, which are good, become few.
+    for (usual, few) in [(reads(0).sim, reads(2).sim), (reads(0).linux, reads(2).linux)] {
+        assert!(few < usual / 2.0, "{few} of {usual} B/s");
+    }
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO] => the_kernel_does_the_same_twice,
             the_disk_gets_as_many_requests_as_in_the_simulator,
             weights_of_groups_divide_the_disk_in_both_worlds,
+            targets_of_kyber_divide_the_disk_in_both_worlds,
     ])
 }

@@ -43,8 +43,9 @@ const fn row(scheduler: &'static str, tasks: u32, outstanding: u32, groups: u32)
     Row { scheduler, tasks, outstanding, groups, is_flash: false }
 }
 
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 10] = [
     row("mq-deadline", 1, 128, 0),
+    row("kyber", 1, 128, 0),
     row("none", 1, 32, 0),
     row("deadline", 1, 128, 0),
     row("noop", 1, 128, 0),

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The kernel of the recordings.
 const KERNEL: &str = "4.19";
 /// Schedulers that are compared.
-const SCHEDULERS: [&str; 6] = ["noop", "deadline", "cfq", "mq-deadline", "none", "bfq"];
+const SCHEDULERS: [&str; 7] = ["noop", "deadline", "cfq", "mq-deadline", "none", "bfq", "kyber"];
 
 /// Its memory without the disk, which lies in it. How much may be dirty follows it, and slowly when
 /// it is set to less. Fitted to the writes a second of f-hdd-cfq-async-vs-seq.

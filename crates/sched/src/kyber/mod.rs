@@ -214,12 +214,14 @@ impl Kyber {
         }
     }
 
-    /// The timer is set, unless it goes off before that.
+    /// The timer is set, unless it goes off before that. It does if it was set before, as it is
+    /// always set to as many ticks.
     fn set_timer(&mut self, now: Instant, ticks: u64) {
-        // Its slots lie at multiples of seconds, so how long the machine has been up is the same.
-        let wheel = TimerWheel::new(self.hz, 0);
-        let then = Jiffies(wheel.after(now.jiffies(self.hz).0, ticks));
-        self.timer = Some(self.timer.map_or(then, |before| before.min(then)));
+        if self.timer.is_none() {
+            // Its slots lie at multiples of seconds: how long the machine has been up is the same.
+            let wheel = TimerWheel::new(self.hz, 0);
+            self.timer = Some(Jiffies(wheel.after(now.jiffies(self.hz).0, ticks)));
+        }
     }
 
     /// Rules kyber-10 and kyber-15: how long a request took, and the device with it.
@@ -365,7 +367,7 @@ impl Scheduler for Kyber {
     fn recent(&self, bio: &Bio, newer: usize) -> Option<RequestId> {
         let domain = self.rules.domain_of(bio.op, bio.is_sync());
         let list = &self.cores.get(usize::from(bio.origin.cpu))?.lists[domain];
-        list.iter().rev().nth(newer).copied()
+        list.get(list.len().checked_sub(newer + 1)?).copied()
     }
 
     fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
@@ -479,7 +481,7 @@ impl Scheduler for Kyber {
     }
 
     fn has_work(&self, hctx: HctxId) -> bool {
-        (0..self.rules.domains().len()).any(|domain| self.has_any(hctx, domain))
+        self.queued > 0 && (0..self.rules.domains().len()).any(|it| self.has_any(hctx, it))
     }
 
     fn queued(&self) -> u32 {

@@ -37,7 +37,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
         results.iter().map(|it| (it.spec.label(), it.seed, it.fingerprint)).collect()
     };
     let one = marks(1);
-    assert_eq!(one.len(), 7 * 2 * 2);
+    assert_eq!(one.len(), 8 * 2 * 2);
     assert_eq!(one, marks(3));
     assert!(one.iter().any(|it| it.1 == 2) && one[0].2 != one[1].2, "seeds differ");
 }
@@ -45,16 +45,17 @@ fn results_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn rows_are_points_of_the_axes_with_schedulers_within() {
     let plan = plan(&format!("{RANDOM}model = [\"null\", \"hdd-7200-sata\"]\n")).unwrap();
-    assert_eq!(plan.runs(), 2 * 2 * 7 * 2);
+    assert_eq!(plan.runs(), 2 * 2 * 8 * 2);
     let row = |index: usize| {
         let row = &plan.rows[index];
         (row.axes[0].1.as_str(), row.model.name(), row.spec.name)
     };
     assert_eq!(row(0), ("20", "null", "noop"));
     assert_eq!(row(5), ("20", "null", "mq-deadline"));
-    assert_eq!(row(6), ("20", "null", "bfq"));
-    assert_eq!(row(7), ("20", "hdd-7200-sata", "noop"));
-    assert_eq!(row(14), ("40", "null", "noop"));
+    assert_eq!(row(6), ("20", "null", "kyber"));
+    assert_eq!(row(7), ("20", "null", "bfq"));
+    assert_eq!(row(8), ("20", "hdd-7200-sata", "noop"));
+    assert_eq!(row(16), ("40", "null", "noop"));
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn what_jobs_and_disk_did_adds_up() {
 fn a_summary_has_a_line_for_each_row_and_says_what_differs() {
     let report = report(RANDOM, 2);
     let summary = Summary::of(&report);
-    assert_eq!(summary.lines.len(), 14);
+    assert_eq!(summary.lines.len(), 16);
     assert_eq!(summary.main.as_ref().unwrap().to_string(), "reader.read_p99");
     for line in &summary.lines {
         assert_eq!(line.get(summary.main.as_ref().unwrap()).unwrap().count, 2);

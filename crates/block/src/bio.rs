@@ -4,6 +4,7 @@ use crate::ioprio::Ioprio;
 use crate::kernel::MultiQueue;
 use crate::limits::Limits;
 use crate::segments::Segments;
+use crate::slot::Mark;
 use base::{Id, Instant, Sector, Sectors};
 
 /// What a bio or request does.
@@ -189,6 +190,8 @@ pub struct BioRecord {
     pub(crate) queued_at: Instant,
     /// When the device got the last of its parts that is done.
     pub(crate) issued_at: Instant,
+    /// What it is to the policies before the scheduler.
+    pub(crate) qos: Mark,
     /// The next bio of the same request, in sector order.
     pub(crate) next: Option<BioId>,
     /// The whole of which this is a part.

@@ -10,7 +10,7 @@ use crate::request::RequestId;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use base::{Instant, Sector, Sectors};
+use base::{Duration, Instant, Sector, Sectors};
 
 /// What happened; the letter is blkparse's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,10 @@ pub enum Action {
     GetRequest,
     /// S: a task goes to sleep for a request. blktrace knows it for the single queue only.
     Sleep,
+    /// A task goes to sleep because writeback is throttled, before a request is looked for.
+    Throttled,
+    /// Writeback throttling tells of itself; what the kernel's trace events of it tell.
+    Wbt(WbtEvent),
     /// P: a plug begins to fill.
     Plug,
     /// U: a plug is flushed on purpose.
@@ -101,6 +105,60 @@ pub enum Action {
         /// When it had been submitted, if it had.
         submitted: Instant,
     },
+}
+
+/// What writeback throttling says at the end of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WbtEvent {
+    /// wbt_timer: the window is judged.
+    Timer {
+        /// What it was like.
+        status: WbtStatus,
+        /// The step that held in it.
+        step: i32,
+        /// Slots taken, of all classes.
+        in_flight: u32,
+    },
+    /// wbt_lat: reads were late, by this one at least.
+    Latency {
+        /// Of the read that is under way, or of the fastest that is done.
+        latency: Duration,
+    },
+    /// wbt_stat: what the window was judged by.
+    Statistics {
+        /// Latency of the fastest read.
+        least_read: Duration,
+        /// Reads that were done in it.
+        reads: u32,
+        /// Writes and discards.
+        writes: u32,
+    },
+    /// wbt_step: another step.
+    Step {
+        /// Which: above zero there are fewer slots than at first, below zero more.
+        step: i32,
+        /// The window that is over.
+        window: Duration,
+        /// Slots for writes that nobody waits for.
+        background: u32,
+        /// Slots for other writes.
+        normal: u32,
+        /// Slots for those that somebody waits for.
+        max: u32,
+    },
+}
+
+/// What a window of writeback throttling was like (rule wbt-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WbtStatus {
+    /// Reads were late.
+    Exceeded,
+    /// They were not.
+    Ok,
+    /// Too few requests to tell, but there were writes.
+    UnknownWrites,
+    /// Too few requests to tell.
+    Unknown,
 }
 
 /// System calls that appear in the stream.

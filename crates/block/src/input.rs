@@ -29,6 +29,10 @@ pub enum Input {
     /// [`RequestQueue::switch`](crate::RequestQueue::switch), with the name of the scheduler
     /// (empty: none).
     Switch(Instant, ContextId, String),
+    /// [`RequestQueue::note_dirty_pause`](crate::RequestQueue::note_dirty_pause).
+    DirtyPause(Instant),
+    /// [`RequestQueue::throttle_by_default`](crate::RequestQueue::throttle_by_default).
+    ThrottleByDefault(Instant),
     /// [`RequestQueue::start_plug`](crate::RequestQueue::start_plug).
     StartPlug(ContextId),
     /// [`RequestQueue::submit_scattered`](crate::RequestQueue::submit_scattered).

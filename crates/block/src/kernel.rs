@@ -289,8 +289,46 @@ pub struct Kernel {
     pub flush_data: FlushData,
     /// blktrace tells of requests that are joined (5.11 and later).
     pub traces_joins: bool,
+    /// Writeback throttling, if this kernel has it (4.10 and later).
+    pub wbt: Option<WbtRules>,
     /// For which control group a page counts that is written back.
     pub cgroup_writeback: CgroupWriteback,
+}
+
+/// What differs between kernels that throttle writeback (rules wbt).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WbtRules {
+    /// Discards are throttled, in a class of their own (rule wbt-2: not in 4.10).
+    pub throttles_discards: bool,
+    /// Limits of one or two slots are divided as others are (rule wbt-5: in 4.10).
+    pub halves_small_depths: bool,
+    /// A step that cannot be taken still counts as one: limits are computed again, sleepers are
+    /// woken, and windows that said nothing are forgotten (rule wbt-12: in 4.19).
+    pub scales_in_vain: bool,
+    /// Which latencies a window is judged by.
+    pub statistics: Statistics,
+    /// How a scheduler ends what is throttled by default.
+    pub ends_default: EndsDefault,
+}
+
+/// Which latencies a window of writeback throttling is judged by (rule wbt-15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistics {
+    /// Those of a fixed window of 134 ms, be it this one or the last in which any came.
+    Aligned,
+    /// Those that came in the window.
+    PerWindow,
+}
+
+/// How CFQ and BFQ end writeback throttling that nobody asked for (rule wbt-14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndsDefault {
+    /// With the first request of a control group other than the root, for good.
+    AtRequestOfGroup,
+    /// When they are attached, until limits are computed again.
+    UntilRecomputed,
+    /// When they are attached, until they are detached.
+    UntilDetached,
 }
 
 /// How far a disk is read ahead that nobody has said anything about (rule readahead-1).
@@ -422,8 +460,29 @@ const KERNEL_2_6_28: Kernel = Kernel {
     direct_writes_idle: false,
     flush_data: FlushData::BypassesElevator,
     traces_joins: false,
+    wbt: None,
     cgroup_writeback: CgroupWriteback { on_ext4: false, on_xfs: false, is_usual: false },
 };
+
+const WBT_4_19: WbtRules = WbtRules {
+    throttles_discards: true,
+    halves_small_depths: false,
+    scales_in_vain: true,
+    statistics: Statistics::PerWindow,
+    ends_default: EndsDefault::UntilRecomputed,
+};
+
+const WBT_4_10: WbtRules = WbtRules {
+    throttles_discards: false,
+    halves_small_depths: true,
+    // assumed: as 4.19
+    scales_in_vain: true,
+    statistics: Statistics::Aligned,
+    ends_default: EndsDefault::AtRequestOfGroup,
+};
+
+const WBT_6_1: WbtRules =
+    WbtRules { scales_in_vain: false, ends_default: EndsDefault::UntilDetached, ..WBT_4_19 };
 
 const KERNEL_4_19: Kernel = Kernel {
     version: Version::V4_19,
@@ -433,6 +492,7 @@ const KERNEL_4_19: Kernel = Kernel {
     max_sectors_cap: Sectors(2560),
     splits_bios: true,
     direct_writes_idle: true,
+    wbt: Some(WBT_4_19),
     cgroup_writeback: CgroupWriteback { on_ext4: true, on_xfs: false, is_usual: false },
     ..KERNEL_2_6_28
 };
@@ -447,6 +507,14 @@ const MULTI_6_1: MultiQueue = MultiQueue {
     shallow: ShallowDepth::PerWord,
     wakes_on: false,
     ..MULTI_6_12
+};
+
+const KERNEL_5_1: Kernel = Kernel {
+    version: Version::V5_1,
+    single: None,
+    multi: Some(MULTI_5_1),
+    wbt: Some(WBT_6_1),
+    ..KERNEL_4_19
 };
 
 const KERNEL_6_1: Kernel = Kernel {
@@ -494,6 +562,7 @@ const KERNEL_6_12: Kernel = Kernel {
     cgroup_must_match: true,
     flush_data: FlushData::ThroughElevator,
     traces_joins: true,
+    wbt: Some(WBT_6_1),
     // Observed on 6.12 with both file systems.
     cgroup_writeback: CgroupWriteback { on_ext4: true, on_xfs: true, is_usual: true },
     ..KERNEL_4_19
@@ -543,12 +612,13 @@ pub const KERNELS: [Kernel; 10] = [
         ..KERNEL_2_6_28
     },
     // blk-mq schedulers came with 4.11.
-    Kernel { version: Version::V4_10, multi: None, ..KERNEL_4_19 },
+    Kernel { version: Version::V4_10, multi: None, wbt: Some(WBT_4_10), ..KERNEL_4_19 },
     KERNEL_4_19,
     // The single queue went with 5.0. The specification names 5.4 for equal priorities; 5.1 and 5.2
-    // are assumed to merge as 4.19 does.
-    Kernel { version: Version::V5_1, single: None, multi: Some(MULTI_5_1), ..KERNEL_4_19 },
-    Kernel { version: Version::V5_2, single: None, multi: Some(MULTI_5_1), ..KERNEL_4_19 },
+    // are assumed to merge as 4.19 does, and to throttle writeback as 5.4, of which it names
+    // nothing that differs from 6.12.
+    KERNEL_5_1,
+    Kernel { version: Version::V5_2, ..KERNEL_5_1 },
     KERNEL_6_1,
     KERNEL_6_12,
     KERNEL_6_18,

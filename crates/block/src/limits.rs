@@ -40,7 +40,7 @@ pub struct QueueSetting {
 }
 
 /// All settings of the queue.
-pub const QUEUE_SETTINGS: [QueueSetting; 5] = [
+pub const QUEUE_SETTINGS: [QueueSetting; 6] = [
     QueueSetting {
         name: "nr_requests",
         unit: "requests",
@@ -76,7 +76,28 @@ pub const QUEUE_SETTINGS: [QueueSetting; 5] = [
         max: 1,
         effect: "what schedulers and plugging believe the device to be",
     },
+    QueueSetting {
+        name: "wbt_lat_usec",
+        unit: "us",
+        min: -1,
+        max: i32::MAX as i64,
+        effect: "latency of reads that writeback is throttled for (4.10 and later); 0 never, -1 \
+                 what Linux has for such a device",
+    },
 ];
+
+impl QueueSetting {
+    /// Those that a kernel has.
+    pub fn all(kernel: &Kernel) -> impl Iterator<Item = &'static QueueSetting> + use<> {
+        let has_wbt = kernel.wbt.is_some();
+        QUEUE_SETTINGS.iter().filter(move |it| has_wbt || it.name != "wbt_lat_usec")
+    }
+
+    /// The one of this name, if a kernel has it.
+    pub fn named(name: &str, kernel: &Kernel) -> Option<&'static QueueSetting> {
+        QueueSetting::all(kernel).find(|it| it.name == name)
+    }
+}
 
 impl Limits {
     /// The limits with which a device is attached.

@@ -4,6 +4,7 @@ use crate::bio::{BioId, Direction, Flags, Op, Origin, is_sync};
 use crate::command::{HctxId, Tag};
 use crate::flush::FlushSequence;
 use crate::ioprio::Ioprio;
+use crate::slot::Mark;
 use base::{Id, Instant, Sector, Sectors};
 
 /// Handle of a request.
@@ -62,6 +63,8 @@ pub struct Request {
     pub(crate) in_flush_data: bool,
     /// A flush command of the machinery itself; has no bios.
     pub(crate) is_flush_command: bool,
+    /// What it is to the policies before the scheduler.
+    pub(crate) qos: Mark,
     /// The scheduler's tag (blk-mq).
     pub(crate) scheduler_tag: Option<u32>,
     /// The driver's tag.

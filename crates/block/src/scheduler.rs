@@ -129,6 +129,12 @@ pub trait Scheduler {
         false
     }
 
+    /// Whether writes are not to be throttled while it is attached, unless somebody asked for it
+    /// (rule wbt-14).
+    fn disables_wbt(&self) -> bool {
+        false
+    }
+
     /// Another one in the same state, if there can be one: what is tried with it does not count.
     fn fork(&self) -> Option<Box<dyn Scheduler>> {
         None

@@ -224,7 +224,8 @@ impl Setup {
 
 /// Tunables and settings that the manifest states and the model knows.
 fn add_tunables(spec: &mut SchedulerSpec, manifest: &Manifest) {
-    let settings = QUEUE_SETTINGS.iter();
+    // Nobody is held back for writeback here: what is followed had to wait already.
+    let settings = QUEUE_SETTINGS.iter().filter(|it| it.name != "wbt_lat_usec");
     let settings = settings.filter_map(|it| Some((it.name.to_string(), manifest.queue(it.name)?)));
     // What is a scheduler's on one kernel is the queue's on another, as `async_depth`.
     let own = (spec.entry.about)(spec.kernel).tunables.iter();

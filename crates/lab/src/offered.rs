@@ -28,7 +28,7 @@ pub static OTHER: Entry = Entry {
 
 /// Files of a disk that only a guest has, for those who ask for one where it is not simulated (seen
 /// on 6.12 and 7.3). Which a kernel really has it says itself.
-pub const OFFERED_FILES: [&str; 13] = [
+pub const OFFERED_FILES: [&str; 12] = [
     "add_random",
     "async_depth",
     "discard_max_bytes",
@@ -41,7 +41,6 @@ pub const OFFERED_FILES: [&str; 13] = [
     "rq_affinity",
     "stable_writes",
     "strict_limit",
-    "wbt_lat_usec",
 ];
 
 /// Whether only the guest has such a scheduler.

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::kernels::{GuestKernel, Kernels, Named};
 use crate::offered::{OFFERED_FILES, OTHER, is_offered};
 use base::{Hz, nearest};
-use block::{About, Attach, KERNELS, Kernel, QUEUE_SETTINGS, Tunable};
+use block::{About, Attach, KERNELS, Kernel, QueueSetting, Tunable};
 use machine::MACHINE_SETTINGS;
 use sched::{Backport, Entry, Schedulers};
 use std::sync::Arc;
@@ -261,7 +261,7 @@ impl SchedulerSpec {
         }
         let own = self.tunable(name).filter(|_| self.guest.is_none());
         let own = own.map(|it| (it.min, it.max, it.unit));
-        let queue = QUEUE_SETTINGS.iter().find(|it| it.name == name);
+        let queue = QueueSetting::named(name, self.kernel);
         let machine = MACHINE_SETTINGS.iter().find(|it| it.name == name);
         let machine = machine.map(|it| (it.range.0, it.range.1, it.unit));
         let queue = queue.map(|it| (it.min, it.max, it.unit));
@@ -275,6 +275,11 @@ impl SchedulerSpec {
         Err(Error::bad(place, problem, format!("{min} to {max} {unit}")))
     }
 
+    /// Settings of the queue that its kernel has.
+    pub(crate) fn queue_settings(&self) -> impl Iterator<Item = &'static QueueSetting> + use<> {
+        QueueSetting::all(self.kernel)
+    }
+
     pub(crate) fn unknown_setting(&self, name: &str, place: &str) -> Error {
         let all: Vec<(&str, &str)> = match &self.guest {
             Some(guest) => {
@@ -283,7 +288,7 @@ impl SchedulerSpec {
             }
             None => {
                 let own = self.about().tunables.iter().map(|it| (it.name, it.unit));
-                own.chain(QUEUE_SETTINGS.iter().map(|it| (it.name, it.unit))).collect()
+                own.chain(self.queue_settings().map(|it| (it.name, it.unit))).collect()
             }
         };
         let hint = nearest(name, all.iter().map(|it| it.0));

@@ -4,7 +4,9 @@
 //! Metrics, recorders and checkers are observers; [`Several`] lets more than one watch.
 
 use base::{Duration, Fingerprint, Instant};
-use block::{Action, CgroupId, Command, CommandOp, ContextId, Event, IoContextId, Ioprio};
+use block::{
+    Action, CgroupId, Command, CommandOp, ContextId, Event, IoContextId, Ioprio, WbtEvent,
+};
 
 /// Somebody who watches a run.
 pub trait Observer {
@@ -122,6 +124,19 @@ impl Mark {
     }
 }
 
+fn wbt_words(said: &WbtEvent) -> (u64, u64) {
+    match *said {
+        WbtEvent::Timer { status, step, in_flight } => {
+            (26, u64::from(in_flight) << 40 | (status as u64) << 32 | u64::from(step as u32))
+        }
+        WbtEvent::Latency { latency } => (27, latency.as_nanos()),
+        WbtEvent::Statistics { least_read, reads, writes } => {
+            (28, least_read.as_nanos().rotate_left(32) ^ u64::from(reads) << 24 ^ u64::from(writes))
+        }
+        WbtEvent::Step { step, max, .. } => (29, u64::from(max) << 32 | u64::from(step as u32)),
+    }
+}
+
 /// A number for the kind of an action and one for what it carries.
 fn action_words(action: &Action) -> (u64, u64) {
     match action {
@@ -149,6 +164,8 @@ fn action_words(action: &Action) -> (u64, u64) {
         Action::SyscallExit { call, entered, submitted } => {
             (19 + *call as u64, entered.as_nanos().rotate_left(32) ^ submitted.as_nanos())
         }
+        Action::Throttled => (25, 0),
+        Action::Wbt(said) => wbt_words(said),
         Action::SyscallUnfinished { call, entered, submitted } => {
             (32 + *call as u64, entered.as_nanos().rotate_left(32) ^ submitted.as_nanos())
         }

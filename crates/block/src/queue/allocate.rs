@@ -97,6 +97,7 @@ impl RequestQueue {
     fn wait_for_request(&mut self, now: Instant, context: ContextId, id: BioId, attempt: u8) {
         let bio = self.core.bios[id].bio;
         if bio.flags.intersects(Flags::NOWAIT) {
+            self.qos_cleanup(now, id);
             let record = self.core.bios.remove(id);
             assert!(record.parent.is_none(), "a NOWAIT bio is not split");
             let output = Output::WouldBlock { token: bio.token, context };
@@ -117,6 +118,11 @@ impl RequestQueue {
         } else {
             self.join_waiters(context, id);
         }
+        self.fall_asleep(context);
+    }
+
+    /// A task goes to sleep in the block layer; what it holds back goes out first.
+    pub(super) fn fall_asleep(&mut self, context: ContextId) {
         let state = self.core.context(context);
         state.fall_asleep();
         if !state.plug.requests.is_empty() {
@@ -180,6 +186,7 @@ impl RequestQueue {
             flush: sequence,
             in_flush_data: false,
             is_flush_command: false,
+            qos: core.bios[id].qos,
             scheduler_tag: with.scheduler_tag,
             driver_tag: with.driver_tag,
             hctx: with.hctx,
@@ -188,6 +195,7 @@ impl RequestQueue {
         if through_elevator && matches!(self.shape, ShapeState::Single(_)) {
             self.bind(now, context, rq);
         }
+        self.note_request_for(now, bio);
         self.core.log_request(now, context, Action::GetRequest, rq);
         rq
     }

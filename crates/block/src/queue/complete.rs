@@ -11,6 +11,7 @@ use crate::flush::FlushStep;
 use crate::kernel::FlushData;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{InsertAt, Placement};
+use crate::slot::Mark;
 use alloc::vec::Vec;
 use base::{Duration, Instant, Sector, Sectors};
 
@@ -25,6 +26,7 @@ impl RequestQueue {
         let request = &self.core.seen.requests[rq];
         let (issued, is_flush_command) = (request.issued_at, request.is_flush_command);
         let has_sequence = request.flush.is_some();
+        self.core.qos.completed(now, request);
         self.core.log_request(now, context, Action::Complete { issued }, rq);
         if is_flush_command {
             self.flush_command_done(now, context, rq);
@@ -125,6 +127,7 @@ impl RequestQueue {
     pub(super) fn requeue_step(&mut self, now: Instant, context: ContextId, tag: Tag) -> Work {
         let rq = self.take_from_driver(tag);
         self.core.in_flight -= 1;
+        self.core.qos.requeued(rq);
         self.core.log_request(now, context, Action::Requeue, rq);
         match &self.shape {
             ShapeState::Single(_) => self.requeue_single(now, context, rq),
@@ -330,6 +333,7 @@ impl RequestQueue {
             flush: None,
             in_flush_data: false,
             is_flush_command: true,
+            qos: Mark::Nothing,
             scheduler_tag: None,
             driver_tag: None,
             hctx,

@@ -15,6 +15,8 @@ use base::Instant;
 pub(super) enum Frame {
     /// A bio (or the rest of a split one) enters.
     Submit(BioId),
+    /// A bio waits for a policy to let it through.
+    Throttle(BioId),
     /// A request is allocated for a bio; `attempt` counts failures since the last sleep.
     Allocate { bio: BioId, attempt: u8 },
     /// A request goes to the task's plug, which may have been flushed to make room for it.
@@ -47,7 +49,7 @@ pub(super) enum Frame {
     Timer,
 }
 
-/// Whether a context waits for a request.
+/// Whether a context waits for a request, or for leave to have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sleep {
     #[default]
@@ -80,7 +82,7 @@ pub(super) struct ContextWork {
 }
 
 impl ContextWork {
-    /// The context waits for a request from now on.
+    /// The context waits from now on.
     pub fn fall_asleep(&mut self) {
         self.sleep = Sleep::Waiting;
         self.plug.forget_time();

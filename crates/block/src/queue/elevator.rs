@@ -261,6 +261,7 @@ impl RequestQueue {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.finished(cx, rq));
             self.settle(now, context);
         }
+        self.qos_done(now, rq);
         match &mut self.shape {
             ShapeState::Single(single) => single.release(&mut self.core, rq),
             ShapeState::Multi(multi) => multi.release(&mut self.core, rq),

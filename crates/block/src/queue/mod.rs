@@ -20,6 +20,7 @@ pub mod guided;
 mod log;
 mod multi;
 mod output;
+mod qos;
 mod replay;
 mod settings;
 mod single;
@@ -33,6 +34,7 @@ use crate::kernel::{Kernel, Shape};
 use crate::limits::Limits;
 use crate::merge::MergeIndex;
 use crate::plug::PlugFlush;
+use crate::qos::Qos;
 use crate::request::{Request, RequestId};
 use crate::scheduler::{Cgroup, Cx, IoContext, RunQueue, Scheduler, Seen};
 use crate::segments::Segments;
@@ -93,6 +95,7 @@ struct Core {
     bios: Arena<BioRecord>,
     contexts: Vec<ContextWork>,
     merge: MergeIndex,
+    qos: Qos,
     outputs: VecDeque<Output>,
     guard: Guard,
     recorder: Recorder,
@@ -124,6 +127,7 @@ impl RequestQueue {
             bios: Arena::new(),
             contexts: Vec::new(),
             merge: MergeIndex::default(),
+            qos: Qos::new(kernel),
             outputs: VecDeque::new(),
             guard: Guard::default(),
             recorder: Recorder::default(),
@@ -283,12 +287,11 @@ impl RequestQueue {
     /// When [`RequestQueue::timer`] is to be called, if at all.
     pub fn next_timer(&self) -> Option<Instant> {
         let scheduler = self.scheduler.as_ref().and_then(|scheduler| scheduler.next_timer());
-        match &self.shape {
-            ShapeState::Multi(_) => scheduler,
-            ShapeState::Single(single) => {
-                [scheduler, single.unplug_at()].into_iter().flatten().min()
-            }
-        }
+        let unplug = match &self.shape {
+            ShapeState::Multi(_) => None,
+            ShapeState::Single(single) => single.unplug_at(),
+        };
+        [scheduler, unplug, self.core.qos.next_timer()].into_iter().flatten().min()
     }
 
     /// Whether a context has nothing to do.
@@ -456,13 +459,14 @@ impl RequestQueue {
             let state = self.core.contexts.get_mut(context.0 as usize);
             let Some(state) = state else { return Step::Idle };
             let Some(frame) = state.stack.pop() else { return Step::Idle };
-            if matches!(frame, Frame::Allocate { .. }) && state.is_asleep() {
+            if matches!(frame, Frame::Allocate { .. } | Frame::Throttle(_)) && state.is_asleep() {
                 state.stack.push(frame);
                 return Step::Asleep;
             }
             self.core.recorder.push(|| Input::Step(now, context));
             let work = match frame {
                 Frame::Submit(bio) => self.submit_step(now, context, bio),
+                Frame::Throttle(bio) => self.throttle_step(now, context, bio),
                 Frame::Allocate { bio, attempt } => self.allocate_step(now, context, bio, attempt),
                 Frame::PlugAdd { rq, flushed } => self.plug_add_step(now, context, rq, flushed),
                 Frame::Insert(rq) => self.insert_step(now, context, rq),
@@ -502,7 +506,7 @@ impl RequestQueue {
     fn work_of(&self, state: &ContextWork, frame: Frame) -> Work {
         match frame {
             Frame::Submit(_) => Work::Bio,
-            Frame::Allocate { .. } => Work::Allocate,
+            Frame::Throttle(_) | Frame::Allocate { .. } => Work::Allocate,
             Frame::Insert(_) => Work::Insert,
             Frame::Flushing { .. } if state.flushing.is_empty() => Work::Housekeeping,
             Frame::Flushing { .. } => Work::Insert,
@@ -541,6 +545,7 @@ impl RequestQueue {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.timer(cx));
             self.settle(now, context);
         }
+        self.qos_timer(now, context);
         Work::Housekeeping
     }
 

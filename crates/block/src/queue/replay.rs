@@ -23,6 +23,8 @@ impl RequestQueue {
                 self.set(*now, name, *value).expect("a recorded setting was accepted once");
             }
             Input::Switch(now, context, name) => self.switch(*now, *context, build(name)),
+            Input::DirtyPause(now) => self.note_dirty_pause(*now),
+            Input::ThrottleByDefault(now) => self.throttle_by_default(*now),
             Input::StartPlug(context) => self.start_plug(*context),
             Input::Submit(now, bio, segments) => {
                 self.submit_scattered(*now, *bio, segments.clone());

@@ -8,7 +8,7 @@ use super::{Attach, RequestQueue, ShapeState};
 use crate::bio::ContextId;
 use crate::input::Input;
 use crate::kernel::Shape;
-use crate::limits::{Limits, QUEUE_SETTINGS};
+use crate::limits::{Limits, QueueSetting};
 use crate::scheduler::TunableError;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -34,7 +34,7 @@ impl RequestQueue {
             });
             // It may hang on the tunable.
             self.announce_min_depth(now);
-        } else if let Some(setting) = QUEUE_SETTINGS.iter().find(|setting| setting.name == name) {
+        } else if let Some(setting) = QueueSetting::named(name, self.kernel()) {
             let max = match name {
                 "max_sectors_kb" => i64::from(self.core.seen.limits.facts.max_hw_sectors.0 / 2),
                 "nr_requests" => self.most_requests(),
@@ -64,6 +64,7 @@ impl RequestQueue {
             "nomerges" => Some(i64::from(limits.nomerges)),
             "read_ahead_kb" => Some(i64::from(limits.read_ahead_kb)),
             "rotational" => Some(i64::from(limits.facts.rotational)),
+            "wbt_lat_usec" => self.throttled_to(),
             _ => None,
         }
     }
@@ -156,6 +157,7 @@ impl RequestQueue {
     /// Tells a scheduler that it was attached.
     pub(super) fn announce_attached(&mut self, now: Instant) {
         self.with_scheduler(now, ContextId(0), |scheduler, cx| scheduler.attached(cx));
+        self.note_attached(now);
         self.announce_depth(now);
     }
 
@@ -199,6 +201,7 @@ impl RequestQueue {
             "read_ahead_kb" => limits.read_ahead_kb = value as u32,
             "rotational" => limits.facts.rotational = value != 0,
             "nr_requests" => self.set_requests(now, (value as u32).max(4)),
+            "wbt_lat_usec" => self.set_throttling(now, u64::try_from(value).ok()),
             _ => unreachable!("{name} is in the table of settings but not handled"),
         }
     }
@@ -235,7 +238,7 @@ impl RequestQueue {
     fn setting_names(&self) -> Vec<&'static str> {
         let about = self.scheduler.as_ref().map(|scheduler| scheduler.about());
         let tunables = about.map_or(&[][..], |about| about.tunables).iter().map(|t| t.name);
-        tunables.chain(QUEUE_SETTINGS.iter().map(|setting| setting.name)).collect()
+        tunables.chain(QueueSetting::all(self.kernel()).map(|setting| setting.name)).collect()
     }
 }
 

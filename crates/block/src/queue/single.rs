@@ -480,6 +480,7 @@ impl RequestQueue {
         let request = &mut self.core.seen.requests[rq];
         request.started = true;
         request.issued_at = now;
+        self.core.qos.issued(now, rq, request);
         let end = request.end();
         let single = self.single();
         if single.boundary_request.is_none() || single.boundary_request == Some(rq) {

@@ -9,6 +9,7 @@ use crate::merge::may_merge_bio;
 use crate::request::RequestId;
 use crate::scheduler::Merge;
 use crate::segments::Segments;
+use crate::slot::Mark;
 use base::{Instant, Sectors};
 
 /// Entries of a list that are examined for a merge (rule merge-6).
@@ -49,6 +50,9 @@ impl RequestQueue {
         self.push_sync_unplug(context, &bio);
         if self.merge_bio(now, context, id, &bio, segments) {
             return Work::Bio;
+        }
+        if self.must_wait(now, context, id, &bio) {
+            return Work::Housekeeping;
         }
         self.allocate(now, context, id, &bio, 0)
     }
@@ -93,6 +97,7 @@ impl RequestQueue {
             pieces,
             queued_at,
             issued_at: now,
+            qos: Mark::Nothing,
             next: None,
             parent: Some(whole),
             parts_left: 1,
@@ -326,6 +331,7 @@ impl Core {
             pieces,
             queued_at: now,
             issued_at: now,
+            qos: Mark::Nothing,
             next: None,
             parent: None,
             parts_left: 1,

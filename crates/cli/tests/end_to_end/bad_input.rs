@@ -117,11 +117,10 @@ fn a_tunable_out_of_range_names_range_and_unit() {
     let message = refused_dd(&directory, &["-s", "none", "--set", "nr_requests=64"]);
     assert!(message.contains("--set: nr_requests=64 of none on hdd-7200-sata"), "{message}");
     assert!(message.ends_with("accepted: 1 to 32 requests"), "{message}");
-    let message = refused_dd(&directory, &["--set", "wbt_lat_usec=0"]);
-    assert!(
-        message.contains("wbt_lat_usec is not simulated; accepted: --world linux"),
-        "{message}"
-    );
+    let message = refused_dd(&directory, &["--set", "rq_affinity=0"]);
+    assert!(message.contains("rq_affinity is not simulated; accepted: --world linux"), "{message}");
+    let message = refused_dd(&directory, &["-s", "cfq@2.6.32", "--set", "wbt_lat_usec=0"]);
+    assert!(message.contains("cfq on 2.6.32 has no \"wbt_lat_usec\"; accepted: "), "{message}");
     let limit = ["--job", "a:cgroup=a,io.max=riops=9", "dd if=/dev/sda of=/dev/null count=1"];
     let message = refusal(&directory, &limit);
     assert!(message.contains("io.max is not simulated; accepted: --world linux"), "{message}");

@@ -188,7 +188,7 @@ fn what_the_kernel_does_not_have_is_told_with_what_it_has() {
     let plain = ["--cgroup", "a/b", "--", "dd", "if=/dev/sda", "of=/dev/null", "count=1"];
     let set = |text| [&["--set", text][..], &plain].concat();
     refused(&set("rq_afinity=1"), "6.12 has no \"rq_afinity\"; nearest: \"rq_affinity\"");
-    refused(&set("wbt_lat_usec=x"), "writing \"x\" to /sys/block/vda/queue/wbt_lat_usec: Invalid");
+    refused(&set("rq_affinity=x"), "writing \"x\" to /sys/block/vda/queue/rq_affinity: Invalid");
     refused(&set("scheduler=bfq"), "scheduler as a setting; accepted: --scheduler");
     refused(&set("c/io.max=riops=1"), "no job is in /c or below it; accepted: a/b/io.max");
     let both = [&job("a:cgroup=a,io.max=riops=1")[..], &job("b:cgroup=b,io.max=riops=2")].concat();

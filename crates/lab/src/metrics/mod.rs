@@ -202,7 +202,7 @@ impl Meter {
 impl Pairing {
     /// Something happened that only who sleeps for a request is told by.
     fn see_sleep(&mut self, of_context: &[Option<Owner>], event: &Event) {
-        if self.asleep == 0 && event.action != Action::Sleep {
+        if self.asleep == 0 && operations::sleeps_at(event).is_none() {
             return;
         }
         let owner = of_context.get(event.context.0 as usize).copied().flatten();

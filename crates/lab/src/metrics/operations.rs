@@ -20,6 +20,8 @@ pub enum Place {
     Device,
     /// Its task sleeps for a request: all are taken. So do calls that it has not submitted yet.
     Tag,
+    /// Its task sleeps because writeback is throttled; calls that it has not submitted, too.
+    Throttle,
     /// A request of its is in the block layer.
     Scheduler,
     /// A task that makes no calls (journal, writeback, a worker) has a request in the device.
@@ -32,9 +34,10 @@ pub enum Place {
 
 impl Place {
     /// All of them, each before those it goes before.
-    pub const ALL: [Place; 6] = [
+    pub const ALL: [Place; 7] = [
         Place::Device,
         Place::Tag,
+        Place::Throttle,
         Place::Scheduler,
         Place::OthersDevice,
         Place::OthersScheduler,
@@ -46,6 +49,7 @@ impl Place {
         match self {
             Place::Device => "device",
             Place::Tag => "tag",
+            Place::Throttle => "throttle",
             Place::Scheduler => "queue",
             Place::OthersDevice => "others_device",
             Place::OthersScheduler => "others_queue",
@@ -71,7 +75,7 @@ pub struct Operation {
     /// Its name.
     pub key: Key,
     /// What it waits at each [`Place`].
-    pub parts: [Duration; 6],
+    pub parts: [Duration; 7],
 }
 
 /// Operations of a job, or a sample of them, in the order of their names.
@@ -121,6 +125,15 @@ impl Operations {
     }
 }
 
+/// Where a task falls asleep, if the event says that one does.
+pub(super) fn sleeps_at(event: &Event) -> Option<Place> {
+    match event.action {
+        Action::Sleep => Some(Place::Tag),
+        Action::Throttled => Some(Place::Throttle),
+        _ => None,
+    }
+}
+
 /// From one moment to another.
 type Span = (Instant, Instant);
 
@@ -140,10 +153,12 @@ struct OfTask {
     open: Table,
     /// The mark of the call that it is in and that is watched, if it is not asynchronous.
     inside: Option<u64>,
-    /// Since when it sleeps for a request, and for which operation.
-    asleep: Option<(Instant, u64)>,
+    /// Since when it sleeps for a request, or for leave to have one, and for which operation.
+    asleep: Option<(Place, Instant, u64)>,
     /// When it slept for one.
     slept: Vec<Span>,
+    /// When it slept for leave.
+    throttled: Vec<Span>,
 }
 
 /// An operation that is watched and has not ended.
@@ -247,20 +262,28 @@ impl Watch {
     pub fn is_about_sleep(event: &Event) -> bool {
         matches!(
             event.action,
-            Action::Sleep | Action::GetRequest | Action::BackMerge | Action::FrontMerge
+            Action::Sleep
+                | Action::Throttled
+                | Action::GetRequest
+                | Action::BackMerge
+                | Action::FrontMerge
         )
     }
 
     /// The section's n-th task falls asleep for a request, or goes on; `asleep` counts who sleeps.
     pub fn see_sleep(&mut self, task: u32, event: &Event, asleep: &mut usize) {
         let of_task = self.of(task);
-        let sleeps = event.action == Action::Sleep;
-        let next = sleeps.then_some((event.at, event.token));
+        let place = sleeps_at(event);
+        let next = place.map(|place| (place, event.at, event.token));
         let before = std::mem::replace(&mut of_task.asleep, next);
-        *asleep = *asleep + usize::from(sleeps) - usize::from(before.is_some());
-        if let Some((since, token)) = before {
-            push_joined(&mut of_task.slept, (since, event.at));
-            self.add(task, token, &[(Place::Tag, (since, event.at))]);
+        *asleep = *asleep + usize::from(next.is_some()) - usize::from(before.is_some());
+        if let Some((place, since, token)) = before {
+            let spans = match place {
+                Place::Throttle => &mut of_task.throttled,
+                _ => &mut of_task.slept,
+            };
+            push_joined(spans, (since, event.at));
+            self.add(task, token, &[(place, (since, event.at))]);
         }
     }
 
@@ -352,19 +375,22 @@ impl Watch {
         task: u32,
         own: &[(Place, Span)],
         busy: &Busy,
-    ) -> [Duration; 6] {
-        let slept = self.tasks[task as usize].slept.as_slice();
+    ) -> [Duration; 7] {
+        let of_task = &self.tasks[task as usize];
+        let (slept, throttled) = (of_task.slept.as_slice(), of_task.throttled.as_slice());
         let (device, queued) = (busy.device.as_slice(), busy.queued.as_slice());
         let is_over = |spans: &[Span]| spans.last().is_none_or(|it| it.1 <= window.0);
-        let is_alone = [slept, device, queued].into_iter().all(is_over);
+        let is_alone = [slept, throttled, device, queued].into_iter().all(is_over);
         if let Some(parts) = parts_of_one_bio(window, own).filter(|_| is_alone) {
             return parts;
         }
         let steps: Steps = [
             (Place::Device, &[]),
             (Place::Tag, &[]),
+            (Place::Throttle, &[]),
             (Place::Scheduler, &[]),
             (Place::Tag, slept),
+            (Place::Throttle, throttled),
             (Place::OthersDevice, device),
             (Place::OthersScheduler, queued),
         ];
@@ -373,7 +399,7 @@ impl Watch {
 }
 
 /// Places, the first before the others, each with spans that are not of the operation alone.
-type Steps<'s> = [(Place, &'s [Span]); 6];
+type Steps<'s> = [(Place, &'s [Span]); 8];
 
 /// Where the time of a window goes; `covered` is for its use.
 fn parts_in_steps(
@@ -381,9 +407,9 @@ fn parts_in_steps(
     own: &[(Place, Span)],
     steps: Steps,
     covered: &mut Vec<Span>,
-) -> [Duration; 6] {
+) -> [Duration; 7] {
     let whole = window.1.saturating_since(window.0);
-    let (mut parts, mut before) = ([Duration::ZERO; 6], Duration::ZERO);
+    let (mut parts, mut before) = ([Duration::ZERO; 7], Duration::ZERO);
     covered.clear();
     for (place, shared) in steps {
         if before == whole {
@@ -403,12 +429,12 @@ fn parts_in_steps(
 
 /// The parts of an operation that has one bio and waits for nobody else, as most do; the general
 /// way has the same.
-fn parts_of_one_bio(window: Span, own: &[(Place, Span)]) -> Option<[Duration; 6]> {
+fn parts_of_one_bio(window: Span, own: &[(Place, Span)]) -> Option<[Duration; 7]> {
     let [(Place::Scheduler, queue), (Place::Device, device)] = own else { return None };
     let clip = |at: Instant| at.clamp(window.0, window.1);
     let of = |span: &Span| clip(span.1).saturating_since(clip(span.0));
     let (waits, served) = (of(queue), of(device));
-    let mut parts = [Duration::ZERO; 6];
+    let mut parts = [Duration::ZERO; 7];
     parts[Place::Scheduler as usize] = waits;
     parts[Place::Device as usize] = served;
     parts[Place::Nowhere as usize] = of(&window) - waits - served;
@@ -467,7 +493,7 @@ mod tests {
         Action::BioDone { queued: at(queued), issued: at(issued) }
     }
 
-    fn micros(operation: &Operation) -> [u64; 6] {
+    fn micros(operation: &Operation) -> [u64; 7] {
         operation.parts.map(|it| it.as_nanos() / 1000)
     }
 
@@ -497,8 +523,8 @@ mod tests {
             event(10, 2, exit(read, 0)),
         ];
         let seen = watch(&events, &Busy::default());
-        assert_eq!(micros(&seen.kept[0]), [1, 5, 1, 0, 0, 3]);
-        assert_eq!(micros(&seen.kept[1]), [2, 5, 1, 0, 0, 2]);
+        assert_eq!(micros(&seen.kept[0]), [1, 5, 0, 1, 0, 0, 3]);
+        assert_eq!(micros(&seen.kept[1]), [2, 5, 0, 1, 0, 0, 2]);
     }
 
     #[test]
@@ -512,7 +538,7 @@ mod tests {
         events.iter().rev().skip(1).rev().for_each(|event| watch.see(0, event, &counts(), &busy));
         assert!(watch.tasks[0].open.get(1).unwrap().spans.len() <= 2 * MOST_SPANS);
         watch.see(0, events.last().unwrap(), &counts(), &busy);
-        assert_eq!(micros(&watch.finish().kept[0]), [9999, 0, 0, 0, 0, 1]);
+        assert_eq!(micros(&watch.finish().kept[0]), [9999, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]
@@ -530,7 +556,7 @@ mod tests {
             event(100, 7, exit(Syscall::Sync, 0)),
         ];
         let seen = watch(&events, &busy);
-        assert_eq!(micros(&seen.kept[0]), [40, 10, 10, 10, 10, 20]);
+        assert_eq!(micros(&seen.kept[0]), [40, 10, 0, 10, 10, 10, 20]);
         assert_eq!(seen.kept[0].total(), Duration::from_micros(100));
     }
 
@@ -546,8 +572,8 @@ mod tests {
             event(10, 1, exit(read, 0)),
         ];
         let seen = watch(&events, &Busy::default());
-        assert_eq!(micros(&seen.kept[0]), [4, 0, 4, 0, 0, 2]);
-        assert_eq!(micros(&seen.kept[1]), [5, 0, 3, 0, 0, 2]);
+        assert_eq!(micros(&seen.kept[0]), [4, 0, 0, 4, 0, 0, 2]);
+        assert_eq!(micros(&seen.kept[1]), [5, 0, 0, 3, 0, 0, 2]);
         assert_eq!(seen.counts, [[2, 0, 0, 0]]);
     }
 

@@ -12,7 +12,7 @@ use base::Instant;
 use base::nearest;
 use block::command::Facts;
 use block::scheduler::TunableError;
-use block::{EventLog, QUEUE_SETTINGS, RequestQueue};
+use block::{EventLog, QueueSetting, RequestQueue};
 use machine::MACHINE_SETTINGS;
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl Planner {
             return Err(Error::bad(place, "scheduler as a setting", "--scheduler, or schedulers"));
         }
         if OFFERED_FILES.contains(&name.as_str()) {
-            let known: Vec<&str> = QUEUE_SETTINGS.iter().map(|it| it.name).collect();
+            let known: Vec<&str> = specs[0].queue_settings().map(|it| it.name).collect();
             self.refuse_simulated(setting, &known.join(", "))?;
         }
         if !self.is_linux_alone() {
@@ -212,7 +212,7 @@ impl Planner {
 /// Whether a name is that of a number which both worlds know, or of a tunable.
 fn is_number(spec: &SchedulerSpec, name: &str) -> bool {
     let of_machine = MACHINE_SETTINGS.iter().any(|it| it.name == name);
-    of_machine || spec.has_tunable(name) || QUEUE_SETTINGS.iter().any(|it| it.name == name)
+    of_machine || spec.has_tunable(name) || QueueSetting::named(name, spec.kernel).is_some()
 }
 
 /// Writes the settings to a queue of the model's device, as a run will, and reads all of them.
@@ -237,6 +237,6 @@ pub(super) fn probe(
         })?;
     }
     let own = spec.about().tunables.iter().map(|it| it.name);
-    let names = own.chain(QUEUE_SETTINGS.iter().map(|it| it.name));
+    let names = own.chain(spec.queue_settings().map(|it| it.name));
     Ok(names.filter_map(|name| queue.get(name).map(|value| (name, value))).collect())
 }

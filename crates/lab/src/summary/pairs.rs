@@ -40,9 +40,9 @@ pub struct Paired {
     /// Whether they are a sample of all.
     pub sample: bool,
     /// The mean of the best's, by [`Place`], in nanoseconds.
-    pub best_ns: [f64; 6],
+    pub best_ns: [f64; 7],
     /// The mean of the worst's.
-    pub worst_ns: [f64; 6],
+    pub worst_ns: [f64; 7],
 }
 
 impl Paired {
@@ -152,7 +152,7 @@ impl Paired {
     }
 
     /// What the worst takes longer than the best, by [`Place`], in nanoseconds.
-    pub fn more_ns(&self) -> [f64; 6] {
+    pub fn more_ns(&self) -> [f64; 7] {
         std::array::from_fn(|place| self.worst_ns[place] - self.best_ns[place])
     }
 
@@ -278,6 +278,7 @@ fn in_words(place: Place) -> &'static str {
     match place {
         Place::Device => "in the device",
         Place::Tag => "for a free request",
+        Place::Throttle => "for leave to write back",
         Place::Scheduler => "in the queue",
         Place::OthersDevice => "for the journal or writeback in the device",
         Place::OthersScheduler => "for the journal or writeback in the queue",
@@ -292,7 +293,7 @@ mod tests {
     use base::Duration;
 
     /// Operations that take so many microseconds at each place.
-    fn operations(each: impl IntoIterator<Item = [u64; 6]>) -> Operations {
+    fn operations(each: impl IntoIterator<Item = [u64; 7]>) -> Operations {
         let kept = each.into_iter().enumerate().map(|(number, parts)| {
             let key = Key { task: 0, kind: CallKind::Read, number: number as u64 };
             Operation { key, parts: parts.map(Duration::from_micros) }
@@ -312,24 +313,22 @@ mod tests {
 
     #[test]
     fn a_percentile_is_told_by_what_is_near_it_and_not_by_what_is_far_above() {
-        let ours = operations((0..1000).map(|_| [5, 0, 0, 0, 0, 0]));
+        let ours = operations((0..1000).map(|_| [5, 0, 0, 0, 0, 0, 0]));
         // Three of a thousand take a second; of the p99 they say nothing.
         let theirs =
-            operations(
-                (0..1000).map(|it| {
-                    if it < 3 { [1_000_000, 0, 0, 0, 0, 0] } else { [0, 0, it, 0, 0, 0] }
-                }),
-            );
+            operations((0..1000).map(|it| {
+                if it < 3 { [1_000_000, 0, 0, 0, 0, 0, 0] } else { [0, 0, 0, it, 0, 0, 0] }
+            }));
         let paired = paired(P99, &ours, &theirs);
         assert_eq!((paired.pairs, paired.unpaired, paired.left_out), (11, 0, 0));
         let means = paired.worst_ns.map(|it| it / 11e3);
-        assert_eq!(means, [0.0, 0.0, 992.0, 0.0, 0.0, 0.0]);
+        assert_eq!(means, [0.0, 0.0, 0.0, 992.0, 0.0, 0.0, 0.0]);
     }
 
     #[test]
     fn what_only_one_has_is_counted() {
-        let ours = operations((0..10).map(|_| [5, 0, 0, 0, 0, 0]));
-        let theirs = operations((0..7).map(|_| [9, 0, 0, 0, 0, 0]));
+        let ours = operations((0..10).map(|_| [5, 0, 0, 0, 0, 0, 0]));
+        let theirs = operations((0..7).map(|_| [9, 0, 0, 0, 0, 0, 0]));
         let all = paired(None, &ours, &theirs);
         assert_eq!((all.pairs, all.unpaired, all.left_out), (7, 0, 3));
         let all = paired(None, &theirs, &ours);
@@ -338,7 +337,7 @@ mod tests {
 
     #[test]
     fn what_contradicts_the_verdict_is_not_told_as_its_reason() {
-        let (long, short) = ([9, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0]);
+        let (long, short) = ([9, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0]);
         let paired = paired(P99, &operations([long]), &operations([short]));
         let said = paired.sentences("cfq", "none").join(" ");
         assert!(!said.contains("longer"), "{said}");
@@ -346,8 +345,9 @@ mod tests {
 
     #[test]
     fn no_sentence_is_longer_than_people_read() {
-        let places: [[u64; 6]; 3] = [[9; 6], [900, 9, 900, 9, 900, 9], [1, 1, 900, 900, 900, 900]];
-        let less = operations((0..2000).map(|_| [500, 5, 5, 500, 5, 5]));
+        let places: [[u64; 7]; 3] =
+            [[9; 7], [900, 9, 0, 900, 9, 900, 9], [1, 1, 0, 900, 900, 900, 900]];
+        let less = operations((0..2000).map(|_| [500, 5, 0, 5, 500, 5, 5]));
         for (point, parts) in [None, P99].into_iter().flat_map(|it| places.map(|at| (it, at))) {
             for more in [1, 2, 2500] {
                 let more = operations((0..more).map(|_| parts.map(|it| it * 2)));

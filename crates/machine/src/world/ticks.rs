@@ -11,6 +11,12 @@ impl World {
         self.clock.now().as_nanos() / (SECOND / self.hz())
     }
 
+    /// A task has made so many pages dirty that it begins to pause; the block layer hears of it.
+    pub fn note_dirty_pause(&mut self) {
+        let now = self.clock.now();
+        self.storage.queue_mut().note_dirty_pause(now);
+    }
+
     /// When a sleep of so many ticks ends.
     pub fn at_tick(&self, ticks: u64) -> Instant {
         // A tick that has begun does not count. // observed on 6.12

@@ -339,6 +339,10 @@ impl Scheduler for Bfq {
         about_by(&self.rules)
     }
 
+    fn disables_wbt(&self) -> bool {
+        true
+    }
+
     fn get(&self, _cx: &Cx<'_>, tunable: &str) -> i64 {
         match self.settings.get(self.hz, tunable) {
             Some(value) => value,

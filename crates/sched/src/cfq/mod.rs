@@ -226,6 +226,10 @@ impl Scheduler for Cfq {
         &ABOUT
     }
 
+    fn disables_wbt(&self) -> bool {
+        true
+    }
+
     fn get(&self, _cx: &Cx<'_>, tunable: &str) -> i64 {
         match self.settings.get(tunable) {
             Some(value) => value,

@@ -267,6 +267,7 @@ impl RequestQueue {
         request.state = RequestState::Issued;
         request.started = true;
         request.issued_at = now;
+        self.core.qos.issued(now, rq, request);
         let (hctx, tag) = (request.hctx, request.driver_tag.expect("an issued request has a tag"));
         let multi = self.multi();
         multi.with_device += 1;

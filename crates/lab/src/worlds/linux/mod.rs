@@ -357,7 +357,7 @@ fn script(row: &Row) -> Script {
     let rotational = u8::from(row.facts().rotational).to_string();
     let mut settings = vec![
         Setting::queue(0, "rotational", rotational),
-        // Throttling of writeback is no part of the simulator yet.
+        // Nothing is throttled unless a setting says so, as in the simulator.
         Setting::queue(0, "wbt_lat_usec", "0"),
         // A scheduler that is attached anew remembers nothing of the boot.
         Setting::queue(0, "scheduler", "none"),

@@ -1,0 +1,678 @@
+//! Writeback throttling (rules wbt): few buffered writes are under way, and fewer still while reads
+//! come back late.
+//!
+//! A write that is not exempt takes a slot before it gets a request, and gives it back when the
+//! request is freed. How many slots there are depends on who writes and on a step: each window of
+//! time in which even the fastest read was late makes them fewer, each other one more.
+
+use super::{Device, Surroundings, Verdict};
+use crate::bio::{Bio, ContextId, Flags, Op};
+use crate::event::{WbtEvent, WbtStatus};
+use crate::kernel::{EndsDefault, Statistics, WbtRules};
+use crate::request::{Request, RequestId};
+use crate::slot::{Class, Mark};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use base::{Duration, Hz, Instant, TimerWheel};
+
+/// Slots of a device that takes at least as many commands, at step 0 (rule wbt-5).
+const DEPTH: u32 = 16;
+/// The window at step 0 (rule wbt-10).
+const WINDOW: Duration = Duration::from_millis(100);
+/// Targets by default, rotational or not (rule wbt-1).
+const LATENCY_ROTATIONAL: Duration = Duration::from_millis(75);
+const LATENCY_FLASH: Duration = Duration::from_millis(2);
+/// Samples of a window that says something (rule wbt-11).
+const LEAST_READS: u32 = 1;
+const LEAST_WRITES: u32 = 3;
+/// Windows that say nothing after which the step goes back towards zero (rule wbt-12).
+const UNKNOWN_WINDOWS: u32 = 5;
+/// Fixed windows of statistics have 2^27 ns (rule wbt-15).
+const ALIGNED_BITS: u32 = 27;
+
+/// Whether throttling is on, and who said so (rule wbt-14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// By default.
+    OnDefault,
+    /// Somebody wrote a latency.
+    OnManual,
+    /// It would be on, but for the scheduler.
+    OffDefault,
+    /// Somebody wrote zero, or the kernel throttles nothing by default.
+    OffManual,
+}
+
+/// Somebody who sleeps for a slot.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    context: ContextId,
+    flags: Flags,
+}
+
+/// Slots taken, and who waits for one, in order.
+#[derive(Default)]
+struct Slots {
+    in_flight: u32,
+    waiters: VecDeque<Waiter>,
+}
+
+/// Latencies of one direction in a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Samples {
+    count: u32,
+    least: Duration,
+    /// Which of the fixed windows these are of.
+    aligned: u64,
+}
+
+impl Samples {
+    fn add(&mut self, latency: Duration) {
+        self.least = if self.count == 0 { latency } else { self.least.min(latency) };
+        self.count += 1;
+    }
+}
+
+/// The throttling of one queue.
+pub(super) struct Wbt {
+    rules: WbtRules,
+    wheel: TimerWheel,
+    state: State,
+    /// The latency that reads are to have.
+    target: Duration,
+    /// Commands that the device takes at once.
+    queue_depth: u32,
+    /// Above zero there are fewer slots than at first, below zero more.
+    step: i32,
+    /// There cannot be more.
+    scaled_max: bool,
+    /// Slots for those that somebody waits for, for others, and for the background.
+    max: u32,
+    normal: u32,
+    background: u32,
+    /// The window at step 0; zero for good after what rule wbt-14 says of 4.10.
+    base_window: Duration,
+    window: Duration,
+    /// When the window is over, if one is open.
+    due: Option<Instant>,
+    /// Windows that said nothing, in a row.
+    unknown: u32,
+    /// The read that is watched, and when the device got it.
+    cookie: Option<(RequestId, Instant)>,
+    /// Ticks at which a read came last, one was done last, and a writer paused last.
+    read_came: Option<u64>,
+    read_done: Option<u64>,
+    paused: Option<u64>,
+    writes: Slots,
+    discards: Slots,
+    reads_done: Samples,
+    writes_done: Samples,
+}
+
+impl Wbt {
+    /// Throttling that is off.
+    pub fn new(rules: WbtRules, hz: Hz) -> Wbt {
+        Wbt {
+            rules,
+            // Windows are so short that a timer is late by the same after any uptime.
+            wheel: TimerWheel::new(hz, 0),
+            state: State::OffManual,
+            target: Duration::ZERO,
+            queue_depth: DEPTH,
+            step: 0,
+            scaled_max: false,
+            max: 0,
+            normal: 0,
+            background: 0,
+            base_window: WINDOW,
+            window: WINDOW,
+            due: None,
+            unknown: 0,
+            cookie: None,
+            read_came: None,
+            read_done: None,
+            paused: None,
+            writes: Slots::default(),
+            discards: Slots::default(),
+            reads_done: Samples::default(),
+            writes_done: Samples::default(),
+        }
+    }
+
+    /// Whether anything is throttled.
+    pub fn is_on(&self) -> bool {
+        matches!(self.state, State::OnDefault | State::OnManual) && self.normal > 0
+    }
+
+    /// What `wbt_lat_usec` shows.
+    pub fn shown_latency(&self) -> Duration {
+        match self.state {
+            State::OnDefault | State::OnManual => self.target,
+            State::OffDefault | State::OffManual => Duration::ZERO,
+        }
+    }
+
+    /// Somebody writes `wbt_lat_usec` (rules wbt-1 and wbt-14).
+    pub fn set_latency(
+        &mut self,
+        now: Instant,
+        latency: Option<Duration>,
+        device: Device,
+        woken: &mut Vec<ContextId>,
+    ) {
+        let latency = latency.unwrap_or_else(|| default_latency(device));
+        if latency == self.target {
+            return;
+        }
+        self.state = if latency.is_zero() { State::OffManual } else { State::OnManual };
+        self.start(latency, device);
+        if latency.is_zero() {
+            self.stop_window();
+        }
+        self.wake_all(now, woken);
+    }
+
+    /// The kernel is configured to throttle by default.
+    pub fn set_default(&mut self, device: Device) {
+        self.state = State::OnDefault;
+        self.start(default_latency(device), device);
+    }
+
+    fn start(&mut self, latency: Duration, device: Device) {
+        self.target = latency;
+        self.queue_depth = device.queue_depth.max(1);
+        self.step = 0;
+        self.scaled_max = false;
+        self.unknown = 0;
+        self.recompute();
+    }
+
+    /// A scheduler was attached, which may not want writes to be throttled by default
+    /// (rule wbt-14).
+    pub fn attached(&mut self, now: Instant, disables: bool, woken: &mut Vec<ContextId>) {
+        match (self.rules.ends_default, self.state, disables) {
+            (EndsDefault::UntilDetached, State::OnDefault, true) => {
+                self.state = State::OffDefault;
+                self.stop_window();
+                self.wake_all(now, woken);
+            }
+            (EndsDefault::UntilDetached, State::OffDefault, false) => {
+                self.state = State::OnDefault;
+            }
+            (EndsDefault::UntilRecomputed, State::OnDefault, true) => {
+                self.normal = 0;
+                self.wake_all(now, woken);
+            }
+            _ => {}
+        }
+    }
+
+    /// A request of a control group other than the root is made by a scheduler that does not want
+    /// writes to be throttled by default (rule wbt-14).
+    pub fn request_for_group(&mut self, now: Instant, woken: &mut Vec<ContextId>) {
+        if self.rules.ends_default == EndsDefault::AtRequestOfGroup
+            && self.state == State::OnDefault
+            && !self.target.is_zero()
+        {
+            self.stop_window();
+            self.target = Duration::ZERO;
+            self.base_window = Duration::ZERO;
+            self.recompute();
+            self.wake_all(now, woken);
+        }
+    }
+
+    fn stop_window(&mut self) {
+        self.due = None;
+        self.clear_samples();
+    }
+
+    fn clear_samples(&mut self) {
+        self.reads_done = Samples::default();
+        self.writes_done = Samples::default();
+    }
+
+    /// A writer of the page cache begins to pause (rule wbt-6).
+    pub fn dirty_pause(&mut self, now: Instant) {
+        self.paused = Some(self.tick(now));
+    }
+
+    /// A bio wants a request; throttling is on (rules wbt-2 to wbt-4).
+    pub fn throttle(&mut self, now: Instant, context: ContextId, bio: &Bio) -> Verdict {
+        let mark = self.mark(bio);
+        match mark {
+            Mark::Nothing => {}
+            Mark::Read => self.read_came = Some(self.tick(now)),
+            Mark::Slot(class) => {
+                let limit = self.limit(now, class, bio.flags);
+                let slots = self.slots(class);
+                if !slots.waiters.is_empty() || slots.in_flight >= limit {
+                    slots.waiters.push_back(Waiter { context, flags: bio.flags });
+                    return Verdict::Wait;
+                }
+                slots.in_flight += 1;
+                self.open_window(now);
+            }
+        }
+        Verdict::Go(mark)
+    }
+
+    /// Who slept for a slot has it, and runs.
+    pub fn granted(&mut self, now: Instant, bio: &Bio) -> Mark {
+        if self.is_on() {
+            self.open_window(now);
+        }
+        self.mark(bio)
+    }
+
+    fn mark(&self, bio: &Bio) -> Mark {
+        let exempt = |flag| bio.flags.intersects(flag);
+        match bio.op {
+            Op::Read => Mark::Read,
+            Op::Write if exempt(Flags::SYNC) && exempt(Flags::IDLE) => Mark::Nothing,
+            Op::Write => Mark::Slot(Class::Write),
+            Op::Discard if self.rules.throttles_discards => Mark::Slot(Class::Discard),
+            Op::Discard => Mark::Nothing,
+        }
+    }
+
+    fn slots(&mut self, class: Class) -> &mut Slots {
+        match class {
+            Class::Write => &mut self.writes,
+            Class::Discard => &mut self.discards,
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.writes.in_flight + self.discards.in_flight
+    }
+
+    /// How many slots of its class may be taken for this bio to get one (rule wbt-6).
+    fn limit(&self, now: Instant, class: Class, flags: Flags) -> u32 {
+        let urgent = Flags::SYNC.with(Flags::META).with(Flags::PRIO);
+        if !self.is_on() {
+            u32::MAX
+        } else if class == Class::Discard {
+            self.background
+        } else if flags.intersects(urgent) || self.paused_lately(now) {
+            self.max
+        } else if flags.intersects(Flags::BACKGROUND) || self.read_lately(now) {
+            self.background
+        } else {
+            self.normal
+        }
+    }
+
+    fn tick(&self, now: Instant) -> u64 {
+        now.as_nanos() / self.wheel.hz().tick().as_nanos()
+    }
+
+    /// Whether a writer of the page cache began to pause less than a second ago.
+    fn paused_lately(&self, now: Instant) -> bool {
+        let second = u64::from(self.wheel.hz().get());
+        self.paused.is_some_and(|at| self.tick(now) < at + second)
+    }
+
+    /// Whether a read came or was done less than a tenth of a second ago.
+    fn read_lately(&self, now: Instant) -> bool {
+        let tenth = u64::from(self.wheel.hz().get()) / 10;
+        let lately = |at: Option<u64>| at.is_some_and(|at| self.tick(now) < at + tenth);
+        lately(self.read_came) || lately(self.read_done)
+    }
+
+    /// The driver takes a read (rule wbt-9).
+    pub fn issued(&mut self, now: Instant, rq: RequestId) {
+        if self.cookie.is_none() {
+            self.cookie = Some((rq, now));
+        }
+    }
+
+    /// The driver gives a request back: it keeps its slot.
+    pub fn requeued(&mut self, rq: RequestId) {
+        self.forget(rq);
+    }
+
+    fn forget(&mut self, rq: RequestId) {
+        self.cookie = self.cookie.filter(|(watched, _)| *watched != rq);
+    }
+
+    /// Whether latencies are counted now.
+    pub fn counts(&self) -> bool {
+        self.due.is_some() || self.rules.statistics == Statistics::Aligned && self.is_on()
+    }
+
+    /// The device has finished a request (rule wbt-9).
+    pub fn completed(&mut self, now: Instant, request: &Request) {
+        if request.is_flush_command {
+            return;
+        }
+        let samples = match request.op {
+            Op::Read => &mut self.reads_done,
+            Op::Write | Op::Discard => &mut self.writes_done,
+        };
+        let aligned = now.as_nanos() >> ALIGNED_BITS;
+        if self.rules.statistics == Statistics::Aligned && samples.aligned != aligned {
+            *samples = Samples { aligned, ..Samples::default() };
+        }
+        samples.add(now.since(request.issued_at));
+    }
+
+    /// A request is freed (rules wbt-7 and wbt-8).
+    pub fn done(
+        &mut self,
+        now: Instant,
+        rq: RequestId,
+        mark: Mark,
+        around: Surroundings,
+        woken: &mut Vec<ContextId>,
+    ) {
+        if mark == Mark::Read {
+            self.forget(rq);
+            self.read_done = Some(self.tick(now));
+        }
+        self.cleanup(now, mark, around, woken);
+    }
+
+    /// A slot becomes free; perhaps somebody gets it (rule wbt-8).
+    pub fn cleanup(
+        &mut self,
+        now: Instant,
+        mark: Mark,
+        around: Surroundings,
+        woken: &mut Vec<ContextId>,
+    ) {
+        let Mark::Slot(class) = mark else { return };
+        let limit = match class {
+            Class::Discard => self.background,
+            Class::Write if around.volatile_cache && !self.paused_lately(now) => 0,
+            Class::Write => self.normal,
+        };
+        let enough = self.background / 2;
+        let slots = self.slots(class);
+        slots.in_flight -= 1;
+        let left = slots.in_flight;
+        if left == 0 || left < limit && limit - left >= enough {
+            self.wake(now, class, woken);
+        }
+    }
+
+    /// Who waits gets a slot, one after the other, until somebody cannot have one.
+    fn wake(&mut self, now: Instant, class: Class, woken: &mut Vec<ContextId>) {
+        while let Some(&Waiter { context, flags }) = self.slots(class).waiters.front() {
+            let limit = self.limit(now, class, flags);
+            let slots = self.slots(class);
+            if slots.in_flight >= limit {
+                return;
+            }
+            slots.in_flight += 1;
+            slots.waiters.pop_front();
+            woken.push(context);
+        }
+    }
+
+    /// The same for everybody, when limits have changed.
+    fn wake_all(&mut self, now: Instant, woken: &mut Vec<ContextId>) {
+        self.wake(now, Class::Write, woken);
+        self.wake(now, Class::Discard, woken);
+    }
+
+    /// When a window is over.
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn open_window(&mut self, now: Instant) {
+        if self.due.is_none() {
+            self.arm(now);
+        }
+    }
+
+    /// A window begins (rule wbt-10).
+    fn arm(&mut self, now: Instant) {
+        self.window = self.window_at(self.step);
+        let tick = self.wheel.hz().tick().as_nanos();
+        let ticks = self.window.as_nanos() / tick;
+        self.due = Some(Instant::from_nanos(self.wheel.after(self.tick(now), ticks) * tick));
+        if self.rules.statistics == Statistics::PerWindow {
+            self.clear_samples();
+        }
+    }
+
+    fn window_at(&self, step: i32) -> Duration {
+        match u64::try_from(step) {
+            Ok(step) if step > 0 => {
+                let root = ((step + 1) << 8).isqrt();
+                Duration::from_nanos((self.base_window.as_nanos() << 4) / root)
+            }
+            _ => self.base_window,
+        }
+    }
+
+    /// The window is over (rules wbt-11 to wbt-13).
+    pub fn timer(&mut self, now: Instant, woken: &mut Vec<ContextId>) -> Vec<WbtEvent> {
+        let in_flight = self.in_flight();
+        self.due = None;
+        let mut said = Vec::new();
+        let status = self.judge(now, &mut said);
+        said.push(WbtEvent::Timer { status, step: self.step, in_flight });
+        match status {
+            WbtStatus::Exceeded => self.scale_down(true, &mut said),
+            WbtStatus::Ok | WbtStatus::UnknownWrites => self.scale_up(now, woken, &mut said),
+            WbtStatus::Unknown => self.note_unknown(now, woken, &mut said),
+        }
+        if self.step != 0 || in_flight > 0 {
+            self.arm(now);
+        }
+        said
+    }
+
+    fn judge(&self, now: Instant, said: &mut Vec<WbtEvent>) -> WbtStatus {
+        let (reads, writes) = (&self.reads_done, &self.writes_done);
+        let age = self.cookie.map_or(Duration::ZERO, |(_, issued)| now.since(issued));
+        if age > self.window || age > self.target && reads.count == 0 {
+            said.push(WbtEvent::Latency { latency: age });
+            return WbtStatus::Exceeded;
+        }
+        if reads.count < LEAST_READS || writes.count < LEAST_WRITES {
+            let is_current = self.rules.statistics == Statistics::PerWindow
+                || writes.aligned == now.as_nanos() >> ALIGNED_BITS;
+            let has_written = writes.count > 0 && is_current;
+            let writes = has_written || self.paused_lately(now) || self.in_flight() > 0;
+            return if writes { WbtStatus::UnknownWrites } else { WbtStatus::Unknown };
+        }
+        let late = reads.least > self.target;
+        if late {
+            said.push(WbtEvent::Latency { latency: reads.least });
+        }
+        if late || self.step != 0 {
+            let (least_read, reads, writes) = (reads.least, reads.count, writes.count);
+            said.push(WbtEvent::Statistics { least_read, reads, writes });
+        }
+        if late { WbtStatus::Exceeded } else { WbtStatus::Ok }
+    }
+
+    fn note_unknown(&mut self, now: Instant, woken: &mut Vec<ContextId>, said: &mut Vec<WbtEvent>) {
+        self.unknown += 1;
+        if self.unknown < UNKNOWN_WINDOWS {
+            return;
+        }
+        if self.step > 0 {
+            self.scale_up(now, woken, said);
+        } else if self.step < 0 {
+            self.scale_down(false, said);
+        }
+    }
+
+    /// One step more slots (rule wbt-12).
+    fn scale_up(&mut self, now: Instant, woken: &mut Vec<ContextId>, said: &mut Vec<WbtEvent>) {
+        if !self.scaled_max {
+            self.step -= 1;
+        } else if !self.rules.scales_in_vain {
+            return;
+        }
+        self.settle(said);
+        self.wake_all(now, woken);
+    }
+
+    /// One step fewer; `hard`: whoever is above the first step goes back to it at once
+    /// (rule wbt-12).
+    fn scale_down(&mut self, hard: bool, said: &mut Vec<WbtEvent>) {
+        if self.max != 1 {
+            self.step = if hard && self.step < 0 { 0 } else { self.step + 1 };
+            self.scaled_max = false;
+        } else if !self.rules.scales_in_vain {
+            return;
+        }
+        self.settle(said);
+    }
+
+    /// The step is another one.
+    fn settle(&mut self, said: &mut Vec<WbtEvent>) {
+        self.recompute();
+        self.unknown = 0;
+        if self.rules.statistics == Statistics::Aligned {
+            self.clear_samples();
+        }
+        said.push(WbtEvent::Step {
+            step: self.step,
+            window: self.window,
+            background: self.background,
+            normal: self.normal,
+            max: self.max,
+        });
+    }
+
+    /// Slots by step (rule wbt-5).
+    fn recompute(&mut self) {
+        let (max, scaled_max) = depth_at(self.queue_depth, self.step);
+        self.max = max;
+        self.scaled_max |= scaled_max;
+        (self.normal, self.background) = if self.target.is_zero() {
+            (0, 0)
+        } else if max <= 2 && !self.rules.halves_small_depths {
+            (max, 1)
+        } else {
+            (max.div_ceil(2), max.div_ceil(4))
+        };
+    }
+}
+
+fn default_latency(device: Device) -> Duration {
+    if device.rotational { LATENCY_ROTATIONAL } else { LATENCY_FLASH }
+}
+
+/// The most slots at a step, and whether there cannot be more (rule wbt-5).
+fn depth_at(queue_depth: u32, step: i32) -> (u32, bool) {
+    if queue_depth == 1 {
+        return if step > 0 { (1, false) } else { (2, true) };
+    }
+    let depth = queue_depth.min(DEPTH);
+    if step >= 0 {
+        return (1 + ((depth - 1) >> step.min(31)), false);
+    }
+    let most = 3 * queue_depth / 4;
+    let wanted = 1 + (u64::from(depth - 1) << (-step).min(31));
+    match u32::try_from(wanted) {
+        Ok(wanted) if wanted <= most => (wanted, false),
+        _ => (most, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kernel;
+
+    fn wbt(kernel: &str, queue_depth: u32) -> Wbt {
+        let kernel = Kernel::named(kernel).unwrap();
+        let mut wbt = Wbt::new(kernel.wbt.unwrap(), kernel.hz);
+        wbt.set_default(Device { rotational: false, queue_depth });
+        wbt
+    }
+
+    fn at_steps(wbt: &mut Wbt, steps: impl IntoIterator<Item = i32>) -> Vec<(u32, u32, u32)> {
+        let at = |step| {
+            wbt.step = step;
+            wbt.recompute();
+            (wbt.max, wbt.normal, wbt.background)
+        };
+        steps.into_iter().map(at).collect()
+    }
+
+    #[test]
+    fn each_step_halves_the_slots_of_a_deep_device() {
+        let slots = at_steps(&mut wbt("6.12", 32), 0..=5);
+        let expected = [(16, 8, 4), (8, 4, 2), (4, 2, 1), (2, 2, 1), (1, 1, 1), (1, 1, 1)];
+        assert_eq!(slots, expected);
+    }
+
+    #[test]
+    fn in_4_10_two_slots_are_halved_as_well() {
+        let slots = at_steps(&mut wbt("4.10", 32), 2..=4);
+        assert_eq!(slots, [(4, 2, 1), (2, 1, 1), (1, 1, 1)]);
+    }
+
+    #[test]
+    fn a_device_without_a_queue_has_two_slots_or_one() {
+        assert_eq!(at_steps(&mut wbt("6.12", 1), 0..=1), [(2, 2, 1), (1, 1, 1)]);
+        assert_eq!(at_steps(&mut wbt("4.10", 1), 0..=1), [(2, 1, 1), (1, 1, 1)]);
+    }
+
+    #[test]
+    fn below_step_zero_there_are_at_most_three_quarters_of_what_the_device_takes() {
+        let most = [(31, 23, true), (32, 24, true), (64, 31, false)];
+        for (queue_depth, max, scaled_max) in most {
+            assert_eq!(depth_at(queue_depth, -1), (max, scaled_max));
+        }
+        assert_eq!(depth_at(256, -31), (192, true));
+        assert_eq!(depth_at(8, 1), (4, false));
+    }
+
+    #[test]
+    fn windows_get_shorter_with_each_step_above_zero() {
+        let wbt = wbt("6.12", 32);
+        let windows = [-1, 0, 1, 2, 3, 4].map(|step| wbt.window_at(step).as_nanos());
+        let expected = [100_000_000, 100_000_000, 72_727_272, 59_259_259, 50_000_000, 45_714_285];
+        assert_eq!(windows, expected);
+    }
+
+    #[test]
+    fn a_window_ends_with_a_tick_after_its_whole_ticks_are_over() {
+        let mut wbt = wbt("6.12", 32);
+        wbt.arm(Instant::from_nanos(1_000_000));
+        assert_eq!(wbt.due, Some(Instant::from_nanos(104_000_000)));
+        wbt.step = 1;
+        wbt.arm(Instant::from_nanos(104_000_000));
+        // 72.7 ms are 18 ticks of 4 ms, and one that has begun.
+        assert_eq!(wbt.due, Some(Instant::from_nanos(180_000_000)));
+    }
+
+    #[test]
+    fn the_step_goes_back_to_zero_at_once_when_reads_are_late_and_in_small_ones_else() {
+        let (mut woken, mut said) = (Vec::new(), Vec::new());
+        let mut wbt = wbt("6.12", 256);
+        for _ in 0..3 {
+            wbt.scale_up(Instant::ZERO, &mut woken, &mut said);
+        }
+        assert_eq!(wbt.step, -3);
+        wbt.scale_down(false, &mut said);
+        assert_eq!(wbt.step, -2);
+        wbt.scale_down(true, &mut said);
+        assert_eq!(wbt.step, 0);
+        wbt.scale_down(true, &mut said);
+        assert_eq!(wbt.step, 1);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_step_that_cannot_be_taken_but_in_old_kernels() {
+        for (kernel, says) in [("4.19", true), ("6.1", false), ("6.12", false)] {
+            let mut wbt = wbt(kernel, 32);
+            let (mut woken, mut said) = (Vec::new(), Vec::new());
+            wbt.scale_up(Instant::ZERO, &mut woken, &mut said);
+            assert!(wbt.scaled_max);
+            said.clear();
+            wbt.scale_up(Instant::ZERO, &mut woken, &mut said);
+            assert_eq!((wbt.step, !said.is_empty()), (-1, says), "{kernel}");
+        }
+    }
+}

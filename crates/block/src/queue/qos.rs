@@ -1,0 +1,142 @@
+//! Where a bio waits before it may have a request, and what the policies hear of requests
+//! (rules wbt).
+
+use super::context::Frame;
+use super::{RequestQueue, Work};
+use crate::bio::{Bio, BioId, ContextId};
+use crate::command::Transport;
+use crate::event::Action;
+use crate::input::Input;
+use crate::qos::{Device, Surroundings, Verdict};
+use crate::request::RequestId;
+use crate::slot::Mark;
+use base::{Duration, Instant};
+
+impl RequestQueue {
+    /// Throttles writeback as a kernel does that is configured so, unless the scheduler does not
+    /// want it; to be called when the queue is new. A kernel without throttling does nothing.
+    pub fn throttle_by_default(&mut self, now: Instant) {
+        self.core.recorder.push(|| Input::ThrottleByDefault(now));
+        let device = self.throttled_device();
+        self.core.qos.set_default(device);
+        self.note_attached(now);
+    }
+
+    /// A task has made so many pages dirty that it begins to pause.
+    pub fn note_dirty_pause(&mut self, now: Instant) {
+        self.core.recorder.push(|| Input::DirtyPause(now));
+        self.core.qos.dirty_pause(now);
+    }
+
+    /// Whether a bio that no request absorbs has to wait; then its task is asleep.
+    #[inline]
+    pub(super) fn must_wait(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        id: BioId,
+        bio: &Bio,
+    ) -> bool {
+        match self.core.qos.throttle(now, context, bio) {
+            Verdict::Go(Mark::Nothing) => false,
+            Verdict::Go(mark) => {
+                self.core.bios[id].qos = mark;
+                false
+            }
+            Verdict::Wait => {
+                self.wait_for_policy(now, context, id);
+                true
+            }
+        }
+    }
+
+    // Divergence: a bio with NOWAIT waits, too. Those that carry it are direct, and exempt.
+    #[cold]
+    fn wait_for_policy(&mut self, now: Instant, context: ContextId, id: BioId) {
+        self.core.log_bio(now, Action::Throttled, id, None);
+        self.core.context(context).stack.push(Frame::Throttle(id));
+        self.fall_asleep(context);
+    }
+
+    /// Who slept has been let through: no request is looked for again that might absorb its bio
+    /// (rule wbt-4).
+    #[cold]
+    pub(super) fn throttle_step(&mut self, now: Instant, context: ContextId, id: BioId) -> Work {
+        self.core.context(context).take_woken();
+        let bio = self.core.bios[id].bio;
+        self.core.bios[id].qos = self.core.qos.granted(now, &bio);
+        self.allocate(now, context, id, &bio, 0)
+    }
+
+    /// A request is freed, by which somebody may be let through.
+    #[inline]
+    pub(super) fn qos_done(&mut self, now: Instant, rq: RequestId) {
+        let mark = self.core.seen.requests[rq].qos;
+        let around = self.surroundings();
+        self.core.qos.done(now, rq, mark, around, &mut self.core.woken);
+    }
+
+    /// A bio that was let through gets no request.
+    pub(super) fn qos_cleanup(&mut self, now: Instant, id: BioId) {
+        let mark = self.core.bios[id].qos;
+        let around = self.surroundings();
+        self.core.qos.cleanup(now, mark, around, &mut self.core.woken);
+        self.core.wake_all();
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings { volatile_cache: self.core.seen.limits.facts.volatile_cache }
+    }
+
+    /// A timer has fired; perhaps it is that of a policy.
+    pub(super) fn qos_timer(&mut self, now: Instant, context: ContextId) {
+        for said in self.core.qos.timer(now, &mut self.core.woken) {
+            self.core.log_note(now, context, Action::Wbt(said));
+        }
+        self.core.wake_all();
+    }
+
+    /// A request was made for a bio.
+    #[inline]
+    pub(super) fn note_request_for(&mut self, now: Instant, bio: &Bio) {
+        if self.disables_wbt() {
+            self.core.qos.request_for(now, bio.origin.cgroup, &mut self.core.woken);
+            self.core.wake_all();
+        }
+    }
+
+    fn disables_wbt(&self) -> bool {
+        self.scheduler.as_ref().is_some_and(|scheduler| scheduler.disables_wbt())
+    }
+
+    /// A scheduler was attached, or none.
+    pub(super) fn note_attached(&mut self, now: Instant) {
+        let disables = self.disables_wbt();
+        self.core.qos.attached(now, disables, &mut self.core.woken);
+        self.core.wake_all();
+    }
+
+    /// Writes `wbt_lat_usec`; `None`: the default of the device.
+    pub(super) fn set_throttling(&mut self, now: Instant, micros: Option<u64>) {
+        let latency = micros.map(Duration::from_micros);
+        let device = self.throttled_device();
+        self.core.qos.set_latency(now, latency, device, &mut self.core.woken);
+        self.core.wake_all();
+    }
+
+    /// Reads `wbt_lat_usec`.
+    pub(super) fn throttled_to(&self) -> Option<i64> {
+        self.core.qos.latency().map(|latency| (latency.as_nanos() / 1000) as i64)
+    }
+
+    /// A SCSI device says how many commands it takes; else that many requests count
+    /// (rule wbt-5).
+    fn throttled_device(&self) -> Device {
+        let limits = &self.core.seen.limits;
+        let queue_depth = match limits.facts.transport {
+            Transport::Sata | Transport::Scsi => limits.facts.queue_depth,
+            _ => limits.nr_requests,
+        };
+        Device { rotational: limits.facts.rotational, queue_depth }
+    }
+}

@@ -22,7 +22,7 @@ pub struct Recording {
     pub rotational: bool,
     /// The scheduler.
     pub scheduler: String,
-    /// The scheduler's tunables and `nr_requests`.
+    /// The scheduler's tunables, `nr_requests` and `wbt_lat_usec`.
     pub settings: Vec<(String, i64)>,
     /// Paths below the controller's mount point, with weights.
     pub cgroups: Vec<(String, u32)>,
@@ -138,12 +138,16 @@ fn written(manifest: &str) -> u64 {
     field.unwrap_or(0)
 }
 
+/// Files of the queue that were written, or differ from what they are here.
+const QUEUE: [&str; 2] = ["nr_requests:", "wbt_lat_usec:"];
+
 /// What was set: tunables in microseconds are there a second time in milliseconds.
 fn settings(manifest: &str) -> Vec<(String, i64)> {
     let mut settings = Vec::new();
     for line in manifest.lines() {
         let own = line.strip_prefix("iosched/").filter(|line| !line.contains("_us:"));
-        let queue = line.strip_prefix("queue/").filter(|line| line.starts_with("nr_requests:"));
+        let of_queue = |line: &&str| QUEUE.iter().any(|name| line.starts_with(name));
+        let queue = line.strip_prefix("queue/").filter(of_queue);
         let Some((name, value)) = own.or(queue).and_then(|line| line.split_once(':')) else {
             continue;
         };

@@ -3,8 +3,8 @@
 use crate::ioprio::Ioprio;
 use crate::kernel::MultiQueue;
 use crate::limits::Limits;
+use crate::qos::Mark;
 use crate::segments::Segments;
-use crate::slot::Mark;
 use base::{Id, Instant, Sector, Sectors};
 
 /// What a bio or request does.

@@ -31,7 +31,6 @@ pub mod reason;
 pub mod request;
 pub mod scheduler;
 pub mod segments;
-mod slot;
 pub mod tags;
 
 pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin};

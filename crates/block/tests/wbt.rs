@@ -282,6 +282,34 @@ fn the_fastest_read_of_a_window_counts_from_its_issue() {
     assert_eq!(window(1, 0), [(WbtStatus::UnknownWrites, 0)]);
 }
 
+// rule wbt-5
+#[test]
+fn a_device_takes_as_many_commands_as_requests_it_had_when_it_came() {
+    // Observed on 6.1.192, 6.12.117 and 7.3.4, with virtio disks of 1, 4, 32, 64 and 256 tags:
+    // `wbt_step` is the same with and without a scheduler, and after `nr_requests` was written.
+    let steps_of = |queue_depth, requests: Option<i64>| -> Vec<(u32, u32, u32)> {
+        let facts = Facts { queue_depth, ..deep() };
+        let mut bench = Bench::multi(Version::V6_12, facts);
+        if let Some(requests) = requests {
+            bench.queue.set(bench.now, "nr_requests", requests).unwrap();
+        }
+        bench.queue.set(bench.now, "wbt_lat_usec", TARGET).unwrap();
+        write(&mut bench, 2, Flags::NONE);
+        (0..4).for_each(|_| bench.pass(104));
+        let slots = |event| match event {
+            WbtEvent::Step { background, normal, max, .. } => Some((background, normal, max)),
+            _ => None,
+        };
+        said(&mut bench).into_iter().filter_map(slots).collect()
+    };
+    let of_64 = [(8, 16, 31), (16, 31, 61), (24, 48, 96)];
+    assert_eq!(steps_of(64, None), of_64);
+    assert_eq!(steps_of(64, Some(40)), of_64);
+    assert_eq!([steps_of(1, None), steps_of(4, None)], [[(1, 1, 1)], [(2, 3, 6)]]);
+    assert_eq!(steps_of(32, None)[..], [(8, 16, 31), (12, 24, 48)]);
+    assert_eq!(steps_of(256, None)[0], (8, 16, 31));
+}
+
 // rules wbt-10 and wbt-12
 #[test]
 fn without_reads_writes_get_more_slots_window_by_window_and_lose_them_when_nothing_happens() {

@@ -6,15 +6,16 @@
 //!
 //! It is a pure state machine: time comes in with the call, and who may go on comes out as a list.
 
+mod mark;
 mod wbt;
 
-use crate::bio::{Bio, CgroupId, ContextId};
+use crate::bio::{Bio, ContextId};
 use crate::event::WbtEvent;
 use crate::kernel::Kernel;
 use crate::request::{Request, RequestId};
-use crate::slot::Mark;
 use alloc::vec::Vec;
 use base::{Duration, Instant};
+pub(crate) use mark::{Class, Mark};
 use wbt::Wbt;
 
 /// What becomes of a bio that wants a request.
@@ -29,13 +30,6 @@ pub(crate) enum Verdict {
 /// The policies of a queue. On a kernel without them nothing is ever held back.
 pub(crate) struct Qos {
     wbt: Option<Wbt>,
-}
-
-/// What a policy has to know of its queue when it is asked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Surroundings {
-    /// The device keeps written data in a cache that loses it.
-    pub volatile_cache: bool,
 }
 
 impl Qos {
@@ -87,31 +81,18 @@ impl Qos {
 
     /// A request is freed; `woken` is who may go on.
     #[inline]
-    pub fn done(
-        &mut self,
-        now: Instant,
-        rq: RequestId,
-        mark: Mark,
-        around: Surroundings,
-        woken: &mut Vec<ContextId>,
-    ) {
+    pub fn done(&mut self, now: Instant, rq: RequestId, mark: Mark, woken: &mut Vec<ContextId>) {
         if mark != Mark::Nothing
             && let Some(wbt) = &mut self.wbt
         {
-            wbt.done(now, rq, mark, around, woken);
+            wbt.done(now, rq, mark, woken);
         }
     }
 
     /// A bio that was let through gets no request after all.
-    pub fn cleanup(
-        &mut self,
-        now: Instant,
-        mark: Mark,
-        around: Surroundings,
-        woken: &mut Vec<ContextId>,
-    ) {
+    pub fn cleanup(&mut self, now: Instant, mark: Mark, woken: &mut Vec<ContextId>) {
         if let Some(wbt) = &mut self.wbt {
-            wbt.cleanup(now, mark, around, woken);
+            wbt.cleanup(now, mark, woken);
         }
     }
 
@@ -167,13 +148,16 @@ impl Qos {
         }
     }
 
-    /// A scheduler that disables the default makes a request for a control group.
+    /// Whether a request of a control group other than the root may end anything.
     #[inline]
-    pub fn request_for(&mut self, now: Instant, cgroup: CgroupId, woken: &mut Vec<ContextId>) {
-        if cgroup != CgroupId::ROOT
-            && let Some(wbt) = &mut self.wbt
-        {
-            wbt.request_for_group(now, woken);
+    pub fn may_end_for_group(&self) -> bool {
+        self.wbt.as_ref().is_some_and(Wbt::may_end_for_group)
+    }
+
+    /// A scheduler that disables the default makes one.
+    pub fn end_for_group(&mut self, now: Instant, woken: &mut Vec<ContextId>) {
+        if let Some(wbt) = &mut self.wbt {
+            wbt.end_for_group(now, woken);
         }
     }
 }
@@ -183,6 +167,8 @@ impl Qos {
 pub(crate) struct Device {
     /// It turns.
     pub rotational: bool,
+    /// It keeps written data in a cache that loses it.
+    pub volatile_cache: bool,
     /// How many commands it takes at once.
     pub queue_depth: u32,
 }

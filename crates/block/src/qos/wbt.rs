@@ -5,12 +5,11 @@
 //! request is freed. How many slots there are depends on who writes and on a step: each window of
 //! time in which even the fastest read was late makes them fewer, each other one more.
 
-use super::{Device, Surroundings, Verdict};
+use super::{Class, Device, Mark, Verdict};
 use crate::bio::{Bio, ContextId, Flags, Op};
 use crate::event::{WbtEvent, WbtStatus};
 use crate::kernel::{EndsDefault, Statistics, WbtRules};
 use crate::request::{Request, RequestId};
-use crate::slot::{Class, Mark};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use base::{Duration, Hz, Instant, TimerWheel};
@@ -82,6 +81,8 @@ pub(super) struct Wbt {
     target: Duration,
     /// Commands that the device takes at once.
     queue_depth: u32,
+    /// The device keeps written data in a cache that loses it.
+    volatile_cache: bool,
     /// Above zero there are fewer slots than at first, below zero more.
     step: i32,
     /// There cannot be more.
@@ -119,6 +120,7 @@ impl Wbt {
             state: State::OffManual,
             target: Duration::ZERO,
             queue_depth: DEPTH,
+            volatile_cache: false,
             step: 0,
             scaled_max: false,
             max: 0,
@@ -181,6 +183,7 @@ impl Wbt {
     fn start(&mut self, latency: Duration, device: Device) {
         self.target = latency;
         self.queue_depth = device.queue_depth.max(1);
+        self.volatile_cache = device.volatile_cache;
         self.step = 0;
         self.scaled_max = false;
         self.unknown = 0;
@@ -207,19 +210,21 @@ impl Wbt {
         }
     }
 
-    /// A request of a control group other than the root is made by a scheduler that does not want
-    /// writes to be throttled by default (rule wbt-14).
-    pub fn request_for_group(&mut self, now: Instant, woken: &mut Vec<ContextId>) {
-        if self.rules.ends_default == EndsDefault::AtRequestOfGroup
+    /// Whether a request of a control group other than the root may end it (rule wbt-14).
+    pub fn may_end_for_group(&self) -> bool {
+        self.rules.ends_default == EndsDefault::AtRequestOfGroup
             && self.state == State::OnDefault
             && !self.target.is_zero()
-        {
-            self.stop_window();
-            self.target = Duration::ZERO;
-            self.base_window = Duration::ZERO;
-            self.recompute();
-            self.wake_all(now, woken);
-        }
+    }
+
+    /// One is made by a scheduler that does not want writes to be throttled by default: it ends for
+    /// good.
+    pub fn end_for_group(&mut self, now: Instant, woken: &mut Vec<ContextId>) {
+        self.stop_window();
+        self.target = Duration::ZERO;
+        self.base_window = Duration::ZERO;
+        self.recompute();
+        self.wake_all(now, woken);
     }
 
     fn stop_window(&mut self) {
@@ -358,33 +363,20 @@ impl Wbt {
     }
 
     /// A request is freed (rules wbt-7 and wbt-8).
-    pub fn done(
-        &mut self,
-        now: Instant,
-        rq: RequestId,
-        mark: Mark,
-        around: Surroundings,
-        woken: &mut Vec<ContextId>,
-    ) {
+    pub fn done(&mut self, now: Instant, rq: RequestId, mark: Mark, woken: &mut Vec<ContextId>) {
         if mark == Mark::Read {
             self.forget(rq);
             self.read_done = Some(self.tick(now));
         }
-        self.cleanup(now, mark, around, woken);
+        self.cleanup(now, mark, woken);
     }
 
     /// A slot becomes free; perhaps somebody gets it (rule wbt-8).
-    pub fn cleanup(
-        &mut self,
-        now: Instant,
-        mark: Mark,
-        around: Surroundings,
-        woken: &mut Vec<ContextId>,
-    ) {
+    pub fn cleanup(&mut self, now: Instant, mark: Mark, woken: &mut Vec<ContextId>) {
         let Mark::Slot(class) = mark else { return };
         let limit = match class {
             Class::Discard => self.background,
-            Class::Write if around.volatile_cache && !self.paused_lately(now) => 0,
+            Class::Write if self.volatile_cache && !self.paused_lately(now) => 0,
             Class::Write => self.normal,
         };
         let enough = self.background / 2;
@@ -586,7 +578,7 @@ mod tests {
     fn wbt(kernel: &str, queue_depth: u32) -> Wbt {
         let kernel = Kernel::named(kernel).unwrap();
         let mut wbt = Wbt::new(kernel.wbt.unwrap(), kernel.hz);
-        wbt.set_default(Device { rotational: false, queue_depth });
+        wbt.set_default(Device { rotational: false, volatile_cache: false, queue_depth });
         wbt
     }
 

@@ -9,9 +9,9 @@ use crate::command::Tag;
 use crate::event::Action;
 use crate::flush::FlushStep;
 use crate::kernel::FlushData;
+use crate::qos::Mark;
 use crate::request::{Request, RequestId, RequestState};
 use crate::scheduler::{InsertAt, Placement};
-use crate::slot::Mark;
 use alloc::vec::Vec;
 use base::{Duration, Instant, Sector, Sectors};
 

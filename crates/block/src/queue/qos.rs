@@ -3,13 +3,13 @@
 
 use super::context::Frame;
 use super::{RequestQueue, Work};
-use crate::bio::{Bio, BioId, ContextId};
+use crate::bio::{Bio, BioId, CgroupId, ContextId};
 use crate::command::Transport;
 use crate::event::Action;
 use crate::input::Input;
-use crate::qos::{Device, Surroundings, Verdict};
+use crate::limits::Limits;
+use crate::qos::{Device, Mark, Verdict};
 use crate::request::RequestId;
-use crate::slot::Mark;
 use base::{Duration, Instant};
 
 impl RequestQueue {
@@ -72,20 +72,14 @@ impl RequestQueue {
     #[inline]
     pub(super) fn qos_done(&mut self, now: Instant, rq: RequestId) {
         let mark = self.core.seen.requests[rq].qos;
-        let around = self.surroundings();
-        self.core.qos.done(now, rq, mark, around, &mut self.core.woken);
+        self.core.qos.done(now, rq, mark, &mut self.core.woken);
     }
 
     /// A bio that was let through gets no request.
     pub(super) fn qos_cleanup(&mut self, now: Instant, id: BioId) {
         let mark = self.core.bios[id].qos;
-        let around = self.surroundings();
-        self.core.qos.cleanup(now, mark, around, &mut self.core.woken);
+        self.core.qos.cleanup(now, mark, &mut self.core.woken);
         self.core.wake_all();
-    }
-
-    fn surroundings(&self) -> Surroundings {
-        Surroundings { volatile_cache: self.core.seen.limits.facts.volatile_cache }
     }
 
     /// A timer has fired; perhaps it is that of a policy.
@@ -99,8 +93,9 @@ impl RequestQueue {
     /// A request was made for a bio.
     #[inline]
     pub(super) fn note_request_for(&mut self, now: Instant, bio: &Bio) {
-        if self.disables_wbt() {
-            self.core.qos.request_for(now, bio.origin.cgroup, &mut self.core.woken);
+        let may_end = bio.origin.cgroup != CgroupId::ROOT && self.core.qos.may_end_for_group();
+        if may_end && self.disables_wbt() {
+            self.core.qos.end_for_group(now, &mut self.core.woken);
             self.core.wake_all();
         }
     }
@@ -129,14 +124,14 @@ impl RequestQueue {
         self.core.qos.latency().map(|latency| (latency.as_nanos() / 1000) as i64)
     }
 
-    /// A SCSI device says how many commands it takes; else that many requests count
-    /// (rule wbt-5).
+    /// A SCSI device says how many commands it takes. Else it is `nr_requests` of the scheduler
+    /// that the kernel chose when the device came, whatever became of either since (rule wbt-5).
     fn throttled_device(&self) -> Device {
-        let limits = &self.core.seen.limits;
-        let queue_depth = match limits.facts.transport {
-            Transport::Sata | Transport::Scsi => limits.facts.queue_depth,
-            _ => limits.nr_requests,
+        let facts = &self.core.seen.limits.facts;
+        let queue_depth = match facts.transport {
+            Transport::Sata | Transport::Scsi => facts.queue_depth,
+            _ => Limits::default_requests(facts, self.shape.shape(), facts.hardware_queues == 1),
         };
-        Device { rotational: limits.facts.rotational, queue_depth }
+        Device { rotational: facts.rotational, volatile_cache: facts.volatile_cache, queue_depth }
     }
 }

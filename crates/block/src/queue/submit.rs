@@ -6,10 +6,10 @@ use super::{Core, Output, RequestQueue, ShapeState, Work};
 use crate::bio::{Bio, BioId, BioRecord, ContextId, Flags, Op};
 use crate::event::Action;
 use crate::merge::may_merge_bio;
+use crate::qos::Mark;
 use crate::request::RequestId;
 use crate::scheduler::Merge;
 use crate::segments::Segments;
-use crate::slot::Mark;
 use base::{Instant, Sectors};
 
 /// Entries of a list that are examined for a merge (rule merge-6).

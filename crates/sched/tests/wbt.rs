@@ -1,56 +1,32 @@
 //! Schedulers that do not want writes to be throttled by default (rule wbt-14).
 
-use base::{Bytes, Instant, Sector, Sectors};
+use base::{Sector, Sectors};
+use block::contract::{Harness, Table};
 use block::scheduler::Cgroup;
 use block::{
-    Attach, Bio, CgroupId, Command, ContextId, EventLog, Facts, Flags, IoContextId, Ioprio, Kernel,
-    Op, Origin, Output, RequestQueue, Transport,
+    Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, Kernel, Op, Origin, Scheduler, Transport,
 };
-use sched::Schedulers;
 
-/// A disk that takes one command at once.
+/// A disk that takes 32 commands, whose kernel throttles by default.
 struct Disk {
-    queue: RequestQueue,
-    now: Instant,
-    commands: Vec<Command>,
-    wants_run: bool,
+    harness: Harness,
     bios: u64,
 }
 
-const WORKER: ContextId = ContextId(90);
-
 impl Disk {
-    /// One whose kernel throttles by default.
     fn new(scheduler: &str, kernel: &str) -> Disk {
         let kernel = Kernel::named(kernel).unwrap();
-        let facts = Facts {
-            transport: Transport::Sata,
-            capacity: Bytes(1 << 40),
-            rotational: true,
-            volatile_cache: false,
-            fua: false,
-            queue_depth: 32,
-            hardware_queues: 1,
-            logical_block: 512,
-            max_hw_sectors: Sectors(65_535),
-            max_segments: 128,
-            discard: false,
-            chunk_sectors: Sectors(0),
-            segment: Facts::PAGE,
-        };
-        let attach = attach(scheduler, kernel);
-        let queue = RequestQueue::new(kernel, facts, attach, 1, EventLog::off());
-        let (now, commands, wants_run, bios) = (Instant::ZERO, Vec::new(), false, 0);
-        let mut disk = Disk { queue, now, commands, wants_run, bios };
-        disk.queue.throttle_by_default(disk.now);
-        disk
+        let table = Table { depth: 32, transport: Transport::Sata, ..Table::default() };
+        let mut harness = Harness::new(kernel, table, built(scheduler, kernel));
+        harness.queue.throttle_by_default(harness.now);
+        Disk { harness, bios: 0 }
     }
 
     /// Submits a buffered write of a task of its own; whether that went on.
     fn writes(&mut self, cgroup: CgroupId) -> bool {
         self.bios += 1;
         let context = ContextId(100 + self.bios as u32);
-        let bio = Bio {
+        self.harness.submit(Bio {
             op: Op::Write,
             flags: Flags::NONE,
             sector: Sector(10_000 * self.bios),
@@ -58,11 +34,8 @@ impl Disk {
             ioprio: Ioprio::NONE,
             origin: Origin { context, io_context: IoContextId(1), cgroup, cpu: 0 },
             token: self.bios,
-        };
-        self.queue.submit(self.now, bio);
-        let goes_on = self.queue.finish(self.now, context);
-        self.act();
-        goes_on
+        });
+        !self.harness.asleep.contains(&context)
     }
 
     /// How many writes go on before one has to wait, of 30.
@@ -70,49 +43,25 @@ impl Disk {
         (0..30).take_while(|_| self.writes(CgroupId::ROOT)).count()
     }
 
-    /// Finishes everything.
+    /// Finishes everything, in no time.
     fn drain(&mut self) {
-        self.act();
-        while let Some(command) = self.commands.pop() {
-            self.queue.complete(self.now, WORKER, 0, command.tag);
-            self.queue.finish(self.now, WORKER);
-            self.act();
+        while !self.harness.in_flight.is_empty() {
+            self.harness.complete(0);
         }
     }
 
     fn switch(&mut self, scheduler: &str) {
-        let attach = attach(scheduler, self.queue.kernel());
-        self.queue.switch(self.now, WORKER, attach);
-        self.queue.finish(self.now, WORKER);
-        self.drain();
-    }
-
-    fn act(&mut self) {
-        loop {
-            while let Some(output) = self.queue.pop_output() {
-                match output {
-                    Output::Issue(command) => self.commands.push(command),
-                    Output::RunWorker { .. } => self.wants_run = true,
-                    Output::Wake(context) => drop(self.queue.finish(self.now, context)),
-                    Output::BioDone { .. } | Output::WouldBlock { .. } => {}
-                }
-            }
-            if !std::mem::take(&mut self.wants_run) {
-                return;
-            }
-            self.queue.run(self.now, WORKER, 0);
-            self.queue.finish(self.now, WORKER);
-        }
+        let scheduler = built(scheduler, self.harness.queue.kernel());
+        self.harness.switch(scheduler);
     }
 
     fn shown(&mut self) -> Option<i64> {
-        self.queue.get("wbt_lat_usec")
+        self.harness.queue.get("wbt_lat_usec")
     }
 }
 
-fn attach(scheduler: &str, kernel: &Kernel) -> Attach {
-    let entry = Schedulers::default().find(scheduler).unwrap();
-    Attach::of((entry.build)(kernel))
+fn built(scheduler: &str, kernel: &Kernel) -> Option<Box<dyn Scheduler>> {
+    sched::build(scheduler, kernel).unwrap()
 }
 
 #[test]
@@ -121,7 +70,7 @@ fn in_4_10_a_request_of_a_group_ends_it_if_cfq_makes_it() {
         let mut disk = Disk::new(scheduler, "4.10");
         let (group, parent) = (CgroupId(1), Some(CgroupId::ROOT));
         let cgroup = Cgroup { path: "/a".into(), parent, ..Cgroup::default() };
-        disk.queue.define_cgroup(group, cgroup);
+        disk.harness.queue.define_cgroup(group, cgroup);
         assert!(disk.writes(CgroupId::ROOT));
         assert_eq!(disk.shown(), Some(75_000), "tasks of the root alone");
         disk.drain();
@@ -152,10 +101,10 @@ fn bfq_ends_it_while_it_is_attached() {
 fn what_somebody_wrote_holds_under_any_scheduler() {
     for (scheduler, kernel) in [("bfq", "6.12"), ("cfq", "4.19"), ("cfq", "4.10")] {
         let mut disk = Disk::new(scheduler, kernel);
-        disk.queue.set(disk.now, "wbt_lat_usec", 10_000).unwrap();
+        disk.harness.set("wbt_lat_usec", 10_000).unwrap();
         assert_eq!((disk.slots(), disk.shown()), (8, Some(10_000)), "{scheduler}@{kernel}");
     }
     let mut disk = Disk::new("bfq", "6.12");
-    disk.queue.set(disk.now, "wbt_lat_usec", 75_000).unwrap();
+    disk.harness.set("wbt_lat_usec", 75_000).unwrap();
     assert_eq!(disk.slots(), 30, "the default is what it would have anyway");
 }

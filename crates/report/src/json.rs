@@ -115,7 +115,7 @@ fn line(line: &Line, report: &Report) -> Value {
 /// The same operations under the best and the worst, and where they wait.
 fn why(paired: &Paired, report: &Report) -> Value {
     let rows = &report.plan.rows;
-    let places = |nanos: [f64; 7]| {
+    let places = |nanos: [f64; Place::COUNT]| {
         let each = Place::ALL.iter().zip(nanos);
         Value::Object(each.map(|(place, it)| (place.name().to_string(), it.into())).collect())
     };

@@ -82,7 +82,7 @@ fn assert_verdict(report: &Report, summary: &Summary) {
             false => best.mean >= worst.mean,
         };
         assert!(is_better, "{best:?} {worst:?}");
-        let sum = |parts: [f64; 7]| parts.iter().sum::<f64>();
+        let sum = |parts: [f64; _]| parts.iter().sum::<f64>();
         let more = sum(paired.worst_ns) - sum(paired.best_ns);
         assert!((sum(paired.more_ns()) - more).abs() <= 1.0);
         let text = summary.findings.join(" ");

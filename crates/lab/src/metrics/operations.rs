@@ -33,8 +33,10 @@ pub enum Place {
 }
 
 impl Place {
+    /// How many there are.
+    pub const COUNT: usize = 7;
     /// All of them, each before those it goes before.
-    pub const ALL: [Place; 7] = [
+    pub const ALL: [Place; Place::COUNT] = [
         Place::Device,
         Place::Tag,
         Place::Throttle,
@@ -75,7 +77,7 @@ pub struct Operation {
     /// Its name.
     pub key: Key,
     /// What it waits at each [`Place`].
-    pub parts: [Duration; 7],
+    pub parts: [Duration; Place::COUNT],
 }
 
 /// Operations of a job, or a sample of them, in the order of their names.
@@ -375,7 +377,7 @@ impl Watch {
         task: u32,
         own: &[(Place, Span)],
         busy: &Busy,
-    ) -> [Duration; 7] {
+    ) -> [Duration; Place::COUNT] {
         let of_task = &self.tasks[task as usize];
         let (slept, throttled) = (of_task.slept.as_slice(), of_task.throttled.as_slice());
         let (device, queued) = (busy.device.as_slice(), busy.queued.as_slice());
@@ -407,9 +409,9 @@ fn parts_in_steps(
     own: &[(Place, Span)],
     steps: Steps,
     covered: &mut Vec<Span>,
-) -> [Duration; 7] {
+) -> [Duration; Place::COUNT] {
     let whole = window.1.saturating_since(window.0);
-    let (mut parts, mut before) = ([Duration::ZERO; 7], Duration::ZERO);
+    let (mut parts, mut before) = ([Duration::ZERO; Place::COUNT], Duration::ZERO);
     covered.clear();
     for (place, shared) in steps {
         if before == whole {
@@ -429,12 +431,12 @@ fn parts_in_steps(
 
 /// The parts of an operation that has one bio and waits for nobody else, as most do; the general
 /// way has the same.
-fn parts_of_one_bio(window: Span, own: &[(Place, Span)]) -> Option<[Duration; 7]> {
+fn parts_of_one_bio(window: Span, own: &[(Place, Span)]) -> Option<[Duration; Place::COUNT]> {
     let [(Place::Scheduler, queue), (Place::Device, device)] = own else { return None };
     let clip = |at: Instant| at.clamp(window.0, window.1);
     let of = |span: &Span| clip(span.1).saturating_since(clip(span.0));
     let (waits, served) = (of(queue), of(device));
-    let mut parts = [Duration::ZERO; 7];
+    let mut parts = [Duration::ZERO; Place::COUNT];
     parts[Place::Scheduler as usize] = waits;
     parts[Place::Device as usize] = served;
     parts[Place::Nowhere as usize] = of(&window) - waits - served;
@@ -493,7 +495,7 @@ mod tests {
         Action::BioDone { queued: at(queued), issued: at(issued) }
     }
 
-    fn micros(operation: &Operation) -> [u64; 7] {
+    fn micros(operation: &Operation) -> [u64; Place::COUNT] {
         operation.parts.map(|it| it.as_nanos() / 1000)
     }
 

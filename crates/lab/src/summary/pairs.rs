@@ -40,9 +40,9 @@ pub struct Paired {
     /// Whether they are a sample of all.
     pub sample: bool,
     /// The mean of the best's, by [`Place`], in nanoseconds.
-    pub best_ns: [f64; 7],
+    pub best_ns: [f64; Place::COUNT],
     /// The mean of the worst's.
-    pub worst_ns: [f64; 7],
+    pub worst_ns: [f64; Place::COUNT],
 }
 
 impl Paired {
@@ -152,7 +152,7 @@ impl Paired {
     }
 
     /// What the worst takes longer than the best, by [`Place`], in nanoseconds.
-    pub fn more_ns(&self) -> [f64; 7] {
+    pub fn more_ns(&self) -> [f64; Place::COUNT] {
         std::array::from_fn(|place| self.worst_ns[place] - self.best_ns[place])
     }
 
@@ -293,7 +293,7 @@ mod tests {
     use base::Duration;
 
     /// Operations that take so many microseconds at each place.
-    fn operations(each: impl IntoIterator<Item = [u64; 7]>) -> Operations {
+    fn operations(each: impl IntoIterator<Item = [u64; Place::COUNT]>) -> Operations {
         let kept = each.into_iter().enumerate().map(|(number, parts)| {
             let key = Key { task: 0, kind: CallKind::Read, number: number as u64 };
             Operation { key, parts: parts.map(Duration::from_micros) }
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn no_sentence_is_longer_than_people_read() {
-        let places: [[u64; 7]; 3] =
+        let places: [[u64; Place::COUNT]; 3] =
             [[9; 7], [900, 9, 0, 900, 9, 900, 9], [1, 1, 0, 900, 900, 900, 900]];
         let less = operations((0..2000).map(|_| [500, 5, 0, 5, 500, 5, 5]));
         for (point, parts) in [None, P99].into_iter().flat_map(|it| places.map(|at| (it, at))) {

@@ -1,4 +1,4 @@
-//! What a bio, and then its request, carries for the throttling of writeback (rules wbt).
+//! What a bio, and then its request, carries for the policies (rules wbt).
 
 /// What a bio, and then its request, is to the throttling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::ioprio::Ioprio;
 use crate::kernel::MultiQueue;
 use crate::limits::Limits;
-use crate::qos::Mark;
+use crate::qos::mark::Mark;
 use crate::segments::Segments;
 use base::{Id, Instant, Sector, Sectors};
 

@@ -4,7 +4,7 @@ use crate::bio::{BioId, Direction, Flags, Op, Origin, is_sync};
 use crate::command::{HctxId, Tag};
 use crate::flush::FlushSequence;
 use crate::ioprio::Ioprio;
-use crate::qos::Mark;
+use crate::qos::mark::Mark;
 use base::{Id, Instant, Sector, Sectors};
 
 /// Handle of a request.

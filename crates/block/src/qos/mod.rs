@@ -6,7 +6,7 @@
 //!
 //! It is a pure state machine: time comes in with the call, and who may go on comes out as a list.
 
-mod mark;
+pub(crate) mod mark;
 mod wbt;
 
 use crate::bio::{Bio, ContextId};

@@ -50,6 +50,11 @@ impl TimerWheel {
         self.booted
     }
 
+    /// What the kernel's own counter says at a tick.
+    pub fn counter(&self, tick: u64) -> u64 {
+        self.origin + tick
+    }
+
     /// When a timer set at a tick for so many ticks later goes off.
     /// Observed on 6.12: the flusher wakes at multiples of 64 ticks.
     pub fn after(&self, now: u64, ticks: u64) -> u64 {

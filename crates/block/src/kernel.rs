@@ -291,8 +291,39 @@ pub struct Kernel {
     pub traces_joins: bool,
     /// Writeback throttling, if this kernel has it (4.10 and later).
     pub wbt: Option<WbtRules>,
+    /// Limits of control groups, if this kernel has them (2.6.37 and later).
+    pub throttle: Option<ThrottleRules>,
     /// For which control group a page counts that is written back.
     pub cgroup_writeback: CgroupWriteback,
+}
+
+/// What differs between kernels that limit control groups (rules throttle).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThrottleRules {
+    /// A bio waits for its bytes first and for its turn as one bio then; slices are settled when the
+    /// next one is over, too; and what is carried over to new limits counts as done
+    /// (rules throttle-5, throttle-9 and throttle-10: 6.17 and later).
+    pub in_stages: bool,
+    /// On what does not turn a slice has 20 ms instead of 100 (rule throttle-4: up to 6.18-rc7).
+    pub short_on_flash: bool,
+    /// Who waits for its turn as one bio does so for the time of one at least, and not only until
+    /// the slice is over (rule throttle-5). Observed on 6.12.117 and 7.3.4, and not on 6.1.192.
+    pub waits_for_one: bool,
+    /// What is carried over to new limits has no sign: what was done too much allows everything
+    /// until the slice is settled, where it is more than a slice allows (rule throttle-9). Observed
+    /// on 6.1.192: nothing waits after `wiops=9` becomes 7; 4294967295 in messages. Not on 6.12.117.
+    pub carries_unsigned: bool,
+    /// The hierarchy in which groups are unless somebody says otherwise.
+    pub hierarchy: Hierarchy,
+}
+
+/// Which of the kernel's two hierarchies groups are in (rule throttle-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hierarchy {
+    /// Version 1: limits of a group do not hold for those below it.
+    Separate,
+    /// Version 2: they do.
+    Unified,
 }
 
 /// What differs between kernels that throttle writeback (rules wbt).
@@ -461,6 +492,7 @@ const KERNEL_2_6_28: Kernel = Kernel {
     flush_data: FlushData::BypassesElevator,
     traces_joins: false,
     wbt: None,
+    throttle: None,
     cgroup_writeback: CgroupWriteback { on_ext4: false, on_xfs: false, is_usual: false },
 };
 
@@ -481,6 +513,24 @@ const WBT_4_10: WbtRules = WbtRules {
     ends_default: EndsDefault::AtRequestOfGroup,
 };
 
+// assumed where nothing else is said: as 6.1
+const THROTTLE_4_10: ThrottleRules = ThrottleRules {
+    in_stages: false,
+    short_on_flash: true,
+    waits_for_one: false,
+    carries_unsigned: true,
+    hierarchy: Hierarchy::Separate,
+};
+
+const THROTTLE_6_1: ThrottleRules =
+    ThrottleRules { hierarchy: Hierarchy::Unified, ..THROTTLE_4_10 };
+
+const THROTTLE_6_12: ThrottleRules =
+    ThrottleRules { waits_for_one: true, carries_unsigned: false, ..THROTTLE_6_1 };
+
+const THROTTLE_6_18: ThrottleRules =
+    ThrottleRules { in_stages: true, short_on_flash: false, ..THROTTLE_6_12 };
+
 const WBT_6_1: WbtRules =
     WbtRules { scales_in_vain: false, ends_default: EndsDefault::UntilDetached, ..WBT_4_19 };
 
@@ -493,6 +543,7 @@ const KERNEL_4_19: Kernel = Kernel {
     splits_bios: true,
     direct_writes_idle: true,
     wbt: Some(WBT_4_19),
+    throttle: Some(THROTTLE_4_10),
     cgroup_writeback: CgroupWriteback { on_ext4: true, on_xfs: false, is_usual: false },
     ..KERNEL_2_6_28
 };
@@ -522,6 +573,7 @@ const KERNEL_6_1: Kernel = Kernel {
     sharing: Sharing::LeastServed,
     flush_data: FlushData::AloneThroughElevator,
     multi: Some(MULTI_6_1),
+    throttle: Some(THROTTLE_6_1),
     ..KERNEL_6_12
 };
 
@@ -563,6 +615,7 @@ const KERNEL_6_12: Kernel = Kernel {
     flush_data: FlushData::ThroughElevator,
     traces_joins: true,
     wbt: Some(WBT_6_1),
+    throttle: Some(THROTTLE_6_12),
     // Observed on 6.12 with both file systems.
     cgroup_writeback: CgroupWriteback { on_ext4: true, on_xfs: true, is_usual: true },
     ..KERNEL_4_19
@@ -575,6 +628,7 @@ const KERNEL_6_18: Kernel = Kernel {
     version: Version::V6_18,
     max_sectors_cap: Sectors(8192),
     multi: Some(MULTI_6_18),
+    throttle: Some(THROTTLE_6_18),
     ..KERNEL_6_12
 };
 

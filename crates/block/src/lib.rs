@@ -32,6 +32,7 @@ pub mod request;
 pub mod scheduler;
 pub mod segments;
 pub mod tags;
+pub mod throttle;
 
 pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin};
 pub use command::{Command, CommandOp, Facts, Tag, Transport};

@@ -5,6 +5,7 @@ use crate::kernel::MultiQueue;
 use crate::limits::Limits;
 use crate::qos::mark::Mark;
 use crate::segments::Segments;
+use crate::throttle::passage::Passage;
 use base::{Id, Instant, Sector, Sectors};
 
 /// What a bio or request does.
@@ -186,10 +187,14 @@ pub struct BioRecord {
     pub(crate) pieces: Segments,
     /// How many segments these are to the device.
     pub(crate) segments: u16,
-    /// When it entered the block layer.
+    /// When it entered the block layer, or went on after it had waited for limits.
     pub(crate) queued_at: Instant,
     /// When the device got the last of its parts that is done.
     pub(crate) issued_at: Instant,
+    /// Who is told when it is done: who submitted it at first.
+    pub(crate) owner: ContextId,
+    /// How far it has come with limits of control groups.
+    pub(crate) passage: Passage,
     /// What it is to the policies before the scheduler.
     pub(crate) qos: Mark,
     /// The next bio of the same request, in sector order.

@@ -32,6 +32,11 @@ pub enum Action {
     Sleep,
     /// A task goes to sleep because writeback is throttled, before a request is looked for.
     Throttled,
+    /// A bio that had to wait for limits of its control group goes on; the event is its task's.
+    Released {
+        /// When it came.
+        since: Instant,
+    },
     /// Writeback throttling tells of itself; what the kernel's trace events of it tell.
     Wbt(WbtEvent),
     /// P: a plug begins to fill.
@@ -284,6 +289,11 @@ impl EventLog {
     /// Whether messages are kept or counted; a scheduler looks for what they say only then.
     pub fn wants_messages(&self) -> bool {
         self.messages != Messages::Ignored
+    }
+
+    /// Whether messages are kept.
+    pub(crate) fn keeps_messages(&self) -> bool {
+        self.enabled && self.messages == Messages::Kept
     }
 
     /// From now on messages are counted.

@@ -4,11 +4,13 @@
 //! later applies the inputs in order to a queue that was set up the same way: every event comes out
 //! the same.
 
-use crate::bio::{Bio, CgroupId, ContextId, IoContextId};
+use crate::bio::{Bio, CgroupId, ContextId, IoContextId, Origin};
 use crate::command::Tag;
+use crate::kernel::Hierarchy;
 use crate::plug::PlugFlush;
 use crate::scheduler::{Cgroup, IoContext};
 use crate::segments::Segments;
+use crate::throttle::IoMax;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base::Instant;
@@ -24,6 +26,14 @@ pub enum Input {
     Cgroup(CgroupId, Cgroup),
     /// [`RequestQueue::remove_cgroup`](crate::RequestQueue::remove_cgroup).
     RemoveCgroup(Instant, ContextId, CgroupId),
+    /// [`RequestQueue::prepare_limits`](crate::RequestQueue::prepare_limits).
+    PrepareLimits(u64, Hierarchy),
+    /// [`RequestQueue::limit_cgroup`](crate::RequestQueue::limit_cgroup).
+    LimitCgroup(Instant, CgroupId, IoMax),
+    /// [`RequestQueue::begin_release`](crate::RequestQueue::begin_release).
+    BeginRelease,
+    /// [`RequestQueue::release`](crate::RequestQueue::release).
+    Release(Instant, Origin),
     /// [`RequestQueue::set`](crate::RequestQueue::set) that was accepted.
     Set(Instant, String, i64),
     /// [`RequestQueue::switch`](crate::RequestQueue::switch), with the name of the scheduler

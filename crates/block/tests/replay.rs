@@ -4,20 +4,22 @@
 mod common;
 
 use base::{Duration, Instant, Rng, Sector, Sectors};
-use block::kernel::Shape;
-use block::scheduler::Placement;
+use block::kernel::{Hierarchy, Shape};
+use block::scheduler::{Cgroup, Placement};
+use block::throttle::{IoMax, Limit};
 use block::{
-    Action, Attach, Bio, ContextId, Event, EventLog, Facts, Flags, IoContextId, Ioprio,
+    Action, Attach, Bio, CgroupId, ContextId, Event, EventLog, Facts, Flags, IoContextId, Ioprio,
     IoprioClass, KERNELS, Kernel, Op, Origin, Output, PlugFlush, RequestQueue, Step, Tag,
     Transport,
 };
-use common::{Fifo, INTERRUPT, WORKER, facts};
+use common::{Fifo, INTERRUPT, RELEASER, WORKER, facts, releaser};
 
 /// What a run is made of, drawn from a seed.
 struct Plan {
     kernel: &'static Kernel,
     facts: Facts,
     kind: u64,
+    unified: bool,
 }
 
 impl Plan {
@@ -37,7 +39,7 @@ impl Plan {
             segment: Facts::PAGE,
             ..facts()
         };
-        Plan { kernel, facts, kind: rng.below(3) }
+        Plan { kernel, facts, kind: rng.below(3), unified: rng.below(2) == 0 }
     }
 
     fn attach(&self) -> Attach {
@@ -52,11 +54,21 @@ impl Plan {
 
     fn queue(&self) -> RequestQueue {
         let log = EventLog::with_messages();
-        RequestQueue::new(self.kernel, self.facts.clone(), self.attach(), 2, log)
+        let mut queue = RequestQueue::new(self.kernel, self.facts.clone(), self.attach(), 2, log);
+        queue.prepare_limits(self.kind, if self.unified { UNIFIED } else { SEPARATE });
+        for group in 0..GROUPS as u32 {
+            let parent = group.checked_sub(1).map(CgroupId);
+            let path = format!("/{group}");
+            queue.define_cgroup(CgroupId(group), Cgroup { path, parent, ..Cgroup::default() });
+        }
+        queue
     }
 }
 
 const TASKS: u64 = 5;
+const GROUPS: u64 = 3;
+const UNIFIED: Hierarchy = Hierarchy::Unified;
+const SEPARATE: Hierarchy = Hierarchy::Separate;
 
 /// A run under way.
 struct Run {
@@ -70,6 +82,9 @@ struct Run {
     submitted: u64,
     done: u64,
     worker: bool,
+    /// The worker of limits is asked for, or at work.
+    releases: bool,
+    releasing: bool,
 }
 
 impl Run {
@@ -89,6 +104,8 @@ impl Run {
             submitted: 0,
             done: 0,
             worker: false,
+            releases: false,
+            releasing: false,
         }
     }
 
@@ -127,6 +144,7 @@ impl Run {
                 self.queue.switch(self.now, WORKER, attach);
                 self.drain(WORKER);
             }
+            10 if self.rng.below(30) == 0 => self.limit(),
             _ if !self.device.is_empty() => self.complete(),
             _ => self.pieces(context),
         }
@@ -134,6 +152,37 @@ impl Run {
         if self.queue.next_timer().is_some_and(|at| at <= self.now) {
             self.queue.timer(self.now, WORKER, 0);
             self.drain(WORKER);
+        }
+        self.release();
+    }
+
+    fn limit(&mut self) {
+        let rng = &mut self.rng;
+        let mut draw = || Limit {
+            bps: (rng.below(2) == 0).then(|| 100_000 + rng.below(10_000_000)),
+            iops: (rng.below(2) == 0).then(|| 20 + rng.below(1000) as u32),
+        };
+        let limits = IoMax { read: draw(), write: draw() };
+        let group = CgroupId(self.rng.below(GROUPS) as u32);
+        self.queue.limit_cgroup(self.now, group, limits);
+    }
+
+    /// The worker of limits does what it can.
+    fn release(&mut self) {
+        loop {
+            self.drain(RELEASER);
+            let sleeps = self.queue.next_work(RELEASER).is_some();
+            if sleeps || !self.releasing && !std::mem::take(&mut self.releases) {
+                return;
+            }
+            if !self.releasing {
+                self.releasing = true;
+                self.queue.begin_release();
+                self.queue.start_plug(RELEASER);
+            } else if !self.queue.release(self.now, releaser()) {
+                self.releasing = false;
+                self.queue.finish_plug(self.now, RELEASER, 0, PlugFlush::Explicit);
+            }
         }
     }
 
@@ -159,6 +208,7 @@ impl Run {
                 context: ContextId(task),
                 io_context: IoContextId(task),
                 cpu: task as u16 % 2,
+                cgroup: CgroupId(task % GROUPS as u32),
                 ..Origin::default()
             },
             token: self.submitted,
@@ -204,6 +254,7 @@ impl Run {
                     Output::BioDone { .. } => self.done += 1,
                     Output::RunWorker { .. } => self.worker = true,
                     Output::Wake(_) => {}
+                    Output::Release => self.releases = true,
                     Output::WouldBlock { .. } => unreachable!("nobody asked for NOWAIT"),
                 }
             }
@@ -236,6 +287,8 @@ impl Run {
                 self.queue.timer(self.now, WORKER, 0);
                 self.drain(WORKER);
             }
+            self.outputs();
+            self.release();
             self.outputs();
             if self.done == self.submitted {
                 return;

@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
                 Output::Issue(command) => self.issue(now, &command),
                 Output::RunWorker { after } => self.add(now + after, Due::Run),
                 Output::Wake(context) => self.wake(now, context),
-                Output::BioDone { .. } | Output::WouldBlock { .. } => {}
+                Output::BioDone { .. } | Output::WouldBlock { .. } | Output::Release => {}
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use crate::core_set::CoreSet;
 use base::{Duration, Instant};
+use block::throttle::IoMax;
 use block::{ContextId, Ioprio};
 
-/// A control group and what it weighs, where that is said.
+/// A control group, what it weighs and what it may do, where that is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlGroup {
     /// Its path from the root.
@@ -13,6 +14,8 @@ pub struct ControlGroup {
     pub weight: Option<u32>,
     /// Its own tasks against its children.
     pub leaf_weight: Option<u32>,
+    /// What it may do at most.
+    pub limits: IoMax,
 }
 
 /// All tasks of a job that there are at a time go to another control group, as when somebody writes

@@ -163,7 +163,9 @@ impl Load {
                     Output::Issue(command) => self.device.push_back(command),
                     Output::BioDone { token, .. } => self.done_by = token as u32,
                     Output::RunWorker { .. } => self.worker_wanted = true,
-                    Output::Wake(_) | Output::WouldBlock { .. } => unreachable!("nobody sleeps"),
+                    Output::Wake(_) | Output::WouldBlock { .. } | Output::Release => {
+                        unreachable!("nobody waits")
+                    }
                 }
             }
             if !std::mem::take(&mut self.worker_wanted) {

@@ -115,8 +115,8 @@ impl RequestQueue {
     }
 
     fn bio_done(&mut self, now: Instant, id: BioId, issued: Instant) {
-        let BioRecord { bio, queued_at, .. } = &self.core.bios[id];
-        let (token, context) = (bio.token, bio.origin.context);
+        let BioRecord { bio, queued_at, owner, .. } = &self.core.bios[id];
+        let (token, context) = (bio.token, *owner);
         let action = Action::BioDone { queued: *queued_at, issued };
         self.core.log_bio(now, action, id, None);
         self.core.bios.remove(id);

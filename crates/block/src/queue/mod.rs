@@ -25,6 +25,7 @@ mod replay;
 mod settings;
 mod single;
 mod submit;
+mod throttle;
 
 use crate::bio::{Bio, BioRecord, CgroupId, ContextId, IoContextId};
 use crate::command::{Facts, Tag};
@@ -38,6 +39,7 @@ use crate::qos::Qos;
 use crate::request::{Request, RequestId};
 use crate::scheduler::{Cgroup, Cx, IoContext, RunQueue, Scheduler, Seen};
 use crate::segments::Segments;
+use crate::throttle::Throttle;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -96,6 +98,7 @@ struct Core {
     contexts: Vec<ContextWork>,
     merge: MergeIndex,
     qos: Qos,
+    throttle: Option<Throttle>,
     outputs: VecDeque<Output>,
     guard: Guard,
     recorder: Recorder,
@@ -121,6 +124,11 @@ impl RequestQueue {
         let Attach { shape, scheduler } = attach;
         assert!(kernel.has(shape), "Linux {} has no {shape:?} queue", kernel.version);
         let limits = Limits::new(facts, kernel, shape, scheduler.is_some());
+        let throttle = kernel.throttle.map(|rules| {
+            let mut throttle = Throttle::new(rules, kernel.hz, limits.facts.begins_rotational());
+            throttle.want_messages(log.keeps_messages());
+            throttle
+        });
         let core = Core {
             seen: Seen::new(kernel, limits, log),
             cpus: cpus.max(1),
@@ -128,6 +136,7 @@ impl RequestQueue {
             contexts: Vec::new(),
             merge: MergeIndex::default(),
             qos: Qos::new(kernel),
+            throttle,
             outputs: VecDeque::new(),
             guard: Guard::default(),
             recorder: Recorder::default(),
@@ -175,6 +184,9 @@ impl RequestQueue {
         if self.core.seen.cgroups[index].weight != value.weight {
             self.core.seen.reweighed.push(id);
         }
+        if let Some(throttle) = &mut self.core.throttle {
+            throttle.define(id, value.parent);
+        }
         self.core.seen.cgroups[index] = value;
     }
 
@@ -206,12 +218,7 @@ impl RequestQueue {
     pub fn submit_scattered(&mut self, now: Instant, bio: Bio, pieces: Segments) {
         self.core.recorder.push(|| Input::Submit(now, bio, pieces.clone()));
         let id = self.core.keep_bio(now, bio, pieces);
-        let context = self.core.context_on(bio.origin.context, bio.origin.cpu);
-        if !context.plug.is_active() {
-            context.plug.forget_time();
-        }
-        context.plug.begin_bio();
-        context.stack.push(Frame::Submit(id));
+        self.enter(bio.origin.context, bio.origin.cpu, id);
     }
 
     /// A task ends its plug, or is about to sleep.
@@ -291,7 +298,8 @@ impl RequestQueue {
             ShapeState::Multi(_) => None,
             ShapeState::Single(single) => single.unplug_at(),
         };
-        [scheduler, unplug, self.core.qos.next_timer()].into_iter().flatten().min()
+        let limits = self.core.throttle.as_ref().and_then(Throttle::next_timer);
+        [scheduler, unplug, self.core.qos.next_timer(), limits].into_iter().flatten().min()
     }
 
     /// Whether a context has nothing to do.
@@ -546,6 +554,7 @@ impl RequestQueue {
             self.settle(now, context);
         }
         self.qos_timer(now, context);
+        self.limits_timer(now, context);
         Work::Housekeeping
     }
 

@@ -100,6 +100,9 @@ pub enum Output {
     },
     /// This context need not sleep any more.
     Wake(ContextId),
+    /// Let a kernel worker submit the bios that need not wait for limits of control groups any more
+    /// ([`begin_release`](super::RequestQueue::begin_release)).
+    Release,
     /// Let a kernel worker call [`run`](super::RequestQueue::run) after this time.
     RunWorker {
         /// Zero: as soon as a core is free.

@@ -19,6 +19,12 @@ impl RequestQueue {
             Input::Exit(now, context, id) => self.exit_io_context(*now, *context, *id),
             Input::Cgroup(id, value) => self.define_cgroup(*id, value.clone()),
             Input::RemoveCgroup(now, context, id) => self.remove_cgroup(*now, *context, *id),
+            Input::PrepareLimits(uptime, hierarchy) => self.prepare_limits(*uptime, *hierarchy),
+            Input::LimitCgroup(now, id, limits) => self.limit_cgroup(*now, *id, *limits),
+            Input::BeginRelease => self.begin_release(),
+            Input::Release(now, by) => {
+                self.release(*now, *by);
+            }
             Input::Set(now, name, value) => {
                 self.set(*now, name, *value).expect("a recorded setting was accepted once");
             }

@@ -10,6 +10,7 @@ use crate::qos::Mark;
 use crate::request::RequestId;
 use crate::scheduler::Merge;
 use crate::segments::Segments;
+use crate::throttle::passage::Passage;
 use base::{Instant, Sectors};
 
 /// Entries of a list that are examined for a merge (rule merge-6).
@@ -30,6 +31,11 @@ impl RequestQueue {
                 return Work::Bio;
             }
         }
+        if self.waits_for_limits(now, context, id) {
+            return Work::Bio;
+        }
+        let core = &mut self.core;
+        let record = &core.bios[id];
         let most = record.largest_part(&core.seen.limits);
         let id = if record.bio.sectors <= most || record.bio.op == Op::Discard {
             if record.parent.is_none() || !core.seen.kernel.splits_bios {
@@ -81,6 +87,7 @@ impl RequestQueue {
         let limits = &self.core.seen.limits;
         let record = &mut self.core.bios[id];
         let (bio, parent, queued_at) = (record.bio, record.parent, record.queued_at);
+        let owner = record.owner;
         let first_pieces = record.pieces.cut(most);
         let rest_pieces = core::mem::take(&mut record.pieces);
         let (mut first, mut rest) = (bio, bio);
@@ -97,6 +104,8 @@ impl RequestQueue {
             pieces,
             queued_at,
             issued_at: now,
+            owner,
+            passage: Passage::Paid,
             qos: Mark::Nothing,
             next: None,
             parent: Some(whole),
@@ -111,6 +120,7 @@ impl RequestQueue {
             record.bio = rest;
             record.segments = rest_pieces.segments(rest.sectors, limits);
             record.pieces = rest_pieces;
+            record.passage = Passage::Paid;
             id
         };
         let first_id = self.core.bios.insert(part(first, first_pieces));
@@ -331,6 +341,8 @@ impl Core {
             pieces,
             queued_at: now,
             issued_at: now,
+            owner: bio.origin.context,
+            passage: Passage::New,
             qos: Mark::Nothing,
             next: None,
             parent: None,

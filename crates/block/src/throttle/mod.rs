@@ -10,6 +10,7 @@
 mod account;
 mod io_max;
 mod message;
+pub(crate) mod passage;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

@@ -104,6 +104,14 @@ pub fn facts() -> Facts {
 
 pub const INTERRUPT: ContextId = ContextId(90);
 pub const WORKER: ContextId = ContextId(91);
+/// The worker that submits what has waited for limits.
+pub const RELEASER: ContextId = ContextId(92);
+
+/// As whom it does.
+pub fn releaser() -> Origin {
+    let io_context = IoContextId(RELEASER.0);
+    Origin { context: RELEASER, io_context, ..Origin::default() }
+}
 
 /// A queue with a device that holds what it is given.
 pub struct Bench {
@@ -116,6 +124,7 @@ pub struct Bench {
     pub woken: Vec<ContextId>,
     pub next_token: u64,
     worker: bool,
+    releases: bool,
 }
 
 impl Bench {
@@ -129,6 +138,7 @@ impl Bench {
             woken: Vec::new(),
             next_token: 0,
             worker: false,
+            releases: false,
         }
     }
 
@@ -227,8 +237,13 @@ impl Bench {
                     Output::BioDone { token, .. } => self.done.push(token),
                     Output::Wake(context) => self.woken.push(context),
                     Output::RunWorker { .. } => self.worker = true,
+                    Output::Release => self.releases = true,
                     Output::WouldBlock { token, .. } => self.done.push(1_000_000 + token),
                 }
+            }
+            if std::mem::take(&mut self.releases) {
+                self.release();
+                continue;
             }
             if !std::mem::take(&mut self.worker) {
                 return;
@@ -236,6 +251,16 @@ impl Bench {
             self.queue.run(self.now, WORKER, 0);
             while !matches!(self.queue.step(self.now, WORKER), Step::Idle) {}
         }
+    }
+
+    fn release(&mut self) {
+        self.queue.begin_release();
+        self.queue.start_plug(RELEASER);
+        while self.queue.release(self.now, releaser()) {
+            self.queue.finish(self.now, RELEASER);
+        }
+        self.queue.finish_plug(self.now, RELEASER, 0, PlugFlush::Explicit);
+        self.queue.finish(self.now, RELEASER);
     }
 
     /// Sectors of the commands with the device, oldest first.

@@ -10,6 +10,7 @@ use crate::storage::{PAGE_SECTORS, Storage};
 use crate::tasks::Cgroups;
 use crate::world::{Owners, World};
 use base::{Duration, Instant, Rng, Sectors};
+use block::kernel::Hierarchy;
 use block::{EventLog, RequestQueue};
 use cache::PageCache;
 use cache::memory::Memory;
@@ -29,7 +30,7 @@ pub(super) fn assemble(mut setup: Setup) -> Result<(World, Vec<Arc<dyn Program>>
     let mut world = World::new(owners(setup)?);
     world.define_root(has_version_2);
     for group in &cgroups {
-        world.weigh_cgroup(group);
+        world.set_up_cgroup(group);
     }
     world.spawn_kernel_tasks(journal_cgroup.as_deref());
     let (plans, programs) = jobs.into_iter().map(Job::into_parts).unzip();
@@ -50,13 +51,15 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
     let step = setup.host.machine.clock_step;
     let clock = Clock::new(step, tick, guest.boot.timer_fires_again, setup.until);
+    let boot = &guest.boot;
+    let uptime = if setup.mount.is_some() { boot.uptime_mounted } else { boot.uptime };
     let mut cache = PageCache::new(
         setup.kernel,
         &guest.memory,
         facts.segment,
         Memory::new(setup.memory, &guest.memory),
         cores == 1,
-        if setup.mount.is_some() { guest.boot.uptime_mounted } else { guest.boot.uptime },
+        uptime,
     );
     if let Some(mount) = &setup.mount {
         cache.note_mount(mount.in_memory(&guest.files, facts.capacity));
@@ -72,6 +75,10 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     if !setup.host.costs.message.is_zero() {
         queue.log().count_messages();
     }
+    let hierarchy = match setup.cgroup_writeback {
+        true => Hierarchy::Unified,
+        false => Hierarchy::Separate,
+    };
     queue.set_paranoid(setup.paranoid);
     queue.scatter_tags(Rng::stream(setup.seed, "tags"));
     if let Some(mount) = &setup.mount {
@@ -80,6 +87,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     if setup.record_inputs {
         queue.record_inputs();
     }
+    queue.prepare_limits(uptime, hierarchy);
     for (name, value) in &setup.settings {
         if cache.set(name, *value) {
             continue;

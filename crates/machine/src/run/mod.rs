@@ -12,7 +12,7 @@ use crate::observe::Observer;
 use crate::outcome::Outcome;
 use crate::program::{Program, Running};
 use crate::setup::{Setup, SetupError};
-use crate::task::{Task, gather, worker};
+use crate::task::{Task, gather, release, worker};
 use crate::tasks::{Body, KernelTask};
 use crate::world::World;
 use block::ContextId;
@@ -133,6 +133,7 @@ impl Machine {
 fn run_kernel_task(what: KernelTask, task: Task) -> Running {
     match what {
         KernelTask::Queue => Box::pin(worker(task)),
+        KernelTask::Releaser => Box::pin(release(task)),
         KernelTask::Unbound => Box::pin(gather(task)),
         KernelTask::Flusher(group, _) => Box::pin(flusher::run(task, group)),
         KernelTask::Converter => Box::pin(unwritten::run(task)),

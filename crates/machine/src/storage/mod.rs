@@ -34,6 +34,8 @@ pub(crate) struct Storage {
     together: Sectors,
     /// The task that runs the queue.
     worker: ContextId,
+    /// The task that submits what has waited for limits, if anything is limited.
+    releaser: Option<ContextId>,
     /// The kernel's tasks that write what is dirty, by group, once it had anything.
     flushers: BTreeMap<CgroupId, ContextId>,
     /// Of the raw disk, shared by those who write it through the page cache.
@@ -64,8 +66,9 @@ impl Storage {
     ) -> Storage {
         let flushers = BTreeMap::new();
         let together = together.min(queue.limits().facts.segment);
+        let releaser = None;
         let (worker, disk_lock) = (ContextId(0), FileLock::default());
-        Storage { queue, cache, fs, rules, together, worker, flushers, disk_lock }
+        Storage { queue, cache, fs, rules, together, worker, releaser, flushers, disk_lock }
     }
 
     /// The lock of the raw disk: those who write it through the page cache share it, and who asks
@@ -107,6 +110,16 @@ impl Storage {
     /// The queue is run by this task.
     pub fn set_worker(&mut self, worker: ContextId) {
         self.worker = worker;
+    }
+
+    /// The task that submits what has waited for limits of control groups.
+    pub fn releaser(&self) -> Option<ContextId> {
+        self.releaser
+    }
+
+    /// What has waited for limits is submitted by this task.
+    pub fn set_releaser(&mut self, releaser: ContextId) {
+        self.releaser = Some(releaser);
     }
 
     /// The task that writes what is dirty of a group, if it has one.

@@ -43,7 +43,7 @@ use crate::host::Costs;
 use crate::tasks::{Body, TaskSpec, Wait};
 use crate::world::World;
 use base::{Duration, Instant, Rng};
-use block::{CgroupId, ContextId, Facts, Ioprio, Origin};
+use block::{CgroupId, ContextId, Facts, Ioprio, Origin, PlugFlush};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
@@ -350,6 +350,27 @@ pub(crate) async fn worker(task: Task) -> i32 {
             world.queue().run(now, task.id, cpu);
         }
         task.drive().await;
+    }
+}
+
+/// The worker that submits what has waited for limits of control groups, under one plug.
+pub(crate) async fn release(task: Task) -> i32 {
+    loop {
+        task.notified().await;
+        task.queue().begin_release();
+        task.queue().start_plug(task.id);
+        while task.release_one() {
+            task.drive().await;
+        }
+        task.finish_plug(PlugFlush::Explicit).await;
+    }
+}
+
+impl Task {
+    fn release_one(&self) -> bool {
+        let mut world = self.world();
+        let (now, origin) = (world.clock().now(), self.origin(&mut world));
+        world.queue().release(now, origin)
     }
 }
 

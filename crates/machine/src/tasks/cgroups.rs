@@ -30,6 +30,11 @@ impl Cgroups {
         &self.groups
     }
 
+    /// Whether there is a controller of block I/O.
+    pub fn has_controller(&self) -> bool {
+        self.blkio
+    }
+
     /// In version 2 of control groups weights are others, which kernels tell schedulers.
     pub fn use_version_2(&mut self, tell: impl FnOnce(CgroupId, &Cgroup)) {
         if self.blkio {

@@ -12,6 +12,8 @@ const COMMITTER: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 3 };
 pub(crate) enum KernelTask {
     /// It runs the queue whenever it is told to.
     Queue,
+    /// It submits bios that have waited for limits of control groups.
+    Releaser,
     /// It gathers statistics of control groups, and looks for old pages of the root.
     Unbound,
     /// It writes what a group has made dirty: the how many-th of its kind it is.
@@ -53,7 +55,9 @@ impl KernelTask {
             KernelTask::Unbound => format!("kworker/u{unbound}:0"),
             KernelTask::Flusher(_, number) => format!("kworker/u{unbound}:{number}"),
             KernelTask::Converter | KernelTask::Pusher => format!("kworker/u{unbound}:1"),
-            KernelTask::Finisher | KernelTask::Inactivator => "kworker/0:1".to_string(),
+            KernelTask::Releaser | KernelTask::Finisher | KernelTask::Inactivator => {
+                "kworker/0:1".to_string()
+            }
             KernelTask::Starter => "kthreadd".to_string(),
             KernelTask::Rescuer => format!("kworker/R-dio/{disk}"),
             KernelTask::Forcer => "kworker/0:2".to_string(),

@@ -43,6 +43,10 @@ impl World {
                 }
                 Output::WouldBlock { context, .. } => self.io.refuse(context),
                 Output::Wake(context) => self.wake_by(by, context),
+                Output::Release => {
+                    let releaser = self.storage.releaser();
+                    self.notify(releaser.expect("something is limited"));
+                }
                 Output::RunWorker { after } if after.is_zero() => {
                     self.notify(self.storage.worker())
                 }

@@ -40,6 +40,14 @@ impl World {
         }
     }
 
+    /// There is a task that submits what has waited for limits.
+    pub fn need_releaser(&mut self) {
+        if self.storage.releaser().is_none() {
+            let releaser = self.spawn_kernel_task(KernelTask::Releaser);
+            self.storage.set_releaser(releaser);
+        }
+    }
+
     fn spawn_tasks_of_ext4(&mut self) -> Vec<ContextId> {
         let committer = self.spawn_kernel_task(KernelTask::Committer);
         self.storage.ext4().set_committer(committer);

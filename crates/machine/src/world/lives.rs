@@ -122,14 +122,18 @@ impl World {
         }
     }
 
-    /// A control group, made if need be, gets the weights that are said.
-    pub fn weigh_cgroup(&mut self, group: &ControlGroup) {
+    /// A control group, made if need be, gets the weights and limits that are said.
+    pub fn set_up_cgroup(&mut self, group: &ControlGroup) {
         let id = self.define_cgroup(&group.path, group.weight);
         let World { cgroups, storage, .. } = self;
         let queue = storage.queue_mut();
         cgroups.set_leaf_weight(id, group.leaf_weight, |id, group| {
             queue.define_cgroup(id, group.clone());
         });
+        if !group.limits.is_none() && cgroups.has_controller() {
+            queue.limit_cgroup(Instant::ZERO, id, group.limits);
+            self.need_releaser();
+        }
     }
 
     /// The control group of a path, which is made, with those above it, if need be.

@@ -230,7 +230,7 @@ fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, 
         Action::Complete { .. } => plain(To::Complete),
         Action::Message { .. } => plain(To::NoteMessage),
         // Trace events of the kernel's own, which blktrace does not have.
-        Action::Throttled | Action::Wbt(_) => None,
+        Action::Throttled | Action::Released { .. } | Action::Wbt(_) => None,
         Action::Dispatch(_)
         | Action::Hold { .. }
         | Action::BioDone { .. }

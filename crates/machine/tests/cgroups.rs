@@ -186,6 +186,7 @@ fn what_groups_weigh_is_told_to_the_scheduler() {
         path: path.to_string(),
         weight,
         leaf_weight,
+        ..machine::ControlGroup::default()
     };
     let weights = |version_2: bool| {
         let (_, groups) = under_cfq(|setup| {

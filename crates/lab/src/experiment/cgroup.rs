@@ -8,14 +8,18 @@
 use super::document::{Document, Text, Value};
 use super::job::parse_weight;
 use super::keys;
-use super::setting::{self, Setting};
+use super::setting::{self, Setting, is_disk};
 use crate::error::Error;
 use crate::quantity::{self, ACCEPTED_DURATION};
 use crate::scheduler_spec::SchedulerSpec;
 use base::{Duration, Instant};
+use block::Kernel;
+use block::throttle::IoMax;
 use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
+/// The file of limits, in version 2; in version 1 there is one for each of its keys.
+pub const LIMITS: &str = "io.max";
 const EXAMPLE: &str = "[[cgroup]] with path = \"…\" and perhaps weight = 100";
 const EXAMPLE_MOVE: &str = "move = [{ at = \"5s\", to = \"GROUP\" }, …]";
 /// The disk of an experiment, as jobs call it.
@@ -73,7 +77,17 @@ impl CgroupSpec {
             path: absolute(&self.path),
             weight: self.weight_device.or(self.weight),
             leaf_weight: self.leaf_weight_device.or(self.leaf_weight),
+            limits: self.limits(),
         }
+    }
+
+    /// What its tasks may do at most.
+    ///
+    /// # Panics
+    /// If [`check_limits`] refuses what is said of that.
+    pub fn limits(&self) -> IoMax {
+        let asked = self.files.iter().find(|it| it.name == LIMITS);
+        asked.map_or(IoMax::default(), |it| parse_limits(&it.value).expect("it was checked"))
     }
 
     /// Whether anything but `weight` is set.
@@ -121,6 +135,46 @@ pub fn check(groups: &[CgroupSpec], spec: &SchedulerSpec, is_version_2: bool) ->
         return Ok(());
     }
     groups.iter().try_for_each(|group| group.check(spec, is_version_2))
+}
+
+/// Limits, as `io.max` has them; the disk may be named before them.
+fn parse_limits(value: &str) -> Result<IoMax, (String, String)> {
+    let value = value.trim();
+    let (first, rest) = value.split_once(char::is_whitespace).unwrap_or((value, ""));
+    IoMax::parse(if is_disk(first) { rest } else { value })
+}
+
+/// Refuses limits that are none, or that the kernel does not have where they are asked for.
+pub fn check_limits(
+    groups: &[CgroupSpec],
+    kernel: &Kernel,
+    is_version_2: bool,
+    blkio: bool,
+) -> Result<(), Error> {
+    for (group, file) in groups.iter().flat_map(|it| it.files.iter().map(move |file| (it, file))) {
+        if file.name != LIMITS {
+            continue;
+        }
+        let refuse =
+            |problem: String, accepted: &str| Err(Error::bad(&file.place, problem, accepted));
+        if let Err((problem, accepted)) = parse_limits(&file.value) {
+            return refuse(problem, &accepted);
+        }
+        let path = absolute(&group.path);
+        if kernel.throttle.is_none() {
+            let problem = format!("{LIMITS} of {path} with kernel {}", kernel.version);
+            return refuse(problem, "kernels from 4.10 on");
+        }
+        if !blkio {
+            return refuse(format!("{LIMITS} of {path} with blkio = false"), "blkio = true");
+        }
+        if is_version_2 && path == "/" {
+            let accepted = "a group below it, or cgroup_writeback = false for version 1 of control \
+                            groups";
+            return refuse(format!("{LIMITS} of the root"), accepted);
+        }
+    }
+    Ok(())
 }
 
 /// A path from the root.

@@ -82,6 +82,13 @@ pub fn split(text: &str) -> Vec<String> {
     parts
 }
 
+/// Whether a word is the number or the name of a disk.
+pub(crate) fn is_disk(word: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|it| it.is_ascii_digit());
+    let by_number = word.split_once(':').is_some_and(|(a, b)| is_number(a) && is_number(b));
+    by_number || word.starts_with("/dev/") || matches!(word, "{vda}" | "vda" | "sda")
+}
+
 /// A value without the quotes around it.
 pub fn unquoted(text: &str) -> &str {
     let within = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);

@@ -113,6 +113,7 @@ impl Actor {
                 | Action::SyscallExit { .. }
                 | Action::SyscallUnfinished { .. }
                 | Action::BioDone { .. }
+                | Action::Released { .. }
         )
     }
 

@@ -22,6 +22,8 @@ pub enum Place {
     Tag,
     /// Its task sleeps because writeback is throttled; calls that it has not submitted, too.
     Throttle,
+    /// A bio of its, or of a task that makes no calls, waits for limits of its control group.
+    Limits,
     /// A request of its is in the block layer.
     Scheduler,
     /// A task that makes no calls (journal, writeback, a worker) has a request in the device.
@@ -34,12 +36,13 @@ pub enum Place {
 
 impl Place {
     /// How many there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
     /// All of them, each before those it goes before.
     pub const ALL: [Place; Place::COUNT] = [
         Place::Device,
         Place::Tag,
         Place::Throttle,
+        Place::Limits,
         Place::Scheduler,
         Place::OthersDevice,
         Place::OthersScheduler,
@@ -52,6 +55,7 @@ impl Place {
             Place::Device => "device",
             Place::Tag => "tag",
             Place::Throttle => "throttle",
+            Place::Limits => "limits",
             Place::Scheduler => "queue",
             Place::OthersDevice => "others_device",
             Place::OthersScheduler => "others_queue",
@@ -209,11 +213,14 @@ impl Table {
     }
 }
 
-/// When tasks that make no calls had a request in the device, and in the block layer or there.
+/// When tasks that make no calls had a request in the device, and in the block layer or there; and
+/// when a bio of theirs waited for limits.
 #[derive(Default)]
 pub(super) struct Busy {
     device: Vec<Span>,
     queued: Vec<Span>,
+    /// When a bio of theirs waited for limits of its control group.
+    limited: Vec<Span>,
 }
 
 /// So many spans of others are looked back to at least; more of one operation are joined.
@@ -222,9 +229,13 @@ const MOST_SPANS: usize = 4096;
 impl Busy {
     /// Something happened in the context of such a task.
     pub fn see(&mut self, event: &Event) {
-        if let Action::BioDone { queued, issued } = event.action {
-            push_joined(&mut self.device, (issued, event.at));
-            push_joined(&mut self.queued, (queued, event.at));
+        match event.action {
+            Action::BioDone { queued, issued } => {
+                push_joined(&mut self.device, (issued, event.at));
+                push_joined(&mut self.queued, (queued, event.at));
+            }
+            Action::Released { since } => push_joined(&mut self.limited, (since, event.at)),
+            _ => {}
         }
     }
 }
@@ -302,6 +313,9 @@ impl Watch {
             Action::BioDone { queued, issued } => {
                 let waits = (Place::Scheduler, (queued, issued));
                 self.add(task, event.token, &[waits, (Place::Device, (issued, event.at))]);
+            }
+            Action::Released { since } => {
+                self.add(task, event.token, &[(Place::Limits, (since, event.at))]);
             }
             _ => {}
         }
@@ -382,7 +396,8 @@ impl Watch {
         let (slept, throttled) = (of_task.slept.as_slice(), of_task.throttled.as_slice());
         let (device, queued) = (busy.device.as_slice(), busy.queued.as_slice());
         let is_over = |spans: &[Span]| spans.last().is_none_or(|it| it.1 <= window.0);
-        let is_alone = [slept, throttled, device, queued].into_iter().all(is_over);
+        let limited = busy.limited.as_slice();
+        let is_alone = [slept, throttled, limited, device, queued].into_iter().all(is_over);
         if let Some(parts) = parts_of_one_bio(window, own).filter(|_| is_alone) {
             return parts;
         }
@@ -390,18 +405,20 @@ impl Watch {
             (Place::Device, &[]),
             (Place::Tag, &[]),
             (Place::Throttle, &[]),
+            (Place::Limits, &[]),
             (Place::Scheduler, &[]),
             (Place::Tag, slept),
             (Place::Throttle, throttled),
             (Place::OthersDevice, device),
             (Place::OthersScheduler, queued),
+            (Place::Limits, limited),
         ];
         parts_in_steps(window, own, steps, &mut self.scratch)
     }
 }
 
 /// Places, the first before the others, each with spans that are not of the operation alone.
-type Steps<'s> = [(Place, &'s [Span]); 8];
+type Steps<'s> = [(Place, &'s [Span]); 10];
 
 /// Where the time of a window goes; `covered` is for its use.
 fn parts_in_steps(
@@ -525,8 +542,8 @@ mod tests {
             event(10, 2, exit(read, 0)),
         ];
         let seen = watch(&events, &Busy::default());
-        assert_eq!(micros(&seen.kept[0]), [1, 5, 0, 1, 0, 0, 3]);
-        assert_eq!(micros(&seen.kept[1]), [2, 5, 0, 1, 0, 0, 2]);
+        assert_eq!(micros(&seen.kept[0]), [1, 5, 0, 0, 1, 0, 0, 3]);
+        assert_eq!(micros(&seen.kept[1]), [2, 5, 0, 0, 1, 0, 0, 2]);
     }
 
     #[test]
@@ -540,7 +557,7 @@ mod tests {
         events.iter().rev().skip(1).rev().for_each(|event| watch.see(0, event, &counts(), &busy));
         assert!(watch.tasks[0].open.get(1).unwrap().spans.len() <= 2 * MOST_SPANS);
         watch.see(0, events.last().unwrap(), &counts(), &busy);
-        assert_eq!(micros(&watch.finish().kept[0]), [9999, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(micros(&watch.finish().kept[0]), [9999, 0, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]
@@ -558,7 +575,7 @@ mod tests {
             event(100, 7, exit(Syscall::Sync, 0)),
         ];
         let seen = watch(&events, &busy);
-        assert_eq!(micros(&seen.kept[0]), [40, 10, 0, 10, 10, 10, 20]);
+        assert_eq!(micros(&seen.kept[0]), [40, 10, 0, 0, 10, 10, 10, 20]);
         assert_eq!(seen.kept[0].total(), Duration::from_micros(100));
     }
 
@@ -574,8 +591,8 @@ mod tests {
             event(10, 1, exit(read, 0)),
         ];
         let seen = watch(&events, &Busy::default());
-        assert_eq!(micros(&seen.kept[0]), [4, 0, 0, 4, 0, 0, 2]);
-        assert_eq!(micros(&seen.kept[1]), [5, 0, 0, 3, 0, 0, 2]);
+        assert_eq!(micros(&seen.kept[0]), [4, 0, 0, 0, 4, 0, 0, 2]);
+        assert_eq!(micros(&seen.kept[1]), [5, 0, 0, 0, 3, 0, 0, 2]);
         assert_eq!(seen.counts, [[2, 0, 0, 0]]);
     }
 

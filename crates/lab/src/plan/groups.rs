@@ -3,7 +3,7 @@
 
 use super::{PlannedJob, Planner, Row};
 use crate::error::Error;
-use crate::experiment::cgroup::{CgroupSpec, absolute};
+use crate::experiment::cgroup::{CgroupSpec, LIMITS, absolute};
 use crate::experiment::{Setting, keys};
 use crate::world;
 
@@ -126,8 +126,10 @@ impl Planner {
     /// Files of groups are written in the world `linux` alone, and some only in the root.
     fn check_files_of(&self, group: &CgroupSpec) -> Result<(), Error> {
         for file in &group.files {
-            let others = "weight, and leaf_weight and their _device";
-            self.refuse_simulated(file, others)?;
+            if file.name != LIMITS {
+                let others = "weight, leaf_weight and their _device, and io.max";
+                self.refuse_simulated(file, others)?;
+            }
             if keys::is_of_root(&file.name) && absolute(&group.path) != ROOT {
                 let problem = format!("{} of {}", file.name, absolute(&group.path));
                 let accepted =

@@ -486,6 +486,10 @@ impl Planner {
             let unchanged = self.unchanged(&numbers, &usual);
             let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
             cgroup::check(&cgroups, &spec, cgroup_writeback)?;
+            if !self.is_linux_alone() || !cgroup_writeback {
+                let blkio = self.experiment.blkio;
+                cgroup::check_limits(&cgroups, spec.kernel, cgroup_writeback, blkio)?;
+            }
             self.check_tasks(&cgroups, &jobs, cgroup_writeback)?;
             let host = host.with_kernel(&spec.kernel.version.to_string());
             if !loads.iter().any(|load| load.is_for(&host)) {

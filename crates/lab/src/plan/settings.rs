@@ -3,6 +3,7 @@
 
 use super::{Planner, is_used};
 use crate::error::Error;
+use crate::experiment::cgroup::LIMITS;
 use crate::experiment::{Axis, Setting, keys};
 use crate::kernels::{self, GuestKernel};
 use crate::offered::OFFERED_FILES;
@@ -60,7 +61,10 @@ impl Planner {
         for setting in self.experiment.settings.iter().cloned().chain(self.varied(specs)) {
             let Setting { name, value, place } = &setting;
             if Setting::group_file(name).is_some() {
-                self.refuse_simulated(&setting, "weight in [[cgroup]] or after --job")?;
+                if Setting::group_file(name).is_some_and(|(_, file)| file != LIMITS) {
+                    let others = "weight in [[cgroup]] or after --job, and io.max";
+                    self.refuse_simulated(&setting, others)?;
+                }
                 given.of_groups.push(setting);
             } else if specs.iter().any(|spec| is_number(spec, name)) {
                 let knows = || specs.iter().filter(|spec| is_number(spec, name));

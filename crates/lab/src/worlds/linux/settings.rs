@@ -4,9 +4,11 @@
 use super::is_schedulers;
 use crate::error::Error;
 use crate::experiment::Setting as Asked;
-use crate::experiment::cgroup::CgroupSpec;
+use crate::experiment::cgroup::{CgroupSpec, LIMITS};
+use crate::experiment::setting::is_disk;
 use crate::plan::{DISK, Number, Row, Written};
 use base::nearest;
+use block::throttle::IoMax;
 use linux::script::group_directory;
 use linux::{Cgroup, Refusal, Setting};
 
@@ -62,8 +64,27 @@ fn of_group(row: &Row, path: &str) -> Vec<Placed> {
     let Some(group) = row.cgroups.iter().find(is_it) else { return Vec::new() };
     let weight = group.weight.zip(weight_file(row));
     let weight = weight.map(|(it, file)| Placed::new(file, it.to_string(), &group.place));
-    let files = group.files.iter().map(|it| Placed::new(&it.name, for_the_disk(it), &it.place));
+    let files =
+        group.files.iter().flat_map(|it| match it.name == LIMITS && !row.cgroup_writeback {
+            true => of_version_1(group.limits(), it),
+            false => vec![Placed::new(&it.name, for_the_disk(it), &it.place)],
+        });
     weight.into_iter().chain(files).collect()
+}
+
+/// Limits as files of version 1 take them: zero for none.
+fn of_version_1(limits: IoMax, asked: &Asked) -> Vec<Placed> {
+    let file = |name: &str, value: Option<u64>| {
+        let value = format!("{{{DISK}}} {}", value.unwrap_or(0));
+        Placed::new(format!("blkio.throttle.{name}_device"), value, &asked.place)
+    };
+    let IoMax { read, write } = limits;
+    vec![
+        file("read_bps", read.bps),
+        file("write_bps", write.bps),
+        file("read_iops", read.iops.map(u64::from)),
+        file("write_iops", write.iops.map(u64::from)),
+    ]
 }
 
 /// The file for the weight of a group: that of a scheduler which honours weights, or of sharing by
@@ -86,13 +107,6 @@ fn for_the_disk(asked: &Asked) -> String {
         return format!("{disk} {}", rest.trim_start()).trim_end().to_string();
     }
     if first.contains('=') { format!("{disk} {value}") } else { asked.value.clone() }
-}
-
-/// Whether a word is the number or the name of a disk.
-fn is_disk(word: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.chars().all(|it| it.is_ascii_digit());
-    let by_number = word.split_once(':').is_some_and(|(a, b)| is_number(a) && is_number(b));
-    by_number || word.starts_with("/dev/") || matches!(word, "{vda}" | "vda" | "sda")
 }
 
 /// Whether anything is written that the kernel alone can check.

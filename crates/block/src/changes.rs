@@ -4,7 +4,7 @@
 //! Values are not repeated here. They are those that the table shows, so a row cannot be wrong
 //! about them.
 
-use crate::kernel::{Kernel, MultiQueue, Version};
+use crate::kernel::{Kernel, MultiQueue, ThrottleRules, Version};
 use alloc::format;
 use alloc::string::String;
 
@@ -45,11 +45,20 @@ fn multi(kernel: &Kernel) -> MultiQueue {
     kernel.multi.expect("a kernel that judges has blk-mq")
 }
 
+fn throttle(kernel: &Kernel) -> ThrottleRules {
+    kernel.throttle.expect("a kernel that judges limits groups")
+}
+
 /// The tables of the block layer.
-pub static TABLES: [Table; 3] = [
+pub static TABLES: [Table; 4] = [
     Table { about: "the whole kernel", shows: |kernel| format!("{kernel:#?}"), rows: &KERNEL },
     Table { about: "blk-mq", shows: |kernel| format!("{:#?}", multi(kernel)), rows: &MULTI },
     Table { about: "plugs", shows: |kernel| format!("{:#?}", multi(kernel).plug), rows: &PLUG },
+    Table {
+        about: "limits of groups",
+        shows: |kernel| format!("{:#?}", throttle(kernel)),
+        rows: &THROTTLE,
+    },
 ];
 
 const KERNEL: [Change; 4] = [
@@ -73,4 +82,11 @@ const PLUG: [Change; 3] = [
     change("flush_tests", "which request of a plug must not have 128 KiB", OLDER),
     change("issues_first", "without a scheduler, which request of a plug is issued first", OLDER),
     change("remembers_time", "under a plug the clock is read once", OLDER),
+];
+
+const THROTTLE: [Change; 4] = [
+    change("in_stages", "a bio waits for its bytes first, and for its turn then", ALL),
+    change("short_on_flash", "slices have 20 ms on what does not turn", &[]),
+    change("waits_for_one", "who waits for its turn does so for the time of one bio", ALL),
+    change("carries_unsigned", "what is carried over to new limits has no sign", ALL),
 ];

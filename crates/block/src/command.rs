@@ -95,7 +95,7 @@ impl Facts {
     pub const PAGE: Sectors = base::page::SECTORS;
 
     /// Whether the disk is taken for one that turns when it is attached. Those of virtio are, and
-    /// `queue/rotational` is written later. Observed on 6.1.192, 6.12.117 and 7.3.4.
+    /// `queue/rotational` is written later. Observed on 6.1.192 and 6.12.117.
     pub fn begins_rotational(&self) -> bool {
         self.rotational || self.transport == Transport::Virtio
     }

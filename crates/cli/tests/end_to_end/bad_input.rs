@@ -121,11 +121,40 @@ fn a_tunable_out_of_range_names_range_and_unit() {
     assert!(message.contains("rq_affinity is not simulated; accepted: --world linux"), "{message}");
     let message = refused_dd(&directory, &["-s", "cfq@2.6.32", "--set", "wbt_lat_usec=0"]);
     assert!(message.contains("cfq on 2.6.32 has no \"wbt_lat_usec\"; accepted: "), "{message}");
-    let limit = ["--job", "a:cgroup=a,io.max=riops=9", "dd if=/dev/sda of=/dev/null count=1"];
+    let limit = ["--job", "a:cgroup=a,io.latency=target=9", "dd if=/dev/sda of=/dev/null count=1"];
     let message = refusal(&directory, &limit);
-    assert!(message.contains("io.max is not simulated; accepted: --world linux"), "{message}");
+    assert!(message.contains("io.latency is not simulated; accepted: --world linux"), "{message}");
     let message = refusal(&directory, &[&["--world", "sim,linux"], &limit[..]].concat());
-    assert!(message.contains("io.max is not simulated; accepted: --world linux"), "{message}");
+    assert!(message.contains("io.latency is not simulated; accepted: --world linux"), "{message}");
+    let message = refused_dd(&directory, &["--set", "io.cost.qos=enable=1"]);
+    assert!(message.contains("io.cost.qos is not simulated; accepted: --world linux"), "{message}");
+}
+
+#[test]
+fn limits_of_groups_that_are_none_are_refused() {
+    let directory = Directory::new("limits");
+    let limited = |limit: &str, more: &[&str]| {
+        let set = ["--cgroup", "db", "--set", limit];
+        refused_dd(&directory, &[&set[..], more].concat())
+    };
+    let message = limited("io.max=riosp=9", &[]);
+    assert!(message.contains("\"riosp\" is no key of io.max; nearest: \"riops\""), "{message}");
+    assert!(message.contains("accepted: rbps=, wbps=, riops= and wiops="), "{message}");
+    let message = limited("io.max=wbps=1M", &[]);
+    let expected = "paternoster: --set: wbps=1M is no limit; accepted: 1 to ";
+    assert!(message.starts_with(expected) && message.ends_with(", or max"), "{message}");
+    let message = limited("io.max=riops=0", &["--world", "sim,linux"]);
+    assert!(
+        message.contains("riops=0 is no limit; accepted: 1 to 4294967295, or max"),
+        "{message}"
+    );
+    let message = limited("io.max=riops=9", &["--kernel", "2.6.32", "-s", "cfq"]);
+    assert!(message.ends_with("io.max of /db with kernel 2.6.32; accepted: kernels from 4.10 on"));
+    let message = limited("/io.max=riops=9", &["--kernel", "6.12", "-s", "none"]);
+    assert!(message.contains("io.max of the root; accepted: a group below it"), "{message}");
+    let message = limited("blkio.throttle.read_iops_device=9", &[]);
+    assert!(message.contains("is not simulated; accepted: --world linux"), "{message}");
+    assert!(message.contains("io.max"), "{message}");
 }
 
 fn malformed_toml_is_refused_with_its_line() {

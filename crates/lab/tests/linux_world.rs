@@ -59,6 +59,29 @@ run = """fio --name=w --filename=/dev/sda --direct=1 --rw=randwrite --bs=64k --s
          --offset=4G --ioengine=libaio --iodepth=32 --runtime=2 --time_based"""
 "#;
 
+const LIMITS: &str = r#"
+model = "nvme-980pro"
+schedulers = ["none@6.12", "mq-deadline@6.12"]
+seeds = [1]
+[axes]
+cgroup_writeback = [true, false]
+[[cgroup]]
+path = "a"
+io.max = "wbps=2000000"
+[[cgroup]]
+path = "b"
+io.max = "riops=100 wiops=50"
+[[job]]
+name = "writer"
+cgroup = "a"
+run = "dd if=/dev/zero of=/dev/sda bs=64k count=100 oflag=direct"
+[[job]]
+name = "mixed"
+cgroup = "b"
+run = """fio --name=m --filename=/dev/sda --direct=1 --rw=randrw --bs=4k --size=64M --offset=4G \
+         --io_size=1M --ioengine=libaio --iodepth=8"""
+"#;
+
 fn run(worlds: &[World]) -> Report {
     run_text(EXPERIMENT, worlds)
 }
@@ -116,11 +139,24 @@ fn targets_of_kyber_divide_the_disk_in_both_worlds() {
     }
 }
 
+fn limits_of_groups_hold_in_both_worlds_and_hierarchies() {
+    let report = run_text(LIMITS, &[World::Sim, World::Linux]);
+    let errors = errors(&report);
+    assert_eq!(errors.len(), 12);
+    for error in &errors {
+        assert!(error.same_requests, "{error:?}");
+        // A tick in three seconds.
+        let bandwidth = error.bandwidth.unwrap().percent();
+        assert!(bandwidth.abs() < 0.2, "{bandwidth} % of {error:?}");
+    }
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO] => the_kernel_does_the_same_twice,
             the_disk_gets_as_many_requests_as_in_the_simulator,
             weights_of_groups_divide_the_disk_in_both_worlds,
             targets_of_kyber_divide_the_disk_in_both_worlds,
+            limits_of_groups_hold_in_both_worlds_and_hierarchies,
     ])
 }

@@ -561,6 +561,21 @@ mod tests {
     }
 
     #[test]
+    fn waiting_for_limits_is_a_place_of_its_own() {
+        let mut busy = Busy::default();
+        busy.see(&event(90, 0, Action::Released { since: at(70) }));
+        let events = [
+            event(0, 7, Action::SyscallEnter(Syscall::Write)),
+            event(50, 7, Action::Released { since: at(10) }),
+            event(65, 7, done(50, 55)),
+            event(100, 7, exit(Syscall::Write, 0)),
+        ];
+        let seen = watch(&events, &busy);
+        // Its own bio for 40 us, and one of the flusher's for 20.
+        assert_eq!(micros(&seen.kept[0]), [10, 0, 0, 60, 5, 0, 0, 25]);
+    }
+
+    #[test]
     fn each_instant_counts_once_and_the_parts_are_the_whole() {
         let mut busy = Busy::default();
         busy.see(&event(80, 0, done(50, 75)));

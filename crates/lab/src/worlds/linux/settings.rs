@@ -147,6 +147,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn version_1_has_a_file_for_each_limit() {
+        let (name, place) = ("io.max".to_string(), "--set".to_string());
+        let asked = Asked { name, value: String::new(), place };
+        let limits = IoMax::parse("wbps=1048576 riops=100").unwrap();
+        let written: Vec<(String, String)> = of_version_1(limits, &asked)
+            .into_iter()
+            .map(|it| (it.written.file, it.written.value))
+            .collect();
+        let of = |name: &str, value: &str| {
+            (format!("blkio.throttle.{name}_device"), format!("{{vda}} {value}"))
+        };
+        let expected = [
+            of("read_bps", "0"),
+            of("write_bps", "1048576"),
+            of("read_iops", "100"),
+            of("write_iops", "0"),
+        ];
+        assert_eq!(written, expected);
+    }
+
+    #[test]
     fn the_disk_is_named_where_the_file_wants_it() {
         let of = |value: &str| {
             let (name, place) = ("io.max".to_string(), String::new());

@@ -209,7 +209,6 @@ impl Run {
                 io_context: IoContextId(task),
                 cpu: task as u16 % 2,
                 cgroup: CgroupId(task % GROUPS as u32),
-                ..Origin::default()
             },
             token: self.submitted,
         }

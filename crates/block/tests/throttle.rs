@@ -189,7 +189,7 @@ fn slices_are_short_on_what_does_not_turn_but_for_virtio_and_new_kernels() {
         let mut bench = Bench::multi(version, facts);
         bench.queue.define_cgroup(GROUP, Cgroup::default());
         limit(&mut bench, GROUP, "riops=50");
-        (0..6).for_each(|n| drop(submit(&mut bench, GROUP, Op::Read, 1000 * n, 8)));
+        (0..6).for_each(|n| assert!(submit(&mut bench, GROUP, Op::Read, 1000 * n, 8)));
         bench.device.len()
     };
     assert_eq!(at_once(Version::V6_12, Transport::Nvme, false), 1);

@@ -142,7 +142,7 @@ fn targets_of_kyber_divide_the_disk_in_both_worlds() {
 fn limits_of_groups_hold_in_both_worlds_and_hierarchies() {
     let report = run_text(LIMITS, &[World::Sim, World::Linux]);
     let errors = errors(&report);
-    assert_eq!(errors.len(), 12);
+    assert_eq!(errors.len(), 8);
     for error in &errors {
         assert!(error.same_requests, "{error:?}");
         // A tick in three seconds.

@@ -245,6 +245,7 @@ impl Harness {
                 Output::WouldBlock { token, .. } => {
                     self.refused.insert(token);
                 }
+                Output::Release => unreachable!("no group is limited"),
                 Output::Wake(woken) => {
                     self.asleep.retain(|sleeper| *sleeper != woken);
                     self.slept.push((woken, false));

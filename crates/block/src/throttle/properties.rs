@@ -102,7 +102,7 @@ impl Trial {
     fn run(&mut self, changes: bool) {
         let mut now = Instant::ZERO;
         for _ in 0..200 {
-            now = now + Duration::from_nanos(self.rng.below(60 * TICK));
+            now += Duration::from_nanos(self.rng.below(60 * TICK));
             self.timers(now);
             for _ in 0..self.rng.below(12) {
                 self.arrive(now);

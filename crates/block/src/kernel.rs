@@ -300,8 +300,8 @@ pub struct Kernel {
 /// What differs between kernels that limit control groups (rules throttle).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleRules {
-    /// A bio waits for its bytes first and for its turn as one bio then; slices are settled when the
-    /// next one is over, too; and what is carried over to new limits counts as done
+    /// A bio waits for its bytes first and for its turn as one bio then; slices are settled when
+    /// the next one is over, too; and what is carried over to new limits counts as done
     /// (rules throttle-5, throttle-9 and throttle-10: 6.17 and later).
     pub in_stages: bool,
     /// On what does not turn a slice has 20 ms instead of 100 (rule throttle-4: up to 6.18-rc7).
@@ -311,7 +311,7 @@ pub struct ThrottleRules {
     pub waits_for_one: bool,
     /// What is carried over to new limits has no sign: what was done too much allows everything
     /// until the slice is settled, where it is more than a slice allows (rule throttle-9). Observed
-    /// on 6.1.192: nothing waits after `wiops=9` becomes 7; 4294967295 in messages. Not on 6.12.117.
+    /// on 6.1.192: nothing waits after `wiops=9` becomes 7; 4294967295 in messages. Not on 6.12.
     pub carries_unsigned: bool,
     /// The hierarchy in which groups are unless somebody says otherwise.
     pub hierarchy: Hierarchy,

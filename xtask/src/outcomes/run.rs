@@ -80,7 +80,7 @@ fn setup(
     let group = |(path, weight): &(String, u32)| ControlGroup {
         path: path.clone(),
         weight: Some(*weight),
-        leaf_weight: None,
+        ..ControlGroup::default()
     };
     setup.cgroups = recording.cgroups.iter().map(group).collect();
     let journal_cgroup = if recording.note.starts_with("jbd2 in the same") { "c1" } else { "" };

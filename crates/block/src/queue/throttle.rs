@@ -12,8 +12,8 @@ use crate::throttle::{Arrival, DISCARD_BYTES, IoMax};
 use base::Instant;
 
 impl RequestQueue {
-    /// How long the machine had been up at time zero, in seconds, and which hierarchy control groups
-    /// are in; to be called before any is defined. A kernel without limits does nothing, here and
+    /// How long the machine had been up at time zero, in seconds, and which hierarchy groups are
+    /// in; to be called before any is defined. A kernel without limits does nothing, here and
     /// in what follows.
     pub fn prepare_limits(&mut self, uptime: u64, hierarchy: Hierarchy) {
         self.core.recorder.push(|| Input::PrepareLimits(uptime, hierarchy));

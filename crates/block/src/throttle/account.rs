@@ -94,8 +94,8 @@ impl Account {
         }
     }
 
-    /// A child that has waited hands a bio up: if nothing was done here meanwhile, the time that the
-    /// child has waited counts here, too.
+    /// A child that has waited hands a bio up: if nothing was done here meanwhile, the time that
+    /// the child has waited counts here, too.
     pub fn credit(&mut self, now: u64, since: u64, pace: Pace, said: &mut Said) {
         if !self.is_over(now) {
             return;
@@ -156,8 +156,8 @@ impl Account {
         self.carried_ios -= 1;
     }
 
-    /// Whole slices that are over are settled. `keeps_one`: the last of them is not yet, and what is
-    /// not limited is not counted.
+    /// Whole slices that are over are settled. `keeps_one`: the last of them is not yet, and what
+    /// is not limited is not counted.
     pub fn trim(&mut self, now: u64, limit: Limit, keeps_one: bool, pace: Pace, said: &mut Said) {
         if self.is_over(now) {
             return;

@@ -143,7 +143,7 @@ impl Trial {
             let ticks = u128::from(span / TICK + 1 + slices * pace.slice);
             u128::from(rate) * ticks / u128::from(pace.hz)
         };
-        // What has waited in a group may wait again in those above, and go on from there all at once.
+        // What has waited in a group may wait again in those above, and then go on all at once.
         let levels = match self.throttle.hierarchy {
             Hierarchy::Unified => 1..2,
             Hierarchy::Separate => 1..GROUPS,

@@ -250,14 +250,20 @@ fn error_table(report: &Report) -> Grid {
         let heading = point.to_string();
         columns.push(Column::new("", &heading, |it: &JobError| percent(it.judged)));
     }
-    columns.push(Column::new("", "requests", |it: &JobError| {
-        let ((ours, _), (theirs, _)) = it.requests;
-        match it.same_requests {
-            true => format!("{ours}, the same"),
-            false => format!("{ours}, not {theirs}"),
-        }
-    }));
+    columns
+        .push(Column::new("", "requests", |it: &JobError| requests(it.same_requests, it.requests)));
     Grid::of(&columns, all).keyed(keys)
+}
+
+/// Requests of the first seed, with their bytes where only these differ.
+fn requests(are_same: bool, both: ((u64, u64), (u64, u64))) -> String {
+    let ((ours, our_bytes), (theirs, their_bytes)) = both;
+    match are_same {
+        true => format!("{ours}, the same"),
+        false if ours != theirs => format!("{ours}, not {theirs}"),
+        false if our_bytes != their_bytes => format!("{ours} of {our_bytes} B, not {their_bytes}"),
+        false => format!("{ours}, other seeds differ"),
+    }
 }
 
 fn percent(pair: Option<Pair>) -> String {
@@ -333,4 +339,17 @@ fn is_closing_line(message: &str) -> bool {
     message.ends_with(" records in")
         || message.ends_with(" records out")
         || message.contains(" copied, ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_are_not_the_same_differ_in_what_is_said_of_them() {
+        assert_eq!(requests(true, ((29, 4096), (29, 4096))), "29, the same");
+        assert_eq!(requests(false, ((29, 4096), (30, 4096))), "29, not 30");
+        assert_eq!(requests(false, ((29, 4096), (29, 8192))), "29 of 4096 B, not 8192");
+        assert_eq!(requests(false, ((29, 4096), (29, 4096))), "29, other seeds differ");
+    }
 }

@@ -82,6 +82,19 @@ run = """fio --name=m --filename=/dev/sda --direct=1 --rw=randrw --bs=4k --size=
          --io_size=1M --ioengine=libaio --iodepth=8"""
 "#;
 
+const READ_AHEAD: &str = r#"
+model = "ssd-sata-m4"
+schedulers = ["mq-deadline@6.12"]
+seeds = [1]
+[[cgroup]]
+path = "a"
+io.max = "rbps=1048576"
+[[job]]
+name = "reader"
+cgroup = "a"
+run = "dd if=/dev/sda of=/dev/null bs=64k count=20"
+"#;
+
 fn run(worlds: &[World]) -> Report {
     run_text(EXPERIMENT, worlds)
 }
@@ -151,6 +164,14 @@ fn limits_of_groups_hold_in_both_worlds_and_hierarchies() {
     }
 }
 
+fn dd_waits_for_what_is_read_ahead_in_both_worlds() {
+    let report = run_text(READ_AHEAD, &[World::Sim, World::Linux]);
+    let errors = errors(&report);
+    assert!(errors.iter().all(|error| error.same_requests), "{errors:?}");
+    let bandwidth = errors[0].bandwidth.unwrap().percent();
+    assert!(bandwidth.abs() < 0.1, "{bandwidth} %");
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO] => the_kernel_does_the_same_twice,
@@ -158,5 +179,6 @@ fn main() -> std::process::ExitCode {
             weights_of_groups_divide_the_disk_in_both_worlds,
             targets_of_kyber_divide_the_disk_in_both_worlds,
             limits_of_groups_hold_in_both_worlds_and_hierarchies,
+            dd_waits_for_what_is_read_ahead_in_both_worlds,
     ])
 }

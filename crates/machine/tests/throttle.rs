@@ -3,9 +3,11 @@
 
 mod common;
 
+use base::Duration;
 use block::throttle::IoMax;
 use block::{Action, Event, Op};
-use common::{checked, command, setup};
+use common::{checked, command, native, setup};
+use machine::task::OpenFlags;
 use machine::{ControlGroup, Job, Mount, Observer, Outcome, Setup, TaskInfo};
 use std::collections::BTreeSet;
 
@@ -106,4 +108,33 @@ fn several_requests_of_one_task_go_on_as_they_came() {
         let slowest = millis(&outcome);
         assert!((1000..=1700).contains(&slowest), "{slowest} ms on {kernel}");
     }
+}
+
+#[test]
+fn the_last_one_who_closes_the_disk_waits_for_what_is_read_ahead() {
+    // Observed: dd alone, and elsewhere on the disk beside a shell that has it open, too.
+    for (kernel, alone, beside) in [("6.1", 1376, 1316), ("6.12", 1376, 1316), ("7.3", 3285, 1317)]
+    {
+        assert_ends(kernel, command("dd if=/dev/sda of=/dev/null bs=64k count=20"), None, alone);
+        let holder = native("holder", |task| async move {
+            let _disk = task.open("/dev/sda", OpenFlags::default()).expect("the disk");
+            task.sleep(Duration::from_secs(4)).await;
+            0
+        });
+        let elsewhere = command("dd if=/dev/sda of=/dev/null bs=64k count=20 skip=1000");
+        assert_ends(kernel, elsewhere, Some(holder), beside);
+    }
+}
+
+/// A job that may read 1 MiB a second ends after so many milliseconds. Timers that are far ahead
+/// count in steps of eight ticks, and the guest had begun elsewhere within one.
+#[track_caller]
+fn assert_ends(kernel: &str, job: Job, beside: Option<Job>, expected: u64) {
+    let mut setup = limited([job].into_iter().chain(beside).collect(), true);
+    let other = common::setup(kernel, "mq-deadline");
+    (setup.kernel, setup.attach) = (other.kernel, other.attach);
+    setup.cgroups[0].limits = IoMax::parse("rbps=1048576").unwrap();
+    let (outcome, _) = checked(setup);
+    let end = outcome.jobs[0].ended.as_nanos() / 1_000_000;
+    assert!(end.abs_diff(expected) < 32, "{end} ms, not {expected}, on {kernel}");
 }

@@ -316,6 +316,15 @@ impl PageCache {
         }
     }
 
+    /// The first page of a range that is being read.
+    pub fn next_read(&self, pages: Range<u64>) -> Option<u64> {
+        let of_range = self.under_way.values().filter_map(|it| match it {
+            Moving::Read(read) => Some(read.start.max(pages.start)..read.end.min(pages.end)),
+            Moving::Written(_) => None,
+        });
+        of_range.filter_map(|mut read| read.find(|page| !self.is_ready(*page))).min()
+    }
+
     /// The pages of a range that are being written, at most a batch, and where who has waited for
     /// them goes on. Whoever found less than a batch looks no further.
     pub fn written_batch(&self, pages: Range<u64>) -> (Vec<u64>, Option<u64>) {

@@ -171,7 +171,13 @@ impl Actor {
         all
     }
 
-    /// From its first call, or the end of the time that is not counted, to the end of its last.
+    /// Its program counts the time until then, if it did anything.
+    pub fn counts_until(&mut self, end: Instant) {
+        self.last = self.last.max(end);
+    }
+
+    /// From its first call, or the end of the time that is not counted, to the end of its last, or
+    /// as far as its program counts.
     pub fn runtime(&self) -> Duration {
         self.first.map_or(Duration::ZERO, |first| self.last.saturating_since(first + self.ramp))
     }

@@ -16,6 +16,7 @@ use crate::world::World;
 use base::Duration;
 use machine::{Exit, Observer, Outcome, Several};
 use programs::Script;
+use programs::dd::Closed;
 use programs::fio::Fio;
 use programs::fio::account::{Account, Batches};
 use std::any::Any;
@@ -55,7 +56,8 @@ pub(super) fn run(
     if let Some(recorder) = recorder {
         recorder.finish(&outcome)?;
     }
-    let measured = meter.finish(outcome.elapsed);
+    let mut measured = meter.finish(outcome.elapsed);
+    note_closings(&mut measured, row, &outcome);
     let accounts = accounts(row, &outcome);
     fio_logs::write(&plan.logs_to, row, seed, &accounts)?;
     Ok(RunResult {
@@ -111,6 +113,17 @@ fn setup(plan: &Plan, row: &Row, seed: u64, messages: bool) -> machine::Setup {
             row.host.clone(),
             jobs,
         )
+    }
+}
+
+/// dd's own time ends when its files are closed, which may take long (rule sync-4).
+fn note_closings(measured: &mut Measured, row: &Row, outcome: &Outcome) {
+    let jobs: Vec<usize> = row.programs().map(|(number, _)| number).collect();
+    for (program, account) in &outcome.accounts {
+        let Some(&Closed(at)) = account.downcast_ref() else { continue };
+        let job = jobs.get(*program).copied();
+        let actors = measured.sections.iter_mut().chain(&mut measured.processes);
+        actors.filter(|it| it.job.is_some() && it.job == job).for_each(|it| it.counts_until(at));
     }
 }
 

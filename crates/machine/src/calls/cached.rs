@@ -32,7 +32,8 @@ impl Task {
         }
     }
 
-    /// Closes a file; the last one who closes the disk writes what is dirty (rule sync-4).
+    /// Closes a file; the last one who closes the disk writes what is dirty, and waits for what is
+    /// still read ahead (rule sync-4).
     /// Others of the same task are closed when it exits.
     pub async fn close(&self, file: &File) {
         if file.is_cached() {
@@ -40,6 +41,7 @@ impl Task {
             let is_last = file.is_disk() && self.cache().is_last(file.number);
             if is_last {
                 PageIo::of(self).write_and_wait(ALL).await;
+                PageIo::of(self).wait_until_read(ALL).await;
             }
             FileIo::of(self).write_rewritten(file).await;
             self.storage().close_file(file.number);

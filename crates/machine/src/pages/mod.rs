@@ -163,6 +163,15 @@ impl<'t> PageIo<'t> {
         self.wait_at_page(page, |cache| cache.is_ready(page), PageCache::wait).await;
     }
 
+    /// Waits until nothing of a range of pages is being read.
+    pub async fn wait_until_read(&self, pages: Range<u64>) {
+        loop {
+            let next = self.cache().next_read(pages.clone());
+            let Some(page) = next else { return };
+            self.wait_for_page(page).await;
+        }
+    }
+
     /// Sleeps until something is true of a page; `wait` has the task woken when it may be. Its plug
     /// is flushed before.
     async fn wait_at_page(

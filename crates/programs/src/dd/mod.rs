@@ -16,9 +16,14 @@ use machine::file::Errno;
 use machine::program::Running;
 use machine::task::{File, OpenFlags, Task};
 use operands::{Status, Syncs, quote};
+use std::rc::Rc;
 
 /// Exit status of dd when something went wrong.
 const FAILED: i32 = 1;
+
+/// When dd had closed its files, which is where the time ends that it divides by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed(pub Instant);
 
 /// What one run of dd has done so far.
 struct Copy {
@@ -206,6 +211,7 @@ impl Copy {
         }
         self.task.close(&self.input).await;
         self.task.close(&self.output).await;
+        self.task.keep_account(Rc::new(Closed(self.task.now())));
         let status = if complaint.is_some() { FAILED } else { 0 };
         if let Some(complaint) = complaint {
             self.task.print(complaint);

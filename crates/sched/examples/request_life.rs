@@ -9,16 +9,18 @@
 //! whose request is done submits the next one. With BFQ there are also 200 tasks in 20 control
 //! groups, and mq-deadline stands beside it with as many requests. Numbers after the scheduler are
 //! of tasks, requests of each, and groups, in place of those; `flash` behind them is a disk that
-//! does not rotate.
+//! does not rotate. With `limits` each group has all four, none of which is reached; with `held`
+//! every request waits for one.
 //!
 //!     cargo run --release -p paternoster-sched --example request_life \
-//!         [TURNS [SCHEDULER [events | TASKS OUTSTANDING GROUPS [flash]]]]
+//!         [TURNS [SCHEDULER [events | TASKS OUTSTANDING GROUPS [flash] [limits | held]]]]
 
 #[path = "../../machine/examples/common/counting.rs"]
 mod counting;
 
 use base::{Bytes, Duration, Instant, Rng, Sector, Sectors};
 use block::scheduler::{Cgroup, IoContext};
+use block::throttle::IoMax;
 use block::{
     Attach, Bio, CgroupId, Command, ContextId, EventLog, Facts, Flags, IoContextId, Ioprio, Kernel,
     Op, Origin, Output, RequestQueue, Tag, Transport,
@@ -37,10 +39,16 @@ struct Row {
     groups: u32,
     /// The disk does not rotate, so BFQ looks for no processes that read close to each other.
     is_flash: bool,
+    /// What the groups may do a second.
+    limits: &'static str,
 }
 
+/// Limits that are never reached, and one that always is: a turn takes 50 us.
+const WIDE: &str = "rbps=1000000000000 wbps=1000000000000 riops=4000000000 wiops=4000000000";
+const NARROW: &str = "riops=1000 wiops=1000";
+
 const fn row(scheduler: &'static str, tasks: u32, outstanding: u32, groups: u32) -> Row {
-    Row { scheduler, tasks, outstanding, groups, is_flash: false }
+    Row { scheduler, tasks, outstanding, groups, is_flash: false, limits: "" }
 }
 
 const ROWS: [Row; 10] = [
@@ -115,6 +123,10 @@ impl Load {
             let (path, parent) = (format!("/{group}"), Some(CgroupId::ROOT));
             let value = Cgroup { path, parent, ..Cgroup::default() };
             queue.define_cgroup(CgroupId(group), value);
+            if !row.limits.is_empty() {
+                let limits = IoMax::parse(row.limits).expect("as the kernel writes them");
+                queue.limit_cgroup(Instant::ZERO, CgroupId(group), limits);
+            }
         }
         Load {
             groups,
@@ -163,9 +175,8 @@ impl Load {
                     Output::Issue(command) => self.device.push_back(command),
                     Output::BioDone { token, .. } => self.done_by = token as u32,
                     Output::RunWorker { .. } => self.worker_wanted = true,
-                    Output::Wake(_) | Output::WouldBlock { .. } | Output::Release => {
-                        unreachable!("nobody waits")
-                    }
+                    Output::Release => self.release(),
+                    Output::Wake(_) | Output::WouldBlock { .. } => unreachable!("nobody waits"),
                 }
             }
             if !std::mem::take(&mut self.worker_wanted) {
@@ -176,10 +187,20 @@ impl Load {
         }
     }
 
+    /// A worker submits what need not wait for limits any more.
+    fn release(&mut self) {
+        self.queue.begin_release();
+        let by = Origin { context: WORKER, ..Origin::default() };
+        while self.queue.release(self.now, by) {
+            self.queue.finish(self.now, WORKER);
+        }
+    }
+
     /// A task comes for the first time: long after the others, as BFQ makes one of those that come
     /// together.
     fn introduce(&mut self, task: u32) {
         self.submit(task);
+        self.wait_for_the_device();
         self.complete();
         self.now += Duration::from_millis(700);
         if self.queue.next_timer().is_some() {
@@ -200,13 +221,17 @@ impl Load {
         self.outputs();
     }
 
-    fn turn(&mut self) {
-        self.now += Duration::from_micros(50);
+    /// Lets time pass until the device has something: somebody is waited for, or waits.
+    fn wait_for_the_device(&mut self) {
         while self.device.is_empty() {
-            // Somebody is waited for.
             self.now = self.now.max(self.queue.next_timer().expect("a timer ends the wait"));
             self.timer();
         }
+    }
+
+    fn turn(&mut self) {
+        self.now += Duration::from_micros(50);
+        self.wait_for_the_device();
         self.complete();
         self.submit(self.done_by);
         if self.queue.log().is_on() {
@@ -235,8 +260,12 @@ fn rows(arguments: &[String]) -> Vec<Row> {
     {
         rows = vec![row(first.scheduler, *tasks, *outstanding, *groups)];
     }
-    let is_flash = arguments.iter().any(|argument| argument == "flash");
-    rows.iter_mut().for_each(|row| row.is_flash = is_flash);
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let limits = if has("held") { NARROW } else { WIDE };
+    for row in &mut rows {
+        row.is_flash = has("flash");
+        row.limits = if has("limits") || has("held") { limits } else { "" };
+    }
     rows
 }
 

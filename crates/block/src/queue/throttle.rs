@@ -80,7 +80,7 @@ impl RequestQueue {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn is_held_back(&mut self, now: Instant, context: ContextId, id: BioId) -> bool {
         let record = &mut self.core.bios[id];
         if record.passage == Passage::Through {
@@ -121,7 +121,8 @@ impl RequestQueue {
     /// Writes what the limits say of themselves. It takes no time that a clock would show: observed
     /// on 6.12.117 and 7.3.4.
     fn tell_of_limits(&mut self, now: Instant, context: ContextId) {
-        let Some(throttle) = &mut self.core.throttle else { return };
+        let throttle = self.core.throttle.as_mut().filter(|it| it.has_messages());
+        let Some(throttle) = throttle else { return };
         for (cgroup, text) in throttle.take_messages() {
             self.core.log_note(now, context, Action::Message { text, cgroup });
         }

@@ -36,6 +36,15 @@ impl Pace {
     }
 }
 
+/// What may still be done within a tick, in which time stands still for an account: whatever has
+/// room needs no look at slices.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    tick: u64,
+    bytes: i64,
+    ios: i64,
+}
+
 /// When an account begins and ends, and what was done since it began. What was done may be negative
 /// where an amount that was left is carried over that way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,6 +55,7 @@ pub(super) struct Account {
     ios: i64,
     carried_bytes: i64,
     carried_ios: i64,
+    room: Room,
 }
 
 impl Account {
@@ -62,6 +72,37 @@ impl Account {
     /// What is carried over: bytes and bios.
     pub fn carried(&self) -> (i64, i64) {
         (self.carried_bytes, self.carried_ios)
+    }
+
+    /// A bio goes through if the last one did in the same tick and left room for it.
+    #[inline]
+    pub fn take_room(&mut self, now: u64, bytes: u64) -> bool {
+        let Room { tick, bytes: most, ios } = self.room;
+        if tick != now || ios <= 0 || most < bytes as i64 {
+            return false;
+        }
+        (self.room.bytes, self.room.ios) = (most - bytes as i64, ios - 1);
+        self.charge_bytes(bytes);
+        self.charge_io();
+        true
+    }
+
+    /// A bio whose bytes counted has gone through; what there is room for until the next tick.
+    pub fn note_room(&mut self, now: u64, limit: Limit, keeps_one: bool, pace: Pace) {
+        if !self.is_over(now) && self.settles(now, keeps_one, pace) > 0 {
+            return;
+        }
+        let left =
+            |allowed: i64, done: i64| if allowed > 0 { allowed.saturating_sub(done) } else { -1 };
+        let bytes = limit.bps.map(|it| left(self.allowed_bytes(now, it, pace), self.bytes));
+        let ios = limit.iops.map(|it| left(self.allowed_ios(now, it, pace), self.ios));
+        let (bytes, ios) = (bytes.unwrap_or(i64::MAX), ios.unwrap_or(i64::MAX));
+        self.room = Room { tick: now, bytes, ios };
+    }
+
+    /// Something else is to be done than to go through.
+    pub fn forget_room(&mut self) {
+        self.room = Room::default();
     }
 
     fn is_over(&self, now: u64) -> bool {
@@ -106,19 +147,30 @@ impl Account {
         said.say(|| Text::Credit(self.start, self.end, now));
     }
 
+    /// Bytes that may be done by the end of the slice that this tick is in.
+    fn allowed_bytes(&self, now: u64, bps: u64, pace: Pace) -> i64 {
+        let counted = pace.rounded_up((now - self.start).max(1));
+        let allowed = pace.in_ticks(bps, counted).saturating_add(self.carried_bytes);
+        if pace.carries_unsigned && allowed < 0 { i64::MAX } else { allowed }
+    }
+
+    /// The same of bios; the last tick of a slice is the next one's.
+    fn allowed_ios(&self, now: u64, iops: u32, pace: Pace) -> i64 {
+        let counted = pace.rounded_up(now - self.start + 1);
+        let allowed = pace.in_ticks(u64::from(iops), counted).saturating_add(self.carried_ios);
+        if pace.carries_unsigned && allowed < 0 { i64::from(u32::MAX) } else { allowed }
+    }
+
     /// Ticks that a bio of so many bytes waits for, by bytes.
     pub fn wait_for_bytes(&self, now: u64, bps: Option<u64>, bytes: u64, pace: Pace) -> u64 {
         let Some(bps) = bps else { return 0 };
-        let elapsed = now - self.start;
-        let counted = pace.rounded_up(elapsed.max(1));
-        let mut allowed = pace.in_ticks(bps, counted).saturating_add(self.carried_bytes);
-        if pace.carries_unsigned && allowed < 0 {
-            allowed = i64::MAX;
-        }
+        let allowed = self.allowed_bytes(now, bps, pace);
         let wanted = self.bytes.saturating_add(bytes as i64);
         if allowed > 0 && wanted <= allowed {
             return 0;
         }
+        let elapsed = now - self.start;
+        let counted = pace.rounded_up(elapsed.max(1));
         let more = i128::from(wanted) - i128::from(allowed);
         let ticks = more.max(0) as u128 * u128::from(pace.hz) / u128::from(bps);
         u64::try_from(ticks).unwrap_or(u64::MAX / 2).clamp(1, u64::MAX / 2) + (counted - elapsed)
@@ -127,15 +179,12 @@ impl Account {
     /// The same by their number.
     pub fn wait_for_ios(&self, now: u64, iops: Option<u32>, pace: Pace) -> u64 {
         let Some(iops) = iops else { return 0 };
-        let elapsed = now - self.start;
-        let counted = pace.rounded_up(elapsed + 1);
-        let mut allowed = pace.in_ticks(u64::from(iops), counted).saturating_add(self.carried_ios);
-        if pace.carries_unsigned && allowed < 0 {
-            allowed = i64::from(u32::MAX);
-        }
+        let allowed = self.allowed_ios(now, iops, pace);
         if allowed > 0 && self.ios < allowed {
             return 0;
         }
+        let elapsed = now - self.start;
+        let counted = pace.rounded_up(elapsed + 1);
         let whole = if pace.waits_for_one { pace.hz / u64::from(iops) + 1 } else { 0 };
         whole.max(counted - elapsed)
     }
@@ -156,6 +205,12 @@ impl Account {
         self.carried_ios -= 1;
     }
 
+    /// Ticks of whole slices that are over and could be settled.
+    fn settles(&self, now: u64, keeps_one: bool, pace: Pace) -> u64 {
+        let since = (now - self.start) / pace.slice * pace.slice;
+        if keeps_one { since.saturating_sub(pace.slice) } else { since }
+    }
+
     /// Whole slices that are over are settled. `keeps_one`: the last of them is not yet, and what
     /// is not limited is not counted.
     pub fn trim(&mut self, now: u64, limit: Limit, keeps_one: bool, pace: Pace, said: &mut Said) {
@@ -163,10 +218,7 @@ impl Account {
             return;
         }
         self.end = pace.rounded_up(now + pace.slice);
-        let mut elapsed = (now - self.start) / pace.slice * pace.slice;
-        if keeps_one {
-            elapsed = elapsed.saturating_sub(pace.slice);
-        }
+        let elapsed = self.settles(now, keeps_one, pace);
         if elapsed == 0 {
             return;
         }

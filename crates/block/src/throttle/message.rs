@@ -59,6 +59,11 @@ impl Said {
         }
     }
 
+    /// Whether anything was said since [`Said::take`].
+    pub fn has_any(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
     /// What was said since this was last asked.
     pub fn take(&mut self) -> Vec<(Option<CgroupId>, String)> {
         core::mem::take(&mut self.messages)

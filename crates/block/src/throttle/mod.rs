@@ -26,7 +26,7 @@ use account::Pace;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
-use base::{Hz, Instant, TimerWheel};
+use base::{Duration, Hz, Instant, TimerWheel};
 use message::{Said, Text};
 use tree::Node;
 use waiting::{Stage, Waiter};
@@ -72,6 +72,7 @@ pub(crate) struct Arrival {
 pub(crate) struct Throttle {
     rules: ThrottleRules,
     wheel: TimerWheel,
+    tick: Duration,
     hierarchy: Hierarchy,
     is_rotational: bool,
     /// Some group is limited.
@@ -93,6 +94,7 @@ impl Throttle {
         Throttle {
             rules,
             wheel: TimerWheel::new(hz, 0),
+            tick: hz.tick(),
             hierarchy: rules.hierarchy,
             is_rotational,
             is_on: false,
@@ -140,6 +142,12 @@ impl Throttle {
         self.said.want(wanted);
     }
 
+    /// Whether anything was said since [`Throttle::take_messages`].
+    #[inline]
+    pub fn has_messages(&self) -> bool {
+        self.said.has_any()
+    }
+
     /// What was said since this was last asked, and of which group.
     pub fn take_messages(&mut self) -> Vec<(Option<CgroupId>, String)> {
         self.said.take()
@@ -147,7 +155,7 @@ impl Throttle {
 
     /// Ticks since time zero.
     fn tick(&self, now: Instant) -> u64 {
-        now.as_nanos() / self.wheel.hz().tick().as_nanos()
+        now.as_nanos() / self.tick.as_nanos()
     }
 
     /// The kernel's counter of ticks.
@@ -251,7 +259,11 @@ impl Throttle {
     /// The stage at which a bio that comes has to wait in a group, if it has to.
     fn stops(&mut self, at: u64, level: NodeId, direction: Direction, it: Waiter) -> Option<Stage> {
         let in_stages = self.rules.in_stages;
-        let lists = &self.nodes[level.0].lists;
+        let node = &mut self.nodes[level.0];
+        if !it.is_paid && node.has_room(at, direction, it.bytes) {
+            return None;
+        }
+        let lists = &node.lists;
         let (no_bytes, no_ios) = match direction {
             Direction::Read => (lists.read.is_empty(Stage::Bytes), lists.read.is_empty(Stage::Ios)),
             Direction::Write => {
@@ -269,6 +281,11 @@ impl Throttle {
         }
         self.go_through(level, direction, it);
         self.trim(at, level, direction);
+        if !it.is_paid {
+            let (pace, node) = (self.pace(), &mut self.nodes[level.0]);
+            let limit = node.limits.of(direction);
+            node.account(direction).note_room(at, limit, in_stages, pace);
+        }
         None
     }
 
@@ -349,7 +366,7 @@ impl Throttle {
     /// When [`Throttle::timer`] is to be called, if at all.
     pub fn next_timer(&self) -> Option<Instant> {
         let tick = self.nodes.iter().filter_map(|node| node.timer).map(|it| it.tick).min()?;
-        Some(Instant::from_nanos(tick * self.wheel.hz().tick().as_nanos()))
+        Some(Instant::from_nanos(tick * self.tick.as_nanos()))
     }
 
     /// Ticks have come at which bios may go on; whether the worker has something to submit

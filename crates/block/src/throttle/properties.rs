@@ -19,6 +19,8 @@ struct Trial {
     /// When each went on, by number, and in which order.
     gone: Vec<(usize, Instant)>,
     waits: u32,
+    /// What there is room for is forgotten before each bio.
+    forgets: bool,
 }
 
 /// Group 2 is below group 1, and group 3 below group 2, in version 2.
@@ -50,6 +52,7 @@ impl Trial {
             bios: Vec::new(),
             gone: Vec::new(),
             waits: 0,
+            forgets: false,
         };
         for group in 1..GROUPS {
             trial.limit(Instant::ZERO, group);
@@ -91,6 +94,11 @@ impl Trial {
         self.bios.push((group, direction, bytes));
         let group = CgroupId(group as u32);
         let (is_paid, must_go) = (false, false);
+        if self.forgets {
+            for node in &mut self.throttle.nodes {
+                BOTH.into_iter().for_each(|direction| node.account(direction).forget_room());
+            }
+        }
         let arrival = Arrival { bio, group, direction, bytes, is_paid, must_go };
         match self.throttle.must_wait(now, arrival) {
             true => self.waits += 1,
@@ -204,5 +212,18 @@ fn no_group_does_more_than_it_may() {
         trial.run(false);
         trial.check_order();
         trial.check_rates();
+    }
+}
+
+#[test]
+fn what_there_is_room_for_within_a_tick_is_what_slices_allow() {
+    for (seed, version) in (0..100).flat_map(|seed| VERSIONS.map(|it| (seed, it))) {
+        let trials = [false, true].map(|forgets| {
+            let mut trial = Trial { forgets, ..Trial::new(2000 + seed, version) };
+            trial.throttle.want_messages(true);
+            trial.run(true);
+            (trial.gone, trial.throttle.take_messages())
+        });
+        assert!(trials[0] == trials[1], "seed {seed} on {version:?}");
     }
 }

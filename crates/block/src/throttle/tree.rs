@@ -49,9 +49,17 @@ impl Default for NodeId {
 }
 
 impl Node {
-    /// What was done in a direction.
+    /// What was done in a direction; whoever asks for it may change what there is room for.
     pub fn account(&mut self, direction: Direction) -> &mut Account {
-        &mut self.accounts[direction as usize]
+        let account = &mut self.accounts[direction as usize];
+        account.forget_room();
+        account
+    }
+
+    /// Whether a bio goes through that nobody waits before, as the last one did in this tick.
+    #[inline]
+    pub fn has_room(&mut self, now: u64, direction: Direction, bytes: u64) -> bool {
+        self.accounts[direction as usize].take_room(now, bytes)
     }
 }
 

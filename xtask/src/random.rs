@@ -3,11 +3,12 @@
 //! `random [COUNT [SEED [FIRST]]]`: so many groups of jobs on the raw disk, past the page
 //! cache. `random --files [COUNT [SEED [FIRST]]]`: so many experiments with files and the
 //! page cache. `--kernel NAME` names the judge, `--scheduler NAME` the scheduler of all, which is
-//! drawn otherwise. What came of them is
-//! printed, and the ten worst are written to `fidelity/worst/`.
+//! drawn otherwise, and `--set NAME=VALUE,…` what is set besides, as `compare` has it. What came of
+//! them is printed, and the ten worst are written to `fidelity/worst/`.
 
 use crate::Outcome;
 use block::Version;
+use lab::experiment::Setting;
 use lab::fidelity::random::{self, GROUPS};
 use lab::fidelity::{Agreed, Figure, JobError, Overview, agreed, errors};
 use lab::plan::Plan;
@@ -38,6 +39,7 @@ struct Source {
     judge: Version,
     seed: u64,
     scheduler: Option<String>,
+    settings: Option<String>,
 }
 
 /// An experiment that ran.
@@ -50,10 +52,8 @@ struct Ran {
 /// Runs the command.
 pub fn main(mut arguments: Vec<String>) -> Outcome {
     let (judge, mut kind) = (crate::judge(&mut arguments)?, Kind::Raw);
-    let scheduler = arguments.iter().position(|it| it == "--scheduler").map(|place| {
-        arguments.remove(place);
-        if place < arguments.len() { arguments.remove(place) } else { String::new() }
-    });
+    let scheduler = value_of(&mut arguments, "--scheduler");
+    let settings = value_of(&mut arguments, "--set");
     if arguments.first().is_some_and(|it| it == "--files") {
         kind = Kind::Files;
         arguments.remove(0);
@@ -61,7 +61,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     let arguments: Vec<u64> = arguments.iter().map(|it| it.parse()).collect::<Result<_, _>>()?;
     let of = |place: usize, otherwise| arguments.get(place).copied().unwrap_or(otherwise);
     let (count, seed, first) = (of(0, 1000), of(1, 1), of(2, 0));
-    let source = Source { kind, judge, seed, scheduler };
+    let source = Source { kind, judge, seed, scheduler, settings };
     let end = first + count.div_ceil(source.parts());
     let (next, ran) = (AtomicU64::new(first), Mutex::new(Vec::new()));
     let work = || {
@@ -91,6 +91,13 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Takes an option out, with what follows it.
+fn value_of(arguments: &mut Vec<String>, option: &str) -> Option<String> {
+    let place = arguments.iter().position(|it| it == option)?;
+    arguments.remove(place);
+    Some(if place < arguments.len() { arguments.remove(place) } else { String::new() })
+}
+
 impl Source {
     /// Of so many things made up one experiment consists.
     fn parts(&self) -> u64 {
@@ -117,6 +124,10 @@ impl Source {
             Some(scheduler) => format!("{kernel}{scheduler}-"),
             None => kernel,
         };
+        let kernel = match &self.settings {
+            Some(settings) => format!("{kernel}{settings}-"),
+            None => kernel,
+        };
         match self.kind {
             Kind::Raw => format!("{kernel}seed-{}-", self.seed),
             Kind::Files => format!("{kernel}files-seed-{}-", self.seed),
@@ -125,6 +136,9 @@ impl Source {
 
     fn run(&self, number: u64) -> Result<Ran, Box<dyn Error>> {
         let mut parsed = Experiment::parse("random", &self.experiment(number))?;
+        if let Some(settings) = &self.settings {
+            parsed.settings.extend(Setting::parse_list(settings, "--set")?);
+        }
         crate::in_both(&mut parsed, self.judge);
         parsed.watches_bios = matches!(self.kind, Kind::Files);
         let report = matrix::run(Plan::new(parsed)?, None, 1, &|_| ())?;

@@ -11,6 +11,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base::{Duration, Instant, Sector, Sectors};
+use core::fmt;
 
 /// What happened; the letter is blkparse's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,6 +154,41 @@ pub enum WbtEvent {
     },
 }
 
+impl WbtEvent {
+    /// The name of the kernel's event.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            WbtEvent::Timer { .. } => "wbt_timer",
+            WbtEvent::Latency { .. } => "wbt_lat",
+            WbtEvent::Statistics { .. } => "wbt_stat",
+            WbtEvent::Step { .. } => "wbt_step",
+        }
+    }
+}
+
+/// What the kernel's event prints behind the name of the device, without the means of wbt_stat.
+impl fmt::Display for WbtEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = |time: Duration| time.as_nanos() / 1000;
+        match *self {
+            WbtEvent::Timer { status, step, in_flight } => {
+                write!(f, "status={}, step={step}, inflight={in_flight}", status.number())
+            }
+            WbtEvent::Latency { latency } => write!(f, "latency {}us", micros(latency)),
+            // In nanoseconds, other than the rest (observed on 6.12.117).
+            WbtEvent::Statistics { least_read, reads, writes } => {
+                let rmin = least_read.as_nanos();
+                write!(f, "rmin={rmin}, rsamples={reads}, wsamples={writes}")
+            }
+            WbtEvent::Step { step, window, background, normal, max } => {
+                let window = micros(window);
+                write!(f, "step={step}, window={window}us, ")?;
+                write!(f, "background={background}, normal={normal}, max={max}")
+            }
+        }
+    }
+}
+
 /// What a window of writeback throttling was like (rule wbt-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WbtStatus {
@@ -164,6 +200,18 @@ pub enum WbtStatus {
     UnknownWrites,
     /// Too few requests to tell.
     Unknown,
+}
+
+impl WbtStatus {
+    /// Its number in the event wbt_timer (observed on 6.12.117).
+    pub const fn number(self) -> u32 {
+        match self {
+            WbtStatus::Ok => 1,
+            WbtStatus::Unknown => 2,
+            WbtStatus::UnknownWrites => 3,
+            WbtStatus::Exceeded => 4,
+        }
+    }
 }
 
 /// System calls that appear in the stream.

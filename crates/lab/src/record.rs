@@ -17,6 +17,8 @@ use trace::blktrace::{self, Categories, DevT, Payload, Record, Wallclock};
 
 /// The simulated disk: the first SCSI disk; any number would do.
 const DEVICE: DevT = DevT::new(8, 0);
+/// The name that trace events give it.
+const DEVICE_NAME: &str = "8:0";
 /// What its files are called.
 const NAME: &str = "sda";
 
@@ -143,11 +145,16 @@ impl Recorder {
         let (action, payload) = translate(&event.action, self.records_joins)?;
         let base = match &event.action {
             Action::Message { text, .. } => Record::message(event.at, text),
+            Action::Wbt(said) => {
+                let text = format!("{}: {DEVICE_NAME}: {said}", said.name());
+                Record::message(event.at, &text)
+            }
             _ => Record { payload, ..Record::event(action, event.at) },
         };
         let is_about_data = !matches!(
             event.action,
             Action::Message { .. }
+                | Action::Wbt(_)
                 | Action::Plug
                 | Action::Unplug { .. }
                 | Action::TimerUnplug { .. }
@@ -228,10 +235,10 @@ fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, 
         Action::Issue => plain(To::Issue),
         Action::Requeue => plain(To::Requeue),
         Action::Complete { .. } => plain(To::Complete),
-        Action::Message { .. } => plain(To::NoteMessage),
-        // Trace events of the kernel's own, which blktrace does not have.
-        Action::Throttled | Action::Released { .. } | Action::Wbt(_) => None,
-        Action::Dispatch(_)
+        Action::Message { .. } | Action::Wbt(_) => plain(To::NoteMessage),
+        Action::Throttled
+        | Action::Released { .. }
+        | Action::Dispatch(_)
         | Action::Hold { .. }
         | Action::BioDone { .. }
         | Action::SyscallEnter(_)

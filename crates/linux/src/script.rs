@@ -9,8 +9,8 @@ use std::fmt::Write;
 
 use base::{Bytes, Duration};
 use block::Ioprio;
-use trace::blktrace::kyber;
 use trace::blktrace::runs::{self, Only};
+use trace::blktrace::{kyber, wbt};
 
 /// The guest's first program; see the file.
 pub(crate) const INIT: &str = include_str!("init.sh");
@@ -322,7 +322,7 @@ impl Script {
         }
         if recording.runs {
             record_runs(text);
-            for (event, says) in kyber::EVENTS {
+            for (event, says) in kyber::EVENTS.into_iter().chain(wbt::EVENTS) {
                 let says = quoted(says);
                 line(text, format_args!("record_event {TRACING}/events/{event} 0 {says}"));
             }

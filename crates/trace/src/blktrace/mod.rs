@@ -11,7 +11,8 @@
 //! * [`Recorder`]: writes a recording that `blkparse -i NAME` reads.
 //! * [`Conversion`]: writes records in another version or byte order.
 //! * [`records_of_pages`]: a file from the pages of tracefs, in which nothing is cut.
-//! * [`runs`]: messages that tell when the queue was run. [`kyber`]: what Kyber tells.
+//! * [`runs`]: messages that tell when the queue was run. [`kyber`],
+//!   [`wbt`]: what they tell.
 //! * [`Layout`]: the codec of a single record under all of them.
 //!
 //! Nothing is interpreted: codes and categories that are not known are kept as they are.
@@ -25,6 +26,7 @@ mod reader;
 mod record;
 mod recorder;
 pub mod runs;
+pub mod wbt;
 
 pub use convert::{Conversion, Converted};
 pub use layout::Layout;

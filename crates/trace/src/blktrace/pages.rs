@@ -39,7 +39,7 @@ const ACCEPTED: &str = "pages of 4096 bytes, as trace_pipe_raw of a little-endia
 
 /// Events that become messages: what each says, by the number in its file `format` of tracefs. Its
 /// fields stand in braces, by kind and offset as `format` has them: `{s12}` is a text from byte 12
-/// on, `{b36}` a byte, `{w28}` a number of 32 bits.
+/// on, `{b36}` a byte, `{w28}` a number of 32 bits, `{i28}` one with a sign, `{q40}` one of 64 bits.
 pub type Events<'a> = BTreeMap<u16, &'a str>;
 
 /// The records in the pages of a CPU, one after the other, as a file of blktrace: in the version
@@ -102,14 +102,18 @@ fn with_fields(said: &str, entry: &[u8]) -> String {
                 String::from_utf8_lossy(&bytes[..end]).into_owned()
             }
             "b" => bytes.first().map(u8::to_string).unwrap_or_default(),
-            _ => {
-                let word = bytes.first_chunk().copied().map(u32::from_le_bytes);
-                word.map(|it| it.to_string()).unwrap_or_default()
-            }
+            "i" => shown(bytes, i32::from_le_bytes),
+            "q" => shown(bytes, u64::from_le_bytes),
+            _ => shown(bytes, u32::from_le_bytes),
         });
         text.push_str(rest);
     }
     text
+}
+
+/// The number that bytes begin with; nothing if they are too few.
+fn shown<const SIZE: usize, N: ToString>(bytes: &[u8], number: fn([u8; SIZE]) -> N) -> String {
+    bytes.first_chunk().map(|chunk| number(*chunk).to_string()).unwrap_or_default()
 }
 
 fn append_message(layout: Layout, (time, pid): (u64, u32), said: &str, records: &mut Vec<u8>) {
@@ -321,7 +325,8 @@ mod tests {
         let entry = [b"--READ\0\xee", &[7, 0xee, 0xee, 0xee][..], &300_u32.to_le_bytes()].concat();
         let of = |said| with_fields(said, &entry);
         assert_eq!(of("adjust: {s2} {w12} of {b8}"), "adjust: READ 300 of 7");
-        assert_eq!([of("none"), of("{w13}{s99}!")], ["none", "!"]);
+        assert_eq!(of("{i10} {q8}"), "19726318 1293024165639");
+        assert_eq!([of("none"), of("{w13}{q9}{s99}!")], ["none", "!"]);
     }
 
     #[test]

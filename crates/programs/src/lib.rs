@@ -13,6 +13,7 @@ pub mod dd;
 pub mod dump;
 pub mod fio;
 pub mod lg;
+pub mod pgioperf;
 pub mod replay;
 mod shell;
 mod sleep;

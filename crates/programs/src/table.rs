@@ -6,6 +6,7 @@ use crate::dd::Dd;
 use crate::dump::Dump;
 use crate::fio::Fio;
 use crate::lg::Lg;
+use crate::pgioperf::Pgioperf;
 use crate::startup::{self, Startup};
 use crate::sysbench::Sysbench;
 use crate::tools::Tool;
@@ -47,6 +48,9 @@ pub const LIST: &[Entry] = &[
     row("ls", "reads directories", |words, around| made(Tool::ls(words), around)),
     row("mkdir", "makes directories", |words, around| made(Tool::mkdir(words), around)),
     row("mv", "renames files and directories", |words, around| made(Tool::mv(words), around)),
+    row("pgioperf", "reads and writes as PostgreSQL does, and commits", |words, around| {
+        made(Pgioperf::parse(words, around), around)
+    }),
     row(startup::NAME, "reads what a program read when it started", |words, around| {
         made(Startup::parse(words, around), around)
     }),

@@ -88,6 +88,9 @@ fn job(job: &JobResult) -> Value {
         let passes = latency(&job.told.passes, false);
         value["told"] = json!({ "throughput_bytes": throughput, "pass_ns": passes });
     }
+    if job.told.commits.count > 0 {
+        value["told"] = json!({ "commit_ns": latency(&job.told.commits, true) });
+    }
     value
 }
 

@@ -192,6 +192,10 @@ fn a_command_that_is_not_modelled_is_refused_by_name() {
     let directory = Directory::new("command");
     let message = refusal(&directory, &["--", "rsync", "-a", "x", "y"]);
     assert!(message.contains("rsync: this program is not modelled"), "{message}");
+    let on_a_disk = refusal(&directory, &["--", "pgioperf"]);
+    assert!(on_a_disk.contains("pgioperf: no file system; accepted: fs = "), "{on_a_disk}");
+    let sizes = refusal(&directory, &["--fs=ext4", "--", "pgioperf", "--size=9x"]);
+    assert!(sizes.contains("--size \"9x\"; accepted: 384k to 4t, in bytes"), "{sizes}");
     assert!(message.contains("dd"), "{message}");
 }
 

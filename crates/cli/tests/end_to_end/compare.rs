@@ -248,6 +248,7 @@ fn names_of_files_begin_where_the_file_system_is() {
         "lg name=a,file=x,rw=write,bs=4k,n=3,direct=0",
         "fio --name=x --filename=x --rw=write --size=64k",
         "sysbench fileio --file-num=1 --file-total-size=64k prepare",
+        "pgioperf --prepare --size=1m && pgioperf --size=1m --readers=2 --lines=1",
     ] {
         let text = directory.print(&[&fs[..], &[line]].concat());
         let document: Value = serde_json::from_str(&text).unwrap();

@@ -38,6 +38,8 @@ pub enum What {
     Throughput,
     /// How long whole passes over its load took, as the program states.
     Pass(Point),
+    /// A write of a log and the fsync behind it, as the program notes.
+    Commit(Point),
     /// How long it took.
     Elapsed,
     /// Part of the time in which the disk was idle with work queued.
@@ -96,8 +98,8 @@ pub(crate) const POINTS: [(&str, Point); 8] = [
     ("max", Point::Max),
 ];
 
-const ACCEPTED: &str = "[JOB.]{read,write,sync,trim,syscall,queue,device}_{p50,p90,p95,p99,p99.9,\
-                        p99.99,mean,max,over_TIME}, [JOB.][read_|write_]{bw,iops}, \
+const ACCEPTED: &str = "[JOB.]{read,write,sync,trim,commit,syscall,queue,device}_{p50,p90,p95,\
+                        p99,p99.9,p99.99,mean,max,over_TIME}, [JOB.][read_|write_]{bw,iops}, \
                         [JOB.]throughput, [JOB.]pass_{mean,max}, [JOB.]elapsed, held, busy, \
                         sequential, disk_bw, disk_{read,write}_bw";
 
@@ -121,6 +123,7 @@ impl Figure {
         let of_job = |job: &JobResult| match self.what {
             What::Call(kind, point) => point.is_cut_off(&job.call(kind).lat),
             What::Layer(layer, point) => point.is_cut_off(layer.of(&job.layers)),
+            What::Commit(point) => point.is_cut_off(&job.told.commits),
             _ => false,
         };
         match &self.job {
@@ -165,7 +168,8 @@ impl What {
     /// Which point of a distribution it is, if it is one.
     pub fn point(self) -> Option<Point> {
         match self {
-            What::Call(_, point) | What::Layer(_, point) | What::Pass(point) => Some(point),
+            What::Call(_, point) | What::Layer(_, point) => Some(point),
+            What::Pass(point) | What::Commit(point) => Some(point),
             _ => None,
         }
     }
@@ -181,6 +185,7 @@ impl What {
             What::Call(kind, _) => What::Call(kind, point),
             What::Layer(layer, _) => What::Layer(layer, point),
             What::Pass(_) => What::Pass(point),
+            What::Commit(_) => What::Commit(point),
             other => other,
         }
     }
@@ -227,8 +232,10 @@ impl What {
                 (seconds > 0.0).then_some(bytes as f64 / seconds)
             }
             What::Layer(layer, point) => point.of(layer.of(&run.layers)),
-            What::Call(..) | What::Pass(_) if run.jobs.len() == 1 => self.of_job(&run.jobs[0]),
-            What::Call(..) | What::Pass(_) => None,
+            What::Call(..) | What::Pass(_) | What::Commit(_) => match &run.jobs[..] {
+                [only] => self.of_job(only),
+                _ => None,
+            },
             What::Bandwidth(_) | What::Iops(_) | What::Throughput => {
                 let each: Vec<f64> = run.jobs.iter().filter_map(|it| self.of_job(it)).collect();
                 (!each.is_empty()).then(|| each.iter().sum())
@@ -244,6 +251,7 @@ impl What {
             What::Elapsed => Some(job.runtime.as_nanos() as f64),
             What::Throughput => job.told.throughput,
             What::Pass(point) => point.of(&job.told.passes),
+            What::Commit(point) => point.of(&job.told.commits),
             What::Held | What::Busy | What::Sequential | What::Moved(_) => None,
             What::Layer(layer, point) => point.of(layer.of(&job.layers)),
             What::Call(kind, point) => point.of(&job.call(kind).lat),

@@ -32,7 +32,7 @@ pub enum Of {
 }
 
 /// All of them.
-pub static METRICS: [Metric; 26] = [
+pub static METRICS: [Metric; 27] = [
     Metric {
         name: "read",
         of: Of::Distribution(|point| What::Call(CallKind::Read, point)),
@@ -203,6 +203,15 @@ pub static METRICS: [Metric; 26] = [
         heading: "pass",
         json: "jobs[].told.pass_ns",
         about: "Whole passes over dbench's load file, of all clients; mean and max only.",
+    },
+    Metric {
+        name: "commit",
+        of: Of::Distribution(What::Commit),
+        kind: Kind::Time,
+        less_is_better: true,
+        heading: "commit",
+        json: "jobs[].told.commit_ns",
+        about: "A write of pgioperf's log and the sync behind it, together.",
     },
     Metric {
         name: "elapsed",

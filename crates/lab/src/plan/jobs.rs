@@ -7,12 +7,14 @@ use crate::experiment::job::{JobSpec, Recording, Work};
 use crate::metrics::{Naming, Section};
 use crate::quantity::{Kind, human};
 use crate::world::World;
-use base::{Histogram, Instant};
+use base::{Duration, Histogram, Instant};
 use block::Ioprio;
 use machine::Format;
 use machine::Host;
+use programs::Program;
 use programs::dump::Dump;
 use programs::fio::Fio;
+use programs::pgioperf::Pgioperf;
 use programs::replay::Replay;
 use std::path::Path;
 use std::sync::Arc;
@@ -108,7 +110,7 @@ impl Planner {
             // The guest runs fio itself, which ignores nothing.
             Some(fio) if self.is_linux_alone() => (sections(fio), guest_notes(fio)),
             Some(fio) => (sections(fio), notes(fio)),
-            None => (Naming::Whole, Vec::new()),
+            None => (processes(&*program), Vec::new()),
         };
         let weight = command.weight;
         let line = Some(programs::without_shell(line));
@@ -146,6 +148,16 @@ fn sections(fio: &Fio) -> Naming {
         }
     }
     Naming::Sections(sections)
+}
+
+/// How the results of another program are told apart.
+fn processes(program: &dyn Program) -> Naming {
+    let names = program.downcast().map(Pgioperf::processes).unwrap_or_default();
+    let section = |name: &str| Section { name: name.to_string(), ramp: Duration::ZERO };
+    match names.as_slice() {
+        [] => Naming::Whole,
+        names => Naming::Sections(names.iter().map(|name| section(name)).collect()),
+    }
 }
 
 /// How a note begins that holds where contents are not there.
@@ -208,7 +220,7 @@ fn recorded_latency(arrivals: &[trace::Arrival]) -> Option<String> {
         if histogram.count() == 0 {
             return None;
         }
-        let time = |it: base::Duration| human(it.as_nanos() as f64, Kind::Time);
+        let time = |it: Duration| human(it.as_nanos() as f64, Kind::Time);
         let [p50, p99] = [5000, 9900].map(|it| time(histogram.quantile(it, 10_000)));
         let (mean, max) = (time(histogram.mean()), time(histogram.max()));
         Some(format!("{name} took p50 {p50}, p99 {p99}, max {max}, mean {mean}"))
@@ -220,7 +232,6 @@ fn recorded_latency(arrivals: &[trace::Arrival]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Duration;
 
     #[test]
     fn what_was_recorded_is_said_by_kind() {

@@ -150,6 +150,8 @@ impl JobColumn {
         let kinds = [None, Some(CallKind::Read), Some(CallKind::Write), Some(CallKind::Trim)];
         all.extend(kinds.map(|kind| self.figure(What::Bandwidth(kind))));
         let told = [What::Throughput, What::Pass(Point::Mean), What::Pass(Point::Max)];
+        let commits = [Point::Percentile(5000), Point::Percentile(9900), Point::Mean, Point::Max];
+        all.extend(commits.map(|point| self.figure(What::Commit(point))));
         all.extend(
             [What::Iops(None), What::Elapsed].into_iter().chain(told).map(|it| self.figure(it)),
         );

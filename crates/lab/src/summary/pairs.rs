@@ -62,6 +62,7 @@ impl Paired {
             What::Layer(..)
             | What::Throughput
             | What::Pass(_)
+            | What::Commit(_)
             | What::Held
             | What::Busy
             | What::Sequential

@@ -19,6 +19,7 @@ use programs::Script;
 use programs::dd::Closed;
 use programs::fio::Fio;
 use programs::fio::account::{Account, Batches};
+use programs::pgioperf;
 use std::any::Any;
 use std::path::Path;
 use std::rc::Rc;
@@ -265,6 +266,14 @@ fn with_told(mut results: Vec<JobResult>, row: &Row, outcome: &Outcome) -> Vec<J
         let told = Told::by(&*planned.program, &ended.messages);
         if let Some(result) = results.iter_mut().find(|it| it.name == planned.job.name) {
             result.told = told;
+        }
+    }
+    let jobs: Vec<usize> = row.programs().map(|(number, _)| number).collect();
+    for (program, account) in &outcome.accounts {
+        let Some(account) = account.downcast_ref::<pgioperf::Account>() else { continue };
+        let name = row.jobs[jobs[*program]].result_name(pgioperf::WAL, false);
+        if let Some(result) = results.iter_mut().find(|it| it.name == name) {
+            result.told = Told::by_pgioperf(account);
         }
     }
     results

@@ -287,8 +287,8 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
-        let all = "cp, dbench, dd, dump, fallocate, fio, lg, ls, mkdir, mv, replay-startup-io, rm, \
-                   rmdir, sleep, stat, sync, sysbench, touch, truncate";
+        let all = "cp, dbench, dd, dump, fallocate, fio, lg, ls, mkdir, mv, pgioperf, \
+                   replay-startup-io, rm, rmdir, sleep, stat, sync, sysbench, touch, truncate";
         assert_eq!(
             refusal("openssl -a x y"),
             format!("openssl: this program is not modelled; there are {all}")

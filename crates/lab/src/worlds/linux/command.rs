@@ -13,6 +13,7 @@ use machine::Mount;
 use programs::dbench::Dbench;
 use programs::dump::Dump;
 use programs::fio::Fio;
+use programs::pgioperf::Pgioperf;
 use programs::sysbench::Sysbench;
 use programs::{Program, Sequence};
 use std::path::Path;
@@ -136,6 +137,9 @@ fn of_plain(
     if let Some(startup) = program.downcast() {
         let words = brought::startup_command(startup);
         return Ok(words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "));
+    }
+    if program.is::<Pgioperf>() {
+        return Err(Error::not_yet("--world", "pgioperf in the world linux", "sim"));
     }
     if let Some(dump) = program.downcast() {
         return of_dump(dump, &command);
@@ -310,6 +314,13 @@ mod tests {
         assert_eq!(there, "dump -D /run/dumpdates -0uf /dev/null /dev/sda");
         let described = of(&format!("{line} --population=3x1M"), Some("/mnt")).unwrap_err();
         assert!(described.to_string().contains("only described"));
+    }
+
+    #[test]
+    fn pgioperf_is_of_the_simulator() {
+        let refusal = of("pgioperf", Some("/mnt")).unwrap_err().to_string();
+        assert!(refusal.contains("pgioperf in the world linux"), "{refusal}");
+        assert!(refusal.ends_with("accepted: sim"), "{refusal}");
     }
 
     #[test]

@@ -34,6 +34,7 @@ const EXPERIMENTS: [(&str, &str); 23] = [
     ("s-suite-urgent", include_str!("../../../../experiments/s-suite-urgent.toml")),
     ("sysbench-threads", include_str!("../../../../experiments/sysbench-threads.toml")),
     ("wbt-default-lost", include_str!("../../../../experiments/wbt-default-lost.toml")),
+    ("wbt-starvation", include_str!("../../../../experiments/wbt-starvation.toml")),
 ];
 
 /// The names of all.

@@ -9,6 +9,7 @@ pub(crate) const MODELS: &[(&str, &str)] = &[
     ("cloud-pd-ssd", include_str!("../../../models/cloud-pd-ssd.toml")),
     ("cloud-sliced", include_str!("../../../models/cloud-sliced.toml")),
     ("hdd-7200-sata", include_str!("../../../models/hdd-7200-sata.toml")),
+    ("hdd-7200-sata-fifo", include_str!("../../../models/hdd-7200-sata-fifo.toml")),
     ("hdd-sas-2009", include_str!("../../../models/hdd-sas-2009.toml")),
     ("null", include_str!("../../../models/null.toml")),
     ("nvme-980pro", include_str!("../../../models/nvme-980pro.toml")),

@@ -40,8 +40,11 @@ enum Kind {
 }
 
 /// Model files.
-const FORMAT: Format =
-    Format { what: "model", heads: &[("kind", true), ("title", true)], is_dated: false };
+const FORMAT: Format = Format {
+    what: "model",
+    heads: &[("kind", true), ("title", true), ("like", false)],
+    is_dated: false,
+};
 
 const KINDS: [&str; 6] =
     ["flash", "null", "rotational", "single-server", "token-bucket", "virtual-disk"];
@@ -84,31 +87,35 @@ impl Model {
     /// The model in `text`, called `name` in messages; what it names is built in.
     pub fn from_text(name: &str, text: &str) -> Result<Model, Error> {
         let model = |name: &str| Model::builtin_as(name, Role::Backing);
-        let beside = Beside { role: Role::Disk, table: &builtin_table, model: &model };
+        let beside = Beside {
+            role: Role::Disk,
+            text: &builtin_text,
+            table: &builtin_table,
+            model: &model,
+        };
         Model::parse(name, name, text, &beside)
     }
 
     fn builtin_as(name: &str, role: Role) -> Result<Model, Error> {
-        let text = builtin::MODELS.iter().find(|(known, _)| *known == name);
-        let Some((_, text)) = text else {
-            return Err(Error::unknown("model", name, Model::names()));
-        };
+        let TableText { file, text } = builtin_text(name)?;
         let model = |name: &str| Model::builtin_as(name, Role::Backing);
-        let beside = Beside { role, table: &builtin_table, model: &model };
-        Model::parse(name, &format!("models/{name}.toml"), text, &beside)
+        let beside = Beside { role, text: &builtin_text, table: &builtin_table, model: &model };
+        Model::parse(name, &file, &text, &beside)
     }
 
     fn load_as(path: &Path, role: Role) -> Result<Model, Error> {
         let text = read(path)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let directory = path.parent().unwrap_or(Path::new(""));
-        let table = |name: &str| {
+        let found = |name: &str, builtin: &FindTable<'_>| {
             let beside = directory.join(name);
             match beside.exists() {
                 true => Ok(TableText { file: beside.display().to_string(), text: read(&beside)? }),
-                false => builtin_table(name),
+                false => builtin(name.trim_end_matches(".toml")),
             }
         };
+        let table = |name: &str| found(name, &builtin_table);
+        let other = |name: &str| found(&format!("{name}.toml"), &builtin_text);
         let model = |name: &str| {
             let beside = directory.join(format!("{name}.toml"));
             match beside.exists() {
@@ -116,7 +123,7 @@ impl Model {
                 false => Model::builtin_as(name, Role::Backing),
             }
         };
-        let beside = Beside { role, table: &table, model: &model };
+        let beside = Beside { role, text: &other, table: &table, model: &model };
         Model::parse(&name, &path.display().to_string(), &text, &beside)
     }
 
@@ -227,8 +234,7 @@ impl Model {
             "virtual-disk" => schema.extend(virtual_disk::SCHEMA),
             _ => schema.extend(rotational::SCHEMA),
         }
-        let (table, parameters) =
-            document.check(&schema, &format!("a model of kind \"{kind}\""))?;
+        let (table, parameters) = checked(&document, kind, &schema, beside)?;
         let facts = facts(&table)?;
         let kind_parameters = match kind {
             "flash" => Kind::Flash(Arc::new(flash::Parameters::load(&table)?)),
@@ -249,6 +255,31 @@ impl Model {
         let (name, title) = (name.to_string(), document.head("title").to_string());
         Ok(Model { name, title, kind, facts, parameters, kind_parameters })
     }
+}
+
+/// What a model file states, and what the model states that it is like.
+fn checked(
+    document: &Document<'_>,
+    kind: &str,
+    schema: &[&Section],
+    beside: &Beside<'_>,
+) -> Result<(Table, Vec<Parameter>), Error> {
+    let whose = format!("a model of kind \"{kind}\"");
+    let like = document.head("like");
+    if like.is_empty() {
+        return document.check(schema, &whose);
+    }
+    let refuse = |problem| {
+        let accepted = format!("a model of kind \"{kind}\" that states all itself");
+        document.refuse_head("like", problem, accepted)
+    };
+    let TableText { file, text } =
+        (beside.text)(like).map_err(|error| refuse(error.to_string()))?;
+    let other = Document::parse(&FORMAT, &file, &text)?;
+    if other.head("kind") != kind || !other.head("like").is_empty() {
+        return Err(refuse(format!("like \"{like}\"")));
+    }
+    document.check_over(other.check(schema, &whose)?, schema, &whose)
 }
 
 /// Loads the model behind a virtual disk, which must be at least as large.
@@ -280,6 +311,8 @@ enum Role {
 /// Where the tables and models that a model file names are found.
 struct Beside<'a> {
     role: Role,
+    /// The text of a model.
+    text: &'a FindTable<'a>,
     table: &'a FindTable<'a>,
     model: &'a dyn Fn(&str) -> Result<Model, Error>,
 }
@@ -312,6 +345,16 @@ fn facts(table: &Table) -> Result<Facts, Error> {
         chunk_sectors: Sectors((table.size("disk.chunk") / Sector::SIZE) as u32),
         segment: Facts::PAGE,
     })
+}
+
+fn builtin_text(name: &str) -> Result<TableText, Error> {
+    match builtin::MODELS.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => {
+            let file = format!("models/{name}.toml");
+            Ok(TableText { file, text: text.to_string() })
+        }
+        None => Err(Error::unknown("model", name, Model::names())),
+    }
 }
 
 fn builtin_table(name: &str) -> Result<TableText, Error> {

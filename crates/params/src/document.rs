@@ -4,9 +4,10 @@ use crate::accept::{Value, article};
 use crate::error::Error;
 use crate::schema::{Format, Parameter, SOURCES, Section, Spec};
 use crate::source::Source;
-use crate::table::Table;
+use crate::table::{Place, Table};
 use base::nearest;
 use std::ops::Range;
+use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -17,6 +18,7 @@ const FIELDS: [&str; 5] = ["value", "unit", "source", "from", "date"];
 pub struct Document<'t> {
     format: &'static Format,
     source: Source<'t>,
+    file: Arc<str>,
     root: DeTable<'t>,
     heads: Vec<(&'static str, String, usize)>,
 }
@@ -35,7 +37,7 @@ impl<'t> Document<'t> {
             problem: wrong.problem,
             accepted: format!("a {} file is TOML 1.0", format.what),
         })?;
-        let mut document = Document { format, source, root, heads: Vec::new() };
+        let mut document = Document { format, source, file: file.into(), root, heads: Vec::new() };
         for (name, is_required) in format.heads {
             let head = document.read_head(name, *is_required)?;
             document.heads.extend(head);
@@ -63,7 +65,7 @@ impl<'t> Document<'t> {
         schema: &[&Section],
         whose: &str,
     ) -> Result<(Table, Vec<Parameter>), Error> {
-        self.check_over((Table::new(self.source.file), Vec::new()), schema, whose)
+        self.check_over((Table::new(), Vec::new()), schema, whose)
     }
 
     /// The same for a file that states what differs from another one, of which this is known.
@@ -132,7 +134,8 @@ impl<'t> Document<'t> {
                 Some((_, known)) => *known = parameter,
                 None => listed.push((key.span().start, parameter)),
             }
-            table.insert(full, self.source.line(&key.span()), value);
+            let line = self.source.line(&key.span());
+            table.insert(full, Place { file: self.file.clone(), line }, value);
         }
         for spec in section.specs {
             let full = format!("{}.{}", section.name, spec.name);

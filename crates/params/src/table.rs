@@ -4,22 +4,29 @@ use crate::accept::Value;
 use crate::error::Error;
 use base::{Duration, Sectors};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a value stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub file: Arc<str>,
+    pub line: usize,
+}
 
 /// What a file states. Look-ups panic on a name that is not in the schema, or of another type.
 #[derive(Clone, Debug)]
 pub struct Table {
-    file: String,
-    values: BTreeMap<String, (usize, Value)>,
+    values: BTreeMap<String, (Place, Value)>,
     sections: Vec<String>,
 }
 
 impl Table {
-    pub(crate) fn new(file: &str) -> Table {
-        Table { file: file.to_string(), values: BTreeMap::new(), sections: Vec::new() }
+    pub(crate) fn new() -> Table {
+        Table { values: BTreeMap::new(), sections: Vec::new() }
     }
 
-    pub(crate) fn insert(&mut self, name: String, line: usize, value: Value) {
-        self.values.insert(name, (line, value));
+    pub(crate) fn insert(&mut self, name: String, place: Place, value: Value) {
+        self.values.insert(name, (place, value));
     }
 
     pub(crate) fn note_section(&mut self, name: &str) {
@@ -118,9 +125,10 @@ impl Table {
 
     /// An error about a parameter whose value fits the schema but not the other values.
     pub fn refuse(&self, name: &str, problem: String, accepted: &str) -> Error {
+        let place = &self.values[name].0;
         Error::Bad {
-            file: self.file.clone(),
-            line: self.values[name].0,
+            file: place.file.to_string(),
+            line: place.line,
             problem: format!("{name}: {problem}"),
             accepted: accepted.to_string(),
         }

@@ -37,6 +37,9 @@ pub struct Rules {
     /// the flusher wakes. Observed on 6.1.192 and 6.12.117; on 7.3.4 it is not, on files and on a
     /// disk.
     pub unknown_is_much: bool,
+    /// The bandwidth is estimated once more 200 ms after the last page was written.
+    // observed on 6.1, 6.12 and 7.3; rule writeback-limit-8
+    pub estimates_later: bool,
     /// A page that becomes dirty loses the mark of readahead. Observed on 6.1.192 and 6.12.117; on
     /// 7.3.4 it keeps it until it has been written, where fio reads among what it writes.
     pub dirty_loses_mark: bool,
@@ -85,6 +88,7 @@ impl Rules {
             lets_go_in_reverse: version == Version::V6_1,
             keeps_pages_alone: version < Version::V7_3,
             unknown_is_much: version < Version::V7_3,
+            estimates_later: recent,
             dirty_loses_mark: version < Version::V7_3,
             marks_deactivated: recent,
             doublings: if recent { 5 } else { 0 },

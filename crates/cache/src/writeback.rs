@@ -18,6 +18,9 @@ use crate::Rules;
 use base::{Hz, TimerWheel};
 use block::{CgroupId, ContextId};
 
+/// Estimates are so far apart at least, in hundredths of a second (rule writeback-limit-8).
+const BETWEEN_ESTIMATES: u64 = 20;
+
 /// The state of writing back.
 pub struct Writeback {
     /// When its timers go off.
@@ -47,6 +50,10 @@ pub struct Writeback {
     /// Where it goes on.
     pub cursor: u64,
     is_exceeded: bool,
+    /// The bandwidth is estimated for a while after writing has ended.
+    estimates_later: bool,
+    /// When that is due.
+    settles: Option<u64>,
     dirtiers: Vec<Option<Dirtier>>,
     /// Pages that all tasks dirtied since one of them was tested.
     untested: u64,
@@ -94,6 +101,8 @@ impl Writeback {
             is_asked: false,
             cursor: 0,
             is_exceeded: false,
+            estimates_later: rules.estimates_later,
+            settles: None,
             dirtiers: Vec::new(),
             untested: 0,
         }
@@ -122,14 +131,27 @@ impl Writeback {
         true
     }
 
-    /// Pages have been written.
-    pub fn note_written(&mut self, pages: u64) {
+    /// Pages have been written, and perhaps no other is under writeback.
+    pub fn note_written(&mut self, now: u64, pages: u64, is_last: bool) {
+        self.settle(now);
         self.written += pages;
+        if is_last && self.estimates_later && self.settles.is_none() {
+            self.settles = Some(self.wheel.after(now, self.ticks(BETWEEN_ESTIMATES)));
+        }
+    }
+
+    /// Makes the estimate that was due after writing had ended, if it was (rule writeback-limit-8).
+    fn settle(&mut self, now: u64) {
+        if let Some(due) = self.settles.filter(|due| *due <= now) {
+            self.settles = None;
+            self.reckon(due, None);
+        }
     }
 
     /// Pages were put under writeback, the first of them after nothing was: time when nothing was
     /// written does not count for the estimate.
     pub fn begins(&mut self, now: u64) {
+        self.settle(now);
         let now = now + self.wheel.booted();
         if now > self.estimated.0 + u64::from(self.hz().get()) {
             self.estimated = (now, self.dirtied, self.written);
@@ -166,6 +188,7 @@ impl Writeback {
         dirtyable: u64,
         counts: Counted,
     ) -> Tested {
+        self.settle(now);
         let position = self.position(dirtyable, counts);
         let mut tested = Tested::default();
         if counts.all.dirty > position.background && !self.is_asked {
@@ -177,7 +200,7 @@ impl Writeback {
         }
         tested.starts |= !std::mem::replace(&mut self.is_asked, true);
         self.is_exceeded = position.exceeds();
-        self.reckon(now, &position, true);
+        self.reckon(now, Some(&position));
         let (hz, estimate) = (self.hz(), self.estimate);
         let verdict = self.dirtier(task, now).hold_back(now, hz, &position, &estimate);
         if let Verdict::Pause { ticks, is_tested_again } = verdict {
@@ -187,9 +210,9 @@ impl Writeback {
     }
 
     /// Makes a new estimate if the last one is 200 ms old.
-    pub fn estimate(&mut self, now: u64, dirtyable: u64, counts: Counted) {
-        let position = self.position(dirtyable, counts);
-        self.reckon(now, &position, false);
+    pub fn estimate(&mut self, now: u64) {
+        self.settle(now);
+        self.reckon(now, None);
     }
 
     /// Whether so much is dirty that the flusher goes on (rule flusher-2).
@@ -202,7 +225,8 @@ impl Writeback {
     }
 
     /// How many pages one visit of the flusher writes at most.
-    pub fn visit(&self, left: u64) -> u64 {
+    pub fn visit(&mut self, now: u64, left: u64) -> u64 {
+        self.settle(now);
         limits::visit(self.estimate.average, self.limit.followed(), left)
     }
 
@@ -279,14 +303,15 @@ impl Writeback {
         }
     }
 
-    fn reckon(&mut self, now: u64, position: &Position, with_rate: bool) {
+    /// A new estimate of the bandwidth, and of the rate for writers at this position.
+    fn reckon(&mut self, now: u64, position: Option<&Position>) {
         let now = now + self.wheel.booted();
         let (at, dirtied, written) = self.estimated;
         let elapsed = now.saturating_sub(at);
-        if elapsed < self.ticks(20) {
+        if elapsed < self.ticks(BETWEEN_ESTIMATES) {
             return;
         }
-        if with_rate {
+        if let Some(position) = position {
             let is_below = position.dirty < position.setpoint();
             let pages = self.dirtied - dirtied;
             self.limit.follow(position.threshold, position.dirty);

@@ -209,7 +209,7 @@ impl PageCache {
 
     /// A bio is done: its pages are ready. Answers with who waits for them, in the order in which
     /// the kernel lets go of them: old ones begin with the last page (rule readahead-16).
-    pub fn done(&mut self, token: u64) -> Vec<(u64, ContextId)> {
+    pub fn done(&mut self, token: u64, now: u64) -> Vec<(u64, ContextId)> {
         let moved = self.under_way.remove(&token);
         let pages = match moved.unwrap_or_else(|| panic!("no bio {token:#x} is under way")) {
             Moving::Read(pages) => {
@@ -221,7 +221,7 @@ impl PageCache {
                     // What was written loses the mark of readahead. // observed on 7.3
                     let lost = Flags::WRITEBACK.with(Flags::MARKED);
                     self.pages.change(page, Flags::NONE, lost);
-                    self.note_written(page);
+                    self.note_written(page, now);
                 }
                 pages
             }
@@ -558,7 +558,7 @@ mod tests {
         let file = cache.open(ContextId(7), Allowance { readahead: 32, request: 320 }, 0, false);
         for start in (0..9_900).step_by(100) {
             for run in cache.admit(window(start, 100, 0), 1 << 20) {
-                run.iter().for_each(|bio| drop(cache.done(bio.token)));
+                run.iter().for_each(|bio| drop(cache.done(bio.token, 0)));
             }
         }
         for page in [5, 6, 5, 6] {
@@ -586,7 +586,7 @@ mod tests {
         assert!(ahead(&mut cache, 131));
         let token = cache.write(132, 1).token;
         cache.unlock(132);
-        cache.done(token);
+        cache.done(token, 0);
         assert!(!ahead(&mut cache, 132), "it has been written");
     }
 
@@ -596,7 +596,7 @@ mod tests {
         let device = Allowance { readahead: 32, request: 320 };
         let files = [1, 2].map(|task| cache.open(ContextId(task), device, 0, false));
         let token = cache.admit(window(0, 4, 0), 1000)[0][0].token;
-        cache.done(token);
+        cache.done(token, 0);
         cache.close(files[0]);
         cache.close(files[0]);
         assert!(cache.pages.holds(0));
@@ -626,18 +626,18 @@ mod tests {
         cache.dirty(ContextId(9), 5, 0);
         let writing = cache.write(5, 1).token;
         cache.unlock(5);
-        cache.done(reading);
+        cache.done(reading, 0);
         assert!(cache.is_written(5));
         cache.drop_range(0..10);
-        cache.done(writing);
+        cache.done(writing, 0);
         assert!(!cache.is_written(5) && cache.holds(5));
         // Written and gone before it was read.
         let reading = cache.admit_alone(6).token;
         cache.dirty(ContextId(9), 6, 0);
         let writing = cache.write(6, 1).token;
-        cache.done(writing);
+        cache.done(writing, 0);
         cache.drop_range(0..10);
-        cache.done(reading);
+        cache.done(reading, 0);
         assert!(!cache.holds(6));
     }
 
@@ -651,7 +651,7 @@ mod tests {
         for (page, task) in [(0, 1), (4, 2), (0, 3)] {
             cache.wait(page, ContextId(task));
         }
-        let woken = cache.done(token).into_iter().map(|(page, task)| (page, task.0));
+        let woken = cache.done(token, 0).into_iter().map(|(page, task)| (page, task.0));
         assert_eq!(woken.collect::<Vec<_>>(), [(4, 2), (0, 1), (0, 3)]);
     }
 
@@ -683,7 +683,7 @@ mod tests {
         cache.wait(2, ContextId(7));
         cache.wait(1, ContextId(9));
         cache.drop_range(0..4);
-        assert_eq!(cache.done(token), [(1, ContextId(9)), (2, ContextId(7))]);
+        assert_eq!(cache.done(token, 0), [(1, ContextId(9)), (2, ContextId(7))]);
         assert!(cache.is_ready(2));
         cache.drop_range(0..2);
         assert_eq!(spans(&cache.admit(window(0, 4, 0), 1000)), [[(0, 2)]]);

@@ -116,16 +116,15 @@ impl PageCache {
     }
 
     /// How much one visit of the flusher of a group writes at most.
-    pub fn visit(&self, group: CgroupId, left: u64) -> u64 {
-        let writeback = self.groups.writeback_of(group).unwrap_or(&self.writeback);
-        writeback.visit(left)
+    pub fn visit(&mut self, group: CgroupId, now: u64, left: u64) -> u64 {
+        let writeback = self.groups.writeback(group).unwrap_or(&mut self.writeback);
+        writeback.visit(now, left)
     }
 
     /// Makes a new estimate of the bandwidth a group has, if it is time.
     pub fn estimate(&mut self, group: CgroupId, now: u64) {
-        let (counted, dirtyable) = (self.counted(group, now), self.dirtyable());
         let writeback = self.groups.writeback(group).unwrap_or(&mut self.writeback);
-        writeback.estimate(now, dirtyable, counted);
+        writeback.estimate(now);
     }
 
     /// A task has dirtied a page; the answer is whether its group had nothing dirty before.
@@ -148,11 +147,12 @@ impl PageCache {
     }
 
     /// A page has been written.
-    pub(super) fn note_written(&mut self, page: u64) {
+    pub(super) fn note_written(&mut self, page: u64, now: u64) {
         let group = self.owner(page);
         self.groups.changed(page / FILE_PAGES, 0, -1);
         self.groups.note_completed(group);
-        self.writeback_of(group).note_written(1);
+        let is_last = self.groups.counts(group, self.pages.counts()).writeback == 0;
+        self.writeback_of(group).note_written(now, 1, is_last);
     }
 
     fn counted(&self, group: CgroupId, now: u64) -> Counted {

@@ -165,9 +165,10 @@ impl Task {
     /// Reads one page of a file, if it has contents on the disk.
     async fn read_alone_in_file(&self, page: u64) {
         let (parts, effects) = {
+            let now = FileIo::of(self).tick();
             let mut storage = self.storage();
             let reading = storage.cache_mut().admit_alone(page);
-            storage.cut_at_extents(reading)
+            storage.cut_at_extents(reading, now)
         };
         self.apply(effects);
         for part in parts {

@@ -75,7 +75,7 @@ async fn finish_syncs(io: FileIo<'_>, group: CgroupId, begins_softly: bool) {
     if asks_for_more && begins_softly {
         write_once(io, group, files.clone()).await;
     }
-    write_all(io, files).await;
+    write_all(io, group, files).await;
     for (sync, why) in syncs {
         io.files().end_sync(group, sync, why);
         io.notify(sync);
@@ -87,13 +87,14 @@ async fn finish_syncs(io: FileIo<'_>, group: CgroupId, begins_softly: bool) {
 }
 
 /// Everything that is dirty of some files, for sync.
-async fn write_all(io: FileIo<'_>, mut files: Vec<usize>) {
+async fn write_all(io: FileIo<'_>, group: CgroupId, mut files: Vec<usize>) {
     files.retain(|file| *file != DISK);
     io.queue().start_plug(io.id());
     for file in files {
         let pages = 0..all_pages(file).end - key(file, 0);
-        io.write_file_pages(file, pages, Flags::SYNC, u64::MAX).await;
+        let progress = io.write_file_pages(file, pages, Flags::SYNC, u64::MAX).await;
         io.end_visit(file);
+        estimate(io, group, progress.written);
     }
     io.finish_plug(PlugFlush::Explicit).await;
 }
@@ -111,7 +112,8 @@ async fn write_once(io: FileIo<'_>, group: CgroupId, mut left: Vec<usize>) {
                 io.forget_if_clean(file);
                 continue;
             }
-            let most = io.cache().visit(group, u64::MAX);
+            let now = io.tick();
+            let most = io.cache().visit(group, now, u64::MAX);
             let written = visit(io, file, most, Flags::NONE).await;
             estimate(io, group, written);
             if written >= most {
@@ -154,7 +156,8 @@ async fn round(io: FileIo<'_>, group: CgroupId, left: u64) -> u64 {
     let (mut all, begun) = (0, io.tick());
     loop {
         let Some(file) = io.storage().next_in_round(group) else { break };
-        let most = io.cache().visit(group, left - all);
+        let now = io.tick();
+        let most = io.cache().visit(group, now, left - all);
         let written = visit(io, file, most, background).await;
         all += written;
         let mut world = io.world();

@@ -78,7 +78,8 @@ async fn write(io: PageIo<'_>, work: Work) {
     };
     io.queue().start_plug(io.id());
     while left > 0 && (work == Work::Old || is_too_much(io)) {
-        let most = io.cache().visit(CgroupId::ROOT, left);
+        let now = io.tick();
+        let most = io.cache().visit(CgroupId::ROOT, now, left);
         let written = visit(io, most).await;
         left = left.saturating_sub(written);
         let mut world = io.world();

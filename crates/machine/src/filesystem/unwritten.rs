@@ -22,7 +22,8 @@ pub(crate) async fn run(task: Task) -> i32 {
                 Format::Xfs => io.on_xfs().convert(&written).await,
             }
             for token in tokens {
-                let effects = task.storage().pages_done(token);
+                let now = io.tick();
+                let effects = task.storage().pages_done(token, now);
                 task.apply(effects);
             }
         }

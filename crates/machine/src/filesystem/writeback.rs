@@ -290,7 +290,8 @@ impl FileIo<'_> {
 
     /// Nothing more of a write will be submitted.
     fn all_of_write(&self, write: u64) {
-        let effects = self.storage().all_of_write(write);
+        let now = self.tick();
+        let effects = self.storage().all_of_write(write, now);
         self.apply(effects);
     }
 

@@ -110,7 +110,8 @@ impl<'t> PageIo<'t> {
             self.queue().start_plug(self.id());
         }
         for reading in run {
-            let (parts, effects) = self.storage().cut_at_extents(reading);
+            let now = self.world().tick();
+            let (parts, effects) = self.storage().cut_at_extents(reading, now);
             self.apply(effects);
             for part in parts {
                 {

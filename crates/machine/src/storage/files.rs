@@ -14,25 +14,25 @@ impl Storage {
     }
 
     /// A bio that wrote pages of a file is done.
-    pub fn file_pages_written(&mut self, token: u64) -> Vec<Effect> {
+    pub fn file_pages_written(&mut self, token: u64, now: u64) -> Vec<Effect> {
         let write = self.files().bio_written(token);
-        self.ended(write)
+        self.ended(write, now)
     }
 
     /// One of the bios of a write is done, or all have been submitted.
-    pub fn all_of_write(&mut self, number: u64) -> Vec<Effect> {
+    pub fn all_of_write(&mut self, number: u64, now: u64) -> Vec<Effect> {
         let write = self.files().part_written(number);
-        self.ended(write)
+        self.ended(write, now)
     }
 
     /// Nothing of a write is under way any more, if there is one. Its pages have been written,
     /// unless the file is to learn of it first.
-    fn ended(&mut self, write: Option<Write>) -> Vec<Effect> {
+    fn ended(&mut self, write: Option<Write>, now: u64) -> Vec<Effect> {
         let Some(Write { written, converts, tokens, .. }) = write else { return Vec::new() };
         if converts || self.grows_on_disk(written.file, written.size) {
             return vec![Effect::Notify(self.files().leave_to_converter(written, tokens))];
         }
-        tokens.into_iter().flat_map(|token| self.pages_done(token)).collect()
+        tokens.into_iter().flat_map(|token| self.pages_done(token, now)).collect()
     }
 
     /// Whether XFS is to learn that a file is so long; ext4 knows when it gives blocks their

@@ -33,10 +33,10 @@ impl Storage {
         self.cache.next_dirty(pages.clone()).is_some() || self.cache.next_written(pages).is_some()
     }
 
-    /// A bio that read or wrote pages is done.
-    pub fn pages_done(&mut self, token: u64) -> Vec<Effect> {
+    /// A bio that read or wrote pages is done, in this tick.
+    pub fn pages_done(&mut self, token: u64, now: u64) -> Vec<Effect> {
         debug_assert!(PageCache::owns(token), "token {token:#x}");
-        let waiters = self.cache.done(token).into_iter();
+        let waiters = self.cache.done(token, now).into_iter();
         waiters.map(|(page, task)| Effect::Page(task, page)).collect()
     }
 
@@ -75,7 +75,7 @@ impl Storage {
 
     /// Cuts a read of pages of a file where the file is not contiguous on the disk. Pages without
     /// contents there are ready at once; who waits for them already goes on.
-    pub fn cut_at_extents(&mut self, bio: PageBio) -> (Vec<PageBio>, Vec<Effect>) {
+    pub fn cut_at_extents(&mut self, bio: PageBio, now: u64) -> (Vec<PageBio>, Vec<Effect>) {
         let file = (bio.pages.start / FILE_PAGES) as usize;
         if file == 0 {
             return (vec![bio], Vec::new());
@@ -90,7 +90,7 @@ impl Storage {
         for (bio, (_, has_contents)) in bios.into_iter().zip(pieces) {
             match has_contents {
                 true => kept.push(bio),
-                false => effects.extend(self.pages_done(bio.token)),
+                false => effects.extend(self.pages_done(bio.token, now)),
             }
         }
         (kept, effects)

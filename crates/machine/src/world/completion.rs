@@ -70,9 +70,10 @@ impl World {
     /// A bio of an operation is done. (A task that was killed has no operations any more.)
     pub fn bio_done(&mut self, owner: ContextId, token: u64, by: ContextId) {
         if PageCache::owns(token) {
+            let now = self.tick();
             let effects = match self.storage.is_writing(token) {
-                true => self.storage.file_pages_written(token),
-                false => self.storage.pages_done(token),
+                true => self.storage.file_pages_written(token, now),
+                false => self.storage.pages_done(token, now),
             };
             return self.apply(by, effects);
         }

@@ -32,7 +32,10 @@ pub enum Action {
     /// S: a task goes to sleep for a request. blktrace knows it for the single queue only.
     Sleep,
     /// A task goes to sleep because writeback is throttled, before a request is looked for.
-    Throttled,
+    Throttled {
+        /// So many slots there are for a bio of its class, the depth.
+        depth: u32,
+    },
     /// A bio that had to wait for limits of its control group goes on; the event is its task's.
     Released {
         /// When it came.

@@ -34,7 +34,7 @@ pub mod segments;
 pub mod tags;
 pub mod throttle;
 
-pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin};
+pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin, is_sync};
 pub use command::{Command, CommandOp, Facts, Tag, Transport};
 pub use event::{Action, Event, EventLog, HookClock, Syscall, WbtEvent, WbtStatus};
 pub use input::Input;

@@ -87,12 +87,8 @@ impl Model {
     /// The model in `text`, called `name` in messages; what it names is built in.
     pub fn from_text(name: &str, text: &str) -> Result<Model, Error> {
         let model = |name: &str| Model::builtin_as(name, Role::Backing);
-        let beside = Beside {
-            role: Role::Disk,
-            text: &builtin_text,
-            table: &builtin_table,
-            model: &model,
-        };
+        let beside =
+            Beside { role: Role::Disk, text: &builtin_text, table: &builtin_table, model: &model };
         Model::parse(name, name, text, &beside)
     }
 

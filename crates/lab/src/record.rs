@@ -236,7 +236,7 @@ fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, 
         Action::Requeue => plain(To::Requeue),
         Action::Complete { .. } => plain(To::Complete),
         Action::Message { .. } | Action::Wbt(_) => plain(To::NoteMessage),
-        Action::Throttled
+        Action::Throttled { .. }
         | Action::Released { .. }
         | Action::Dispatch(_)
         | Action::Hold { .. }

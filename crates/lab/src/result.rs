@@ -5,7 +5,7 @@ use crate::metrics::calls::DEPTH_LEVELS;
 use crate::metrics::commands::Step;
 use crate::metrics::operations::Operations;
 use crate::metrics::samples::Spread;
-use crate::metrics::{CallKind, Disk, Latency, Layers};
+use crate::metrics::{CallKind, Disk, Latency, Layers, Throttling};
 use crate::scheduler_spec::SchedulerSpec;
 use crate::told::Told;
 use crate::world::World;
@@ -49,6 +49,8 @@ pub struct RunResult {
     pub layers: Layers,
     /// What the disk did.
     pub disk: Disk,
+    /// Who slept because writeback was throttled, and why.
+    pub throttling: Throttling,
     /// The same command by command, if the plan has more than one world.
     pub commands: Vec<Step>,
     /// What tasks gave to the block layer, if it was watched.

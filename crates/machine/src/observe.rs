@@ -164,7 +164,7 @@ fn action_words(action: &Action) -> (u64, u64) {
         Action::SyscallExit { call, entered, submitted } => {
             (19 + *call as u64, entered.as_nanos().rotate_left(32) ^ submitted.as_nanos())
         }
-        Action::Throttled => (25, 0),
+        Action::Throttled { depth } => (25, u64::from(*depth)),
         Action::Released { since } => (30, since.as_nanos()),
         Action::Wbt(said) => wbt_words(said),
         Action::SyscallUnfinished { call, entered, submitted } => {

@@ -23,7 +23,7 @@ impl Observer for Seen {
             Action::BioDone { queued, .. } if event.op == Op::Read => {
                 self.reads.push(event.at.since(queued));
             }
-            Action::Throttled => self.throttled += 1,
+            Action::Throttled { .. } => self.throttled += 1,
             Action::Wbt(_) => self.told += 1,
             _ => {}
         }

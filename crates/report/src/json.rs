@@ -40,7 +40,7 @@ pub fn to_text(document: &Value) -> String {
 fn result(result: &RunResult) -> Value {
     let tunables = result.tunables.iter().map(|(name, value)| (name.to_string(), (*value).into()));
     let fingerprint = (result.world == World::Sim).then(|| format!("{:016x}", result.fingerprint));
-    json!({
+    let mut value = json!({
         "world": result.world.to_string(),
         "kernel": result.spec.kernel_name(),
         "hz": result.spec.kernel.hz.get(),
@@ -58,7 +58,11 @@ fn result(result: &RunResult) -> Value {
         "jobs": result.jobs.iter().map(job).collect::<Vec<_>>(),
         "layers": layers(&result.layers),
         "disk": result.disk,
-    })
+    });
+    if !result.throttling.is_empty() {
+        value["throttling"] = json!(result.throttling);
+    }
+    value
 }
 
 fn job(job: &JobResult) -> Value {

@@ -7,6 +7,7 @@ use lab::fidelity::errors::{self, JobError, Pair};
 use lab::figure::{Figure, Layer, Point, What};
 use lab::matrix::Report;
 use lab::metrics::CallKind;
+use lab::metrics::throttling::{Waited, Windows};
 use lab::quantity::{Kind, human};
 use lab::summary::{Checked, JobColumn, Line, Summary};
 use lab::{Axis, World};
@@ -16,6 +17,8 @@ use std::time::Duration;
 const MOST_JOBS: usize = 4;
 /// More messages of programs than this are only counted.
 const MOST_MESSAGES: usize = 8;
+/// Of those who are throttled in a row so many are shown.
+const MOST_WAITING: usize = 2;
 /// What stands where there is nothing to say.
 const NOTHING: &str = "–";
 
@@ -32,8 +35,13 @@ pub fn compare(report: &Report, summary: &Summary, took: Duration, style: &Style
     }
     out.push_str(&wrap(&header(report, took), style, ""));
     let expected = expected_table(report, summary);
-    let tables =
-        [main_table(report, summary), layer_table(report, summary), error_table(report), expected];
+    let tables = [
+        main_table(report, summary),
+        layer_table(report, summary),
+        throttling_table(report, summary),
+        error_table(report),
+        expected,
+    ];
     for table in tables.iter().filter(|it| !it.is_empty()) {
         out.push('\n');
         out.push_str(&table.render(style));
@@ -231,6 +239,47 @@ fn layer_table(report: &Report, summary: &Summary) -> Grid {
     let jobs = &summary.jobs[..summary.jobs.len().min(MOST_JOBS)];
     let rows = summary.lines.iter().flat_map(|line| jobs.iter().map(move |job| (line, job)));
     Grid::of(&columns, rows).keyed(keys)
+}
+
+/// Who was held back by writeback throttling or by limits, and why the depth was what it was.
+fn throttling_table(report: &Report, summary: &Summary) -> Grid {
+    type Row<'a> = (&'a Line, Option<&'a Waited>);
+    let mut columns = row_columns(report, |(line, _): &Row| line.row);
+    let keys = columns.len();
+    let waited = |heading: &str, of: fn(&Waited) -> String| {
+        let group = if heading == "task" { "held back" } else { "" };
+        Column::new(group, heading, move |(_, waited): &Row| waited.map_or(NOTHING.to_string(), of))
+    };
+    let time = |it: base::Duration| human(it.as_nanos() as f64, Kind::Time);
+    columns.push(waited("task", |it| it.task.clone()));
+    columns.push(waited("by", |it| it.by.to_string()));
+    columns.push(waited("times", |it| it.times.to_string()));
+    columns.push(Column::new("", "in all", move |(_, it): &Row| {
+        it.map_or(NOTHING.to_string(), |it| time(it.time))
+    }));
+    columns.push(Column::new("", "longest", move |(_, it): &Row| {
+        it.map_or(NOTHING.to_string(), |it| time(it.longest))
+    }));
+    columns.push(waited("depth", |it| match it.depth {
+        None => NOTHING.to_string(),
+        Some([fewest, most]) if fewest == most => fewest.to_string(),
+        Some([fewest, most]) => format!("{fewest} to {most}"),
+    }));
+    let windows = |group, heading: &str, of: fn(&Windows) -> u64| {
+        Column::new(group, heading, move |(line, _): &Row| of(&line.throttling.windows).to_string())
+    };
+    columns.push(windows("windows", "reads late", |it| it.exceeded));
+    columns.push(windows("", "few samples", |it| it.unknown_writes));
+    columns.push(windows("", "in time", |it| it.ok));
+    columns.push(Column::new("", "least depth", |(line, _): &Row| {
+        line.throttling.least_depth.map_or(NOTHING.to_string(), |it| it.to_string())
+    }));
+    let rows = summary.lines.iter().filter(|line| !line.throttling.is_empty()).flat_map(|line| {
+        let mut waited = line.throttling.waited.iter().take(MOST_WAITING).map(Some);
+        let first = waited.next().flatten();
+        std::iter::once((line, first)).chain(waited.map(move |it| (line, it)))
+    });
+    Grid::of(&columns, rows.collect::<Vec<Row>>()).keyed(keys)
 }
 
 /// How far the simulator is off where the kernel did the same.

@@ -24,7 +24,10 @@ pub(crate) enum Verdict {
     /// It goes on, and what comes of it carries this mark.
     Go(Mark),
     /// Its task sleeps until it is among those that are woken.
-    Wait,
+    Wait {
+        /// So many slots there are for its class.
+        depth: u32,
+    },
 }
 
 /// The policies of a queue. On a kernel without them nothing is ever held back.

@@ -253,7 +253,7 @@ impl Wbt {
                 let slots = self.slots(class);
                 if !slots.waiters.is_empty() || slots.in_flight >= limit {
                     slots.waiters.push_back(Waiter { context, flags: bio.flags });
-                    return Verdict::Wait;
+                    return Verdict::Wait { depth: limit };
                 }
                 slots.in_flight += 1;
                 self.open_window(now);

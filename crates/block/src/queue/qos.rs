@@ -43,8 +43,8 @@ impl RequestQueue {
                 self.core.bios[id].qos = mark;
                 false
             }
-            Verdict::Wait => {
-                self.wait_for_policy(now, context, id);
+            Verdict::Wait { depth } => {
+                self.wait_for_policy(now, context, id, depth);
                 true
             }
         }
@@ -52,8 +52,8 @@ impl RequestQueue {
 
     // Divergence: a bio with NOWAIT waits, too. Those that carry it are direct, and exempt.
     #[cold]
-    fn wait_for_policy(&mut self, now: Instant, context: ContextId, id: BioId) {
-        self.core.log_bio(now, Action::Throttled, id, None);
+    fn wait_for_policy(&mut self, now: Instant, context: ContextId, id: BioId, depth: u32) {
+        self.core.log_bio(now, Action::Throttled { depth }, id, None);
         self.core.context(context).stack.push(Frame::Throttle(id));
         self.fall_asleep(context);
     }

@@ -4,7 +4,7 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 23] = [
+const EXPERIMENTS: [(&str, &str); 25] = [
     ("bfq-2019-cost", include_str!("../../../../experiments/bfq-2019-cost.toml")),
     ("bfq-2019-dbench", include_str!("../../../../experiments/bfq-2019-dbench.toml")),
     ("bfq-2019-late", include_str!("../../../../experiments/bfq-2019-late.toml")),
@@ -34,7 +34,9 @@ const EXPERIMENTS: [(&str, &str); 23] = [
     ("s-suite-urgent", include_str!("../../../../experiments/s-suite-urgent.toml")),
     ("sysbench-threads", include_str!("../../../../experiments/sysbench-threads.toml")),
     ("wbt-default-lost", include_str!("../../../../experiments/wbt-default-lost.toml")),
+    ("wbt-drives", include_str!("../../../../experiments/wbt-drives.toml")),
     ("wbt-starvation", include_str!("../../../../experiments/wbt-starvation.toml")),
+    ("wbt-today", include_str!("../../../../experiments/wbt-today.toml")),
 ];
 
 /// The names of all.

@@ -328,7 +328,8 @@ fn read_expect(
         for (figure, bound) in figures {
             let place = document.place(&figure.span());
             let position = figure.span().start;
-            let figure = Figure::parse(figure.get_ref(), &jobs, &place)?;
+            let names = with_section(figure.get_ref(), &jobs);
+            let figure = Figure::parse(figure.get_ref(), &names, &place)?;
             let Text { text, place } = document.as_text(&figure.to_string(), bound)?;
             let bound = Bound::parse(&text, figure.what.kind(), &place)?;
             let (scheduler, axes) = (scheduler.clone(), axes.clone());
@@ -338,6 +339,17 @@ fn read_expect(
     }
     expectations.sort_by_key(|(position, _)| *position);
     Ok(expectations.into_iter().map(|(_, expectation)| expectation).collect())
+}
+
+/// The names of jobs, and before them the section of one of them that a figure is of, if it is.
+/// Which sections there are is known once the job is planned.
+fn with_section(figure: &str, jobs: &[String]) -> Vec<String> {
+    let section = jobs.iter().find_map(|job| {
+        let rest = figure.strip_prefix(job.as_str())?.strip_prefix('/')?;
+        let (section, _) = rest.split_once('.')?;
+        Some(format!("{job}/{section}"))
+    });
+    section.into_iter().chain(jobs.iter().cloned()).collect()
 }
 
 /// A scheduler and values of axes, as the left side of an expectation.

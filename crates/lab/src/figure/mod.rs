@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::metrics::{CallKind, Latency, Layers};
 use crate::quantity::{Kind, duration};
 use crate::result::{JobResult, RunResult};
+use crate::world::World;
 use base::Duration;
 use std::fmt;
 
@@ -50,6 +51,10 @@ pub enum What {
     Sequential,
     /// Bytes per second between the disk and memory, as iostat has them.
     Moved(Moved),
+    /// Part of these bytes that it writes.
+    Written,
+    /// Write commands per second that nobody waits for.
+    AsyncWrites,
 }
 
 /// What a disk moves.
@@ -101,7 +106,8 @@ pub(crate) const POINTS: [(&str, Point); 8] = [
 const ACCEPTED: &str = "[JOB.]{read,write,sync,trim,commit,syscall,queue,device}_{p50,p90,p95,\
                         p99,p99.9,p99.99,mean,max,over_TIME}, [JOB.][read_|write_]{bw,iops}, \
                         [JOB.]throughput, [JOB.]pass_{mean,max}, [JOB.]elapsed, held, busy, \
-                        sequential, disk_bw, disk_{read,write}_bw";
+                        sequential, disk_bw, disk_{read,write}_bw, disk_write_share, \
+                        disk_async_write_iops";
 
 impl Figure {
     /// Understands a name; `jobs` are the names of jobs there are. A name that is none, or a bound
@@ -213,6 +219,7 @@ impl What {
         let share = |part: base::Duration| {
             Some(100.0 * part.as_nanos() as f64 / run.elapsed.as_nanos().max(1) as f64)
         };
+        let seconds = run.elapsed.as_nanos() as f64 / 1e9;
         match self {
             What::Elapsed => Some(run.elapsed.as_nanos() as f64),
             What::Held => share(run.disk.held),
@@ -228,9 +235,15 @@ impl What {
                     Moved::Read => read,
                     Moved::Written => written,
                 };
-                let seconds = run.elapsed.as_nanos() as f64 / 1e9;
                 (seconds > 0.0).then_some(bytes as f64 / seconds)
             }
+            What::Written => {
+                let (read, written) = (run.disk.read_bytes.0 as f64, run.disk.write_bytes.0 as f64);
+                (read + written > 0.0).then_some(100.0 * written / (read + written))
+            }
+            // Commands of the disk of the linux world have no flags.
+            What::AsyncWrites if run.world == World::Linux => None,
+            What::AsyncWrites => (seconds > 0.0).then_some(run.disk.async_writes as f64 / seconds),
             What::Layer(layer, point) => point.of(layer.of(&run.layers)),
             What::Call(..) | What::Pass(_) | What::Commit(_) => match &run.jobs[..] {
                 [only] => self.of_job(only),
@@ -252,7 +265,8 @@ impl What {
             What::Throughput => job.told.throughput,
             What::Pass(point) => point.of(&job.told.passes),
             What::Commit(point) => point.of(&job.told.commits),
-            What::Held | What::Busy | What::Sequential | What::Moved(_) => None,
+            What::Held | What::Busy | What::Sequential => None,
+            What::Moved(_) | What::Written | What::AsyncWrites => None,
             What::Layer(layer, point) => point.of(layer.of(&job.layers)),
             What::Call(kind, point) => point.of(&job.call(kind).lat),
             What::Bandwidth(_) | What::Iops(_) if job.runtime.is_zero() => None,

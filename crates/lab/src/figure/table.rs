@@ -32,7 +32,7 @@ pub enum Of {
 }
 
 /// All of them.
-pub static METRICS: [Metric; 27] = [
+pub static METRICS: [Metric; 29] = [
     Metric {
         name: "read",
         of: Of::Distribution(|point| What::Call(CallKind::Read, point)),
@@ -275,6 +275,24 @@ pub static METRICS: [Metric; 27] = [
         heading: "disk",
         json: "disk.write_bytes, elapsed_ns",
         about: "The same of what it wrote.",
+    },
+    Metric {
+        name: "disk_write_share",
+        of: Of::Value(What::Written),
+        kind: Kind::Percent,
+        less_is_better: false,
+        heading: "disk: written",
+        json: "disk.*_bytes",
+        about: "Part of the bytes that the disk read and wrote that it wrote.",
+    },
+    Metric {
+        name: "disk_async_write_iops",
+        of: Of::Value(What::AsyncWrites),
+        kind: Kind::Operations,
+        less_is_better: false,
+        heading: "async writes/s",
+        json: "disk.async_writes, elapsed_ns",
+        about: "Write commands per second of the run that nobody waits for (no S in their flags).",
     },
 ];
 

@@ -41,6 +41,8 @@ pub struct Disk {
     pub reads: u64,
     /// Writes that completed.
     pub writes: u64,
+    /// Writes that were issued and that nobody waits for.
+    pub async_writes: u64,
     /// Flushes that completed.
     pub flushes: u64,
     /// Discards that completed.
@@ -235,6 +237,8 @@ impl DiskMeter {
             return;
         }
         self.totals.commands += 1;
+        let is_async = event.op == Op::Write && !block::is_sync(event.op, event.flags);
+        self.totals.async_writes += u64::from(is_async);
         if let Some(last) = self.last_end {
             self.totals.sequential += u64::from(last == event.sector);
             self.seeks += 1;

@@ -12,16 +12,19 @@ pub mod held;
 pub mod latency;
 pub mod operations;
 pub mod samples;
+pub mod throttling;
 
 pub use calls::{Actor, CallKind, Calls};
 pub use disk::Disk;
 pub use latency::Latency;
+pub use throttling::Throttling;
 
 use base::{Duration, Histogram, Instant};
 use block::{Action, Event};
 use disk::DiskMeter;
 use machine::{Observer, TaskInfo};
 use operations::{Busy, Watch};
+use throttling::ThrottlingMeter;
 
 /// Measures a run.
 #[derive(Default)]
@@ -34,6 +37,7 @@ pub struct Meter {
     /// Whose results the events of each context count for, by its number.
     of_context: Vec<Option<Owner>>,
     disk: DiskMeter,
+    throttling: ThrottlingMeter,
     last: Instant,
     pairing: Option<Pairing>,
 }
@@ -88,6 +92,8 @@ pub struct Measured {
     pub processes: Vec<Actor>,
     /// What the disk did.
     pub disk: Disk,
+    /// Who slept because writeback was throttled.
+    pub throttling: Throttling,
     /// From the start to the end of the run.
     pub elapsed: Duration,
 }
@@ -123,13 +129,14 @@ impl Meter {
     /// The figures, when the run has taken so long.
     pub fn finish(self, elapsed: Duration) -> Measured {
         let end = Instant::ZERO + elapsed;
-        let disk = self.disk.finish(end.max(self.last));
+        let end = end.max(self.last);
+        let (disk, throttling) = (self.disk.finish(end), self.throttling.finish(end));
         let Meter { mut sections, processes, pairing, .. } = self;
         let watches = pairing.map(|it| it.watches).unwrap_or_default();
         for (section, watch) in sections.iter_mut().zip(watches) {
             section.operations = watch.map(Watch::finish).unwrap_or_default().into();
         }
-        Measured { sections, processes, disk, elapsed }
+        Measured { sections, processes, disk, throttling, elapsed }
     }
 }
 
@@ -142,7 +149,9 @@ impl Observer for Meter {
         let job = who.job.map(|number| self.jobs.get(number).copied().unwrap_or(number));
         let naming = job.and_then(|job| self.naming.get(job));
         let section = naming.map_or(who.name.as_str(), |naming| naming.section_of(&who.name));
-        self.disk.meet(who.context, if section.is_empty() { &who.name } else { section });
+        let called = if section.is_empty() { &who.name } else { section };
+        self.disk.meet(who.context, called);
+        self.throttling.meet(who.context, called);
         let is_clone = section != who.name && naming != Some(&Naming::Whole);
         let ramp = naming.map_or(Duration::ZERO, |naming| naming.ramp_of(section));
         let section = index_of(&mut self.sections, job, section, ramp);
@@ -175,6 +184,7 @@ impl Meter {
     #[inline]
     fn see_disk(&mut self, event: &Event) {
         self.disk.see(event);
+        self.throttling.see(event);
         if Watch::is_about_sleep(event)
             && let Some(pairing) = &mut self.pairing
         {
@@ -185,6 +195,9 @@ impl Meter {
     /// Something happened in the context of an actor that says nothing about the disk.
     #[inline(never)]
     fn see_actor(&mut self, event: &Event) {
+        if matches!(event.action, Action::Released { .. }) {
+            self.throttling.see(event);
+        }
         let owner = self.of_context.get(event.context.0 as usize).copied().flatten();
         if let Some(Owner { section, process, task }) = owner {
             let actor = &mut self.sections[section];

@@ -135,7 +135,7 @@ impl Operations {
 pub(super) fn sleeps_at(event: &Event) -> Option<Place> {
     match event.action {
         Action::Sleep => Some(Place::Tag),
-        Action::Throttled => Some(Place::Throttle),
+        Action::Throttled { .. } => Some(Place::Throttle),
         _ => None,
     }
 }
@@ -276,7 +276,7 @@ impl Watch {
         matches!(
             event.action,
             Action::Sleep
-                | Action::Throttled
+                | Action::Throttled { .. }
                 | Action::GetRequest
                 | Action::BackMerge
                 | Action::FrontMerge

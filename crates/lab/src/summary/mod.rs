@@ -14,7 +14,7 @@ use crate::experiment::expectation::Expectation;
 use crate::figure::{Figure, Layer, Moved, Point, What};
 use crate::kernels::Named;
 use crate::matrix::Report;
-use crate::metrics::CallKind;
+use crate::metrics::{CallKind, Throttling};
 use crate::plan::Row;
 use crate::result::{CallResult, JobResult, RunResult};
 use crate::statistics::Estimate;
@@ -64,6 +64,8 @@ pub struct Line {
     pub held_by_reason: Vec<(&'static str, f64)>,
     /// The same by who waited and for whom, as far as it was a scheduler's decision.
     pub held_for: Vec<(String, f64)>,
+    /// Who slept because writeback was throttled, and why; the mean of all runs.
+    pub throttling: Throttling,
     /// The part of the throughput of all jobs that each of them has, in percent.
     pub shares: Vec<f64>,
 }
@@ -168,8 +170,9 @@ impl Line {
         main: &Option<Figure>,
     ) -> Line {
         let whole = [What::Elapsed, What::Busy, What::Held, What::Sequential];
+        let whole = whole.into_iter().chain([What::Written, What::AsyncWrites]);
         let moved = [Moved::Both, Moved::Read, Moved::Written].map(What::Moved);
-        let whole = whole.into_iter().chain(moved).map(|what| Figure { job: None, what });
+        let whole = whole.chain(moved).map(|what| Figure { job: None, what });
         let mut figures: IndexSet<Figure> =
             jobs.iter().flat_map(JobColumn::figures).chain(whole).collect();
         // Of what is judged all points that are shown.
@@ -201,9 +204,17 @@ impl Line {
         let mut held_for: Vec<_> = pairs.into_iter().collect();
         held_for.sort_by(|a, b| b.1.total_cmp(&a.1));
         let figures = estimated.collect();
+        let throttling = Throttling::mean(results.iter().map(|it| &it.throttling));
         let axes = row.axes.clone();
-        let mut line =
-            Line { row: index, axes, figures, held_by_reason, held_for, shares: Vec::new() };
+        let mut line = Line {
+            row: index,
+            axes,
+            figures,
+            held_by_reason,
+            held_for,
+            throttling,
+            shares: Vec::new(),
+        };
         line.shares = line.shares_of(jobs);
         line
     }

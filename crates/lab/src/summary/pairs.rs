@@ -66,7 +66,9 @@ impl Paired {
             | What::Held
             | What::Busy
             | What::Sequential
-            | What::Moved(_) => return None,
+            | What::Moved(_)
+            | What::Written
+            | What::AsyncWrites => return None,
         };
         let point = point.filter(|it| *it != Point::Mean);
         let mut paired = Paired { best, worst, point, call, ..Paired::default() };

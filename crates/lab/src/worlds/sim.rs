@@ -78,6 +78,7 @@ pub(super) fn run(
             .into(),
         processes: process_results(&measured, &row.jobs, &accounts),
         disk: measured.disk,
+        throttling: measured.throttling,
         commands: collector.map(Collector::finish).unwrap_or_default(),
         bios: bios.map(BioCollector::finish).unwrap_or_default(),
         exits: row

@@ -30,9 +30,9 @@ mod warming;
 
 use crate::error::Error;
 use crate::kernels::built;
-use crate::metrics::Layers;
 use crate::metrics::bios::{self, Asked};
 use crate::metrics::commands::{self, Agreement, Step};
+use crate::metrics::{Layers, Throttling};
 use crate::plan::{Plan, Row};
 use crate::result::{JobResult, RunResult};
 use crate::scheduler_spec::SchedulerSpec;
@@ -421,6 +421,8 @@ fn result(row: &Row, seed: u64, finished: &Finished) -> Result<RunResult, Error>
         jobs: jobs.into(),
         processes,
         disk,
+        // Only its trace events tell, which are in recordings.
+        throttling: Throttling::default(),
         commands: commands::of_log(&finished.log.served, began),
         bios: bios::of_lines(&finished.bios, "254,0", finished.begun_freely),
         exits,

@@ -268,12 +268,14 @@ fn throttling_table(report: &Report, summary: &Summary) -> Grid {
     let windows = |group, heading: &str, of: fn(&Windows) -> u64| {
         Column::new(group, heading, move |(line, _): &Row| of(&line.throttling.windows).to_string())
     };
-    columns.push(windows("windows", "reads late", |it| it.exceeded));
-    columns.push(windows("", "few samples", |it| it.unknown_writes));
-    columns.push(windows("", "in time", |it| it.ok));
-    columns.push(Column::new("", "least depth", |(line, _): &Row| {
-        line.throttling.least_depth.map_or(NOTHING.to_string(), |it| it.to_string())
-    }));
+    if summary.lines.iter().any(|line| line.throttling.windows != Windows::default()) {
+        columns.push(windows("windows", "reads late", |it| it.exceeded));
+        columns.push(windows("", "few samples", |it| it.unknown_writes));
+        columns.push(windows("", "in time", |it| it.ok));
+        columns.push(Column::new("", "least depth", |(line, _): &Row| {
+            line.throttling.least_depth.map_or(NOTHING.to_string(), |it| it.to_string())
+        }));
+    }
     let rows = summary.lines.iter().filter(|line| !line.throttling.is_empty()).flat_map(|line| {
         let mut waited = line.throttling.waited.iter().take(MOST_WAITING).map(Some);
         let first = waited.next().flatten();

@@ -4,7 +4,7 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 25] = [
+const EXPERIMENTS: [(&str, &str); 26] = [
     ("bfq-2019-cost", include_str!("../../../../experiments/bfq-2019-cost.toml")),
     ("bfq-2019-dbench", include_str!("../../../../experiments/bfq-2019-dbench.toml")),
     ("bfq-2019-late", include_str!("../../../../experiments/bfq-2019-late.toml")),

@@ -252,7 +252,10 @@ mod tests {
         let [first, second] = &seen.waited[..] else { panic!("{seen:?}") };
         assert_eq!((first.task.as_str(), first.times, first.time), ("task 2", 1, micros(70)));
         assert_eq!((second.task.as_str(), second.times), ("kworker/u9:2", 2));
-        assert_eq!((second.time, second.longest, second.depth), (micros(11), micros(10), Some([4, 8])));
+        assert_eq!(
+            (second.time, second.longest, second.depth),
+            (micros(11), micros(10), Some([4, 8]))
+        );
     }
 
     #[test]

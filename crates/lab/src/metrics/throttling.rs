@@ -21,7 +21,7 @@ pub struct Throttling {
     pub narrowed: u64,
     /// How often there was one to more.
     pub widened: u64,
-    /// The slots for writes that somebody waits for, when there were fewest; nothing without a step.
+    /// The fewest slots that there were for writes that somebody waits for; nothing without a step.
     pub least_depth: Option<u32>,
     /// Of the reads that were late the latest, or how long it had been under way.
     #[serde(rename = "latest_read_ns")]
@@ -56,7 +56,7 @@ pub struct Waited {
     /// The longest.
     #[serde(rename = "longest_ns")]
     pub longest: Duration,
-    /// The slots that there were for them when they fell asleep, fewest and most; of writeback only.
+    /// The slots that there were for them when they fell asleep, fewest and most; for writeback.
     pub depth: Option<[u32; 2]>,
 }
 

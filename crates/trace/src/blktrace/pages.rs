@@ -39,7 +39,7 @@ const ACCEPTED: &str = "pages of 4096 bytes, as trace_pipe_raw of a little-endia
 
 /// Events that become messages: what each says, by the number in its file `format` of tracefs. Its
 /// fields stand in braces, by kind and offset as `format` has them: `{s12}` is a text from byte 12
-/// on, `{b36}` a byte, `{w28}` a number of 32 bits, `{i28}` one with a sign, `{q40}` one of 64 bits.
+/// on, `{b36}` a byte, `{w28}` a number of 32 bits, `{i28}` one with a sign, `{q40}` one of 64.
 pub type Events<'a> = BTreeMap<u16, &'a str>;
 
 /// The records in the pages of a CPU, one after the other, as a file of blktrace: in the version

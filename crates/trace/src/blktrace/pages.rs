@@ -325,7 +325,7 @@ mod tests {
         let entry = [b"--READ\0\xee", &[7, 0xee, 0xee, 0xee][..], &300_u32.to_le_bytes()].concat();
         let of = |said| with_fields(said, &entry);
         assert_eq!(of("adjust: {s2} {w12} of {b8}"), "adjust: READ 300 of 7");
-        assert_eq!(of("{i10} {q8}"), "19726318 1293024165639");
+        assert_eq!(of("{i10} {q8}"), "19721966 1292498824711");
         assert_eq!([of("none"), of("{w13}{q9}{s99}!")], ["none", "!"]);
     }
 

@@ -1,8 +1,10 @@
-//! How good are the tests of the schedulers? Small mistakes are planted in the files that are
-//! named, all at once, each behind a switch; the tests are built once and run with each in turn.
-//! `cargo mutants` builds anew for each mistake, which takes a minute where this takes a second.
+//! How good are the tests of the schedulers and of what throttles? Small mistakes are planted in the
+//! files that are named, all at once, each behind a switch; the tests are built once and run with
+//! each in turn. `cargo mutants` builds anew for each mistake, which takes a minute where this takes
+//! a second.
 //!
-//! `cargo run --release --manifest-path mutants/Cargo.toml -- [--every N] PATH…`
+//! `cargo run --release --manifest-path mutants/Cargo.toml -- [--every N] [--from N] [--first N]
+//! PATH…`
 
 mod plant;
 
@@ -12,29 +14,55 @@ use std::error::Error;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
-/// What the tests of the crate are; those that are quick first.
-const TESTS: [&str; 7] = [
-    "scripts",
-    "process_tunables",
-    "cooperators",
-    "contract",
-    "by_process",
-    "starvation",
-    "guarantees",
+/// A crate in which mistakes can be planted.
+struct Tested {
+    /// Its sources; the switch goes into `lib.rs` there.
+    sources: &'static str,
+    /// The packages that have its tests.
+    packages: &'static [&'static str],
+    /// The tests besides those within the packages; those that are quick first.
+    tests: &'static [&'static str],
+}
+
+/// The crates.
+const CRATES: [Tested; 2] = [
+    Tested {
+        sources: "crates/sched/src",
+        packages: &["paternoster-sched"],
+        tests: &[
+            "loads",
+            "scripts",
+            "process_tunables",
+            "cooperators",
+            "kyber",
+            "contract",
+            "by_process",
+            "starvation",
+            "guarantees",
+        ],
+    },
+    Tested {
+        sources: "crates/block/src",
+        packages: &["paternoster-block", "paternoster-sched"],
+        tests: &["wbt", "single_queue", "multi_queue", "replay"],
+    },
 ];
-/// Seconds of processor time after which a test is taken to go on for ever. How busy the machine is
-/// does not matter.
-const PATIENCE: u32 = 300;
-/// Seconds of real time, for a test that waits for ever.
-const LONGEST_WAIT: u32 = 20 * PATIENCE;
+
+/// A test is taken to go on for ever after so many times the processor time that it takes without a
+/// mistake. How busy the machine is does not matter.
+const PATIENCE: u64 = 20;
+/// And at least after so many seconds.
+const LEAST_PATIENCE: u64 = 30;
+/// So much longer in real time, for a test that waits for ever.
+const LONGEST_WAIT: u64 = 20;
 /// SIGXCPU, the signal at the end of the processor time.
 const OUT_OF_TIME: i32 = 24;
 
-/// Where the switch goes.
-const LIBRARY: &str = "crates/sched/src/lib.rs";
 /// The switch, put into the crate that is mutated.
 const SWITCH: &str = "
 #[doc(hidden)]
@@ -62,30 +90,18 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Outcome<()> {
-    let (every, paths) = arguments()?;
+    let Arguments { every, from, first, paths } = arguments()?;
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let tree = root.join("target/mutants");
     let files = rust_files(&root, &paths)?;
-    copy_workspace(&root, &tree, &files)?;
-    let (mutants, left_out, tests) = build(&root, &tree, &files)?;
-    let chosen: Vec<&Mutant> = mutants.iter().step_by(every).collect();
+    let tested = crate_of(&files)?;
+    copy_workspace(&root, &tree, tested, &files)?;
+    let (mutants, left_out, tests) = build(&root, &tree, tested, &files)?;
+    let chosen: Vec<&Mutant> = mutants.iter().skip(from).step_by(every).collect();
     println!("{} mutants, {left_out} more do not compile; {} are run", mutants.len(), chosen.len());
+    let tests = tests.into_iter().take(first).map(Test::of).collect::<Outcome<Vec<Test>>>()?;
     let begun = Instant::now();
-    let (mut missed, mut endless) = (0, 0);
-    for mutant in &chosen {
-        let Mutant { file, line, what, .. } = mutant;
-        match fate(mutant, &tests)? {
-            Fate::Caught => {}
-            Fate::Missed => {
-                missed += 1;
-                println!("missed: {file}:{line} {what}");
-            }
-            Fate::Endless => {
-                endless += 1;
-                println!("goes on for ever: {file}:{line} {what}");
-            }
-        }
-    }
+    let (missed, endless) = run_all(&chosen, &tests)?;
     let caught = chosen.len() - missed;
     let percent = 100.0 * caught as f64 / chosen.len().max(1) as f64;
     let (all, time) = (chosen.len(), begun.elapsed());
@@ -93,33 +109,82 @@ fn run() -> Outcome<()> {
     Ok(())
 }
 
-fn arguments() -> Outcome<(usize, Vec<String>)> {
-    let mut every = 1;
-    let mut paths = Vec::new();
+/// Runs the tests with each mutant, as many at once as there are cores; how many were missed, and
+/// with how many a test did not end.
+fn run_all(chosen: &[&Mutant], tests: &[Test]) -> Outcome<(usize, usize)> {
+    let [next, missed, endless] = [(); 3].map(|()| AtomicUsize::new(0));
+    let work = || -> Result<(), String> {
+        while let Some(mutant) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Mutant { file, line, what, .. } = mutant;
+            match fate(mutant, tests).map_err(|error| error.to_string())? {
+                Fate::Caught => {}
+                Fate::Missed => {
+                    missed.fetch_add(1, Ordering::Relaxed);
+                    println!("missed: {file}:{line} {what}");
+                }
+                Fate::Endless => {
+                    endless.fetch_add(1, Ordering::Relaxed);
+                    println!("goes on for ever: {file}:{line} {what}");
+                }
+            }
+        }
+        Ok(())
+    };
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+    })?;
+    Ok((missed.into_inner(), endless.into_inner()))
+}
+
+/// What is asked for.
+struct Arguments {
+    /// One of so many mutants is run,
+    every: usize,
+    /// from this one on.
+    from: usize,
+    /// Only so many of the tests run, those within packages counted.
+    first: usize,
+    paths: Vec<String>,
+}
+
+fn arguments() -> Outcome<Arguments> {
+    let mut asked = Arguments { every: 1, from: 0, first: usize::MAX, paths: Vec::new() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        if word == "--every" {
-            let number = words.next().unwrap_or_default();
-            every = number.parse().ok().filter(|every| *every > 0).ok_or("--every N, from 1 on")?;
-        } else {
-            paths.push(word);
+        let mut number = || words.next().unwrap_or_default().parse().ok();
+        match word.as_str() {
+            "--every" => {
+                asked.every = number().filter(|every| *every > 0).ok_or("--every N, from 1 on")?;
+            }
+            "--from" => asked.from = number().ok_or("--from N, from 0 on")?,
+            "--first" => asked.first = number().ok_or("--first N, a number of tests")?,
+            _ => asked.paths.push(word),
         }
     }
-    if paths.is_empty() {
-        return Err("name files or directories of crates/sched/src".into());
+    if asked.paths.is_empty() {
+        let sources: Vec<&str> = CRATES.iter().map(|tested| tested.sources).collect();
+        return Err(format!("name files or directories of {}", sources.join(" or ")).into());
     }
-    Ok((every, paths))
+    Ok(asked)
+}
+
+/// The crate that all the files are in.
+fn crate_of(files: &[String]) -> Outcome<&'static Tested> {
+    let has_all = |tested: &&Tested| files.iter().all(|file| file.starts_with(tested.sources));
+    Ok(CRATES.iter().find(has_all).ok_or("the files shall be in one crate that has tests here")?)
 }
 
 /// The workspace without what was built in it and what will be planted. What is there already is
 /// not touched, so that it is not built again.
-fn copy_workspace(root: &Path, tree: &Path, planted: &[String]) -> Outcome<()> {
+fn copy_workspace(root: &Path, tree: &Path, tested: &Tested, planted: &[String]) -> Outcome<()> {
     fs::create_dir_all(tree)?;
     for name in ["Cargo.toml", "Cargo.lock"] {
         write_new(&tree.join(name), &fs::read(root.join(name))?)?;
     }
     let mut skipped: BTreeSet<PathBuf> = planted.iter().map(|file| root.join(file)).collect();
-    skipped.insert(root.join(LIBRARY));
+    skipped.insert(root.join(tested.library()));
     for name in ["crates", "xtask", "experiments", "guests", "hosts", "models"] {
         copy_directory(&root.join(name), &tree.join(name), &skipped)?;
     }
@@ -172,10 +237,12 @@ fn rust_files(root: &Path, paths: &[String]) -> Outcome<Vec<String>> {
 fn build(
     root: &Path,
     tree: &Path,
+    tested: &Tested,
     files: &[String],
 ) -> Outcome<(Vec<Mutant>, usize, Vec<PathBuf>)> {
-    let text = fs::read_to_string(root.join(LIBRARY))?;
-    write_new(&tree.join(LIBRARY), (text + SWITCH).as_bytes())?;
+    let library = tested.library();
+    let text = fs::read_to_string(root.join(&library))?;
+    write_new(&tree.join(&library), (text + SWITCH).as_bytes())?;
     let mut left_out = BTreeSet::new();
     for _ in 0..12 {
         let mut mutants = Vec::new();
@@ -185,7 +252,7 @@ fn build(
                 .map_err(|error| format!("{file}: {error}"))?;
             write_new(&tree.join(file), planted.as_bytes())?;
         }
-        let (wrong, tests) = compile(tree)?;
+        let (wrong, tests) = compile(tree, tested)?;
         if wrong.is_empty() {
             mutants.retain(|mutant| !left_out.contains(&mutant.number));
             return Ok((mutants, left_out.len(), tests));
@@ -196,10 +263,13 @@ fn build(
 }
 
 /// The tests, or the mutants on whose lines the compiler found mistakes.
-fn compile(tree: &Path) -> Outcome<(BTreeSet<u32>, Vec<PathBuf>)> {
+fn compile(tree: &Path, tested: &Tested) -> Outcome<(BTreeSet<u32>, Vec<PathBuf>)> {
     let mut cargo = Command::new("cargo");
-    cargo.current_dir(tree).args(["test", "--no-run", "-p", "paternoster-sched", "--lib"]);
-    TESTS.iter().for_each(|test| {
+    cargo.current_dir(tree).args(["test", "--no-run", "--lib"]);
+    tested.packages.iter().for_each(|package| {
+        cargo.args(["-p", package]);
+    });
+    tested.tests.iter().for_each(|test| {
         cargo.args(["--test", test]);
     });
     cargo.arg("--message-format=short").env("CARGO_TARGET_DIR", tree.join("target"));
@@ -219,7 +289,10 @@ fn compile(tree: &Path) -> Outcome<(BTreeSet<u32>, Vec<PathBuf>)> {
     }
     let built = |line: &str| Some(tree.join(line.split('(').nth(1)?.strip_suffix(')')?));
     let tests = said.lines().filter(|line| line.trim_start().starts_with("Executable"));
-    Ok((wrong, tests.filter_map(built).collect()))
+    let mut tests: Vec<PathBuf> = tests.filter_map(built).collect();
+    // Cargo has an order of its own.
+    tests.sort_by_key(|path| tested.place_of(path));
+    Ok((wrong, tests))
 }
 
 /// The mutants of a line, or else those of the nearest lines before it that have any.
@@ -240,19 +313,45 @@ enum Fate {
     Missed,
 }
 
-fn fate(mutant: &Mutant, tests: &[PathBuf]) -> Outcome<Fate> {
-    for test in tests {
-        let limits = format!("ulimit -v 4000000; ulimit -S -t {PATIENCE}");
-        let script = format!("{limits}; exec timeout {LONGEST_WAIT} \"$0\" -q");
+/// A test that was built, and how long it may take.
+struct Test {
+    path: PathBuf,
+    /// Seconds of processor time.
+    patience: u64,
+}
+
+impl Test {
+    /// Runs it without a mistake.
+    fn of(path: PathBuf) -> Outcome<Test> {
+        let begun = Instant::now();
+        let test = Test { path, patience: 3_600 };
+        if !test.run(0)?.success() {
+            return Err(format!("{} fails without a mistake", test.path.display()).into());
+        }
+        let taken = begun.elapsed().as_secs() * PATIENCE;
+        Ok(Test { patience: taken.max(LEAST_PATIENCE), ..test })
+    }
+
+    fn run(&self, number: u32) -> Outcome<ExitStatus> {
+        let limits = format!("ulimit -v 4000000; ulimit -S -t {}", self.patience);
+        let longest = LONGEST_WAIT * self.patience;
+        let script = format!("{limits}; exec timeout {longest} \"$0\" -q");
         let status = Command::new("sh")
             .args(["-c", &script])
-            .arg(test)
-            .env("MUTANT", mutant.number.to_string())
+            .arg(&self.path)
+            .env("MUTANT", number.to_string())
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
             .env("RUST_BACKTRACE", "0")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()?;
+        Ok(status)
+    }
+}
+
+fn fate(mutant: &Mutant, tests: &[Test]) -> Outcome<Fate> {
+    for test in tests {
+        let status = test.run(mutant.number)?;
         match (status.code(), status.signal()) {
             (Some(0), _) => {}
             // What `timeout` says.
@@ -261,4 +360,16 @@ fn fate(mutant: &Mutant, tests: &[PathBuf]) -> Outcome<Fate> {
         }
     }
     Ok(Fate::Missed)
+}
+
+impl Tested {
+    fn library(&self) -> String {
+        format!("{}/lib.rs", self.sources)
+    }
+
+    /// Where a test that was built stands in the list; the tests within packages are first.
+    fn place_of(&self, built: &Path) -> Option<usize> {
+        let name = built.file_name()?.to_str()?.rsplit_once('-')?.0;
+        self.tests.iter().position(|test| *test == name)
+    }
 }

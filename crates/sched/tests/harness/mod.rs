@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod load;
 pub mod naive_anticipatory;
 pub mod naive_bfq;
 pub mod naive_cfq;

@@ -49,13 +49,15 @@ impl Planter<'_> {
         (!self.left_out.contains(&number)).then_some(number)
     }
 
-    /// Puts what a function could return instead at its beginning.
-    fn plant_returns(&mut self, signature: &Signature, block: &mut Block) {
+    /// Puts what a function could return instead at its beginning; `is` is what it is, if it is no
+    /// more than a value.
+    fn plant_returns(&mut self, signature: &Signature, block: &mut Block, is: Option<&str>) {
         let instead: Vec<Expr> = match &signature.output {
             ReturnType::Default => vec![parse_quote!(())],
             ReturnType::Type(_, of) => values_of(of),
         };
-        for value in instead.into_iter().rev() {
+        let is_other = |value: &Expr| is != Some(value.to_token_stream().to_string().as_str());
+        for value in instead.into_iter().filter(is_other).rev() {
             let what = format!("{} returns {}", signature.ident, value.to_token_stream());
             if let Some(number) = self.number(signature.ident.span(), &what) {
                 let early: Stmt = parse_quote!(if crate::planted::on(#number) { return #value; });
@@ -67,6 +69,14 @@ impl Planter<'_> {
     fn is_spared(&self, signature: &Signature) -> bool {
         let name = signature.ident.to_string();
         signature.constness.is_some() || SPARED.contains(&name.as_str())
+    }
+}
+
+/// A block that does nothing but yield something.
+fn value_of(block: &Block) -> Option<String> {
+    match block.stmts.as_slice() {
+        [Stmt::Expr(value, None)] => Some(value.to_token_stream().to_string()),
+        _ => None,
     }
 }
 
@@ -122,15 +132,17 @@ impl VisitMut for Planter<'_> {
 
     fn visit_item_fn_mut(&mut self, function: &mut ItemFn) {
         if !self.is_spared(&function.sig) {
+            let is = value_of(&function.block);
             self.visit_block_mut(&mut function.block);
-            self.plant_returns(&function.sig, &mut function.block);
+            self.plant_returns(&function.sig, &mut function.block, is.as_deref());
         }
     }
 
     fn visit_impl_item_fn_mut(&mut self, function: &mut ImplItemFn) {
         if !self.is_spared(&function.sig) {
+            let is = value_of(&function.block);
             self.visit_block_mut(&mut function.block);
-            self.plant_returns(&function.sig, &mut function.block);
+            self.plant_returns(&function.sig, &mut function.block, is.as_deref());
         }
     }
 

@@ -12,6 +12,7 @@ use block::contract::Table;
 use block::{Flags, Ioprio, IoprioClass, Kernel, Op, Version};
 use expect_test::expect_file;
 use harness::load::{Change, Load, Service, Task, Way};
+use sched::{Backport, Entry};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -62,6 +63,10 @@ fn random(at: u64) -> Task {
     Task { way: Way::Random(FAR / 2), ..Task::reader(at) }
 }
 
+fn filling(at: u64, batch: u32, plugs: bool) -> Task {
+    Task { way: Way::Filling, batch, plugs, bios: 160, ..Task::reader(at) }
+}
+
 /// As dd with a large block: read-ahead that is plugged.
 fn streams(at: u64, bios: u32) -> Task {
     Task { sectors: 64, batch: 4, plugs: true, bios, ..Task::reader(at) }
@@ -79,6 +84,11 @@ fn logs(at: u64, bios: u32) -> Task {
 /// So many sectors, each so many microseconds.
 fn plays(at: u64, sectors: u32, each: u64) -> Task {
     Task { sectors, thinks: each, isochronous: true, bios: 120, ..Task::reader(at) }
+}
+
+/// It holds what it reads back for so many milliseconds.
+fn dallies(at: u64, millis: u64) -> Task {
+    Task { plugs: true, paces: millis * MILLI / 2, batch: 3, sectors: 16, ..Task::reader(at) }
 }
 
 fn in_group(group: u32, task: Task) -> Task {
@@ -153,7 +163,10 @@ fn of_sharing() -> Vec<Load> {
         on_flash("flusher_flash", 16, vec![flushes(0, 400), reader.clone(), random(2 * FAR)]),
         with(&promote, deep(2, on_disk("classes", classes))),
         deep(3, on_disk("backward", vec![back, far.clone(), random(0)])),
+        on_disk("gaps", vec![filling(0, 8, false), filling(FAR, 4, true), random(2 * FAR)]),
+        deep(2, on_disk("gaps_deep", vec![filling(0, 8, true), filling(FAR, 12, false)])),
         on_flash("flash", 8, vec![reader.clone(), far, random(2 * FAR), logs(3 * FAR, 150)]),
+        deep(2, on_disk("plugs_long", vec![dallies(0, 3), dallies(FAR, 11), dallies(2 * FAR, 17)])),
         on_flash("flash_alone", 1, vec![reader, random(2 * FAR), logs(3 * FAR, 150)]),
         Load { nr_requests: 6, ..deep(3, on_disk("few_tags", few_tags())) },
         Load { nr_requests: 12, ..on_flash("few_tags_flash", 32, few_tags()) },
@@ -256,6 +269,9 @@ fn of_time() -> Vec<Load> {
         (13 * SECOND, Change::Turn { task: 0, at: 0, way: Way::Random(8 * FAR) }),
         (15 * SECOND, Change::Turn { task: 0, at: 0, way: Way::Forward }),
     ];
+    let quiet: Vec<_> = (24..64)
+        .map(|n| (n * 500 * MILLI, Change::Set("low_latency", i64::from(n % 4 != 0))))
+        .collect();
     let late = Task { begins: 11 * SECOND, bios: 900, ..streams(5 * FAR, 900) };
     vec![
         on_disk(
@@ -278,6 +294,7 @@ fn of_time() -> Vec<Load> {
         deep(4, on_disk("wakers_deep", together(&[&chain(6 * MILLI), &noise]))),
         on_flash("wakers_flash", 4, together(&[&chain(6 * MILLI), &noise])),
         with(&jumps, on_disk("player", together(&[&player, std::slice::from_ref(&late)]))),
+        with(&quiet, on_disk("player_unraised", together(&[&player, &[late.clone()]]))),
         with(&jumps, on_flash("player_flash", 4, together(&[&player, &[late]]))),
         on_disk(
             "long_idle",
@@ -305,6 +322,10 @@ fn of_bursts() -> Vec<Load> {
         });
         tasks
     };
+    // One that is interrupted by another group, and goes on.
+    let mut grouped = burst(15, 9 * MILLI, 0);
+    grouped.iter_mut().enumerate().for_each(|(n, it)| it.group = [1, 1, 2, 2, 2, 1][n % 6]);
+    grouped[8..].iter_mut().for_each(|it| it.group = 1);
     let mut pairs = cooperate(2, 0, 150);
     pairs.extend(burst(7, MILLI, 4));
     vec![
@@ -323,6 +344,7 @@ fn of_bursts() -> Vec<Load> {
         on_disk("burst_at_once", together(&[&burst(9, 0, 0), &[at(SECOND, old.clone())]])),
         on_flash("burst_flash", 8, together(&[&burst(11, 30 * MILLI, 10), &[at(SECOND, old)]])),
         on_disk("burst_twice", twice),
+        Load { groups: vec![(0, 100), (0, 300)], ..on_disk("burst_groups", grouped) },
         deep(2, on_disk("burst_again", again(10))),
         deep(2, on_disk("burst_again_small", again(5))),
         with(
@@ -348,6 +370,8 @@ fn of_settings() -> Vec<Load> {
             settings.iter().map(|it| (it.0 * MILLI, Change::Set(it.1, it.2))).collect();
         with(&changes, deep(4, on_disk(name, tasks())))
     };
+    let waits: Vec<_> =
+        (1..300).map(|n| (n * 5_300, Change::Set("slice_idle", (n % 2 * 8) as i64))).collect();
     let requeues: Vec<_> = (1..60).map(|n| (n * 23 * MILLI, Change::Requeue)).collect();
     let renewed = [(300 * MILLI, Change::Renew), (900 * MILLI, Change::Exit(1))];
     let mut cached = deep(
@@ -370,6 +394,7 @@ fn of_settings() -> Vec<Load> {
             "slice_idle",
             &[(0, "slice_idle", 0), (600, "slice_idle", 8), (900, "slice_idle_us", 900)],
         ),
+        with(&waits, deep(2, on_disk("slice_idle_changes", tasks()))),
         set(
             "strict",
             &[(0, "slice_idle", 2), (1, "strict_guarantees", 1), (900, "strict_guarantees", 0)],
@@ -457,6 +482,15 @@ fn of_groups() -> Vec<Load> {
         in_group(1, streams(FAR, 160)),
         in_group(1, Task { thinks: 4 * MILLI, ..random(2 * FAR) }),
     ];
+    let seekers = || {
+        vec![
+            in_group(1, Task { thinks: 700, ..random(0) }),
+            in_group(1, Task { thinks: 2 * MILLI, ..random(FAR) }),
+            in_group(2, Task { sectors: 256, batch: 4, ..random(2 * FAR) }),
+            in_group(3, Task { sectors: 64, batch: 2, bios: 300, ..random(3 * FAR) }),
+        ]
+    };
+    let quiet = |load: Load| with(&[(0, Change::Set("low_latency", 0))], load);
     let shares =
         [&tasks()[..2], &[in_group(1, Task { shares: Some(0), thinks: MILLI, ..random(7 * FAR) })]]
             .concat();
@@ -470,6 +504,8 @@ fn of_groups() -> Vec<Load> {
         with(&moves, load("moves", 2, tasks())),
         with(&moves, flash("moves_flash", tasks())),
         with(&removes, load("removes", 2, tasks())),
+        quiet(flash("groups_unraised", tasks())),
+        quiet(flash("seekers_unraised", seekers())),
         load("one_group", 2, one.clone()),
         flash("one_group_flash", one),
         load("shared_context", 2, shares),
@@ -705,24 +741,67 @@ fn apart(seed: u64) -> Load {
     load
 }
 
-/// A load on a kernel.
+/// A load on a kernel, with changes of later ones.
 struct Place<'l> {
     load: &'l Load,
     kernel: &'static Kernel,
+    given: &'static [&'static str],
 }
 
+/// Changes of later kernels that can be given together; the last are in none of the kernels.
+const GIVEN: [&[&str]; 3] = [
+    &[],
+    &["inject-by-service-time", "idle-raised-20ms", "no-bursts-while-busy", "seeky-not-real-time"],
+    &[
+        "inject-by-service-time-5.3",
+        "no-merge-on-flash",
+        "no-idling-for-lightest",
+        "seeky-not-real-time-5.2-rc",
+    ],
+];
+
 impl Place<'_> {
-    fn line(&self, name: &'static str) -> String {
-        let (what, version) = (&self.load.name, self.kernel.version.to_string());
-        format!("{what:20} {version:6} {}", self.load.run(name, self.kernel))
+    /// Every load on every kernel that has a scheduler, and with what it can be given there.
+    fn all<'l>(entry: &'static Entry, loads: &'l [Load]) -> Vec<Place<'l>> {
+        let mut places = Vec::new();
+        for load in loads {
+            for kernel in sched::kernels(entry.name) {
+                for given in GIVEN {
+                    let can_be = |it: &Backport| it.on.contains(&kernel.version);
+                    let has = backports(entry, given).filter(|it| can_be(it)).count();
+                    if has == given.len() {
+                        places.push(Place { load, kernel, given });
+                    }
+                }
+            }
+        }
+        places
     }
+
+    fn line(&self, entry: &'static Entry) -> String {
+        let Place { load, kernel, given } = self;
+        let more = match given.first() {
+            Some(first) => format!("+{first}"),
+            None => String::new(),
+        };
+        let (version, given): (_, Vec<_>) =
+            (kernel.version.to_string() + &more, backports(entry, given).collect());
+        format!("{:20} {version:30} {}", load.name, load.run(entry, kernel, &given))
+    }
+}
+
+fn backports(
+    entry: &'static Entry,
+    names: &'static [&'static str],
+) -> impl Iterator<Item = &'static Backport> {
+    entry.backports().iter().filter(|it| names.contains(&it.name))
 }
 
 /// Every load on every kernel that has a scheduler does as its line says. Who differs ends it all,
 /// unless the lines are written anew.
 fn check(name: &'static str, loads: &[Load]) {
-    let on = |load| sched::kernels(name).map(move |kernel| Place { load, kernel });
-    let places: Vec<Place<'_>> = loads.iter().flat_map(on).collect();
+    let entry = sched::LIST.iter().find(|entry| entry.name == name).expect("there is one");
+    let places = Place::all(entry, loads);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/loads/{name}.txt"));
     let is_written = std::env::var_os("UPDATE_EXPECT").is_some();
     let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -734,7 +813,7 @@ fn check(name: &'static str, loads: &[Load]) {
             && let at = next.fetch_add(1, Ordering::Relaxed)
             && let Some(place) = places.get(at)
         {
-            let line = place.line(name);
+            let line = place.line(entry);
             if !is_written && written.get(at) != Some(&line.as_str()) {
                 differs.store(true, Ordering::Relaxed);
                 panic!("\nexpected {}\nbut is   {line}", written.get(at).unwrap_or(&"nothing"));

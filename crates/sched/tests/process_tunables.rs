@@ -9,7 +9,7 @@ use harness::{Harness, Table};
 #[test]
 fn tunables_show_what_was_written() {
     let on = |name| sched::kernels(name).map(move |kernel| (name, kernel));
-    for (name, kernel) in ["anticipatory", "cfq", "bfq"].into_iter().flat_map(on) {
+    for (name, kernel) in ["anticipatory", "cfq", "bfq", "kyber"].into_iter().flat_map(on) {
         let scheduler = sched::build(name, kernel).expect("on its kernel");
         let mut harness = Harness::new(kernel, Table::default(), scheduler);
         // `async_depth` is the queue's, follows `nr_requests` and goes no further.

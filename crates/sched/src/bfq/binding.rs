@@ -306,8 +306,6 @@ impl Bfq {
         let born = Born { jiffies: self.jiffies, nanos: self.nanos };
         let mut queue = Queue::new(entity, pid, sync, born);
         queue.level = level;
-        // Observed on 6.12.117: its class is not known yet, so it holds for the idle one, too.
-        queue.has_short_think = sync;
         queue.max_budget = self.most_budget() * 2 / 3;
         let id = self.queues.insert(queue);
         self.engine[entity].queue = Some(id);

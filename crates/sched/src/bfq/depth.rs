@@ -129,9 +129,6 @@ impl Bfq {
                 classes.iter().fold(0, |sum, class| sum * 8 + weight(*class))
             }
         };
-        if weights == 0 {
-            return Ok(limit);
-        }
         limit = (limit * u64::from(it.weight) + weights / 2) / weights;
         let allocated = it.allocated;
         if u64::from(allocated) >= limit {

@@ -392,9 +392,6 @@ impl Bfq {
         let before = self.queues[id].sorted.previous(rq);
         let is_in_order = before.is_none_or(|before| cx.request(before).sector <= sector);
         let was_next = self.queues[id].next;
-        if !is_in_order && !self.nonrot_with_queueing && was_next == Some(rq) {
-            self.leave_place(id);
-        }
         self.queues[id].sorted.remove(rq);
         self.queues[id].sorted.insert(sector, rq);
         if is_in_order {

@@ -369,7 +369,6 @@ impl Scheduler for Bfq {
     }
 
     fn limit_depth(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
-        self.enter(cx);
         self.depth_for(cx, bio)
     }
 

@@ -132,7 +132,8 @@ impl Queue {
             wait_request: false,
             keeps_budget: false,
             fifo_checked: false,
-            has_short_think: false,
+            // Observed on 6.12.117: its class is not known yet, so it holds for the idle one, too.
+            has_short_think: sync,
             io_bound: sync,
             in_large_burst: false,
             softrt_update: false,

@@ -70,7 +70,6 @@ impl Bfq {
             let Some(entity) = self.engine.serve_next() else {
                 return self.returned(cx, None);
             };
-            self.follow_notes(cx);
             let id = self.engine[entity].queue.expect("the entity of a queue");
             self.set_in_service(cx, id);
             self.say(cx, id, format_args!("select_queue: checking new queue"));
@@ -177,12 +176,8 @@ impl Bfq {
             }
             if self.may_time_out(cx, id) {
                 self.expire(cx, id, false, Reason::BudgetTimeout);
-            } else {
-                let queue = &self.queues[id];
-                let is_over = queue.dispatched == 0 || !self.is_better_to_idle(id);
-                if queue.is_empty() && is_over {
-                    self.expire(cx, id, false, Reason::NoMoreRequests);
-                }
+            } else if self.queues[id].is_empty() {
+                self.expire(cx, id, false, Reason::NoMoreRequests);
             }
         }
         if self.in_driver == 0 {

@@ -9,6 +9,7 @@ use block::{
     Action, Bio, CgroupId, Command, CommandOp, ContextId, EventLog, Flags, IoContextId, Ioprio,
     Kernel, Op, Origin, PlugFlush, RequestId, Scheduler, Tag,
 };
+use sched::{Backport, Entry};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -24,6 +25,8 @@ pub enum Way {
     Backward,
     /// So many sectors from each request to the next.
     Stride(u64),
+    /// Of each four in another order, so that some fill gaps.
+    Filling,
     /// Anywhere among so many sectors.
     Random(u64),
 }
@@ -41,6 +44,8 @@ pub struct Task {
     /// Bios at once, and whether it plugs them.
     pub batch: u32,
     pub plugs: bool,
+    /// So many microseconds between the bios of a batch.
+    pub paces: u64,
     /// From when everything is done to when it goes on, in microseconds.
     pub thinks: u64,
     /// Up to so much longer.
@@ -72,6 +77,7 @@ impl Task {
             at,
             batch: 1,
             plugs: false,
+            paces: 0,
             thinks: 50,
             jitter: 0,
             isochronous: false,
@@ -227,6 +233,8 @@ struct Going {
     /// Bios that it has not submitted, of all and of this batch.
     left: u32,
     due: u32,
+    /// When the next one of the batch comes, if it does not yet.
+    paced: Option<u64>,
     out: u32,
     plugged: bool,
     gone: bool,
@@ -253,9 +261,15 @@ struct Run<'l> {
 }
 
 impl Load {
-    /// Does all of it with a scheduler; what it came to, in a line.
-    pub fn run(&self, name: &'static str, kernel: &'static Kernel) -> String {
-        let build = move || sched::build(name, kernel).expect("the kernel has it");
+    /// Does all of it with a scheduler that is given changes of later kernels; what it came to, in a
+    /// line.
+    pub fn run(
+        &self,
+        entry: &'static Entry,
+        kernel: &'static Kernel,
+        given: &[&'static Backport],
+    ) -> String {
+        let build = || entry.build_with(kernel, given).expect("the kernel has it");
         self.go(kernel, Box::new(build), None)
     }
 
@@ -335,8 +349,17 @@ impl Run<'_> {
             }
             let next = task.woken_by.is_none().then_some(task.begins);
             let (task, left) = (task.clone(), task.bios);
-            let (due, out, plugged, gone) = (0, 0, false, false);
-            self.going.push(Going { task, io_context, next, left, due, out, plugged, gone });
+            self.going.push(Going {
+                task,
+                io_context,
+                next,
+                left,
+                due: 0,
+                paced: None,
+                out: 0,
+                plugged: false,
+                gone: false,
+            });
         }
     }
 
@@ -359,7 +382,7 @@ impl Run<'_> {
     /// The next moment at which something happens; false if nothing will.
     fn moment(&mut self) -> bool {
         let timer = self.harness.queue.next_timer().map(micros);
-        let tasks = self.going.iter().filter_map(|it| it.next);
+        let tasks = self.going.iter().flat_map(|it| it.next.into_iter().chain(it.paced));
         let changes = self.changes.first().map(|change| change.0);
         let now = micros(self.harness.now);
         // The driver tries again within this time, if it does.
@@ -379,6 +402,7 @@ impl Run<'_> {
             if self.going[task].next.is_some_and(|at| at <= next) {
                 self.begin_batch(task, next);
             }
+            self.going[task].paced.take_if(|at| *at <= next);
             self.submit_due(task);
         }
         true
@@ -495,11 +519,17 @@ impl Run<'_> {
         }
     }
 
-    /// Submits what is due, until the task falls asleep.
+    /// Submits what is due, until the task falls asleep or pauses.
     fn submit_due(&mut self, task: usize) {
-        while self.going[task].due > 0 && !self.harness.asleep.contains(&context(task)) {
-            self.going[task].due -= 1;
-            self.going[task].out += 1;
+        while self.going[task].due > 0
+            && self.going[task].paced.is_none()
+            && !self.harness.asleep.contains(&context(task))
+        {
+            let now = micros(self.harness.now);
+            let it = &mut self.going[task];
+            it.due -= 1;
+            it.out += 1;
+            it.paced = (it.task.paces > 0 && it.due > 0).then_some(now + it.task.paces);
             let bio = self.next_bio(task);
             self.out.push((bio.token, task));
             self.harness.submit(bio);
@@ -522,14 +552,17 @@ impl Run<'_> {
     fn next_bio(&mut self, task: usize) -> Bio {
         let is_mixed = self.rng.chance(self.going[task].task.mixed, 100);
         let draw = self.rng.next_u64();
-        let Going { task: it, io_context, .. } = &mut self.going[task];
+        let Going { task: it, io_context, left, due, .. } = &mut self.going[task];
         let length = u64::from(it.sectors);
+        let place = [2, 0, 1, 3][(*left + *due) as usize % 4];
         let sector = match it.way {
             Way::Random(span) => it.at + draw % span / 8 * 8,
+            // Where the four begin whose places these are.
+            Way::Filling => it.at / (4 * length) * 4 * length + place * length,
             _ => it.at,
         };
         match it.way {
-            Way::Forward => it.at += length,
+            Way::Forward | Way::Filling => it.at += length,
             Way::Backward => it.at = it.at.saturating_sub(length),
             Way::Stride(step) => it.at += step,
             Way::Random(_) => {}
@@ -627,7 +660,10 @@ impl Run<'_> {
     fn drain(&mut self) {
         for round in 0.. {
             assert!(round < 20_000, "{}: the queue does not run dry", self.load.name);
-            (0..self.going.len()).for_each(|task| self.submit_due(task));
+            for task in 0..self.going.len() {
+                self.going[task].paced = None;
+                self.submit_due(task);
+            }
             if self.harness.queue.allocated() == 0 && self.harness.asleep.is_empty() {
                 return;
             }

@@ -49,7 +49,7 @@ const CRATES: [Tested; 2] = [
     Tested {
         sources: "crates/block/src",
         packages: &["paternoster-block", "paternoster-sched"],
-        tests: &["wbt", "single_queue", "multi_queue", "replay"],
+        tests: &["loads", "wbt", "single_queue", "multi_queue", "replay"],
     },
 ];
 

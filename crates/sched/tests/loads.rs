@@ -36,6 +36,7 @@ fn on_disk(name: &str, tasks: Vec<Task>) -> Load {
         service: Service::Disk,
         table: Table::default(),
         nr_requests: 64,
+        throttles: false,
         groups: Vec::new(),
         tasks,
         changes: Vec::new(),
@@ -155,12 +156,26 @@ fn of_sharing() -> Vec<Load> {
         (450 * MILLI, Change::Priority { task: 4, ioprio: level(1) }),
         (600 * MILLI, Change::Priority { task: 1, ioprio: level(4) }),
     ];
+    let levels = [level(1), IDLE, level(4), REAL_TIME, level(6), Ioprio::NONE];
+    let changing: Vec<_> = (1..40)
+        .map(|n| {
+            let (task, ioprio) = (n % 4, levels[n / 2 % levels.len()]);
+            (n as u64 * 41 * MILLI, Change::Priority { task, ioprio })
+        })
+        .collect();
+    let writing = vec![
+        Task { thinks: 20 * MILLI, ..flushes(0, 500) },
+        Task { thinks: 30 * MILLI, mixed: 20, ..flushes(FAR, 400) },
+        logs(2 * FAR, 200),
+        Task { mixed: 30, ..random(3 * FAR) },
+    ];
     let back = Task { way: Way::Backward, batch: 3, plugs: true, ..Task::reader(3 * FAR) };
     vec![
         on_disk("streams", vec![reader.clone(), far.clone(), logs(2 * FAR, 200)]),
         deep(8, on_disk("seekers", vec![random(0), random(FAR), random(2 * FAR), reader.clone()])),
         deep(4, on_disk("flusher", vec![flushes(0, 300), reader.clone(), logs(2 * FAR, 120)])),
         on_flash("flusher_flash", 16, vec![flushes(0, 400), reader.clone(), random(2 * FAR)]),
+        with(&changing, deep(2, on_disk("priorities", writing))),
         with(&promote, deep(2, on_disk("classes", classes))),
         deep(3, on_disk("backward", vec![back, far.clone(), random(0)])),
         on_disk("gaps", vec![filling(0, 8, false), filling(FAR, 4, true), random(2 * FAR)]),
@@ -717,6 +732,71 @@ fn of_kinds() -> Vec<Load> {
     ]
 }
 
+/// Loads in which writes that nobody waits for are throttled.
+fn of_writeback() -> Vec<Load> {
+    let flags = [
+        Flags::BACKGROUND,
+        Flags::NONE,
+        Flags::NONE,
+        Flags::SYNC.with(Flags::META),
+        Flags::SYNC.with(Flags::IDLE),
+    ];
+    let writers = |bios, thinks| -> Vec<Task> {
+        let writer = |(n, flags): (usize, &Flags)| Task {
+            batch: 10,
+            bios,
+            thinks: thinks * (n as u64 + 1),
+            ..Task { way: Way::Random(FAR), ..Task::writer(n as u64 * FAR, *flags) }
+        };
+        flags.iter().enumerate().map(writer).collect()
+    };
+    let reads = |thinks, bios| Task { thinks, bios, ..random(8 * FAR) };
+    let all = || {
+        [&writers(120, 300)[..], &[reads(2 * MILLI, 150), at(SECOND, reads(40 * MILLI, 40))]]
+            .concat()
+    };
+    let discards = || Task { op: Op::Discard, batch: 12, bios: 100, ..random(9 * FAR) };
+    let throttled = |load| Load { throttles: true, ..load };
+    let disk = |name: &str, depth, tasks| throttled(deep(depth, on_disk(name, tasks)));
+    let flash = |name: &str, depth, tasks| throttled(on_flash(name, depth, tasks));
+    let cached = |load: Load| Load { table: Table { cache: true, ..load.table }, ..load };
+    let targets = |load| {
+        let settings = [(0, 400), (900, -1), (1_500, 0), (1_800, 2_000), (3_000, 70_000)];
+        let change = |(at, value)| (at * MILLI, Change::Set("wbt_lat_usec", value));
+        with(&settings.map(change), load)
+    };
+    let pauses: Vec<_> =
+        [50, 60, 1_300, 2_500].iter().map(|at| (at * MILLI, Change::Pause)).collect();
+    let requeues: Vec<_> = (1..60).map(|n| (n * 21 * MILLI, Change::Requeue)).collect();
+    let some = |tasks: Vec<Task>| [&tasks[..], &[discards(), reads(5 * MILLI, 60)]].concat();
+    let idle = || {
+        let late = writers(30, 900).into_iter().map(|it| at(6 * SECOND, it)).collect::<Vec<_>>();
+        [&writers(200, 200)[..], &late, &[reads(900 * MILLI, 12)]].concat()
+    };
+    let mut grouped = all();
+    grouped.iter_mut().skip(2).for_each(|it| (it.group, it.begins) = (1, 700 * MILLI));
+    let renewed = [(400 * MILLI, Change::Renew), (700 * MILLI, Change::Set("rotational", 0))];
+    vec![
+        disk("writeback", 32, all()),
+        flash("writeback_flash", 64, all()),
+        disk("writeback_alone", 1, all()),
+        flash("writeback_shallow", 4, all()),
+        cached(disk("writeback_cached", 16, all())),
+        cached(with(&pauses, flash("writeback_cached_pauses", 32, all()))),
+        with(&pauses, disk("writeback_pauses", 32, all())),
+        targets(disk("writeback_targets", 32, all())),
+        targets(flash("writeback_targets_flash", 256, idle())),
+        targets(disk("writeback_targets_alone", 1, all())),
+        disk("writeback_idle", 128, idle()),
+        flash("writeback_idle_flash", 128, idle()),
+        flash("writeback_discards", 32, some(writers(80, 400))),
+        disk("writeback_discards_only", 32, some(Vec::new())),
+        with(&requeues, disk("writeback_requeued", 16, all())),
+        with(&renewed, disk("writeback_renewed", 16, all())),
+        Load { groups: vec![(0, 100)], ..disk("writeback_groups", 32, grouped) },
+    ]
+}
+
 /// Loads of processes that never are cooperators, and come late enough that they never seem to be
 /// one program: of others the twin of BFQ knows nothing.
 fn apart(seed: u64) -> Load {
@@ -799,10 +879,10 @@ fn backports(
 
 /// Every load on every kernel that has a scheduler does as its line says. Who differs ends it all,
 /// unless the lines are written anew.
-fn check(name: &'static str, loads: &[Load]) {
+fn check(file: &str, name: &'static str, loads: &[Load]) {
     let entry = sched::LIST.iter().find(|entry| entry.name == name).expect("there is one");
     let places = Place::all(entry, loads);
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/loads/{name}.txt"));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/loads/{file}.txt"));
     let is_written = std::env::var_os("UPDATE_EXPECT").is_some();
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let written: Vec<&str> = text.lines().collect();
@@ -829,12 +909,12 @@ fn check(name: &'static str, loads: &[Load]) {
 
 #[test]
 fn bfq_does_as_written() {
-    check("bfq", &of_processes());
+    check("bfq", "bfq", &of_processes());
 }
 
 #[test]
 fn kyber_does_as_written() {
-    check("kyber", &of_kinds());
+    check("kyber", "kyber", &of_kinds());
 }
 
 #[test]
@@ -850,4 +930,11 @@ fn bfq_does_as_its_naive_twin() {
     let kernels: Vec<_> = kernels.collect();
     let loads = (1..=MIXTURES).map(apart);
     loads.zip(kernels.into_iter().cycle()).for_each(|(load, on)| load.run_beside_twin("bfq", on));
+}
+
+#[test]
+fn writes_are_throttled_as_written() {
+    for name in ["deadline", "cfq", "mq-deadline", "bfq"] {
+        check(&format!("writeback_{name}"), name, &of_writeback());
+    }
 }

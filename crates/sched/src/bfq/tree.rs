@@ -223,8 +223,7 @@ impl Tree {
                 continue;
             }
             if !nodes.is_red(far) {
-                nodes.nodes[near as usize].is_red = false;
-                nodes.nodes[sibling as usize].is_red = true;
+                // What these two are follows below.
                 self.rotate(nodes, sibling, 1 - side);
                 sibling = nodes.below(above, 1 - side);
             }

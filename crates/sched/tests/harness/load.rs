@@ -120,6 +120,8 @@ pub enum Change {
     Exit(usize),
     /// The oldest command is given back.
     Requeue,
+    /// A writer of the page cache pauses.
+    Pause,
     /// A task goes on elsewhere, in another way.
     Turn {
         task: usize,
@@ -150,6 +152,8 @@ pub struct Load {
     pub service: Service,
     pub table: Table,
     pub nr_requests: i64,
+    /// The kernel throttles writeback by default.
+    pub throttles: bool,
     /// Parent and weight; the first one is group 1.
     pub groups: Vec<(u32, u32)>,
     pub tasks: Vec<Task>,
@@ -174,7 +178,6 @@ pub struct Story {
 #[derive(Default)]
 struct Told {
     dispatched: Vec<Option<RequestId>>,
-    is_issued: bool,
     is_done: bool,
 }
 
@@ -188,11 +191,10 @@ impl Story {
                     self.dispatches += 1;
                     told.dispatched.push(event.request);
                 }
-                Action::Issue => told.is_issued = true,
                 Action::BioDone { .. } => told.is_done = true,
                 Action::BackMerge | Action::FrontMerge | Action::Join { .. } => self.merges += 1,
                 Action::Hold { .. } => self.holds += 1,
-                Action::Sleep => self.sleeps += 1,
+                Action::Sleep | Action::Throttled => self.sleeps += 1,
                 Action::Message { .. } => self.messages += 1,
                 _ => {}
             }
@@ -334,6 +336,9 @@ fn context(task: usize) -> ContextId {
 impl Run<'_> {
     fn begin(&mut self) {
         self.set("nr_requests", self.load.nr_requests);
+        if self.load.throttles {
+            self.harness.queue.throttle_by_default(self.harness.now);
+        }
         for (at, (parent, weight)) in self.load.groups.iter().enumerate() {
             self.define_group(at as u32 + 1, *parent, *weight);
         }
@@ -430,7 +435,7 @@ impl Run<'_> {
                 assert_eq!(expected, request, "{}: who leaves", self.load.name);
             }
         }
-        if told.is_issued {
+        if self.harness.in_flight.len() > self.dues.len() {
             let known = |command: &Command| self.dues.contains_key(&command.tag);
             let commands = self.harness.in_flight.iter().copied();
             let fresh: Vec<Command> = commands.filter(|command| !known(command)).collect();
@@ -614,6 +619,7 @@ impl Run<'_> {
                     self.harness.requeue(at);
                 }
             }
+            Change::Pause => self.harness.queue.note_dirty_pause(self.harness.now),
             Change::Turn { task, at, way } => {
                 self.going[task].task.at = at;
                 self.going[task].task.way = way;
@@ -659,7 +665,15 @@ impl Run<'_> {
     /// Everything that was asked for is done.
     fn drain(&mut self) {
         for round in 0.. {
-            assert!(round < 20_000, "{}: the queue does not run dry", self.load.name);
+            assert!(
+                round < 20_000,
+                "{}: the queue does not run dry on {}: {} requests, {:?} sleep at {}",
+                self.load.name,
+                self.harness.queue.kernel().version,
+                self.harness.queue.allocated(),
+                self.harness.asleep,
+                self.harness.now
+            );
             for task in 0..self.going.len() {
                 self.going[task].paced = None;
                 self.submit_due(task);

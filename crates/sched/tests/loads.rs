@@ -134,6 +134,7 @@ fn of_processes() -> Vec<Load> {
     loads.extend(of_bursts());
     loads.extend(of_settings());
     loads.extend(of_groups());
+    loads.extend((1..=LATE).map(late));
     loads.extend((1..=PAIRS).map(pairs));
     loads.extend((1..=MIXTURES).map(mixture));
     loads
@@ -580,6 +581,39 @@ fn pairs(seed: u64) -> Load {
         _ => deep(depth, on_disk(&name, tasks)),
     };
     Load { groups: vec![(0, 100), (1, 400)], changes, seed, ..load }
+}
+
+/// How many loads there are in which time runs out.
+const LATE: u64 = 5;
+
+/// Readers that are raised no more, now with pauses and now without, on a disk that is too slow for
+/// their budgets.
+fn late(seed: u64) -> Load {
+    let name = format!("late_{seed}");
+    let mut rng = base::Rng::stream(seed, "late");
+    let task = |n: u64| {
+        let way = [Way::Forward, Way::Random(FAR), Way::Stride(600)][(n + seed) as usize % 3];
+        let (batch, sectors) = (rng.between(1, 5) as u32, rng.between(1, 6) as u32 * 8);
+        Task { way, batch, sectors, bios: 260, plugs: n == 1, ..Task::reader(n * FAR) }
+    };
+    let mut tasks: Vec<Task> = (0..4).map(task).collect();
+    tasks[3].mixed = 50;
+    tasks.push(Task { thinks: 30 * MILLI, ..flushes(5 * FAR, 150) });
+    let millis = rng.between(10, 60) as i64;
+    let mut changes = vec![
+        (0, Change::Set("low_latency", 0)),
+        (0, Change::Set("timeout_sync", millis)),
+        (500 * MILLI, Change::Set("max_budget", rng.between(200, 1_500) as i64)),
+        (SECOND, Change::Set("max_budget", 0)),
+        (1_500 * MILLI, Change::Set("max_budget", rng.between(100, 800) as i64)),
+    ];
+    for _ in 0..50 {
+        let (task, at) = (rng.below(4) as usize, rng.below(2 * SECOND));
+        let micros = [40, 40, 5 * MILLI, 14 * MILLI][rng.below(4) as usize];
+        changes.push((at, Change::Think { task, micros }));
+    }
+    let depth = rng.between(1, 3) as u32;
+    Load { changes, seed, ..deep(depth, on_disk(&name, tasks)) }
 }
 
 /// How many mixtures there are.

@@ -170,6 +170,10 @@ fn of_sharing() -> Vec<Load> {
         logs(2 * FAR, 200),
         Task { mixed: 30, ..random(3 * FAR) },
     ];
+    // Faster than any raising lasts long for, and one that seeks when it has begun to.
+    let stream = |n: u64| Task { sectors: 512, batch: 6, ..streams(n * FAR, 900) };
+    let mut fast: Vec<Task> = (0..5).map(stream).collect();
+    fast.push(at(800 * MILLI, Task { thinks: 4 * MILLI, bios: 1_000, ..random(9 * FAR) }));
     let back = Task { way: Way::Backward, batch: 3, plugs: true, ..Task::reader(3 * FAR) };
     vec![
         on_disk("streams", vec![reader.clone(), far.clone(), logs(2 * FAR, 200)]),
@@ -183,6 +187,10 @@ fn of_sharing() -> Vec<Load> {
         deep(2, on_disk("gaps_deep", vec![filling(0, 8, true), filling(FAR, 12, false)])),
         on_flash("flash", 8, vec![reader.clone(), far, random(2 * FAR), logs(3 * FAR, 150)]),
         deep(2, on_disk("plugs_long", vec![dallies(0, 3), dallies(FAR, 11), dallies(2 * FAR, 17)])),
+        // Four are one request; 500 of those are as much as raising lasts for.
+        on_disk("one_stream", vec![Task { sectors: 60, ..streams(0, 2_200) }]),
+        on_flash("fast_streams", 32, fast),
+        on_flash("one_stream_flash", 4, vec![Task { sectors: 512, ..streams(0, 1_500) }]),
         on_flash("flash_alone", 1, vec![reader, random(2 * FAR), logs(3 * FAR, 150)]),
         Load { nr_requests: 6, ..deep(3, on_disk("few_tags", few_tags())) },
         Load { nr_requests: 12, ..on_flash("few_tags_flash", 32, few_tags()) },

@@ -53,9 +53,9 @@ const CRATES: [Tested; 2] = [
     },
 ];
 
-/// A test is taken to go on for ever after so many times the processor time that it takes without a
-/// mistake. How busy the machine is does not matter.
-const PATIENCE: u64 = 20;
+/// A test is taken to go on for ever after as much processor time as so many times the time that it
+/// takes without a mistake, of all cores.
+const PATIENCE: u64 = 5;
 /// And at least after so many seconds.
 const LEAST_PATIENCE: u64 = 30;
 /// So much longer in real time, for a test that waits for ever.

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 /// A crate, and those of its tests that compare with goldens, scripts, recordings or tables.
 const WRITERS: [(&str, &[&str]); 7] = [
-    ("paternoster-sched", &["--test", "scripts"]),
+    ("paternoster-sched", &["--test", "scripts", "--test", "loads"]),
     ("paternoster-machine", &["--test", "machine"]),
     ("paternoster-programs", &["--lib", "the_table_of"]),
     ("paternoster-programs", &["--test", "fio_oracle"]),

@@ -188,7 +188,7 @@ fn of_sharing() -> Vec<Load> {
         on_flash("flash", 8, vec![reader.clone(), far, random(2 * FAR), logs(3 * FAR, 150)]),
         deep(2, on_disk("plugs_long", vec![dallies(0, 3), dallies(FAR, 11), dallies(2 * FAR, 17)])),
         // Four are one request; 500 of those are as much as raising lasts for.
-        on_disk("one_stream", vec![Task { sectors: 60, ..streams(0, 2_200) }]),
+        on_disk("one_stream", vec![Task { sectors: 60, ..streams(0, 4_000) }]),
         on_flash("fast_streams", 32, fast),
         on_flash("one_stream_flash", 4, vec![Task { sectors: 512, ..streams(0, 1_500) }]),
         on_flash("flash_alone", 1, vec![reader, random(2 * FAR), logs(3 * FAR, 150)]),

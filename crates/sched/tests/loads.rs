@@ -293,6 +293,25 @@ fn of_time() -> Vec<Load> {
         (13 * SECOND, Change::Turn { task: 0, at: 0, way: Way::Random(8 * FAR) }),
         (15 * SECOND, Change::Turn { task: 0, at: 0, way: Way::Forward }),
     ];
+    // How bound by I/O they are decides, where the disk takes many commands and nobody is raised.
+    let bound = |name: &str, scale: u64| {
+        let task = |n: u64, micros| Task {
+            jitter: micros * scale / 4,
+            bios: 300,
+            batch: 1 + (n % 2) as u32,
+            ..thinks(n, micros * scale)
+        };
+        let mut tasks: Vec<Task> =
+            (0..).zip([60, 200, 700, 2_500]).map(|(n, micros)| task(n, micros)).collect();
+        tasks.push(Task { batch: 12, bios: 1_500, ..random(6 * FAR) });
+        tasks.push(Task { batch: 6, bios: 800, ..streams(7 * FAR, 800) });
+        let mut changes = vec![(0, Change::Set("low_latency", 0))];
+        for n in 0..40 {
+            let micros = [50, 900, 3_000, 9_000, 14_000, 200][n as usize % 6];
+            changes.push((n * 29 * MILLI, Change::Think { task: n as usize % 4, micros }));
+        }
+        with(&changes, on_flash(name, 32, tasks))
+    };
     let quiet: Vec<_> = (24..64)
         .map(|n| (n * 500 * MILLI, Change::Set("low_latency", i64::from(n % 4 != 0))))
         .collect();
@@ -314,6 +333,9 @@ fn of_time() -> Vec<Load> {
             4,
             vec![thinks(0, 200), thinks(1, 1_000), thinks(2, 30_000), random(3 * FAR)],
         ),
+        bound("bound_flash", 1),
+        bound("bound_flash_slow", 3),
+        Load { service: Service::Disk, ..bound("bound_disk", 2) },
         on_disk("wakers", together(&[&chain(300), &noise])),
         deep(4, on_disk("wakers_deep", together(&[&chain(6 * MILLI), &noise]))),
         on_flash("wakers_flash", 4, together(&[&chain(6 * MILLI), &noise])),

@@ -244,9 +244,6 @@ impl Bfq {
         }
         self.queues[id].just_created = false;
         if self.settings.low_latency {
-            if self.queues[id].split_time > self.jiffies {
-                self.queues[id].split_time = self.jiffies - self.ms(2_000) - 1;
-            }
             if self.queues[id].split_time + self.ms(2_000) < self.jiffies {
                 let old = self.coefficient(id);
                 self.update_raising_at_arrival(id);

@@ -3,21 +3,22 @@
 //! each in turn. `cargo mutants` builds anew for each mistake, which takes a minute where this takes
 //! a second.
 //!
-//! `cargo run --release --manifest-path mutants/Cargo.toml -- [--every N] [--from N] [--first N]
+//! `cargo run --release --manifest-path mutants/Cargo.toml -- [--every N] [--from N] [--within S]
 //! PATH…`
 
 mod plant;
+mod tests;
 
 use plant::Mutant;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tests::{Fate, Tests};
 
 /// A crate in which mistakes can be planted.
 struct Tested {
@@ -25,7 +26,7 @@ struct Tested {
     sources: &'static str,
     /// The packages that have its tests.
     packages: &'static [&'static str],
-    /// The tests besides those within the packages; those that are quick first.
+    /// The tests besides those within the packages.
     tests: &'static [&'static str],
 }
 
@@ -52,16 +53,6 @@ const CRATES: [Tested; 2] = [
         tests: &["loads", "wbt", "single_queue", "multi_queue", "replay"],
     },
 ];
-
-/// A test is taken to go on for ever after as much processor time as so many times the time that it
-/// takes without a mistake, of all cores.
-const PATIENCE: u64 = 5;
-/// And at least after so many seconds.
-const LEAST_PATIENCE: u64 = 30;
-/// So much longer in real time, for a test that waits for ever.
-const LONGEST_WAIT: u64 = 20;
-/// SIGXCPU, the signal at the end of the processor time.
-const OUT_OF_TIME: i32 = 24;
 
 /// The switch, put into the crate that is mutated.
 const SWITCH: &str = "
@@ -90,7 +81,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Outcome<()> {
-    let Arguments { every, from, first, paths } = arguments()?;
+    let Arguments { every, from, within, paths } = arguments()?;
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let tree = root.join("target/mutants");
     let files = rust_files(&root, &paths)?;
@@ -99,7 +90,8 @@ fn run() -> Outcome<()> {
     let (mutants, left_out, tests) = build(&root, &tree, tested, &files)?;
     let chosen: Vec<&Mutant> = mutants.iter().skip(from).step_by(every).collect();
     println!("{} mutants, {left_out} more do not compile; {} are run", mutants.len(), chosen.len());
-    let tests = tests.into_iter().take(first).map(Test::of).collect::<Outcome<Vec<Test>>>()?;
+    let tests = Tests::of(&tests, within)?;
+    println!("{}", tests.describe());
     let begun = Instant::now();
     let (missed, endless) = run_all(&chosen, &tests)?;
     let caught = chosen.len() - missed;
@@ -111,12 +103,12 @@ fn run() -> Outcome<()> {
 
 /// Runs the tests with each mutant, as many at once as there are cores; how many were missed, and
 /// with how many a test did not end.
-fn run_all(chosen: &[&Mutant], tests: &[Test]) -> Outcome<(usize, usize)> {
+fn run_all(chosen: &[&Mutant], tests: &Tests) -> Outcome<(usize, usize)> {
     let [next, missed, endless] = [(); 3].map(|()| AtomicUsize::new(0));
     let work = || -> Result<(), String> {
         while let Some(mutant) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Mutant { file, line, what, .. } = mutant;
-            match fate(mutant, tests).map_err(|error| error.to_string())? {
+            let Mutant { number, file, line, what } = mutant;
+            match tests.fate(*number).map_err(|error| error.to_string())? {
                 Fate::Caught => {}
                 Fate::Missed => {
                     missed.fetch_add(1, Ordering::Relaxed);
@@ -144,13 +136,13 @@ struct Arguments {
     every: usize,
     /// from this one on.
     from: usize,
-    /// Only so many of the tests run, those within packages counted.
-    first: usize,
+    /// Tests that take longer are left out.
+    within: Duration,
     paths: Vec<String>,
 }
 
 fn arguments() -> Outcome<Arguments> {
-    let mut asked = Arguments { every: 1, from: 0, first: usize::MAX, paths: Vec::new() };
+    let mut asked = Arguments { every: 1, from: 0, within: Duration::MAX, paths: Vec::new() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || words.next().unwrap_or_default().parse().ok();
@@ -159,7 +151,10 @@ fn arguments() -> Outcome<Arguments> {
                 asked.every = number().filter(|every| *every > 0).ok_or("--every N, from 1 on")?;
             }
             "--from" => asked.from = number().ok_or("--from N, from 0 on")?,
-            "--first" => asked.first = number().ok_or("--first N, a number of tests")?,
+            "--within" => {
+                let seconds = number().ok_or("--within S, in seconds")?;
+                asked.within = Duration::from_secs(seconds as u64);
+            }
             _ => asked.paths.push(word),
         }
     }
@@ -289,10 +284,7 @@ fn compile(tree: &Path, tested: &Tested) -> Outcome<(BTreeSet<u32>, Vec<PathBuf>
     }
     let built = |line: &str| Some(tree.join(line.split('(').nth(1)?.strip_suffix(')')?));
     let tests = said.lines().filter(|line| line.trim_start().starts_with("Executable"));
-    let mut tests: Vec<PathBuf> = tests.filter_map(built).collect();
-    // Cargo has an order of its own.
-    tests.sort_by_key(|path| tested.place_of(path));
-    Ok((wrong, tests))
+    Ok((wrong, tests.filter_map(built).collect()))
 }
 
 /// The mutants of a line, or else those of the nearest lines before it that have any.
@@ -305,71 +297,8 @@ fn mutants_near(text: &str, line: usize) -> Vec<u32> {
     lines.iter().rev().map(on_line).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// What became of a mutant.
-enum Fate {
-    Caught,
-    /// A test did not end, which is noticed as well.
-    Endless,
-    Missed,
-}
-
-/// A test that was built, and how long it may take.
-struct Test {
-    path: PathBuf,
-    /// Seconds of processor time.
-    patience: u64,
-}
-
-impl Test {
-    /// Runs it without a mistake.
-    fn of(path: PathBuf) -> Outcome<Test> {
-        let begun = Instant::now();
-        let test = Test { path, patience: 3_600 };
-        if !test.run(0)?.success() {
-            return Err(format!("{} fails without a mistake", test.path.display()).into());
-        }
-        let taken = begun.elapsed().as_secs() * PATIENCE;
-        Ok(Test { patience: taken.max(LEAST_PATIENCE), ..test })
-    }
-
-    fn run(&self, number: u32) -> Outcome<ExitStatus> {
-        let limits = format!("ulimit -v 4000000; ulimit -S -t {}", self.patience);
-        let longest = LONGEST_WAIT * self.patience;
-        let script = format!("{limits}; exec timeout {longest} \"$0\" -q");
-        let status = Command::new("sh")
-            .args(["-c", &script])
-            .arg(&self.path)
-            .env("MUTANT", number.to_string())
-            .env("PROPTEST_MAX_SHRINK_ITERS", "0")
-            .env("RUST_BACKTRACE", "0")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()?;
-        Ok(status)
-    }
-}
-
-fn fate(mutant: &Mutant, tests: &[Test]) -> Outcome<Fate> {
-    for test in tests {
-        let status = test.run(mutant.number)?;
-        match (status.code(), status.signal()) {
-            (Some(0), _) => {}
-            // What `timeout` says.
-            (Some(124), _) | (_, Some(OUT_OF_TIME)) => return Ok(Fate::Endless),
-            _ => return Ok(Fate::Caught),
-        }
-    }
-    Ok(Fate::Missed)
-}
-
 impl Tested {
     fn library(&self) -> String {
         format!("{}/lib.rs", self.sources)
-    }
-
-    /// Where a test that was built stands in the list; the tests within packages are first.
-    fn place_of(&self, built: &Path) -> Option<usize> {
-        let name = built.file_name()?.to_str()?.rsplit_once('-')?.0;
-        self.tests.iter().position(|test| *test == name)
     }
 }

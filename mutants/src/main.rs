@@ -41,6 +41,7 @@ const CRATES: [Tested; 2] = [
             "process_tunables",
             "cooperators",
             "kyber",
+            "heed",
             "contract",
             "by_process",
             "starvation",

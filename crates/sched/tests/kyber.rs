@@ -4,6 +4,7 @@
 mod harness;
 
 use base::{Duration, Sector, Sectors};
+use block::queue::guided::{Answer, GuidedQueue};
 use block::{
     Action, Bio, CgroupId, ContextId, Flags, IoContextId, Ioprio, Kernel, Op, Origin, PlugFlush,
     Version,
@@ -247,5 +248,49 @@ fn writes_that_are_fast_give_way_to_reads_that_are_late() {
         assert!(writes < 100, "{}: {writes} writes have tokens", kernel.version);
         harness.drain();
         harness.queue.assert_drained();
+    }
+}
+
+#[test]
+fn who_follows_lets_any_of_those_go_that_wait_and_the_turn_is_theirs() {
+    for kernel in sched::kernels("kyber") {
+        let built = sched::build("kyber", kernel).expect("it has it");
+        let table = Table { depth: 64, ..Table::default() };
+        let harness = Harness::new(kernel, table, built);
+        let (mut queue, now) = (GuidedQueue::new(harness.queue), harness.now);
+        let arrive = |queue: &mut GuidedQueue, op, sector| {
+            let flags = if op == Op::Write { Flags::SYNC } else { Flags::NONE };
+            let rq = queue.allocate(now, &Bio { op, flags, ..harness::read(0, sector, 0) });
+            queue.unplug(rq);
+            queue.insert(now, rq, false);
+            rq
+        };
+        let reads: Vec<_> = (0..4).map(|n| arrive(&mut queue, Op::Read, 1_000 + 100 * n)).collect();
+        let writes: Vec<_> =
+            (0..12).map(|n| arrive(&mut queue, Op::Write, 9_000 + 100 * n)).collect();
+        let release = |queue: &mut GuidedQueue, rq| {
+            assert!(queue.release(now, rq));
+            assert_eq!(queue.take_waiting(), Some(rq));
+            queue.start(now, rq);
+        };
+        let ask = |queue: &mut GuidedQueue| {
+            let Answer::Issued(rq, _) = queue.ask(now) else { panic!("something waits") };
+            queue.accept(now);
+            assert_eq!(queue.take_waiting(), Some(rq));
+            queue.start(now, rq);
+            rq
+        };
+        release(&mut queue, reads[2]);
+        assert_eq!(ask(&mut queue), reads[0], "the oldest that is left, {}", kernel.version);
+        // Eight writes are a batch, whoever chose them.
+        (3..11).for_each(|n| release(&mut queue, writes[n]));
+        assert_eq!(ask(&mut queue), reads[1], "after a batch of writes, {}", kernel.version);
+        // A turn that begins has its whole batch before it.
+        (0..2).for_each(|n| release(&mut queue, writes[n]));
+        assert_eq!(ask(&mut queue), writes[2], "the batch goes on, {}", kernel.version);
+        assert_eq!(ask(&mut queue), writes[11], "{}", kernel.version);
+        assert_eq!(ask(&mut queue), reads[3], "{}", kernel.version);
+        reads.iter().chain(&writes).for_each(|rq| queue.complete(now, *rq));
+        queue.queue().assert_drained();
     }
 }

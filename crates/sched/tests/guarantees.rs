@@ -34,6 +34,8 @@ const REGION: u64 = 100_000_000;
 /// The largest budget, in sectors.
 const BUDGET: u64 = 16_384;
 const LONGEST: u64 = 1_024;
+/// Requests of the queue: as many as there can be.
+const REQUESTS: i64 = 2_048;
 /// Requests of a process that always has some.
 const OUTSTANDING: u32 = 3;
 
@@ -66,6 +68,31 @@ fn any_case() -> impl Strategy<Value = Case> {
     (groups, readers).prop_map(|(groups, readers)| Case { groups, readers })
 }
 
+impl Case {
+    /// How many of the queue's requests a process may have at least, when all are busy: by its
+    /// weight, level by level.
+    fn share(&self, reader: &Reader) -> u64 {
+        let inside = |group: usize| -> u64 {
+            let readers = self.readers.iter().filter(|reader| reader.group == group);
+            let groups = (1..=self.groups.len()).filter(|inner| parent(*inner) == group);
+            let weights = groups.map(|inner| u64::from(self.groups[inner - 1]));
+            readers.map(Reader::weight).chain(weights).sum()
+        };
+        let (mut share, mut group) = (REQUESTS as u64 * reader.weight(), reader.group);
+        while group != 0 {
+            share = share * u64::from(self.groups[group - 1]) / inside(group);
+            group = parent(group);
+        }
+        share / inside(0)
+    }
+}
+
+impl Reader {
+    fn weight(&self) -> u64 {
+        10 * (8 - u64::from(self.level))
+    }
+}
+
 /// The group in which a group lies.
 fn parent(group: usize) -> usize {
     if group > 0 && group.is_multiple_of(2) { group - 1 } else { 0 }
@@ -90,7 +117,7 @@ impl Run {
         let mut harness = Harness::new(kernel, Table::default(), built);
         harness.queue.set_paranoid(false);
         let settings = [
-            ("nr_requests", 2_048),
+            ("nr_requests", REQUESTS),
             ("low_latency", 0),
             ("slice_idle", 0),
             ("timeout_sync", 9_999),
@@ -185,7 +212,7 @@ impl Run {
         let readers = self.case.readers.iter().zip(&self.served);
         let own = readers.filter(|(reader, _)| reader.group == group && reader.thinks.is_none());
         let mut members: Vec<(u64, u64)> =
-            own.map(|(reader, served)| (10 * (8 - u64::from(reader.level)), *served)).collect();
+            own.map(|(reader, served)| (reader.weight(), *served)).collect();
         for inner in (1..=self.case.groups.len()).filter(|inner| parent(*inner) == group) {
             if self.is_always_busy(inner) {
                 members.push((u64::from(self.case.groups[inner - 1]), self.served_in(inner)));
@@ -246,6 +273,9 @@ proptest! {
         case in any_case(),
     ) {
         let kernels: Vec<&'static Kernel> = sched::kernels("bfq").collect();
+        // Whoever may not have that many does not always have requests.
+        let least = case.readers.iter().map(|reader| case.share(reader)).min();
+        prop_assume!(least >= Some(u64::from(OUTSTANDING)));
         let mut run = Run::new(place.get::<&'static Kernel>(&kernels), case);
         run.introduce();
         for process in 0..run.case.readers.len() {

@@ -48,15 +48,13 @@ impl Bfq {
         } else if self.burst.is_large {
             self.queues[id].in_large_burst = true;
         } else if self.burst.size + 1 == LARGE {
-            self.burst.size += 1;
+            // How many there are matters no more.
             self.burst.is_large = true;
-            let size = self.burst.size;
             let list = core::mem::take(&mut self.burst.list);
             for id in list.into_iter().chain([id]) {
                 self.queues[id].in_large_burst = true;
                 self.queues[id].in_burst_list = false;
             }
-            self.burst.size = size;
         } else {
             self.join_burst(id);
         }

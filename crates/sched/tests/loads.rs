@@ -536,6 +536,21 @@ fn of_groups() -> Vec<Load> {
             in_group(3, Task { sectors: 64, batch: 2, bios: 300, ..random(3 * FAR) }),
         ]
     };
+    // They move in the middle of a batch, with requests out.
+    let busy: Vec<Task> = [streams(0, 200), logs(FAR, 200), random(2 * FAR), flushes(3 * FAR, 200)]
+        .into_iter()
+        .map(|task| in_group(1, Task { batch: 8, plugs: false, paces: 900, bios: 240, ..task }))
+        .collect();
+    let hopping: Vec<_> = (1..60)
+        .map(|n| {
+            let (task, group) = (n % 4, [3, 0, 5, 1, 4][n % 5]);
+            (n as u64 * 7_700, Change::Move { task, group })
+        })
+        .collect();
+    let waits: Vec<_> = (0..200)
+        .map(|n| (n * 2_300, Change::Set("slice_idle", (n % 2 * 8) as i64)))
+        .chain([(0, Change::Set("low_latency", 0))])
+        .collect();
     let quiet = |load: Load| with(&[(0, Change::Set("low_latency", 0))], load);
     let shares =
         [&tasks()[..2], &[in_group(1, Task { shares: Some(0), thinks: MILLI, ..random(7 * FAR) })]]
@@ -552,6 +567,9 @@ fn of_groups() -> Vec<Load> {
         with(&removes, load("removes", 2, tasks())),
         quiet(flash("groups_unraised", tasks())),
         quiet(flash("seekers_unraised", seekers())),
+        with(&waits, flash("seekers_waits", seekers())),
+        with(&hopping, load("moves_busy", 3, busy.clone())),
+        Load { nr_requests: 24, ..with(&hopping, flash("moves_busy_flash", busy)) },
         load("one_group", 2, one.clone()),
         flash("one_group_flash", one),
         load("shared_context", 2, shares),

@@ -1,7 +1,7 @@
-//! How good are the tests of the schedulers and of what throttles? Small mistakes are planted in the
-//! files that are named, all at once, each behind a switch; the tests are built once and run with
-//! each in turn. `cargo mutants` builds anew for each mistake, which takes a minute where this takes
-//! a second.
+//! How good are the tests of the schedulers and of what throttles? Small mistakes are planted in
+//! the files that are named, all at once, each behind a switch; the tests are built once and run
+//! with each in turn. `cargo mutants` builds anew for each mistake, which takes a minute where this
+//! takes a second.
 //!
 //! `cargo run --release --manifest-path mutants/Cargo.toml -- [--every N] [--from N] [--within S]
 //! PATH…`

@@ -1,5 +1,5 @@
-//! What the schedulers make of whole loads: readers and writers that react to what is done, on disks
-//! that take their time.
+//! What the schedulers make of whole loads: readers and writers that react to what is done, on
+//! disks that take their time.
 //!
 //! Their rules are judged by recordings of real kernels, by scripts and by naive twins. This test
 //! holds what they do together: the story of each load on each kernel (who leaves when, what is
@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Sectors of a gigabyte; parts of the disk that are so far apart have nothing to do with each other.
+/// Sectors of a gigabyte; parts of the disk that are so far apart have nothing to do with each
+/// other.
 const FAR: u64 = 1 << 21;
 const MILLI: u64 = 1_000;
 const SECOND: u64 = 1_000_000;
@@ -340,7 +341,7 @@ fn of_time() -> Vec<Load> {
         deep(4, on_disk("wakers_deep", together(&[&chain(6 * MILLI), &noise]))),
         on_flash("wakers_flash", 4, together(&[&chain(6 * MILLI), &noise])),
         with(&jumps, on_disk("player", together(&[&player, std::slice::from_ref(&late)]))),
-        with(&quiet, on_disk("player_unraised", together(&[&player, &[late.clone()]]))),
+        with(&quiet, on_disk("player_unraised", together(&[&player, std::slice::from_ref(&late)]))),
         with(&jumps, on_flash("player_flash", 4, together(&[&player, &[late]]))),
         on_disk(
             "long_idle",
@@ -385,7 +386,10 @@ fn of_bursts() -> Vec<Load> {
         ),
         deep(
             2,
-            on_disk("burst_busy", together(&[&[old.clone()], &burst(11, 20 * MILLI, 300 * MILLI)])),
+            on_disk(
+                "burst_busy",
+                together(&[std::slice::from_ref(&old), &burst(11, 20 * MILLI, 300 * MILLI)]),
+            ),
         ),
         on_disk("burst_at_once", together(&[&burst(9, 0, 0), &[at(SECOND, old.clone())]])),
         on_flash("burst_flash", 8, together(&[&burst(11, 30 * MILLI, 10), &[at(SECOND, old)]])),
@@ -583,8 +587,8 @@ fn of_groups() -> Vec<Load> {
 /// How many loads of pairs there are.
 const PAIRS: u64 = 10;
 
-/// Readers that begin together, work together, and then go apart: a few of them at a time, in groups,
-/// in bursts, raised and long since not.
+/// Readers that begin together, work together, and then go apart: a few of them at a time, in
+/// groups, in bursts, raised and long since not.
 fn pairs(seed: u64) -> Load {
     let name = format!("pairs_{seed}");
     let mut rng = base::Rng::stream(seed, "pairs");
@@ -595,7 +599,7 @@ fn pairs(seed: u64) -> Load {
         let place = (pair + 1) * 8 * FAR;
         let each = [3, 40, 200, 500][rng.below(4) as usize];
         let thinks = [60, 60, 900, 5_000][rng.below(4) as usize];
-        let group = if seed % 3 == 0 { rng.below(3) as u32 } else { 0 };
+        let group = if seed.is_multiple_of(3) { rng.below(3) as u32 } else { 0 };
         let apart = now + [60, 250, 700][rng.below(3) as usize] * MILLI;
         for (n, mut task) in cooperate(number, place, 70).into_iter().enumerate() {
             let other = place + (n as u64 + 1) * FAR;

@@ -243,14 +243,13 @@ impl Bfq {
             self.queues[id].in_large_burst = false;
         }
         self.queues[id].just_created = false;
-        if self.settings.low_latency {
-            if self.queues[id].split_time + self.ms(2_000) < self.jiffies {
-                let old = self.coefficient(id);
-                self.update_raising_at_arrival(id);
-                if old != self.coefficient(id) {
-                    let entity = self.queues[id].entity;
-                    self.engine[entity].prio_changed = true;
-                }
+        let has_split = self.queues[id].split_time + self.ms(2_000) >= self.jiffies;
+        if self.settings.low_latency && !has_split {
+            let old = self.coefficient(id);
+            self.update_raising_at_arrival(id);
+            if old != self.coefficient(id) {
+                let entity = self.queues[id].entity;
+                self.engine[entity].prio_changed = true;
             }
         }
         let now = self.jiffies;

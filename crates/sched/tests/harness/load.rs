@@ -194,7 +194,7 @@ impl Story {
                 Action::BioDone { .. } => told.is_done = true,
                 Action::BackMerge | Action::FrontMerge | Action::Join { .. } => self.merges += 1,
                 Action::Hold { .. } => self.holds += 1,
-                Action::Sleep | Action::Throttled => self.sleeps += 1,
+                Action::Sleep | Action::Throttled { .. } => self.sleeps += 1,
                 Action::Message { .. } => self.messages += 1,
                 _ => {}
             }
@@ -263,8 +263,8 @@ struct Run<'l> {
 }
 
 impl Load {
-    /// Does all of it with a scheduler that is given changes of later kernels; what it came to, in a
-    /// line.
+    /// Does all of it with a scheduler that is given changes of later kernels; what it came to, in
+    /// a line.
     pub fn run(
         &self,
         entry: &'static Entry,

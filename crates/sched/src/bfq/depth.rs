@@ -129,7 +129,8 @@ impl Bfq {
                 classes.iter().fold(0, |sum, class| sum * 8 + weight(*class))
             }
         };
-        limit = (limit * u64::from(it.weight) + weights / 2) / weights;
+        let part = (limit * u64::from(it.weight) + weights / 2).checked_div(weights);
+        limit = part.unwrap_or(limit);
         let allocated = it.allocated;
         if u64::from(allocated) >= limit {
             return Err(TooMany { allocated, limit, level });

@@ -1,7 +1,7 @@
 //! Limits of control groups on bytes and bios a second (the kernel's blk-throttle, `io.max`;
 //! rules throttle).
 //!
-//! A bio is shown to [`Throttle`] before it may become a part of a request. It goes through, or
+//! A bio is shown to `Throttle` before it may become a part of a request. It goes through, or
 //! stays here until its group and those above it may do so much. Timers of the kernel count ticks,
 //! so it may wait for some of them longer. Then it is handed out to a worker, which submits it.
 //!

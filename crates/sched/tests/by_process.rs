@@ -406,10 +406,14 @@ impl Run {
     }
 
     /// Those that share an io_context go together, where processes are kept apart: if they were in
-    /// two groups, each request would have a new queue close to an old one.
+    /// two groups, each request would have a new queue close to an old one. So it would be if one
+    /// of them slept with a bio of the old group.
     fn move_to(&mut self, task: u8, group: u8) {
         let Task { io_context, .. } = *self.task(task);
         let together = self.apart;
+        if together && self.sleeps(io_context) {
+            return;
+        }
         for (number, other) in self.tasks.iter_mut().enumerate() {
             if number == usize::from(task) || together && other.io_context == io_context {
                 other.group = u32::from(group);
@@ -523,14 +527,23 @@ impl Run {
         self.define(id);
     }
 
+    /// Whether somebody who has this io_context is asleep.
+    fn sleeps(&self, io_context: u32) -> bool {
+        let mut asleep = self.harness.asleep.iter();
+        asleep.any(|who| {
+            let owner = (0..TASKS).find(|task| context(*task) == *who);
+            owner.is_some_and(|task| self.tasks[usize::from(task)].io_context == io_context)
+        })
+    }
+
     /// A task exits, and another one takes its place; of two that share, both do.
     fn exit(&mut self, task: u8) {
         let id = self.tasks[usize::from(task)].io_context;
+        if self.sleeps(id) {
+            return;
+        }
         for other in 0..TASKS {
             if self.tasks[usize::from(other)].io_context == id {
-                if self.harness.asleep.contains(&context(other)) {
-                    return;
-                }
                 self.unplug(other);
             }
         }

@@ -16,6 +16,7 @@ pub mod lg;
 pub mod pgioperf;
 pub mod replay;
 mod shell;
+mod size;
 mod sleep;
 pub mod startup;
 mod surroundings;

@@ -38,7 +38,8 @@ pub fn compare(report: &Report, summary: &Summary, took: Duration, style: &Style
     let tables = [
         main_table(report, summary),
         layer_table(report, summary),
-        throttling_table(report, summary),
+        held_back_table(report, summary),
+        windows_table(report, summary),
         error_table(report),
         expected,
     ];
@@ -241,47 +242,47 @@ fn layer_table(report: &Report, summary: &Summary) -> Grid {
     Grid::of(&columns, rows).keyed(keys)
 }
 
-/// Who was held back by writeback throttling or by limits, and why the depth was what it was.
-fn throttling_table(report: &Report, summary: &Summary) -> Grid {
-    type Row<'a> = (&'a Line, Option<&'a Waited>);
+/// Who was held back by writeback throttling or by limits.
+fn held_back_table(report: &Report, summary: &Summary) -> Grid {
+    type Row<'a> = (&'a Line, &'a Waited);
     let mut columns = row_columns(report, |(line, _): &Row| line.row);
+    columns.push(Column::new("held back", "task", |(_, it): &Row| it.task.clone()));
     let keys = columns.len();
-    let waited = |heading: &str, of: fn(&Waited) -> String| {
-        let group = if heading == "task" { "held back" } else { "" };
-        Column::new(group, heading, move |(_, waited): &Row| waited.map_or(NOTHING.to_string(), of))
+    let mut add = |heading: &str, of: fn(&Waited) -> String| {
+        columns.push(Column::new("", heading, move |(_, it): &Row| of(it)));
     };
     let time = |it: base::Duration| human(it.as_nanos() as f64, Kind::Time);
-    columns.push(waited("task", |it| it.task.clone()));
-    columns.push(waited("by", |it| it.by.to_string()));
-    columns.push(waited("times", |it| it.times.to_string()));
-    columns.push(Column::new("", "in all", move |(_, it): &Row| {
-        it.map_or(NOTHING.to_string(), |it| time(it.time))
-    }));
-    columns.push(Column::new("", "longest", move |(_, it): &Row| {
-        it.map_or(NOTHING.to_string(), |it| time(it.longest))
-    }));
-    columns.push(waited("depth", |it| match it.depth {
+    add("by", |it| it.by.to_string());
+    add("times", |it| it.times.to_string());
+    columns.push(Column::new("", "in all", move |(_, it): &Row| time(it.time)));
+    columns.push(Column::new("", "longest", move |(_, it): &Row| time(it.longest)));
+    columns.push(Column::new("", "depth", |(_, it): &Row| match it.depth {
         None => NOTHING.to_string(),
         Some([fewest, most]) if fewest == most => fewest.to_string(),
         Some([fewest, most]) => format!("{fewest} to {most}"),
     }));
-    let windows = |group, heading: &str, of: fn(&Windows) -> u64| {
-        Column::new(group, heading, move |(line, _): &Row| of(&line.throttling.windows).to_string())
-    };
-    if summary.lines.iter().any(|line| line.throttling.windows != Windows::default()) {
-        columns.push(windows("windows", "reads late", |it| it.exceeded));
-        columns.push(windows("", "few samples", |it| it.unknown_writes));
-        columns.push(windows("", "in time", |it| it.ok));
-        columns.push(Column::new("", "least depth", |(line, _): &Row| {
-            line.throttling.least_depth.map_or(NOTHING.to_string(), |it| it.to_string())
-        }));
-    }
-    let rows = summary.lines.iter().filter(|line| !line.throttling.is_empty()).flat_map(|line| {
-        let mut waited = line.throttling.waited.iter().take(MOST_WAITING).map(Some);
-        let first = waited.next().flatten();
-        std::iter::once((line, first)).chain(waited.map(move |it| (line, it)))
+    let rows = summary.lines.iter().flat_map(|line| {
+        let waited = line.throttling.waited.iter().take(MOST_WAITING);
+        waited.map(move |it| (line, it))
     });
-    Grid::of(&columns, rows.collect::<Vec<Row>>()).keyed(keys)
+    Grid::of(&columns, rows).keyed(keys)
+}
+
+/// Why the depth of throttled writeback was what it was.
+fn windows_table(report: &Report, summary: &Summary) -> Grid {
+    let mut columns = row_columns(report, |line: &&Line| line.row);
+    let keys = columns.len();
+    let windows = |group, heading: &str, of: fn(&Windows) -> u64| {
+        Column::new(group, heading, move |line: &&Line| of(&line.throttling.windows).to_string())
+    };
+    columns.push(windows("windows of throttling", "reads late", |it| it.exceeded));
+    columns.push(windows("", "few samples", |it| it.unknown_writes));
+    columns.push(windows("", "in time", |it| it.ok));
+    columns.push(Column::new("", "least depth", |line: &&Line| {
+        line.throttling.least_depth.map_or(NOTHING.to_string(), |it| it.to_string())
+    }));
+    let is_judged = |line: &&Line| line.throttling.windows != Windows::default();
+    Grid::of(&columns, summary.lines.iter().filter(is_judged)).keyed(keys)
 }
 
 /// How far the simulator is off where the kernel did the same.

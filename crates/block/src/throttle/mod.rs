@@ -263,13 +263,8 @@ impl Throttle {
         if !it.is_paid && node.has_room(at, direction, it.bytes) {
             return None;
         }
-        let lists = &node.lists;
-        let (no_bytes, no_ios) = match direction {
-            Direction::Read => (lists.read.is_empty(Stage::Bytes), lists.read.is_empty(Stage::Ios)),
-            Direction::Write => {
-                (lists.write.is_empty(Stage::Bytes), lists.write.is_empty(Stage::Ios))
-            }
-        };
+        let waiting = node.lists.of(direction);
+        let (no_bytes, no_ios) = (waiting.is_empty(Stage::Bytes), waiting.is_empty(Stage::Ios));
         if in_stages && !it.is_paid {
             if !no_bytes || self.wait_for(at, level, direction, Stage::Bytes, it) > 0 {
                 return Some(Stage::Bytes);

@@ -221,8 +221,8 @@ impl PageCache {
                     // What was written loses the mark of readahead. // observed on 7.3
                     let lost = Flags::WRITEBACK.with(Flags::MARKED);
                     self.pages.change(page, Flags::NONE, lost);
-                    self.note_written(page, now);
                 }
+                self.note_written(pages.clone(), now);
                 pages
             }
         };

@@ -146,13 +146,13 @@ impl PageCache {
         self.groups.changed(file, -count, count);
     }
 
-    /// A page has been written.
-    pub(super) fn note_written(&mut self, page: u64, now: u64) {
-        let group = self.owner(page);
-        self.groups.changed(page / FILE_PAGES, 0, -1);
-        self.groups.note_completed(group);
+    /// Pages of one file have been written.
+    pub(super) fn note_written(&mut self, pages: Range<u64>, now: u64) {
+        let (group, count) = (self.owner(pages.start), pages.end - pages.start);
+        self.groups.changed(pages.start / FILE_PAGES, 0, -(count as i64));
+        pages.for_each(|_| self.groups.note_completed(group));
         let is_last = self.groups.counts(group, self.pages.counts()).writeback == 0;
-        self.writeback_of(group).note_written(now, 1, is_last);
+        self.writeback_of(group).note_written(now, count, is_last);
     }
 
     fn counted(&self, group: CgroupId, now: u64) -> Counted {

@@ -29,7 +29,7 @@ pub struct Throttling {
 }
 
 /// How many windows were like what (rule wbt-11).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Windows {
     /// Reads were in time.
     pub ok: u64,
@@ -76,9 +76,8 @@ impl Throttling {
                     None => all.waited.push(waited.clone()),
                 }
             }
-            for (sum, windows) in
-                all.windows.each_mut().into_iter().zip(run.windows.clone().each_mut())
-            {
+            let mut of_run = run.windows;
+            for (sum, windows) in all.windows.each_mut().into_iter().zip(of_run.each_mut()) {
                 *sum += *windows;
             }
             all.narrowed += run.narrowed;

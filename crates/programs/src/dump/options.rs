@@ -197,16 +197,7 @@ fn blocks(option: &str, value: &str, least: u64) -> Result<u64, String> {
 }
 
 fn size(value: &str) -> Option<u64> {
-    let digits = value.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let shift = match &value[digits.len()..] {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" | "m" => 20,
-        "G" | "g" => 30,
-        _ => return None,
-    };
-    let bytes = digits.parse::<u64>().ok()?.checked_mul(1 << shift)?;
-    Some(bytes).filter(|bytes| *bytes <= MOST_BYTES)
+    crate::size::bytes(value, "kKmMgG").filter(|bytes| *bytes <= MOST_BYTES)
 }
 
 #[cfg(test)]

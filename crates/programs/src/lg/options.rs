@@ -173,17 +173,8 @@ fn number(name: &str, value: &str, least: u64, most: u64) -> Result<u64, String>
 
 /// A size with k, m or g.
 fn size(name: &str, value: &str, least: u64) -> Result<u64, String> {
-    let digits = value.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let unit = match &value[digits.len()..] {
-        "" => Some(1),
-        "k" => Some(1 << 10),
-        "m" => Some(1 << 20),
-        "g" => Some(1 << 30),
-        _ => None,
-    };
-    let bytes = unit.zip(digits.parse::<u64>().ok()).and_then(|(unit, it)| it.checked_mul(unit));
-    let bytes =
-        bytes.filter(|bytes| bytes.is_multiple_of(512) && (least..=1 << 50).contains(bytes));
+    let bytes = crate::size::bytes(value, "kmg")
+        .filter(|bytes| bytes.is_multiple_of(512) && (least..=1 << 50).contains(bytes));
     bytes.ok_or_else(|| {
         bad(name, value, &format!("multiples of 512 bytes from {least} on, with k, m or g"))
     })

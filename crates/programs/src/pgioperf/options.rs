@@ -1,6 +1,6 @@
 //! What was typed behind `pgioperf`.
 
-use crate::Surroundings;
+use crate::{Surroundings, size};
 use base::nearest;
 
 /// A command line of pgioperf, understood.
@@ -93,7 +93,8 @@ impl Pgioperf {
             "--readers" => self.readers = number(name, value, 0, MOST_READERS)?,
             "--lines" => self.lines = number(name, value, 1, MOST_LINES)?,
             "--size" => {
-                let bytes = size(value).filter(|it| (LEAST_DATA..=MOST_DATA).contains(it));
+                let bytes = size::bytes(value, "kKmMgGtT")
+                    .filter(|it| (LEAST_DATA..=MOST_DATA).contains(it));
                 self.data = bytes.ok_or_else(|| bad(name, value, SIZES))?;
             }
             _ if value.is_empty() => return Err(bad(name, value, "a directory")),
@@ -144,20 +145,6 @@ fn one_of<T: Copy, const N: usize>(
 fn number(name: &str, value: &str, least: u64, most: u64) -> Result<u64, String> {
     let number = value.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| bad(name, value, &format!("a whole number from {least} to {most}")))
-}
-
-/// Bytes, perhaps with a unit.
-fn size(value: &str) -> Option<u64> {
-    let digits = value.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let unit = match value[digits.len()..].to_ascii_lowercase().as_str() {
-        "" => 1,
-        "k" => 1 << 10,
-        "m" => 1 << 20,
-        "g" => 1 << 30,
-        "t" => 1_u64 << 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

@@ -243,8 +243,8 @@ impl Bfq {
             self.queues[id].in_large_burst = false;
         }
         self.queues[id].just_created = false;
-        let has_split = self.queues[id].split_time + self.ms(2_000) >= self.jiffies;
-        if self.settings.low_latency && !has_split {
+        let was_split_lately = self.queues[id].split_time + self.ms(2_000) >= self.jiffies;
+        if self.settings.low_latency && !was_split_lately {
             let old = self.coefficient(id);
             self.update_raising_at_arrival(id);
             if old != self.coefficient(id) {

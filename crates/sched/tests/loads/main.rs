@@ -2,8 +2,9 @@
 //! disks that take their time.
 //!
 //! Their rules are judged by recordings of real kernels, by scripts and by naive twins. This test
-//! holds what they do together: the story of each load on each kernel (who leaves when, what is
-//! withheld, all messages and timers) is one line of a text beside it, with a fingerprint at the end.
+//! holds what they do together. The story of each load on each kernel (who leaves when, what is
+//! withheld, all messages and timers) is one line of a text beside it, with a fingerprint at the
+//! end.
 //! `UPDATE_EXPECT=1` writes the lines anew; a line that changes wants a reason.
 
 mod drawn;

@@ -116,8 +116,8 @@ struct Level {
     trees: [ServiceTree; 3],
     in_service: Option<EntityId>,
     next: Option<EntityId>,
-    /// When the idle class was last given a chance, in jiffies.
-    idle_class_served: i64,
+    /// When the idle class was last given a chance, in jiffies; never at first.
+    idle_class_served: Option<i64>,
 }
 
 /// All entities of a device.
@@ -167,7 +167,7 @@ impl Wf2q {
             trees: Default::default(),
             in_service: None,
             next: None,
-            idle_class_served: self.now,
+            idle_class_served: None,
         });
     }
 
@@ -494,11 +494,11 @@ impl Wf2q {
         let (now, patience) = (self.now, self.idle_class_patience);
         let level = self.level_mut(group);
         let mut class = 0;
-        if level.idle_class_served + patience < now {
+        if level.idle_class_served.is_none_or(|at| at + patience < now) {
             if !level.trees[Class::Idle as usize].active.is_empty() {
                 class = Class::Idle as usize;
             }
-            level.idle_class_served = now;
+            level.idle_class_served = Some(now);
         }
         (class..3).find_map(|class| self.first_of_class(group, class, expires))
     }

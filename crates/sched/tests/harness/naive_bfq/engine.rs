@@ -38,7 +38,7 @@ pub(super) struct Level {
     pub trees: [ServiceTree; 3],
     pub in_service: Option<usize>,
     pub next: Option<usize>,
-    pub idle_served: i64,
+    pub idle_served: Option<i64>,
 }
 
 fn delta(service: i64, weight: i64) -> u64 {
@@ -262,9 +262,9 @@ impl NaiveBfq {
         let patience = self.hz / 5;
         let it = self.levels.get_mut(&level).expect("a level");
         let mut base = 0;
-        if it.idle_served + patience < now {
+        if it.idle_served.is_none_or(|at| at + patience < now) {
             base = if it.trees[IDLE].active.len() > 0 { IDLE } else { 0 };
-            it.idle_served = now;
+            it.idle_served = Some(now);
         }
         (base..3).find_map(|class| self.first_eligible(level, class, expiration))
     }

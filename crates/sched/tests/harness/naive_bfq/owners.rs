@@ -19,8 +19,7 @@ impl NaiveBfq {
             let weight = group_weight(cx, group);
             self.new_entity(parent.0, Some(group), weight, BE)
         });
-        let idle_served = self.jiffies;
-        self.levels.insert(group, Level { own, idle_served, ..Level::default() });
+        self.levels.insert(group, Level { own, ..Level::default() });
     }
 
     fn new_entity(&mut self, level: u32, inner: Option<u32>, weight: i64, class: usize) -> usize {

@@ -93,7 +93,7 @@ impl Naive for NaiveBfq {
 
     fn bind(&mut self, cx: &Cx<'_>, rq: RequestId) {
         if !self.levels.contains_key(&0) {
-            self.levels.insert(0, Level { idle_served: self.jiffies, ..Level::default() });
+            self.levels.insert(0, Level::default());
         }
         self.bind_request(cx, rq);
     }

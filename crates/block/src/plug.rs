@@ -38,10 +38,10 @@ impl Plug {
         }
     }
 
-    /// A request is made, and will be held back.
-    pub fn hold(&mut self, now: Instant, rq: RequestId) {
+    /// A request is made, and will be held back. Its task took `time` for the time, if it plugs.
+    pub fn hold(&mut self, time: Option<Instant>, rq: RequestId) {
         self.requests.push(rq);
-        self.time.get_or_insert(now);
+        self.time = self.time.or(time);
     }
 
     /// The task starts to plug.
@@ -62,7 +62,7 @@ impl Plug {
 
     /// The time goes on: its task sleeps, or submits something else.
     pub fn forget_time(&mut self) {
-        (self.is_ending, self.knows_time) = (false, false);
+        (self.is_ending, self.knows_time, self.time) = (false, false, None);
     }
 
     /// Whether whoever needs the time has to read the clock. Observed on 6.12: four reads that are

@@ -1,6 +1,6 @@
 //! Under what a recording is replayed: kernel, scheduler, tunables, limits.
 
-use crate::history::{Era, FIRST_TASK, History};
+use crate::history::{Era, FIRST_TASK, History, Look};
 use crate::replica::Replica;
 use base::{Instant, Sectors};
 use block::kernel::{Dequeue, PlugEnd, PlugMerge};
@@ -77,6 +77,17 @@ impl Setup {
         let ticks_begin_with_clock = manifest.ticks_begin_with_clock;
         let token_searches = manifest.token_searches().collect();
         Ok(Setup { spec, kernel, facts, groups, ticks_begin_with_clock, token_searches })
+    }
+
+    /// When tasks look at the clock for requests that they hold back: for the bio, or for the
+    /// request itself.
+    pub fn looks_at_clock(&self) -> Look {
+        let for_bio = self.kernel.multi.is_some_and(|rules| rules.bio_reads_clock);
+        match self.ticks_begin_with_clock {
+            false => Look::AtRecord,
+            true if for_bio => Look::Before,
+            true => Look::Behind,
+        }
     }
 
     /// The shape of the recorded queue.

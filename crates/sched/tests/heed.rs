@@ -29,7 +29,7 @@ impl Followed {
 
     /// A process asks for something, of whose arrival this was heard.
     fn arrive(&mut self, process: u32, sector: u64, heard: Option<&str>) -> RequestId {
-        let rq = self.queue.allocate(self.now, &read(process, sector, 0));
+        let rq = self.queue.allocate(self.now, &read(process, sector, 0), None);
         heard.into_iter().for_each(|said| self.queue.heed(self.now, said, Some(rq)));
         self.queue.unplug(rq);
         self.queue.insert(self.now, rq, false);
@@ -38,7 +38,9 @@ impl Followed {
 
     /// The driver takes what the scheduler lets go, and the device takes a millisecond.
     fn serve(&mut self) {
-        let Answer::Issued(rq, _) = self.queue.ask(self.now) else { panic!("it holds back") };
+        let Answer::Issued(rq, _) = self.queue.ask(self.now, self.now) else {
+            panic!("it holds back")
+        };
         self.queue.accept(self.now);
         assert_eq!(self.queue.take_waiting(), Some(rq));
         self.queue.start(self.now, rq);
@@ -140,7 +142,7 @@ fn who_preempts_unheard_stands_where_it_stood() {
         let mut followed = Followed::new();
         let write = Bio { op: Op::Write, ..read(0, 0, 0) };
         for _ in 0..2 {
-            let rq = followed.queue.allocate(followed.now, &write);
+            let rq = followed.queue.allocate(followed.now, &write, None);
             followed.queue.unplug(rq);
             followed.queue.insert(followed.now, rq, false);
         }

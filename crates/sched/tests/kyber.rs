@@ -260,7 +260,8 @@ fn who_follows_lets_any_of_those_go_that_wait_and_the_turn_is_theirs() {
         let (mut queue, now) = (GuidedQueue::new(harness.queue), harness.now);
         let arrive = |queue: &mut GuidedQueue, op, sector| {
             let flags = if op == Op::Write { Flags::SYNC } else { Flags::NONE };
-            let rq = queue.allocate(now, &Bio { op, flags, ..harness::read(0, sector, 0) });
+            let bio = Bio { op, flags, ..harness::read(0, sector, 0) };
+            let rq = queue.allocate(now, &bio, None);
             queue.unplug(rq);
             queue.insert(now, rq, false);
             rq
@@ -274,7 +275,7 @@ fn who_follows_lets_any_of_those_go_that_wait_and_the_turn_is_theirs() {
             queue.start(now, rq);
         };
         let ask = |queue: &mut GuidedQueue| {
-            let Answer::Issued(rq, _) = queue.ask(now) else { panic!("something waits") };
+            let Answer::Issued(rq, _) = queue.ask(now, now) else { panic!("something waits") };
             queue.accept(now);
             assert_eq!(queue.take_waiting(), Some(rq));
             queue.start(now, rq);

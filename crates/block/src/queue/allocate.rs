@@ -239,7 +239,7 @@ impl RequestQueue {
         if plug.requests.is_empty() {
             core.log_note(now, context, Action::Plug);
         }
-        core.contexts[context.0 as usize].plug.hold(now, rq);
+        core.contexts[context.0 as usize].plug.hold(Some(now), rq);
         Work::Housekeeping
     }
 

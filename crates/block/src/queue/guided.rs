@@ -121,8 +121,9 @@ impl GuidedQueue {
         held.or_else(|| self.queue.find_beyond_plug(now, context, bio, segments))
     }
 
-    /// Makes a request of a bio, which waits in its task's plug until it is inserted.
-    pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
+    /// Makes a request of a bio, which waits until it is inserted: in its task's plug, which
+    /// remembers `time`, unless it is none.
+    pub fn allocate(&mut self, now: Instant, bio: &Bio, time: Option<Instant>) -> RequestId {
         let id = self.enter(now, bio);
         let context = bio.origin.context;
         self.queue.core.context(context).plug.begin_bio();
@@ -134,7 +135,7 @@ impl GuidedQueue {
         let with = Allowance { scheduler_tag: None, driver_tag: None, hctx: 0 };
         let rq = self.queue.new_request(now, context, id, bio, with);
         if self.is_single() || self.queue.is_plain(rq) {
-            self.queue.core.context(context).plug.hold(now, rq);
+            self.queue.core.context(context).plug.hold(time, rq);
         }
         rq
     }
@@ -251,12 +252,21 @@ impl GuidedQueue {
         wants_run
     }
 
+    /// What the task of a request takes for the time while it gives away what it held back.
+    pub fn remembered_time(&mut self, rq: RequestId) -> Option<Instant> {
+        let context = self.context_of(rq);
+        self.queue.remembered_time(context)
+    }
+
     /// Asks the scheduler, of which there is one, for a request. Nothing has left it before
-    /// [`GuidedQueue::accept`], which is called next, or [`GuidedQueue::restore`].
-    pub fn ask(&mut self, now: Instant) -> Answer {
+    /// [`GuidedQueue::accept`], which is called next, or [`GuidedQueue::restore`]. `clock` is what
+    /// whoever asks takes for the time.
+    pub fn ask(&mut self, now: Instant, clock: Instant) -> Answer {
         let queue = &mut self.queue;
-        let answer = queue
-            .with_scheduler(now, KERNEL, |scheduler, cx| scheduler.dispatch(cx, HctxId(0), false));
+        let answer = queue.with_scheduler(now, KERNEL, |scheduler, cx| {
+            cx.clock = clock;
+            scheduler.dispatch(cx, HctxId(0), false)
+        });
         let wishes = &mut queue.core.seen.wishes;
         wishes.run = None;
         match answer.expect("there is a scheduler") {

@@ -580,13 +580,18 @@ impl RequestQueue {
         context: ContextId,
         call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R,
     ) -> Option<R> {
-        let rules = self.core.seen.kernel.multi;
-        let remembers = rules.is_some_and(|rules| rules.plug.remembers_time);
-        let clock = if remembers { self.core.context(context).plug.time } else { None };
+        let clock = self.remembered_time(context).unwrap_or(now);
         self.with_scheduler(now, context, |scheduler, cx| {
-            cx.clock = clock.unwrap_or(now);
+            cx.clock = clock;
             call(scheduler, cx)
         })
+    }
+
+    /// What a task that plugs takes for the time until all that it held back is on its way.
+    fn remembered_time(&mut self, context: ContextId) -> Option<Instant> {
+        let rules = self.core.seen.kernel.multi;
+        let remembers = rules.is_some_and(|rules| rules.plug.remembers_time);
+        if remembers { self.core.context(context).plug.time } else { None }
     }
 
     /// Acts on what the scheduler asked for during its last hook.

@@ -193,7 +193,11 @@ impl RequestQueue {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, bio));
             self.settle(now, context);
             match self.has_index() {
-                true => self.find_merge(now, context, bio),
+                // The scheduler is asked once more before the two become one. (Observed on 6.1.192,
+                // 6.12.117 and 7.3.4.)
+                true => self
+                    .find_merge(now, context, bio)
+                    .filter(|(rq, _)| self.scheduler_allows(now, context, *rq, bio)),
                 false => self.find_recent(bio),
             }
         } else {

@@ -27,7 +27,7 @@ pub use mend::Given;
 use merges::Doubt;
 use pairs::Pairs;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-pub use steps::{Answer, Call, CallKind, RunEvent, Step, What};
+pub use steps::{Answer, Call, CallKind, LOOK, Look, RunEvent, Step, What};
 use trace::blktrace::{Action, Categories, Payload, Record};
 
 /// Index of a request of a recording.
@@ -91,6 +91,8 @@ pub struct Life {
     pub bypasses: bool,
     /// It was appended to this one after it was inserted, or instead.
     pub joined: Option<Traced>,
+    /// Its task held it back, and did not sleep before it was inserted: so it remembers the time.
+    pub remembers: bool,
     /// Something of it is not in the recording and was given back.
     pub given: bool,
     /// Between which moments the device had it is not known to the microsecond.
@@ -117,6 +119,7 @@ impl Life {
             sectors: bio.sectors,
             bypasses: false,
             joined: None,
+            remembers: false,
             given: false,
             vague: false,
             taken_out: false,
@@ -542,6 +545,7 @@ impl<'a> Historian<'a> {
             bio.flags = bio.flags.with(Flags::NOMERGE);
         }
         task.held += u32::from(can_be_held);
+        let is_plugged = task.plug;
         let rq = self.history.requests.len();
         if let Some((at, before)) = slept {
             let task = bio.origin.context;
@@ -549,6 +553,7 @@ impl<'a> Historian<'a> {
             self.step(record, rq, What::Recover);
         }
         let rq = self.adopt(record, bio, State::Allocated);
+        self.history.requests[rq].remembers = is_plugged;
         if self.mends() {
             self.forget_place(record);
         }
@@ -576,8 +581,10 @@ impl<'a> Historian<'a> {
     fn plugged(&mut self, record: &Record) {
         self.task(record).plug = true;
         self.mark_plugged(record.pid);
+        let Some(rq) = self.newest_of(record) else { return };
+        self.history.requests[rq].remembers = true;
         if self.minds_unheld() {
-            self.hold(record);
+            self.history.requests[rq].flushed = None;
         }
     }
 
@@ -588,14 +595,10 @@ impl<'a> Historian<'a> {
         self.mends() || is_silent
     }
 
-    /// What a task allocated just now is in its plug.
-    fn hold(&mut self, record: &Record) {
+    /// What a task allocated just now.
+    fn newest_of(&mut self, record: &Record) -> Option<Traced> {
         let context = self.context(record.pid);
-        let is_held =
-            |life: &Life| life.state == State::Allocated && life.bio.origin.context == context;
-        if let Some(rq) = self.find(is_held) {
-            self.history.requests[rq].flushed = None;
-        }
+        self.find(|life| life.state == State::Allocated && life.bio.origin.context == context)
     }
 
     fn mark_plugged(&mut self, pid: u32) {
@@ -638,6 +641,7 @@ impl<'a> Historian<'a> {
         let held: Vec<Traced> = held.take(most).collect();
         for rq in &held {
             self.history.requests[*rq].flushed = Some(mark);
+            self.history.requests[*rq].remembers &= !blocks;
             if !blocks {
                 self.offer(record, *rq, held.len() as u32);
             }

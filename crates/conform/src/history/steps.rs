@@ -148,7 +148,30 @@ pub enum CallKind {
 }
 
 /// A look at the clock in a recording that states the times of its guest.
-const LOOK: Duration = Duration::from_nanos(256);
+pub const LOOK: Duration = Duration::from_nanos(256);
+
+/// When a task looks at the clock for a request that it holds back. Its plug remembers that time.
+#[derive(Clone, Copy, Debug)]
+pub enum Look {
+    /// When the request is recorded, as far as is known.
+    AtRecord,
+    /// A look before that (traced on 6.12.117).
+    Before,
+    /// A look behind it (traced on 7.3.4).
+    Behind,
+}
+
+impl Look {
+    /// When a request of this record's time was looked at the clock for.
+    pub fn at(self, record: Instant) -> Instant {
+        match self {
+            Look::AtRecord => record,
+            Look::Before if record < Instant::ZERO + LOOK => Instant::ZERO,
+            Look::Before => record - LOOK,
+            Look::Behind => record + LOOK,
+        }
+    }
+}
 
 /// Puts completions behind the choice that they came too late for. Whoever issues a list looks at
 /// the clock before the first record of it, and nowhere between its choice and that. So a

@@ -92,6 +92,8 @@ pub struct Replica {
     unsettled: Option<(RequestId, Bio, Merge)>,
     /// The scheduler asked for a run.
     wants_run: bool,
+    /// What a task that flushes its plug, and asks for requests then, takes for the time.
+    flush_clock: Option<Instant>,
     /// Without a scheduler: what tasks held and now give to the driver, in this order.
     offered: VecDeque<RequestId>,
 }
@@ -111,6 +113,7 @@ impl Replica {
             is_chain: false,
             unsettled: None,
             wants_run: false,
+            flush_clock: None,
             offered: VecDeque::new(),
         }
     }
@@ -179,10 +182,11 @@ impl Replica {
         }
     }
 
-    /// A request was allocated for a bio, which was kept apart.
-    pub fn allocate(&mut self, now: Instant, bio: &Bio) -> RequestId {
+    /// A request was allocated for a bio, which was kept apart. Its task plugs, and took `time`
+    /// for the time, if that is known.
+    pub fn allocate(&mut self, now: Instant, bio: &Bio, time: Option<Instant>) -> RequestId {
         self.settle(now, None);
-        self.guided.allocate(now, bio)
+        self.guided.allocate(now, bio, time)
     }
 
     /// A bio was merged into a request, which is in a plug or with the scheduler.
@@ -222,7 +226,13 @@ impl Replica {
             let found = self.guided.find_absorber(now, rq, true);
             self.differences.unexplained += u64::from(found.is_some());
         }
+        self.flush_clock = self.guided.remembered_time(rq);
         self.wants_run |= self.guided.insert(now, rq, absorbs);
+    }
+
+    /// Who asks from now on is not the task that flushes its plug, and knows what time it is.
+    pub fn end_flush(&mut self) {
+        self.flush_clock = None;
     }
 
     /// Looks for requests that are to be joined, as the queue itself would: those that touch since
@@ -504,7 +514,8 @@ impl Replica {
 
     /// Asks the scheduler once; what it lets go is not taken yet.
     pub fn ask(&mut self, now: Instant) -> Taken {
-        match self.guided.ask(now) {
+        let clock = self.flush_clock.unwrap_or(now);
+        match self.guided.ask(now, clock) {
             Answer::Issued(rq, reason) => Taken::Chosen(rq, reason),
             Answer::Hold(reason) => Taken::Hold(reason),
             Answer::Empty => Taken::Empty,

@@ -58,7 +58,7 @@ impl Run<'_> {
 
     /// One request, from its arrival until nobody waits for another.
     fn serve(&mut self, now: Instant, bio: &Bio) {
-        let id = self.replica.allocate(now, bio);
+        let id = self.replica.allocate(now, bio, None);
         self.replica.insert(now, id, false);
         if matches!(self.replica.choose(now), Taken::Chosen(chosen, _) if chosen == id) {
             self.replica.complete(now + SERVICE, id);

@@ -15,7 +15,7 @@ mod said_runs;
 mod tests;
 mod unseen;
 
-use crate::history::{History, Step, Traced, What};
+use crate::history::{History, LOOK, Look, RunEvent, Step, Traced, What};
 use crate::messages::Said;
 use crate::replica::{MergeDifferences, Replica, Taken};
 use crate::runs::Runs;
@@ -155,6 +155,7 @@ pub fn replay(
         history,
         phase,
         behind: Duration::from_nanos(u64::from(setup.ticks_begin_with_clock)),
+        looks_at_clock: setup.looks_at_clock(),
         until,
         assumed,
         ahead: runs.as_ref().map(|_| Ahead::of(history)).unwrap_or_default(),
@@ -189,6 +190,8 @@ pub fn replay(
         turns_change: setup.kernel.sharing == Sharing::EarliestDeadline,
         hands_over: setup.kernel.multi.is_some_and(|multi| multi.hands_runs_over),
         flushing: None,
+        flusher: None,
+        flushed: Instant::ZERO,
         sleepers: BTreeSet::new(),
         woken: 0,
         starving: None,
@@ -248,6 +251,8 @@ struct Run<'a> {
     phase: Duration,
     /// What happens behind a record is so much later.
     behind: Duration,
+    /// When a task looks at the clock for a request; its plug remembers that time.
+    looks_at_clock: Look,
     until: Until,
     /// What is assumed of runs that left no trace.
     assumed: &'a Assumed,
@@ -309,6 +314,10 @@ struct Run<'a> {
     hands_over: bool,
     /// The task that inserts what it held, and will run the queue then.
     flushing: Option<ContextId>,
+    /// Who flushes its plug, or has just done so.
+    flusher: Option<ContextId>,
+    /// When it last did anything.
+    flushed: Instant,
     /// Tasks that sleep for a tag.
     sleepers: BTreeSet<ContextId>,
     /// How many of them were woken and have not run yet.
@@ -350,6 +359,7 @@ impl Run<'_> {
     fn step(&mut self, index: usize) {
         let Step { at, task, rq: recorded, what } = self.history.steps[index];
         let (now, rq) = (at + self.phase, self.names.get(recorded).copied().unwrap_or(0));
+        self.heed_flush(at, task, what);
         match what {
             What::Exit => {
                 self.replica.exit(now, IoContextId(task.0));
@@ -399,7 +409,9 @@ impl Run<'_> {
                     self.replica.keep_apart();
                     self.replica.limit_depth(now, &bio);
                 }
-                let id = self.replica.allocate(now, &bio);
+                let remembers = self.history.requests[rq].remembers;
+                let looked = remembers.then(|| self.looks_at_clock.at(now));
+                let id = self.replica.allocate(now, &bio, looked);
                 self.ids[rq] = Some(id);
                 self.traced.insert(id, rq);
             }
@@ -437,6 +449,22 @@ impl Run<'_> {
         }
         self.note_events();
         self.issues += u32::from(matches!(what, What::Issue));
+    }
+
+    /// A task that flushes its plug goes on asking for requests until somebody else has the core,
+    /// or it does something else. Meanwhile no time passes but for its looks at the clock.
+    fn heed_flush(&mut self, at: Instant, task: ContextId, what: What) {
+        let goes_on = at <= self.flushed + LOOK;
+        self.flushed = at;
+        match what {
+            What::Insert { .. } | What::Join { .. } => self.flusher = Some(task),
+            What::Issue if goes_on && self.flusher == Some(task) => {}
+            What::Ask(_) | What::Complete | What::Run(RunEvent::Wanted) if goes_on => {}
+            _ => {
+                self.flusher = None;
+                self.replica.end_flush();
+            }
+        }
     }
 
     /// A request around the scheduler occupies the device all the same.

@@ -515,13 +515,6 @@ impl Bfq {
         for woken in core::mem::take(&mut self.queues[id].wakers.woken) {
             self.queues[woken].wakers.waker = None;
         }
-        let others: Vec<QueueId> = self.queues.iter().map(|(other, _)| other).collect();
-        for other in others {
-            let wakers = &mut self.queues[other].wakers;
-            if wakers.tentative == Some(id) {
-                wakers.tentative = None;
-            }
-        }
         if self.last_completed == Some(id) {
             self.last_completed = None;
         }

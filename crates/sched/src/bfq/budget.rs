@@ -158,10 +158,9 @@ impl Bfq {
         self.measured.wait_dispatch = false;
         self.measured.waited = None;
         self.adapt_budget(cx, id, reason);
-        // Observed on 4.19.79, of a queue whose process had just been merged into another: where
-        // only the engine refers to it, it is taken to be gone, even if it is still kept for a
-        // while. Then what its groups were served is charged to them once more.
-        let is_gone = self.queues[id].refs == 1;
+        // So it is with a queue whose process has just been merged into another, even if the
+        // engine still keeps it for a while.
+        let is_gone = self.rules.charges_for_gone && self.queues[id].refs == 1;
         self.end_service(cx, id, reason);
         let Some(queue) = self.queues.get_mut(id).filter(|_| !is_gone) else { return };
         let entity = queue.entity;

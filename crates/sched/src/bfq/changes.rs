@@ -40,7 +40,7 @@ const BOTH: &[Version] = &[Version::V4_19, Version::V6_12];
 /// Nobody looked.
 const NONE: &[Version] = &[];
 
-const RULES: [Change; 33] = [
+const RULES: [Change; 34] = [
     change("on_flash", "whether queues merge on flash disks that queue commands", NONE),
     change(
         "late_queues_part",
@@ -86,6 +86,11 @@ const RULES: [Change; 33] = [
     change("looks_back", "statistics are taken down behind each arrival", OLD),
     change("io_bound", "whether a queue is bound by I/O", OLD),
     change("minds_rest", "a rest of a budget counts if it is more than nothing", OLD),
+    change(
+        "charges_for_gone",
+        "groups are charged twice for the last turn of a queue whose process has another",
+        BOTH,
+    ),
     change("weights_refer", "the weight of a queue with requests refers to it", OLD),
     change("limits_shares", "whoever has more requests than its share gets no more", OLD),
     change("has_async_depth", "a limited depth is derived from the queue's `async_depth`", NONE),

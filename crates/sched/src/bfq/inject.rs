@@ -133,8 +133,8 @@ impl Bfq {
         let (now, idle) = (self.nanos, self.settings.slice_idle);
         let wakers = &mut self.queues[id].wakers;
         let is_old = now > wakers.since + 128 * idle;
-        if wakers.tentative != Some(last) || is_old {
-            wakers.tentative = Some(last);
+        if wakers.tentative != Some(last.index()) || is_old {
+            wakers.tentative = Some(last.index());
             wakers.detections = 1;
             wakers.since = now;
             let name = self.queues[last].name();

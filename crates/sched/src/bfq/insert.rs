@@ -180,9 +180,12 @@ impl Bfq {
             let idle = now.wrapping_sub(queue.think.last_end) as u64;
             queue.idle_total = queue.idle_total.wrapping_add(idle);
         }
-        if !queue.just_created {
-            queue.io_bound = queue.idle_total.wrapping_mul(5) <= total;
+        // Nor are the times of a process halved that has a queue of its own again. (Observed on
+        // 6.1.192.)
+        if queue.just_created {
+            return;
         }
+        queue.io_bound = queue.idle_total.wrapping_mul(5) <= total;
         if total > 200_000_000 {
             queue.io_start = now.wrapping_sub((total / 2) as i64);
             queue.idle_total /= 2;

@@ -99,7 +99,9 @@ pub(super) struct Injection {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wakers {
     pub waker: Option<QueueId>,
-    pub tentative: Option<QueueId>,
+    /// The slot of a queue: the kernel compares addresses, and of a queue that is gone the next one
+    /// that is made has the address. (Observed on 7.3.4.)
+    pub tentative: Option<usize>,
     pub detections: u32,
     /// Nanoseconds.
     pub since: i64,

@@ -75,6 +75,10 @@ pub(super) struct Rules {
     /// What is left of a budget is used if it is more than nothing, and a budget never falls below
     /// what was served (5.1 on; A.2.2-7).
     pub minds_rest: bool,
+    /// A queue to which only the engine refers is taken to be gone when its turn ends, and its
+    /// groups are charged once more for what they were served (observed on 4.19.79; not on
+    /// 6.1.192, 6.12.117 and 7.3.4).
+    pub charges_for_gone: bool,
     /// The weight of a queue with requests refers to it (5.1 on; A.2.2-10).
     pub weights_refer: bool,
     /// Whoever has more requests than its share gets no more (5.4; part B of the addendum).
@@ -197,6 +201,7 @@ const REFERENCE: Rules = Rules {
     looks_back: false,
     io_bound: IoBound::ByIntensity,
     minds_rest: true,
+    charges_for_gone: false,
     weights_refer: true,
     limits_shares: true,
     has_async_depth: false,
@@ -214,6 +219,7 @@ const OF_5_2: Rules = Rules {
     merges_stably: false,
     saves_injection: false,
     restores_raising_always: true,
+    charges_for_gone: true,
     measuring: Measuring::IN_5_2,
     has_wakers: false,
     groups_differ: GroupsDiffer::AnyButRoot,

@@ -104,6 +104,9 @@ struct ServiceTree {
     active: Tree,
     /// Those that used up their share, by finish.
     idle: Vec<(u64, EntityId)>,
+    /// Who counts as the last of them. Of equal ones that is the one that came first; and once it
+    /// is gone, it is the one before it, or nobody. (Observed on 7.3.4.)
+    last_idle: Option<(u64, EntityId)>,
     vtime: u64,
     weights: u64,
 }
@@ -406,11 +409,11 @@ impl Wf2q {
     fn forget_idle(&mut self, group: u32, class: Class) {
         let level = self.levels[group as usize].as_mut().expect("a group that is there");
         let tree = &mut level.trees[class as usize];
-        let (Some((first, id)), Some((last, _))) = (tree.idle.first(), tree.idle.last()) else {
-            return;
-        };
-        let (first, id, last) = (*first, *id, *last);
-        if tree.active.is_empty() && !is_after(last, tree.vtime) {
+        let Some(&(first, id)) = tree.idle.first() else { return };
+        if let Some((last, _)) = tree.last_idle
+            && tree.active.is_empty()
+            && !is_after(last, tree.vtime)
+        {
             tree.vtime = last;
         }
         if !is_after(first, tree.vtime) {
@@ -618,14 +621,22 @@ impl Wf2q {
     fn enter_idle(&mut self, id: EntityId) {
         let finish = self[id].finish;
         self[id].place = Place::Idle;
-        let idle = &mut self.tree_mut(id).idle;
-        let at = idle.partition_point(|it| !is_after(it.0, finish));
-        idle.insert(at, (finish, id));
+        let tree = self.tree_mut(id);
+        let at = tree.idle.partition_point(|it| !is_after(it.0, finish));
+        tree.idle.insert(at, (finish, id));
+        if tree.last_idle.is_none_or(|last| is_after(finish, last.0)) {
+            tree.last_idle = Some((finish, id));
+        }
     }
 
     fn leave_idle(&mut self, id: EntityId) {
         self[id].place = Place::Out;
-        self.tree_mut(id).idle.retain(|it| it.1 != id);
+        let tree = self.tree_mut(id);
+        let at = tree.idle.iter().position(|it| it.1 == id).expect("it is idle");
+        tree.idle.remove(at);
+        if tree.last_idle.is_some_and(|last| last.1 == id) {
+            tree.last_idle = at.checked_sub(1).map(|before| tree.idle[before]);
+        }
     }
 
     fn level(&self, group: u32) -> &Level {

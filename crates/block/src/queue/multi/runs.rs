@@ -115,8 +115,9 @@ impl RequestQueue {
         if !work || !self.multi().get_budget(run.hctx) {
             return false;
         }
-        let dispatched =
-            self.with_scheduler(now, context, |scheduler, cx| scheduler.dispatch(cx, hctx, false));
+        let dispatched = self.with_scheduler_in_task(now, context, |scheduler, cx| {
+            scheduler.dispatch(cx, hctx, false)
+        });
         match dispatched.expect("there is a scheduler") {
             Dispatched::Some(count) => {
                 assert_eq!(count, 1, "a scheduler of blk-mq lets one request go at a time");

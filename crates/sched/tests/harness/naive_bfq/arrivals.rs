@@ -130,10 +130,11 @@ impl NaiveBfq {
         if self.queues[q].short || since_then >= 4_000_000 {
             return;
         }
+        let slot = self.queues[last].slot;
         let queue = &mut self.queues[q];
         let old = now > queue.since + 128 * idle;
-        if queue.tentative != Some(last) || old {
-            queue.tentative = Some(last);
+        if queue.tentative != Some(slot) || old {
+            queue.tentative = Some(slot);
             queue.detections = 1;
             queue.since = now;
             return;
@@ -157,9 +158,10 @@ impl NaiveBfq {
             let idle = now.wrapping_sub(queue.think.last_end) as u64;
             queue.idle_total = queue.idle_total.wrapping_add(idle);
         }
-        if !queue.just_created {
-            queue.io_bound = queue.idle_total.wrapping_mul(5) <= total;
+        if queue.just_created {
+            return;
         }
+        queue.io_bound = queue.idle_total.wrapping_mul(5) <= total;
         if total > 200_000_000 {
             queue.io_start = now.wrapping_sub((total / 2) as i64);
             queue.idle_total /= 2;

@@ -27,7 +27,9 @@ pub(super) struct Entity {
 #[derive(Clone, Default)]
 pub(super) struct ServiceTree {
     pub active: Tree,
+    /// In the order in which they came.
     pub idle: Vec<usize>,
+    pub last_idle: Option<usize>,
     pub vtime: u64,
     pub wsum: i64,
 }
@@ -85,7 +87,7 @@ impl NaiveBfq {
         let backshift = nb && is_after(vtime, finish);
         let min_start = if backshift { finish } else { vtime };
         if self.st(e).idle.contains(&e) {
-            self.st(e).idle.retain(|it| *it != e);
+            self.leave_idle(e);
             let later = if is_after(min_start, finish) { min_start } else { finish };
             self.entities[e].start = later;
         } else {
@@ -180,10 +182,14 @@ impl NaiveBfq {
         }
         self.leave_active(e);
         if !was_serving {
-            self.st(e).idle.retain(|it| *it != e);
+            self.leave_idle(e);
         }
         let finish = self.entities[e].finish;
         if keep_idle && is_after(finish, self.st(e).vtime) {
+            let last = self.st(e).last_idle;
+            if last.is_none_or(|last| is_after(finish, self.entities[last].finish)) {
+                self.st(e).last_idle = Some(e);
+            }
             self.st(e).idle.push(e);
         } else {
             self.forget(e);
@@ -208,24 +214,42 @@ impl NaiveBfq {
 
     fn forget_idle(&mut self, level: u32, class: usize) {
         let idle = self.levels[&level].trees[class].idle.clone();
-        // Of equal ones the one that came first is the first, and the one that came last the last.
-        let finish = |e: &usize| self.entities[*e].finish;
-        let earlier = |a: usize, b: usize| if is_after(finish(&a), finish(&b)) { b } else { a };
-        let later = |a: usize, b: usize| if is_after(finish(&a), finish(&b)) { a } else { b };
-        let (Some(first), Some(last)) =
-            (idle.iter().copied().reduce(earlier), idle.iter().copied().reduce(later))
-        else {
-            return;
-        };
-        let (first_finish, last_finish) = (finish(&first), finish(&last));
+        let finish = |e: usize| self.entities[e].finish;
+        let Some(first) = self.in_order(&idle).first().copied() else { return };
+        let first_finish = finish(first);
+        let last_finish = self.levels[&level].trees[class].last_idle.map(finish);
         let tree = &mut self.levels.get_mut(&level).expect("a level").trees[class];
-        if tree.active.len() == 0 && !is_after(last_finish, tree.vtime) {
-            tree.vtime = last_finish;
+        if let Some(last) = last_finish
+            && tree.active.len() == 0
+            && !is_after(last, tree.vtime)
+        {
+            tree.vtime = last;
         }
         if !is_after(first_finish, tree.vtime) {
-            tree.idle.retain(|it| *it != first);
+            self.leave_idle(first);
             self.forget(first);
         }
+    }
+
+    fn leave_idle(&mut self, e: usize) {
+        let idle = self.st(e).idle.clone();
+        if self.st(e).last_idle == Some(e) {
+            let before = self.in_order(&idle).into_iter().take_while(|it| *it != e).last();
+            self.st(e).last_idle = before;
+        }
+        self.st(e).idle.retain(|it| *it != e);
+    }
+
+    /// By finish; of equal ones the one that came first is first.
+    fn in_order(&self, entities: &[usize]) -> Vec<usize> {
+        let mut sorted: Vec<usize> = Vec::new();
+        for e in entities.iter().copied() {
+            let finish = self.entities[e].finish;
+            let is_before = |it: &usize| !is_after(self.entities[*it].finish, finish);
+            let at = sorted.iter().take_while(|it| is_before(it)).count();
+            sorted.insert(at, e);
+        }
+        sorted
     }
 
     /// Rule bfq-wf2q-6.

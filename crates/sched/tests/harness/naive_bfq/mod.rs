@@ -78,6 +78,9 @@ struct Queue {
     decreased: i64,
     waker: Option<usize>,
     tentative: Option<usize>,
+    /// Where it is kept; the next one that is made takes the place of the last one that went.
+    slot: usize,
+    is_gone: bool,
     detections: i64,
     since: i64,
     woken: Vec<usize>,
@@ -159,6 +162,7 @@ pub struct NaiveBfq {
     last_position: u64,
     last_completion: i64,
     last_completed: Option<usize>,
+    free: Vec<usize>,
     rate: Rate,
     max_budget: i64,
     assigned: i64,
@@ -217,6 +221,7 @@ impl NaiveBfq {
             last_position: 0,
             last_completion: 0,
             last_completed: None,
+            free: Vec::new(),
             rate: Rate { peak: 14_000 * 2 / 3, ..Rate::default() },
             max_budget: DEFAULT_BUDGET,
             assigned: 0,
@@ -235,6 +240,7 @@ impl NaiveBfq {
     }
 
     fn look_at_clock(&mut self, cx: &Cx<'_>) {
+        self.note_gone();
         self.nanos = cx.clock.as_nanos() as i64;
         self.jiffies = cx.now.as_nanos() as i64 / (1_000_000_000 / self.hz);
     }
@@ -278,6 +284,16 @@ impl NaiveBfq {
             || entity.on_st
             || entity.counted.is_some()
             || is_served
+    }
+
+    /// Queues that went make room for others.
+    fn note_gone(&mut self) {
+        for q in 0..self.queues.len() {
+            if !self.queues[q].is_gone && !self.lives(q) {
+                self.queues[q].is_gone = true;
+                self.free.push(self.queues[q].slot);
+            }
+        }
     }
 
     fn seeky(&self, q: usize) -> bool {

@@ -101,7 +101,11 @@ impl NaiveBfq {
         self.processes.get_mut(&process).expect("it is known").ioprio = Some(context.ioprio);
         let e = self.new_entity(group, None, (8 - level) * 10, class);
         let (now, jiffies) = (self.nanos, self.jiffies);
+        let taken = self.queues.iter().filter(|it| !it.is_gone).count();
+        let slot = self.free.pop().unwrap_or(taken);
         self.queues.push(Queue {
+            slot,
+            is_gone: false,
             e,
             name: format!("bfq{pid}{}", if sync { 'S' } else { 'A' }),
             sync,

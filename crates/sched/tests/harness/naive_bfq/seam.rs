@@ -1,7 +1,7 @@
 //! The twin as whoever compares sees it.
 
 use super::super::shadow::Naive;
-use super::{Level, MS, NaiveBfq, Rate};
+use super::{MS, NaiveBfq, Rate};
 use block::kernel::ShallowDepth;
 use block::tags::bits_per_word;
 use block::{Bio, Cx, Op, RequestId};
@@ -92,9 +92,7 @@ impl Naive for NaiveBfq {
     }
 
     fn bind(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        if !self.levels.contains_key(&0) {
-            self.levels.insert(0, Level::default());
-        }
+        self.levels.entry(0).or_default();
         self.bind_request(cx, rq);
     }
 

@@ -62,7 +62,13 @@ impl Plug {
 
     /// The time goes on: its task sleeps, or submits something else.
     pub fn forget_time(&mut self) {
-        (self.is_ending, self.knows_time, self.time) = (false, false, None);
+        self.read_clock_again();
+        self.time = None;
+    }
+
+    /// Whoever needs the time next has to read the clock.
+    pub fn read_clock_again(&mut self) {
+        (self.is_ending, self.knows_time) = (false, false);
     }
 
     /// Whether whoever needs the time has to read the clock. Observed on 6.12: four reads that are

@@ -230,8 +230,9 @@ impl RequestQueue {
         }
         if !state.plug.requests.is_empty() {
             if why == PlugFlush::Blocks {
-                // Observed on 6.12: who goes to sleep has the clock read again for these.
-                state.plug.forget_time();
+                // Observed on 6.12: who goes to sleep has the clock read again for these. But they
+                // are inserted with the time of the first look.
+                state.plug.read_clock_again();
             }
             state.stack.push(Frame::FlushPlug(why));
         }

@@ -91,7 +91,7 @@ pub struct Life {
     pub bypasses: bool,
     /// It was appended to this one after it was inserted, or instead.
     pub joined: Option<Traced>,
-    /// Its task held it back, and did not sleep before it was inserted: so it remembers the time.
+    /// Its task held it back, and remembers the time.
     pub remembers: bool,
     /// Something of it is not in the recording and was given back.
     pub given: bool,
@@ -641,7 +641,6 @@ impl<'a> Historian<'a> {
         let held: Vec<Traced> = held.take(most).collect();
         for rq in &held {
             self.history.requests[*rq].flushed = Some(mark);
-            self.history.requests[*rq].remembers &= !blocks;
             if !blocks {
                 self.offer(record, *rq, held.len() as u32);
             }

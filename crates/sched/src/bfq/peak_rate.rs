@@ -11,12 +11,12 @@ const PLACES: u32 = 16;
 const REFERENCES: [u64; 2] = [14_000, 33_000];
 const LEAST_SAMPLES: u64 = 32;
 /// Nanoseconds.
-const LEAST_INTERVAL: i64 = 300_000_000;
-const INTERVAL: i64 = 1_000_000_000;
+const LEAST_INTERVAL: u64 = 300_000_000;
+const INTERVAL: u64 = 1_000_000_000;
 /// So long a pause ends an interval, in nanoseconds.
-const PAUSE: i64 = 100_000_000;
+const PAUSE: u64 = 100_000_000;
 /// A request that comes so soon after the last completion is taken to be sequential.
-const SOON: i64 = 2_000_000;
+const SOON: u64 = 2_000_000;
 /// A request that begins more than so many sectors from the last one is a seek.
 const FAR: u64 = 800;
 
@@ -32,7 +32,7 @@ pub(super) struct PeakRate {
     largest: u64,
     first_dispatch: i64,
     last_dispatch: i64,
-    delta: i64,
+    delta: u64,
 }
 
 impl PeakRate {
@@ -63,22 +63,25 @@ impl Bfq {
     /// A request goes to the disk.
     pub(super) fn sample_dispatch(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
         let (now, sectors) = (self.nanos, u64::from(cx.request(rq).sectors.0));
+        // The kernel's differences have no sign: what is done since a task read the clock was long
+        // ago. (Observed on 6.12.117.)
+        let since = |then: i64| now.wrapping_sub(then) as u64;
         if self.rate.samples == 0 {
             let samples = self.rate.samples;
             self.message(cx, format_args!("update_peak_rate: goto reset, samples {samples}"));
             self.restart_rate(cx, Some(sectors));
-        } else if now - self.rate.last_dispatch > PAUSE && self.in_driver == 0 {
+        } else if since(self.rate.last_dispatch) > PAUSE && self.in_driver == 0 {
             self.evaluate_rate(cx, Some(sectors));
         } else {
             self.rate.samples += 1;
-            let is_soon = self.in_driver > 0 || now - self.last_completion < SOON;
+            let is_soon = self.in_driver > 0 || since(self.last_completion) < SOON;
             if is_soon && self.is_sequential(cx, rq) {
                 self.rate.sequential += 1;
             }
             self.rate.sectors += sectors;
             let keeps = !self.rate.samples.is_multiple_of(32);
             self.rate.largest = if keeps { self.rate.largest.max(sectors) } else { sectors };
-            self.rate.delta = now - self.rate.first_dispatch;
+            self.rate.delta = since(self.rate.first_dispatch);
             if self.rate.delta >= INTERVAL {
                 self.evaluate_rate(cx, Some(sectors));
             }
@@ -139,7 +142,7 @@ impl Bfq {
 
     fn evaluate_rate(&mut self, cx: &mut Cx<'_>, first: Option<u64>) {
         if self.rate.samples >= LEAST_SAMPLES && self.rate.delta >= LEAST_INTERVAL {
-            let until = self.last_completion - self.rate.first_dispatch;
+            let until = self.last_completion.wrapping_sub(self.rate.first_dispatch) as u64;
             self.rate.delta = self.rate.delta.max(until);
             self.take_rate(cx);
         }
@@ -148,13 +151,13 @@ impl Bfq {
 
     fn take_rate(&mut self, cx: &mut Cx<'_>) {
         let PeakRate { samples, sequential, sectors, delta, peak, .. } = self.rate;
-        let rate = (sectors << PLACES) / (delta as u64 / 1_000).max(1);
+        let rate = (sectors << PLACES) / (delta / 1_000).max(1);
         let is_random = sequential < 3 * samples / 4 && rate <= peak;
         if is_random || rate > 20 << PLACES {
             return;
         }
         let weight = 9 * sequential / samples;
-        let weight = (weight * delta as u64 / INTERVAL as u64).min(8);
+        let weight = (weight.wrapping_mul(delta) / INTERVAL).min(8);
         let divisor = 10 - weight;
         self.rate.peak = (peak * (divisor - 1) / divisor + rate / divisor).max(1);
         self.adapt_max_budget(cx);

@@ -258,6 +258,11 @@ impl GuidedQueue {
         self.queue.remembered_time(context)
     }
 
+    /// A task has not had its core all the time, and does not know any more what time it is.
+    pub fn forget_time(&mut self, context: ContextId) {
+        self.queue.core.context(context).plug.forget_time();
+    }
+
     /// Asks the scheduler, of which there is one, for a request. Nothing has left it before
     /// [`GuidedQueue::accept`], which is called next, or [`GuidedQueue::restore`]. `clock` is what
     /// whoever asks takes for the time.

@@ -171,6 +171,14 @@ impl Look {
             Look::Behind => record + LOOK,
         }
     }
+
+    /// The same for a task that slept for a tag: it looked for its bio before that.
+    pub fn after_sleep(self) -> Look {
+        match self {
+            Look::AtRecord => Look::AtRecord,
+            Look::Before | Look::Behind => Look::Behind,
+        }
+    }
 }
 
 /// Puts completions behind the choice that they came too late for. Whoever issues a list looks at

@@ -230,6 +230,11 @@ impl Replica {
         self.wants_run |= self.guided.insert(now, rq, absorbs);
     }
 
+    /// A task did not have its core all the time.
+    pub fn forget_time(&mut self, task: ContextId) {
+        self.guided.forget_time(task);
+    }
+
     /// Who asks from now on is not the task that flushes its plug, and knows what time it is.
     pub fn end_flush(&mut self) {
         self.flush_clock = None;

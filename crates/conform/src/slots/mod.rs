@@ -190,6 +190,7 @@ pub fn replay(
         turns_change: setup.kernel.sharing == Sharing::EarliestDeadline,
         hands_over: setup.kernel.multi.is_some_and(|multi| multi.hands_runs_over),
         flushing: None,
+        running: None,
         flusher: None,
         flushed: Instant::ZERO,
         sleepers: BTreeSet::new(),
@@ -314,6 +315,8 @@ struct Run<'a> {
     hands_over: bool,
     /// The task that inserts what it held, and will run the queue then.
     flushing: Option<ContextId>,
+    /// Who has the core.
+    running: Option<ContextId>,
     /// Who flushes its plug, or has just done so.
     flusher: Option<ContextId>,
     /// When it last did anything.
@@ -359,6 +362,7 @@ impl Run<'_> {
     fn step(&mut self, index: usize) {
         let Step { at, task, rq: recorded, what } = self.history.steps[index];
         let (now, rq) = (at + self.phase, self.names.get(recorded).copied().unwrap_or(0));
+        self.heed_switch(task, what);
         self.heed_flush(at, task, what);
         match what {
             What::Exit => {
@@ -404,13 +408,16 @@ impl Run<'_> {
             What::Recover => self.recovers = true,
             What::Allocate => {
                 let bio = self.history.requests[rq].bio;
-                if !std::mem::take(&mut self.recovers) {
+                let recovers = std::mem::take(&mut self.recovers);
+                if !recovers {
                     self.replica.find_merge(now, &bio);
                     self.replica.keep_apart();
                     self.replica.limit_depth(now, &bio);
                 }
                 let remembers = self.history.requests[rq].remembers;
-                let looked = remembers.then(|| self.looks_at_clock.at(now));
+                let look = self.looks_at_clock;
+                let look = if recovers { look.after_sleep() } else { look };
+                let looked = remembers.then(|| look.at(now));
                 let id = self.replica.allocate(now, &bio, looked);
                 self.ids[rq] = Some(id);
                 self.traced.insert(id, rq);
@@ -449,6 +456,14 @@ impl Run<'_> {
         }
         self.note_events();
         self.issues += u32::from(matches!(what, What::Issue));
+    }
+
+    /// Whoever lost the core and has it again looks at the clock once more. (Observed on 6.12.117.)
+    fn heed_switch(&mut self, task: ContextId, what: What) {
+        let is_aside = matches!(what, What::Ask(_)) || said_runs::is_aside(what);
+        if !is_aside && self.running.replace(task) != Some(task) {
+            self.replica.forget_time(task);
+        }
     }
 
     /// A task that flushes its plug goes on asking for requests until somebody else has the core,

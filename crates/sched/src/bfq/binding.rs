@@ -542,7 +542,7 @@ impl Bfq {
             if self.queues[id].owner == Some(owner) {
                 self.queues[id].owner = None;
             }
-            if self.in_service == Some(id) && self.queues[id].sync {
+            if self.in_service == Some(id) {
                 self.expire_of_exit(cx, id);
                 self.schedule(cx);
             }

@@ -244,7 +244,7 @@ impl NaiveBfq {
             if self.queues[q].owner == Some(process) {
                 self.queues[q].owner = None;
             }
-            if self.serving == Some(q) && self.queues[q].sync {
+            if self.serving == Some(q) {
                 self.give_up(q, false);
             }
             self.let_go(q);

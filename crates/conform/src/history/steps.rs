@@ -162,21 +162,17 @@ pub enum Look {
 }
 
 impl Look {
-    /// When a request of this record's time was looked at the clock for.
-    pub fn at(self, record: Instant) -> Instant {
+    /// When a request of this record's time was looked at the clock for; `is_interrupted`: the
+    /// look for the record itself was, which then took twice as long.
+    pub fn at(self, record: Instant, is_interrupted: bool) -> Instant {
+        let looks = 1 + u64::from(is_interrupted);
         match self {
             Look::AtRecord => record,
-            Look::Before if record < Instant::ZERO + LOOK => Instant::ZERO,
-            Look::Before => record - LOOK,
+            Look::Before => {
+                let nanos = record.as_nanos().saturating_sub(looks * LOOK.as_nanos());
+                Instant::from_nanos(nanos)
+            }
             Look::Behind => record + LOOK,
-        }
-    }
-
-    /// The same for a task that slept for a tag: it looked for its bio before that.
-    pub fn after_sleep(self) -> Look {
-        match self {
-            Look::AtRecord => Look::AtRecord,
-            Look::Before | Look::Behind => Look::Behind,
         }
     }
 }

@@ -408,16 +408,14 @@ impl Run<'_> {
             What::Recover => self.recovers = true,
             What::Allocate => {
                 let bio = self.history.requests[rq].bio;
-                let recovers = std::mem::take(&mut self.recovers);
-                if !recovers {
+                if !std::mem::take(&mut self.recovers) {
                     self.replica.find_merge(now, &bio);
                     self.replica.keep_apart();
                     self.replica.limit_depth(now, &bio);
                 }
                 let remembers = self.history.requests[rq].remembers;
                 let look = self.looks_at_clock;
-                let look = if recovers { look.after_sleep() } else { look };
-                let looked = remembers.then(|| look.at(now));
+                let looked = remembers.then(|| look.at(now, self.is_interrupted(task, at)));
                 let id = self.replica.allocate(now, &bio, looked);
                 self.ids[rq] = Some(id);
                 self.traced.insert(id, rq);
@@ -456,6 +454,13 @@ impl Run<'_> {
         }
         self.note_events();
         self.issues += u32::from(matches!(what, What::Issue));
+    }
+
+    /// Whether an interrupt came while a task looked at the clock for the record of this time.
+    fn is_interrupted(&self, task: ContextId, at: Instant) -> bool {
+        let before = self.history.steps[..self.index].iter().rev();
+        let mut aside = before.take_while(|step| said_runs::is_aside(step.what));
+        aside.any(|step| step.task == task && step.at + LOOK == at)
     }
 
     /// Whoever lost the core and has it again looks at the clock once more. (Observed on 6.12.117.)

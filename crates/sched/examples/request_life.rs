@@ -10,10 +10,12 @@
 //! groups, and mq-deadline stands beside it with as many requests. Numbers after the scheduler are
 //! of tasks, requests of each, and groups, in place of those; `flash` behind them is a disk that
 //! does not rotate. With `limits` each group has all four, none of which is reached; with `held`
-//! every request waits for one.
+//! every request waits for one. With `throttled` writeback throttling counts every write; with at
+//! most 8 outstanding none waits for it.
 //!
 //!     cargo run --release -p paternoster-sched --example request_life \
-//!         [TURNS [SCHEDULER [events | TASKS OUTSTANDING GROUPS [flash] [limits | held]]]]
+//!         [TURNS [SCHEDULER [events | TASKS OUTSTANDING GROUPS [flash] [limits | held]
+//!         [throttled]]]]
 
 #[path = "../../machine/examples/common/counting.rs"]
 mod counting;
@@ -41,14 +43,20 @@ struct Row {
     is_flash: bool,
     /// What the groups may do a second.
     limits: &'static str,
+    /// Writeback is throttled.
+    is_throttled: bool,
 }
 
 /// Limits that are never reached, and one that always is: a turn takes 50 us.
 const WIDE: &str = "rbps=1000000000000 wbps=1000000000000 riops=4000000000 wiops=4000000000";
 const NARROW: &str = "riops=1000 wiops=1000";
 
+/// No read takes so long, in microseconds.
+const LATE: i64 = 10_000_000;
+
 const fn row(scheduler: &'static str, tasks: u32, outstanding: u32, groups: u32) -> Row {
-    Row { scheduler, tasks, outstanding, groups, is_flash: false, limits: "" }
+    let (is_flash, is_throttled) = (false, false);
+    Row { scheduler, tasks, outstanding, groups, is_flash, limits: "", is_throttled }
 }
 
 const ROWS: [Row; 10] = [
@@ -114,6 +122,9 @@ impl Load {
         if scheduler == "bfq" {
             // Whoever is not raised would hardly have a share.
             queue.set(Instant::ZERO, "low_latency", 0).expect("in range");
+        }
+        if row.is_throttled {
+            queue.set(Instant::ZERO, "wbt_lat_usec", LATE).expect("in range");
         }
         for task in 0..tasks {
             let value = IoContext { tasks: 1, ..IoContext::default() };
@@ -264,6 +275,7 @@ fn rows(arguments: &[String]) -> Vec<Row> {
     let limits = if has("held") { NARROW } else { WIDE };
     for row in &mut rows {
         row.is_flash = has("flash");
+        row.is_throttled = has("throttled");
         row.limits = if has("limits") || has("held") { limits } else { "" };
     }
     rows

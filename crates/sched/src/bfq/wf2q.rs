@@ -344,10 +344,8 @@ impl Wf2q {
 
     fn requeue_upwards(&mut self, mut id: EntityId, expires: bool) {
         loop {
-            match self.is_in_service(id) || self.is_active(id) {
-                true => self.requeue(id),
-                false => self.activate_one(id, false),
-            }
+            debug_assert!(self.is_in_service(id) || self.is_active(id));
+            self.requeue(id);
             let may_change = self.update_next(self[id].group, Some(id), expires);
             if !may_change && !expires {
                 return;

@@ -38,7 +38,8 @@ impl Plug {
         }
     }
 
-    /// A request is made, and will be held back. Its task took `time` for the time, if it plugs.
+    /// A request is made, and will be held back. Its task looked at the clock at `time`, if that is
+    /// known.
     pub fn hold(&mut self, time: Option<Instant>, rq: RequestId) {
         self.requests.push(rq);
         self.time = self.time.or(time);

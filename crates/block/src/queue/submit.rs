@@ -193,8 +193,8 @@ impl RequestQueue {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.bio_submitted(cx, bio));
             self.settle(now, context);
             match self.has_index() {
-                // The scheduler is asked once more before the two become one. (Observed on 6.1.192,
-                // 6.12.117 and 7.3.4.)
+                // The scheduler is asked once more before the two become one. (Observed on 4.19.79,
+                // 6.1.192, 6.12.117 and 7.3.4.)
                 true => self
                     .find_merge(now, context, bio)
                     .filter(|(rq, _)| self.scheduler_allows(now, context, *rq, bio)),

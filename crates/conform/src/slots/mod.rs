@@ -7,6 +7,7 @@
 
 mod asked;
 mod before;
+mod clocks;
 mod heed;
 mod lists;
 mod moments;
@@ -15,7 +16,7 @@ mod said_runs;
 mod tests;
 mod unseen;
 
-use crate::history::{History, LOOK, Look, RunEvent, Step, Traced, What};
+use crate::history::{History, Look, Step, Traced, What};
 use crate::messages::Said;
 use crate::replica::{MergeDifferences, Replica, Taken};
 use crate::runs::Runs;
@@ -24,6 +25,7 @@ use base::{Duration, Instant, Sector, Sectors};
 use block::kernel::Sharing;
 use block::scheduler::Merge;
 use block::{Bio, ContextId, Direction, DispatchReason, HoldReason, IoContextId, Op, RequestId};
+use clocks::Core;
 use moments::Ahead;
 pub use moments::{Assumed, Moment};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -190,9 +192,7 @@ pub fn replay(
         turns_change: setup.kernel.sharing == Sharing::EarliestDeadline,
         hands_over: setup.kernel.multi.is_some_and(|multi| multi.hands_runs_over),
         flushing: None,
-        running: None,
-        flusher: None,
-        flushed: Instant::ZERO,
+        core: Core::default(),
         sleepers: BTreeSet::new(),
         woken: 0,
         starving: None,
@@ -315,12 +315,8 @@ struct Run<'a> {
     hands_over: bool,
     /// The task that inserts what it held, and will run the queue then.
     flushing: Option<ContextId>,
-    /// Who has the core.
-    running: Option<ContextId>,
-    /// Who flushes its plug, or has just done so.
-    flusher: Option<ContextId>,
-    /// When it last did anything.
-    flushed: Instant,
+    /// Who has the core, and takes what for the time.
+    core: Core,
     /// Tasks that sleep for a tag.
     sleepers: BTreeSet<ContextId>,
     /// How many of them were woken and have not run yet.
@@ -362,8 +358,7 @@ impl Run<'_> {
     fn step(&mut self, index: usize) {
         let Step { at, task, rq: recorded, what } = self.history.steps[index];
         let (now, rq) = (at + self.phase, self.names.get(recorded).copied().unwrap_or(0));
-        self.heed_switch(task, what);
-        self.heed_flush(at, task, what);
+        self.heed_clocks(at, task, what);
         match what {
             What::Exit => {
                 self.replica.exit(now, IoContextId(task.0));
@@ -413,9 +408,7 @@ impl Run<'_> {
                     self.replica.keep_apart();
                     self.replica.limit_depth(now, &bio);
                 }
-                let remembers = self.history.requests[rq].remembers;
-                let look = self.looks_at_clock;
-                let looked = remembers.then(|| look.at(now, self.is_interrupted(task, at)));
+                let looked = self.looked_at_clock(now, rq);
                 let id = self.replica.allocate(now, &bio, looked);
                 self.ids[rq] = Some(id);
                 self.traced.insert(id, rq);
@@ -454,37 +447,6 @@ impl Run<'_> {
         }
         self.note_events();
         self.issues += u32::from(matches!(what, What::Issue));
-    }
-
-    /// Whether an interrupt came while a task looked at the clock for the record of this time.
-    fn is_interrupted(&self, task: ContextId, at: Instant) -> bool {
-        let before = self.history.steps[..self.index].iter().rev();
-        let mut aside = before.take_while(|step| said_runs::is_aside(step.what));
-        aside.any(|step| step.task == task && step.at + LOOK == at)
-    }
-
-    /// Whoever lost the core and has it again looks at the clock once more. (Observed on 6.12.117.)
-    fn heed_switch(&mut self, task: ContextId, what: What) {
-        let is_aside = matches!(what, What::Ask(_)) || said_runs::is_aside(what);
-        if !is_aside && self.running.replace(task) != Some(task) {
-            self.replica.forget_time(task);
-        }
-    }
-
-    /// A task that flushes its plug goes on asking for requests until somebody else has the core,
-    /// or it does something else. Meanwhile no time passes but for its looks at the clock.
-    fn heed_flush(&mut self, at: Instant, task: ContextId, what: What) {
-        let goes_on = at <= self.flushed + LOOK;
-        self.flushed = at;
-        match what {
-            What::Insert { .. } | What::Join { .. } => self.flusher = Some(task),
-            What::Issue if goes_on && self.flusher == Some(task) => {}
-            What::Ask(_) | What::Complete | What::Run(RunEvent::Wanted) if goes_on => {}
-            _ => {
-                self.flusher = None;
-                self.replica.end_flush();
-            }
-        }
     }
 
     /// A request around the scheduler occupies the device all the same.

@@ -158,8 +158,8 @@ impl Bfq {
         self.measured.wait_dispatch = false;
         self.measured.waited = None;
         self.adapt_budget(cx, id, reason);
-        // So it is with a queue whose process has just been merged into another, even if the
-        // engine still keeps it for a while.
+        // Such a queue is one whose process has just been given another, though the engine keeps it
+        // for a while.
         let is_gone = self.rules.charges_for_gone && self.queues[id].refs == 1;
         self.end_service(cx, id, reason);
         let Some(queue) = self.queues.get_mut(id).filter(|_| !is_gone) else { return };

@@ -180,8 +180,8 @@ impl Bfq {
             let idle = now.wrapping_sub(queue.think.last_end) as u64;
             queue.idle_total = queue.idle_total.wrapping_add(idle);
         }
-        // Nor are the times of a process halved that has a queue of its own again. (Observed on
-        // 6.1.192.)
+        // A queue that was made anew for its process keeps the times that were saved as they are.
+        // (Observed on 6.1.192.)
         if queue.just_created {
             return;
         }

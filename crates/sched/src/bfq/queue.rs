@@ -99,8 +99,8 @@ pub(super) struct Injection {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wakers {
     pub waker: Option<QueueId>,
-    /// The slot of a queue: the kernel compares addresses, and of a queue that is gone the next one
-    /// that is made has the address. (Observed on 7.3.4.)
+    /// The slot of a queue. The kernel compares addresses, and the queue that is made next has the
+    /// address of the one that went last. (Observed on 7.3.4.)
     pub tentative: Option<usize>,
     pub detections: u32,
     /// Nanoseconds.

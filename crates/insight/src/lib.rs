@@ -1,0 +1,10 @@
+//! Where the time went: what the events of a run say of each request and of each system call.
+//!
+//! Everything here reads the one stream of events, whichever world it comes from. What is known of
+//! an interval is a list of *layers* that add up to it, to the nanosecond.
+
+pub mod layer;
+pub mod life;
+
+pub use layer::Layer;
+pub use life::Life;

@@ -105,6 +105,17 @@ pub enum Action {
         /// When an asynchronous one had been submitted; equal to `entered` for the others.
         submitted: Instant,
     },
+    /// A task goes to sleep; told to those who ask, as the next three are.
+    Blocks(SleepsFor),
+    /// It can go on (sched_waking): a task or an interrupt has woken it, or its alarm.
+    Wakes {
+        /// Who, if anybody did.
+        by: Option<ContextId>,
+    },
+    /// It has a core.
+    Runs,
+    /// It loses its core although it could go on.
+    Preempted,
     /// The run ended inside this system call; counts with its age.
     SyscallUnfinished {
         /// Which.
@@ -114,6 +125,37 @@ pub enum Action {
         /// When it had been submitted, if it had.
         submitted: Instant,
     },
+}
+
+impl Action {
+    /// Whether it tells of a task and its core, and not of the block layer.
+    pub const fn is_of_tasks(&self) -> bool {
+        use Action::{Blocks, Preempted, Runs, Wakes};
+        matches!(self, Blocks(_) | Wakes { .. } | Runs | Preempted)
+    }
+}
+
+/// What a task sleeps for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SleepsFor {
+    /// A request; [`Action::Sleep`] or [`Action::Throttled`] has said which way.
+    Request,
+    /// An operation of its own with the disk.
+    Operation,
+    /// Operations of its asynchronous queue.
+    Queue,
+    /// A time that its program chose.
+    Pause,
+    /// A pause because too much is dirty.
+    DirtyLimit,
+    /// Another task's word, or a thread that works for it.
+    Task,
+    /// A page that is read, written or submitted.
+    Page,
+    /// The journal of ext4 or the log of XFS.
+    Journal,
+    /// A lock of a directory, a file or the map of its blocks.
+    Lock,
 }
 
 /// What writeback throttling says at the end of a window.

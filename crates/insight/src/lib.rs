@@ -3,8 +3,10 @@
 //! Everything here reads the one stream of events, whichever world it comes from. What is known of
 //! an interval is a list of *layers* that add up to it, to the nanosecond.
 
+pub mod calls;
 pub mod layer;
 pub mod life;
 
+pub use calls::{Call, Calls, Segment};
 pub use layer::Layer;
 pub use life::Life;

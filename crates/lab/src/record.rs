@@ -243,7 +243,11 @@ fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, 
         | Action::BioDone { .. }
         | Action::SyscallEnter(_)
         | Action::SyscallExit { .. }
-        | Action::SyscallUnfinished { .. } => None,
+        | Action::SyscallUnfinished { .. }
+        | Action::Blocks(_)
+        | Action::Wakes { .. }
+        | Action::Runs
+        | Action::Preempted => None,
     }
 }
 

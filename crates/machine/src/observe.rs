@@ -104,6 +104,10 @@ impl Mark {
     }
 
     pub fn event(&mut self, event: &Event) {
+        // Whether anybody asks for tasks is no part of what they did.
+        if event.action.is_of_tasks() {
+            return;
+        }
         let (kind, detail) = action_words(&event.action);
         self.0.mix(event.at.as_nanos());
         self.0.mix(kind << 56 | u64::from(event.cpu) << 32 | u64::from(event.context.0));
@@ -167,6 +171,7 @@ fn action_words(action: &Action) -> (u64, u64) {
         Action::Throttled { depth } => (25, u64::from(*depth)),
         Action::Released { since } => (30, since.as_nanos()),
         Action::Wbt(said) => wbt_words(said),
+        Action::Blocks(_) | Action::Wakes { .. } | Action::Runs | Action::Preempted => (40, 0),
         Action::SyscallUnfinished { call, entered, submitted } => {
             (32 + *call as u64, entered.as_nanos().rotate_left(32) ^ submitted.as_nanos())
         }

@@ -84,6 +84,7 @@ impl Preparation {
         let counted = |at: Instant| (at >= begins).then(|| self.counted(at));
         let action = match event.action.clone() {
             Action::Complete { issued } => Action::Complete { issued: counted(issued)? },
+            Action::Released { since } => Action::Released { since: counted(since)? },
             Action::BioDone { queued, issued } => {
                 Action::BioDone { queued: counted(queued)?, issued: counted(issued)? }
             }

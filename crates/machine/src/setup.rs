@@ -50,6 +50,9 @@ pub struct Setup {
     pub events: bool,
     /// Whether messages of the scheduler are among them.
     pub messages: bool,
+    /// Whether it is told of tasks when they sleep, wake and run. It changes nothing else, and
+    /// nothing of it is in the fingerprint.
+    pub tells_tasks: bool,
     /// Whether the inputs of the block layer are recorded.
     pub record_inputs: bool,
     /// Whether the scheduler checks itself after every step.
@@ -83,6 +86,7 @@ impl Setup {
             most_calls: None,
             events: false,
             messages: false,
+            tells_tasks: false,
             record_inputs: false,
             paranoid: false,
         }

@@ -11,6 +11,7 @@ use crate::record;
 use crate::result::RunResult;
 use crate::world::World;
 use linux::LinuxWorld;
+use machine::Observer;
 use std::path::Path;
 
 /// The worlds that a plan needs, ready to run its rows.
@@ -18,6 +19,16 @@ use std::path::Path;
 pub struct Worlds<'p> {
     plan: &'p Plan,
     linux: Option<LinuxWorld>,
+}
+
+/// Runs a row in the simulator, and lets somebody watch who is told of tasks as well.
+pub fn watch(
+    plan: &Plan,
+    row: &Row,
+    seed: u64,
+    watcher: &mut dyn Observer,
+) -> Result<RunResult, Error> {
+    sim::run(plan, row, seed, None, Some(watcher))
 }
 
 impl<'p> Worlds<'p> {
@@ -33,7 +44,7 @@ impl<'p> Worlds<'p> {
                 let directory = record_to.map(|it| it.join(record::recording_name(row, seed)));
                 linux.run(row, seed, self.plan.experiment.watches_bios, directory.as_deref())
             }
-            _ => sim::run(self.plan, row, seed, record_to),
+            _ => sim::run(self.plan, row, seed, record_to, None),
         }
     }
 }

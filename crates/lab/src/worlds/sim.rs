@@ -25,14 +25,18 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Runs one row with one seed.
+/// Runs one row with one seed. Whoever watches besides is told of tasks as well.
 pub(super) fn run(
     plan: &Plan,
     row: &Row,
     seed: u64,
     record_to: Option<&Path>,
+    watcher: Option<&mut dyn Observer>,
 ) -> Result<RunResult, Error> {
-    let setup = setup(plan, row, seed, record_to.is_some());
+    let setup = machine::Setup {
+        tells_tasks: watcher.is_some(),
+        ..setup(plan, row, seed, record_to.is_some())
+    };
     let mut meter = Meter::new(row.jobs.iter().map(|job| job.naming.clone()).collect());
     meter.count_for(row.programs().map(|(number, _)| number).collect());
     if let Some((job, most)) = plan.watched_operations() {
@@ -50,6 +54,9 @@ pub(super) fn run(
     observers.extend(collector.as_mut().map(|it| it as &mut dyn Observer));
     observers.extend(bios.as_mut().map(|it| it as &mut dyn Observer));
     observers.extend(recorder.as_mut().map(|it| it as &mut dyn Observer));
+    if let Some(watcher) = watcher {
+        observers.push(&mut *watcher);
+    }
     let outcome = machine::run(setup, &mut Several(observers));
     let label = row.spec.label();
     let outcome =

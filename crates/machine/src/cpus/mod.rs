@@ -62,7 +62,12 @@ pub(crate) struct Cpus {
     least_served: Duration,
     /// How much longer switches to tasks take.
     switches: Rng,
+    /// Who got a core or lost it since somebody asked, if anybody asks.
+    moves: Option<Vec<Move>>,
 }
+
+/// When a task got a core or lost it, and in which of the two states it is since.
+pub(crate) type Move = (Instant, ContextId, State);
 
 /// A core.
 #[derive(Default)]
@@ -175,7 +180,18 @@ impl Cpus {
                 && host.machine.clock_step.is_zero(),
             least_served: Duration::ZERO,
             switches: Rng::stream(seed, "host/switch"),
+            moves: None,
         }
+    }
+
+    /// From now on it is remembered who gets a core and who loses it.
+    pub fn remember_moves(&mut self) {
+        self.moves.get_or_insert_default();
+    }
+
+    /// Who got a core or lost it since this was last asked.
+    pub fn take_moves(&mut self) -> Vec<Move> {
+        self.moves.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// A task comes into being; it sleeps.

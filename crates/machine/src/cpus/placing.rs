@@ -125,7 +125,7 @@ impl Cpus {
             return false;
         }
         queue.put_back();
-        self.of_mut(context).state = State::Runnable;
+        self.moves(clock, context, State::Runnable);
         self.cores[core].owner = None;
         true
     }
@@ -146,7 +146,7 @@ impl Cpus {
             self.cores[core].slice_start = clock.now();
             return false;
         }
-        self.of_mut(context).state = State::Runnable;
+        self.moves(clock, context, State::Runnable);
         self.in_turn().push_back(context);
         self.leave_core(clock, core);
         true
@@ -215,7 +215,7 @@ impl Cpus {
         let owner = self.cores[core].owner.filter(|_| !self.cores[core].has_begun);
         match owner {
             Some(owner) => {
-                self.of_mut(owner).state = State::Runnable;
+                self.moves(clock, owner, State::Runnable);
                 self.in_turn().push_front(owner);
                 self.assign(clock, context, core);
             }
@@ -235,9 +235,17 @@ impl Cpus {
         let switch = self.price_of_switch();
         let computing = self.of_mut(context);
         computing.core = core as u16;
-        computing.state = State::Running;
         computing.debt += switch;
+        self.moves(clock, context, State::Running);
         self.make_ready(context);
+    }
+
+    /// A task gets a core or loses it.
+    fn moves(&mut self, clock: &Clock, context: ContextId, state: State) {
+        self.of_mut(context).state = state;
+        if let Some(moves) = &mut self.moves {
+            moves.push((clock.now(), context, state));
+        }
     }
 
     fn price_of_switch(&mut self) -> Duration {

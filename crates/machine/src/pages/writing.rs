@@ -149,7 +149,7 @@ impl PageIo<'_> {
             let Some((ticks, again)) = tested.pause else { return };
             let until = self.world().at_tick(ticks);
             self.world().note_dirty_pause();
-            self.sleep_until(until).await;
+            self.pause_for_dirty(until).await;
             let mut world = self.world();
             if !again || world.tasks().is_killed(self.id()) {
                 return;

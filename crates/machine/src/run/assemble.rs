@@ -47,7 +47,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     let rules = Rules::of(setup.kernel);
     let guest = setup.host.guest.clone();
     let together = Sectors((guest.memory.together * PAGE_SECTORS).min(u64::from(u32::MAX)) as u32);
-    let cpus = Cpus::new(&setup.host, prices, setup.kernel.sharing, setup.seed);
+    let mut cpus = Cpus::new(&setup.host, prices, setup.kernel.sharing, setup.seed);
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(setup.kernel.hz.get()));
     let step = setup.host.machine.clock_step;
     let clock = Clock::new(step, tick, guest.boot.timer_fires_again, setup.until);
@@ -95,6 +95,9 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         let refused = |why| SetupError::setting(name, *value, why);
         queue.set(Instant::ZERO, name, *value).map_err(refused)?;
     }
+    if setup.tells_tasks {
+        cpus.remember_moves();
+    }
     Ok(Owners {
         clock,
         cpus,
@@ -107,5 +110,6 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         start_delay: setup.host.machine.start_delay,
         timer_slack: setup.host.machine.timer_slack,
         most_calls: setup.most_calls,
+        tells_tasks: setup.tells_tasks,
     })
 }

@@ -117,6 +117,15 @@ impl Task {
 
     /// Sleeps until a point in time; not at all if it is past.
     pub async fn sleep_until(&self, until: Instant) {
+        self.sleep_for(Wait::Alarm, until).await;
+    }
+
+    /// Pauses until a point in time, because too much is dirty.
+    pub(crate) async fn pause_for_dirty(&self, until: Instant) {
+        self.sleep_for(Wait::DirtyPause, until).await;
+    }
+
+    async fn sleep_for(&self, why: Wait, until: Instant) {
         let mut sleeps = false;
         poll_fn(|_| {
             let mut world = self.world();
@@ -128,7 +137,7 @@ impl Task {
             sleeps = true;
             let first = world.clock().early(until).unwrap_or(until);
             world.clock().sleep(self.id, first, until);
-            self.wait(&mut world, Wait::Alarm)
+            self.wait(&mut world, why)
         })
         .await;
     }

@@ -12,7 +12,7 @@ pub(crate) use kernel::KernelTask;
 use crate::core_set::CoreSet;
 use crate::observe::TaskInfo;
 use block::scheduler::IoContext;
-use block::{CgroupId, ContextId, IoContextId, Ioprio};
+use block::{CgroupId, ContextId, IoContextId, Ioprio, SleepsFor};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -27,6 +27,8 @@ pub(crate) enum Wait {
     Ring { ring: usize, least: usize },
     /// A point in time.
     Alarm,
+    /// The end of a pause, because too much is dirty.
+    DirtyPause,
     /// Another task's word.
     Notification,
     /// Another task's end.
@@ -44,9 +46,25 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
+    /// What observers are told of it.
+    pub fn told(self) -> SleepsFor {
+        match self {
+            Wait::Nothing => SleepsFor::Request,
+            Wait::Operation(_) => SleepsFor::Operation,
+            Wait::Ring { .. } => SleepsFor::Queue,
+            Wait::Alarm => SleepsFor::Pause,
+            Wait::DirtyPause => SleepsFor::DirtyLimit,
+            Wait::Notification | Wait::Exit(_) | Wait::Workers => SleepsFor::Task,
+            Wait::Page(_) => SleepsFor::Page,
+            Wait::Journal => SleepsFor::Journal,
+            Wait::Directory | Wait::Map => SleepsFor::Lock,
+        }
+    }
+
     /// Whether a task that is killed waits no longer.
     fn is_interruptible(self) -> bool {
-        matches!(self, Wait::Ring { .. } | Wait::Alarm | Wait::Notification | Wait::Exit(_))
+        let until = matches!(self, Wait::Alarm | Wait::DirtyPause);
+        until || matches!(self, Wait::Ring { .. } | Wait::Notification | Wait::Exit(_))
     }
 }
 

@@ -22,6 +22,7 @@ mod paying;
 mod statistics;
 mod telling;
 mod ticks;
+mod watching;
 
 use crate::clock::{AgendaItem, Clock};
 use crate::cpus::{Cause, Cpus, State};
@@ -81,6 +82,10 @@ pub(crate) struct World {
     calls_left: Option<u64>,
     /// What programs count themselves, by the number of their job.
     accounts: Vec<(usize, Rc<dyn Any>)>,
+    /// The task or the interrupt that does something now, if anybody does.
+    acting: Option<ContextId>,
+    /// Observers are told of tasks.
+    tells_tasks: bool,
 }
 
 /// What a world is put together from.
@@ -97,6 +102,8 @@ pub(crate) struct Owners {
     pub timer_slack: Duration,
     /// I/O calls that jobs may make, if there is a limit.
     pub most_calls: Option<u64>,
+    /// Observers are told of tasks.
+    pub tells_tasks: bool,
 }
 
 /// What came of driving a context.
@@ -140,6 +147,8 @@ impl World {
             endless: None,
             calls_left: owners.most_calls,
             accounts: Vec::new(),
+            acting: None,
+            tells_tasks: owners.tells_tasks,
         }
     }
 
@@ -147,6 +156,7 @@ impl World {
     pub fn next_to_poll(&mut self) -> Option<ContextId> {
         loop {
             while let Some(context) = self.cpus.next_ready() {
+                self.acting = Some(context);
                 if self.advance(context) {
                     return Some(context);
                 }
@@ -163,6 +173,7 @@ impl World {
 
     /// Lets time pass until something happens, and makes it happen; false when the run is over.
     pub fn turn(&mut self) -> bool {
+        self.acting = None;
         if self.is_over() {
             return false;
         }
@@ -293,11 +304,13 @@ impl World {
 
     /// A sleeping task has to go on.
     pub fn wake(&mut self, context: ContextId) {
+        self.tell_waking(context);
         self.cpus.wake(&mut self.clock, context);
     }
 
     /// A running task goes to sleep.
     pub fn block(&mut self, context: ContextId) {
+        self.tell_blocking(context);
         self.cpus.block(&mut self.clock, context);
     }
 

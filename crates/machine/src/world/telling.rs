@@ -46,6 +46,9 @@ impl World {
     /// disk from now on.
     #[inline]
     pub(super) fn end_moment(&mut self) {
+        if self.tells_tasks {
+            self.tell_moves();
+        }
         self.past = self.storage.queue_mut().log().events().len();
     }
 

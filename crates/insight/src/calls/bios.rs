@@ -1,0 +1,191 @@
+//! Requests under way and bios that are done: which request a bio was in, and when it went where.
+
+use super::queue::QueueHistory;
+use base::{Instant, Sector, Sectors};
+use block::{Action, ContextId, Event, Flags, Op, RequestId};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A completion tells its bios at once, or after the queue has been run: of so many requests that
+/// were completed last one has the bio that is told of.
+const COMPLETED: usize = 512;
+
+/// When a request went where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Who allocated it.
+    pub owner: ContextId,
+    /// What it does.
+    pub op: Op,
+    /// How.
+    pub flags: Flags,
+    /// First sector, when it was issued.
+    pub sector: Sector,
+    /// Length.
+    pub sectors: Sectors,
+    /// G.
+    pub allocated: Instant,
+    /// I, the first.
+    pub inserted: Option<Instant>,
+    /// R and D, as often as the driver gave it back and got it again.
+    pub requeued: Vec<(Instant, Instant)>,
+    /// D, the first.
+    pub issued: Option<Instant>,
+    /// C.
+    pub completed: Instant,
+}
+
+/// A bio that is done.
+#[derive(Clone, Debug)]
+pub struct DoneBio {
+    /// Whose it was.
+    pub submitter: ContextId,
+    /// Q.
+    pub queued: Instant,
+    /// Its submitter was told.
+    pub done: Instant,
+    /// Its request, if it was seen; of a bio that was split that of the last part.
+    pub way: Option<Way>,
+}
+
+/// Requests and bios.
+#[derive(Debug)]
+pub struct Bios {
+    requests: BTreeMap<RequestId, Way>,
+    completed: VecDeque<Way>,
+    done: VecDeque<DoneBio>,
+    /// The number of the first one in `done`.
+    first: u64,
+    /// What the scheduler and the device did meanwhile.
+    pub queue: QueueHistory,
+}
+
+impl Bios {
+    /// Of a device that takes so many commands, if that is known.
+    pub fn new(depth: Option<u32>) -> Bios {
+        Bios {
+            requests: BTreeMap::new(),
+            completed: VecDeque::new(),
+            done: VecDeque::new(),
+            first: 0,
+            queue: QueueHistory::new(depth),
+        }
+    }
+
+    /// Something happened; the number of the bio that is done by it.
+    pub fn see(&mut self, event: &Event) -> Option<u64> {
+        match (&event.action, event.request) {
+            (Action::GetRequest, Some(id)) => self.allocate(event, id),
+            (Action::Insert, Some(id)) => {
+                if let Some(way) = self.requests.get_mut(&id) {
+                    way.inserted.get_or_insert(event.at);
+                }
+            }
+            (Action::Join { .. }, Some(id)) => drop(self.requests.remove(&id)),
+            (Action::Dispatch(_), _) => self.queue.dispatch(event.at),
+            (Action::Hold { reason, .. }, _) => self.queue.hold(event.at, *reason),
+            (Action::Issue, Some(id)) => self.issue(event, id),
+            (Action::Requeue, Some(id)) => self.requeue(event, id),
+            (Action::Complete { issued }, Some(id)) => self.complete(event, id, *issued),
+            (Action::BioDone { queued, issued }, _) => {
+                return Some(self.bio_done(event, *queued, *issued));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// A bio by its number, if it is not forgotten.
+    pub fn get(&self, number: u64) -> Option<&DoneBio> {
+        self.done.get(number.checked_sub(self.first)? as usize)
+    }
+
+    /// What was done before a time is not asked for any more.
+    pub fn forget(&mut self, before: Instant) {
+        while self.done.front().is_some_and(|it| it.done < before) {
+            self.done.pop_front();
+            self.first += 1;
+        }
+        let oldest = self.requests.values().map(|it| it.allocated).min();
+        self.queue.forget(oldest.map_or(before, |it| it.min(before)));
+    }
+
+    fn allocate(&mut self, event: &Event, id: RequestId) {
+        self.requests.insert(id, Way::of(event));
+    }
+
+    fn issue(&mut self, event: &Event, id: RequestId) {
+        // The machinery's own flushes are allocated without a word.
+        let way = self.requests.entry(id).or_insert_with(|| Way::of(event));
+        (way.sector, way.sectors) = (event.sector, event.sectors);
+        match way.requeued.last_mut() {
+            Some((_, again)) if *again == Instant::FAR_FUTURE => *again = event.at,
+            _ => {
+                way.issued.get_or_insert(event.at);
+            }
+        }
+        let owner = way.owner;
+        self.queue.issue(event.at, owner, is_flush(event));
+    }
+
+    fn requeue(&mut self, event: &Event, id: RequestId) {
+        if let Some(way) = self.requests.get_mut(&id) {
+            way.requeued.push((event.at, Instant::FAR_FUTURE));
+        }
+        self.queue.end(event.at, is_flush(event));
+    }
+
+    fn complete(&mut self, event: &Event, id: RequestId, issued: Instant) {
+        let Some(mut way) = self.requests.remove(&id) else { return };
+        // A flush that another command has served was never with the device itself.
+        match way.issued {
+            Some(_) => self.queue.end(event.at, is_flush(event)),
+            None => way.issued = Some(issued),
+        }
+        way.completed = event.at;
+        if self.completed.len() == COMPLETED {
+            self.completed.pop_front();
+        }
+        self.completed.push_back(way);
+    }
+
+    fn bio_done(&mut self, event: &Event, queued: Instant, issued: Instant) -> u64 {
+        let has = |way: &&Way| match event.sectors.is_zero() {
+            true => way.issued == Some(issued) && way.sectors.is_zero(),
+            false => way.op == event.op && way.overlaps(event.sector, event.sectors),
+        };
+        let way = self.completed.iter().rev().find(has).filter(|it| it.completed >= queued);
+        let (submitter, done) = (event.context, event.at);
+        self.done.push_back(DoneBio { submitter, queued, done, way: way.cloned() });
+        self.first + self.done.len() as u64 - 1
+    }
+}
+
+impl Way {
+    fn of(event: &Event) -> Way {
+        Way {
+            owner: event.context,
+            op: event.op,
+            flags: event.flags,
+            sector: event.sector,
+            sectors: event.sectors,
+            allocated: event.at,
+            inserted: None,
+            requeued: Vec::new(),
+            issued: None,
+            completed: event.at,
+        }
+    }
+
+    /// Whether a flush of the device's cache comes first.
+    pub fn asks_flush(&self) -> bool {
+        self.flags.intersects(Flags::PREFLUSH) || self.sectors.is_zero()
+    }
+
+    fn overlaps(&self, sector: Sector, sectors: Sectors) -> bool {
+        self.sector < sector + sectors && sector < self.sector + self.sectors
+    }
+}
+
+fn is_flush(event: &Event) -> bool {
+    event.sectors.is_zero()
+}

@@ -1,0 +1,194 @@
+//! Where the time of system calls went: each call's critical path, whose pieces add up to it.
+//!
+//! Needs a run that tells of tasks (`machine::Setup::tells_tasks`). Memory is bounded by what has
+//! happened since the oldest call began that is not over.
+
+mod bios;
+mod path;
+mod queue;
+mod tasks;
+
+pub use path::Segment;
+
+use base::{Duration, Instant};
+use bios::Bios;
+use block::{Action, ContextId, Event, SleepsFor, Syscall};
+use machine::{Observer, TaskInfo};
+use path::Walk;
+use std::collections::BTreeMap;
+use tasks::{Doing, History, Woken};
+
+/// What is old is forgotten after so many events.
+const TIDY_AFTER: u32 = 4096;
+
+/// A call that is over, or was under way when the run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Who made it.
+    pub task: ContextId,
+    /// Which.
+    pub call: Syscall,
+    /// Its number among those of its task.
+    pub token: u64,
+    /// When it was entered.
+    pub entered: Instant,
+    /// When it ended, or the run did.
+    pub ended: Instant,
+    /// Whether the run ended first.
+    pub is_unfinished: bool,
+    /// Its critical path; the pieces have no gaps and cover all of it.
+    pub path: Vec<Segment>,
+}
+
+impl Call {
+    /// How long it took.
+    pub fn took(&self) -> Duration {
+        self.ended.saturating_since(self.entered)
+    }
+}
+
+/// Follows a run and hands out each call.
+pub struct Calls<F> {
+    histories: Vec<History>,
+    bios: Bios,
+    /// The bio that was done last: of all, and of each operation that is under way.
+    last_done: Option<u64>,
+    of_operation: BTreeMap<(ContextId, u64), u64>,
+    /// When calls that are not over were entered.
+    open: BTreeMap<(ContextId, u64), Instant>,
+    /// Tasks that sleep because writeback is throttled.
+    throttled: Vec<ContextId>,
+    until_tidy: u32,
+    /// The oldest call that was not over when things were put in order last.
+    horizon: Instant,
+    sink: F,
+}
+
+impl<F: FnMut(Call)> Calls<F> {
+    /// Of a run on a device that takes so many commands, if that is known.
+    pub fn new(depth: Option<u32>, sink: F) -> Calls<F> {
+        Calls {
+            histories: Vec::new(),
+            bios: Bios::new(depth),
+            last_done: None,
+            of_operation: BTreeMap::new(),
+            open: BTreeMap::new(),
+            throttled: Vec::new(),
+            until_tidy: TIDY_AFTER,
+            horizon: Instant::ZERO,
+            sink,
+        }
+    }
+
+    /// What came of it.
+    pub fn into_sink(self) -> F {
+        self.sink
+    }
+
+    fn history(&mut self, of: ContextId) -> &mut History {
+        let number = of.0 as usize;
+        if number >= self.histories.len() {
+            self.histories.resize_with(number + 1, || History::new(Doing::Nothing));
+        }
+        &mut self.histories[number]
+    }
+
+    fn sleeps(&mut self, event: &Event, what: SleepsFor) {
+        let is_throttled = self.throttled.contains(&event.context);
+        let next = Doing::Sleeps { what, is_throttled, woken: None };
+        self.history(event.context).turn(event.at, None, next);
+    }
+
+    fn wakes(&mut self, event: &Event, by: Option<ContextId>) {
+        self.throttled.retain(|it| *it != event.context);
+        let what = match self.history(event.context).now() {
+            Doing::Sleeps { what, .. } => Some(what),
+            _ => None,
+        };
+        let woken = match by {
+            // Whoever pauses is woken by a timer, whose interrupt may have told of bios as well.
+            _ if matches!(what, Some(SleepsFor::Pause | SleepsFor::DirtyLimit)) => Woken::Timer,
+            Some(by) if self.is_interrupt(by) => self.last_done.map_or(Woken::Timer, Woken::Bio),
+            Some(by) => Woken::By(by),
+            None => Woken::Timer,
+        };
+        self.history(event.context).turn(event.at, Some(woken), Doing::Waits);
+    }
+
+    /// Interrupts are no tasks: nobody has met them, and they neither sleep nor wake.
+    fn is_interrupt(&self, context: ContextId) -> bool {
+        self.histories.get(context.0 as usize).is_none_or(|it| it.now() == Doing::Nothing)
+    }
+
+    fn bio_done(&mut self, event: &Event, number: u64) {
+        self.last_done = Some(number);
+        let operation = (event.context, event.token);
+        if self.open.contains_key(&operation) {
+            self.of_operation.insert(operation, number);
+        }
+    }
+
+    fn ends(&mut self, event: &Event, call: Syscall, [entered, submitted]: [Instant; 2]) {
+        let (task, token, ended) = (event.context, event.token, event.at);
+        self.open.remove(&(task, token));
+        let bio = self.of_operation.remove(&(task, token)).and_then(|it| self.bios.get(it));
+        let mut walk = Walk::new(&self.histories, &self.bios);
+        match bio.filter(|it| is_asynchronous(call) && it.done >= submitted) {
+            Some(bio) => {
+                let done = bio.done.min(ended);
+                walk.task(task, entered, submitted);
+                walk.bio(bio, task, submitted, done);
+                walk.task(task, done, ended);
+            }
+            None => walk.task(task, entered, ended),
+        }
+        let path = walk.finish();
+        let is_unfinished = matches!(event.action, Action::SyscallUnfinished { .. });
+        (self.sink)(Call { task, call, token, entered, ended, is_unfinished, path });
+    }
+
+    fn tidy(&mut self, now: Instant) {
+        self.until_tidy = TIDY_AFTER;
+        // What is asynchronous was prepared some time before it was entered.
+        let oldest = self.open.values().copied().min().unwrap_or(now);
+        let before = std::mem::replace(&mut self.horizon, oldest).min(oldest);
+        self.histories.iter_mut().for_each(|it| it.forget(before));
+        self.bios.forget(before);
+    }
+}
+
+impl<F: FnMut(Call)> Observer for Calls<F> {
+    fn meet(&mut self, who: &TaskInfo) {
+        let sleeps = Doing::Sleeps { what: SleepsFor::Task, is_throttled: false, woken: None };
+        *self.history(who.context) = History::new(sleeps);
+    }
+
+    fn see(&mut self, event: &Event) {
+        if let Some(number) = self.bios.see(event) {
+            self.bio_done(event, number);
+        }
+        match &event.action {
+            Action::Throttled { .. } => self.throttled.push(event.context),
+            Action::Blocks(what) => self.sleeps(event, *what),
+            Action::Wakes { by } => self.wakes(event, *by),
+            Action::Runs => self.history(event.context).turn(event.at, None, Doing::Computes),
+            Action::Preempted => self.history(event.context).turn(event.at, None, Doing::Waits),
+            Action::SyscallEnter(_) => {
+                self.open.insert((event.context, event.token), event.at);
+            }
+            Action::SyscallExit { call, entered, submitted }
+            | Action::SyscallUnfinished { call, entered, submitted } => {
+                self.ends(event, *call, [*entered, *submitted]);
+            }
+            _ => {}
+        }
+        self.until_tidy -= 1;
+        if self.until_tidy == 0 {
+            self.tidy(event.at);
+        }
+    }
+}
+
+fn is_asynchronous(call: Syscall) -> bool {
+    matches!(call, Syscall::AsyncRead | Syscall::AsyncWrite)
+}

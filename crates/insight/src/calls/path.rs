@@ -1,0 +1,202 @@
+//! The critical path of an interval of a task: who was waited for in the end, and where.
+//!
+//! While a task computes or waits for a core it is its own. Where it sleeps, whoever ended the sleep
+//! is followed: a task by what it did meanwhile, a bio by its way through the block layer and the
+//! device, and whoever submitted the bio before that. So the pieces cover the interval without a
+//! gap, and one instant belongs to one piece.
+
+use super::bios::{Bios, DoneBio, Way};
+use super::tasks::{Doing, History, While, Woken};
+use crate::layer::Layer;
+use base::{Duration, Instant};
+use block::{ContextId, SleepsFor};
+
+/// So many tasks are followed from one to the next.
+const DEEPEST: usize = 16;
+
+/// A piece of a critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// From when.
+    pub from: Instant,
+    /// Until when.
+    pub to: Instant,
+    /// Whose time it is: a task that computes or waits, or who submitted what waits.
+    pub who: ContextId,
+    /// Where.
+    pub layer: Layer,
+    /// Who was before it, where somebody was.
+    pub behind: Option<ContextId>,
+}
+
+impl Segment {
+    /// How long it is.
+    pub fn length(&self) -> Duration {
+        self.to.saturating_since(self.from)
+    }
+}
+
+/// What the walk looks at.
+pub struct Walk<'a> {
+    /// What tasks did, by number.
+    pub tasks: &'a [History],
+    /// What bios did.
+    pub bios: &'a Bios,
+    /// The tasks that are followed at the moment.
+    followed: Vec<ContextId>,
+    path: Vec<Segment>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk through these.
+    pub fn new(tasks: &'a [History], bios: &'a Bios) -> Walk<'a> {
+        Walk { tasks, bios, followed: Vec::new(), path: Vec::new() }
+    }
+
+    /// The pieces that were found, the earliest first.
+    pub fn finish(self) -> Vec<Segment> {
+        self.path
+    }
+
+    /// Follows a task.
+    pub fn task(&mut self, who: ContextId, from: Instant, to: Instant) {
+        let Some(history) = self.tasks.get(who.0 as usize) else {
+            return self.add(from, to, who, Layer::Task, None);
+        };
+        self.followed.push(who);
+        let mut at = from;
+        for it in history.of(from, to) {
+            // What is forgotten, or was before anybody watched.
+            self.add(at, it.from, who, Layer::Task, None);
+            self.one_while(who, it);
+            at = it.to;
+        }
+        self.add(at, to, who, Layer::Task, None);
+        self.followed.pop();
+    }
+
+    /// Follows a bio from a time on at which it had been submitted or not.
+    pub fn bio(&mut self, bio: &DoneBio, waiter: ContextId, from: Instant, to: Instant) {
+        let submitted =
+            bio.way.as_ref().map_or(bio.queued, |it| it.since(bio.queued)).clamp(from, to);
+        self.before_bio(bio, waiter, from, submitted);
+        let end = match &bio.way {
+            None => submitted,
+            Some(way) => self.way(way, bio.submitter, submitted, to.min(bio.done)),
+        };
+        self.add(end, to, bio.submitter, Layer::Interrupt, None);
+    }
+
+    fn one_while(&mut self, who: ContextId, it: While) {
+        let While { from, to, doing } = it;
+        match doing {
+            Doing::Computes => self.add(from, to, who, Layer::Computing, None),
+            Doing::Waits => self.add(from, to, who, Layer::Core, None),
+            Doing::Nothing => self.add(from, to, who, Layer::Task, None),
+            Doing::Sleeps { what, is_throttled, woken } => {
+                let layer = layer_of(what, is_throttled);
+                match woken.filter(|_| follows(what)) {
+                    Some(Woken::Bio(number)) => match self.bios.get(number) {
+                        Some(bio) if bio.done > from => self.bio(bio, who, from, to),
+                        _ => self.add(from, to, who, layer, None),
+                    },
+                    Some(Woken::By(other)) if self.may_follow(other) => self.task(other, from, to),
+                    _ => self.add(from, to, who, layer, None),
+                }
+            }
+        }
+    }
+
+    /// What happened before a bio that is waited for was submitted: what its submitter did.
+    fn before_bio(&mut self, bio: &DoneBio, waiter: ContextId, from: Instant, to: Instant) {
+        if from >= to {
+            return;
+        }
+        match bio.submitter != waiter && self.may_follow(bio.submitter) {
+            true => self.task(bio.submitter, from, to),
+            false => self.add(from, to, bio.submitter, Layer::Tag, None),
+        }
+    }
+
+    /// A request's way, from a time on; the end of what it covers.
+    fn way(&mut self, way: &Way, who: ContextId, from: Instant, to: Instant) -> Instant {
+        let within = |at: Instant| at.clamp(from, to);
+        let issued = within(way.issued.unwrap_or(way.completed));
+        let completed = within(way.completed);
+        let inserted = way.inserted.map_or(issued, within).min(issued);
+        // The machinery keeps a request until the cache has been flushed for it.
+        let plugged = match way.asks_flush() || self.bios.queue.flushed(from, inserted) {
+            true => from,
+            false => inserted,
+        };
+        self.add(from, plugged, who, Layer::Plug, None);
+        self.chosen(plugged < inserted, who, plugged, issued);
+        let mut at = issued;
+        for (given_back, again) in &way.requeued {
+            self.add(at, within(*given_back).max(at), who, Layer::Device, None);
+            at = at.max(within(*given_back));
+            self.add(at, within(*again).max(at), who, Layer::Requeued, None);
+            at = at.max(within(*again));
+        }
+        self.add(at, completed.max(at), who, Layer::Device, None);
+        completed.max(at)
+    }
+
+    /// A request waits to be chosen, or for a flush before that.
+    fn chosen(&mut self, for_flush: bool, who: ContextId, from: Instant, to: Instant) {
+        for it in self.bios.queue.pieces(from, to, for_flush) {
+            let behind = it.whose.filter(|_| it.layer == Layer::Others);
+            self.add(it.from, it.to, who, it.layer, behind);
+        }
+    }
+
+    fn may_follow(&self, other: ContextId) -> bool {
+        self.followed.len() < DEEPEST && !self.followed.contains(&other)
+    }
+
+    fn add(
+        &mut self,
+        from: Instant,
+        to: Instant,
+        who: ContextId,
+        layer: Layer,
+        behind: Option<ContextId>,
+    ) {
+        if from >= to {
+            return;
+        }
+        match self.path.last_mut() {
+            Some(last) if (last.who, last.layer, last.behind) == (who, layer, behind) => {
+                last.to = to;
+            }
+            _ => self.path.push(Segment { from, to, who, layer, behind }),
+        }
+    }
+}
+
+impl Way {
+    /// From when on a bio of its waits in it and not for it.
+    fn since(&self, queued: Instant) -> Instant {
+        queued.max(self.allocated)
+    }
+}
+
+/// Whether who ended such a sleep says what it was for.
+fn follows(what: SleepsFor) -> bool {
+    use SleepsFor::{Journal, Lock, Operation, Page, Queue, Task};
+    matches!(what, Operation | Queue | Page | Journal | Lock | Task)
+}
+
+/// The layer of a sleep of which nothing more is known.
+fn layer_of(what: SleepsFor, is_throttled: bool) -> Layer {
+    match what {
+        SleepsFor::Request if is_throttled => Layer::Throttle,
+        SleepsFor::Request => Layer::Tag,
+        SleepsFor::Pause => Layer::Pause,
+        SleepsFor::DirtyLimit => Layer::DirtyLimit,
+        SleepsFor::Page => Layer::Page,
+        SleepsFor::Journal => Layer::Journal,
+        SleepsFor::Lock => Layer::Lock,
+        SleepsFor::Operation | SleepsFor::Queue | SleepsFor::Task => Layer::Task,
+    }
+}

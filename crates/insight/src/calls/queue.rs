@@ -1,0 +1,153 @@
+//! What the scheduler and the device did, as far back as somebody may ask: whether requests were
+//! withheld, whether the device had any, and whose it got.
+
+use crate::layer::Layer;
+use base::Instant;
+use block::{ContextId, HoldReason};
+use std::collections::VecDeque;
+
+/// What holds from a time on, until the next entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    at: Instant,
+    held: Option<HoldReason>,
+    in_flight: u32,
+    flushes: u32,
+    /// Whose request the device got at this time, if it got one.
+    issued: Option<ContextId>,
+}
+
+/// The last states of the queue.
+#[derive(Debug, Default)]
+pub struct QueueHistory {
+    past: VecDeque<Entry>,
+    /// As many commands as the device takes, if that is known.
+    depth: Option<u32>,
+}
+
+/// A piece of the time in which a request waits to be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// From when.
+    pub from: Instant,
+    /// Until when.
+    pub to: Instant,
+    /// Why it waited.
+    pub layer: Layer,
+    /// Whose request had been chosen last.
+    pub whose: Option<ContextId>,
+}
+
+impl QueueHistory {
+    /// Of a device that takes so many commands, if that is known.
+    pub fn new(depth: Option<u32>) -> QueueHistory {
+        QueueHistory { past: VecDeque::new(), depth }
+    }
+
+    /// The scheduler withholds its requests.
+    pub fn hold(&mut self, at: Instant, reason: HoldReason) {
+        let last = self.last(at);
+        if last.held != Some(reason) {
+            self.push(Entry { held: Some(reason), ..last });
+        }
+    }
+
+    /// The scheduler chose a request: it withholds nothing.
+    pub fn dispatch(&mut self, at: Instant) {
+        let last = self.last(at);
+        if last.held.is_some() {
+            self.push(Entry { held: None, ..last });
+        }
+    }
+
+    /// The device got a request of somebody.
+    pub fn issue(&mut self, at: Instant, whose: ContextId, is_flush: bool) {
+        let last = self.last(at);
+        self.push(Entry {
+            held: None,
+            in_flight: last.in_flight + 1,
+            flushes: last.flushes + u32::from(is_flush),
+            issued: Some(whose),
+            ..last
+        });
+    }
+
+    /// The device is done with one, or gave it back.
+    pub fn end(&mut self, at: Instant, is_flush: bool) {
+        let last = self.last(at);
+        let flushes = last.flushes.saturating_sub(u32::from(is_flush));
+        self.push(Entry { in_flight: last.in_flight.saturating_sub(1), flushes, ..last });
+    }
+
+    /// Whether the device flushed its cache at some time in an interval.
+    pub fn flushed(&self, from: Instant, to: Instant) -> bool {
+        let first = self.past.partition_point(|it| it.at <= from).saturating_sub(1);
+        self.past.range(first..).take_while(|it| it.at < to).any(|it| it.flushes > 0)
+    }
+
+    /// Why a request that could be chosen from `from` on was not before `to`. One that waits for a
+    /// flush of the cache is with the device while there is one.
+    pub fn pieces(&self, from: Instant, to: Instant, for_flush: bool) -> Vec<Piece> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut at = from;
+        let mut whose = None;
+        let first = self.past.partition_point(|it| it.at <= from);
+        let mut state = first.checked_sub(1).and_then(|n| self.past.get(n)).copied();
+        for next in self.past.range(first..).take_while(|it| it.at < to) {
+            push(&mut pieces, at, next.at, self.layer(state, whose.is_some(), for_flush), whose);
+            at = next.at;
+            whose = next.issued.or(whose);
+            state = Some(*next);
+        }
+        push(&mut pieces, at, to, self.layer(state, whose.is_some(), for_flush), whose);
+        pieces
+    }
+
+    fn layer(&self, state: Option<Entry>, was_passed: bool, for_flush: bool) -> Layer {
+        let Some(state) = state else { return Layer::Host };
+        if let Some(reason) = state.held {
+            return Layer::Held(reason);
+        }
+        let has_room = self.depth.is_some_and(|depth| state.in_flight < depth);
+        match state.in_flight {
+            _ if for_flush && state.flushes > 0 => Layer::Device,
+            0 => Layer::Host,
+            _ if has_room => Layer::Host,
+            _ if was_passed => Layer::Others,
+            _ => Layer::Full,
+        }
+    }
+
+    /// What was before a time is not asked for any more.
+    pub fn forget(&mut self, before: Instant) {
+        while self.past.get(1).is_some_and(|it| it.at <= before) {
+            self.past.pop_front();
+        }
+    }
+
+    fn last(&self, at: Instant) -> Entry {
+        let nothing = Entry { at, held: None, in_flight: 0, flushes: 0, issued: None };
+        self.past.back().map_or(nothing, |last| Entry { at, issued: None, ..*last })
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.past.push_back(entry);
+    }
+}
+
+/// Adds a piece, to the one before it if that is alike.
+fn push(
+    pieces: &mut Vec<Piece>,
+    from: Instant,
+    to: Instant,
+    layer: Layer,
+    whose: Option<ContextId>,
+) {
+    if from >= to {
+        return;
+    }
+    match pieces.last_mut() {
+        Some(last) if last.layer == layer && last.whose == whose => last.to = to,
+        _ => pieces.push(Piece { from, to, layer, whose }),
+    }
+}

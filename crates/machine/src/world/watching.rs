@@ -1,0 +1,37 @@
+//! What observers are told of tasks, if they ask: when one falls asleep and for what, who wakes it,
+//! and when it has a core. Scheduling of cores is the kernel's `sched_switch` and `sched_waking`.
+
+use super::World;
+use crate::cpus::State;
+use block::{Action, ContextId, Event};
+
+impl World {
+    /// A task goes to sleep.
+    pub(super) fn tell_blocking(&mut self, context: ContextId) {
+        if self.tells_tasks {
+            self.tell_moves();
+            self.tell(context, Action::Blocks(self.tasks.wait(context).told()));
+        }
+    }
+
+    /// A sleeping task is woken.
+    pub(super) fn tell_waking(&mut self, context: ContextId) {
+        if self.tells_tasks && self.cpus.state(context) == State::Blocked {
+            self.tell_moves();
+            self.tell(context, Action::Wakes { by: self.acting });
+        }
+    }
+
+    /// Tasks have got cores, or lost them.
+    pub(super) fn tell_moves(&mut self) {
+        for (at, context, state) in self.cpus.take_moves() {
+            let action = if state == State::Running { Action::Runs } else { Action::Preempted };
+            self.log(|| Event { at, context, ..Event::note(action) });
+        }
+    }
+
+    fn tell(&mut self, context: ContextId, action: Action) {
+        let at = self.clock.now();
+        self.log(|| Event { at, context, ..Event::note(action) });
+    }
+}

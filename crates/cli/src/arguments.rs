@@ -46,9 +46,8 @@ pub enum Verb {
     /// Record the running kernel (not available yet)
     #[command(hide = true)]
     Record(Later),
-    /// Say who waited for whom (not available yet)
-    #[command(hide = true)]
-    Explain(Later),
+    /// Say where the time went, what caused it and what to change
+    Explain(Box<ExplainOptions>),
     /// Run a recorded load under other schedulers (not available yet; see compare TRACE)
     #[command(hide = true)]
     Whatif(Later),
@@ -281,6 +280,36 @@ pub struct ConformOptions {
   Tunables: NAME[@KERNEL][:TUNABLE=VALUE,...], and settings for all:
     paternoster compare -s mq-deadline -s mq-deadline:fifo_batch=1 --set nr_requests=64 jobs.fio")]
 pub struct CompareOptions {
+    #[command(flatten)]
+    pub load: LoadOptions,
+
+    /// Results as JSON, to the standard output or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          help_heading = "Output")]
+    pub json: Option<Option<PathBuf>>,
+    /// Figures of each row as CSV, to the standard output or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          help_heading = "Output")]
+    pub csv: Option<Option<PathBuf>>,
+    /// Exit with 1 when an [expect] is not met, or when a result of --json is worse than this file
+    /// says
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          help_heading = "Output")]
+    pub check: Option<Option<PathBuf>>,
+    /// A file for each result in fio's JSON schema
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub fio_json: Option<PathBuf>,
+    /// Report as a web page (not available yet)
+    #[arg(long, value_name = "FILE", help_heading = "Output", hide = true)]
+    pub html: Option<PathBuf>,
+    /// Events of each result as blktrace files
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub record: Option<PathBuf>,
+}
+
+/// What is run, on what, and under which schedulers.
+#[derive(Debug, Args)]
+pub struct LoadOptions {
     /// An experiment (TOML, or the name of one of `list experiments`), a fio job file or a trace
     #[arg(value_name = "EXPERIMENT|JOB.fio|TRACE")]
     pub input: Option<PathBuf>,
@@ -337,29 +366,31 @@ pub struct CompareOptions {
     /// Let schedulers check themselves after every step
     #[arg(long, help_heading = "Comparison")]
     pub paranoid: bool,
+}
 
+/// The options of `explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  Where the time goes in an experiment, what causes it and what to change:
+    paternoster explain journal-pingpong -s cfq@4.19
+  Two jobs as you would type them, and the five slowest calls one by one:
+    paternoster explain --slow 5 --fs ext4 -s mq-deadline
+      --job db 'fio --name=db --rw=write --bs=8k --fdatasync=1 --size=64m'
+      --job backup 'dd if=/dev/zero of=backup bs=1M count=2000'")]
+pub struct ExplainOptions {
+    #[command(flatten)]
+    pub load: LoadOptions,
+
+    /// Show the N slowest calls one by one, each with its critical path
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub slow: Option<usize>,
+    /// Seeds with which each remedy is tried; 0 tries none [default: 2]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub trials: Option<usize>,
     /// Results as JSON, to the standard output or to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
           help_heading = "Output")]
     pub json: Option<Option<PathBuf>>,
-    /// Figures of each row as CSV, to the standard output or to a file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
-          help_heading = "Output")]
-    pub csv: Option<Option<PathBuf>>,
-    /// Exit with 1 when an [expect] is not met, or when a result of --json is worse than this file
-    /// says
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
-          help_heading = "Output")]
-    pub check: Option<Option<PathBuf>>,
-    /// A file for each result in fio's JSON schema
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub fio_json: Option<PathBuf>,
-    /// Report as a web page (not available yet)
-    #[arg(long, value_name = "FILE", help_heading = "Output", hide = true)]
-    pub html: Option<PathBuf>,
-    /// Events of each result as blktrace files
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub record: Option<PathBuf>,
 }
 
 /// The options that give one key of an experiment a value: each key with an option has one.

@@ -2,7 +2,7 @@
 //! command on one, and looking around in it.
 
 use crate::arguments::{LinuxMachine, LinuxVerb};
-use crate::compare::{line, size_of};
+use crate::load::{line, size_of};
 use crate::output::print;
 use base::Hz;
 use device::Model;

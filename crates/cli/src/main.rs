@@ -11,8 +11,10 @@ mod closed;
 mod compare;
 mod completion;
 mod conform;
+mod explain;
 mod linux_verb;
 mod list;
+mod load;
 mod output;
 mod progress;
 mod terminal;
@@ -70,12 +72,15 @@ fn run(verb: Verb) -> Result<u8, Error> {
             });
         }
         Verb::Conform(options) => conform::conform(&options),
+        Verb::Explain(options) => explain::explain(&options),
         Verb::List { subject, name } => list::list(subject.as_deref(), name.as_deref()),
         Verb::Completions { shell } => {
             completion::script(shell).and_then(|it| output::print(&it)).map(|()| true)
         }
         Verb::Man { verb } => man_page(verb.as_deref()),
-        later => Err(Error::not_yet(later.name(), "this verb", "compare, conform, linux, list")),
+        later => {
+            Err(Error::not_yet(later.name(), "this verb", "compare, conform, explain, linux, list"))
+        }
     };
     // Something may have been done and have failed in parts.
     done.map(|well| if well { 0 } else { FAILED })

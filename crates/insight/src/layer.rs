@@ -41,8 +41,12 @@ pub enum Layer {
     Host,
     /// It was given back by the driver.
     Requeued,
-    /// It is with the device.
+    /// It is with the device, which has commands of others at the same time.
+    Shared,
+    /// It is with the device, and no command of others is.
     Device,
+    /// The device flushes its cache for it.
+    Flush,
     /// The device is done, and nobody has been told yet.
     Interrupt,
 }
@@ -68,7 +72,9 @@ impl Layer {
             Layer::Full => "device_full",
             Layer::Host => "host",
             Layer::Requeued => "requeued",
+            Layer::Shared => "device_shared",
             Layer::Device => "device",
+            Layer::Flush => "flush",
             Layer::Interrupt => "interrupt",
         }
     }

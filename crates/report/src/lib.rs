@@ -5,6 +5,7 @@
 
 pub mod conform;
 pub mod csv;
+pub mod explain;
 pub mod fio_json;
 pub mod grid;
 pub mod json;

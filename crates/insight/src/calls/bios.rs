@@ -41,6 +41,8 @@ pub struct DoneBio {
     pub submitter: ContextId,
     /// Q.
     pub queued: Instant,
+    /// Since when it had waited for limits of its control group, if it had.
+    pub limited: Option<Instant>,
     /// Its submitter was told.
     pub done: Instant,
     /// Its request, if it was seen; of a bio that was split that of the last part.
@@ -55,6 +57,8 @@ pub struct Bios {
     done: VecDeque<DoneBio>,
     /// The number of the first one in `done`.
     first: u64,
+    /// Who had to wait for limits last: since when, and until when.
+    released: BTreeMap<ContextId, (Instant, Instant)>,
     /// What the scheduler and the device did meanwhile.
     pub queue: QueueHistory,
 }
@@ -67,6 +71,7 @@ impl Bios {
             completed: VecDeque::new(),
             done: VecDeque::new(),
             first: 0,
+            released: BTreeMap::new(),
             queue: QueueHistory::new(depth),
         }
     }
@@ -82,10 +87,15 @@ impl Bios {
             }
             (Action::Join { .. }, Some(id)) => drop(self.requests.remove(&id)),
             (Action::Dispatch(_), _) => self.queue.dispatch(event.at),
-            (Action::Hold { reason, .. }, _) => self.queue.hold(event.at, *reason),
+            (Action::Hold { reason, waits_for }, _) => {
+                self.queue.hold(event.at, *reason, *waits_for);
+            }
             (Action::Issue, Some(id)) => self.issue(event, id),
             (Action::Requeue, Some(id)) => self.requeue(event, id),
             (Action::Complete { issued }, Some(id)) => self.complete(event, id, *issued),
+            (Action::Released { since }, _) => {
+                self.released.insert(event.context, (*since, event.at));
+            }
             (Action::BioDone { queued, issued }, _) => {
                 return Some(self.bio_done(event, *queued, *issued));
             }
@@ -130,15 +140,15 @@ impl Bios {
     fn requeue(&mut self, event: &Event, id: RequestId) {
         if let Some(way) = self.requests.get_mut(&id) {
             way.requeued.push((event.at, Instant::FAR_FUTURE));
+            self.queue.end(event.at, way.owner, is_flush(event));
         }
-        self.queue.end(event.at, is_flush(event));
     }
 
     fn complete(&mut self, event: &Event, id: RequestId, issued: Instant) {
         let Some(mut way) = self.requests.remove(&id) else { return };
         // A flush that another command has served was never with the device itself.
         match way.issued {
-            Some(_) => self.queue.end(event.at, is_flush(event)),
+            Some(_) => self.queue.end(event.at, way.owner, is_flush(event)),
             None => way.issued = Some(issued),
         }
         way.completed = event.at;
@@ -155,7 +165,10 @@ impl Bios {
         };
         let way = self.completed.iter().rev().find(has).filter(|it| it.completed >= queued);
         let (submitter, done) = (event.context, event.at);
-        self.done.push_back(DoneBio { submitter, queued, done, way: way.cloned() });
+        let released = self.released.get(&submitter);
+        let limited = released.filter(|it| it.1 == queued || it.0 == queued).map(|it| it.0);
+        let queued = released.filter(|it| it.0 == queued).map_or(queued, |it| it.1);
+        self.done.push_back(DoneBio { submitter, queued, limited, done, way: way.cloned() });
         self.first + self.done.len() as u64 - 1
     }
 }

@@ -79,11 +79,19 @@ impl<'a> Walk<'a> {
     pub fn bio(&mut self, bio: &DoneBio, waiter: ContextId, from: Instant, to: Instant) {
         let submitted =
             bio.way.as_ref().map_or(bio.queued, |it| it.since(bio.queued)).clamp(from, to);
-        self.before_bio(bio, waiter, from, submitted);
-        let end = match &bio.way {
-            None => submitted,
-            Some(way) => self.way(way, bio.submitter, submitted, to.min(bio.done)),
-        };
+        let limited = bio.limited.map_or(submitted, |since| since.clamp(from, submitted));
+        self.before_bio(bio, waiter, from, limited);
+        self.add(limited, submitted, bio.submitter, Layer::Limits, None);
+        let done = to.min(bio.done);
+        let mut end = submitted;
+        if let Some(way) = &bio.way {
+            end = self.way(way, bio.submitter, submitted, done);
+            // Its data are there, and the cache is flushed behind them.
+            if self.bios.queue.flushed(end, done) {
+                self.chosen(true, bio.submitter, end, done);
+                end = end.max(done);
+            }
+        }
         self.add(end, to, bio.submitter, Layer::Interrupt, None);
     }
 
@@ -133,20 +141,29 @@ impl<'a> Walk<'a> {
         self.chosen(plugged < inserted, who, plugged, issued);
         let mut at = issued;
         for (given_back, again) in &way.requeued {
-            self.add(at, within(*given_back).max(at), who, Layer::Device, None);
+            self.served(who, at, within(*given_back).max(at));
             at = at.max(within(*given_back));
             self.add(at, within(*again).max(at), who, Layer::Requeued, None);
             at = at.max(within(*again));
         }
-        self.add(at, completed.max(at), who, Layer::Device, None);
+        match way.sectors.is_zero() {
+            true => self.add(at, completed.max(at), who, Layer::Flush, None),
+            false => self.served(who, at, completed.max(at)),
+        }
         completed.max(at)
     }
 
     /// A request waits to be chosen, or for a flush before that.
     fn chosen(&mut self, for_flush: bool, who: ContextId, from: Instant, to: Instant) {
         for it in self.bios.queue.pieces(from, to, for_flush) {
-            let behind = it.whose.filter(|_| it.layer == Layer::Others);
-            self.add(it.from, it.to, who, it.layer, behind);
+            self.add(it.from, it.to, who, it.layer, it.whose);
+        }
+    }
+
+    /// A request is with the device.
+    fn served(&mut self, who: ContextId, from: Instant, to: Instant) {
+        for it in self.bios.queue.served(from, to, who) {
+            self.add(it.from, it.to, who, it.layer, it.whose);
         }
     }
 

@@ -10,17 +10,22 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     at: Instant,
-    held: Option<HoldReason>,
+    /// Why requests are withheld, and for whom.
+    held: Option<(HoldReason, Option<ContextId>)>,
     in_flight: u32,
     flushes: u32,
     /// Whose request the device got at this time, if it got one.
     issued: Option<ContextId>,
+    /// Two whose commands the device has, if it has those of several.
+    sharing: Option<[ContextId; 2]>,
 }
 
 /// The last states of the queue.
 #[derive(Debug, Default)]
 pub struct QueueHistory {
     past: VecDeque<Entry>,
+    /// Whose commands the device has, and how many.
+    with_device: Vec<(ContextId, u32)>,
     /// As many commands as the device takes, if that is known.
     depth: Option<u32>,
 }
@@ -34,21 +39,21 @@ pub struct Piece {
     pub to: Instant,
     /// Why it waited.
     pub layer: Layer,
-    /// Whose request had been chosen last.
+    /// For whom it was withheld, or whose request had been chosen last.
     pub whose: Option<ContextId>,
 }
 
 impl QueueHistory {
     /// Of a device that takes so many commands, if that is known.
     pub fn new(depth: Option<u32>) -> QueueHistory {
-        QueueHistory { past: VecDeque::new(), depth }
+        QueueHistory { depth, ..QueueHistory::default() }
     }
 
     /// The scheduler withholds its requests.
-    pub fn hold(&mut self, at: Instant, reason: HoldReason) {
-        let last = self.last(at);
-        if last.held != Some(reason) {
-            self.push(Entry { held: Some(reason), ..last });
+    pub fn hold(&mut self, at: Instant, reason: HoldReason, waits_for: Option<ContextId>) {
+        let (last, held) = (self.last(at), Some((reason, waits_for)));
+        if last.held != held {
+            self.push(Entry { held, ..last });
         }
     }
 
@@ -63,20 +68,61 @@ impl QueueHistory {
     /// The device got a request of somebody.
     pub fn issue(&mut self, at: Instant, whose: ContextId, is_flush: bool) {
         let last = self.last(at);
+        match self.with_device.iter_mut().find(|it| it.0 == whose) {
+            Some(it) => it.1 += 1,
+            None => self.with_device.push((whose, 1)),
+        }
         self.push(Entry {
             held: None,
             in_flight: last.in_flight + 1,
             flushes: last.flushes + u32::from(is_flush),
             issued: Some(whose),
+            sharing: self.sharing(),
             ..last
         });
     }
 
-    /// The device is done with one, or gave it back.
-    pub fn end(&mut self, at: Instant, is_flush: bool) {
+    /// The device is done with one of somebody, or gave it back.
+    pub fn end(&mut self, at: Instant, whose: ContextId, is_flush: bool) {
         let last = self.last(at);
         let flushes = last.flushes.saturating_sub(u32::from(is_flush));
-        self.push(Entry { in_flight: last.in_flight.saturating_sub(1), flushes, ..last });
+        if let Some(place) = self.with_device.iter().position(|it| it.0 == whose) {
+            self.with_device[place].1 -= 1;
+            if self.with_device[place].1 == 0 {
+                self.with_device.remove(place);
+            }
+        }
+        let (in_flight, sharing) = (last.in_flight.saturating_sub(1), self.sharing());
+        self.push(Entry { in_flight, flushes, sharing, ..last });
+    }
+
+    /// The first and the last of those whose commands the device has.
+    fn sharing(&self) -> Option<[ContextId; 2]> {
+        match self.with_device.as_slice() {
+            [] | [_] => None,
+            [first, .., last] => Some([first.0, last.0]),
+        }
+    }
+
+    /// How the device was shared while it had a request of somebody.
+    pub fn served(&self, from: Instant, to: Instant, whose: ContextId) -> Vec<Piece> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut at = from;
+        let layer = |state: Option<Entry>| match state.and_then(|it| it.sharing) {
+            Some([first, last]) if last == whose => (Layer::Shared, Some(first)),
+            Some([_, last]) => (Layer::Shared, Some(last)),
+            None => (Layer::Device, None),
+        };
+        let first = self.past.partition_point(|it| it.at <= from);
+        let mut state = first.checked_sub(1).and_then(|n| self.past.get(n)).copied();
+        for next in self.past.range(first..).take_while(|it| it.at < to) {
+            let (layer, behind) = layer(state);
+            push(&mut pieces, at, next.at, layer, behind);
+            (at, state) = (next.at, Some(*next));
+        }
+        let (layer, behind) = layer(state);
+        push(&mut pieces, at, to, layer, behind);
+        pieces
     }
 
     /// Whether the device flushed its cache at some time in an interval.
@@ -94,27 +140,35 @@ impl QueueHistory {
         let first = self.past.partition_point(|it| it.at <= from);
         let mut state = first.checked_sub(1).and_then(|n| self.past.get(n)).copied();
         for next in self.past.range(first..).take_while(|it| it.at < to) {
-            push(&mut pieces, at, next.at, self.layer(state, whose.is_some(), for_flush), whose);
+            let (layer, behind) = self.layer(state, whose, for_flush);
+            push(&mut pieces, at, next.at, layer, behind);
             at = next.at;
             whose = next.issued.or(whose);
             state = Some(*next);
         }
-        push(&mut pieces, at, to, self.layer(state, whose.is_some(), for_flush), whose);
+        let (layer, behind) = self.layer(state, whose, for_flush);
+        push(&mut pieces, at, to, layer, behind);
         pieces
     }
 
-    fn layer(&self, state: Option<Entry>, was_passed: bool, for_flush: bool) -> Layer {
-        let Some(state) = state else { return Layer::Host };
-        if let Some(reason) = state.held {
-            return Layer::Held(reason);
+    /// Where a request waits, and for whom or behind whom; `passed` was chosen before it.
+    fn layer(
+        &self,
+        state: Option<Entry>,
+        passed: Option<ContextId>,
+        for_flush: bool,
+    ) -> (Layer, Option<ContextId>) {
+        let Some(state) = state else { return (Layer::Host, None) };
+        if let Some((reason, waits_for)) = state.held {
+            return (Layer::Held(reason), waits_for);
         }
         let has_room = self.depth.is_some_and(|depth| state.in_flight < depth);
         match state.in_flight {
-            _ if for_flush && state.flushes > 0 => Layer::Device,
-            0 => Layer::Host,
-            _ if has_room => Layer::Host,
-            _ if was_passed => Layer::Others,
-            _ => Layer::Full,
+            _ if for_flush && state.flushes > 0 => (Layer::Flush, None),
+            0 => (Layer::Host, None),
+            _ if has_room => (Layer::Host, None),
+            _ if passed.is_some() => (Layer::Others, passed),
+            _ => (Layer::Full, None),
         }
     }
 
@@ -126,7 +180,8 @@ impl QueueHistory {
     }
 
     fn last(&self, at: Instant) -> Entry {
-        let nothing = Entry { at, held: None, in_flight: 0, flushes: 0, issued: None };
+        let nothing =
+            Entry { at, held: None, in_flight: 0, flushes: 0, issued: None, sharing: None };
         self.past.back().map_or(nothing, |last| Entry { at, issued: None, ..*last })
     }
 

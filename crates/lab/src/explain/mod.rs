@@ -1,10 +1,43 @@
 //! Where the time went and what to change: a run is watched, its calls are taken apart, and
-//! detectors look at what comes of it.
+//! detectors look at what comes of it. What they advise is tried in the simulator.
+
+pub mod account;
+mod case;
+mod detectors;
+pub mod finding;
+mod trial;
 
 use crate::error::Error;
 use crate::plan::{Plan, Row};
 use crate::worlds;
+use crate::{RunResult, World};
+use account::{Account, Caller, Names};
+use case::Case;
+use finding::Finding;
 use insight::{Call, Calls};
+use machine::Several;
+
+/// How much is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// So many of the slowest calls are kept.
+    pub slowest: usize,
+    /// So many seeds are run for each change that is tried; none, and none is.
+    pub trials: usize,
+}
+
+/// A row, explained.
+#[derive(Debug)]
+pub struct Explained {
+    /// What came of it.
+    pub result: RunResult,
+    /// Who called, those who waited longest first.
+    pub callers: Vec<Caller>,
+    /// What was found, the dearest cause first.
+    pub findings: Vec<Finding>,
+    /// Names of tasks, for the paths of slow calls.
+    pub names: Vec<(block::ContextId, String)>,
+}
 
 /// Runs a row in the simulator with a seed; `sink` gets each call with its critical path.
 pub fn calls_of(
@@ -12,7 +45,29 @@ pub fn calls_of(
     row: &Row,
     seed: u64,
     sink: impl FnMut(Call),
-) -> Result<crate::RunResult, Error> {
+) -> Result<RunResult, Error> {
     let mut calls = Calls::new(Some(row.facts().queue_depth), sink);
     worlds::watch(plan, row, seed, &mut calls)
+}
+
+/// Explains each row of a plan with its first seed.
+pub fn explain(plan: &Plan, options: Options) -> Result<Vec<Explained>, Error> {
+    let simulated = plan.rows.iter().filter(|row| row.world == World::Sim);
+    simulated.map(|row| explain_row(plan, row, options)).collect()
+}
+
+fn explain_row(plan: &Plan, row: &Row, options: Options) -> Result<Explained, Error> {
+    let seed = plan.experiment.seeds[0];
+    let mut account = Account::new(options.slowest);
+    let mut names = Names::default();
+    let mut calls = Calls::new(Some(row.facts().queue_depth), |call: Call| account.add(call));
+    let result = worlds::watch(plan, row, seed, &mut Several(vec![&mut calls, &mut names]))?;
+    drop(calls);
+    let callers = account.finish(row, &names);
+    let mut findings = detectors::detect(&Case { row, result: &result, callers: &callers });
+    if options.trials > 0 {
+        trial::try_remedies(plan, row, &mut findings, options.trials)?;
+    }
+    let names = names.all(row);
+    Ok(Explained { result, callers, findings, names })
 }

@@ -1,0 +1,267 @@
+//! Calls added up: who called, how long it took, and where that time went.
+
+use crate::metrics::CallKind;
+use crate::plan::Row;
+use base::{Duration, Histogram, Instant};
+use block::ContextId;
+use insight::{Call, Layer, Segment};
+use machine::{Observer, TaskInfo};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// So many of the slowest calls of each caller are kept at least.
+pub const SLOWEST: usize = 3;
+
+/// The calls of one kind of a job.
+#[derive(Debug, Serialize)]
+pub struct Caller {
+    /// The job.
+    pub job: String,
+    /// Its calls of this kind.
+    #[serde(serialize_with = "kind_name")]
+    pub kind: CallKind,
+    /// How many there were.
+    pub calls: u64,
+    /// How many of them had not ended when the run did.
+    pub unfinished: u64,
+    /// What they took together.
+    #[serde(rename = "total_ns")]
+    pub total: Duration,
+    /// The longest.
+    #[serde(rename = "longest_ns")]
+    pub longest: Duration,
+    /// The median.
+    #[serde(rename = "median_ns")]
+    pub median: Duration,
+    /// Where the time went, most first; the parts add up to the total.
+    pub parts: Vec<Part>,
+    /// The slowest calls, the slowest first.
+    #[serde(skip)]
+    pub slowest: Vec<Call>,
+}
+
+/// A part of the time of a caller.
+#[derive(Clone, Debug, Serialize)]
+pub struct Part {
+    /// Where.
+    #[serde(serialize_with = "layer_name")]
+    pub layer: Layer,
+    /// Whose time it is: the job itself, another one, or a task of the kernel.
+    pub who: String,
+    /// Who was waited for or was before it, if anybody was.
+    pub behind: Option<String>,
+    /// All of it.
+    #[serde(rename = "time_ns")]
+    pub time: Duration,
+    /// In so many calls.
+    pub calls: u64,
+    /// The most in one call.
+    #[serde(rename = "longest_ns")]
+    pub longest: Duration,
+    /// When it was first.
+    #[serde(rename = "first_ns", serialize_with = "since_start")]
+    pub first: Instant,
+}
+
+/// Tasks as they are met.
+#[derive(Debug, Default)]
+pub struct Names(BTreeMap<ContextId, (String, Option<usize>)>);
+
+/// What is added up while a run goes on.
+#[derive(Debug)]
+pub struct Account {
+    slowest: usize,
+    callers: BTreeMap<(ContextId, CallKind), Sums>,
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    calls: u64,
+    unfinished: u64,
+    total: Duration,
+    latency: Histogram,
+    parts: BTreeMap<(Layer, ContextId, Option<ContextId>), Part>,
+    slowest: Vec<Call>,
+}
+
+impl Observer for Names {
+    fn meet(&mut self, who: &TaskInfo) {
+        self.0.insert(who.context, (who.name.clone(), who.job));
+    }
+
+    fn see(&mut self, _event: &block::Event) {}
+}
+
+impl Names {
+    /// The name of a task: its job's, or what the kernel calls it.
+    pub fn of(&self, row: &Row, context: ContextId) -> String {
+        match self.0.get(&context) {
+            Some((_, Some(job))) => match row.programs().nth(*job) {
+                Some((number, _)) => row.jobs[number].job.name.clone(),
+                None => "preparation".to_string(),
+            },
+            Some((name, None)) => name.clone(),
+            None => "interrupt".to_string(),
+        }
+    }
+}
+
+impl Names {
+    /// The names of all tasks.
+    pub fn all(&self, row: &Row) -> Vec<(ContextId, String)> {
+        self.0.keys().map(|context| (*context, self.of(row, *context))).collect()
+    }
+}
+
+impl Account {
+    /// Keeps so many slow calls of each caller.
+    pub fn new(slowest: usize) -> Account {
+        Account { slowest: slowest.max(SLOWEST), callers: BTreeMap::new() }
+    }
+
+    /// Takes note of a call.
+    pub fn add(&mut self, call: Call) {
+        let kind = CallKind::of(call.call);
+        let sums = self.callers.entry((call.task, kind)).or_default();
+        sums.calls += 1;
+        sums.unfinished += u64::from(call.is_unfinished);
+        sums.total += call.took();
+        sums.latency.record(call.took());
+        sums.add_parts(&call.path);
+        sums.keep(call, self.slowest);
+    }
+
+    /// The callers of a row, those whose calls took longest first.
+    pub fn finish(self, row: &Row, names: &Names) -> Vec<Caller> {
+        let mut of_job: BTreeMap<(String, CallKind), Sums> = BTreeMap::new();
+        let mut parts: BTreeMap<(String, CallKind), Named> = BTreeMap::new();
+        for ((task, kind), sums) in self.callers {
+            let key = (names.of(row, task), kind);
+            let named = parts.entry(key.clone()).or_default();
+            for part in sums.parts.iter() {
+                add_named(named, part, row, names);
+            }
+            of_job.entry(key).or_default().join(sums, self.slowest);
+        }
+        let caller = |((job, kind), sums): ((String, CallKind), Sums)| {
+            let named = parts.remove(&(job.clone(), kind)).unwrap_or_default();
+            sums.into_caller(job, kind, named)
+        };
+        let mut callers: Vec<Caller> = of_job.into_iter().map(caller).collect();
+        callers.sort_by_key(|it| std::cmp::Reverse(it.total));
+        callers
+    }
+}
+
+/// Parts by layer, whose they are and who was before.
+type Named = BTreeMap<(Layer, String, Option<String>), Part>;
+
+fn add_named(
+    named: &mut Named,
+    (&(layer, who, behind), part): (&(Layer, ContextId, Option<ContextId>), &Part),
+    row: &Row,
+    names: &Names,
+) {
+    let (who, behind) = (names.of(row, who), behind.map(|it| names.of(row, it)));
+    let key = (layer, who.clone(), behind.clone());
+    let it = named.entry(key).or_insert(Part {
+        who,
+        behind,
+        time: Duration::ZERO,
+        calls: 0,
+        longest: Duration::ZERO,
+        ..part.clone()
+    });
+    it.time += part.time;
+    it.calls += part.calls;
+    it.longest = it.longest.max(part.longest);
+    it.first = it.first.min(part.first);
+}
+
+impl Sums {
+    fn add_parts(&mut self, path: &[Segment]) {
+        let mut of_call: BTreeMap<(Layer, ContextId, Option<ContextId>), (Duration, Instant)> =
+            BTreeMap::new();
+        for it in path {
+            let key = (it.layer, it.who, it.behind);
+            of_call.entry(key).or_insert((Duration::ZERO, it.from)).0 += it.length();
+        }
+        for (key, (time, from)) in of_call {
+            let part = self.parts.entry(key).or_insert_with(|| Part::at(key.0, from));
+            part.time += time;
+            part.calls += 1;
+            part.longest = part.longest.max(time);
+        }
+    }
+
+    fn keep(&mut self, call: Call, most: usize) {
+        let place = self.slowest.partition_point(|it| it.took() >= call.took());
+        if place < most {
+            self.slowest.insert(place, call);
+            self.slowest.truncate(most);
+        }
+    }
+
+    fn join(&mut self, other: Sums, most: usize) {
+        self.calls += other.calls;
+        self.unfinished += other.unfinished;
+        self.total += other.total;
+        self.latency.merge(&other.latency);
+        other.slowest.into_iter().for_each(|call| self.keep(call, most));
+    }
+
+    fn into_caller(self, job: String, kind: CallKind, named: Named) -> Caller {
+        let mut parts: Vec<Part> = named.into_values().collect();
+        parts.sort_by_key(|it| std::cmp::Reverse(it.time));
+        Caller {
+            job,
+            kind,
+            calls: self.calls,
+            unfinished: self.unfinished,
+            total: self.total,
+            longest: self.latency.max(),
+            median: self.latency.quantile(1, 2),
+            parts,
+            slowest: self.slowest,
+        }
+    }
+}
+
+impl Part {
+    fn at(layer: Layer, first: Instant) -> Part {
+        Part {
+            layer,
+            who: String::new(),
+            behind: None,
+            time: Duration::ZERO,
+            calls: 0,
+            longest: Duration::ZERO,
+            first,
+        }
+    }
+}
+
+impl Caller {
+    /// How much of its time some parts have, from 0 to 1.
+    pub fn share(&self, has: impl Fn(&Part) -> bool) -> f64 {
+        let time: u64 = self.parts.iter().filter(|it| has(it)).map(|it| it.time.as_nanos()).sum();
+        time as f64 / self.total.as_nanos().max(1) as f64
+    }
+
+    /// The mean of a call.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.total.as_nanos() / self.calls.max(1))
+    }
+}
+
+fn kind_name<S: Serializer>(kind: &CallKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name())
+}
+
+fn layer_name<S: Serializer>(layer: &Layer, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(layer.name())
+}
+
+fn since_start<S: Serializer>(at: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(at.as_nanos())
+}

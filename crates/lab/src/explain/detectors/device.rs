@@ -1,0 +1,167 @@
+//! The device itself has the time, or the host.
+
+use crate::explain::account::{Caller, Part};
+use crate::explain::case::{Case, time, waits};
+use crate::explain::finding::{Finding, Remedy, Weight};
+use base::Duration;
+use insight::Layer;
+
+/// Who is with the device among others for this part of its time is slowed down by them.
+const SHARED: f64 = 0.4;
+/// From this part on the device has the time.
+const MOST: f64 = 0.6;
+/// A request that is with the device for so long starves in it.
+const STARVES: Duration = Duration::from_millis(500);
+/// Reads in sequence with windows up to this are short.
+const SMALL_WINDOW: i64 = 32;
+
+pub fn detect(case: &Case) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for caller in case.callers {
+        findings.extend(starved(case, caller));
+        findings.extend(shared(case, caller));
+        findings.extend(flushes(case, caller));
+        findings.extend(depth(case, caller));
+        findings.extend(readahead(case, caller));
+        findings.extend(host(case, caller));
+        findings.extend(holds_the_time(case, caller));
+    }
+    findings
+}
+
+/// The drive has the commands of somebody else as well, and takes them in its own order.
+fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| is_shared(caller, it);
+    let mut found = case.finding("device-shared", caller, is_about)?;
+    let other = super::limits::busiest_other(case, caller);
+    if found.share < SHARED || other.is_none() {
+        found.weight = Weight::Note;
+    }
+    found.culprit = other.or(found.culprit);
+    found.title = format!(
+        "requests of {} are with the drive among those of {}",
+        caller.job,
+        found.culprit.as_deref().unwrap_or("others")
+    );
+    found.mechanism = "The scheduler gives the drive all it takes. There requests of all stand in one \
+        queue, where no scheduler, weight or priority reaches them.";
+    found.remedies = case.fair_schedulers();
+    found.remedies.extend(case.other_schedulers(&["kyber"]));
+    found.remedies.push(Remedy::told("echo 1 > /sys/block/vda/device/queue_depth"));
+    Some(found)
+}
+
+/// Whether a request was with the device together with those of another job.
+fn is_shared(caller: &Caller, part: &Part) -> bool {
+    part.layer == Layer::Shared && part.behind.as_ref() != Some(&caller.job)
+}
+
+/// Report 4: whatever the scheduler does, the device has the time.
+fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| {
+        matches!(it.layer, Layer::Device | Layer::Flush | Layer::Shared) && !is_shared(caller, it)
+    };
+    let mut found = case.finding("device-bound", caller, is_about)?;
+    let waiting = caller.share(|it| waits(it.layer) || is_shared(caller, it));
+    if found.share < MOST || waiting > 0.1 {
+        return None;
+    }
+    found.weight = Weight::Note;
+    found.title = format!(
+        "the device has {:.0} % of the time of {}; no scheduler changes that",
+        100.0 * found.share,
+        caller.job
+    );
+    found.evidence.push(format!("waiting for it takes {:.1} %", 100.0 * waiting));
+    found.mechanism = "A request is with the device as soon as it is there, so there is nothing to \
+        choose from. Only a faster device, fewer or other requests make it shorter.";
+    Some(found)
+}
+
+/// A request is with the device for very long while others are served.
+fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_device = |layer| matches!(layer, Layer::Device | Layer::Shared);
+    let is_about = |it: &Part| is_device(it.layer) && it.longest >= STARVES;
+    let depth = case.row.facts().queue_depth;
+    if depth < 2 || case.result.disk.depth_mean_thousandths < 2000 {
+        return None;
+    }
+    let mut found = case.finding("starved-in-the-drive", caller, is_about)?;
+    found.weight = Weight::Cause;
+    let longest = caller.parts.iter().filter(|it| is_about(it)).map(|it| it.longest).max()?;
+    found.title = format!("a request of {} is with the drive for {}", caller.job, time(longest));
+    found.culprit = super::limits::busiest_other(case, caller);
+    found.mechanism = "The drive has many commands and takes those that lie near. What lies far waits \
+        until nothing is nearer, and no scheduler can change that any more.";
+    let fewer = "echo 1 > /sys/block/vda/device/queue_depth";
+    found.remedies.push(Remedy::told(fewer));
+    Some(found)
+}
+
+/// The device flushes its cache most of the time.
+fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
+    let mut found = case.finding("flushes", caller, |it| it.layer == Layer::Flush)?;
+    let second = case.result.elapsed.as_nanos().max(1) as f64 / 1e9;
+    let rate = case.result.disk.flushes as f64 / second;
+    let is_storm = found.share > 0.5 && rate > 50.0;
+    found.weight = if is_storm { Weight::Cause } else { Weight::Note };
+    found.title = format!("the disk flushes its cache {rate:.0} times a second");
+    found.culprit = None;
+    found.mechanism = "Each fsync, and each commit of the journal, has the device write out its cache. \
+        All who are in the same commit share one flush; who comes later needs another.";
+    found
+        .remedies
+        .push(Remedy::told("commit more at once: fewer calls of fsync, fdatasync, O_DSYNC"));
+    found.remedies.push(Remedy::told(
+        "a drive whose cache survives a power failure: echo 'write through' > queue/write_cache",
+    ));
+    Some(found)
+}
+
+/// The device takes fewer commands than it could serve.
+fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
+    let depth = case.row.facts().queue_depth;
+    let could_more = case.row.model.facts().queue_depth > 2 * depth;
+    if depth > 2 || !could_more {
+        return None;
+    }
+    let is_about = |it: &Part| matches!(it.layer, Layer::Full | Layer::Others);
+    let mut found = case.finding("queue-depth", caller, is_about)?;
+    found.title = format!("the disk is given {depth} commands at a time, and takes more");
+    found.mechanism = "A disk with a queue orders its commands, or serves several at once. With one at \
+        a time it does neither.";
+    found.remedies.push(Remedy::told("echo 32 > /sys/block/vda/device/queue_depth"));
+    Some(found)
+}
+
+/// Reads in sequence wait for each short window.
+fn readahead(case: &Case, caller: &Caller) -> Option<Finding> {
+    let window = case.value("read_ahead_kb")?;
+    let disk = &case.result.disk;
+    let mean = disk.read_bytes.0 / disk.reads.max(1);
+    let in_sequence = disk.sequential * 2 > disk.commands;
+    let is_short = window <= SMALL_WINDOW && mean <= (window.max(4) as u64) << 10;
+    if !in_sequence || !is_short {
+        return None;
+    }
+    let is_about = |it: &Part| matches!(it.layer, Layer::Device | Layer::Shared | Layer::Page);
+    let mut found = case.finding("readahead", caller, is_about)?;
+    found.title = format!("{} reads ahead {window} KiB only", caller.job);
+    found.evidence.push(format!("reads of {} KiB on average", mean >> 10));
+    found.mechanism = "A reader in sequence waits for each window that was not asked for early enough. \
+        Short windows mean many commands and nothing under way meanwhile.";
+    found.remedies = case.setting("read_ahead_kb", 1024).into_iter().collect();
+    Some(found)
+}
+
+/// Cores or a lock are full.
+fn host(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| matches!(it.layer, Layer::Core);
+    let mut found = case.finding("host-full", caller, is_about)?;
+    found.title = format!("{} waits for a core", caller.job);
+    found.mechanism = "All cores compute: programs, the block layer, interrupts. Then requests reach \
+        the disk later than it could serve them.";
+    found.remedies.push(Remedy::told("more cores, cheaper calls (io_uring, larger blocks)"));
+    found.remedies.extend(case.plain_schedulers());
+    Some(found)
+}

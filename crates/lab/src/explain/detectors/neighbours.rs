@@ -1,0 +1,176 @@
+//! Others were served first: their data, their floods, their weights.
+
+use crate::explain::account::{Caller, Part};
+use crate::explain::case::{Case, time, waits};
+use crate::explain::finding::{Finding, Remedy, Weight};
+use crate::metrics::CallKind;
+use base::Duration;
+use insight::Layer;
+
+/// Somebody who is passed over for so long starves.
+const STARVES: Duration = Duration::from_millis(500);
+/// And for so many times the median of its calls.
+const TIMES: u64 = 20;
+
+pub fn detect(case: &Case) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for caller in case.callers {
+        let weights = without_effect(case, caller);
+        let commit = others_data(case, caller);
+        let flood = flood(case, caller);
+        let starved = starved(case, caller);
+        findings.extend(weights.into_iter().chain(commit).chain(flood).chain(starved));
+    }
+    findings
+}
+
+/// Whether somebody else stands behind a part: a job, or what is written back for one.
+fn is_by_others(case: &Case, caller: &Caller, it: &Part) -> bool {
+    let behind = it.behind.as_deref().is_some_and(|it| it != caller.job && !case.is_journal(it));
+    it.layer == Layer::Others && behind && !alone(case, caller)
+}
+
+/// Whether nobody else does anything.
+fn alone(case: &Case, caller: &Caller) -> bool {
+    let works = |it: &&Caller| it.job != caller.job;
+    case.callers.iter().filter(works).count() == 0
+}
+
+/// The journal's commit waits for data of somebody else.
+fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
+    if caller.kind == CallKind::Read || alone(case, caller) {
+        return None;
+    }
+    let commits = caller.parts.iter().any(|it| case.is_journal(&it.who));
+    let is_about = |it: &Part| {
+        let own = it.who == caller.job;
+        let is_data =
+            matches!(it.layer, Layer::Device | Layer::Shared | Layer::Full | Layer::Others);
+        !own && is_data && !case.is_journal(&it.who) || is_by_others(case, caller, it) && !own
+    };
+    let mut found = case.finding("commit-waits-for-others", caller, is_about)?;
+    if !commits {
+        return None;
+    }
+    found.culprit = super::limits::busiest_other(case, caller);
+    found.title = format!(
+        "{} waits for a commit that waits for data of {}",
+        caller.job,
+        found.culprit.as_deref().unwrap_or("others")
+    );
+    found.mechanism = "A commit of the journal waits until data are written whose blocks it names, \
+        whoever wrote them. One call of fsync so pays for everybody's data.";
+    found.remedies = case.setting("dirty_bytes", 16 << 20).into_iter().collect();
+    found.remedies.extend(case.fair_schedulers());
+    found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
+    found
+        .remedies
+        .push(Remedy::told("mount -o data=writeback, if stale data after a crash may be"));
+    Some(found)
+}
+
+/// Reads or synchronous writes stand behind a flood of others.
+fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| is_by_others(case, caller, it);
+    let mut found = case.finding("behind-a-flood", caller, is_about)?;
+    let more = super::limits::busiest_other(case, caller);
+    // Whoever does most of the work meets others now and then.
+    if more.is_none() {
+        found.weight = Weight::Note;
+    }
+    found.culprit = more.or(found.culprit);
+    found.title = format!(
+        "{} stands behind requests of {}",
+        caller.job,
+        found.culprit.as_deref().unwrap_or("others")
+    );
+    found.mechanism = "Others have more requests in the queue, and the scheduler takes them in order \
+        of arrival or of position. Each call waits for its turn among all of them.";
+    found.remedies = case.fair_schedulers();
+    found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
+    Some(found)
+}
+
+/// A call is passed over for a very long time.
+fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
+    let worst = caller.parts.iter().filter(|it| waits(it.layer)).max_by_key(|it| it.longest)?;
+    let bound = STARVES.max(caller.median * TIMES);
+    if worst.longest < bound || alone(case, caller) {
+        return None;
+    }
+    let is_about = |it: &Part| waits(it.layer) && it.longest >= bound;
+    let mut found = case.finding("starved-in-the-scheduler", caller, is_about)?;
+    found.weight = Weight::Cause;
+    found.title = format!(
+        "{} {}s of {} wait up to {} while others are served",
+        caller.kind.name(),
+        "call",
+        caller.job,
+        time(worst.longest)
+    );
+    found.mechanism = "The scheduler has no bound on how long a request is passed over, or one that is \
+        longer than this. A few calls pay for all others.";
+    found.remedies = case.other_schedulers(&["mq-deadline", "deadline", "bfq", "kyber"]);
+    Some(found)
+}
+
+/// Weights or priorities that the scheduler does not look at.
+fn without_effect(case: &Case, caller: &Caller) -> Option<Finding> {
+    let spec = &case.row.spec;
+    let job = case.row.jobs.iter().find(|it| it.job.name == caller.job)?;
+    let (weights, priorities) = (differing_weights(case), differing_priorities(case));
+    let by_weight = weights && !spec.honours_weights();
+    let by_priority = priorities && !spec.honours_ioprio();
+    if !by_weight && !by_priority || !is_preferred(case, job) {
+        return None;
+    }
+    let is_about = |it: &Part| {
+        let other = it.who != caller.job || it.behind.as_ref().is_some_and(|it| *it != caller.job);
+        waits(it.layer) || other && matches!(it.layer, Layer::Device | Layer::Shared)
+    };
+    let mut found = case.finding("weights-without-effect", caller, is_about)?;
+    let what = if by_weight { "weights of control groups" } else { "I/O priorities" };
+    found.title = format!("{} looks at no {what}", case.scheduler());
+    found.culprit = super::limits::busiest_other(case, caller);
+    found.mechanism = "Weights and I/O priorities are read by the scheduler alone. One that does not \
+        look at them serves everybody alike.";
+    found.remedies = case.fair_schedulers();
+    Some(found)
+}
+
+fn differing_weights(case: &Case) -> bool {
+    let mut weights: Vec<u32> = case.row.cgroups.iter().filter_map(|it| it.weight).collect();
+    weights.extend(case.row.jobs.iter().filter_map(|it| it.weight));
+    weights.sort_unstable();
+    weights.dedup();
+    weights.len() > 1
+}
+
+fn differing_priorities(case: &Case) -> bool {
+    let first = case.row.jobs.first().map(|it| it.job.ioprio);
+    case.row.jobs.iter().any(|it| Some(it.job.ioprio) != first)
+}
+
+/// Whether a job was meant to go before another.
+fn is_preferred(case: &Case, job: &crate::plan::PlannedJob) -> bool {
+    let weight = |it: &crate::plan::PlannedJob| {
+        let group = case.row.cgroups.iter().find(|group| group.path == it.job.cgroup);
+        it.weight.or(group.and_then(|it| it.weight)).unwrap_or(100)
+    };
+    let others = case.row.jobs.iter().filter(|it| it.job.name != job.job.name);
+    let mut others = others.peekable();
+    others.peek().is_some()
+        && others.any(|it| weight(it) < weight(job) || rank(it.job.ioprio) > rank(job.job.ioprio))
+}
+
+/// A priority's place, the most urgent first; none counts as the middle of best effort.
+fn rank(ioprio: block::Ioprio) -> u32 {
+    use block::IoprioClass;
+    let class = match ioprio.class {
+        IoprioClass::RealTime => 0,
+        IoprioClass::Idle => 2,
+        _ => 1,
+    };
+    let level = if ioprio == block::Ioprio::NONE { 4 } else { u32::from(ioprio.level) };
+    class * 8 + if class == 2 { 0 } else { level }
+}

@@ -1,0 +1,105 @@
+//! What a detector says: who lost time by whom, the evidence, why, and what to change.
+
+use crate::metrics::CallKind;
+use base::Duration;
+use serde::{Serialize, Serializer};
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// It takes a good part of somebody's time, and something can be done about it.
+    Cause,
+    /// It is worth knowing.
+    Note,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// The detector.
+    pub name: &'static str,
+    /// How much it matters.
+    pub weight: Weight,
+    /// What it is, in some words.
+    pub title: String,
+    /// The job that loses.
+    pub victim: String,
+    /// Its calls.
+    #[serde(serialize_with = "kind_name")]
+    pub kind: CallKind,
+    /// By whom, if it is anybody in particular.
+    pub culprit: Option<String>,
+    /// What the victim's calls lost, together.
+    #[serde(rename = "cost_ns")]
+    pub cost: Duration,
+    /// The same as a share of their time, from 0 to 1.
+    pub share: f64,
+    /// Counts, and where to look.
+    pub evidence: Vec<String>,
+    /// How that comes about.
+    pub mechanism: &'static str,
+    /// What to change.
+    pub remedies: Vec<Remedy>,
+}
+
+/// A change that may help.
+#[derive(Clone, Debug, Serialize)]
+pub struct Remedy {
+    /// What to type.
+    pub command: String,
+    /// The same for the simulator, if it knows it.
+    #[serde(skip)]
+    pub change: Option<Change>,
+    /// What came of it in the simulator, if it was tried.
+    pub gain: Option<Gain>,
+}
+
+/// A change of an experiment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Another scheduler, on the same kernel; its name with what is set of it.
+    Scheduler(String),
+    /// Tunables of the scheduler there is.
+    Tunables(Vec<(&'static str, i64)>),
+    /// A setting of the queue or of memory.
+    Setting(&'static str, i64),
+}
+
+/// The same load with a change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// The mean of the victim's calls before.
+    #[serde(rename = "before_ns")]
+    pub before: Duration,
+    /// And with the change.
+    #[serde(rename = "after_ns")]
+    pub after: Duration,
+    /// How many times shorter the mean of a call is, least and most over seeds.
+    pub times: [f64; 2],
+    /// How many seeds were run.
+    pub seeds: usize,
+}
+
+impl Finding {
+    /// Whether it is more than a note.
+    pub fn is_cause(&self) -> bool {
+        self.weight == Weight::Cause
+    }
+}
+
+impl Remedy {
+    /// One that the simulator can try.
+    pub fn tried(command: impl Into<String>, change: Change) -> Remedy {
+        Remedy { command: command.into(), change: Some(change), gain: None }
+    }
+
+    /// One that it cannot.
+    pub fn told(command: impl Into<String>) -> Remedy {
+        Remedy { command: command.into(), change: None, gain: None }
+    }
+}
+
+fn kind_name<S: Serializer>(kind: &CallKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name())
+}

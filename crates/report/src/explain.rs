@@ -1,0 +1,237 @@
+//! Where the time went, for a terminal: who called, the layers of that, findings, slow calls.
+
+use crate::grid::wrap;
+use crate::style::{Paint, Style};
+use insight::Call;
+use lab::explain::Explained;
+use lab::explain::account::{Caller, Part};
+use lab::explain::finding::{Finding, Gain, Remedy};
+use lab::plan::Plan;
+use lab::quantity::{Kind, human};
+use serde_json::{Value, json};
+
+/// So many parts of a caller's time are shown.
+const PARTS: usize = 6;
+/// Parts with less of the time are not.
+const LEAST: f64 = 0.01;
+/// How far what belongs to a finding stands in.
+const INDENT: &str = "     ";
+/// And the lines that follow the first of such a paragraph.
+const HANGING: &str = "       ";
+/// So many findings are shown.
+const FINDINGS: usize = 6;
+
+/// All that is said about a plan's rows.
+pub fn text(plan: &Plan, explained: &[Explained], slow: usize, style: &Style) -> String {
+    let mut out = String::new();
+    if !plan.experiment.title.is_empty() {
+        out.push_str(&wrap(&plan.experiment.title, style, ""));
+    }
+    for it in explained {
+        out.push('\n');
+        out.push_str(&row(it, slow, style));
+    }
+    out
+}
+
+/// The same as JSON.
+pub fn document(explained: &[Explained]) -> Value {
+    let row = |it: &Explained| {
+        json!({
+            "scheduler": it.result.spec.label(),
+            "axes": it.result.axes.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "model": it.result.model,
+            "seed": it.result.seed,
+            "elapsed_ns": it.result.elapsed.as_nanos(),
+            "callers": it.callers,
+            "findings": it.findings,
+            "slowest": it.callers.iter().flat_map(|caller| slowest_json(it, caller))
+                .collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "results": explained.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+fn slowest_json(it: &Explained, caller: &Caller) -> Vec<Value> {
+    let name = |context| name_of(it, context);
+    let call = |call: &Call| {
+        let path: Vec<Value> = call
+            .path
+            .iter()
+            .map(|piece| {
+                json!({
+                    "from_ns": piece.from.as_nanos(), "to_ns": piece.to.as_nanos(),
+                    "who": name(piece.who), "layer": piece.layer.name(),
+                    "behind": piece.behind.map(name),
+                })
+            })
+            .collect();
+        json!({
+            "job": caller.job, "kind": caller.kind.name(), "entered_ns": call.entered.as_nanos(),
+            "took_ns": call.took().as_nanos(), "path": path,
+        })
+    };
+    caller.slowest.iter().map(call).collect()
+}
+
+fn row(it: &Explained, slow: usize, style: &Style) -> String {
+    let axes: Vec<String> =
+        it.result.axes.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut title = it.result.spec.label();
+    if !axes.is_empty() {
+        title = format!("{title} · {}", axes.join(", "));
+    }
+    let mut out = format!("{}\n", style.painted(&title, Some(Paint::Heading)));
+    for caller in &it.callers {
+        out.push_str(&paragraph(&caller_line(caller), style, "  ", "    "));
+    }
+    for (number, finding) in it.findings.iter().take(FINDINGS).enumerate() {
+        out.push('\n');
+        out.push_str(&finding_text(number + 1, finding, style));
+    }
+    let more = it.findings.len().saturating_sub(FINDINGS);
+    if more > 0 {
+        out.push_str(&format!("\n  {more} more in --json.\n"));
+    }
+    if it.findings.is_empty() {
+        out.push_str("\n  Nothing takes a noteworthy part of anybody's time.\n");
+    }
+    if slow > 0 {
+        out.push_str(&slow_calls(it, slow, style));
+    }
+    out
+}
+
+/// A text in lines, the first of which stands in as far as `first`, the others as `rest`.
+fn paragraph(text: &str, style: &Style, first: &str, rest: &str) -> String {
+    let narrower = Style { width: style.width.saturating_sub(first.len()), ..*style };
+    format!("{first}{}", wrap(text, &narrower, rest))
+}
+
+fn caller_line(caller: &Caller) -> String {
+    let shown = |it: &&Part| share(it, caller) >= LEAST;
+    let parts = caller.parts.iter().filter(shown).take(PARTS);
+    let parts: Vec<String> = parts.map(|it| part(it, caller)).collect();
+    let unfinished = match caller.unfinished {
+        0 => String::new(),
+        many => format!(", {many} not ended"),
+    };
+    format!(
+        "{} {}: {} calls{unfinished}, mean {}, median {}, longest {}: {}",
+        caller.job,
+        caller.kind.name(),
+        caller.calls,
+        time(caller.mean().as_nanos()),
+        time(caller.median.as_nanos()),
+        time(caller.longest.as_nanos()),
+        parts.join(" · ")
+    )
+}
+
+fn share(part: &Part, caller: &Caller) -> f64 {
+    part.time.as_nanos() as f64 / caller.total.as_nanos().max(1) as f64
+}
+
+fn part(part: &Part, caller: &Caller) -> String {
+    let whose = if part.who == caller.job { String::new() } else { format!(" of {}", part.who) };
+    let behind = part.behind.as_ref().map(|it| format!(" behind {it}")).unwrap_or_default();
+    format!("{:.1} % {}{whose}{behind}", 100.0 * share(part, caller), part.layer)
+}
+
+fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
+    let weight = if it.is_cause() { "" } else { "note: " };
+    let title = format!("{number}. {weight}{} [{}]", it.title, it.name);
+    let mut out = paragraph(&style.painted(&title, Some(Paint::Heading)), style, "  ", "     ");
+    let cost = format!(
+        "Cost: {} of {}'s {}s, {:.0} % of their time",
+        time(it.cost.as_nanos()),
+        it.victim,
+        it.kind.name(),
+        100.0 * it.share
+    );
+    out.push_str(&paragraph(&cost, style, INDENT, HANGING));
+    out.push_str(&paragraph(&format!("Why: {}", it.mechanism), style, INDENT, HANGING));
+    for evidence in &it.evidence {
+        out.push_str(&paragraph(&format!("· {evidence}"), style, INDENT, HANGING));
+    }
+    for remedy in &it.remedies {
+        out.push_str(&paragraph(
+            &format!("Change: {}", remedy_text(remedy)),
+            style,
+            INDENT,
+            HANGING,
+        ));
+    }
+    out
+}
+
+fn remedy_text(remedy: &Remedy) -> String {
+    let gain = match &remedy.gain {
+        Some(gain) => format!("  ({})", gain_text(gain)),
+        None if remedy.change.is_some() => "  (not tried)".to_string(),
+        None => String::new(),
+    };
+    format!("{}{gain}", remedy.command)
+}
+
+fn gain_text(gain: &Gain) -> String {
+    let [least, most] = gain.times.map(|it| human(it, Kind::Count));
+    let times = if least == most { least } else { format!("{least} to {most}") };
+    let seeds = if gain.seeds == 1 { "seed" } else { "seeds" };
+    format!(
+        "tried: {} becomes {}, {times} times shorter, {} {seeds}",
+        time(gain.before.as_nanos()),
+        time(gain.after.as_nanos()),
+        gain.seeds
+    )
+}
+
+fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
+    let mut calls: Vec<(&Caller, &Call)> = it
+        .callers
+        .iter()
+        .flat_map(|caller| caller.slowest.iter().map(move |it| (caller, it)))
+        .collect();
+    calls.sort_by_key(|(_, call)| std::cmp::Reverse(call.took()));
+    let mut out = String::new();
+    for (caller, call) in calls.into_iter().take(slow) {
+        let title = format!(
+            "  {} {} at {:.6} s took {}",
+            caller.job,
+            caller.kind.name(),
+            call.entered.as_nanos() as f64 / 1e9,
+            time(call.took().as_nanos())
+        );
+        out.push_str(&format!("\n{}\n", style.painted(&title, Some(Paint::Heading))));
+        for piece in joined(call) {
+            let whose = name_of(it, piece.who);
+            let behind = piece.behind.map(|who| format!(" behind {}", name_of(it, who)));
+            out.push_str(&format!(
+                "    +{:<10} {:>10}  {whose}: {}{}\n",
+                time(piece.from.saturating_since(call.entered).as_nanos()),
+                time(piece.length().as_nanos()),
+                piece.layer,
+                behind.unwrap_or_default()
+            ));
+        }
+    }
+    out
+}
+
+/// The pieces of a call that take a thousandth of it at least.
+fn joined(call: &Call) -> Vec<insight::Segment> {
+    let least = call.took().as_nanos() / 1000;
+    call.path.iter().copied().filter(|it| it.length().as_nanos() > least).collect()
+}
+
+fn name_of(it: &Explained, context: block::ContextId) -> String {
+    let found = it.names.iter().find(|(known, _)| *known == context);
+    found.map_or("interrupt", |(_, name)| name.as_str()).to_string()
+}
+
+fn time(nanos: u64) -> String {
+    human(nanos as f64, Kind::Time)
+}

@@ -105,7 +105,15 @@ pub enum Action {
         /// When an asynchronous one had been submitted; equal to `entered` for the others.
         submitted: Instant,
     },
-    /// A task goes to sleep; told to those who ask, as the next three are.
+    /// The scheduler withholds its requests while the device has others; told to those who ask, as
+    /// the next four are.
+    HoldsBack {
+        /// Why.
+        reason: HoldReason,
+        /// Whose turn it is, or who is waited for, if it is anybody in particular.
+        waits_for: Option<ContextId>,
+    },
+    /// A task goes to sleep.
     Blocks(SleepsFor),
     /// It can go on (sched_waking): a task or an interrupt has woken it, or its alarm.
     Wakes {
@@ -128,10 +136,10 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it tells of a task and its core, and not of the block layer.
-    pub const fn is_of_tasks(&self) -> bool {
-        use Action::{Blocks, Preempted, Runs, Wakes};
-        matches!(self, Blocks(_) | Wakes { .. } | Runs | Preempted)
+    /// Whether only those who ask are told of it.
+    pub const fn is_asked_for(&self) -> bool {
+        use Action::{Blocks, HoldsBack, Preempted, Runs, Wakes};
+        matches!(self, HoldsBack { .. } | Blocks(_) | Wakes { .. } | Runs | Preempted)
     }
 }
 
@@ -344,6 +352,8 @@ pub trait HookClock {
 #[derive(Default)]
 pub struct EventLog {
     enabled: bool,
+    /// What only those who ask are told of is kept, too.
+    asked: bool,
     messages: Messages,
     hook_clock: Option<Box<dyn HookClock>>,
     /// How many schedulers have written since somebody asked.
@@ -372,6 +382,16 @@ impl EventLog {
     /// A log that keeps everything, messages of schedulers included.
     pub fn with_messages() -> EventLog {
         EventLog { enabled: true, messages: Messages::Kept, ..EventLog::default() }
+    }
+
+    /// What only those who ask are told of is kept, too, from now on.
+    pub fn tell_all(&mut self) {
+        self.asked = true;
+    }
+
+    /// Whether it is.
+    pub fn tells_all(&self) -> bool {
+        self.asked
     }
 
     /// Whether events are kept.

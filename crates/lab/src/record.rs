@@ -244,6 +244,7 @@ fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, 
         | Action::SyscallEnter(_)
         | Action::SyscallExit { .. }
         | Action::SyscallUnfinished { .. }
+        | Action::HoldsBack { .. }
         | Action::Blocks(_)
         | Action::Wakes { .. }
         | Action::Runs

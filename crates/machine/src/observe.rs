@@ -104,8 +104,8 @@ impl Mark {
     }
 
     pub fn event(&mut self, event: &Event) {
-        // Whether anybody asks for tasks is no part of what they did.
-        if event.action.is_of_tasks() {
+        // Whether anybody asks is no part of what happened.
+        if event.action.is_asked_for() {
             return;
         }
         let (kind, detail) = action_words(&event.action);
@@ -171,6 +171,7 @@ fn action_words(action: &Action) -> (u64, u64) {
         Action::Throttled { depth } => (25, u64::from(*depth)),
         Action::Released { since } => (30, since.as_nanos()),
         Action::Wbt(said) => wbt_words(said),
+        Action::HoldsBack { .. } => (40, 0),
         Action::Blocks(_) | Action::Wakes { .. } | Action::Runs | Action::Preempted => (40, 0),
         Action::SyscallUnfinished { call, entered, submitted } => {
             (32 + *call as u64, entered.as_nanos().rotate_left(32) ^ submitted.as_nanos())

@@ -50,8 +50,9 @@ pub struct Setup {
     pub events: bool,
     /// Whether messages of the scheduler are among them.
     pub messages: bool,
-    /// Whether it is told of tasks when they sleep, wake and run. It changes nothing else, and
-    /// nothing of it is in the fingerprint.
+    /// Whether all is told that only those who ask are told of: tasks that sleep, wake and run, and
+    /// what is withheld while the disk is busy. It changes nothing else, and nothing of it is in the
+    /// fingerprint.
     pub tells_tasks: bool,
     /// Whether the inputs of the block layer are recorded.
     pub record_inputs: bool,

@@ -157,7 +157,8 @@ fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
     for evidence in &it.evidence {
         out.push_str(&paragraph(&format!("· {evidence}"), style, INDENT, HANGING));
     }
-    for remedy in &it.remedies {
+    // Nobody has to change anything for a note.
+    for remedy in it.remedies.iter().filter(|it_| it.is_cause() || it_.change.is_none()) {
         out.push_str(&paragraph(
             &format!("Change: {}", remedy_text(remedy)),
             style,

@@ -249,10 +249,24 @@ impl RequestQueue {
         self.core.seen.wishes.issued.clear();
     }
 
-    /// The scheduler withheld what it has, and says for whom.
-    pub(super) fn note_hold(&mut self, now: Instant, context: ContextId, reason: HoldReason) {
+    /// The scheduler withheld what it has, and says for whom. With the device busy only those who
+    /// ask are told.
+    pub(super) fn note_hold(
+        &mut self,
+        now: Instant,
+        context: ContextId,
+        reason: HoldReason,
+        is_idle: bool,
+    ) {
+        if !is_idle && !self.core.seen.log.tells_all() {
+            return;
+        }
         let waits_for = self.scheduler.as_ref().and_then(|scheduler| scheduler.waits_for());
-        self.core.log_note(now, context, Action::Hold { reason, waits_for });
+        let action = match is_idle {
+            true => Action::Hold { reason, waits_for },
+            false => Action::HoldsBack { reason, waits_for },
+        };
+        self.core.log_note(now, context, action);
     }
 
     /// A request is gone: the scheduler forgets it, and what it occupied is given back.

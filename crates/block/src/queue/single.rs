@@ -438,9 +438,7 @@ impl RequestQueue {
             Dispatched::Hold(reason) => {
                 assert!(!force, "a scheduler that is drained may not withhold");
                 assert!(self.core.guard.held() > 0, "withheld although nothing is queued");
-                if self.core.in_flight == 0 {
-                    self.note_hold(now, context, reason);
-                }
+                self.note_hold(now, context, reason, self.core.in_flight == 0);
                 false
             }
             Dispatched::Empty => {

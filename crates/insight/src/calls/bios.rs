@@ -2,6 +2,7 @@
 
 use super::queue::QueueHistory;
 use base::{Instant, Sector, Sectors};
+use block::bio::BioId;
 use block::{Action, ContextId, Event, Flags, Op, RequestId};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -57,8 +58,8 @@ pub struct Bios {
     done: VecDeque<DoneBio>,
     /// The number of the first one in `done`.
     first: u64,
-    /// Who had to wait for limits last: since when, and until when.
-    released: BTreeMap<ContextId, (Instant, Instant)>,
+    /// Bios that had to wait for limits: whose, since when, and until when.
+    released: BTreeMap<BioId, (ContextId, Instant, Instant)>,
     /// What the scheduler and the device did meanwhile.
     pub queue: QueueHistory,
 }
@@ -87,14 +88,15 @@ impl Bios {
             }
             (Action::Join { .. }, Some(id)) => drop(self.requests.remove(&id)),
             (Action::Dispatch(_), _) => self.queue.dispatch(event.at),
-            (Action::Hold { reason, waits_for }, _) => {
+            (Action::Hold { reason, waits_for } | Action::HoldsBack { reason, waits_for }, _) => {
                 self.queue.hold(event.at, *reason, *waits_for);
             }
             (Action::Issue, Some(id)) => self.issue(event, id),
             (Action::Requeue, Some(id)) => self.requeue(event, id),
             (Action::Complete { issued }, Some(id)) => self.complete(event, id, *issued),
             (Action::Released { since }, _) => {
-                self.released.insert(event.context, (*since, event.at));
+                let bio = event.bio.map(|bio| (bio, (event.context, *since, event.at)));
+                self.released.extend(bio);
             }
             (Action::BioDone { queued, issued }, _) => {
                 return Some(self.bio_done(event, *queued, *issued));
@@ -164,11 +166,11 @@ impl Bios {
             false => way.op == event.op && way.overlaps(event.sector, event.sectors),
         };
         let way = self.completed.iter().rev().find(has).filter(|it| it.completed >= queued);
-        let (submitter, done) = (event.context, event.at);
-        let released = self.released.get(&submitter);
-        let limited = released.filter(|it| it.1 == queued || it.0 == queued).map(|it| it.0);
-        let queued = released.filter(|it| it.0 == queued).map_or(queued, |it| it.1);
-        self.done.push_back(DoneBio { submitter, queued, limited, done, way: way.cloned() });
+        let released = event.bio.and_then(|bio| self.released.remove(&bio));
+        let (submitter, since, queued) = released.unwrap_or((event.context, queued, queued));
+        let limited = released.map(|_| since);
+        let (done, way) = (event.at, way.cloned());
+        self.done.push_back(DoneBio { submitter, queued, limited, done, way });
         self.first + self.done.len() as u64 - 1
     }
 }

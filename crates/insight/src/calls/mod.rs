@@ -108,11 +108,22 @@ impl<F: FnMut(Call)> Calls<F> {
         let woken = match by {
             // Whoever pauses is woken by a timer, whose interrupt may have told of bios as well.
             _ if matches!(what, Some(SleepsFor::Pause | SleepsFor::DirtyLimit)) => Woken::Timer,
-            Some(by) if self.is_interrupt(by) => self.last_done.map_or(Woken::Timer, Woken::Bio),
+            Some(by) if self.is_interrupt(by) => self.woken_by_bio(event.at, what),
             Some(by) => Woken::By(by),
             None => Woken::Timer,
         };
         self.history(event.context).turn(event.at, Some(woken), Doing::Waits);
+    }
+
+    /// An interrupt has woken somebody: it has just told of a bio, or it is a timer's.
+    fn woken_by_bio(&self, at: Instant, what: Option<SleepsFor>) -> Woken {
+        let done = self.last_done.and_then(|number| Some((number, self.bios.get(number)?.done)));
+        // A worker is given something to do by timers as well.
+        let is_worker = what == Some(SleepsFor::Task);
+        match done.filter(|(_, done)| !is_worker || *done == at) {
+            Some((number, _)) => Woken::Bio(number),
+            None => Woken::Timer,
+        }
     }
 
     /// Interrupts are no tasks: nobody has met them, and they neither sleep nor wake.

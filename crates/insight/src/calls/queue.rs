@@ -73,7 +73,6 @@ impl QueueHistory {
             None => self.with_device.push((whose, 1)),
         }
         self.push(Entry {
-            held: None,
             in_flight: last.in_flight + 1,
             flushes: last.flushes + u32::from(is_flush),
             issued: Some(whose),

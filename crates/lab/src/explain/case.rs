@@ -123,6 +123,14 @@ impl<'a> Case<'a> {
         Some(Remedy::tried(commands.join("; "), Change::Tunables(values)))
     }
 
+    /// The tunables of the scheduler that somebody has set, as they are by default.
+    pub fn defaults(&self) -> Option<Remedy> {
+        let spec = &self.row.spec;
+        let names = spec.tunables.iter().filter_map(|(name, _)| spec.tunable(name));
+        let values: Vec<_> = names.filter_map(|it| Some((it.name, it.default?))).collect();
+        self.tunables(&values)
+    }
+
     /// A setting of the queue or of memory.
     pub fn setting(&self, name: &'static str, value: i64) -> Option<Remedy> {
         if self.value(name) == Some(value) {

@@ -13,7 +13,7 @@ use machine::Several;
 use std::collections::BTreeMap;
 
 /// So many causes have their remedies tried.
-const MOST_CAUSES: usize = 3;
+const MOST_CAUSES: usize = 6;
 /// What makes calls shorter by less than this is no remedy.
 const LEAST: f64 = 1.25;
 

@@ -97,6 +97,7 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
     }
     if setup.tells_tasks {
         cpus.remember_moves();
+        queue.log().tell_all();
     }
     Ok(Owners {
         clock,

@@ -128,9 +128,8 @@ impl RequestQueue {
                 self.multi().budget -= 1;
                 self.run_after_hold(now, run.hctx);
                 let idle = self.core.in_flight == 0;
-                if idle && self.core.context(context).collected.is_empty() {
-                    self.note_hold(now, context, reason);
-                }
+                let is_idle = idle && self.core.context(context).collected.is_empty();
+                self.note_hold(now, context, reason, is_idle);
                 self.settle(now, context);
                 return false;
             }

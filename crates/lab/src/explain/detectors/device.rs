@@ -33,7 +33,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| is_shared(caller, it);
     let mut found = case.finding("device-shared", caller, is_about)?;
-    let other = super::limits::busiest_other(case, caller);
+    let other = super::limits::bully(case, caller);
     if found.share < SHARED || other.is_none() {
         found.weight = Weight::Note;
     }

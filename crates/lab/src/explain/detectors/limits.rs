@@ -3,11 +3,15 @@
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
 use crate::explain::finding::{Finding, Remedy, Weight};
+use crate::metrics::CallKind;
 use block::HoldReason;
 use insight::Layer;
 
 /// Less than this may be dirty where somebody has made the limit small.
 const SMALL_LIMIT: i64 = 32 << 20;
+
+/// Kernels have 64 to 256 requests; so few are somebody's setting.
+const FEW_REQUESTS: i64 = 32;
 
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -40,16 +44,24 @@ fn throttled(case: &Case, caller: &Caller) -> Option<Finding> {
     Some(found)
 }
 
-/// A limit of the control group (io.max, blkio.throttle) is reached.
+/// A limit of a control group (io.max, blkio.throttle) is reached: one's own, or that of somebody
+/// who is waited for.
 fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("limit-reached", caller, |it| it.layer == Layer::Limits)?;
-    let group = case.result.jobs.iter().find(|it| it.name == caller.job);
-    let group = group.map_or("/", |it| it.cgroup.as_str()).to_string();
-    found.title = format!("{} waits for the limits of its control group {group}", caller.job);
-    found.culprit = None;
+    let whose = caller.parts.iter().find(|it| it.layer == Layer::Limits)?.who.clone();
+    let job = case.row.jobs.iter().find(|it| it.job.name == whose);
+    let group = job.map_or("", |it| it.job.cgroup.as_str()).to_string();
+    found.title = match whose == caller.job {
+        true => format!("{whose} waits for the limits of its control group {group}"),
+        false => format!("{} waits for data of {whose}, which limits hold back", caller.job),
+    };
+    found.culprit = Some(whose.clone()).filter(|it| *it != caller.job);
     found.mechanism = "Bios wait in the control group until its limit of bytes or operations a second \
-        admits them. They are in no scheduler, and no device sees them.";
-    found.remedies.push(Remedy::told(format!("raise io.max of {group}, or take it away")));
+        admits them. Whoever waits for such a bio waits as long, limited or not.";
+    found.remedies.push(Remedy::told(format!("raise io.max of {whose}'s group, or take it away")));
+    if found.culprit.is_some() {
+        found.remedies.push(Remedy::told(format!("give {whose} a file system of its own")));
+    }
     Some(found)
 }
 
@@ -57,17 +69,18 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
 fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| it.layer == Layer::Tag || is_no_token(it);
     let mut found = case.finding("requests-run-out", caller, is_about)?;
-    let others = busiest_other(case, caller);
-    // Who fills the queue alone waits for itself.
-    if others.is_none() {
+    let others = bully(case, caller);
+    let number = case.value("nr_requests").unwrap_or_default();
+    // Who fills the queue alone waits for itself, and with few requests for what is set.
+    if others.is_none() && number >= FEW_REQUESTS {
         found.weight = Weight::Note;
     }
-    let number = case.value("nr_requests").unwrap_or_default();
     found.title = format!("{} waits for one of {number} requests: all are taken", caller.job);
     found.culprit = others;
     found.mechanism = "The queue has so many requests for each direction. Whoever finds none sleeps, \
         before a scheduler could prefer it.";
-    found.remedies = case.setting("nr_requests", number.max(16) * 4).into_iter().collect();
+    found.remedies = case.setting("nr_requests", number.max(32) * 4).into_iter().collect();
+    found.remedies.extend(case.defaults());
     found.remedies.extend(case.fair_schedulers());
     Some(found)
 }
@@ -103,22 +116,38 @@ fn dirty(case: &Case, caller: &Caller) -> Option<Finding> {
     Some(found)
 }
 
-/// The other job that used the disk most.
+/// The other job that used the disk most, if it used it a good deal.
 pub fn busiest_other(case: &Case, caller: &Caller) -> Option<String> {
-    let moved = |name: &str| -> u64 {
-        let job = case.result.jobs.iter().find(|it| it.name == name);
-        job.map_or(0, |it| it.calls.iter().map(|call| call.bytes.0).sum())
-    };
-    let others = case.result.jobs.iter().map(|it| it.name.clone()).filter(|it| *it != caller.job);
-    others.filter(|it| moved(it) > moved(&caller.job) / 4).max_by_key(|it| moved(it))
+    let moved = |job: &str| moved(case, job, |_| true);
+    let others = other_jobs(case, caller).filter(|it| moved(it) > moved(&caller.job) / 4);
+    others.max_by_key(|it| moved(it))
+}
+
+/// The same, if it used it more than twice as much as this one: two who are alike share fairly.
+pub fn bully(case: &Case, caller: &Caller) -> Option<String> {
+    let moved = |job: &str| moved(case, job, |_| true);
+    busiest_other(case, caller).filter(|it| moved(it) > 2 * moved(&caller.job))
 }
 
 /// The other job that wrote more than this one.
 fn busiest_writer(case: &Case, caller: &Caller) -> Option<String> {
-    let written = |name: &str| -> u64 {
-        let job = case.result.jobs.iter().find(|it| it.name == name);
-        job.map_or(0, |it| it.calls[1].bytes.0)
-    };
-    let others = case.result.jobs.iter().map(|it| it.name.clone()).filter(|it| *it != caller.job);
-    others.filter(|it| written(it) > 2 * written(&caller.job)).max_by_key(|it| written(it))
+    let written = |job: &str| moved(case, job, |kind| kind == CallKind::Write);
+    let others = other_jobs(case, caller).filter(|it| written(it) > 2 * written(&caller.job));
+    others.max_by_key(|it| written(it))
+}
+
+fn other_jobs(case: &Case, caller: &Caller) -> impl Iterator<Item = String> {
+    let names = case.row.jobs.iter().map(|it| it.job.name.clone());
+    names.filter(|it| *it != caller.job).collect::<Vec<_>>().into_iter()
+}
+
+/// The bytes that a job moved with calls of some kinds; its results may be by section.
+fn moved(case: &Case, job: &str, counts: impl Fn(CallKind) -> bool) -> u64 {
+    let is_its =
+        |name: &str| name.strip_prefix(job).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+    let its = case.result.jobs.iter().filter(|it| is_its(&it.name));
+    its.flat_map(|it| CallKind::ALL.iter().zip(&it.calls))
+        .filter(|(kind, _)| counts(**kind))
+        .map(|(_, calls)| calls.bytes.0)
+        .sum()
 }

@@ -4,7 +4,9 @@ use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
 use crate::metrics::CallKind;
+use crate::plan::PlannedJob;
 use base::Duration;
+use block::IoprioClass;
 use insight::Layer;
 
 /// Somebody who is passed over for so long starves.
@@ -20,6 +22,8 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         let flood = flood(case, caller);
         let starved = starved(case, caller);
         findings.extend(weights.into_iter().chain(commit).chain(flood).chain(starved));
+        findings.extend(inverted(case, caller));
+        findings.extend(little_weight(case, caller));
     }
     findings
 }
@@ -73,9 +77,10 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
 fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| is_by_others(case, caller, it);
     let mut found = case.finding("behind-a-flood", caller, is_about)?;
-    let more = super::limits::busiest_other(case, caller);
-    // Whoever does most of the work meets others now and then.
-    if more.is_none() {
+    let more = super::limits::bully(case, caller);
+    // Whoever does most of the work meets others now and then, and who is idle has asked for it.
+    let is_idle = job_of(case, caller).is_some_and(|it| it.job.ioprio.class == IoprioClass::Idle);
+    if more.is_none() || is_idle {
         found.weight = Weight::Note;
     }
     found.culprit = more.or(found.culprit);
@@ -86,13 +91,56 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
     );
     found.mechanism = "Others have more requests in the queue, and the scheduler takes them in order \
         of arrival or of position. Each call waits for its turn among all of them.";
-    found.remedies = case.fair_schedulers();
+    found.remedies = case.defaults().into_iter().collect();
+    found.remedies.extend(case.fair_schedulers());
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
+    Some(found)
+}
+
+/// Somebody of a lower class or with less weight has what a preferred one waits for.
+fn inverted(case: &Case, caller: &Caller) -> Option<Finding> {
+    let rank_of = |name: &str| {
+        case.row.jobs.iter().find(|it| it.job.name == name).map(|it| rank(it.job.ioprio))
+    };
+    let own = rank_of(&caller.job)?;
+    let is_lower = |who: &str| rank_of(who).is_some_and(|it| it > own);
+    let is_about = |it: &Part| waits(it.layer) && is_lower(&it.who);
+    let mut found = case.finding("priority-inversion", caller, is_about)?;
+    let whose = caller.parts.iter().find(|it| is_about(it))?.who.clone();
+    found.title = format!("{} waits for {whose}, who is of a lower I/O class", caller.job);
+    found.mechanism = "What a lower class has begun, a commit with its data or a lock, is finished at \
+        that class's pace. Whoever needs it inherits the delay, and nobody the priority.";
+    found.remedies.push(Remedy::told(format!("run {whose} as best effort (ionice -c2 -n7)")));
+    found.culprit = Some(whose);
+    found.remedies.extend(case.plain_schedulers());
+    Some(found)
+}
+
+/// A group gets what its weight says, and that is little.
+fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
+    let job = case.row.jobs.iter().find(|it| it.job.name == caller.job)?;
+    let own = weight_of(case, job);
+    let others = case.row.jobs.iter().filter(|it| it.job.cgroup != job.job.cgroup);
+    let heavier = others.max_by_key(|it| weight_of(case, it))?;
+    if !case.row.spec.honours_weights() || weight_of(case, heavier) < 2 * own {
+        return None;
+    }
+    let is_about = |it: &Part| waits(it.layer) || it.layer == Layer::Host;
+    let mut found = case.finding("little-weight", caller, is_about)?;
+    let (weight, name) = (weight_of(case, heavier), heavier.job.name.clone());
+    found.title = format!("{} has a weight of {own}, and {name} one of {weight}", caller.job);
+    found.mechanism = "The scheduler shares the disk out by weight: more weight is more of it. That is \
+        the other way round than nice values.";
+    found
+        .remedies
+        .push(Remedy::told(format!("more io.weight for {}, if it matters more", caller.job)));
+    found.culprit = Some(name);
     Some(found)
 }
 
 /// A call is passed over for a very long time.
 fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_idle = job_of(case, caller).is_some_and(|it| it.job.ioprio.class == IoprioClass::Idle);
     let worst = caller.parts.iter().filter(|it| waits(it.layer)).max_by_key(|it| it.longest)?;
     let bound = STARVES.max(caller.median * TIMES);
     if worst.longest < bound || alone(case, caller) {
@@ -100,7 +148,7 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     }
     let is_about = |it: &Part| waits(it.layer) && it.longest >= bound;
     let mut found = case.finding("starved-in-the-scheduler", caller, is_about)?;
-    found.weight = Weight::Cause;
+    found.weight = if is_idle { Weight::Note } else { Weight::Cause };
     found.title = format!(
         "{} {}s of {} wait up to {} while others are served",
         caller.kind.name(),
@@ -110,7 +158,8 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     );
     found.mechanism = "The scheduler has no bound on how long a request is passed over, or one that is \
         longer than this. A few calls pay for all others.";
-    found.remedies = case.other_schedulers(&["mq-deadline", "deadline", "bfq", "kyber"]);
+    found.remedies = case.defaults().into_iter().collect();
+    found.remedies.extend(case.other_schedulers(&["mq-deadline", "deadline", "bfq", "kyber"]));
     Some(found)
 }
 
@@ -151,21 +200,30 @@ fn differing_priorities(case: &Case) -> bool {
     case.row.jobs.iter().any(|it| Some(it.job.ioprio) != first)
 }
 
+fn job_of<'a>(case: &'a Case, caller: &Caller) -> Option<&'a PlannedJob> {
+    case.row.jobs.iter().find(|it| it.job.name == caller.job)
+}
+
+/// The weight of a job's group.
+fn weight_of(case: &Case, job: &PlannedJob) -> u32 {
+    let name = |path: &str| path.trim_matches('/').to_string();
+    let mut groups = case.row.cgroups.iter();
+    let group = groups.find(|group| name(&group.path) == name(&job.job.cgroup));
+    job.weight.or(group.and_then(|it| it.weight)).unwrap_or(100)
+}
+
 /// Whether a job was meant to go before another.
-fn is_preferred(case: &Case, job: &crate::plan::PlannedJob) -> bool {
-    let weight = |it: &crate::plan::PlannedJob| {
-        let group = case.row.cgroups.iter().find(|group| group.path == it.job.cgroup);
-        it.weight.or(group.and_then(|it| it.weight)).unwrap_or(100)
-    };
+fn is_preferred(case: &Case, job: &PlannedJob) -> bool {
     let others = case.row.jobs.iter().filter(|it| it.job.name != job.job.name);
     let mut others = others.peekable();
     others.peek().is_some()
-        && others.any(|it| weight(it) < weight(job) || rank(it.job.ioprio) > rank(job.job.ioprio))
+        && others.any(|it| {
+            weight_of(case, it) < weight_of(case, job) || rank(it.job.ioprio) > rank(job.job.ioprio)
+        })
 }
 
 /// A priority's place, the most urgent first; none counts as the middle of best effort.
 fn rank(ioprio: block::Ioprio) -> u32 {
-    use block::IoprioClass;
     let class = match ioprio.class {
         IoprioClass::RealTime => 0,
         IoprioClass::Idle => 2,

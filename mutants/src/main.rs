@@ -4,7 +4,7 @@
 //! takes a second.
 //!
 //! `cargo run --release --manifest-path mutants/Cargo.toml -- [--every N] [--from N] [--within S]
-//! [--like TEXT] PATH…`
+//! [--without TEST] [--like TEXT] PATH…`
 //!
 //! `equivalent.txt` lists those that no input can show. They are not run, and counted apart.
 
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Outcome<()> {
-    let Arguments { every, from, within, like, paths } = arguments()?;
+    let Arguments { every, from, within, without, like, paths } = arguments()?;
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let tree = root.join("target/mutants");
     let files = rust_files(&root, &paths)?;
@@ -103,7 +103,7 @@ fn run() -> Outcome<()> {
         chosen.len(),
         spared.len()
     );
-    let tests = Tests::of(&tests, within)?;
+    let tests = Tests::of(&tests, within, &without)?;
     println!("{}", tests.describe());
     let begun = Instant::now();
     let (missed, endless) = run_all(&chosen, &tests)?;
@@ -154,6 +154,8 @@ struct Arguments {
     from: usize,
     /// Tests that take longer are left out.
     within: Duration,
+    /// So are these: whole files of tests, or functions.
+    without: Vec<String>,
     /// Only mutants whose descriptions contain one of these, if there are any.
     like: Vec<String>,
     paths: Vec<String>,
@@ -161,11 +163,17 @@ struct Arguments {
 
 fn arguments() -> Outcome<Arguments> {
     let within = Duration::MAX;
-    let mut asked = Arguments { every: 1, from: 0, within, like: Vec::new(), paths: Vec::new() };
+    let [without, like, paths] = [(); 3].map(|()| Vec::new());
+    let mut asked = Arguments { every: 1, from: 0, within, without, like, paths };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        if word == "--like" {
-            asked.like.push(words.next().ok_or("--like TEXT")?);
+        let texts = match word.as_str() {
+            "--like" => Some(&mut asked.like),
+            "--without" => Some(&mut asked.without),
+            _ => None,
+        };
+        if let Some(texts) = texts {
+            texts.push(words.next().ok_or_else(|| format!("{word} TEXT"))?);
             continue;
         }
         let mut number = || words.next().unwrap_or_default().parse().ok();

@@ -484,8 +484,8 @@ impl Scheduler for Bfq {
         self.exit_context(cx, io_context);
     }
 
+    /// When does not matter.
     fn cgroup_changed(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
-        self.enter(cx);
         self.change_weight(cx, cgroup);
     }
 

@@ -4,8 +4,11 @@
 //! takes a second.
 //!
 //! `cargo run --release --manifest-path mutants/Cargo.toml -- [--every N] [--from N] [--within S]
-//! PATH…`
+//! [--without TEST] [--like TEXT] PATH…`
+//!
+//! `equivalent.txt` lists those that no input can show. They are not run, and counted apart.
 
+mod equivalent;
 mod plant;
 mod tests;
 
@@ -82,23 +85,35 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Outcome<()> {
-    let Arguments { every, from, within, paths } = arguments()?;
+    let Arguments { every, from, within, without, like, paths } = arguments()?;
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let tree = root.join("target/mutants");
     let files = rust_files(&root, &paths)?;
     let tested = crate_of(&files)?;
     copy_workspace(&root, &tree, tested, &files)?;
     let (mutants, left_out, tests) = build(&root, &tree, tested, &files)?;
-    let chosen: Vec<&Mutant> = mutants.iter().skip(from).step_by(every).collect();
-    println!("{} mutants, {left_out} more do not compile; {} are run", mutants.len(), chosen.len());
-    let tests = Tests::of(&tests, within)?;
+    let is_asked = |mutant: &&Mutant| like.is_empty() || like.iter().any(|it| mutant.is_like(it));
+    let chosen = mutants.iter().filter(is_asked).skip(from).step_by(every);
+    let equivalent = equivalent::numbers(&root, &files, &mutants)?;
+    let (spared, chosen): (Vec<_>, Vec<_>) =
+        chosen.partition(|mutant| equivalent.contains(&mutant.number));
+    println!(
+        "{} mutants, {left_out} more do not compile; {} are run, {} equivalent ones are not",
+        mutants.len(),
+        chosen.len(),
+        spared.len()
+    );
+    let tests = Tests::of(&tests, within, &without)?;
     println!("{}", tests.describe());
     let begun = Instant::now();
     let (missed, endless) = run_all(&chosen, &tests)?;
     let caught = chosen.len() - missed;
     let percent = 100.0 * caught as f64 / chosen.len().max(1) as f64;
-    let (all, time) = (chosen.len(), begun.elapsed());
-    println!("{caught} of {all} caught ({percent:.1} %), {endless} of them never end; {time:?}");
+    let (all, spared, time) = (chosen.len(), spared.len(), begun.elapsed());
+    println!(
+        "{caught} of {all} caught ({percent:.1} %), {endless} of them never end; {spared} more are \
+         equivalent; {time:?}"
+    );
     Ok(())
 }
 
@@ -139,13 +154,28 @@ struct Arguments {
     from: usize,
     /// Tests that take longer are left out.
     within: Duration,
+    /// So are these: whole files of tests, or functions.
+    without: Vec<String>,
+    /// Only mutants whose descriptions contain one of these, if there are any.
+    like: Vec<String>,
     paths: Vec<String>,
 }
 
 fn arguments() -> Outcome<Arguments> {
-    let mut asked = Arguments { every: 1, from: 0, within: Duration::MAX, paths: Vec::new() };
+    let within = Duration::MAX;
+    let [without, like, paths] = [(); 3].map(|()| Vec::new());
+    let mut asked = Arguments { every: 1, from: 0, within, without, like, paths };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
+        let texts = match word.as_str() {
+            "--like" => Some(&mut asked.like),
+            "--without" => Some(&mut asked.without),
+            _ => None,
+        };
+        if let Some(texts) = texts {
+            texts.push(words.next().ok_or_else(|| format!("{word} TEXT"))?);
+            continue;
+        }
         let mut number = || words.next().unwrap_or_default().parse().ok();
         match word.as_str() {
             "--every" => {
@@ -173,7 +203,7 @@ fn crate_of(files: &[String]) -> Outcome<&'static Tested> {
 }
 
 /// The workspace without what was built in it and what will be planted. What is there already is
-/// not touched, so that it is not built again.
+/// not touched, so that it is not built again; what the workspace has no more goes.
 fn copy_workspace(root: &Path, tree: &Path, tested: &Tested, planted: &[String]) -> Outcome<()> {
     fs::create_dir_all(tree)?;
     for name in ["Cargo.toml", "Cargo.lock"] {
@@ -189,6 +219,15 @@ fn copy_workspace(root: &Path, tree: &Path, tested: &Tested, planted: &[String])
 
 fn copy_directory(from: &Path, to: &Path, skipped: &BTreeSet<PathBuf>) -> Outcome<()> {
     fs::create_dir_all(to)?;
+    for entry in fs::read_dir(to)? {
+        let there = entry?;
+        if !from.join(there.file_name()).exists() {
+            match there.file_type()?.is_dir() {
+                true => fs::remove_dir_all(there.path())?,
+                false => fs::remove_file(there.path())?,
+            }
+        }
+    }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());

@@ -20,6 +20,13 @@ pub struct Mutant {
     pub what: String,
 }
 
+impl Mutant {
+    /// Where it is and what it is, as it is reported, contains a text.
+    pub fn is_like(&self, text: &str) -> bool {
+        format!("{}:{} {}", self.file, self.line, self.what).contains(text)
+    }
+}
+
 /// The file with its mutants but for those that were left out; they are added to `mutants`, which
 /// are numbered from one on through all files.
 pub fn plant(

@@ -2,7 +2,7 @@
 //! `nr_requests` and follows it.
 
 /// The depth and the number of requests that it is a part of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AsyncDepth {
     value: i64,
     requests: i64,

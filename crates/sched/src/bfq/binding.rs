@@ -5,7 +5,7 @@ use super::budget::Reason;
 use super::merge::Saved;
 use super::queue::{Born, Queue, QueueId};
 use super::wf2q::{Entity, Note};
-use super::{Bfq, Class};
+use super::{Bfq, Class, LONG_AGO};
 use crate::sector_tree::SectorTree;
 use alloc::vec::Vec;
 use base::Sector;
@@ -67,6 +67,11 @@ impl Contexts {
         self.all.get_mut(id.0 as usize)?.take()
     }
 
+    /// All that are there.
+    pub fn iter(&self) -> impl Iterator<Item = &Bic> {
+        self.all.iter().flatten()
+    }
+
     fn find(&self, id: IoContextId) -> Option<&Bic> {
         self.all.get(id.0 as usize)?.as_ref()
     }
@@ -90,6 +95,13 @@ pub(super) struct Group {
     /// Queues with requests that are not done.
     pub with_pending: u32,
     pub last_created: Option<QueueId>,
+}
+
+impl Group {
+    /// The queues that all in it share.
+    pub fn shared(&self) -> impl Iterator<Item = QueueId> {
+        self.asyncs.iter().flatten().chain([&self.async_idle]).filter_map(|id| *id)
+    }
 }
 
 impl Bfq {
@@ -169,7 +181,7 @@ impl Bfq {
         if self.queues[id].just_created && may_burst {
             self.handle_burst(id);
         }
-        self.bound.set(rq, Bound { queue: id, owner, expires: 0, is_started: false });
+        self.bound.set(rq, Bound { queue: id, owner, expires: LONG_AGO, is_started: false });
     }
 
     /// It is to be merged, and so nobody's own.
@@ -303,11 +315,9 @@ impl Bfq {
         let (class, level) = if sync { class_of(&context) } else { async_class_of(context.ioprio) };
         let weight = weight_of(level);
         let entity = self.engine.insert(Entity::of(group, None, weight, class));
-        let born = Born { jiffies: self.jiffies, nanos: self.nanos };
-        let mut queue = Queue::new(entity, pid, sync, born);
-        queue.level = level;
-        queue.max_budget = self.most_budget() * 2 / 3;
-        let id = self.queues.insert(queue);
+        let max_budget = self.most_budget() * 2 / 3;
+        let born = Born { jiffies: self.jiffies, nanos: self.nanos, level, max_budget };
+        let id = self.queues.insert(Queue::new(entity, pid, sync, born));
         self.engine[entity].queue = Some(id);
         self.contexts.get(owner).ioprio = Some(context.ioprio);
         self.tell_priority(cx, level, weight);

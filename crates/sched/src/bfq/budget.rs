@@ -8,8 +8,10 @@ use block::{Cx, RequestId};
 
 /// Budgets until the disk's rate is known, in sectors.
 pub(super) const DEFAULT_MAX: u64 = 16 * 1024;
-/// Queues that must have been given a budget before these are kept to what the disk does.
-const ENOUGH_ASSIGNED: u32 = 194;
+/// So often a queue must have come into service before budgets are kept to what the disk does.
+/// (Each time the kernel's counter goes from c to (7c + 256)/8. It asks for 194, and that is what
+/// the eleventh time gives.)
+const ENOUGH_ASSIGNED: u32 = 11;
 /// By how much more what nobody waits for is charged.
 const ASYNC_FACTOR: u64 = 3;
 /// A service must have lasted so long to tell of a queue's speed, in nanoseconds.
@@ -95,12 +97,12 @@ impl Bfq {
     /// The queue comes into service.
     pub(super) fn set_in_service(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let now = self.jiffies;
-        self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
+        self.budgets_assigned = ENOUGH_ASSIGNED.min(self.budgets_assigned + 1);
         let coefficient = self.coefficient(id);
         let queue = &mut self.queues[id];
         queue.fifo_checked = false;
         let is_srt = coefficient > 1 && queue.wr_cur_max_time == SRT_MAX_TIME_OF(self.hz);
-        if is_srt && queue.last_wr_start_finish < now && queue.budget_timeout < now {
+        if is_srt && queue.budget_timeout < now {
             if queue.budget_timeout > queue.last_wr_start_finish {
                 queue.last_wr_start_finish += now - queue.budget_timeout;
             } else {
@@ -179,8 +181,8 @@ impl Bfq {
         }
     }
 
-    /// For how long a queue is charged, and whether it was slow.
-    fn speed(&mut self, cx: &mut Cx<'_>, id: QueueId, compensates: bool) -> (i64, bool) {
+    /// For how many milliseconds a queue is charged, and whether it was slow.
+    fn speed(&mut self, cx: &mut Cx<'_>, id: QueueId, compensates: bool) -> (u64, bool) {
         if !self.queues[id].sync {
             return (0, false);
         }
@@ -188,20 +190,19 @@ impl Bfq {
         let lasted = until - self.last_budget_start;
         let is_seeky = self.queues[id].is_seeky();
         if lasted < TOO_SHORT {
-            let time = if self.is_rotational { 8_000_000 } else { 2_000_000 };
-            return (time, is_seeky);
+            return (if self.is_rotational { 8 } else { 2 }, is_seeky);
         }
         let is_slow = match lasted > LONG_ENOUGH {
             true => self.engine[self.queues[id].entity].service < self.max_budget / 2,
             false => is_seeky,
         };
         self.say(cx, id, format_args!("bfq_bfqq_is_slow: slow {}", u8::from(is_slow)));
-        (lasted, is_slow)
+        ((lasted / 1_000_000) as u64, is_slow)
     }
 
-    fn charge_time(&mut self, cx: &mut Cx<'_>, id: QueueId, nanos: i64) {
+    fn charge_time(&mut self, cx: &mut Cx<'_>, id: QueueId, millis: u64) {
         let timeout = self.hz.millis_from_jiffies(base::Jiffies(u64::from(self.hz.get()) / 8));
-        let millis = (nanos / 1_000_000).min(timeout as i64) as u64;
+        let millis = millis.min(timeout);
         let entity = self.queues[id].entity;
         let service = self.engine[entity].service;
         let total = (self.max_budget * millis / timeout).max(service);

@@ -89,6 +89,11 @@ impl Bfq {
         }
     }
 
+    /// Whether a queue is in the list.
+    pub(super) fn is_listed(&self, id: QueueId) -> bool {
+        self.burst.list.contains(&id)
+    }
+
     /// A queue leaves the list.
     pub(super) fn leave_burst(&mut self, id: QueueId) {
         if core::mem::take(&mut self.queues[id].in_burst_list) {

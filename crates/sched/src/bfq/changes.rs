@@ -130,3 +130,16 @@ const MESSAGES: [Change; 6] = [
     change("names_shared", "a queue that several share has no number", BOTH),
     change("unlimited", "the depth of what is not limited", OLD),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kernel_does_not_measure_has_no_meaning_there() {
+        let before = measuring(Kernel::of(Version::V5_1));
+        assert_eq!(before.matches(": –,").count(), MEASURING.len(), "{before}");
+        let reference = measuring(Kernel::of(Version::V6_12));
+        assert!(reference.contains("pause: 10,") && !reference.contains('–'), "{reference}");
+    }
+}

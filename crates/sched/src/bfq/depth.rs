@@ -52,10 +52,6 @@ impl Bfq {
         self.depths = parts_of(self.async_depth.value() as u32);
     }
 
-    pub(super) fn least_depth(&self, _cx: &Cx<'_>) -> u32 {
-        1
-    }
-
     pub(super) fn depth_for(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let sync = bio.is_sync();
         let is_sync_read = sync && bio.op == Op::Read;

@@ -43,7 +43,7 @@ impl Bfq {
 
     pub(super) fn idling_boosts(&self, id: QueueId) -> bool {
         let queue = &self.queues[id];
-        let is_queueing = self.hw_tag != 0;
+        let is_queueing = self.hw_tag != Some(false);
         let alone = self.is_rotational && !is_queueing;
         let sequential = (self.is_rotational || !is_queueing)
             && !queue.is_seeky()

@@ -14,7 +14,7 @@ impl Bfq {
     /// A queue whose request may go while `id` is waited for.
     pub(super) fn injected_by_bandwidth(&self, cx: &Cx<'_>, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
-        let is_flash = !self.is_rotational && self.hw_tag != 0;
+        let is_flash = !self.is_rotational && self.hw_tag != Some(false);
         let may_be = is_flash && queue.sync && queue.is_seeky() && !self.is_raised(id);
         let served = self.engine[queue.entity].service;
         if !may_be || queue.injected >= SHARE * served {

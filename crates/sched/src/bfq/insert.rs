@@ -312,9 +312,6 @@ impl Bfq {
 
     /// The queue in service was waited for, and has a request.
     fn end_wait(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: RequestId) {
-        if self.in_service != Some(id) || !self.queues[id].wait_request {
-            return;
-        }
         let sync = usize::from(cx.request(rq).is_sync());
         let is_small = self.queues[id].queued[sync] == 1 && cx.request(rq).sectors.0 < SMALL;
         let is_over = self.is_timed_out(id);

@@ -14,6 +14,7 @@ mod binding;
 mod budget;
 mod burst;
 mod changes;
+mod checks;
 mod depth;
 mod idle;
 mod inject;
@@ -76,7 +77,7 @@ fn about_by(rules: &Rules) -> &'static About {
     if rules.has_async_depth { &WITH_ASYNC_DEPTH } else { &ABOUT }
 }
 
-/// "Long ago", for what has not happened yet, in jiffies.
+/// "Long ago", for what has not happened yet, in jiffies or nanoseconds.
 const LONG_AGO: i64 = -(1 << 40);
 /// For how long what plays in real time is raised, in milliseconds.
 const SRT_MAX_TIME: u64 = 300;
@@ -139,8 +140,8 @@ pub struct Bfq {
     queued: u32,
     in_driver: u32,
     max_in_driver: u32,
-    /// Whether the disk takes several requests at once: -1 unknown.
-    hw_tag: i8,
+    /// Whether the disk takes several requests at once, if that is known.
+    hw_tag: Option<bool>,
     hw_tag_samples: u32,
     /// On such a flash disk queues do not merge by position.
     nonrot_with_queueing: bool,
@@ -150,6 +151,7 @@ pub struct Bfq {
     last_completed: Option<QueueId>,
     rate: PeakRate,
     max_budget: u64,
+    /// How often a queue came into service, until that is enough to know the disk's rate.
     budgets_assigned: u32,
     depths: Depths,
     async_depth: AsyncDepth,
@@ -185,31 +187,31 @@ impl Bfq {
             heads: List::new(),
             head_links: Links::new(),
             in_service: None,
-            last_budget_start: 0,
+            last_budget_start: LONG_AGO,
             busy: [0; 3],
             wr_busy: 0,
             groups_with_pending: 0,
             queued: 0,
             in_driver: 0,
             max_in_driver: 0,
-            hw_tag: -1,
+            hw_tag: None,
             hw_tag_samples: 0,
             nonrot_with_queueing: false,
             last_position: Sector(0),
             in_serv_last_pos: Sector(0),
             last_completion: 0,
             last_completed: None,
-            rate: PeakRate::new(true),
+            rate: PeakRate::default(),
             max_budget: budget::DEFAULT_MAX,
             budgets_assigned: 0,
             depths: Depths::default(),
-            async_depth: AsyncDepth::of(1, 1),
+            async_depth: AsyncDepth::default(),
             burst: Burst::default(),
             measured: Measured::default(),
             arrival: Arrival::default(),
             timer: None,
-            idling_start: 0,
-            idling_start_jiffies: 0,
+            idling_start: LONG_AGO,
+            idling_start_jiffies: LONG_AGO,
         }
     }
 
@@ -372,8 +374,9 @@ impl Scheduler for Bfq {
         self.depth_for(cx, bio)
     }
 
-    fn min_depth(&self, cx: &Cx<'_>) -> Option<u32> {
-        Some(self.least_depth(cx))
+    /// One: that of whoever has more than its share.
+    fn min_depth(&self, _cx: &Cx<'_>) -> Option<u32> {
+        Some(1)
     }
 
     fn bio_submitted(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
@@ -481,8 +484,8 @@ impl Scheduler for Bfq {
         self.exit_context(cx, io_context);
     }
 
+    /// When does not matter.
     fn cgroup_changed(&mut self, cx: &mut Cx<'_>, cgroup: CgroupId) {
-        self.enter(cx);
         self.change_weight(cx, cgroup);
     }
 
@@ -561,30 +564,6 @@ impl Bfq {
         let raised: Vec<QueueId> = self.queues.iter().map(|(id, _)| id).collect();
         for id in raised.into_iter().filter(|id| self.is_raised(*id)).collect::<Vec<_>>() {
             self.end_raising(id);
-        }
-    }
-
-    /// Panics unless counts agree with what the queues hold.
-    fn check_all(&self, cx: &Cx<'_>) {
-        let sum = |of: fn(&Queue) -> u32| self.queues.iter().map(|(_, queue)| of(queue)).sum();
-        assert_eq!(self.queued, sum(|queue| queue.fifo.len()), "requests in queues");
-        assert_eq!(self.busy_queues(), sum(|queue| u32::from(queue.is_busy)), "busy queues");
-        let raised = self.queues.iter().filter(|(id, it)| it.is_busy && self.is_raised(*id));
-        assert_eq!(self.wr_busy, raised.count() as u32, "raised queues");
-        for (id, queue) in self.queues.iter() {
-            assert_eq!(queue.sorted.len(), queue.fifo.len() as usize, "both orders of {id:?}");
-            assert_eq!(queue.queued[0] + queue.queued[1], queue.fifo.len(), "kinds of {id:?}");
-            assert_eq!(queue.next.is_some(), !queue.is_empty(), "{id:?} has a next request");
-            assert!(queue.is_empty() || queue.is_busy, "{id:?} has requests and is not busy");
-            if let Some(next) = queue.next.filter(|_| queue.has_place && !self.nonrot_with_queueing)
-            {
-                let known = self.group(self.engine[queue.entity].group).places.value(id);
-                assert_eq!(known, cx.request(next).sector, "where {id:?} goes on");
-            }
-            for rq in queue.sorted.iter() {
-                assert_eq!(queue.sorted.sector_of(rq), cx.request(rq).sector, "place of {rq:?}");
-                assert_eq!(self.queue_of_request(rq), id, "queue of {rq:?}");
-            }
         }
     }
 }

@@ -21,7 +21,7 @@ const SOON: u64 = 2_000_000;
 const FAR: u64 = 800;
 
 /// The estimate and what it comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PeakRate {
     pub peak: u64,
     /// As the disk said when the scheduler was attached.
@@ -39,17 +39,7 @@ impl PeakRate {
     /// Two thirds of what such disks do.
     pub fn new(is_rotational: bool) -> PeakRate {
         let reference = REFERENCES[usize::from(!is_rotational)];
-        PeakRate {
-            peak: 2 * reference / 3,
-            was_rotational: is_rotational,
-            samples: 0,
-            sequential: 0,
-            sectors: 0,
-            largest: 0,
-            first_dispatch: 0,
-            last_dispatch: 0,
-            delta: 0,
-        }
+        PeakRate { peak: 2 * reference / 3, was_rotational: is_rotational, ..PeakRate::default() }
     }
 
     /// What such a disk does, and in how many milliseconds a large program loads from it.

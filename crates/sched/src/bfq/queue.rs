@@ -109,11 +109,13 @@ pub(super) struct Wakers {
     pub woken: Vec<QueueId>,
 }
 
-/// When a queue comes into being.
+/// When a queue comes into being, and with what.
 #[derive(Clone, Copy)]
 pub(super) struct Born {
     pub jiffies: i64,
     pub nanos: i64,
+    pub level: u8,
+    pub max_budget: u64,
 }
 
 impl Queue {
@@ -125,7 +127,7 @@ impl Queue {
             who: pid,
             owner: None,
             sync,
-            level: 4,
+            level: born.level,
             refs: 0,
             stable_refs: 0,
             is_busy: false,
@@ -146,13 +148,13 @@ impl Queue {
             next: None,
             queued: [0; 2],
             dispatched: 0,
-            max_budget: 0,
+            max_budget: born.max_budget,
             budget_timeout: LONG_AGO,
             wr_cur_max_time: 0,
             last_wr_start_finish: born.jiffies,
             wr_start_at_switch_to_srt: LONG_AGO,
             soft_rt_next_start: born.jiffies,
-            last_idle_bklogged: 0,
+            last_idle_bklogged: LONG_AGO,
             service_from_backlogged: 0,
             service_from_wr: 0,
             think: ThinkTime::since(born.nanos + 1),
@@ -164,7 +166,7 @@ impl Queue {
             wakers: Wakers::default(),
             creation_time: born.jiffies,
             split_time: LONG_AGO,
-            first_io_time: 0,
+            first_io_time: LONG_AGO,
             io_start: born.nanos,
             idle_total: 0,
             merges_into: None,

@@ -155,7 +155,7 @@ impl Bfq {
         }
         let entity = self.queues[id].entity;
         let it = &self.engine[entity];
-        if (it.weight > it.orig_weight) != (it.coefficient > 1) {
+        if (it.weight > it.orig_weight) != self.is_raised(id) {
             self.engine.apply_changes(entity, false);
             self.follow_notes(cx);
         }

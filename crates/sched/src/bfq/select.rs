@@ -188,7 +188,7 @@ impl Bfq {
     /// Whether the disk takes several requests at once.
     fn probe_depth(&mut self) {
         self.max_in_driver = self.max_in_driver.max(self.in_driver);
-        if self.hw_tag == 1 || self.in_driver + self.queued <= 3 {
+        if self.hw_tag == Some(true) || self.in_driver + self.queued <= 3 {
             return;
         }
         let served = self.in_service.map(|id| &self.queues[id]);
@@ -201,7 +201,7 @@ impl Bfq {
         if is_shallow || self.hw_tag_samples <= 32 {
             return;
         }
-        self.hw_tag = i8::from(self.max_in_driver > self.rules.deep);
+        self.hw_tag = Some(self.max_in_driver > self.rules.deep);
         self.max_in_driver = 0;
         self.hw_tag_samples = 0;
         self.set_nonrot_with_queueing();
@@ -209,7 +209,7 @@ impl Bfq {
 
     pub(super) fn set_nonrot_with_queueing(&mut self) {
         let merges = self.rules.on_flash == OnFlash::Merge;
-        self.nonrot_with_queueing = !merges && !self.is_rotational && self.hw_tag != 0;
+        self.nonrot_with_queueing = !merges && !self.is_rotational && self.hw_tag != Some(false);
     }
 }
 

@@ -140,7 +140,6 @@ impl Tree {
         if !was_red {
             self.balance_gone(nodes, child, hole);
         }
-        nodes.nodes[gone as usize] = UNUSED;
     }
 
     /// Puts `new`, perhaps nothing, where `old` was below `above`.

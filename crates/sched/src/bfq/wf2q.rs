@@ -209,6 +209,40 @@ impl Wf2q {
         text
     }
 
+    /// Panics unless sums of weights and counts of requests agree with the entities.
+    pub fn check(&self) {
+        let mut by_weight = BTreeMap::new();
+        let mut weights = alloc::vec![[0; 3]; self.levels.len()];
+        let mut allocated = alloc::vec![0; self.levels.len()];
+        for (_, entity) in self.entities.iter() {
+            let n = entity.group as usize;
+            allocated[n] += entity.allocated;
+            if entity.is_counted {
+                weights[n][entity.class as usize] += u64::from(entity.weight);
+            }
+            if let Some(weight) = entity.has_weight {
+                *by_weight.entry(weight).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(self.by_weight, by_weight, "queues with requests by weight");
+        for (n, level) in self.levels.iter().enumerate() {
+            let Some(level) = level else { continue };
+            let known = level.trees.each_ref().map(|tree| tree.weights);
+            assert_eq!(known, weights[n], "sums of weights in group {n}");
+            for class in Class::ALL {
+                let idle = level.trees[class as usize].idle.iter();
+                let is_there = |it: &Entity, finish| {
+                    (it.group as usize, it.class, it.place, it.finish)
+                        == (n, class, Place::Idle, finish)
+                };
+                let all = idle.map(|(finish, id)| is_there(&self[*id], *finish));
+                assert!(all.into_iter().all(|is_there| is_there), "idle in group {n}");
+            }
+            let requests = level.own.map_or(allocated[n], |own| self[own].allocated);
+            assert_eq!(requests, allocated[n], "requests of group {n}");
+        }
+    }
+
     /// The queue's entity and those of its groups, up to the root.
     pub fn lineage(&self, id: EntityId) -> impl Iterator<Item = EntityId> + '_ {
         core::iter::successors(Some(id), |id| self.parent(*id))

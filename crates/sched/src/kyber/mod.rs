@@ -105,7 +105,7 @@ impl Kyber {
             hctxs: Vec::new(),
             members: Side::new(),
             queued: 0,
-            async_depth: AsyncDepth::of(1, 1),
+            async_depth: AsyncDepth::default(),
             control: match rules.control {
                 Control::Percentiles => Latencies::Percentiles(Percentiles::default()),
                 Control::Means => Latencies::Means(Means::default()),

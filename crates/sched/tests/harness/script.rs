@@ -9,6 +9,7 @@
 //! set fifo_batch 2
 //! at 5ms A read 100+8 sync prio=rt:0 cpu=0    "at" may be left out: the same time
 //! A read 100+8 times=64 step=100              that often, each so much further on the disk
+//! A read 100+8 times=9 step=8 done             each is done before the next one comes
 //! A read 100+8 group=200                       in a control group of this weight, or name
 //! group a weight=200 leaf=100 in=b             a control group by name, below another
 //! A plug | A unplug | A blocks                 the task blocks, or ends its plug
@@ -267,6 +268,9 @@ impl<'p> Runner<'p> {
                         self.bad(&format!("{actor} (asleep)"));
                     }
                     self.harness().submit(bio);
+                    if rest.contains(&"done") {
+                        self.action(&["complete", "all"]);
+                    }
                     self.tokens += 1;
                     bio.token = self.tokens;
                     bio.sector.0 += step;
@@ -320,6 +324,7 @@ impl<'p> Runner<'p> {
                     bio.sector = Sector(self.number(sector));
                     bio.sectors = Sectors(self.number(sectors) as u32);
                 }
+                None if *word == "done" => {}
                 None => flags = flags.with(self.flag(word)),
             }
         }

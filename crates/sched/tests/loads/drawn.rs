@@ -6,6 +6,7 @@ use crate::tasks::{
     on_flash, random, streams,
 };
 use block::Ioprio;
+use block::scheduler::CpuPolicy;
 
 /// How many loads of pairs there are.
 pub const PAIRS: u64 = 10;
@@ -184,4 +185,142 @@ pub fn apart(seed: u64) -> Load {
         }
     }
     load
+}
+
+/// How many loads there are of times at which something changes.
+pub const EDGES: u64 = 24;
+
+/// Tasks that come again about when a rule makes a difference: 10 ms after they were split, 180 ms
+/// after the last of a burst, 2 s after they had something to do. Each comes a few ticks before,
+/// after, or in the tick itself.
+pub fn edges(seed: u64) -> Load {
+    let name = format!("edges_{seed}");
+    let mut rng = base::Rng::stream(seed, "edges");
+    let spans = [3, 9, 17, 93, 173, 493, 593, 993, 1_993, 1_993, 9_993];
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut begins = 0;
+    let mut changes = Vec::new();
+    for n in 0..rng.between(5, 11) {
+        let span = spans[rng.below(spans.len() as u64) as usize];
+        begins += [0, 60, 174 * MILLI, 594 * MILLI][rng.below(4) as usize];
+        let way = [Way::Forward, Way::Stride(16), Way::Random(FAR)][rng.below(3) as usize];
+        let place = if rng.chance(1, 3) { n / 3 * 3 } else { n };
+        let bios = match span {
+            0..100 => 60,
+            100..1_000 => 30,
+            1_000..5_000 => 16,
+            _ => 5,
+        };
+        tasks.push(Task {
+            way,
+            begins: begins + rng.below(12) * MILLI,
+            thinks: span * MILLI,
+            jitter: [8, 16, 36][rng.below(3) as usize] * MILLI,
+            sectors: [8, 8, 64, 512][rng.below(4) as usize],
+            batch: rng.between(1, 3) as u32,
+            bios,
+            mixed: if rng.chance(1, 4) { 25 } else { 0 },
+            ioprio: if rng.chance(1, 4) { level(2) } else { Ioprio::NONE },
+            group: if seed.is_multiple_of(4) { rng.below(2) as u32 } else { 0 },
+            ..Task::reader(place * FAR + n % 3 * 8)
+        });
+        let at = begins + rng.below(2 * SECOND);
+        let way = Way::Random(FAR);
+        changes.push((at, Change::Turn { task: n as usize, at: (20 + n) * FAR, way }));
+        let at = at + rng.below(3 * SECOND);
+        let way = Way::Stride(16);
+        changes.push((at, Change::Turn { task: n as usize, at: 40 * FAR + n * 8, way }));
+    }
+    let depth = [1, 1, 2, 8][rng.below(4) as usize];
+    let load = match seed % 3 {
+        0 => on_flash(&name, depth, tasks),
+        _ => deep(depth, on_disk(&name, tasks)),
+    };
+    Load { groups: vec![(0, 300)], changes, seed, ..load }
+}
+
+/// How many loads there are of what is seldom.
+pub const SELDOM: u64 = 16;
+
+/// Policies of the processor, shared io_contexts, tasks that wake others, settings at their bounds,
+/// groups that go, and requests that come back.
+pub fn seldom(seed: u64) -> Load {
+    let name = format!("seldom_{seed}");
+    let mut rng = base::Rng::stream(seed, "seldom");
+    let number = rng.between(5, 9);
+    let mut tasks: Vec<Task> = Vec::new();
+    for n in 0..number {
+        let place = rng.below(number) / 2 * FAR + n % 2 * 8;
+        let mut task = match rng.below(6) {
+            0 => Task { way: Way::Stride(16), ..Task::reader(place) },
+            1 => random(place),
+            2 => flushes(n * FAR, 0),
+            3 => Task { mixed: 50, ..random(place) },
+            4 => logs(n * FAR, 0),
+            _ => streams(n * FAR, 0),
+        };
+        task.policy = [CpuPolicy::Normal, CpuPolicy::Normal, CpuPolicy::RealTime, CpuPolicy::Idle]
+            [rng.below(4) as usize];
+        task.thinks = [0, 100, 3_000, 11_000, 45_000][rng.below(5) as usize];
+        task.jitter = rng.below(task.thinks / 2 + 1);
+        task.begins = rng.below(4) * rng.below(90) * MILLI;
+        task.bios = rng.between(60, 140) as u32;
+        task.batch = task.batch.max(rng.between(1, 3) as u32);
+        task.sectors = [8, 16, 64, 256][rng.below(4) as usize];
+        task.group = rng.below(4) as u32;
+        task.exits = rng.chance(1, 3);
+        task.isochronous = task.thinks > 2_000 && rng.chance(1, 4);
+        let earlier = (n > 0).then(|| rng.below(n) as usize);
+        match rng.below(5) {
+            0 => task.shares = earlier,
+            1 => task.woken_by = earlier.filter(|other| tasks[*other].woken_by.is_none()),
+            _ => {}
+        }
+        tasks.push(task);
+    }
+    let mut changes = Vec::new();
+    for _ in 0..rng.between(10, 30) {
+        let task = rng.below(number) as usize;
+        let group = rng.below(4) as u32;
+        let settings = [
+            ("slice_idle", 0),
+            ("slice_idle", 8),
+            ("slice_idle_us", 500),
+            ("strict_guarantees", 1),
+            ("strict_guarantees", 0),
+            ("low_latency", 0),
+            ("low_latency", 1),
+            ("max_budget", 100),
+            ("max_budget", 60_000),
+            ("max_budget", 0),
+            ("back_seek_max", 0),
+            ("timeout_sync", 20),
+            ("fifo_expire_async", 1),
+            ("nr_requests", 20),
+        ];
+        let change = match rng.below(9) {
+            0..3 => {
+                let (setting, value) = settings[rng.below(settings.len() as u64) as usize];
+                Change::Set(setting, value)
+            }
+            3 => {
+                let ioprio = [level(0), level(7), IDLE, REAL_TIME][rng.below(4) as usize];
+                Change::Priority { task, ioprio }
+            }
+            4 => Change::Move { task, group },
+            5 => Change::Turn { task, at: rng.below(number) * FAR, way: Way::Stride(16) },
+            6 => Change::Turn { task, at: rng.below(number) * FAR, way: Way::Random(FAR) },
+            7 => Change::Weigh { group: 2, weight: rng.between(1, 1_000) as u32 },
+            _ => Change::Requeue,
+        };
+        changes.push((rng.below(1_500) * MILLI, change));
+    }
+    changes.push((rng.between(300, 900) * MILLI, Change::Remove(1)));
+    changes.push((rng.between(300, 900) * MILLI, Change::Remove(3)));
+    let depth = [1, 2, 4, 32][rng.below(4) as usize];
+    let load = match seed % 2 {
+        0 => on_flash(&name, depth, tasks),
+        _ => deep(depth, on_disk(&name, tasks)),
+    };
+    Load { groups: vec![(0, 100), (0, 400), (2, 250)], changes, nr_requests: 32, seed, ..load }
 }

@@ -1,6 +1,7 @@
 //! Loads for who knows processes; each shows one thing.
 
-use crate::drawn::{LATE, MIXTURES, PAIRS, late, mixture, pairs};
+use crate::drawn::{EDGES, LATE, MIXTURES, PAIRS, SELDOM};
+use crate::drawn::{edges, late, mixture, pairs, seldom};
 use crate::harness::load::{Change, Load, Service, Task, Way};
 use crate::tasks::{
     FAR, IDLE, MILLI, REAL_TIME, SECOND, at, burst, cooperate, dallies, deep, filling, flushes,
@@ -20,6 +21,8 @@ pub fn of_processes() -> Vec<Load> {
     loads.extend((1..=LATE).map(late));
     loads.extend((1..=PAIRS).map(pairs));
     loads.extend((1..=MIXTURES).map(mixture));
+    loads.extend((1..=EDGES).map(edges));
+    loads.extend((1..=SELDOM).map(seldom));
     loads
 }
 

@@ -92,6 +92,7 @@ impl<'a> Case<'a> {
             evidence,
             mechanism: "",
             remedies: Vec::new(),
+            suspected: false,
         })
     }
 

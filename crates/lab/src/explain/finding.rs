@@ -41,6 +41,9 @@ pub struct Finding {
     pub mechanism: &'static str,
     /// What to change.
     pub remedies: Vec<Remedy>,
+    /// It is a note unless one of the remedies helps.
+    #[serde(skip)]
+    pub suspected: bool,
 }
 
 /// A change that may help.
@@ -82,6 +85,11 @@ pub struct Gain {
 }
 
 impl Finding {
+    /// It is a note, and becomes a cause when one of the remedies helps.
+    pub fn suspect(&mut self) {
+        (self.weight, self.suspected) = (Weight::Note, true);
+    }
+
     /// Whether it is more than a note.
     pub fn is_cause(&self) -> bool {
         self.weight == Weight::Cause

@@ -28,7 +28,8 @@ pub fn try_remedies(
     seeds: usize,
 ) -> Result<(), Error> {
     let mut known: Vec<(Option<Change>, Vec<Means>)> = Vec::new();
-    for finding in findings.iter_mut().filter(|it| it.is_cause()).take(MOST_CAUSES) {
+    let is_tried = |it: &&mut Finding| it.is_cause() || it.suspected;
+    for finding in findings.iter_mut().filter(is_tried).take(MOST_CAUSES) {
         let victim = (finding.victim.clone(), finding.kind);
         for remedy in &mut finding.remedies {
             let Some(change) = remedy.change.clone() else { continue };
@@ -39,8 +40,11 @@ pub fn try_remedies(
         let tried = finding.remedies.iter().filter(|it| it.change.is_some()).count();
         finding.remedies.retain(helps);
         let helpful = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
+        if helpful > 0 {
+            finding.weight = Weight::Cause;
+        }
         // What no change makes better is how things are.
-        if tried > 0 && helpful == 0 {
+        if tried > 0 && helpful == 0 && finding.is_cause() {
             finding.weight = Weight::Note;
             finding.evidence.push(format!("{tried} changes were tried, and none helps"));
         }

@@ -3,6 +3,7 @@
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
+use crate::metrics::CallKind;
 use base::Duration;
 use insight::Layer;
 
@@ -12,8 +13,6 @@ const SHARED: f64 = 0.4;
 const MOST: f64 = 0.6;
 /// A request that is with the device for so long starves in it.
 const STARVES: Duration = Duration::from_millis(500);
-/// Reads in sequence with windows up to this are short.
-const SMALL_WINDOW: i64 = 32;
 
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -23,6 +22,8 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         findings.extend(flushes(case, caller));
         findings.extend(depth(case, caller));
         findings.extend(readahead(case, caller));
+        findings.extend(discards(case, caller));
+        findings.extend(cost(case, caller));
         findings.extend(host(case, caller));
         findings.extend(holds_the_time(case, caller));
     }
@@ -35,7 +36,7 @@ fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("device-shared", caller, is_about)?;
     let other = super::limits::bully(case, caller);
     if found.share < SHARED || other.is_none() {
-        found.weight = Weight::Note;
+        found.suspect();
     }
     found.culprit = other.or(found.culprit);
     found.title = format!(
@@ -125,7 +126,7 @@ fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
     if depth > 2 || !could_more {
         return None;
     }
-    let is_about = |it: &Part| matches!(it.layer, Layer::Full | Layer::Others);
+    let is_about = |it: &Part| matches!(it.layer, Layer::Full | Layer::Others | Layer::Tag);
     let mut found = case.finding("queue-depth", caller, is_about)?;
     found.title = format!("the disk is given {depth} commands at a time, and takes more");
     found.mechanism = "A disk with a queue orders its commands, or serves several at once. With one at \
@@ -134,23 +135,58 @@ fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
     Some(found)
 }
 
-/// Reads in sequence wait for each short window.
+/// Reads in sequence wait for each window.
 fn readahead(case: &Case, caller: &Caller) -> Option<Finding> {
     let window = case.value("read_ahead_kb")?;
     let disk = &case.result.disk;
     let mean = disk.read_bytes.0 / disk.reads.max(1);
     let in_sequence = disk.sequential * 2 > disk.commands;
-    let is_short = window <= SMALL_WINDOW && mean <= (window.max(4) as u64) << 10;
-    if !in_sequence || !is_short {
+    let is_by_window = mean <= (window.max(4) as u64) << 10 && mean * 2 > (window as u64) << 10;
+    if caller.kind != CallKind::Read || !in_sequence || !is_by_window {
         return None;
     }
     let is_about = |it: &Part| matches!(it.layer, Layer::Device | Layer::Shared | Layer::Page);
     let mut found = case.finding("readahead", caller, is_about)?;
-    found.title = format!("{} reads ahead {window} KiB only", caller.job);
+    found.suspect();
+    found.title = format!("{} reads ahead {window} KiB at a time", caller.job);
     found.evidence.push(format!("reads of {} KiB on average", mean >> 10));
     found.mechanism = "A reader in sequence waits for each window that was not asked for early enough. \
-        Short windows mean many commands and nothing under way meanwhile.";
-    found.remedies = case.setting("read_ahead_kb", 1024).into_iter().collect();
+        Longer windows are fewer commands, with more under way meanwhile.";
+    found.remedies = case.setting("read_ahead_kb", window.max(64) * 4).into_iter().collect();
+    Some(found)
+}
+
+/// Discards keep the device busy.
+fn discards(case: &Case, caller: &Caller) -> Option<Finding> {
+    let trims = case.callers.iter().find(|it| it.kind == CallKind::Trim && it.job != caller.job)?;
+    let is_about = |it: &Part| {
+        let is_slow = matches!(it.layer, Layer::Shared | Layer::Full | Layer::Others | Layer::Tag);
+        is_slow && it.behind.as_ref().is_none_or(|it| *it == trims.job)
+    };
+    let mut found = case.finding("discards", caller, is_about)?;
+    found.title = format!("{} waits behind discards of {}", caller.job, trims.job);
+    found.culprit = Some(trims.job.clone());
+    found.mechanism = "A discard of much is long work for a device, and reads wait until it is done. \
+        Many small ones let reads in between.";
+    found.remedies.push(Remedy::told("echo 67108864 > /sys/block/vda/queue/discard_max_bytes"));
+    found.remedies.push(Remedy::told("fstrim when nobody waits, without mount -o discard"));
+    Some(found)
+}
+
+/// The scheduler costs more time than it saves.
+fn cost(case: &Case, caller: &Caller) -> Option<Finding> {
+    if case.turns() || matches!(case.scheduler(), "none" | "noop") {
+        return None;
+    }
+    let is_about = |it: &Part| matches!(it.layer, Layer::Computing | Layer::Host | Layer::Core);
+    let mut found = case.finding("scheduler-cost", caller, is_about)?;
+    found.suspect();
+    found.title =
+        format!("{} costs {} more time than the device takes", case.scheduler(), caller.job);
+    found.culprit = None;
+    found.mechanism = "Each request passes one lock and the scheduler's own work. On a fast device that \
+        is most of what a request takes.";
+    found.remedies = case.plain_schedulers();
     Some(found)
 }
 

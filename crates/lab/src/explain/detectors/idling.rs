@@ -1,9 +1,9 @@
 //! The scheduler withholds requests on purpose, and waits for somebody.
 
 use crate::explain::account::{Caller, Part};
-use crate::explain::case::Case;
+use crate::explain::case::{Case, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
-use block::HoldReason;
+use block::{HoldReason, IoprioClass};
 use insight::Layer;
 
 /// It keeps the disk for somebody who has nothing to do at the moment.
@@ -20,7 +20,8 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     for caller in case.callers {
         findings.extend(dependent(case, caller));
         findings.extend(siblings(case, caller));
-        findings.extend(flash(case, caller));
+        findings.extend(for_another(case, caller));
+        findings.extend(idle_class(case, caller));
         findings.extend(lower_class(case, caller));
     }
     findings
@@ -84,25 +85,51 @@ fn is_several(case: &Case, job: &str) -> bool {
     })
 }
 
-/// Report 5: a fast disk with a queue of its own is kept idle.
-fn flash(case: &Case, caller: &Caller) -> Option<Finding> {
-    if case.turns() || case.row.facts().queue_depth < 2 {
-        return None;
-    }
-    let behind_others = |it: &Part| {
+/// Report 5: a fast disk with a queue of its own is kept idle. On a disk that turns idling may pay.
+fn for_another(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| {
         let behind = it.behind.as_deref();
         is_idling(it) && behind.is_some_and(|it| it != caller.job && !case.is_kernel(it))
     };
-    let mut found = case.finding("idling-on-flash", caller, behind_others)?;
+    let is_fast = !case.turns() && case.row.facts().queue_depth > 1;
+    let name = if is_fast { "idling-on-flash" } else { "idling-for-another" };
+    let mut found = case.finding(name, caller, is_about)?;
+    if !is_fast {
+        found.suspect();
+    }
     found.title = format!(
-        "{} keeps a fast disk idle for {} while {} waits",
+        "{} keeps the disk idle for {} while {} waits",
         case.scheduler(),
         found.culprit.as_deref().unwrap_or("one job"),
         caller.job
     );
-    found.mechanism = "Idling keeps one job's share or locality. This disk has no seeks to save and \
-        room for many requests, so the time is lost for everybody.";
+    found.mechanism = match is_fast {
+        true => {
+            "Idling keeps one job's share or locality. This disk has no seeks to save and room \
+            for many requests, so the time is lost for everybody."
+        }
+        false => {
+            "Idling saves seeks between jobs that read in sequence. It costs more than it saves \
+            where the one that is waited for comes late or reads elsewhere."
+        }
+    };
     found.remedies = remedies(case);
+    Some(found)
+}
+
+/// Who is of the idle class gets what the others leave.
+fn idle_class(case: &Case, caller: &Caller) -> Option<Finding> {
+    let job = case.row.jobs.iter().find(|it| it.job.name == caller.job)?;
+    if job.job.ioprio.class != IoprioClass::Idle || !case.row.spec.honours_ioprio() {
+        return None;
+    }
+    let mut found =
+        case.finding("idle-class", caller, |it: &Part| waits(it.layer) || it.layer == Layer::Host)?;
+    found.title = format!("{} is of the idle class, and gets what the others leave", caller.job);
+    found.culprit = crate::explain::detectors::limits::busiest_other(case, caller);
+    found.mechanism = "The scheduler serves the idle class when nobody else has had anything for a \
+        while. Beside somebody who always has, that is hardly ever.";
+    found.remedies.push(Remedy::told(format!("run {} with ionice -c2 -n7", caller.job)));
     Some(found)
 }
 

@@ -4,12 +4,15 @@ use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
 use crate::explain::finding::{Finding, Remedy, Weight};
 use crate::metrics::CallKind;
+use base::Duration;
 use block::HoldReason;
 use insight::Layer;
 
 /// Less than this may be dirty where somebody has made the limit small.
 const SMALL_LIMIT: i64 = 32 << 20;
 
+/// A sync that takes so long has a lot to write.
+const LONG_SYNC: Duration = Duration::from_millis(500);
 /// Kernels have 64 to 256 requests; so few are somebody's setting.
 const FEW_REQUESTS: i64 = 32;
 
@@ -20,6 +23,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         findings.extend(limited(case, caller));
         findings.extend(no_request(case, caller));
         findings.extend(dirty(case, caller));
+        findings.extend(backlog(case, caller));
     }
     findings
 }
@@ -73,7 +77,7 @@ fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
     let number = case.value("nr_requests").unwrap_or_default();
     // Who fills the queue alone waits for itself, and with few requests for what is set.
     if others.is_none() && number >= FEW_REQUESTS {
-        found.weight = Weight::Note;
+        found.suspect();
     }
     found.title = format!("{} waits for one of {number} requests: all are taken", caller.job);
     found.culprit = others;
@@ -113,6 +117,25 @@ fn dirty(case: &Case, caller: &Caller) -> Option<Finding> {
             "give the writer a control group with a memory limit of its own (cgroup v2)",
         )),
     }
+    Some(found)
+}
+
+/// A sync has to write what was made dirty long before.
+fn backlog(case: &Case, caller: &Caller) -> Option<Finding> {
+    if caller.kind != CallKind::Sync || caller.mean() < LONG_SYNC {
+        return None;
+    }
+    let is_write = |layer| {
+        matches!(layer, Layer::Device | Layer::Shared | Layer::Full | Layer::Others | Layer::Tag)
+    };
+    let mut found = case.finding("dirty-backlog", caller, |it| is_write(it.layer))?;
+    found.suspect();
+    found.title = format!("a sync of {} writes what was made dirty before", caller.job);
+    found.culprit = None;
+    found.mechanism = "Dirty pages stay in memory until the limits or their age have them written. A \
+        sync writes all of its file at once, and may take what a long time has gathered.";
+    found.remedies = case.setting("dirty_background_bytes", 4 << 20).into_iter().collect();
+    found.remedies.extend(case.setting("dirty_bytes", 16 << 20));
     Some(found)
 }
 

@@ -3,7 +3,7 @@
 
 mod device;
 mod idling;
-mod limits;
+pub mod limits;
 mod neighbours;
 
 use super::case::Case;

@@ -27,11 +27,11 @@ fn every_complaint_is_planned_sourced_and_listed() {
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(experiment.metric.is_some(), "{name}: metric");
         Plan::new(experiment).unwrap_or_else(|error| panic!("{name}: {error}"));
-        for key in ["complaint", "not sure", "accepted answer", "cause", "remedy"] {
+        for key in ["complaint", "not sure", "accepted answer", "cause", "under", "remedy"] {
             assert!(said(&text, key).is_some(), "{name}: {key}");
         }
         let cause = said(&text, "cause").unwrap();
-        assert!(cause.chars().all(|it| it.is_ascii_lowercase() || it == '_'), "{name}: {cause}");
+        assert!(cause.chars().all(|it| it.is_ascii_lowercase() || it == '-'), "{name}: {cause}");
         assert!(listed.contains(&format!("| `{name}` |")), "{name} is not in docs/experiments.md");
         count += 1;
     }

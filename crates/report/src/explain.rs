@@ -78,12 +78,7 @@ fn slowest_json(it: &Explained, caller: &Caller) -> Vec<Value> {
 }
 
 fn row(it: &Explained, slow: usize, style: &Style) -> String {
-    let axes: Vec<String> =
-        it.result.axes.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let mut title = it.result.spec.label();
-    if !axes.is_empty() {
-        title = format!("{title} · {}", axes.join(", "));
-    }
+    let title = it.label();
     let mut out = format!("{}\n", style.painted(&title, Some(Paint::Heading)));
     for caller in &it.callers {
         out.push_str(&paragraph(&caller_line(caller), style, "  ", "    "));
@@ -158,7 +153,7 @@ fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
         out.push_str(&paragraph(&format!("· {evidence}"), style, INDENT, HANGING));
     }
     // Nobody has to change anything for a note.
-    for remedy in it.remedies.iter().filter(|it_| it.is_cause() || it_.change.is_none()) {
+    for remedy in it.remedies.iter().filter(|_| it.is_cause()) {
         out.push_str(&paragraph(
             &format!("Change: {}", remedy_text(remedy)),
             style,
@@ -182,8 +177,14 @@ fn gain_text(gain: &Gain) -> String {
     let [least, most] = gain.times.map(|it| human(it, Kind::Count));
     let times = if least == most { least } else { format!("{least} to {most}") };
     let seeds = if gain.seeds == 1 { "seed" } else { "seeds" };
+    let price = match &gain.price {
+        Some((job, longer)) => {
+            format!("; calls of {job} become {} times longer", human(*longer, Kind::Count))
+        }
+        None => String::new(),
+    };
     format!(
-        "tried: {} becomes {}, {times} times shorter, {} {seeds}",
+        "tried: {} becomes {}, {times} times shorter, {} {seeds}{price}",
         time(gain.before.as_nanos()),
         time(gain.after.as_nanos()),
         gain.seeds

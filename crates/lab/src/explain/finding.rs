@@ -80,6 +80,8 @@ pub struct Gain {
     pub after: Duration,
     /// How many times shorter the mean of a call is, least and most over seeds.
     pub times: [f64; 2],
+    /// Whose calls become longest at the same time, and how many times longer, if any do.
+    pub price: Option<(String, f64)>,
     /// How many seeds were run.
     pub seeds: usize,
 }

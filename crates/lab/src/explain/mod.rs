@@ -10,7 +10,7 @@ mod trial;
 use crate::error::Error;
 use crate::plan::{Plan, Row};
 use crate::worlds;
-use crate::{RunResult, World};
+use crate::{RunResult, SchedulerSpec, World};
 use account::{Account, Caller, Names};
 use case::Case;
 use finding::Finding;
@@ -39,6 +39,22 @@ pub struct Explained {
     pub names: Vec<(block::ContextId, String)>,
 }
 
+impl Explained {
+    /// The scheduler as it was asked for, and the values of axes.
+    pub fn label(&self) -> String {
+        label_of(&self.result.spec, &self.result.axes)
+    }
+}
+
+/// What a row is called: its scheduler, and the values of its axes.
+pub fn label_of(spec: &SchedulerSpec, axes: &[(String, String)]) -> String {
+    let axes: Vec<String> = axes.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    match axes.is_empty() {
+        true => spec.label(),
+        false => format!("{} · {}", spec.label(), axes.join(", ")),
+    }
+}
+
 /// Runs a row in the simulator with a seed; `sink` gets each call with its critical path.
 pub fn calls_of(
     plan: &Plan,
@@ -56,7 +72,8 @@ pub fn explain(plan: &Plan, options: Options) -> Result<Vec<Explained>, Error> {
     simulated.map(|row| explain_row(plan, row, options)).collect()
 }
 
-fn explain_row(plan: &Plan, row: &Row, options: Options) -> Result<Explained, Error> {
+/// Explains one of them.
+pub fn explain_row(plan: &Plan, row: &Row, options: Options) -> Result<Explained, Error> {
     let seed = plan.experiment.seeds[0];
     let mut account = Account::new(options.slowest);
     let mut names = Names::default();

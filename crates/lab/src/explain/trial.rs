@@ -18,7 +18,9 @@ const MOST_CAUSES: usize = 6;
 const LEAST: f64 = 1.25;
 
 /// The mean of calls, by job and kind.
-type Means = BTreeMap<(String, CallKind), Duration>;
+type Means = BTreeMap<Victim, Duration>;
+/// A job and a kind of calls.
+type Victim = (String, CallKind);
 
 /// Tries the remedies of the first causes with so many seeds, and leaves out those that do not help.
 pub fn try_remedies(
@@ -38,7 +40,9 @@ pub fn try_remedies(
             remedy.gain = gain(&before, &after, &victim);
         }
         let tried = finding.remedies.iter().filter(|it| it.change.is_some()).count();
-        finding.remedies.retain(helps);
+        let suspected = finding.suspected;
+        // What helps one as much as it hurts another proves nothing.
+        finding.remedies.retain(|it| helps(it) && !(suspected && costs(it)));
         let helpful = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
         if helpful > 0 {
             finding.weight = Weight::Cause;
@@ -63,11 +67,16 @@ fn helps(remedy: &Remedy) -> bool {
     }
 }
 
-fn gain(before: &[Means], after: &[Means], victim: &(String, CallKind)) -> Option<Gain> {
+/// Whether somebody else pays for it.
+fn costs(remedy: &Remedy) -> bool {
+    remedy.gain.as_ref().is_some_and(|it| it.price.is_some())
+}
+
+fn gain(all_before: &[Means], all_after: &[Means], victim: &Victim) -> Option<Gain> {
     let of = |means: &[Means]| -> Option<Vec<Duration>> {
         means.iter().map(|it| it.get(victim).copied()).collect()
     };
-    let (before, after) = (of(before)?, of(after)?);
+    let (before, after) = (of(all_before)?, of(all_after)?);
     let nanos = |it: &Duration| it.as_nanos().max(1) as f64;
     let times: Vec<f64> =
         before.iter().zip(&after).map(|(one, other)| nanos(one) / nanos(other)).collect();
@@ -81,8 +90,20 @@ fn gain(before: &[Means], after: &[Means], victim: &(String, CallKind)) -> Optio
         before: mean(&before),
         after: mean(&after),
         times: [least, most],
+        price: price(all_before, all_after, victim),
         seeds: times.len(),
     })
+}
+
+/// Whose calls become how many times longer, in the mean of seeds.
+fn price(before: &[Means], after: &[Means], victim: &Victim) -> Option<(String, f64)> {
+    let sum = |all: &[Means], key: &Victim| -> u64 {
+        all.iter().filter_map(|it| it.get(key)).map(|it| it.as_nanos()).sum()
+    };
+    let longer = |key: &Victim| sum(after, key) as f64 / sum(before, key).max(1) as f64;
+    let others = before.first()?.keys().filter(|it| it.0 != victim.0);
+    let worst = others.map(|it| (it.0.clone(), longer(it))).max_by(|a, b| a.1.total_cmp(&b.1));
+    worst.filter(|it| it.1 >= LEAST)
 }
 
 /// The means of a row with a change, by seed.

@@ -11,6 +11,8 @@ use insight::Layer;
 const SHARED: f64 = 0.4;
 /// From this part on the device has the time.
 const MOST: f64 = 0.6;
+/// Who waits so many times the median is held up, however seldom.
+const TIMES: u64 = 20;
 /// A request that is with the device for so long starves in it.
 const STARVES: Duration = Duration::from_millis(500);
 
@@ -36,7 +38,7 @@ fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("device-shared", caller, is_about)?;
     let other = super::limits::bully(case, caller);
     if found.share < SHARED || other.is_none() {
-        found.suspect();
+        found.weight = Weight::Note;
     }
     found.culprit = other.or(found.culprit);
     found.title = format!(
@@ -164,6 +166,10 @@ fn discards(case: &Case, caller: &Caller) -> Option<Finding> {
         is_slow && it.behind.as_ref().is_none_or(|it| *it == trims.job)
     };
     let mut found = case.finding("discards", caller, is_about)?;
+    let longest = caller.parts.iter().filter(|it| is_about(it)).map(|it| it.longest).max()?;
+    if longest > caller.median * TIMES {
+        found.weight = Weight::Cause;
+    }
     found.title = format!("{} waits behind discards of {}", caller.job, trims.job);
     found.culprit = Some(trims.job.clone());
     found.mechanism = "A discard of much is long work for a device, and reads wait until it is done. \

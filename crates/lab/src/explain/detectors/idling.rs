@@ -15,6 +15,9 @@ const IDLES: [HoldReason; 5] = [
     HoldReason::NobodyChosen,
 ];
 
+/// Who waits for this part of its time has nothing of idling, whatever others have.
+const MOST: f64 = 0.5;
+
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for caller in case.callers {
@@ -94,7 +97,7 @@ fn for_another(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_fast = !case.turns() && case.row.facts().queue_depth > 1;
     let name = if is_fast { "idling-on-flash" } else { "idling-for-another" };
     let mut found = case.finding(name, caller, is_about)?;
-    if !is_fast {
+    if !is_fast && found.share < MOST {
         found.suspect();
     }
     found.title = format!(

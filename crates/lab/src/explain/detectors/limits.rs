@@ -11,6 +11,8 @@ use insight::Layer;
 /// Less than this may be dirty where somebody has made the limit small.
 const SMALL_LIMIT: i64 = 32 << 20;
 
+/// Who writes so many times its limit is not held by it.
+const BYPASSED: f64 = 1.5;
 /// A sync that takes so long has a lot to write.
 const LONG_SYNC: Duration = Duration::from_millis(500);
 /// Kernels have 64 to 256 requests; so few are somebody's setting.
@@ -21,6 +23,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     for caller in case.callers {
         findings.extend(throttled(case, caller));
         findings.extend(limited(case, caller));
+        findings.extend(bypassed(case, caller));
         findings.extend(no_request(case, caller));
         findings.extend(dirty(case, caller));
         findings.extend(backlog(case, caller));
@@ -67,6 +70,42 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
         found.remedies.push(Remedy::told(format!("give {whose} a file system of its own")));
     }
     Some(found)
+}
+
+/// A limit does not see what the flusher writes for somebody.
+fn bypassed(case: &Case, caller: &Caller) -> Option<Finding> {
+    let limit = write_limit(case, &caller.job).filter(|_| caller.kind == CallKind::Write)?;
+    let second = case.result.elapsed.as_nanos().max(1) as f64 / 1e9;
+    let rate = moved(case, &caller.job, |kind| kind == CallKind::Write) as f64 / second;
+    if rate < BYPASSED * limit as f64 || case.row.cgroup_writeback {
+        return None;
+    }
+    let mut found = case.finding("limit-bypassed", caller, |_| true)?;
+    found.weight = Weight::Cause;
+    found.title = format!(
+        "{} writes {:.0} MB/s under a limit of {:.0} MB/s",
+        caller.job,
+        rate / 1e6,
+        limit as f64 / 1e6
+    );
+    found.culprit = None;
+    found.mechanism = "Buffered writes reach the disk by the flusher, a task of the root group. Limits of \
+        version 1 see only what a group's own tasks submit, so direct I/O and reads.";
+    found
+        .remedies
+        .push(Remedy::told("control groups of version 2: systemd.unified_cgroup_hierarchy=1"));
+    found.remedies.push(Remedy::told("oflag=direct, O_DIRECT or O_DSYNC in the program"));
+    Some(found)
+}
+
+/// How many bytes a second a job's group may write, if that is limited.
+fn write_limit(case: &Case, job: &str) -> Option<u64> {
+    let name = |path: &str| path.trim_matches('/').to_string();
+    let job = case.row.jobs.iter().find(|it| it.job.name == job)?;
+    let group = case.row.cgroups.iter().find(|it| name(&it.path) == name(&job.job.cgroup))?;
+    let limits = group.files.iter().filter(|it| it.name.ends_with("io.max"));
+    let words = limits.flat_map(|it| it.value.split_whitespace());
+    words.filter_map(|it| it.strip_prefix("wbps=")?.parse().ok()).next()
 }
 
 /// All requests are taken.
@@ -122,7 +161,8 @@ fn dirty(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// A sync has to write what was made dirty long before.
 fn backlog(case: &Case, caller: &Caller) -> Option<Finding> {
-    if caller.kind != CallKind::Sync || caller.mean() < LONG_SYNC {
+    let is_own = bully(case, caller).is_none();
+    if caller.kind != CallKind::Sync || caller.mean() < LONG_SYNC || !is_own {
         return None;
     }
     let is_write = |layer| {

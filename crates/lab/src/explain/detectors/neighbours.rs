@@ -23,6 +23,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         let starved = starved(case, caller);
         findings.extend(weights.into_iter().chain(commit).chain(flood).chain(starved));
         findings.extend(inverted(case, caller));
+        findings.extend(unweighted(case, caller));
         findings.extend(little_weight(case, caller));
     }
     findings
@@ -184,6 +185,25 @@ fn without_effect(case: &Case, caller: &Caller) -> Option<Finding> {
     found.mechanism = "Weights and I/O priorities are read by the scheduler alone. One that does not \
         look at them serves everybody alike.";
     found.remedies = case.fair_schedulers();
+    Some(found)
+}
+
+/// Weights do not see what the flusher writes for somebody.
+fn unweighted(case: &Case, caller: &Caller) -> Option<Finding> {
+    let weights = differing_weights(case) && case.row.spec.honours_weights();
+    if !weights || case.row.cgroup_writeback || caller.kind != CallKind::Write {
+        return None;
+    }
+    let mut found =
+        case.finding("buffered-unweighted", caller, |it| it.layer == Layer::DirtyLimit)?;
+    found.title =
+        format!("buffered writes of {} are nobody's: its weight does not count", caller.job);
+    found.culprit = None;
+    found.mechanism = "The flusher writes what all have made dirty, as one task of the root group. So all \
+        who write through the page cache get the same, whatever they weigh.";
+    found.remedies.push(Remedy::told(
+        "control groups of version 2 with ext4 or btrfs, where writeback is a group's own",
+    ));
     Some(found)
 }
 

@@ -33,6 +33,9 @@ pub enum Layer {
     Plug,
     /// The scheduler withholds requests on purpose.
     Held(HoldReason),
+    /// The device had nothing to do for longer than a host takes, and a recording gives no reason:
+    /// the scheduler seems to have withheld requests.
+    Withheld,
     /// Requests of others were chosen before it.
     Others,
     /// The device had no room, and nobody who came later was chosen.
@@ -64,6 +67,7 @@ impl Layer {
             Layer::Limits => "limits",
             Layer::Plug => "plug",
             Layer::Held(reason) => reason.name(),
+            Layer::Withheld => "withheld",
             Layer::Others => "others_first",
             Layer::Full => "device_full",
             Layer::Host => "host",

@@ -5,6 +5,7 @@
 
 pub mod layer;
 pub mod life;
+pub mod requests;
 
 pub use layer::Layer;
-pub use life::Life;
+pub use life::{Confidence, Life};

@@ -111,6 +111,7 @@ impl Requests {
     }
 
     fn take(&mut self, event: &Event) {
+        self.state.pass(event.at);
         match &event.action {
             Action::Queue => self.tasks.queued(event),
             Action::Split { rest } => self.tasks.split(event, *rest),
@@ -128,7 +129,6 @@ impl Requests {
             Action::Join { into } => self.joined(event, *into),
             Action::Dispatch(reason) => self.dispatched(event, *reason),
             Action::Hold { reason, .. } => {
-                self.state.pass(event.at);
                 self.state.hold(Some(*reason), None);
             }
             Action::Issue => self.issued(event),
@@ -188,7 +188,6 @@ impl Requests {
 
     fn allocated(&mut self, event: &Event) {
         let Some(id) = event.request else { return };
-        self.state.pass(event.at);
         let task = self.tasks.of(event.context);
         let arrival = task.arrives(event.at, event.sector);
         task.allocated = Some(id);
@@ -231,7 +230,6 @@ impl Requests {
 
     fn inserted(&mut self, event: &Event) {
         let Some(id) = event.request else { return };
-        self.state.pass(event.at);
         self.meet(id, event);
         self.leaves_plug(id, event.at);
         let counters = self.state.counters;
@@ -253,7 +251,6 @@ impl Requests {
 
     fn joined(&mut self, event: &Event, into: RequestId) {
         let Some(id) = event.request.filter(|id| *id != into) else { return };
-        self.state.pass(event.at);
         let Some(gone) = self.remove(id) else { return };
         let bios = gone.bios.clone();
         if let Some(survivor) = self.get(into) {
@@ -265,7 +262,6 @@ impl Requests {
     fn dispatched(&mut self, event: &Event, reason: DispatchReason) {
         let Some(id) = event.request else { return };
         self.tells_choices = true;
-        self.state.pass(event.at);
         self.meet(id, event);
         self.leaves_plug(id, event.at);
         self.choose(id, event.at, Some(reason));
@@ -303,7 +299,6 @@ impl Requests {
 
     fn issued(&mut self, event: &Event) {
         let Some(id) = event.request else { return };
-        self.state.pass(event.at);
         let is_new = self.get(id).is_none();
         self.meet(id, event);
         self.leaves_plug(id, event.at);
@@ -324,7 +319,6 @@ impl Requests {
 
     fn requeued(&mut self, event: &Event) {
         let Some(id) = event.request else { return };
-        self.state.pass(event.at);
         if let Some(going) = self.get(id).filter(|it| it.stage == Stage::Issued) {
             going.requeue(event.at);
             let is_flush = going.is_flush;
@@ -334,7 +328,6 @@ impl Requests {
 
     fn completed(&mut self, event: &Event, issued: Instant) {
         let Some(id) = event.request else { return };
-        self.state.pass(event.at);
         let Some(going) = self.get(id) else { return };
         let before = going.stage;
         let is_flush = going.is_flush;
@@ -358,7 +351,6 @@ impl Requests {
     /// The submitter of a bio is told. Submitters are told in order by each context, so whoever
     /// was completed before by this one has nothing but parts of bios.
     fn told(&mut self, event: &Event) {
-        self.state.pass(event.at);
         let Some(bio) = event.bio else { return };
         let Some(id) = self.bios.get(&bio.to_bits()).copied() else { return };
         let Some(going) = self.get(id).filter(|it| it.stage == Stage::Done) else { return };

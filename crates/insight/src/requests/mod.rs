@@ -219,7 +219,7 @@ impl Requests {
 
     /// A request is in a plug no more; it left when that was flushed, or now.
     fn leaves_plug(&mut self, id: RequestId, at: Instant) {
-        let Some(going) = self.get(id) else { return };
+        let Some(going) = self.get(id).filter(|it| it.stage == Stage::Allocated) else { return };
         let (context, Some(since)) = (going.context, going.plugged) else { return };
         let task = self.tasks.of(context);
         let flushed = Some(task.unplugged).filter(|then| !task.plugged && *then >= since);

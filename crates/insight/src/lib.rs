@@ -5,6 +5,7 @@
 
 pub mod layer;
 pub mod life;
+pub mod recorded;
 pub mod requests;
 
 pub use layer::Layer;

@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_judged_by_the_hosts_own() {
-        let at = |micros| Instant::from_nanos(micros * 1000);
+        let at = |micros: u64| Instant::from_nanos(micros * 1000);
         let mut gaps = Gaps::default();
         for _ in 0..9 {
             assert_eq!(gaps.ends(at(0), at(20)), None);

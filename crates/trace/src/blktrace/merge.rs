@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// `blkparse -d` therefore passes unchanged, though its notes stand first with later times.
 pub struct Merge<R> {
     readers: Vec<Reader<R>>,
-    /// Of each reader the first record that was not returned yet, and where it begins.
+    /// Of each reader the first record that was not returned yet, if it is not at hand.
     heads: Vec<Option<(u64, Record)>>,
     /// The order of heads, but for that of the reader whose turn it is.
     order: BinaryHeap<Reverse<Key>>,
@@ -129,9 +129,18 @@ impl<R: Read> Merge<R> {
         self.readers.iter().map(Reader::cut_payloads).sum()
     }
 
-    /// Reads the next head of a reader; it is the first if it comes before all others.
+    /// The order of the next record of a reader.
     #[inline]
     fn advance(&mut self, reader: usize) -> Result<Option<Key>, Error> {
+        // Most are decoded when it is their turn, and so need not be kept.
+        if let Some((time, cpu, sequence)) = self.readers[reader].key_at_hand() {
+            return Ok(Some((time, cpu, sequence, reader)));
+        }
+        self.read_ahead(reader)
+    }
+
+    #[inline(never)]
+    fn read_ahead(&mut self, reader: usize) -> Result<Option<Key>, Error> {
         let Some(record) = self.readers[reader].next().transpose()? else { return Ok(None) };
         let note = record.categories.contains(Categories::NOTIFY);
         // Notes have no number; some kernels leave whatever was in the buffer there.
@@ -157,7 +166,14 @@ impl<R: Read> Merge<R> {
             self.prime()?;
         }
         let Some((.., reader)) = self.turn else { return Ok(None) };
-        let (offset, record) = self.heads[reader].take().expect("whose turn it is has a head");
+        let (offset, record) = match self.heads[reader].take() {
+            Some(head) => head,
+            None => {
+                let from = &mut self.readers[reader];
+                let record = from.record_at_hand().expect("whose turn it is has a record");
+                (from.record_start(), record)
+            }
+        };
         self.turn = match self.advance(reader)? {
             // Mostly a CPU goes on for a while.
             Some(key) if self.order.peek().is_none_or(|other| key < other.0) => Some(key),

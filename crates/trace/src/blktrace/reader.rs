@@ -85,18 +85,28 @@ impl<R: Read> Reader<R> {
         self.cut_payloads
     }
 
-    /// The next record, if all of it has been read from the source and nothing about it is odd.
+    /// Header and payload of the next record, if all of it has been read from the source and
+    /// nothing about it is odd.
     #[inline]
-    fn record_at_hand(&mut self) -> Option<Record> {
-        let layout = self.layout.filter(|layout| !layout.is_cut())?;
-        let bytes = self.source.buffer();
-        let (header, rest) = bytes.split_at_checked(layout.header_length())?;
+    fn at_hand(&self) -> Option<(Layout, &[u8], &[u8])> {
+        let layout = self.layout.filter(|layout| !layout.is_cut() && !self.finished)?;
+        let (header, rest) = self.source.buffer().split_at_checked(layout.header_length())?;
         let payload = rest.get(..layout.payload_length(header))?;
-        if header[..MAGIC_LENGTH] != layout.magic() {
-            return None;
-        }
-        let record = layout.decode(header, payload);
+        (header[..MAGIC_LENGTH] == layout.magic()).then_some((layout, header, payload))
+    }
+
+    /// Time, CPU and sequence of the record that [`Reader::record_at_hand`] will return.
+    #[inline]
+    pub(super) fn key_at_hand(&self) -> Option<(u64, u32, u32)> {
+        self.at_hand().map(|(layout, header, _)| layout.key(header))
+    }
+
+    /// The next record, if there is one at hand.
+    #[inline]
+    pub(super) fn record_at_hand(&mut self) -> Option<Record> {
+        let (layout, header, payload) = self.at_hand()?;
         let length = header.len() + payload.len();
+        let record = layout.decode(header, payload);
         self.source.consume(length);
         self.record_start = self.offset;
         self.offset += length as u64;

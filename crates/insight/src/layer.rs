@@ -51,6 +51,37 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// How many there are, with every reason to hold.
+    pub(crate) const COUNT: usize = 19 + Layer::REASONS;
+    /// Reasons to hold stand behind the others.
+    const REASONS: usize = 12;
+
+    /// Its place in a list of all.
+    pub(crate) const fn place(self) -> usize {
+        match self {
+            Layer::Computing => 0,
+            Layer::Core => 1,
+            Layer::Pause => 2,
+            Layer::Task => 3,
+            Layer::Page => 4,
+            Layer::DirtyLimit => 5,
+            Layer::Lock => 6,
+            Layer::Journal => 7,
+            Layer::Tag => 8,
+            Layer::Throttle => 9,
+            Layer::Limits => 10,
+            Layer::Plug => 11,
+            Layer::Withheld => 12,
+            Layer::Others => 13,
+            Layer::Full => 14,
+            Layer::Host => 15,
+            Layer::Requeued => 16,
+            Layer::Device => 17,
+            Layer::Interrupt => 18,
+            Layer::Held(reason) => 19 + reason as usize,
+        }
+    }
+
     /// The name used in reports, in JSON and in pictures.
     pub const fn name(self) -> &'static str {
         match self {

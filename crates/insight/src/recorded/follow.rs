@@ -6,7 +6,7 @@
 //! what never had an end is given up after a while.
 
 use super::known::{AllKnown, Known, Name, Stage, request};
-use crate::requests::tables::Table;
+use crate::requests::tables::Numbers;
 use base::{Duration, Instant, Sector, Sectors};
 use block::{Action, ContextId, Event, Flags, Op, RequestId};
 use trace::blktrace::{self, Categories, DevT, Payload, Record};
@@ -42,13 +42,23 @@ pub struct Misfits {
     pub passthrough: u64,
 }
 
+/// What is known of a task.
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    /// The bio that it has queued and that went nowhere yet.
+    arrival: Option<Sector>,
+    /// The request it allocated last.
+    last: Option<Name>,
+}
+
 /// Follows the records of one device.
 #[derive(Default)]
 pub(super) struct Follower {
     device: Option<DevT>,
     known: AllKnown,
-    /// The bio that a task has queued and that went nowhere yet.
-    arrivals: Table<u32, Sector>,
+    numbers: Numbers,
+    /// Tasks by their number.
+    tasks: Vec<Task>,
     now: Instant,
     swept: Instant,
     last_flush: Instant,
@@ -93,12 +103,12 @@ impl Follower {
         let mut event = event_of(record, self.now);
         let action = match record.action {
             Of::Queue => {
-                self.arrivals.insert(record.pid, record.sector);
+                self.task(record.pid).arrival = Some(record.sector);
                 Action::Queue
             }
             Of::Split => {
                 let Payload::Split(rest) = record.payload else { return };
-                self.arrivals.insert(record.pid, record.sector);
+                self.task(record.pid).arrival = Some(record.sector);
                 Action::Split { rest }
             }
             Of::SleepRequest => Action::Sleep,
@@ -106,8 +116,9 @@ impl Follower {
             Of::Unplug => Action::Unplug { depth: depth_of(record) },
             Of::UnplugTimer => Action::TimerUnplug { depth: depth_of(record) },
             Of::GetRequest => {
-                self.arrivals.remove(&record.pid);
-                event.request = Some(request(self.add(&event, Stage::Allocated)));
+                let name = self.add(&event, Stage::Allocated);
+                *self.task(record.pid) = Task { arrival: None, last: Some(name) };
+                event.request = Some(request(name));
                 Action::GetRequest
             }
             Of::BackMerge => return self.back_merge(event, out),
@@ -121,6 +132,15 @@ impl Follower {
         tell(event, action, out);
     }
 
+    fn task(&mut self, pid: u32) -> &mut Task {
+        let next = self.tasks.len();
+        let number = self.numbers.get_or(pid, next as u32) as usize;
+        if number == next {
+            self.tasks.push(Task::default());
+        }
+        &mut self.tasks[number]
+    }
+
     fn add(&mut self, event: &Event, stage: Stage) -> Name {
         let place = (event.sector, event.sectors);
         self.known.add(Known::new(place, event.op, event.context.0, stage, event.at))
@@ -130,10 +150,14 @@ impl Follower {
     /// no such bio.
     fn back_merge(&mut self, mut event: Event, out: &mut Vec<Told>) {
         let pid = event.context.0;
-        let is_bio = self.arrivals.get(&pid).is_some_and(|at| *at == event.sector);
-        let survivor = self.known.ending(event.sector, |known| {
-            let fits = known.op == event.op && known.sectors.0 > 0;
-            fits.then_some((known.pid == pid && known.stage == Stage::Allocated, known.since))
+        let task = *self.task(pid);
+        let is_bio = task.arrival == Some(event.sector);
+        let last = task.last.filter(|it| self.known.still_ends(*it, event.sector, event.op));
+        let survivor = last.or_else(|| {
+            self.known.ending(event.sector, |known| {
+                let fits = known.op == event.op && known.sectors.0 > 0;
+                fits.then_some((known.pid == pid && known.stage == Stage::Allocated, known.since))
+            })
         });
         let Some(name) = survivor else {
             self.misfits.merges += 1;
@@ -142,7 +166,7 @@ impl Follower {
         let mut action = Action::BackMerge;
         event.request = Some(request(name));
         if is_bio {
-            self.arrivals.remove(&pid);
+            self.task(pid).arrival = None;
         } else if let Some(gone) = self.joins(&event, name) {
             event.request = Some(request(gone));
             action = Action::Join { into: request(name) };
@@ -167,7 +191,7 @@ impl Follower {
 
     fn front_merge(&mut self, mut event: Event, out: &mut Vec<Told>) {
         let pid = event.context.0;
-        self.arrivals.remove(&pid);
+        self.task(pid).arrival = None;
         let survivor = self.known.beginning(end(&event), |known| {
             let fits = known.op == event.op && known.stage != Stage::Issued;
             fits.then_some((known.pid == pid && known.stage == Stage::Allocated, known.since))

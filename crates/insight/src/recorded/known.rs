@@ -58,7 +58,12 @@ pub(super) struct AllKnown {
     requests: Arena<Known>,
     /// The newest that begins at a sector, and the newest that ends there and was not issued.
     newest: [Table<u64, Name>; 2],
+    /// Where requests end is kept once there were many and somebody asked.
+    keeps_ends: bool,
 }
+
+/// Among so many it is looked for an end one by one.
+const FEW: usize = 128;
 
 impl AllKnown {
     /// How many there are.
@@ -139,11 +144,29 @@ impl AllKnown {
 
     /// Of those that end before a sector and were not issued, the same.
     pub fn ending<R: Ord>(
-        &self,
+        &mut self,
         sector: Sector,
         rank: impl Fn(&Known) -> Option<R>,
     ) -> Option<Name> {
+        if !self.keeps_ends && self.requests.len() <= FEW {
+            let waits = |known: &Known| known.stage != Stage::Issued && known.end() == sector.0;
+            let those = self.requests.iter().filter(|(_, known)| waits(known));
+            let ranked = those.filter_map(|(name, known)| Some((rank(known)?, name)));
+            return ranked.max().map(|(_, name)| name);
+        }
+        if !self.keeps_ends {
+            self.keeps_ends = true;
+            let all: Vec<Name> = self.requests.iter().map(|(name, _)| name).collect();
+            let waiting = all.into_iter().filter(|it| self.requests[*it].stage != Stage::Issued);
+            waiting.collect::<Vec<_>>().into_iter().for_each(|name| self.link(name, ENDS));
+        }
         self.best(ENDS, sector.0, rank)
+    }
+
+    /// Whether a request of which somebody remembers the name is there and ends before a sector.
+    pub fn still_ends(&self, name: Name, sector: Sector, op: Op) -> bool {
+        let known = self.requests.get(name).filter(|known| known.stage != Stage::Issued);
+        known.is_some_and(|it| it.end() == sector.0 && it.op == op && it.sectors.0 > 0)
     }
 
     fn best<R: Ord>(
@@ -167,12 +190,18 @@ impl AllKnown {
     }
 
     fn link(&mut self, name: Name, by: usize) {
+        if by == ENDS && !self.keeps_ends {
+            return;
+        }
         let key = self.requests[name].key(by);
         let before = self.newest[by].insert(key, name);
         self.requests[name].next[by] = before;
     }
 
     fn unlink(&mut self, name: Name, by: usize) {
+        if by == ENDS && !self.keeps_ends {
+            return;
+        }
         let (key, after) = (self.requests[name].key(by), self.requests[name].next[by]);
         let Some(mut other) = self.newest[by].get(&key).copied() else { return };
         if other == name {

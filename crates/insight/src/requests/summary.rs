@@ -3,7 +3,6 @@
 use crate::layer::Layer;
 use crate::life::Life;
 use base::Duration;
-use std::collections::BTreeMap;
 
 /// A layer's part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +22,8 @@ pub struct Summary {
     pub requests: u64,
     /// All their time together.
     pub total: Duration,
-    /// By layer; the parts add up to `total`.
-    pub layers: BTreeMap<Layer, Part>,
+    /// By the place of their layers.
+    parts: Vec<Option<(Layer, Part)>>,
 }
 
 impl Summary {
@@ -32,11 +31,41 @@ impl Summary {
     pub fn see(&mut self, life: &Life) {
         self.requests += 1;
         self.total += life.end().saturating_since(life.queued);
+        if self.parts.is_empty() {
+            self.parts.resize(Layer::COUNT, None);
+        }
         for (layer, time) in &life.layers {
-            let part = self.layers.entry(*layer).or_default();
+            let part = &mut self.parts[layer.place()];
+            let (_, part) = part.get_or_insert((*layer, Part::default()));
             part.time += *time;
             part.requests += 1;
             part.longest = part.longest.max(*time);
         }
+    }
+
+    /// The layers in which time was spent; the parts add up to `total`.
+    pub fn layers(&self) -> impl Iterator<Item = &(Layer, Part)> {
+        self.parts.iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requests::counters::REASONS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_layer_has_a_place_of_its_own() {
+        use Layer::*;
+        let plain = [
+            Computing, Core, Pause, Task, Page, DirtyLimit, Lock, Journal, Tag, Throttle, Limits,
+            Plug, Withheld, Others, Full, Host, Requeued, Device, Interrupt,
+        ];
+        let held = REASONS.map(Held);
+        let all = plain.iter().chain(&held);
+        let places: BTreeSet<usize> = all.map(|layer| layer.place()).collect();
+        assert_eq!(places.len(), plain.len() + held.len());
+        assert_eq!(places.last(), Some(&(Layer::COUNT - 1)));
     }
 }

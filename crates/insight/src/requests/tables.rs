@@ -34,13 +34,37 @@ impl Hasher for Mix {
     }
 }
 
-/// Numbers that were given to others.
+/// Numbers below this have a place of their own in a list.
+const SMALL: usize = 1 << 16;
+
+/// Numbers in a row for others that may be anything, though most are small.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers(Table<u32, u32>);
+pub(crate) struct Numbers {
+    small: Vec<u32>,
+    others: Table<u32, u32>,
+}
 
 impl Numbers {
-    /// The one that was given to it, or this one from now on.
+    /// The number that was given to it, or this one from now on.
+    #[inline]
     pub fn get_or(&mut self, of: u32, next: u32) -> u32 {
-        *self.0.entry(of).or_insert(next)
+        let place = of as usize;
+        match self.small.get(place) {
+            Some(number) if *number != u32::MAX => *number,
+            _ => self.give(of, next),
+        }
+    }
+
+    #[inline(never)]
+    fn give(&mut self, of: u32, next: u32) -> u32 {
+        let place = of as usize;
+        if place >= SMALL {
+            return *self.others.entry(of).or_insert(next);
+        }
+        if place >= self.small.len() {
+            self.small.resize(place + 1, u32::MAX);
+        }
+        self.small[place] = next;
+        next
     }
 }

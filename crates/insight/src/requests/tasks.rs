@@ -1,7 +1,7 @@
 //! What is known of a task between a bio's entering and its request: when it came, what it waited
 //! for, and whether the task has a plug.
 
-use super::tables::Table;
+use super::tables::Numbers;
 use base::{Duration, Instant, Sector};
 use block::bio::BioId;
 use block::{ContextId, Event, RequestId};
@@ -68,7 +68,8 @@ pub(super) struct Task {
 /// All tasks that were seen.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    tasks: Table<ContextId, Task>,
+    numbers: Numbers,
+    tasks: Vec<Task>,
     /// Bios that had to wait for limits of their group, until they are queued.
     released: Vec<(BioId, Instant, Instant)>,
 }
@@ -76,7 +77,12 @@ pub(super) struct Tasks {
 impl Tasks {
     #[inline]
     pub fn of(&mut self, context: ContextId) -> &mut Task {
-        self.tasks.entry(context).or_default()
+        let next = self.tasks.len();
+        let number = self.numbers.get_or(context.0, next as u32) as usize;
+        if number == next {
+            self.tasks.push(Task::default());
+        }
+        &mut self.tasks[number]
     }
 
     /// A bio goes on that had to wait since then.

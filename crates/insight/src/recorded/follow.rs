@@ -78,12 +78,17 @@ impl Follower {
         self.device
     }
 
+    /// The time of the last record; it never goes back.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
     pub fn under_way(&self) -> usize {
         self.known.len()
     }
 
-    /// Takes a record, and adds what it tells to `out`.
-    pub fn take(&mut self, record: &Record, out: &mut Vec<Told>) {
+    /// Takes a record, and tells `out` what it comes to.
+    pub fn take(&mut self, record: &Record, out: &mut impl FnMut(Told)) {
         use blktrace::Action as Of;
         if record.action.is_note() {
             return;
@@ -148,7 +153,7 @@ impl Follower {
 
     /// A bio goes into the request that ends where it begins; or a request does, if its task has
     /// no such bio.
-    fn back_merge(&mut self, mut event: Event, out: &mut Vec<Told>) {
+    fn back_merge(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
         let pid = event.context.0;
         let task = *self.task(pid);
         let is_bio = task.arrival == Some(event.sector);
@@ -189,7 +194,7 @@ impl Follower {
         gone.filter(|name| request(*name) != into)
     }
 
-    fn front_merge(&mut self, mut event: Event, out: &mut Vec<Told>) {
+    fn front_merge(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
         let pid = event.context.0;
         self.task(pid).arrival = None;
         let survivor = self.known.beginning(end(&event), |known| {
@@ -208,7 +213,7 @@ impl Follower {
         tell(event, Action::FrontMerge, out);
     }
 
-    fn insert(&mut self, mut event: Event, out: &mut Vec<Told>) {
+    fn insert(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
         let found = self.known.beginning(event.sector, |known| {
             let fits = known.stage == Stage::Allocated;
             let is_it = (known.sectors == event.sectors, known.pid == event.context.0);
@@ -230,7 +235,7 @@ impl Follower {
         tell(event, Action::Insert, out);
     }
 
-    fn issue(&mut self, mut event: Event, out: &mut Vec<Told>) {
+    fn issue(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
         let found = self.known.beginning(event.sector, |known| {
             let is_flush = known.sectors.0 == 0;
             let fits = known.stage != Stage::Issued && is_flush == (event.sectors.0 == 0);
@@ -252,7 +257,7 @@ impl Follower {
     }
 
     /// What is issued is longer than what was seen of it: it has absorbed those that lie there.
-    fn absorb(&mut self, name: Name, event: &Event, out: &mut Vec<Told>) {
+    fn absorb(&mut self, name: Name, event: &Event, out: &mut impl FnMut(Told)) {
         let known = self.known.get(name);
         let mut reached = known.sector.0.saturating_add(u64::from(known.sectors.0));
         while reached < end(event).0 {
@@ -270,7 +275,7 @@ impl Follower {
         }
     }
 
-    fn requeue(&mut self, mut event: Event, out: &mut Vec<Told>) {
+    fn requeue(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
         let found = self.known.beginning(event.sector, |known| {
             let is_it = known.sectors == event.sectors;
             (known.stage == Stage::Issued).then_some((is_it, known.since))
@@ -283,7 +288,7 @@ impl Follower {
         tell(event, Action::Requeue, out);
     }
 
-    fn complete(&mut self, mut event: Event, out: &mut Vec<Told>) {
+    fn complete(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
         let found = self.known.beginning(event.sector, |known| {
             let is_flush = known.sectors.0 == 0;
             let is_it = known.sectors == event.sectors;
@@ -301,7 +306,7 @@ impl Follower {
             // Its issue was not recorded, so nobody knows when it was.
             self.forget(name);
             self.misfits.lost += 1;
-            return out.push(Told::Lost(event.at, id));
+            return out(Told::Lost(event.at, id));
         }
         if known.sectors.0 > event.sectors.0 {
             // A part of it is done.
@@ -324,7 +329,7 @@ impl Follower {
     }
 
     /// Gives up what nothing was heard of for long.
-    fn sweep(&mut self, out: &mut Vec<Told>) {
+    fn sweep(&mut self, out: &mut impl FnMut(Told)) {
         self.swept = self.now;
         let is_lost = |known: &Known| {
             let age = self.now.saturating_since(known.since);
@@ -334,14 +339,14 @@ impl Follower {
         for name in lost.collect::<Vec<_>>() {
             self.forget(name);
             self.misfits.lost += 1;
-            out.push(Told::Lost(self.now, request(name)));
+            out(Told::Lost(self.now, request(name)));
         }
     }
 }
 
 #[inline]
-fn tell(event: Event, action: Action, out: &mut Vec<Told>) {
-    out.push(Told::Event(Event { action, ..event }));
+fn tell(event: Event, action: Action, out: &mut impl FnMut(Told)) {
+    out(Told::Event(Event { action, ..event }));
 }
 
 fn end(event: &Event) -> Sector {

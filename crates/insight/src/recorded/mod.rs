@@ -60,8 +60,8 @@ pub struct Stream {
     gaps: Gaps,
     /// What the engine was not told yet: it may turn out that much was withheld.
     pending: Vec<Told>,
-    /// When the gap began, and before which of these.
-    gap: Option<(Instant, usize)>,
+    /// When the gap began that these are of.
+    gap: Option<Instant>,
     names: BTreeMap<u32, String>,
     records: u64,
 }
@@ -151,18 +151,22 @@ impl Stream {
             Payload::Process(name) => return self.meet(record.pid, name),
             _ => {}
         }
-        let before = self.pending.len();
         let was_in_device = self.follower.in_device;
-        self.follower.take(record, &mut self.pending);
+        let (pending, requests) = (&mut self.pending, &mut self.requests);
+        let is_gap = self.gap.is_some();
+        self.follower.take(record, &mut |told| match is_gap {
+            true => pending.push(told),
+            false => tell(told, requests, see),
+        });
         if self.follower.in_device > was_in_device {
-            return self.issued(before, see);
+            return self.issued(see);
         }
         let is_gap = self.follower.in_device == 0 && self.follower.inserted > 0;
-        let now = record.time;
         match self.gap {
-            None if is_gap => self.gap = Some((now, self.pending.len())),
+            None if is_gap => self.gap = Some(self.follower.now()),
             Some(_) if is_gap && self.pending.len() < LONGEST => {}
-            _ => {
+            None => {}
+            Some(_) => {
                 self.gap = None;
                 self.tell(see);
             }
@@ -170,33 +174,21 @@ impl Stream {
     }
 
     /// A request was issued, which may end a gap.
-    fn issued(&mut self, before: usize, see: &mut impl FnMut(&Event)) {
-        let gap = self.gap.take();
-        let at = self.pending[before..].iter().map(Told::at).next_back();
-        let held = gap.zip(at).and_then(|((since, place), at)| {
-            let held = self.gaps.ends(since, at)?;
-            Some((since, place, held))
-        });
-        self.gaps.issued();
-        if let Some((since, place, Held { reason, confidence })) = held {
-            let rest = self.pending.split_off(place);
-            self.tell(see);
+    fn issued(&mut self, see: &mut impl FnMut(&Event)) {
+        if let Some(since) = self.gap.take()
+            && let Some(held) = self.gaps.ends(since, self.follower.now())
+        {
+            let Held { reason, confidence } = held;
             self.requests.infer_hold(since, reason, confidence);
-            self.pending = rest;
         }
+        self.gaps.issued();
         self.tell(see);
     }
 
     /// Tells what is pending.
     fn tell(&mut self, see: &mut impl FnMut(&Event)) {
         for told in self.pending.drain(..) {
-            match told {
-                Told::Event(event) => {
-                    see(&event);
-                    self.requests.see(&event);
-                }
-                Told::Lost(at, id) => self.requests.lose(at, id),
-            }
+            tell(told, &mut self.requests, see);
         }
     }
 
@@ -213,11 +205,13 @@ impl Stream {
     }
 }
 
-impl Told {
-    fn at(&self) -> Instant {
-        match self {
-            Told::Event(event) => event.at,
-            Told::Lost(at, _) => *at,
+#[inline]
+fn tell(told: Told, requests: &mut Requests, see: &mut impl FnMut(&Event)) {
+    match told {
+        Told::Event(event) => {
+            see(&event);
+            requests.see(&event);
         }
+        Told::Lost(at, id) => requests.lose(at, id),
     }
 }

@@ -5,8 +5,10 @@
 
 pub mod layer;
 pub mod life;
+pub mod phases;
 pub mod recorded;
 pub mod requests;
+pub mod spread;
 
 pub use layer::Layer;
 pub use life::{Confidence, Life};

@@ -8,9 +8,12 @@ use block::{ContextId, DispatchReason, Flags, Op};
 /// How sure it is that a scheduler withheld requests where nothing says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// The device was idle for long while requests were queued.
+    /// For long nothing was issued though requests were queued, and the device had room, going by
+    /// the most that it ever had.
+    Low,
+    /// The same, and the device had nothing to do; or the scheduler had said that it would wait.
     Medium,
-    /// And the scheduler had said that it would wait.
+    /// Both.
     High,
 }
 

@@ -63,6 +63,8 @@ pub(super) struct Follower {
     swept: Instant,
     last_flush: Instant,
     pub in_device: u32,
+    /// The most that the device had.
+    most: u32,
     /// Requests that the scheduler has.
     pub inserted: u32,
     pub misfits: Misfits,
@@ -81,6 +83,11 @@ impl Follower {
     /// The time of the last record; it never goes back.
     pub fn now(&self) -> Instant {
         self.now
+    }
+
+    /// Whether the device had more at some time than it has now.
+    pub fn has_room(&self) -> bool {
+        self.in_device < self.most.max(1)
     }
 
     pub fn under_way(&self) -> usize {
@@ -249,6 +256,7 @@ impl Follower {
         self.known.advance(name, Stage::Issued, event.at);
         self.known.place(name, event.sector, event.sectors);
         self.in_device += 1;
+        self.most = self.most.max(self.in_device);
         if event.sectors.0 == 0 {
             self.last_flush = event.at;
         }

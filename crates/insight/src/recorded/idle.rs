@@ -1,9 +1,13 @@
 //! When a recording shows that the scheduler withheld requests.
 //!
-//! A recording has no record for it. What it shows is a *gap*: the scheduler has requests, and the
-//! device has nothing to do until the next is issued. A gap that is longer than ten times what the
-//! host usually takes, and longer than 100 us, is taken for withheld. The confidence is high if
-//! the scheduler has said since the last issue that it waits, and medium if it said nothing.
+//! A recording has no record for it. What it shows is a *gap*: the scheduler has requests, the
+//! device has room, and nothing is issued. There is room if the device has fewer commands than it
+//! had before. A gap that is longer than ten times what the host usually takes, and longer than
+//! 100 us, is taken for withheld. The confidence is
+//!
+//! * high, if the device had nothing to do, and the scheduler had said that it waits;
+//! * medium, if one of these is so;
+//! * low, if none is.
 //!
 //! What the host usually takes is the median of the gaps below 1 ms so far: no scheduler waits
 //! for so short a time on purpose, and no host takes longer as a rule.
@@ -55,15 +59,20 @@ impl Gaps {
         self.says = None;
     }
 
-    /// A gap ends with an issue: whether requests were withheld in it.
-    pub fn ends(&mut self, since: Instant, at: Instant) -> Option<Held> {
+    /// A gap ends with an issue: whether requests were withheld in it. The
+    /// device was idle, or had room at least.
+    pub fn ends(&mut self, since: Instant, at: Instant, is_idle: bool) -> Option<Held> {
         let gap = at.saturating_since(since);
         let is_long = gap > LEAST && gap.as_nanos() > self.median() * TIMES;
         if gap < MOST {
             self.bins[bin_of(gap.as_nanos())] += 1;
             self.count += 1;
         }
-        let confidence = if self.says.is_some() { Confidence::High } else { Confidence::Medium };
+        let confidence = match (is_idle, self.says.is_some()) {
+            (true, true) => Confidence::High,
+            (false, false) => Confidence::Low,
+            _ => Confidence::Medium,
+        };
         is_long.then_some(Held { reason: self.says, confidence })
     }
 
@@ -137,17 +146,19 @@ mod tests {
         let at = |micros: u64| Instant::from_nanos(micros * 1000);
         let mut gaps = Gaps::default();
         for _ in 0..9 {
-            assert_eq!(gaps.ends(at(0), at(20)), None);
+            assert_eq!(gaps.ends(at(0), at(20), true), None);
         }
         assert!((18_000..=20_000).contains(&gaps.median()), "{}", gaps.median());
-        assert_eq!(gaps.ends(at(0), at(150)), None);
+        assert_eq!(gaps.ends(at(0), at(150), true), None);
         let medium = Held { reason: None, confidence: Confidence::Medium };
-        assert_eq!(gaps.ends(at(0), at(250)), Some(medium));
+        assert_eq!(gaps.ends(at(0), at(250), true), Some(medium));
         gaps.said(b"cfq1S  arm_idle: 8000000 group_idle: 0");
         let reason = Some(HoldReason::ProcessIdles);
-        assert_eq!(gaps.ends(at(0), at(8_000)), Some(Held { reason, ..high() }));
+        assert_eq!(gaps.ends(at(0), at(8_000), true), Some(Held { reason, ..high() }));
         gaps.issued();
-        assert_eq!(gaps.ends(at(0), at(8_000)), Some(medium));
+        assert_eq!(gaps.ends(at(0), at(8_000), true), Some(medium));
+        let low = Held { confidence: Confidence::Low, ..medium };
+        assert_eq!(gaps.ends(at(0), at(8_000), false), Some(low));
     }
 
     fn high() -> Held {

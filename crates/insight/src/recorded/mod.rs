@@ -159,9 +159,9 @@ impl Stream {
             false => tell(told, requests, see),
         });
         if self.follower.in_device > was_in_device {
-            return self.issued(see);
+            return self.issued(was_in_device == 0, see);
         }
-        let is_gap = self.follower.in_device == 0 && self.follower.inserted > 0;
+        let is_gap = self.follower.inserted > 0 && self.follower.has_room();
         match self.gap {
             None if is_gap => self.gap = Some(self.follower.now()),
             Some(_) if is_gap && self.pending.len() < LONGEST => {}
@@ -174,15 +174,18 @@ impl Stream {
     }
 
     /// A request was issued, which may end a gap.
-    fn issued(&mut self, see: &mut impl FnMut(&Event)) {
+    fn issued(&mut self, was_idle: bool, see: &mut impl FnMut(&Event)) {
         if let Some(since) = self.gap.take()
-            && let Some(held) = self.gaps.ends(since, self.follower.now())
+            && let Some(held) = self.gaps.ends(since, self.follower.now(), was_idle)
         {
             let Held { reason, confidence } = held;
             self.requests.infer_hold(since, reason, confidence);
         }
         self.gaps.issued();
         self.tell(see);
+        if self.follower.inserted > 0 && self.follower.has_room() {
+            self.gap = Some(self.follower.now());
+        }
     }
 
     /// Tells what is pending.

@@ -31,10 +31,8 @@ pub(super) const UNKNOWN: usize = REASONS.len();
 pub(super) struct Counters {
     /// The scheduler withheld requests, by reason.
     pub held: [u64; UNKNOWN + 1],
-    /// Of that, what is a guess of high confidence.
-    pub guessed_high: u64,
-    /// And of medium.
-    pub guessed_medium: u64,
+    /// Of that, what is a guess, by its confidence.
+    pub guessed: [u64; 3],
     /// Nothing was withheld, and the device had no room.
     pub full: u64,
     /// Nothing was withheld, and the device had work and room for more.
@@ -57,10 +55,11 @@ impl Counters {
     pub fn since(&self, earlier: &Counters) -> Counters {
         let mut held = self.held;
         held.iter_mut().zip(&earlier.held).for_each(|(it, before)| *it -= before);
+        let mut guessed = self.guessed;
+        guessed.iter_mut().zip(&earlier.guessed).for_each(|(it, before)| *it -= before);
         Counters {
             held,
-            guessed_high: self.guessed_high - earlier.guessed_high,
-            guessed_medium: self.guessed_medium - earlier.guessed_medium,
+            guessed,
             full: self.full - earlier.full,
             room: self.room - earlier.room,
             idle: self.idle - earlier.idle,
@@ -128,10 +127,8 @@ impl State {
             return;
         };
         counters.held[hold.reason] += passed;
-        match hold.guess {
-            None => {}
-            Some(Confidence::High) => counters.guessed_high += passed,
-            Some(Confidence::Medium) => counters.guessed_medium += passed,
+        if let Some(confidence) = hold.guess {
+            counters.guessed[confidence as usize] += passed;
         }
     }
 

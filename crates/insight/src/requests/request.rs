@@ -150,11 +150,8 @@ impl Going {
             };
             self.add(layer, *time);
         }
-        self.guess = match (passed.guessed_medium, passed.guessed_high) {
-            (0, 0) => None,
-            (0, _) => Some(Confidence::High),
-            _ => Some(Confidence::Medium),
-        };
+        let all = [Confidence::Low, Confidence::Medium, Confidence::High];
+        self.guess = all.into_iter().find(|it| passed.guessed[*it as usize] > 0);
         self.add(Layer::Full, full);
         self.add(Layer::Others, passed.working() - full - room);
         self.add(Layer::Host, room + passed.idle);

@@ -3,6 +3,7 @@
 //! Everything here reads the one stream of events, whichever world it comes from. What is known of
 //! an interval is a list of *layers* that add up to it, to the nanosecond.
 
+pub mod histogram;
 pub mod layer;
 pub mod life;
 pub mod phases;

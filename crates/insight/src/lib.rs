@@ -4,6 +4,7 @@
 //! an interval is a list of *layers* that add up to it, to the nanosecond.
 
 pub mod histogram;
+pub mod intervals;
 pub mod layer;
 pub mod life;
 pub mod phases;

@@ -102,7 +102,7 @@ fn peaks(density: &[u64]) -> Vec<usize> {
 /// and where its own valleys are.
 fn surroundings(density: &[u64], peak: usize) -> (u64, usize, usize) {
     let height = density[peak];
-    let mut valley = |points: &mut dyn Iterator<Item = usize>| {
+    let valley = |points: &mut dyn Iterator<Item = usize>| {
         let (mut lowest, mut place) = (height, peak);
         for point in points {
             if density[point] > height {

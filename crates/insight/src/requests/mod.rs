@@ -34,6 +34,9 @@ use tables::Table;
 use tasks::{Arrival, Tasks};
 use turns::Turns;
 
+/// So many may be done and untold. Parts of bios are never told of.
+const UNTOLD: usize = 4096;
+
 /// Follows requests.
 ///
 /// ```
@@ -60,8 +63,8 @@ pub struct Requests {
     waiting: u32,
     /// Bios whose ends will be told, and the request of each.
     bios: Table<u64, RequestId>,
-    /// Done, and their submitters were not told.
-    untold: VecDeque<RequestId>,
+    /// Done, and their submitters were not told; their names may be others' by now.
+    untold: VecDeque<Going>,
     /// Choices are told, so issues are none.
     tells_choices: bool,
     done: Vec<Life>,
@@ -80,14 +83,14 @@ impl Requests {
 
     /// Nothing more comes: who is done is told of, though nobody told its submitter.
     pub fn finish(&mut self) {
-        while let Some(id) = self.untold.pop_front() {
-            self.end(id, None);
+        while let Some(going) = self.untold.pop_front() {
+            self.end(going, None);
         }
     }
 
     /// How many requests are under way.
     pub fn under_way(&self) -> usize {
-        self.going.iter().flatten().count()
+        self.going.iter().flatten().count() + self.untold.len()
     }
 
     /// Something happened. Time never goes back: what comes late counts as of now.
@@ -150,17 +153,9 @@ impl Requests {
             self.going.resize_with(slot + 1, || None);
         }
         if let Some(stale) = self.going[slot].as_ref().map(|it| it.id) {
-            self.leaves_slot(stale);
+            self.remove(stale);
         }
         self.going[slot] = Some(going);
-    }
-
-    /// Another request has the name's slot: this one is over, told or not.
-    fn leaves_slot(&mut self, id: RequestId) {
-        match self.get(id).map(|it| it.stage) {
-            Some(Stage::Done) => self.end(id, None),
-            _ => drop(self.remove(id)),
-        }
     }
 
     /// Forgets a request wherever it is.
@@ -170,13 +165,16 @@ impl Requests {
         match going.stage {
             Stage::Inserted => self.stops_waiting(),
             Stage::Issued => self.state.leave(going.is_flush),
-            Stage::Done => self.untold.retain(|other| *other != id),
             _ => {}
         }
+        self.forget_bios(&going);
+        Some(going)
+    }
+
+    fn forget_bios(&mut self, going: &Going) {
         for bio in &going.bios {
             self.bios.remove(&bio.to_bits());
         }
-        Some(going)
     }
 
     fn stops_waiting(&mut self) {
@@ -307,7 +305,7 @@ impl Requests {
             self.state.release();
         }
         let counters = self.state.counters;
-        let Some(going) = self.get(id).filter(|it| it.stage != Stage::Done) else { return };
+        let Some(going) = self.get(id) else { return };
         going.is_flush = is_new && event.sectors.is_zero();
         let is_again = going.stage == Stage::Issued;
         going.issue(event, &counters);
@@ -328,39 +326,46 @@ impl Requests {
 
     fn completed(&mut self, event: &Event, issued: Instant) {
         let Some(id) = event.request else { return };
-        let Some(going) = self.get(id) else { return };
-        let before = going.stage;
-        let is_flush = going.is_flush;
-        going.complete(event, issued);
-        let awaits = !going.bios.is_empty();
-        match before {
+        if let Some(done) = self.untold.iter_mut().find(|it| it.id == id) {
+            return done.complete(event, issued);
+        }
+        let slot = self.going.get_mut(id.index());
+        let Some(mut going) = slot.and_then(|it| it.take_if(|it| it.id == id)) else { return };
+        match going.stage {
             Stage::Inserted => self.stops_waiting(),
-            Stage::Issued => self.state.leave(is_flush),
+            Stage::Issued => self.state.leave(going.is_flush),
             _ => {}
         }
-        if is_flush {
+        going.complete(event, issued);
+        if going.is_flush {
             // Those that it serves are told of, and not the command.
-            self.remove(id);
-        } else if !awaits {
-            self.end(id, None);
-        } else if before != Stage::Done {
-            self.untold.push_back(id);
+        } else if going.bios.is_empty() {
+            self.end(going, None);
+        } else {
+            self.untold.push_back(going);
+            if self.untold.len() > UNTOLD {
+                let oldest = self.untold.pop_front();
+                oldest.into_iter().for_each(|it| self.end(it, None));
+            }
         }
     }
 
     /// The submitter of a bio is told. Submitters are told in order by each context, so whoever
-    /// was completed before by this one has nothing but parts of bios.
+    /// was completed before by this one has nothing but parts of bios, or waits for a flush.
     fn told(&mut self, event: &Event) {
         let Some(bio) = event.bio else { return };
         let Some(id) = self.bios.get(&bio.to_bits()).copied() else { return };
-        let Some(going) = self.get(id).filter(|it| it.stage == Stage::Done) else { return };
-        let completer = going.completer;
-        while let Some(first) = self.untold.iter().position(|other| {
-            let other = self.going.get(other.index()).and_then(Option::as_ref);
-            other.is_some_and(|other| other.completer == completer)
-        }) {
-            let Some(other) = self.untold.remove(first) else { break };
-            let is_last = other == id;
+        let Some(done) = self.untold.iter().find(|it| it.id == id) else { return };
+        let completer = done.completer;
+        let mut place = 0;
+        while let Some(other) = self.untold.get(place) {
+            let is_last = other.id == id;
+            let is_over = other.completer == completer && !other.asks_for_flush();
+            if !is_last && !is_over {
+                place += 1;
+                continue;
+            }
+            let Some(other) = self.untold.remove(place) else { break };
             self.end(other, is_last.then_some(event.at));
             if is_last {
                 break;
@@ -369,10 +374,9 @@ impl Requests {
     }
 
     /// A request is over.
-    fn end(&mut self, id: RequestId, told: Option<Instant>) {
-        if let Some(going) = self.remove(id) {
-            self.done.push(going.finish(told));
-        }
+    fn end(&mut self, going: Going, told: Option<Instant>) {
+        self.forget_bios(&going);
+        self.done.push(going.finish(told));
     }
 }
 

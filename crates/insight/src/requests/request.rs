@@ -105,6 +105,11 @@ impl Going {
         }
     }
 
+    /// It asks for a flush, and so may be done with its data and not over.
+    pub fn asks_for_flush(&self) -> bool {
+        self.arrival.flush
+    }
+
     /// A bio became part of it.
     pub fn absorb(&mut self, arrival: &Arrival) {
         self.merged += 1;
@@ -191,8 +196,12 @@ impl Going {
     /// a request which asks for them waits for.
     fn add_direct(&mut self, until: Instant, now: &Counters) {
         let passed = until.saturating_since(self.allocated).saturating_sub(self.plug).as_nanos();
-        let asks = self.flags.intersects(Flags::PREFLUSH.with(Flags::FUA));
-        let flush = if asks { (now.flushing - self.flushing).min(passed) } else { 0 };
+        let flags = self.flags.intersects(Flags::PREFLUSH.with(Flags::FUA));
+        let flush = if flags || self.asks_for_flush() {
+            (now.flushing - self.flushing).min(passed)
+        } else {
+            0
+        };
         self.add(Layer::Device, flush);
         self.add(Layer::Host, passed - flush);
     }

@@ -4,7 +4,7 @@
 use super::tables::Numbers;
 use base::{Duration, Instant, Sector};
 use block::bio::BioId;
-use block::{ContextId, Event, RequestId};
+use block::{ContextId, Event, Flags, RequestId};
 
 /// A bio that has no request yet.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,8 @@ pub(super) struct Arrival {
     pub sector: Sector,
     /// It will be told of when it is done; a part of a bio is not.
     pub bio: Option<BioId>,
+    /// It asks for a flush, before its data or behind.
+    pub flush: bool,
     pub limits: Duration,
     pub throttle: Duration,
     pub tag: Duration,
@@ -29,8 +31,8 @@ enum Wait {
 impl Arrival {
     /// A bio of which nothing is known but that it is there.
     pub fn at(queued: Instant, sector: Sector) -> Arrival {
-        let none = Duration::ZERO;
-        Arrival { queued, sector, bio: None, limits: none, throttle: none, tag: none, waits: None }
+        let [limits, throttle, tag] = [Duration::ZERO; 3];
+        Arrival { queued, sector, bio: None, flush: false, limits, throttle, tag, waits: None }
     }
 
     fn wait_ends(&mut self, at: Instant) {
@@ -94,7 +96,9 @@ impl Tasks {
 
     /// A bio came in.
     pub fn queued(&mut self, event: &Event) {
-        let mut arrival = Arrival { bio: event.bio, ..Arrival::at(event.at, event.sector) };
+        let flush = event.flags.intersects(Flags::PREFLUSH.with(Flags::FUA));
+        let bare = Arrival::at(event.at, event.sector);
+        let mut arrival = Arrival { bio: event.bio, flush, ..bare };
         let place = self.released.iter().position(|(bio, ..)| Some(*bio) == event.bio);
         if let Some((_, since, until)) = place.map(|place| self.released.swap_remove(place)) {
             arrival.queued = since.min(event.at);

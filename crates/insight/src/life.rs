@@ -17,6 +17,17 @@ pub enum Confidence {
     High,
 }
 
+impl Confidence {
+    /// The name used in reports and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        }
+    }
+}
+
 /// A request that is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Life {

@@ -227,7 +227,8 @@ proptest! {
             event.at = Instant::from_nanos(clock.saturating_sub(event.at.as_nanos() / 30));
             requests.see(&event);
         }
-        let under_way: Vec<RequestId> = (0..16).map(|it| name((it % 8) | ((it / 8) << 32))).collect();
+        let names = (0..16).map(|it| name((it % 8) | ((it / 8) << 32)));
+        let under_way: Vec<RequestId> = names.collect();
         requests.finish();
         for life in requests.done() {
             let sum: Duration = life.layers.iter().map(|part| part.1).sum();

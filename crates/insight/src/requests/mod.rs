@@ -28,7 +28,7 @@ use crate::life::{Confidence, Life};
 use base::Instant;
 use block::{Action, DispatchReason, Event, HoldReason, RequestId};
 use counters::State;
-use request::{Going, Overtaken, Stage};
+use request::{Going, Layers, Overtaken, Stage};
 use std::collections::VecDeque;
 use tables::Table;
 use tasks::{Arrival, Tasks};
@@ -68,6 +68,7 @@ pub struct Requests {
     /// Choices are told, so issues are none.
     tells_choices: bool,
     done: Vec<Life>,
+    spare: Vec<Layers>,
 }
 
 impl Requests {
@@ -191,7 +192,8 @@ impl Requests {
         task.allocated = Some(id);
         let plugged = task.plugged.then_some(event.at);
         let flushing = self.state.counters.flushing;
-        let mut going = Going::new(id, event, arrival, flushing);
+        let layers = self.spare.pop().unwrap_or_default();
+        let mut going = Going::new(id, event, arrival, flushing, layers);
         going.plugged = plugged;
         self.bios.extend(arrival.bio.map(|bio| (bio.to_bits(), id)));
         self.put(going);
@@ -242,7 +244,8 @@ impl Requests {
         if self.get(id).is_none() {
             let arrival = Arrival::at(event.at, event.sector);
             let flushing = self.state.counters.flushing;
-            let going = Going::new(id, event, arrival, flushing);
+            let layers = self.spare.pop().unwrap_or_default();
+            let going = Going::new(id, event, arrival, flushing, layers);
             self.put(going);
         }
     }
@@ -376,7 +379,7 @@ impl Requests {
     /// A request is over.
     fn end(&mut self, going: Going, told: Option<Instant>) {
         self.forget_bios(&going);
-        self.done.push(going.finish(told));
+        self.done.push(going.finish(told, &mut self.spare));
     }
 }
 

@@ -8,6 +8,9 @@ use base::{Duration, Instant, Sector, Sectors};
 use block::bio::BioId;
 use block::{ContextId, DispatchReason, Event, Flags, Op, RequestId};
 
+/// Times in layers.
+pub(super) type Layers = Vec<(Layer, Duration)>;
+
 /// Where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -64,14 +67,20 @@ pub(super) struct Going {
     completed: Instant,
     merged: u32,
     pub bios: Vec<BioId>,
-    layers: Vec<(Layer, Duration)>,
+    layers: Layers,
     pub others: Vec<(ContextId, Duration)>,
     guess: Option<Confidence>,
 }
 
 impl Going {
     /// A request that an event tells of.
-    pub fn new(id: RequestId, event: &Event, arrival: Arrival, flushing: u64) -> Going {
+    pub fn new(
+        id: RequestId,
+        event: &Event,
+        arrival: Arrival,
+        flushing: u64,
+        layers: Layers,
+    ) -> Going {
         Going {
             id,
             stage: Stage::Allocated,
@@ -99,7 +108,7 @@ impl Going {
             completed: event.at,
             merged: 0,
             bios: arrival.bio.into_iter().collect(),
-            layers: Vec::new(),
+            layers,
             others: Vec::new(),
             guess: None,
         }
@@ -247,7 +256,9 @@ impl Going {
     }
 
     /// What there is to tell of it.
-    pub fn finish(mut self, told: Option<Instant>) -> Life {
+    ///
+    /// What it needed for that goes into `spare`: memory is asked for once and not at each request.
+    pub fn finish(mut self, told: Option<Instant>, spare: &mut Vec<Layers>) -> Life {
         let arrival = self.arrival;
         let mut layers = Vec::with_capacity(6);
         add(&mut layers, Layer::Limits, arrival.limits);
@@ -264,6 +275,7 @@ impl Going {
         for (layer, time) in self.layers.drain(..).chain(self.before.drain(..)) {
             add(&mut layers, layer, time);
         }
+        spare.push(std::mem::take(&mut self.layers));
         add(&mut layers, Layer::Device, self.completed.saturating_since(self.issued));
         let told = told.filter(|told| *told >= self.completed);
         let untold = told.map_or(Duration::ZERO, |told| told.since(self.completed));
@@ -291,8 +303,11 @@ impl Going {
             others: self.others,
             guess: self.guess,
         };
-        let sum: Duration = life.layers.iter().map(|part| part.1).sum();
-        debug_assert_eq!(sum, life.end().since(life.queued), "{life:?}");
+        debug_assert_eq!(
+            life.layers.iter().map(|part| part.1).sum::<Duration>(),
+            life.end().since(life.queued),
+            "{life:?}"
+        );
         life
     }
 }

@@ -1,6 +1,6 @@
 //! Recordings that are damaged, cut off, empty or none at all.
 
-#[path = "../examples/fuzz.rs"]
+#[path = "../examples/fuzz_recordings.rs"]
 mod fuzz;
 
 use insight::recorded;

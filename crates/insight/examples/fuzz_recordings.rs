@@ -1,6 +1,6 @@
 //! Damaged recordings.
 //!
-//!     cargo run --release -p paternoster-insight --example fuzz -- 1000000 [SEED]
+//!     cargo run --release -p paternoster-insight --example fuzz_recordings -- 1000000 [SEED]
 //!
 //! Each input must be read, or refused with what was wrong and what is accepted. Whatever was read
 //! keeps the promises of a life. The tests run a short form of the same loop.

@@ -33,6 +33,9 @@ pub enum Layer {
     Plug,
     /// The scheduler withholds requests on purpose.
     Held(HoldReason),
+    /// The device had nothing to do for longer than a host takes, and a recording gives no reason:
+    /// the scheduler seems to have withheld requests.
+    Withheld,
     /// Requests of others were chosen before it.
     Others,
     /// The device had no room, and nobody who came later was chosen.
@@ -52,6 +55,39 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// How many there are, with every reason to hold.
+    pub(crate) const COUNT: usize = 21 + Layer::REASONS;
+    /// Reasons to hold stand behind the others.
+    const REASONS: usize = 12;
+
+    /// Its place in a list of all.
+    pub(crate) const fn place(self) -> usize {
+        match self {
+            Layer::Computing => 0,
+            Layer::Core => 1,
+            Layer::Pause => 2,
+            Layer::Task => 3,
+            Layer::Page => 4,
+            Layer::DirtyLimit => 5,
+            Layer::Lock => 6,
+            Layer::Journal => 7,
+            Layer::Tag => 8,
+            Layer::Throttle => 9,
+            Layer::Limits => 10,
+            Layer::Plug => 11,
+            Layer::Withheld => 12,
+            Layer::Others => 13,
+            Layer::Full => 14,
+            Layer::Host => 15,
+            Layer::Requeued => 16,
+            Layer::Shared => 17,
+            Layer::Device => 18,
+            Layer::Flush => 19,
+            Layer::Interrupt => 20,
+            Layer::Held(reason) => 21 + reason as usize,
+        }
+    }
+
     /// The name used in reports, in JSON and in pictures.
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,6 +104,7 @@ impl Layer {
             Layer::Limits => "limits",
             Layer::Plug => "plug",
             Layer::Held(reason) => reason.name(),
+            Layer::Withheld => "withheld",
             Layer::Others => "others_first",
             Layer::Full => "device_full",
             Layer::Host => "host",

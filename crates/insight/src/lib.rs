@@ -4,9 +4,15 @@
 //! an interval is a list of *layers* that add up to it, to the nanosecond.
 
 pub mod calls;
+pub mod histogram;
+pub mod intervals;
 pub mod layer;
 pub mod life;
+pub mod phases;
+pub mod recorded;
+pub mod requests;
+pub mod spread;
 
 pub use calls::{Call, Calls, Segment};
 pub use layer::Layer;
-pub use life::Life;
+pub use life::{Confidence, Life};

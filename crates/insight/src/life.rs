@@ -2,7 +2,31 @@
 
 use crate::layer::Layer;
 use base::{Duration, Instant, Sector, Sectors};
+use block::bio::BioId;
 use block::{ContextId, DispatchReason, Flags, Op};
+
+/// How sure it is that a scheduler withheld requests where nothing says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Confidence {
+    /// For long nothing was issued though requests were queued, and the device had room, going by
+    /// the most that it ever had.
+    Low,
+    /// The same, and the device had nothing to do; or the scheduler had said that it would wait.
+    Medium,
+    /// Both.
+    High,
+}
+
+impl Confidence {
+    /// The name used in reports and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        }
+    }
+}
 
 /// A request that is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,15 +55,35 @@ pub struct Life {
     pub merged: u32,
     /// Why the scheduler chose it, where that is known.
     pub reason: Option<DispatchReason>,
-    /// Where its time from `queued` to `completed` went; the parts add up to that, each layer at
-    /// most once.
+    /// When its submitter was told, where that is known.
+    pub told: Option<Instant>,
+    /// Its bios that are known by name, the first one first.
+    pub bios: Vec<BioId>,
+    /// Where its time from `queued` to `end()` went; the parts add up to that, each layer at most
+    /// once.
     pub layers: Vec<(Layer, Duration)>,
+    /// Of [`Layer::Others`]: who they were, the longest first, and no more than a few. It counts
+    /// for whoever was chosen last.
+    pub others: Vec<(ContextId, Duration)>,
+    /// Some of the time it was held is a guess, of which this is the weakest.
+    pub guess: Option<Confidence>,
 }
 
 impl Life {
     /// Q2C: from the first bio's entering to the end.
     pub fn total(&self) -> Duration {
         self.completed.saturating_since(self.queued)
+    }
+
+    /// When it is over: its submitter was told, or else the device was done.
+    pub fn end(&self) -> Instant {
+        self.told.map_or(self.completed, |told| told.max(self.completed))
+    }
+
+    /// The time in a layer; zero if it was not there.
+    pub fn time_in(&self, layer: Layer) -> Duration {
+        let part = self.layers.iter().find(|part| part.0 == layer);
+        part.map_or(Duration::ZERO, |part| part.1)
     }
 
     /// D2C: how long the device had it.

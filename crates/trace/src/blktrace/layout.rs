@@ -135,6 +135,18 @@ impl Layout {
         usize::from(self.u16(header, at))
     }
 
+    /// What orders a record among those of other files: its time, its CPU and its number there, of
+    /// which notes have none.
+    pub(super) fn key(self, header: &[u8]) -> (u64, u32, u32) {
+        let (action, cpu) = match self.version {
+            Version::Seven => (u64::from(self.u32(header, 28)), self.u32(header, 40)),
+            Version::Eight | Version::Cut => (self.u64(header, 32), self.u32(header, 44)),
+        };
+        let is_note = Categories::from_bits(action >> 16).contains(Categories::NOTIFY);
+        let sequence = if is_note { 0 } else { self.u32(header, 4) };
+        (self.u64(header, 8), cpu, sequence)
+    }
+
     /// The record of a whole header and the whole payload behind it.
     pub fn decode(self, header: &[u8], payload: &[u8]) -> Record {
         if self.version == Version::Cut {

@@ -14,47 +14,87 @@ use std::path::{Path, PathBuf};
 /// `blkparse -d` therefore passes unchanged, though its notes stand first with later times.
 pub struct Merge<R> {
     readers: Vec<Reader<R>>,
-    heads: BinaryHeap<Reverse<Head>>,
+    /// Of each reader the first record that was not returned yet, if it is not at hand.
+    heads: Vec<Option<(u64, Record)>>,
+    /// The order of heads, but for that of the reader whose turn it is.
+    order: BinaryHeap<Reverse<Key>>,
+    /// Whose head is the first.
+    turn: Option<Key>,
     primed: bool,
     failed: bool,
     place: Option<(usize, u64)>,
-    sequences: BTreeMap<(u32, u32), Sequences>,
+    sequences: Sequences,
 }
 
-/// The first record of a reader that was not returned yet; ordered by its key alone.
-struct Head {
-    key: (u64, u32, u32, usize),
-    offset: u64,
-    record: Record,
-}
+/// Time, CPU and sequence of a head, and its reader.
+type Key = (u64, u32, u32, usize);
 
 /// CPUs of the largest machines.
 const MOST_CPUS: u32 = 8_192;
 
+/// The event numbers of each device and CPU.
+#[derive(Default)]
+struct Sequences {
+    places: BTreeMap<(u32, u32), usize>,
+    seen: Vec<((u32, u32), Sequence)>,
+    /// Where that of a reader's last record stands.
+    last: Vec<usize>,
+}
+
 /// What was seen of the event numbers of one CPU.
 #[derive(Clone, Copy)]
-struct Sequences {
+struct Sequence {
     first: u32,
     last: u32,
     seen: u64,
 }
 
-impl Sequences {
+impl Sequence {
     fn missing(&self) -> u64 {
         (u64::from(self.last - self.first) + 1).saturating_sub(self.seen)
+    }
+}
+
+impl Sequences {
+    fn note(&mut self, reader: usize, record: &Record) {
+        if record.categories.contains(Categories::NOTIFY) {
+            return;
+        }
+        let number = record.sequence;
+        let stream = (record.device.to_bits(), record.cpu);
+        let last = self.last[reader];
+        let place = match self.seen.get(last) {
+            Some((known, _)) if *known == stream => last,
+            _ => {
+                let next = self.seen.len();
+                let place = *self.places.entry(stream).or_insert(next);
+                if place == next {
+                    self.seen.push((stream, Sequence { first: number, last: number, seen: 0 }));
+                }
+                self.last[reader] = place;
+                place
+            }
+        };
+        let sequence = &mut self.seen[place].1;
+        sequence.first = sequence.first.min(number);
+        sequence.last = sequence.last.max(number);
+        sequence.seen += 1;
     }
 }
 
 impl<R: Read> Merge<R> {
     /// The records of `readers`.
     pub fn new(readers: Vec<Reader<R>>) -> Self {
+        let last = vec![0; readers.len()];
         Merge {
+            heads: readers.iter().map(|_| None).collect(),
             readers,
-            heads: BinaryHeap::new(),
+            order: BinaryHeap::new(),
+            turn: None,
             primed: false,
             failed: false,
             place: None,
-            sequences: BTreeMap::new(),
+            sequences: Sequences { last, ..Sequences::default() },
         }
     }
 
@@ -66,14 +106,14 @@ impl<R: Read> Merge<R> {
 
     /// How many events the recording lost, told from gaps in their numbers.
     pub fn lost(&self) -> u64 {
-        self.sequences.values().map(Sequences::missing).sum()
+        self.sequences.seen.iter().map(|(_, sequence)| sequence.missing()).sum()
     }
 
     /// The same by CPU; those that lost none are left out.
     pub fn lost_by_cpu(&self) -> BTreeMap<u32, u64> {
         let mut lost = BTreeMap::new();
-        for ((_, cpu), seen) in &self.sequences {
-            *lost.entry(*cpu).or_insert(0) += seen.missing();
+        for ((_, cpu), sequence) in &self.sequences.seen {
+            *lost.entry(*cpu).or_insert(0) += sequence.missing();
         }
         lost.retain(|_, lost| *lost > 0);
         lost
@@ -89,44 +129,62 @@ impl<R: Read> Merge<R> {
         self.readers.iter().map(Reader::cut_payloads).sum()
     }
 
-    fn advance(&mut self, reader: usize) -> Result<(), Error> {
-        if let Some(record) = self.readers[reader].next().transpose()? {
-            let note = record.categories.contains(Categories::NOTIFY);
-            // Notes have no number; some kernels leave whatever was in the buffer there.
-            let sequence = if note { 0 } else { record.sequence };
-            let key = (record.time.as_nanos(), record.cpu, sequence, reader);
-            let offset = self.readers[reader].record_start();
-            self.heads.push(Reverse(Head { key, offset, record }));
+    /// The order of the next record of a reader.
+    #[inline]
+    fn advance(&mut self, reader: usize) -> Result<Option<Key>, Error> {
+        // Most are decoded when it is their turn, and so need not be kept.
+        if let Some((time, cpu, sequence)) = self.readers[reader].key_at_hand() {
+            return Ok(Some((time, cpu, sequence, reader)));
         }
+        self.read_ahead(reader)
+    }
+
+    #[inline(never)]
+    fn read_ahead(&mut self, reader: usize) -> Result<Option<Key>, Error> {
+        let Some(record) = self.readers[reader].next().transpose()? else { return Ok(None) };
+        let note = record.categories.contains(Categories::NOTIFY);
+        // Notes have no number; some kernels leave whatever was in the buffer there.
+        let sequence = if note { 0 } else { record.sequence };
+        let key = (record.time.as_nanos(), record.cpu, sequence, reader);
+        self.heads[reader] = Some((self.readers[reader].record_start(), record));
+        Ok(Some(key))
+    }
+
+    fn prime(&mut self) -> Result<(), Error> {
+        self.primed = true;
+        for reader in 0..self.readers.len() {
+            let key = self.advance(reader)?;
+            self.order.extend(key.map(Reverse));
+        }
+        self.turn = self.order.pop().map(|key| key.0);
         Ok(())
     }
 
-    fn note_sequence(&mut self, record: &Record) {
-        if record.categories.contains(Categories::NOTIFY) {
-            return;
-        }
-        let number = record.sequence;
-        let stream = (record.device.to_bits(), record.cpu);
-        let start = Sequences { first: number, last: number, seen: 0 };
-        let sequences = self.sequences.entry(stream).or_insert(start);
-        sequences.first = sequences.first.min(number);
-        sequences.last = sequences.last.max(number);
-        sequences.seen += 1;
-    }
-
+    #[inline]
     fn next_record(&mut self) -> Result<Option<Record>, Error> {
         if !self.primed {
-            self.primed = true;
-            for reader in 0..self.readers.len() {
-                self.advance(reader)?;
-            }
+            self.prime()?;
         }
-        let Some(Reverse(head)) = self.heads.pop() else { return Ok(None) };
-        let reader = head.key.3;
-        self.advance(reader)?;
-        self.place = Some((reader, head.offset));
-        self.note_sequence(&head.record);
-        Ok(Some(head.record))
+        let Some((.., reader)) = self.turn else { return Ok(None) };
+        let (offset, record) = match self.heads[reader].take() {
+            Some(head) => head,
+            None => {
+                let from = &mut self.readers[reader];
+                let record = from.record_at_hand().expect("whose turn it is has a record");
+                (from.record_start(), record)
+            }
+        };
+        self.turn = match self.advance(reader)? {
+            // Mostly a CPU goes on for a while.
+            Some(key) if self.order.peek().is_none_or(|other| key < other.0) => Some(key),
+            key => {
+                self.order.extend(key.map(Reverse));
+                self.order.pop().map(|key| key.0)
+            }
+        };
+        self.place = Some((reader, offset));
+        self.sequences.note(reader, &record);
+        Ok(Some(record))
     }
 }
 
@@ -140,23 +198,6 @@ impl<R: Read> Iterator for Merge<R> {
         let result = self.next_record();
         self.failed = result.is_err();
         result.transpose()
-    }
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-impl Eq for Head {}
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Head {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
     }
 }
 

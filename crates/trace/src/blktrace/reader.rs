@@ -3,7 +3,7 @@
 use super::layout::Layout;
 use super::record::Record;
 use crate::error::{Error, Place};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 /// An iterator over the records of one file.
 ///
@@ -37,6 +37,9 @@ pub struct Torn {
     pub present: u64,
 }
 
+/// As much is read at once: nearly every record is whole then.
+const BUFFER: usize = 64 * 1024;
+
 /// The four bytes that every record begins with.
 const MAGIC_LENGTH: usize = 4;
 
@@ -44,7 +47,7 @@ impl<R: Read> Reader<R> {
     /// Records of `source`, which errors call `name`.
     pub fn new(source: R, name: &str) -> Self {
         Reader {
-            source: BufReader::new(source),
+            source: BufReader::with_capacity(BUFFER, source),
             name: name.to_owned(),
             layout: None,
             record_start: 0,
@@ -80,6 +83,34 @@ impl<R: Read> Reader<R> {
     /// How many payloads are not there to their end, because the kernel cut them.
     pub fn cut_payloads(&self) -> u64 {
         self.cut_payloads
+    }
+
+    /// Header and payload of the next record, if all of it has been read from the source and
+    /// nothing about it is odd.
+    #[inline]
+    fn at_hand(&self) -> Option<(Layout, &[u8], &[u8])> {
+        let layout = self.layout.filter(|layout| !layout.is_cut() && !self.finished)?;
+        let (header, rest) = self.source.buffer().split_at_checked(layout.header_length())?;
+        let payload = rest.get(..layout.payload_length(header))?;
+        (header[..MAGIC_LENGTH] == layout.magic()).then_some((layout, header, payload))
+    }
+
+    /// Time, CPU and sequence of the record that [`Reader::record_at_hand`] will return.
+    #[inline]
+    pub(super) fn key_at_hand(&self) -> Option<(u64, u32, u32)> {
+        self.at_hand().map(|(layout, header, _)| layout.key(header))
+    }
+
+    /// The next record, if there is one at hand.
+    #[inline]
+    pub(super) fn record_at_hand(&mut self) -> Option<Record> {
+        let (layout, header, payload) = self.at_hand()?;
+        let length = header.len() + payload.len();
+        let record = layout.decode(header, payload);
+        self.source.consume(length);
+        self.record_start = self.offset;
+        self.offset += length as u64;
+        Some(record)
     }
 
     fn read_record(&mut self) -> Result<Option<Record>, Error> {
@@ -185,6 +216,9 @@ impl<R: Read> Iterator for Reader<R> {
     fn next(&mut self) -> Option<Result<Record, Error>> {
         if self.finished {
             return None;
+        }
+        if let Some(record) = self.record_at_hand() {
+            return Some(Ok(record));
         }
         let result = self.read_record();
         self.finished = !matches!(result, Ok(Some(_)));

@@ -102,7 +102,7 @@ pub enum Action {
     Other(u16),
 }
 
-/// Code and letter of every event that is known (rule trace-format-3).
+/// Code and letter of every event that is known (rule trace-format-3), by code, from one.
 const EVENTS: [(Action, u16, char); 19] = [
     (Action::Queue, 1, 'Q'),
     (Action::BackMerge, 2, 'M'),
@@ -125,7 +125,7 @@ const EVENTS: [(Action, u16, char); 19] = [
     (Action::ZoneUnplug, 19, '?'),
 ];
 
-/// Code and letter of every note that is known.
+/// Code and letter of every note that is known, by code, from zero.
 const NOTES: [(Action, u16, char); 3] =
     [(Action::NoteProcess, 0, '?'), (Action::NoteTimestamp, 1, '?'), (Action::NoteMessage, 2, 'm')];
 
@@ -162,9 +162,11 @@ impl Action {
     }
 
     pub(super) fn from_code(code: u16, categories: Categories) -> Action {
-        let table: &[(Action, u16, char)] =
-            if categories.contains(Categories::NOTIFY) { &NOTES } else { &EVENTS };
-        table.iter().find(|known| known.1 == code).map_or(Action::Other(code), |known| known.0)
+        if categories.contains(Categories::NOTIFY) {
+            return NOTES.get(usize::from(code)).map_or(Action::Other(code), |known| known.0);
+        }
+        let place = usize::from(code).wrapping_sub(1);
+        EVENTS.get(place).map_or(Action::Other(code), |known| known.0)
     }
 
     pub(super) fn code(self) -> u16 {

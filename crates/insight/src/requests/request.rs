@@ -1,0 +1,324 @@
+//! A request on its way, and the layers its time makes when it is done.
+
+use super::counters::{Counters, REASONS, UNKNOWN};
+use super::tasks::Arrival;
+use crate::layer::Layer;
+use crate::life::{Confidence, Life};
+use base::{Duration, Instant, Sector, Sectors};
+use block::bio::BioId;
+use block::{ContextId, DispatchReason, Event, Flags, Op, RequestId};
+
+/// Times in layers.
+pub(super) type Layers = Vec<(Layer, Duration)>;
+
+/// Where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Allocated,
+    Inserted,
+    Chosen,
+    Issued,
+    Requeued,
+    Done,
+}
+
+/// What the counters were when the first of the others was chosen that came before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overtaken {
+    pub full: u64,
+    pub room: u64,
+    pub turn: u64,
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) struct Going {
+    pub id: RequestId,
+    pub stage: Stage,
+    pub context: ContextId,
+    /// In whose context it was completed.
+    pub completer: ContextId,
+    op: Op,
+    flags: Flags,
+    sector: Sector,
+    sectors: Sectors,
+    arrival: Arrival,
+    allocated: Instant,
+    pub inserted: Option<Instant>,
+    /// Since when it is in a plug, and for how long it was.
+    pub plugged: Option<Instant>,
+    plug: Duration,
+    /// A command of the flush machinery.
+    pub is_flush: bool,
+    /// How long the device had had flushes when it was allocated.
+    flushing: u64,
+    /// The counters at its insertion.
+    entered: Counters,
+    pub overtaken: Option<Overtaken>,
+    /// When it was chosen, why, and for how long the device had no room then.
+    chosen: Option<(Instant, u64)>,
+    reason: Option<DispatchReason>,
+    was_issued: bool,
+    /// When the driver gave it back that has it no more.
+    given_back: Option<Instant>,
+    issued: Instant,
+    /// What it was to the device and between, before it was issued as it is now.
+    before: Vec<(Layer, Duration)>,
+    completed: Instant,
+    merged: u32,
+    pub bios: Vec<BioId>,
+    layers: Layers,
+    pub others: Vec<(ContextId, Duration)>,
+    guess: Option<Confidence>,
+}
+
+impl Going {
+    /// A request that an event tells of.
+    pub fn new(
+        id: RequestId,
+        event: &Event,
+        arrival: Arrival,
+        flushing: u64,
+        layers: Layers,
+    ) -> Going {
+        Going {
+            id,
+            stage: Stage::Allocated,
+            context: event.context,
+            completer: event.context,
+            op: event.op,
+            flags: event.flags,
+            sector: event.sector,
+            sectors: event.sectors,
+            arrival,
+            allocated: event.at,
+            inserted: None,
+            plugged: None,
+            plug: Duration::ZERO,
+            is_flush: false,
+            flushing,
+            entered: Counters::default(),
+            overtaken: None,
+            chosen: None,
+            reason: None,
+            was_issued: false,
+            given_back: None,
+            issued: event.at,
+            before: Vec::new(),
+            completed: event.at,
+            merged: 0,
+            bios: arrival.bio.into_iter().collect(),
+            layers,
+            others: Vec::new(),
+            guess: None,
+        }
+    }
+
+    /// It asks for a flush, and so may be done with its data and not over.
+    pub fn asks_for_flush(&self) -> bool {
+        self.arrival.flush
+    }
+
+    /// A bio became part of it.
+    pub fn absorb(&mut self, arrival: &Arrival) {
+        self.merged += 1;
+        self.bios.extend(arrival.bio);
+    }
+
+    /// A request became part of it.
+    pub fn join(&mut self, other: Going) {
+        self.merged += 1 + other.merged;
+        self.bios.extend(other.bios);
+    }
+
+    /// Its plug ends, if it is in one.
+    pub fn leaves_plug(&mut self, at: Instant) {
+        if let Some(since) = self.plugged.take() {
+            self.plug = at.saturating_since(since);
+        }
+    }
+
+    /// It is given to the scheduler.
+    pub fn insert(&mut self, at: Instant, counters: &Counters) {
+        self.stage = Stage::Inserted;
+        self.inserted = Some(at);
+        self.entered = *counters;
+    }
+
+    /// It is chosen: from here it waits for nobody but the device and the host.
+    pub fn choose(&mut self, at: Instant, now: &Counters, reason: Option<DispatchReason>) {
+        self.stage = Stage::Chosen;
+        self.chosen = Some((at, now.no_room));
+        self.reason = reason;
+        if self.inserted.is_none() {
+            return;
+        }
+        let passed = now.since(&self.entered);
+        let (full, room) = self.overtaken.map_or((passed.full, passed.room), |then| {
+            (then.full - self.entered.full, then.room - self.entered.room)
+        });
+        for (number, time) in passed.held.iter().enumerate().filter(|(_, time)| **time > 0) {
+            let layer = match number {
+                UNKNOWN => Layer::Withheld,
+                _ => Layer::Held(REASONS[number]),
+            };
+            self.add(layer, *time);
+        }
+        let all = [Confidence::Low, Confidence::Medium, Confidence::High];
+        self.guess = all.into_iter().find(|it| passed.guessed[*it as usize] > 0);
+        self.add(Layer::Full, full);
+        self.add(Layer::Others, passed.working() - full - room);
+        self.add(Layer::Host, room + passed.idle);
+    }
+
+    /// The device gets it.
+    pub fn issue(&mut self, event: &Event, now: &Counters) {
+        let at = event.at;
+        if self.was_issued {
+            // A record of its being given back may be missing.
+            let since = self.given_back.take().unwrap_or(self.issued);
+            self.before.push((Layer::Requeued, at.saturating_since(since)));
+        } else {
+            self.was_issued = true;
+            let (chosen, no_room) = self.chosen.unwrap_or((at, now.no_room));
+            let between = at.saturating_since(chosen).as_nanos();
+            let full = (now.no_room - no_room).min(between);
+            self.add(Layer::Full, full);
+            self.add(Layer::Host, between - full);
+            if self.inserted.is_none() {
+                self.add_direct(chosen, now);
+            }
+        }
+        (self.stage, self.issued) = (Stage::Issued, at);
+        (self.op, self.flags) = (event.op, event.flags);
+        (self.sector, self.sectors) = (event.sector, event.sectors);
+    }
+
+    /// The driver gives it back.
+    pub fn requeue(&mut self, at: Instant) {
+        self.before.push((Layer::Requeued, at.saturating_since(self.issued)));
+        self.given_back = Some(at);
+        self.stage = Stage::Requeued;
+    }
+
+    /// It passed the scheduler by: what is not the plug's is the host's, but for the flushes that
+    /// a request which asks for them waits for.
+    fn add_direct(&mut self, until: Instant, now: &Counters) {
+        let passed = until.saturating_since(self.allocated).saturating_sub(self.plug).as_nanos();
+        let flags = self.flags.intersects(Flags::PREFLUSH.with(Flags::FUA));
+        let flush = if flags || self.asks_for_flush() {
+            (now.flushing - self.flushing).min(passed)
+        } else {
+            0
+        };
+        self.add(Layer::Device, flush);
+        self.add(Layer::Host, passed - flush);
+    }
+
+    /// The device is done with it; with a flush behind its data, that happens twice.
+    pub fn complete(&mut self, event: &Event, issued: Instant) {
+        let at = event.at;
+        match self.stage {
+            Stage::Done => {
+                let service = self.completed.saturating_since(self.issued);
+                self.before.push((Layer::Device, service));
+                let issued = issued.max(self.completed).min(at);
+                self.before.push((Layer::Host, issued.saturating_since(self.completed)));
+                self.issued = issued;
+            }
+            Stage::Issued => {}
+            // A record of its second issue is missing.
+            Stage::Requeued => {
+                let since = self.given_back.take().unwrap_or(self.issued);
+                self.before.push((Layer::Requeued, at.saturating_since(since)));
+                self.issued = at;
+            }
+            // A pure flush, which another command has served.
+            _ => {
+                let issued = issued.clamp(self.allocated, at);
+                let waited = issued.saturating_since(self.allocated);
+                self.before.push((Layer::Host, waited));
+                self.issued = issued;
+                self.inserted = None;
+                self.layers.clear();
+                self.others.clear();
+                self.guess = None;
+                self.plug = Duration::ZERO;
+            }
+        }
+        self.stage = Stage::Done;
+        self.completed = at;
+        self.completer = event.context;
+    }
+
+    fn add(&mut self, layer: Layer, nanos: u64) {
+        add(&mut self.layers, layer, Duration::from_nanos(nanos));
+    }
+
+    /// What there is to tell of it.
+    ///
+    /// What it needed for that goes into `spare`: memory is asked for once and not at each request.
+    pub fn finish(mut self, told: Option<Instant>, spare: &mut Vec<Layers>) -> Life {
+        let arrival = self.arrival;
+        let mut layers = Vec::with_capacity(6);
+        add(&mut layers, Layer::Limits, arrival.limits);
+        add(&mut layers, Layer::Throttle, arrival.throttle);
+        add(&mut layers, Layer::Tag, arrival.tag);
+        let asked = arrival.limits + arrival.throttle + arrival.tag;
+        let to_request = self.allocated.saturating_since(arrival.queued);
+        add(&mut layers, Layer::Host, to_request.saturating_sub(asked));
+        add(&mut layers, Layer::Plug, self.plug);
+        if let Some(inserted) = self.inserted {
+            let to_scheduler = inserted.saturating_since(self.allocated);
+            add(&mut layers, Layer::Host, to_scheduler.saturating_sub(self.plug));
+        }
+        for (layer, time) in self.layers.drain(..).chain(self.before.drain(..)) {
+            add(&mut layers, layer, time);
+        }
+        spare.push(std::mem::take(&mut self.layers));
+        add(&mut layers, Layer::Device, self.completed.saturating_since(self.issued));
+        let told = told.filter(|told| *told >= self.completed);
+        let untold = told.map_or(Duration::ZERO, |told| told.since(self.completed));
+        add(&mut layers, Layer::Interrupt, untold);
+        self.into_life(told, layers)
+    }
+
+    fn into_life(self, told: Option<Instant>, layers: Vec<(Layer, Duration)>) -> Life {
+        let life = Life {
+            context: self.context,
+            op: self.op,
+            flags: self.flags,
+            sector: self.sector,
+            sectors: self.sectors,
+            queued: self.arrival.queued,
+            allocated: self.allocated,
+            inserted: self.inserted,
+            issued: self.issued,
+            completed: self.completed,
+            merged: self.merged,
+            reason: self.reason,
+            told,
+            bios: self.bios,
+            layers,
+            others: self.others,
+            guess: self.guess,
+        };
+        debug_assert_eq!(
+            life.layers.iter().map(|part| part.1).sum::<Duration>(),
+            life.end().since(life.queued),
+            "{life:?}"
+        );
+        life
+    }
+}
+
+/// Adds to a layer that is there, or at the end.
+fn add(layers: &mut Vec<(Layer, Duration)>, layer: Layer, time: Duration) {
+    if time.is_zero() {
+        return;
+    }
+    match layers.iter_mut().find(|part| part.0 == layer) {
+        Some(part) => part.1 += time,
+        None => layers.push((layer, time)),
+    }
+}

@@ -63,6 +63,7 @@ pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
 struct Outputs {
     json: Option<Destination>,
     csv: Option<Destination>,
+    html: Option<Destination>,
     fio_json: Option<PathBuf>,
 }
 
@@ -72,11 +73,18 @@ impl Outputs {
         let outputs = Outputs {
             json: Destination::asked("--json", options.json.as_ref())?,
             csv: Destination::asked("--csv", options.csv.as_ref())?,
+            html: Destination::asked("--html", options.html.clone().map(Some).as_ref())?,
             fio_json: options.fio_json.clone(),
         };
         if outputs.json.is_some() && outputs.json == outputs.csv {
             let problem = "it goes where --json goes";
             return Err(Error::bad("--csv", problem, "another file for one of them"));
+        }
+        let others = [("--json", &outputs.json), ("--csv", &outputs.csv)];
+        let same = others.iter().find(|(_, it)| it.is_some() && **it == outputs.html);
+        if let Some((option, _)) = same {
+            let problem = format!("it goes where {option} goes");
+            return Err(Error::bad("--html", problem, "another file for one of them"));
         }
         if let Some(directory) = &outputs.fio_json {
             check_directory("--fio-json", directory)?;
@@ -93,6 +101,7 @@ impl Outputs {
         match () {
             () if is_stdout(&self.json) => print(json().as_bytes())?,
             () if is_stdout(&self.csv) => print(csv().as_bytes())?,
+            () if is_stdout(&self.html) => {}
             () => print(text().as_bytes())?,
         }
         let others = |it: &Option<Destination>| it.clone().filter(|it| *it != Destination::Stdout);
@@ -101,6 +110,11 @@ impl Outputs {
         }
         if let Some(destination) = others(&self.csv) {
             destination.write(&csv())?;
+        }
+        if let Some(destination) = &self.html {
+            let recorded = lab::picture::recorded(report, summary)?;
+            let page = report::html::compare::page(report, summary, took, recorded);
+            destination.write(&page.to_html())?;
         }
         self.fio_json.as_ref().map_or(Ok(()), |directory| write_fio_json(report, directory))
     }
@@ -161,9 +175,6 @@ fn refuse_what_is_not_there(options: &CompareOptions) -> Result<(), Error> {
     if let Some(dev) = &options.dev {
         let accepted = "--model with a device model";
         return Err(Error::not_yet("--dev", format!("the real device {dev}"), accepted));
-    }
-    if options.html.is_some() {
-        return Err(Error::not_yet("--html", "a web page", "--json, --fio-json, --record"));
     }
     Ok(())
 }

@@ -5,6 +5,8 @@
 
 pub mod layer;
 pub mod life;
+pub mod timeline;
 
 pub use layer::Layer;
 pub use life::Life;
+pub use timeline::Timeline;

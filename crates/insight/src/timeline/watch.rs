@@ -1,0 +1,256 @@
+//! An observer that keeps what a timeline is made of, in the simplest way.
+//!
+//! A request waits for one thing at a time here: while the scheduler withholds requests it is
+//! held; else, while the device has a command, others go before it; else nobody got round to it.
+//! An arrow leads from the task whose request was the last under way to the one that asks next.
+//! So arrows are the critical path only of loads in which tasks take turns.
+
+use super::{Arrow, Held, Recorded};
+use crate::layer::Layer;
+use crate::life::Life;
+use base::{Duration, Instant};
+use block::bio::BioId;
+use block::{Action, ContextId, DispatchReason, Event, HoldReason, RequestId};
+use machine::{Observer, TaskInfo};
+use std::collections::BTreeMap;
+
+/// Why somebody waits, in the order of the scheduler's list.
+const REASONS: [HoldReason; 12] = [
+    HoldReason::HigherClassInFlight,
+    HoldReason::ProcessIdles,
+    HoldReason::GroupIdles,
+    HoldReason::TurnNotDone,
+    HoldReason::GroupNotDone,
+    HoldReason::AsyncInFlight,
+    HoldReason::SyncInFlight,
+    HoldReason::Quantum,
+    HoldReason::AsyncDepth,
+    HoldReason::NobodyChosen,
+    HoldReason::BatchDrains,
+    HoldReason::NoToken,
+];
+/// The clock that runs while the device has a command.
+const BUSY: usize = REASONS.len();
+/// The clock that runs otherwise.
+const IDLE: usize = BUSY + 1;
+
+/// How long everything has been what it is.
+type Clocks = [u64; IDLE + 1];
+
+/// A request on its way.
+struct Open {
+    life: Life,
+    /// What the clocks said when it was given to the scheduler, or else allocated.
+    since: Clocks,
+    /// What they said when it went to the device.
+    until: Option<Clocks>,
+}
+
+/// Keeps what happens.
+#[derive(Default)]
+pub struct Watch {
+    recorded: Recorded,
+    clocks: Clocks,
+    at: Instant,
+    /// Bios that have no request yet: when they came.
+    bios: BTreeMap<BioId, Instant>,
+    open: BTreeMap<RequestId, Open>,
+    /// Requests that the scheduler has.
+    queued: usize,
+    in_device: usize,
+    hold: Option<Held>,
+    /// Whose request was the last under way.
+    done: Option<ContextId>,
+}
+
+impl Watch {
+    /// What was seen, at the end of the run.
+    pub fn finish(mut self, end: Instant) -> Recorded {
+        self.let_go(end);
+        Recorded { end, ..self.recorded }
+    }
+
+    /// The clock that runs now.
+    fn running(&self) -> usize {
+        match &self.hold {
+            Some(hold) => hold.reason as usize,
+            None if self.in_device > 0 => BUSY,
+            None => IDLE,
+        }
+    }
+
+    fn pass(&mut self, at: Instant) {
+        let passed = at.saturating_since(self.at).as_nanos();
+        let running = self.running();
+        self.clocks[running] += passed;
+        self.at = self.at.max(at);
+    }
+
+    /// The scheduler withholds nothing any more.
+    fn let_go(&mut self, at: Instant) {
+        if let Some(hold) = self.hold.take().filter(|it| it.from < at) {
+            self.recorded.held.push(Held { to: at, ..hold });
+        }
+    }
+
+    fn hold(&mut self, at: Instant, reason: HoldReason, waits_for: Option<ContextId>) {
+        if self.hold.is_some_and(|it| it.reason == reason && it.waits_for == waits_for) {
+            return;
+        }
+        self.let_go(at);
+        self.hold = Some(Held { from: at, to: at, reason, waits_for });
+    }
+
+    fn allocate(&mut self, event: &Event, id: RequestId) {
+        let came = event.bio.and_then(|it| self.bios.remove(&it)).unwrap_or(event.at);
+        if self.open.is_empty()
+            && let Some(from) = self.done.take().filter(|it| *it != event.context)
+        {
+            self.recorded.arrows.push(Arrow { at: came, from, to: event.context });
+        }
+        let life = Life {
+            context: event.context,
+            op: event.op,
+            flags: event.flags,
+            sector: event.sector,
+            sectors: event.sectors,
+            queued: came,
+            allocated: event.at,
+            inserted: None,
+            issued: event.at,
+            completed: event.at,
+            merged: 0,
+            reason: None,
+            layers: Vec::new(),
+        };
+        self.open.insert(id, Open { life, since: self.clocks, until: None });
+    }
+
+    fn insert(&mut self, event: &Event, id: RequestId) {
+        let clocks = self.clocks;
+        let Some(open) = self.open.get_mut(&id) else { return };
+        self.queued += usize::from(open.life.inserted.is_none());
+        open.life.inserted.get_or_insert(event.at);
+        open.since = clocks;
+    }
+
+    fn join(&mut self, id: RequestId, into: RequestId) {
+        let Some(gone) = self.open.remove(&id) else { return };
+        self.leaves_the_scheduler(&gone);
+        if let Some(open) = self.open.get_mut(&into) {
+            open.life.merged += gone.life.merged + 1;
+        }
+    }
+
+    fn leaves_the_scheduler(&mut self, open: &Open) {
+        if open.life.inserted.is_some() && open.until.is_none() {
+            self.queued = self.queued.saturating_sub(1);
+        }
+    }
+
+    fn dispatch(&mut self, at: Instant, id: RequestId, reason: DispatchReason) {
+        self.let_go(at);
+        if let Some(open) = self.open.get_mut(&id) {
+            open.life.reason = Some(reason);
+        }
+    }
+
+    fn issue(&mut self, event: &Event, id: RequestId) {
+        self.let_go(event.at);
+        self.in_device += 1;
+        if !self.open.contains_key(&id) {
+            self.allocate(event, id);
+        }
+        let clocks = self.clocks;
+        let open = self.open.get_mut(&id).expect("it was just put there");
+        let was_queued = open.life.inserted.is_some() && open.until.is_none();
+        self.queued = self.queued.saturating_sub(usize::from(was_queued));
+        // What was merged meanwhile counts.
+        (open.life.sector, open.life.sectors) = (event.sector, event.sectors);
+        (open.life.issued, open.until) = (event.at, Some(clocks));
+    }
+
+    fn complete(&mut self, event: &Event, id: RequestId, issued: Instant) {
+        let clocks = self.clocks;
+        let Some(mut open) = self.open.remove(&id) else { return };
+        self.leaves_the_scheduler(&open);
+        if open.until.is_some() {
+            self.in_device = self.in_device.saturating_sub(1);
+        } else {
+            // A flush that another command served.
+            open.life.issued = issued.max(open.life.inserted.unwrap_or(open.life.allocated));
+        }
+        open.life.completed = event.at;
+        if self.open.is_empty() {
+            self.done = Some(open.life.context);
+        }
+        self.recorded.lives.push(finished(open, clocks));
+    }
+}
+
+/// A life with its layers.
+fn finished(open: Open, now: Clocks) -> Life {
+    let mut life = open.life;
+    let mut layers = Vec::new();
+    let mut add = |layer, time: Duration| {
+        if !time.is_zero() {
+            layers.push((layer, time));
+        }
+    };
+    let given = life.inserted.unwrap_or(life.allocated);
+    add(Layer::Tag, life.allocated.saturating_since(life.queued));
+    add(Layer::Plug, given.saturating_since(life.allocated));
+    // What has no command of its own waits for another's.
+    let mut left = life.issued.saturating_since(given).as_nanos();
+    let until = open.until.unwrap_or(now);
+    for (clock, (since, until)) in open.since.iter().zip(until).enumerate() {
+        let time = (until - since).min(left);
+        left -= time;
+        let layer = match clock {
+            BUSY => Layer::Others,
+            IDLE => Layer::Host,
+            reason => Layer::Held(REASONS[reason]),
+        };
+        add(layer, Duration::from_nanos(time));
+    }
+    add(Layer::Requeued, Duration::from_nanos(left));
+    add(Layer::Device, life.service());
+    life.layers = layers;
+    life
+}
+
+impl Observer for Watch {
+    fn meet(&mut self, who: &TaskInfo) {
+        self.recorded.tasks.push(who.clone());
+    }
+
+    fn see(&mut self, event: &Event) {
+        self.pass(event.at);
+        match (&event.action, event.request) {
+            (Action::Queue, _) => {
+                event.bio.map(|bio| self.bios.insert(bio, event.at));
+            }
+            (Action::BioDone { .. }, _) => {
+                event.bio.map(|bio| self.bios.remove(&bio));
+            }
+            (Action::Hold { reason, waits_for }, _) if self.queued > 0 => {
+                self.hold(event.at, *reason, *waits_for);
+            }
+            (Action::GetRequest, Some(id)) => self.allocate(event, id),
+            (Action::Insert, Some(id)) => self.insert(event, id),
+            (Action::BackMerge | Action::FrontMerge, Some(id)) => {
+                event.bio.map(|bio| self.bios.remove(&bio));
+                self.open.entry(id).and_modify(|open| open.life.merged += 1);
+            }
+            (Action::Join { into }, Some(id)) => self.join(id, *into),
+            (Action::Dispatch(reason), Some(id)) => self.dispatch(event.at, id, *reason),
+            (Action::Issue, Some(id)) => self.issue(event, id),
+            (Action::Requeue, Some(_)) => self.in_device = self.in_device.saturating_sub(1),
+            (Action::Complete { issued }, Some(id)) => self.complete(event, id, *issued),
+            _ => {}
+        }
+        if self.queued == 0 {
+            self.let_go(event.at);
+        }
+    }
+}

@@ -19,10 +19,13 @@ pub fn recorded(report: &Report, summary: &Summary) -> Result<Vec<Recorded>, Err
     rows.truncate(2);
     rows.sort_unstable();
     let seed = plan.experiment.seeds[0];
+    let same = rows.iter().all(|row| plan.rows[*row].axes == plan.rows[rows[0]].axes);
+    let title = |row| if same { plan.row_name(row) } else { plan.row_title(row) };
     let record = |row: usize| {
         let recorded = worlds::watch(plan, &plan.rows[row], seed)?;
-        Ok(recorded.map(|it| Recorded { title: plan.row_title(row), ..it }))
+        Ok(recorded.map(|it| Recorded { title: title(row), ..it }))
     };
+    let record = &record;
     let all: Result<Vec<Option<Recorded>>, Error> = std::thread::scope(|scope| {
         let each: Vec<_> = rows.iter().map(|row| scope.spawn(move || record(*row))).collect();
         each.into_iter().map(|it| it.join().expect("a run does not panic")).collect()

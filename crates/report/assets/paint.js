@@ -121,7 +121,7 @@ class Painter {
     const series = model.byLane[lane.number];
     const colours = lane.kind === "device" ? this.colours.operations : this.colours.kinds;
     const { level, width, buckets } = model.level(1 / this.scale);
-    const height = lane.bottom - lane.top;
+    const unit = (lane.bottom - lane.top) / model.head.pyramid.full;
     for (let x = 0; x < raster.width; x++) {
       const first = Math.max(0, Math.floor((this.from + x / this.scale) / width));
       const behind = Math.ceil((this.from + (x + 1) / this.scale) / width);
@@ -134,9 +134,8 @@ class Painter {
         for (let bucket = first; bucket < last; bucket++) own += values[bucket];
         if (own === 0) continue;
         sum += own / (last - first);
-        const top = Math.max(lane.top, lane.bottom - Math.ceil((sum * height) / 255));
-        const [colour, line] = colours[it.kind];
-        if (top < bottom) raster.bar(x, x + 1, top, bottom, (x >> 1) % 4 === 0 ? line : colour);
+        const top = Math.max(lane.top, lane.bottom - Math.ceil(sum * unit));
+        if (top < bottom) raster.hatched(x, x + 1, top, bottom, colours[it.kind]);
         bottom = Math.min(bottom, top);
       }
     }

@@ -37,15 +37,16 @@ class Raster {
   // The same in two colours, of which the second one makes slanted lines.
   hatched(left, right, top, bottom, [colour, line]) {
     this.bar(left, right, top, bottom, colour);
-    if (line === colour || right - left < 3) return;
+    if (line === colour) return;
     const from = Math.max(0, left | 0);
-    const to = Math.min(this.width, right | 0);
+    const to = Math.min(this.width, Math.max((left | 0) + 1, right | 0));
     const last = Math.min(this.height, bottom);
     for (let y = top; y < last; y++) {
       const row = y * this.width;
-      for (let x = from + ((8 - ((from + y) & 7)) & 7); x < to; x += 8) {
-        this.pixels[row + x] = line;
-        if (x + 1 < to) this.pixels[row + x + 1] = line;
+      // Lines go on from one bar to the next, so that narrow ones are hatched together.
+      for (let x = from - ((from + y) & 7); x < to; x += 8) {
+        if (x >= from) this.pixels[row + x] = line;
+        if (x + 1 >= from && x + 1 < to) this.pixels[row + x + 1] = line;
       }
     }
   }

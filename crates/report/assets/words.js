@@ -64,7 +64,7 @@ function totals(model, from, to) {
     const { level, width, buckets } = model.level((to - from) / 1000);
     const last = Math.min(buckets, Math.ceil(to / width));
     for (const it of model.series.filter((it) => it.lane > 0)) {
-      const unit = (it.most / 255) * width;
+      const unit = (it.most / model.head.pyramid.full) * width;
       for (let b = Math.floor(from / width); b < last; b++) {
         add(it.lane, it.kind, it.levels[level][b] * unit);
       }

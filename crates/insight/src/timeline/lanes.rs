@@ -76,7 +76,7 @@ impl Lanes {
     /// The lanes of what was recorded.
     pub fn of(recorded: &Recorded) -> Lanes {
         let mut made = Lanes {
-            lanes: vec![Lane::new("withholds", LaneKind::Scheduler)],
+            lanes: vec![Lane::new("scheduler withholds", LaneKind::Scheduler)],
             tasks: BTreeMap::new(),
             others: None,
             queues: [None; QUEUES.len()],
@@ -163,7 +163,7 @@ fn group_name(recorded: &Recorded, id: CgroupId) -> String {
 /// A name that no other task has.
 fn task_name(recorded: &Recorded, who: ContextId) -> String {
     let Some(task) = recorded.tasks.iter().find(|task| task.context == who) else {
-        return format!("task {}", who.0);
+        return if who.0 == 0 { "no task".into() } else { format!("task {}", who.0) };
     };
     let is_alone = recorded.tasks.iter().filter(|it| it.name == task.name).count() == 1;
     if is_alone { task.name.clone() } else { format!("{} ({})", task.name, who.0) }

@@ -20,7 +20,7 @@ pub use columns::{Column, Columns};
 use lanes::Lanes;
 pub use lanes::{Lane, LaneKind};
 use machine::TaskInfo;
-pub use pyramid::{Pyramid, Series};
+pub use pyramid::{FULL, Pyramid, Series};
 pub use requests::{OPERATIONS, Requests, Span};
 
 /// From so many requests on a nanosecond is more than a picture can use.

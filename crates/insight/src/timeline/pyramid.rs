@@ -17,6 +17,8 @@ const MOST_NUMBERS: usize = 1 << 21;
 const REQUESTS: usize = 16;
 /// The coarsest level has so many buckets at least.
 const FEWEST_BUCKETS: usize = 256;
+/// The part that stands for the largest number: lanes are hardly higher in pixels.
+pub const FULL: u64 = 63;
 /// Buckets of a level that are one of the next.
 const STEP: usize = 4;
 
@@ -42,9 +44,10 @@ pub struct Series {
     pub lane: usize,
     /// The state: a place in the timeline's kinds; of the device's lane an operation.
     pub kind: usize,
-    /// For each bucket of each level the mean number, of 255 parts of `most`; only 0 is none.
+    /// For each bucket of each level the mean number, of [`FULL`] parts of `most`; only 0 is none.
     pub parts: Vec<u8>,
-    /// The largest mean number in any bucket of the lane, all kinds together, in thousandths.
+    /// The largest mean number in the lane, all kinds together, in thousandths; at least one
+    /// request. Of shorter times than a thousandth of the run more is cut off.
     pub most: u64,
 }
 
@@ -114,13 +117,14 @@ impl Pyramid {
             total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }
         for ((lane, kind), sums) in sums {
-            let most = totals[&lane].iter().copied().max().unwrap_or(0).max(1);
+            let most = most(&totals[&lane]).max(self.width);
             let mut parts = Vec::new();
             let mut level = sums;
             for (depth, buckets) in self.levels.iter().enumerate() {
                 let unit = most * (STEP as u64).pow(depth as u32);
                 level.truncate(*buckets);
-                parts.extend(level.iter().map(|sum| (sum * 255).div_ceil(unit) as u8));
+                let part = |sum: &u64| (sum * FULL).div_ceil(unit).min(FULL) as u8;
+                parts.extend(level.iter().map(part));
                 level = level.chunks(STEP).map(|it| it.iter().sum()).collect();
             }
             let most = (most * 1000).div_ceil(self.width);
@@ -133,6 +137,13 @@ impl Pyramid {
         columns.raw("lowest", self.positions[0].iter().copied());
         columns.raw("highest", self.positions[1].iter().copied());
     }
+}
+
+/// The most that a bucket has on average over a thousandth of all.
+fn most(sums: &[u64]) -> u64 {
+    let together = (sums.len() / 1024).max(1);
+    let mean = |it: &[u64]| it.iter().sum::<u64>() / it.len() as u64;
+    sums.chunks(together).map(mean).max().unwrap_or(0)
 }
 
 /// The times of every kind in every lane.

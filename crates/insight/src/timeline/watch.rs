@@ -12,7 +12,7 @@ use base::{Duration, Instant};
 use block::bio::BioId;
 use block::{Action, ContextId, DispatchReason, Event, HoldReason, RequestId};
 use machine::{Observer, TaskInfo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why somebody waits, in the order of the scheduler's list.
 const REASONS: [HoldReason; 12] = [
@@ -50,6 +50,7 @@ struct Open {
 #[derive(Default)]
 pub struct Watch {
     recorded: Recorded,
+    tasks: BTreeSet<ContextId>,
     clocks: Clocks,
     at: Instant,
     /// Bios that have no request yet: when they came.
@@ -68,6 +69,11 @@ impl Watch {
     pub fn finish(mut self, end: Instant) -> Recorded {
         self.let_go(end);
         Recorded { end, ..self.recorded }
+    }
+
+    /// Whether it is a task, and not the block layer on its own account.
+    fn is_task(&self, who: ContextId) -> bool {
+        self.tasks.contains(&who)
     }
 
     /// The clock that runs now.
@@ -103,10 +109,10 @@ impl Watch {
 
     fn allocate(&mut self, event: &Event, id: RequestId) {
         let came = event.bio.and_then(|it| self.bios.remove(&it)).unwrap_or(event.at);
-        if self.open.is_empty()
-            && let Some(from) = self.done.take().filter(|it| *it != event.context)
-        {
-            self.recorded.arrows.push(Arrow { at: came, from, to: event.context });
+        if self.open.is_empty() && self.is_task(event.context) {
+            let before = self.done.take().filter(|it| *it != event.context);
+            let arrow = before.map(|from| Arrow { at: came, from, to: event.context });
+            self.recorded.arrows.extend(arrow);
         }
         let life = Life {
             context: event.context,
@@ -181,7 +187,7 @@ impl Watch {
             open.life.issued = issued.max(open.life.inserted.unwrap_or(open.life.allocated));
         }
         open.life.completed = event.at;
-        if self.open.is_empty() {
+        if self.open.is_empty() && self.is_task(open.life.context) {
             self.done = Some(open.life.context);
         }
         self.recorded.lives.push(finished(open, clocks));
@@ -221,6 +227,7 @@ fn finished(open: Open, now: Clocks) -> Life {
 
 impl Observer for Watch {
     fn meet(&mut self, who: &TaskInfo) {
+        self.tasks.insert(who.context);
         self.recorded.tasks.push(who.clone());
     }
 

@@ -62,7 +62,7 @@ fn table((caption, grid): (&str, Grid)) -> Table {
 fn curves(recorded: &[Recorded]) -> Vec<Curves> {
     let Some(end) = recorded.iter().map(|it| it.end).max() else { return Vec::new() };
     let mut curves = Curves {
-        title: "Bytes that the disk is done with, by second".to_string(),
+        title: "What the disk moves".to_string(),
         unit: "MB/s".to_string(),
         ..Curves::default()
     };

@@ -68,7 +68,7 @@ fn push_table(table: &Table, out: &mut String) {
         out.push_str("</tr>\n");
     }
     out.push_str("<tr>");
-    for (title, heading) in titles(table).zip(&table.headings) {
+    for (title, heading) in titles(table).chain(std::iter::repeat("")).zip(&table.headings) {
         // A column under a group's title alone is called like the group.
         let shown = if heading.is_empty() { "" } else { heading };
         let label = if heading.is_empty() { title } else { "" };

@@ -51,6 +51,7 @@ fn head(timeline: &Timeline, columns: &Columns) -> Value {
         "columns": columns.columns.iter().map(|it| (it.name, it.bytes)).collect::<Vec<_>>(),
         "pyramid": {
             "width": pyramid.width,
+            "full": insight::timeline::FULL,
             "levels": pyramid.levels,
             "series": pyramid.series.iter().map(series).collect::<Vec<_>>(),
             "sectors": pyramid.sectors,

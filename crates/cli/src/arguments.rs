@@ -357,6 +357,9 @@ pub struct CompareOptions {
     /// Report as a page for a browser, with timelines; one file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
+    /// The timelines of that page as trace events, for Perfetto
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub perfetto: Option<PathBuf>,
     /// Events of each result as blktrace files
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub record: Option<PathBuf>,

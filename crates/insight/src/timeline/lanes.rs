@@ -60,7 +60,8 @@ impl Lane {
 }
 
 /// Requests that the scheduler keeps apart, as far as every scheduler does.
-const QUEUES: [&str; 4] = ["reads", "writes waited for", "other writes", "discards, flushes"];
+const QUEUES: [&str; 4] =
+    ["queue: reads", "queue: writes waited for", "queue: other writes", "queue: discards, flushes"];
 
 /// All lanes, and whose they are.
 pub(super) struct Lanes {

@@ -99,7 +99,6 @@ fn push_row(row: &[(String, Option<Paint>)], keys: usize, out: &mut String) {
         let class = match paint {
             Some(Paint::Good) => " class=\"good\"",
             Some(Paint::Bad) => " class=\"bad\"",
-            _ if is_number(cell) => " class=\"number\"",
             _ => "",
         };
         let cell = text(cell);
@@ -109,10 +108,6 @@ fn push_row(row: &[(String, Option<Paint>)], keys: usize, out: &mut String) {
         });
     }
     out.push_str("</tr>\n");
-}
-
-fn is_number(cell: &str) -> bool {
-    cell.starts_with(|letter: char| letter.is_ascii_digit() || "+-–>".contains(letter))
 }
 
 /// Places for uPlot's drawings, with their values in a table for those who do not see them.

@@ -57,7 +57,9 @@ function curves({ unit, step, series }) {
     axes: [axis("seconds"), axis(unit, { size: 64 })],
     series: [time, ...lines(series, unit)],
   };
-  return { options, data: [times, ...series.map((it) => it.values)], words: words.join(" ") };
+  const filled = (values) => times.map((_, i) => values[i] ?? null);
+  const data = [times, ...series.map((it) => filled(it.values))];
+  return { options, data, words: words.join(" ") };
 }
 
 // The share of requests that take up to so long; times double from one value to the next.

@@ -95,7 +95,8 @@ function describe(model, from, to) {
     for (const [kind, time] of sums[number]) all.set(kind, (all.get(kind) || 0) + time);
   });
   const whole = [...all.values()].reduce((sum, it) => sum + it, 0) || 1;
-  const parts = [...all].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([kind, time]) => {
+  const most = [...all].sort((a, b) => b[1] - a[1]).filter(([, time]) => time > whole / 200);
+  const parts = most.slice(0, 3).map(([kind, time]) => {
     return `${Math.round((100 * time) / whole)} % ${nameOf(model.head.kinds[kind])}`;
   });
   const count = model.begun(first, last).toLocaleString("en");

@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 12] = [
     &["sched", "trace", "device", "cache"],
     &["fs"],
     &["machine", "linux"],
-    &["programs"],
+    &["programs", "insight"],
     &["lab"],
     &["conform"],
     &["report"],

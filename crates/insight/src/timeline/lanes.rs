@@ -163,8 +163,9 @@ fn group_name(recorded: &Recorded, id: CgroupId) -> String {
 
 /// A name that no other task has.
 fn task_name(recorded: &Recorded, who: ContextId) -> String {
+    // What the block layer asks on its own account, such as flushes, is in nobody's context.
     let Some(task) = recorded.tasks.iter().find(|task| task.context == who) else {
-        return if who.0 == 0 { "no task".into() } else { format!("task {}", who.0) };
+        return if who.0 == 0 { "block layer".into() } else { format!("task {}", who.0) };
     };
     let is_alone = recorded.tasks.iter().filter(|it| it.name == task.name).count() == 1;
     if is_alone { task.name.clone() } else { format!("{} ({})", task.name, who.0) }

@@ -67,7 +67,9 @@ fn curves(recorded: &[Recorded]) -> Vec<Curves> {
         ..Curves::default()
     };
     for run in recorded {
-        let (step, bytes) = spread::bytes_over_time(&run.lives, end, WINDOWS);
+        let (step, mut bytes) = spread::bytes_over_time(&run.lives, end, WINDOWS);
+        // A curve ends with its run.
+        bytes.truncate((run.end.as_nanos() / step.as_nanos()) as usize + 1);
         curves.step = step.as_nanos() as f64 / 1e9;
         let rate = |bytes: u64| bytes as f64 / 1e6 / curves.step;
         curves.series.push((run.title.clone(), bytes.into_iter().map(rate).collect()));

@@ -54,7 +54,8 @@ pub struct Table {
     pub rows: Vec<Vec<(String, Option<Paint>)>>,
 }
 
-/// Curves with the same axes; the first value of each is that of the first step.
+/// Curves with the same axes; the first value of each is that of the first step, and one may end
+/// before another.
 #[derive(Clone, Debug, Default)]
 pub struct Curves {
     /// What they show.

@@ -3,8 +3,8 @@
 use super::{base64, escape};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use insight::Timeline;
-use insight::timeline::Columns;
+use insight::timeline::{Columns, FULL, Lane, Series};
+use insight::{Layer, Timeline};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -30,12 +30,9 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
 
 /// What is few, and where each column lies.
 fn head(timeline: &Timeline, columns: &Columns) -> Value {
-    let lane = |it: &insight::timeline::Lane| json!({ "name": it.name, "kind": it.kind.name(), "rows": it.rows, "group": it.group });
     let pyramid = &timeline.pyramid;
-    let series = |it: &insight::timeline::Series| json!({ "lane": it.lane, "kind": it.kind, "most": it.most as f64 / 1000.0 });
     let names: Vec<&str> = timeline.kinds.iter().map(|it| it.name()).collect();
-    let held: Vec<bool> =
-        timeline.kinds.iter().map(|it| matches!(it, insight::Layer::Held(_))).collect();
+    let held: Vec<bool> = timeline.kinds.iter().map(|it| matches!(it, Layer::Held(_))).collect();
     json!({
         "title": timeline.title,
         "tick": timeline.tick,
@@ -51,10 +48,18 @@ fn head(timeline: &Timeline, columns: &Columns) -> Value {
         "columns": columns.columns.iter().map(|it| (it.name, it.bytes)).collect::<Vec<_>>(),
         "pyramid": {
             "width": pyramid.width,
-            "full": insight::timeline::FULL,
+            "full": FULL,
             "levels": pyramid.levels,
             "series": pyramid.series.iter().map(series).collect::<Vec<_>>(),
             "sectors": pyramid.sectors,
         },
     })
+}
+
+fn lane(it: &Lane) -> Value {
+    json!({ "name": it.name, "kind": it.kind.name(), "rows": it.rows, "group": it.group })
+}
+
+fn series(it: &Series) -> Value {
+    json!({ "lane": it.lane, "kind": it.kind, "most": it.most as f64 / 1000.0 })
 }

@@ -8,7 +8,7 @@ function drawCharts() {
   document.querySelectorAll("figure.chart").forEach((figure) => {
     const { chart, number } = figure.dataset;
     const isCurves = chart === "curves";
-    const drawn = isCurves ? curves(data.curves[number]) : distributions(data.distributions[number]);
+    const drawn = (isCurves ? curves : distributions)(data[chart][number]);
     const plot = figure.querySelector(".plot");
     plot.replaceChildren();
     new uPlot({ ...drawn.options, width: Math.max(260, plot.clientWidth) }, drawn.data, plot);
@@ -35,7 +35,7 @@ function lines(series, unit) {
     dash: DASHES[i % DASHES.length],
     width: 1.5,
     points: { show: false },
-    value: (_, value) => (value === null || value === undefined ? "–" : `${round(value)} ${unit}`),
+    value: (_, value) => (Number.isFinite(value) ? `${round(value)} ${unit}` : "–"),
   }));
 }
 

@@ -101,6 +101,20 @@ function listenToButtons(runs, view) {
   });
 }
 
+// Which part of the whole is shown; a click goes elsewhere.
+function watchWhere(view) {
+  const bar = byId("where");
+  bar.addEventListener("click", (event) => {
+    const middle = (event.offsetX / bar.clientWidth) * view.end;
+    view.show(middle - view.span() / 2, middle + view.span() / 2);
+  });
+  bar.firstElementChild.style.pointerEvents = "none";
+  return () => {
+    bar.firstElementChild.style.left = `${(100 * view.from) / view.end}%`;
+    bar.firstElementChild.style.width = `${(100 * view.span()) / view.end}%`;
+  };
+}
+
 // An address may end in #from=1.2&to=1.3, in seconds; with only=timeline nothing else is shown.
 function showAsked(view) {
   const asked = new URLSearchParams(location.hash.slice(1));
@@ -116,14 +130,19 @@ async function start() {
   const runs = elements.map((element, number) => new Run(element, models[number]));
   const view = new View(Math.max(1, ...models.map(({ head }) => head.end * head.tick)));
   const say = runs.length ? speaker(runs, view) : () => {};
+  const mark = runs.length ? watchWhere(view) : () => {};
   const draw = () => {
     runs.forEach((run) => run.draw(view));
+    mark();
     say();
   };
+  let isPrinted = false;
+  // At once, for paper does not wait for the next frame.
   const redraw = () => {
     runs.forEach((run) => run.layOut());
+    if (isPrinted) runs.forEach((run) => run.dress(true));
     drawCharts();
-    view.changed();
+    draw();
   };
   view.listeners.push(draw);
   if (runs.length) writeLegend(runs);
@@ -133,12 +152,13 @@ async function start() {
   watchTheme(redraw);
   window.addEventListener("hashchange", () => showAsked(view));
   window.addEventListener("resize", redraw);
-  const dress = (isPrinted) => runs.forEach((run) => {
-    run.dress(isPrinted);
-    run.draw(view);
-  });
-  window.addEventListener("beforeprint", () => dress(true));
-  window.addEventListener("afterprint", () => dress(false));
+  const print = (begins) => {
+    isPrinted = begins;
+    runs.forEach((run) => run.dress(begins));
+    draw();
+  };
+  window.addEventListener("beforeprint", () => print(true));
+  window.addEventListener("afterprint", () => print(false));
   showAsked(view);
   drawCharts();
   draw();

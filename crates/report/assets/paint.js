@@ -1,9 +1,9 @@
 // Draws a run between two times: requests one by one, or sums where there are too many.
 
 // So many requests are drawn one by one.
-const MOST_BARS = 20000;
+const MOST_BARS = 10000;
 // So many are shown in the lane of positions.
-const MOST_DOTS = 12000;
+const MOST_DOTS = 8000;
 
 class Painter {
   constructor(model, raster, layout, colours) {

@@ -47,6 +47,22 @@ pub struct Recorded {
     pub arrows: Vec<Arrow>,
 }
 
+impl Recorded {
+    /// Keeps the first so many requests, and what else is before the next one; whether there are
+    /// more.
+    pub fn cut(&mut self, most: usize) -> bool {
+        self.lives.sort_by_key(|life| (life.queued, life.issued, life.sector));
+        let Some(next) = self.lives.get(most) else { return false };
+        let end = next.queued;
+        self.lives.truncate(most);
+        self.held.retain(|held| held.from < end);
+        self.held.iter_mut().for_each(|held| held.to = held.to.min(end));
+        self.arrows.retain(|arrow| arrow.at < end);
+        self.end = end;
+        true
+    }
+}
+
 /// A period in which the scheduler withheld requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {

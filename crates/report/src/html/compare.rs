@@ -11,11 +11,18 @@ use lab::quantity::{Kind, human};
 use lab::summary::Summary;
 use std::time::Duration;
 
+/// A timeline has so many requests at most, so that the page stays below 20 MB.
+const MOST: usize = 500_000;
 /// Values of a curve.
 const WINDOWS: usize = 300;
 
 /// Everything that is said of a comparison, with the runs that are shown.
-pub fn page(report: &Report, summary: &Summary, took: Duration, recorded: Vec<Recorded>) -> Page {
+pub fn page(
+    report: &Report,
+    summary: &Summary,
+    took: Duration,
+    mut recorded: Vec<Recorded>,
+) -> Page {
     let experiment = &report.plan.experiment;
     let sentences = text::sentences(report, summary);
     let title = match experiment.title.as_str() {
@@ -23,6 +30,8 @@ pub fn page(report: &Report, summary: &Summary, took: Duration, recorded: Vec<Re
         title => title,
     };
     let finding = |it: String| Finding { title: it, ..Finding::default() };
+    let (curves, distributions) = (curves(&recorded), recorded.iter().map(distributions).collect());
+    let is_cut = recorded.iter_mut().fold(false, |cut, run| run.cut(MOST) || cut);
     let story = Some(experiment.story.clone()).filter(|it| !it.is_empty());
     Page {
         title: title.to_string(),
@@ -30,10 +39,10 @@ pub fn page(report: &Report, summary: &Summary, took: Duration, recorded: Vec<Re
         story: story.into_iter().collect(),
         answer: answer(&sentences),
         tables: text::tables(report, summary).into_iter().map(table).collect(),
-        curves: curves(&recorded),
-        distributions: recorded.iter().map(distributions).collect(),
+        curves,
+        distributions,
         findings: sentences.into_iter().map(finding).collect(),
-        remark: remark(report, &recorded),
+        remark: remark(report, &recorded, is_cut),
         timelines: recorded.into_iter().map(Timeline::of).collect(),
     }
 }
@@ -112,15 +121,19 @@ fn distributions(run: &Recorded) -> Distributions {
 }
 
 /// Which runs are shown, and which are not.
-fn remark(report: &Report, recorded: &[Recorded]) -> String {
+fn remark(report: &Report, recorded: &[Recorded], is_cut: bool) -> String {
     let seed = report.plan.experiment.seeds[0];
     let shown = match recorded {
         [] => return "No run can be shown request by request.".to_string(),
         [only] => format!("Shown is {}", only.title),
         [one, other, ..] => format!("Shown are {} and {}", one.title, other.title),
     };
+    let cut = match is_cut {
+        true => format!(", of each run the first {MOST} requests"),
+        false => String::new(),
+    };
     format!(
-        "{shown} with seed {seed}. What a request waits for is told one thing at a time: while the \
+        "{shown} with seed {seed}{cut}. What a request waits for is told one thing at a time: while the \
          scheduler withholds requests they are held, else while the device has a command others go \
          first. Arrows lead from the task whose request was the last under way to the one that \
          asks next."

@@ -14,6 +14,7 @@ pub fn tests() -> Vec<testing::Test> {
         the_page_of_a_comparison_has_the_cells_of_its_text,
         parts_of_a_life_add_up,
         trace_events_have_a_bar_for_each_request,
+        of_a_long_run_the_first_requests_are_kept,
     ]
 }
 
@@ -152,4 +153,13 @@ fn trace_events_have_a_bar_for_each_request() {
     assert_eq!(bars.count(), 600, "one in the task's lane, one in the device's");
     let flows = |phase: &str| events.iter().filter(|it| it["ph"] == phase).count();
     assert_eq!((flows("s"), flows("f")), (6, 6));
+}
+
+fn of_a_long_run_the_first_requests_are_kept() {
+    let mut run = synthetic::recorded("cfq", 300, 1);
+    assert!(!run.clone().cut(300));
+    assert!(run.cut(120));
+    assert_eq!((run.lives.len(), run.arrows.len()), (120, 3));
+    assert!(run.lives.iter().all(|it| it.queued <= run.end));
+    assert!(run.held.iter().all(|it| it.to <= run.end));
 }

@@ -8,7 +8,7 @@ function heightOf(lane) {
     case "scheduler": return 18;
     case "group": return Math.min(28, Math.max(10, lane.rows * 4));
     case "position": return 84;
-    default: return lane.rows === 1 ? 18 : Math.min(72, Math.max(24, lane.rows * 7));
+    default: return lane.rows === 1 ? 18 : Math.min(96, Math.max(24, lane.rows * 7));
   }
 }
 

@@ -78,8 +78,10 @@ class Painter {
       }
       from = to;
     }
+    this.edge(task, row, model.queued[i], from);
     const operation = this.colours.operations[model.op[i] & 3];
     this.bar(this.device, model.rows[2][i], until, model.end[i], operation);
+    this.edge(this.device, model.rows[2][i], until, model.end[i]);
     this.dot(i, operation);
   }
 
@@ -88,6 +90,14 @@ class Painter {
     if (right < 0 || left > this.raster.width) return;
     const [top, bottom] = lane.rowTops[row % lane.rows];
     this.raster.hatched(left, right, top, bottom, colours);
+  }
+
+  // Where a bar begins, so that it can be told from the one before.
+  edge(lane, row, from, to) {
+    const left = this.x(from);
+    if (left < 0 || this.x(to) - left < 6) return;
+    const [top, bottom] = lane.rowTops[row % lane.rows];
+    this.raster.bar(left, left + 1, top, bottom, this.colours.lane);
   }
 
   // Where on the disk a request is; a flush is nowhere.

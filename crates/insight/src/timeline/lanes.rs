@@ -119,7 +119,7 @@ impl Lanes {
             }
             for who in asking.iter().filter(|who| group(who) == *id) {
                 self.tasks.insert(*who, self.lanes.len());
-                let lane = Lane::new(&task_name(recorded, *who), LaneKind::Task);
+                let lane = Lane::new(&task_name(recorded, &asking, *who), LaneKind::Task);
                 self.lanes.push(Lane { group: over, ..lane });
             }
         }
@@ -161,13 +161,14 @@ fn group_name(recorded: &Recorded, id: CgroupId) -> String {
     )
 }
 
-/// A name that no other task has.
-fn task_name(recorded: &Recorded, who: ContextId) -> String {
+/// A name that no other task with requests has.
+fn task_name(recorded: &Recorded, asking: &[ContextId], who: ContextId) -> String {
     // What the block layer asks on its own account, such as flushes, is in nobody's context.
     let Some(task) = recorded.tasks.iter().find(|task| task.context == who) else {
         return if who.0 == 0 { "block layer".into() } else { format!("task {}", who.0) };
     };
-    let is_alone = recorded.tasks.iter().filter(|it| it.name == task.name).count() == 1;
+    let namesakes = recorded.tasks.iter().filter(|it| it.name == task.name);
+    let is_alone = namesakes.filter(|it| asking.contains(&it.context)).count() == 1;
     if is_alone { task.name.clone() } else { format!("{} ({})", task.name, who.0) }
 }
 

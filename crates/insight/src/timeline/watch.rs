@@ -261,3 +261,92 @@ impl Observer for Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Sector, Sectors};
+    use block::{CgroupId, IoContextId, Ioprio};
+
+    fn event(micros: u64, rq: u64, who: u32, action: Action) -> Event {
+        Event {
+            at: Instant::from_nanos(micros * 1000),
+            context: ContextId(who),
+            sector: Sector(rq * 8),
+            sectors: Sectors(8),
+            request: Some(RequestId::from_bits(1 << 32 | rq)),
+            ..Event::note(action)
+        }
+    }
+
+    fn watched(events: &[Event], end: u64) -> Recorded {
+        let mut watch = Watch::default();
+        for number in 1..=2 {
+            watch.meet(&TaskInfo {
+                context: ContextId(number),
+                name: format!("task-{number}"),
+                job: None,
+                io_context: IoContextId(number),
+                cgroup: CgroupId::ROOT,
+                ioprio: Ioprio::default(),
+            });
+        }
+        events.iter().for_each(|event| watch.see(event));
+        watch.finish(Instant::from_nanos(end * 1000))
+    }
+
+    const HOLD: Action =
+        Action::Hold { reason: HoldReason::ProcessIdles, waits_for: Some(ContextId(1)) };
+
+    fn done(micros: u64) -> Action {
+        Action::Complete { issued: Instant::from_nanos(micros * 1000) }
+    }
+
+    #[test]
+    fn a_request_waits_for_others_is_withheld_and_is_served() {
+        let recorded = watched(
+            &[
+                event(0, 1, 1, Action::GetRequest),
+                event(0, 1, 1, Action::Insert),
+                event(1, 1, 1, Action::Issue),
+                event(2, 2, 2, Action::GetRequest),
+                event(3, 2, 2, Action::Insert),
+                event(5, 1, 1, done(1)),
+                event(5, 0, 1, HOLD),
+                event(13, 2, 2, Action::Issue),
+                event(14, 2, 2, done(13)),
+            ],
+            20,
+        );
+        let micros = Duration::from_micros;
+        let second = &recorded.lives[1];
+        let expected = [
+            (Layer::Plug, micros(1)),
+            (Layer::Held(HoldReason::ProcessIdles), micros(8)),
+            (Layer::Others, micros(2)),
+            (Layer::Device, micros(1)),
+        ];
+        assert_eq!((&second.layers[..], second.total()), (&expected[..], micros(12)));
+        let [held] = recorded.held[..] else { panic!("one period") };
+        assert_eq!((held.from.as_nanos(), held.to.as_nanos()), (5_000, 13_000));
+        assert_eq!((held.waits_for, recorded.arrows.len()), (Some(ContextId(1)), 0));
+    }
+
+    #[test]
+    fn an_arrow_leads_from_the_last_under_way_to_the_next_who_asks() {
+        let recorded = watched(
+            &[
+                event(0, 1, 1, Action::GetRequest),
+                event(0, 1, 1, Action::Issue),
+                event(4, 1, 1, done(0)),
+                event(6, 2, 2, Action::GetRequest),
+                event(6, 2, 2, Action::Issue),
+                event(9, 2, 2, done(6)),
+                event(11, 3, 2, Action::GetRequest),
+            ],
+            20,
+        );
+        let at = Instant::from_nanos(6_000);
+        assert_eq!(recorded.arrows, [Arrow { at, from: ContextId(1), to: ContextId(2) }]);
+    }
+}

@@ -31,7 +31,7 @@ pub fn page(
     };
     let finding = |it: String| Finding { title: it, ..Finding::default() };
     let (curves, distributions) = (curves(&recorded), recorded.iter().map(distributions).collect());
-    let is_cut = recorded.iter_mut().fold(false, |cut, run| run.cut(MOST) || cut);
+    let cut: Vec<bool> = recorded.iter_mut().map(|run| run.cut(MOST)).collect();
     let story = Some(experiment.story.clone()).filter(|it| !it.is_empty());
     Page {
         title: title.to_string(),
@@ -42,7 +42,7 @@ pub fn page(
         curves,
         distributions,
         findings: sentences.into_iter().map(finding).collect(),
-        remark: remark(report, &recorded, is_cut),
+        remark: remark(report, &recorded, cut.contains(&true)),
         timelines: recorded.into_iter().map(Timeline::of).collect(),
     }
 }

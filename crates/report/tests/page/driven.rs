@@ -12,6 +12,7 @@ pub fn tests() -> Vec<testing::Test> {
         numbers_arrive_as_they_were_written,
         keys_move_and_zoom_both_runs,
         buttons_and_pointer_do_what_keys_do,
+        a_click_on_a_bar_tells_of_its_request,
         the_page_asks_the_network_for_nothing,
         a_reader_of_the_screen_hears_headings_tables_and_what_is_shown,
         colours_follow_the_system_and_the_switch,
@@ -141,6 +142,33 @@ fn buttons_and_pointer_do_what_keys_do() {
     open.browser.frame();
     let (from, to) = open.shown();
     assert!(to - from < whole * 0.4);
+}
+
+fn a_click_on_a_bar_tells_of_its_request() {
+    let mut open = Open::new("click");
+    let show = "(() => { const { view, runs: [{ model }] } = paternoster;
+        view.goTo(model.queued[20] * model.tick, model.end[20] * model.tick); })()";
+    open.browser.ask(show);
+    open.browser.frame();
+    let place = "(() => { const [{ model, painter, layout, stage }] = paternoster.runs;
+        stage.scrollIntoView();
+        const lane = layout.lanes[model.task[20]];
+        const [top, bottom] = lane.rowTops[model.rows[0][20]];
+        const box = stage.getBoundingClientRect();
+        const x = painter.x((model.queued[20] + model.end[20]) / 2);
+        return [box.left + x / layout.ratio, box.top + (top + bottom) / 2 / layout.ratio]; })()";
+    let place = open.browser.ask(place);
+    for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+        let event = json!({
+            "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1
+        });
+        open.browser.call("Input.dispatchMouseEvent", event);
+    }
+    open.browser.frame();
+    assert_eq!(open.browser.ask("paternoster.runs[0].chosen"), json!(20));
+    let said = open.text("pointed");
+    assert!(said.contains("8 sectors at") && said.contains("device"), "{said}");
+    assert_eq!(open.text("tip"), said);
 }
 
 fn the_page_asks_the_network_for_nothing() {

@@ -8,8 +8,13 @@ async function inflate(letters) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// Fills `out` with the numbers of a column.
+// Fills `out` with the numbers of a column. Only lists of one type are filled one by one, because
+// engines are fast with that.
 function numbers(bytes, out) {
+  if (!(out instanceof Float64Array)) {
+    out.set(numbers(bytes, new Float64Array(out.length)));
+    return out;
+  }
   let at = 0;
   for (let i = 0; i < out.length; i++) {
     let byte = bytes[at++];

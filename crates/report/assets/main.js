@@ -22,7 +22,10 @@ function writeLegend(runs) {
   const seen = new Map();
   for (const { model } of runs) {
     model.head.kinds.forEach((name, i) => seen.set(name, model.head.holds[i]));
-    model.op.forEach((op) => seen.set(OPERATIONS[op & 3], false));
+    const does = new Set(model.op);
+    OPERATIONS.forEach((name, i) => {
+      if ([...does].some((op) => (op & 3) === i)) seen.set(name, false);
+    });
   }
   const items = [...seen].map(([name, isHeld]) => {
     const item = document.createElement("li");

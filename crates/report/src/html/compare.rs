@@ -133,8 +133,8 @@ fn remark(report: &Report, recorded: &[Recorded], is_cut: bool) -> String {
         false => String::new(),
     };
     format!(
-        "{shown} with seed {seed}{cut}. What a request waits for is told one thing at a time: while the \
-         scheduler withholds requests they are held, else while the device has a command others go \
+        "{shown} with seed {seed}{cut}. A request waits for one thing at a time here: while the \
+         scheduler withholds requests, it is held. Else, while the device has a command, others go \
          first. Arrows lead from the task whose request was the last under way to the one that \
          asks next."
     )

@@ -9,13 +9,14 @@ type Push = fn(&Page, &mut String);
 
 /// Adds all that has something in it.
 pub(super) fn push_all(page: &Page, out: &mut String) {
+    let has_timeline = !page.timelines.is_empty() || !page.remark.is_empty();
     let sections: [(&str, &str, bool, Push); 6] = [
         ("answer", "Answer", true, push_answer),
         ("figures", "Figures", !page.tables.is_empty(), push_tables),
         ("throughput", "Throughput over time", !page.curves.is_empty(), push_curves),
         ("latency", "Latency by layer", !page.distributions.is_empty(), push_distributions),
         ("findings", "Findings", !page.findings.is_empty(), push_findings),
-        ("timeline", "Timeline", !page.timelines.is_empty(), push_timelines),
+        ("timeline", "Timeline", has_timeline, push_timelines),
     ];
     let sections = sections.iter().filter(|(_, _, has, _)| *has);
     out.push_str(&format!("<header>\n<h1>{}</h1>\n", text(&page.title)));
@@ -161,6 +162,15 @@ fn push_finding(finding: &Finding, out: &mut String) {
 const TOOLS: &str = include_str!("../../assets/tools.html");
 
 fn push_timelines(page: &Page, out: &mut String) {
+    if !page.timelines.is_empty() {
+        push_runs(page, out);
+    }
+    if !page.remark.is_empty() {
+        out.push_str(&format!("<p class=\"remark\">{}</p>\n", text(&page.remark)));
+    }
+}
+
+fn push_runs(page: &Page, out: &mut String) {
     out.push_str(TOOLS);
     for (number, timeline) in page.timelines.iter().enumerate() {
         let title = text(&timeline.title);
@@ -173,7 +183,4 @@ fn push_timelines(page: &Page, out: &mut String) {
     }
     out.push_str("<div id=\"tip\" role=\"tooltip\" hidden></div>\n");
     out.push_str("<details id=\"text\"><summary>What is shown, as a table</summary></details>\n");
-    if !page.remark.is_empty() {
-        out.push_str(&format!("<p class=\"remark\">{}</p>\n", text(&page.remark)));
-    }
 }

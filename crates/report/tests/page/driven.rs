@@ -3,6 +3,7 @@
 use crate::browser::Browser;
 use crate::structure::page;
 use insight::Timeline;
+use report::html::Page;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use testing::needs::CHROMIUM;
@@ -16,6 +17,7 @@ pub fn tests() -> Vec<testing::Test> {
         the_page_asks_the_network_for_nothing,
         a_reader_of_the_screen_hears_headings_tables_and_what_is_shown,
         colours_follow_the_system_and_the_switch,
+        a_page_without_timelines_works_too,
     ]
 }
 
@@ -27,9 +29,13 @@ struct Open {
 
 impl Open {
     fn new(name: &str) -> Open {
+        Open::page(name, &page())
+    }
+
+    fn page(name: &str, page: &Page) -> Open {
         let name = format!("paternoster-{name}-{}.html", std::process::id());
         let file = std::env::temp_dir().join(name);
-        std::fs::write(&file, page().to_html()).unwrap();
+        std::fs::write(&file, page.to_html()).unwrap();
         let mut browser = Browser::start(1200, 900);
         browser.open(&file, "");
         assert_eq!(browser.complaints, [""; 0]);
@@ -221,4 +227,15 @@ fn colours_follow_the_system_and_the_switch() {
     assert_eq!(open.browser.ask(paper), json!("rgb(255, 255, 255)"));
     assert_eq!(open.browser.ask(corner), json!(0xffff_ffff_u32));
     assert_eq!(open.text("theme"), "Colours: light");
+}
+
+fn a_page_without_timelines_works_too() {
+    let mut page = page();
+    page.timelines.clear();
+    let mut open = Open::page("none", &page);
+    assert_eq!(open.browser.ask("document.querySelectorAll('.plot canvas').length"), json!(2));
+    assert!(open.text("timeline").contains("A remark."));
+    open.browser.click("#theme");
+    assert_eq!(open.text("theme"), "Colours: light");
+    assert_eq!(open.browser.complaints, [""; 0]);
 }

@@ -299,9 +299,12 @@ pub struct CompareOptions {
     /// A file for each result in fio's JSON schema
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub fio_json: Option<PathBuf>,
-    /// Report as a web page (not available yet)
-    #[arg(long, value_name = "FILE", help_heading = "Output", hide = true)]
+    /// Report as a page for a browser, with timelines; one file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
+    /// The timelines of that page as trace events, for Perfetto
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub perfetto: Option<PathBuf>,
     /// Events of each result as blktrace files
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub record: Option<PathBuf>,

@@ -26,7 +26,6 @@ pub enum Outcome {
 
 /// Runs a comparison.
 pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
-    refuse_what_is_not_there(&options)?;
     let experiment = load::experiment(&options.load)?;
     let mut plan = Plan::new(experiment)?;
     fio_logs::check(&plan, Path::new("."))?;
@@ -60,6 +59,8 @@ pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
 struct Outputs {
     json: Option<Destination>,
     csv: Option<Destination>,
+    html: Option<Destination>,
+    perfetto: Option<Destination>,
     fio_json: Option<PathBuf>,
 }
 
@@ -69,16 +70,35 @@ impl Outputs {
         let outputs = Outputs {
             json: Destination::asked("--json", options.json.as_ref())?,
             csv: Destination::asked("--csv", options.csv.as_ref())?,
+            html: Destination::asked("--html", options.html.clone().map(Some).as_ref())?,
+            perfetto: Destination::asked(
+                "--perfetto",
+                options.perfetto.clone().map(Some).as_ref(),
+            )?,
             fio_json: options.fio_json.clone(),
         };
-        if outputs.json.is_some() && outputs.json == outputs.csv {
-            let problem = "it goes where --json goes";
-            return Err(Error::bad("--csv", problem, "another file for one of them"));
-        }
+        outputs.check_that_they_differ()?;
         if let Some(directory) = &outputs.fio_json {
             check_directory("--fio-json", directory)?;
         }
         Ok(outputs)
+    }
+
+    /// Refuses two results in one place.
+    fn check_that_they_differ(&self) -> Result<(), Error> {
+        let all = [
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--html", &self.html),
+            ("--perfetto", &self.perfetto),
+        ];
+        for (at, (option, destination)) in all.iter().enumerate().filter(|(_, it)| it.1.is_some()) {
+            if let Some((other, _)) = all[..at].iter().find(|it| it.1 == *destination) {
+                let problem = format!("it goes where {other} goes");
+                return Err(Error::bad(*option, problem, "another file for one of them"));
+            }
+        }
+        Ok(())
     }
 
     /// Writes what is wanted. What goes to the standard output is not lost if a file fails.
@@ -90,6 +110,7 @@ impl Outputs {
         match () {
             () if is_stdout(&self.json) => print(json().as_bytes())?,
             () if is_stdout(&self.csv) => print(csv().as_bytes())?,
+            () if is_stdout(&self.html) || is_stdout(&self.perfetto) => {}
             () => print(text().as_bytes())?,
         }
         let others = |it: &Option<Destination>| it.clone().filter(|it| *it != Destination::Stdout);
@@ -99,7 +120,27 @@ impl Outputs {
         if let Some(destination) = others(&self.csv) {
             destination.write(&csv())?;
         }
+        self.write_timelines(report, summary, took)?;
         self.fio_json.as_ref().map_or(Ok(()), |directory| write_fio_json(report, directory))
+    }
+
+    /// Writes what shows single requests, for which runs are run again.
+    fn write_timelines(
+        &self,
+        report: &Report,
+        summary: &Summary,
+        took: Duration,
+    ) -> Result<(), Error> {
+        if self.html.is_none() && self.perfetto.is_none() {
+            return Ok(());
+        }
+        let recorded = lab::picture::recorded(report, summary)?;
+        let page = report::html::compare::page(report, summary, took, recorded);
+        if let Some(destination) = &self.html {
+            destination.write(&page.to_html())?;
+        }
+        let destination = self.perfetto.as_ref();
+        destination.map_or(Ok(()), |it| it.write(&report::perfetto::to_text(&page.timelines)))
     }
 }
 
@@ -149,14 +190,6 @@ fn write_fio_json(report: &Report, directory: &Path) -> Result<(), Error> {
             let text = report::json::to_text(&report::fio_json::document(result));
             write_file(&directory.join(name), &text)?;
         }
-    }
-    Ok(())
-}
-
-/// Options that are planned.
-fn refuse_what_is_not_there(options: &CompareOptions) -> Result<(), Error> {
-    if options.html.is_some() {
-        return Err(Error::not_yet("--html", "a web page", "--json, --fio-json, --record"));
     }
     Ok(())
 }

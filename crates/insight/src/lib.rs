@@ -12,7 +12,9 @@ pub mod phases;
 pub mod recorded;
 pub mod requests;
 pub mod spread;
+pub mod timeline;
 
 pub use calls::{Call, Calls, Segment};
 pub use layer::Layer;
 pub use life::{Confidence, Life};
+pub use timeline::Timeline;

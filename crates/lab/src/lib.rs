@@ -8,6 +8,7 @@
 //! * [`result`]: what a run yields; [`figure`]: one number of it, by name.
 //! * [`statistics`], [`summary`]: mean and spread over seeds; what differs, in words.
 //! * [`fidelity`]: how far the simulator is from that kernel.
+//! * [`picture`]: the runs of which timelines are drawn.
 //! * [`recording`]: a recording in a directory, with everything that stands beside it.
 //! * [`recordings`]: recordings of a real 4.19, to be held against runs.
 //! * [`record`]: an observer that writes the stream as blktrace files.
@@ -30,6 +31,7 @@ pub mod kernels;
 pub mod matrix;
 pub mod metrics;
 mod offered;
+pub mod picture;
 pub mod plan;
 pub mod quantity;
 pub mod record;

@@ -87,6 +87,38 @@ impl Grid {
         self.rows.push(cells);
     }
 
+    /// How many columns say what a row is.
+    pub(crate) fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// Titles over columns, each with how many it stands over.
+    pub(crate) fn groups(&self) -> Vec<(&str, usize)> {
+        let mut groups: Vec<(&str, usize)> = Vec::new();
+        for (at, group) in self.groups.iter().enumerate() {
+            match groups.last_mut() {
+                Some((_, span)) if group.is_empty() && at > self.keys => *span += 1,
+                _ => groups.push((group, 1)),
+            }
+        }
+        groups
+    }
+
+    /// What stands over each column.
+    pub(crate) fn headings(&self) -> &[String] {
+        &self.headings
+    }
+
+    /// Its cells, each with its colour.
+    pub(crate) fn cells(&self) -> Vec<Vec<(&str, Option<Paint>)>> {
+        let cell = |row: usize, at: usize| {
+            let cell = self.rows[row][at].as_str();
+            (cell, self.paints[at].and_then(|paint| paint(cell)))
+        };
+        let row = |row: usize| (0..self.headings.len()).map(|at| cell(row, at)).collect();
+        (0..self.rows.len()).map(row).collect()
+    }
+
     /// The lines, each with its end; an empty line between parts.
     pub fn render(&self, style: &Style) -> String {
         let grid = self.shown(style);

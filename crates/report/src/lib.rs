@@ -1,4 +1,4 @@
-//! Results as text, as JSON and in fio's schema.
+//! Results as text, as a page, as JSON and in fio's schema.
 //!
 //! This crate lays out what [`lab`] has computed. It computes no number of its own beyond units
 //! and rounding.
@@ -8,7 +8,9 @@ pub mod csv;
 pub mod explain;
 pub mod fio_json;
 pub mod grid;
+pub mod html;
 pub mod json;
+pub mod perfetto;
 pub mod style;
 pub mod text;
 

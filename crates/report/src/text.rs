@@ -34,27 +34,35 @@ pub fn compare(report: &Report, summary: &Summary, took: Duration, style: &Style
         out.push('\n');
     }
     out.push_str(&wrap(&header(report, took), style, ""));
-    let expected = expected_table(report, summary);
-    let tables = [
-        main_table(report, summary),
-        layer_table(report, summary),
-        held_back_table(report, summary),
-        windows_table(report, summary),
-        error_table(report),
-        expected,
-    ];
-    for table in tables.iter().filter(|it| !it.is_empty()) {
+    for (_, table) in tables(report, summary) {
         out.push('\n');
         out.push_str(&table.render(style));
     }
-    let findings = &summary.findings;
-    let all = findings.iter().cloned().chain(report.plan.notes()).chain(said(report));
-    let all: Vec<String> = all.collect();
+    let all = sentences(report, summary);
     if !all.is_empty() {
         out.push('\n');
     }
     all.iter().for_each(|finding| out.push_str(&wrap(finding, style, "  ")));
     out
+}
+
+/// The tables that say something, each with what it is about.
+pub(crate) fn tables(report: &Report, summary: &Summary) -> Vec<(&'static str, Grid)> {
+    let tables = [
+        ("Latency and throughput", main_table(report, summary)),
+        ("Where the time of requests goes", layer_table(report, summary)),
+        ("Who was held back", held_back_table(report, summary)),
+        ("Windows of writeback throttling", windows_table(report, summary)),
+        ("The simulator against the kernel", error_table(report)),
+        ("What was expected", expected_table(report, summary)),
+    ];
+    tables.into_iter().filter(|(_, it)| !it.is_empty()).collect()
+}
+
+/// What differs, what is to be known of the plan, and what programs said.
+pub(crate) fn sentences(report: &Report, summary: &Summary) -> Vec<String> {
+    let findings = summary.findings.iter().cloned();
+    findings.chain(report.plan.notes()).chain(said(report)).collect()
 }
 
 /// A table of the catalogue.
@@ -65,7 +73,7 @@ pub fn table(table: &catalogue::Table, style: &Style) -> String {
 }
 
 /// World, kernel, model, host, seeds and time.
-fn header(report: &Report, took: Duration) -> String {
+pub(crate) fn header(report: &Report, took: Duration) -> String {
     let rows = &report.plan.rows;
     let each = |name: &str, plural: &str, of: &dyn Fn(usize) -> String| {
         let mut all: Vec<String> = Vec::new();

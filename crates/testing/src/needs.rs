@@ -63,6 +63,10 @@ pub const MKFS_XFS: Need =
 pub const SYSBENCH: Need =
     Need { name: "sysbench", how: "apt-get install sysbench", is_there: || in_path("sysbench") };
 
+/// A browser that can be driven.
+pub const CHROMIUM: Need =
+    Need { name: "chromium", how: "apt-get install chromium", is_there: || in_path("chromium") };
+
 /// dump of ext4.
 pub const DUMP: Need =
     Need { name: "dump", how: "apt-get install dump", is_there: || in_path("dump") };

@@ -227,7 +227,7 @@ fn a_job_file_with_a_typo_is_refused_with_option_and_line() {
 
 fn what_is_planned_says_so() {
     let directory = Directory::new("later");
-    for options in [&["--world", "live"][..], &["--dev", "/dev/sdb"], &["--html", "x.html"]] {
+    for options in [&["--world", "live"][..], &["--dev", "/dev/sdb"]] {
         let message = refused_dd(&directory, options);
         assert!(message.contains("not available yet"), "{message}");
     }

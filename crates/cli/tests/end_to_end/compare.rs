@@ -67,6 +67,23 @@ fn results_go_to_files_that_are_complete() {
     assert_eq!(document["disk_util"][0]["write_ios"], 100);
 }
 
+fn a_page_with_the_timelines_of_two_schedulers_comes_out() {
+    let directory = Directory::new("page");
+    let text = dd(&directory, &["--html", "a.html", "--perfetto", "a.json", "-s", "noop,cfq"]);
+    assert!(text.contains("noop"), "the text is printed all the same");
+    assert_eq!(directory.names(), ["a.html", "a.json"]);
+    let page = std::fs::read_to_string(directory.path().join("a.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert_eq!(page.matches("class=\"timeline-head\"").count(), 2);
+    let events = std::fs::read_to_string(directory.path().join("a.json")).unwrap();
+    let events: Value = serde_json::from_str(&events).unwrap();
+    let bars = events["traceEvents"].as_array().unwrap().iter();
+    let bars = bars.filter(|it| it["ph"] == "X" && it["args"]["sector"].is_u64());
+    assert_eq!(bars.count(), 2 * 2 * 100, "each request in its task's lane and the device's");
+    let page = directory.print(&[&["compare", "--runs", "1", "--html", "-"][..], &DD].concat());
+    assert!(page.starts_with("<!doctype html>"), "only the page");
+}
+
 fn what_is_no_regular_file_is_written_to_and_stays() {
     let directory = Directory::new("streams");
     let fifo = directory.path().join("fifo");
@@ -465,6 +482,7 @@ pub fn tests() -> Vec<testing::Test> {
             the_documented_json_comes_out,
             the_same_seed_gives_the_same_document,
             results_go_to_files_that_are_complete,
+            a_page_with_the_timelines_of_two_schedulers_comes_out,
             what_is_no_regular_file_is_written_to_and_stays,
             what_is_worse_than_it_was_saved_or_expected_exits_with_1,
             what_was_saved_and_is_missing_exits_with_1,

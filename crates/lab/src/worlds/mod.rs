@@ -10,6 +10,7 @@ use crate::plan::{Plan, Row};
 use crate::record;
 use crate::result::RunResult;
 use crate::world::World;
+use insight::timeline::Recorded;
 use linux::LinuxWorld;
 use machine::Observer;
 use std::path::Path;
@@ -46,5 +47,14 @@ impl<'p> Worlds<'p> {
             }
             _ => sim::run(self.plan, row, seed, record_to, None),
         }
+    }
+}
+
+/// What a timeline of a row with a seed is made of; nothing where the row does not run in the
+/// simulator. It runs again for that, and does the same.
+pub fn timeline(plan: &Plan, row: &Row, seed: u64) -> Result<Option<Recorded>, Error> {
+    match row.world {
+        World::Sim => sim::timeline(plan, row, seed).map(Some),
+        World::Linux => Ok(None),
     }
 }

@@ -13,7 +13,9 @@ use crate::record::{self, Recorder};
 use crate::result::{self, CallResult, FioProcess, JobResult, ProgramExit, RunResult};
 use crate::told::{self, Told};
 use crate::world::World;
-use base::Duration;
+use base::{Duration, Instant};
+use insight::timeline::Recorded;
+use insight::timeline::watch::Watch;
 use machine::{Exit, Observer, Outcome, Several};
 use programs::Script;
 use programs::dd::Closed;
@@ -94,6 +96,23 @@ pub(super) fn run(
             .map(|((number, _), job)| exit(&row.jobs[number], job))
             .collect(),
     })
+}
+
+/// Runs one row with one seed again, and keeps what a timeline is made of.
+pub(super) fn timeline(plan: &Plan, row: &Row, seed: u64) -> Result<Recorded, Error> {
+    let mut watch = Watch::new(Some(row.facts().queue_depth));
+    let setup = machine::Setup { tells_tasks: true, ..setup(plan, row, seed, false) };
+    let outcome = machine::run(setup, &mut watch);
+    let run = || format!("{}, seed {seed}", row.spec.label());
+    let outcome = outcome.map_err(|cause| Error::Setup { run: run(), cause })?;
+    let mut recorded = watch.finish(Instant::ZERO + outcome.elapsed);
+    let jobs: Vec<&machine::Job> = row.programs().map(|(_, job)| job).collect();
+    for task in &recorded.tasks {
+        if let Some(job) = task.job.and_then(|number| jobs.get(number)) {
+            recorded.groups.push((task.cgroup, job.cgroup.clone()));
+        }
+    }
+    Ok(recorded)
 }
 
 /// The machine of a row.

@@ -1,0 +1,77 @@
+//! How the time of requests is spread, and how much they move over time.
+
+use crate::layer::Layer;
+use crate::life::Life;
+use base::{Duration, Histogram, Instant};
+use std::collections::BTreeMap;
+
+/// How long requests spend in one layer.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    /// The layer; none for the whole time.
+    pub layer: Option<Layer>,
+    /// Of so many requests.
+    pub count: u64,
+    /// The mean over those.
+    pub mean: Duration,
+    /// The median.
+    pub p50: Duration,
+    /// The 99th percentile.
+    pub p99: Duration,
+    /// The longest.
+    pub max: Duration,
+    /// The part of all requests' time, in thousandths.
+    pub share: u64,
+    /// How many requests took up to 2^n ns, for n from 0 on, and more than 2^(n−1) ns.
+    pub doublings: Vec<u64>,
+}
+
+/// The whole time and each layer of it, the largest share first.
+pub fn by_layer(lives: &[Life]) -> Vec<Spread> {
+    let mut layers: BTreeMap<Option<Layer>, Histogram> = BTreeMap::new();
+    for life in lives {
+        layers.entry(None).or_default().record(life.total());
+        for (layer, time) in &life.layers {
+            layers.entry(Some(*layer)).or_default().record(*time);
+        }
+    }
+    let all = layers.get(&None).map_or(1, |it| it.sum().max(1));
+    let mut spreads: Vec<Spread> =
+        layers.iter().map(|(layer, times)| spread(*layer, times, all)).collect();
+    spreads.sort_by_key(|it| (it.layer.is_some(), std::cmp::Reverse(it.share)));
+    spreads
+}
+
+fn spread(layer: Option<Layer>, times: &Histogram, all: u128) -> Spread {
+    let mut doublings = Vec::new();
+    for (nanos, count) in times.bins() {
+        let place = (u64::BITS - nanos.saturating_sub(1).leading_zeros()) as usize;
+        if place >= doublings.len() {
+            doublings.resize(place + 1, 0);
+        }
+        doublings[place] += count;
+    }
+    Spread {
+        layer,
+        count: times.count(),
+        mean: times.mean(),
+        p50: times.quantile(50, 100),
+        p99: times.quantile(99, 100),
+        max: times.max(),
+        share: (times.sum() * 1000 / all) as u64,
+        doublings,
+    }
+}
+
+/// Bytes that were done in each of so many equal windows from the beginning to `end`.
+pub fn bytes_over_time(lives: &[Life], end: Instant, windows: usize) -> (Duration, Vec<u64>) {
+    let width = (end.as_nanos() / windows.max(1) as u64 + 1).max(1);
+    let mut bytes = vec![0; windows];
+    for life in lives {
+        let window = (life.completed.as_nanos() / width) as usize;
+        if let Some(bytes) = bytes.get_mut(window) {
+            *bytes += life.sectors.bytes().0;
+        }
+    }
+    (Duration::from_nanos(width), bytes)
+}

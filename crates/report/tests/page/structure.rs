@@ -1,0 +1,165 @@
+//! What is in the file, without a browser.
+
+use crate::synthetic;
+use expect_test::expect_file;
+use report::Style;
+use report::html::{Curves, Distributions, Finding, Page, Table};
+use report::style::Paint;
+
+pub fn tests() -> Vec<testing::Test> {
+    testing::tests![[] =>
+        a_small_page_is_built_like_this,
+        nothing_in_the_file_leads_out_of_it,
+        names_cannot_become_tags,
+        the_page_of_a_comparison_has_the_cells_of_its_text,
+        parts_of_a_life_add_up,
+        trace_events_have_a_bar_for_each_request,
+        of_a_long_run_the_first_requests_are_kept,
+    ]
+}
+
+/// A page that has something of everything.
+pub fn page() -> Page {
+    let words = |all: &[&str]| all.iter().map(|it| it.to_string()).collect::<Vec<_>>();
+    let table = Table {
+        caption: "Latency".to_string(),
+        keys: 1,
+        groups: vec![(String::new(), 1), ("reads".to_string(), 2)],
+        headings: words(&["scheduler", "p50", ""]),
+        rows: vec![vec![
+            ("cfq".to_string(), None),
+            ("8.1 ms".to_string(), None),
+            ("as expected".to_string(), Some(Paint::Good)),
+        ]],
+    };
+    let series = vec![("cfq".to_string(), vec![1.0, 50.0, 100.0])];
+    Page {
+        title: "A title".to_string(),
+        about: "world sim".to_string(),
+        story: words(&["A story."]),
+        answer: "An answer.".to_string(),
+        tables: vec![table.clone()],
+        curves: vec![Curves {
+            title: "What is moved".to_string(),
+            unit: "MB/s".to_string(),
+            step: 0.1,
+            series: series.clone(),
+        }],
+        distributions: vec![Distributions { title: "By layer".to_string(), series, table }],
+        findings: vec![Finding {
+            title: "It idles.".to_string(),
+            cost: "8 ms".to_string(),
+            remedy: "slice_idle=0".to_string(),
+            ..Finding::default()
+        }],
+        timelines: vec![synthetic::timeline("cfq", 400, 1), synthetic::timeline("noop", 200, 2)],
+        remark: "A remark.".to_string(),
+    }
+}
+
+/// The page without what is within styles and scripts.
+fn skeleton(html: &str) -> String {
+    let mut out = String::new();
+    let mut rest = html;
+    while let Some(start) = ["<style", "<script"].iter().filter_map(|it| rest.find(it)).min() {
+        let name = if rest[start..].starts_with("<style") { "style" } else { "script" };
+        let inside = start + rest[start..].find('>').unwrap() + 1;
+        let end = inside + rest[inside..].find(&format!("</{name}>")).unwrap();
+        out.push_str(&rest[..inside]);
+        rest = &rest[end..];
+        let tag = rest.find('>').unwrap() + 1;
+        out.push_str(&rest[..tag]);
+        rest = &rest[tag..];
+    }
+    out + rest
+}
+
+fn a_small_page_is_built_like_this() {
+    expect_file!["small_page.txt"].assert_eq(&skeleton(&page().to_html()));
+}
+
+fn nothing_in_the_file_leads_out_of_it() {
+    let html = page().to_html();
+    for way in ["http:", "https:", "//cdn", "src=", "url(", "@import", "import(", "fetch(", "<link"]
+    {
+        assert!(!html.contains(way), "{way}");
+    }
+    let links = html.split("href=\"").skip(1);
+    assert!(links.clone().count() > 4 && links.clone().all(|it| it.starts_with('#')));
+    assert!(html.contains("default-src 'none'"));
+}
+
+fn names_cannot_become_tags() {
+    let evil = "</script><img src=x onerror=alert(1)>\"'&\u{1b}[2J";
+    let mut page = page();
+    (page.title, page.answer) = (evil.to_string(), evil.to_string());
+    page.tables[0].caption = evil.to_string();
+    page.curves[0].series[0].0 = evil.to_string();
+    page.timelines[0].title = evil.to_string();
+    page.timelines[0].lanes[2].name = evil.to_string();
+    let html = page.to_html();
+    assert!(!html.contains("<img") && !html.contains('\u{1b}'));
+    let scripts = |html: &str| html.matches("</script>").count();
+    assert_eq!(scripts(&html), scripts(&self::page().to_html()));
+}
+
+/// A comparison of two schedulers that takes a moment.
+fn comparison() -> lab::Report {
+    let line = "fio --name=r --filename=/dev/sda --rw=randrw --bs=4k --direct=1 --size=16m \
+                --ioengine=libaio --iodepth=4 --number_ios=200";
+    let job = lab::JobSpec::new("r", lab::Work::Command(line.to_string()), "test");
+    let mut experiment = lab::Experiment::of_jobs("", vec![job]);
+    experiment.schedulers =
+        ["cfq@4.19", "deadline@4.19"].map(|it| (it.to_string(), String::new())).to_vec();
+    lab::matrix::run(lab::plan::Plan::new(experiment).unwrap(), None, 2, &|_| {}).unwrap()
+}
+
+fn the_page_of_a_comparison_has_the_cells_of_its_text() {
+    let report = comparison();
+    let summary = lab::summary::Summary::of(&report);
+    let took = std::time::Duration::ZERO;
+    let recorded = lab::picture::recorded(&report, &summary).unwrap();
+    assert_eq!(recorded.len(), 2);
+    let page = report::html::compare::page(&report, &summary, took, recorded);
+    let text = report::text::compare(&report, &summary, took, &Style::UNBROKEN);
+    let cells = page.tables.iter().flat_map(|it| it.rows.iter().flatten());
+    assert!(cells.clone().count() > 10);
+    cells.for_each(|(cell, _)| assert!(text.contains(cell.as_str()), "{cell}"));
+    assert!(page.answer.len() > 10 && !page.findings.is_empty());
+}
+
+fn parts_of_a_life_add_up() {
+    let report = comparison();
+    let recorded = lab::picture::recorded(&report, &lab::summary::Summary::of(&report)).unwrap();
+    for run in recorded {
+        assert!(run.lives.len() > 150, "{}", run.lives.len());
+        for life in &run.lives {
+            let sum: base::Duration = life.layers.iter().map(|(_, time)| *time).sum();
+            assert_eq!(sum, life.total(), "{life:?}");
+        }
+        let timeline = insight::Timeline::of(run.clone());
+        let done = (0..timeline.requests.len()).map(|at| timeline.requests.completed(at)).max();
+        let last = run.lives.iter().map(|it| it.completed.as_nanos()).max();
+        assert_eq!((timeline.tick, done), (1, last));
+    }
+}
+
+fn trace_events_have_a_bar_for_each_request() {
+    let timeline = synthetic::timeline("cfq", 300, 1);
+    let text = report::perfetto::to_text(std::slice::from_ref(&timeline));
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let events = document["traceEvents"].as_array().unwrap();
+    let bars = events.iter().filter(|it| it["ph"] == "X" && it["args"]["sector"].is_u64());
+    assert_eq!(bars.count(), 600, "one in the task's lane, one in the device's");
+    let flows = |phase: &str| events.iter().filter(|it| it["ph"] == phase).count();
+    assert_eq!((flows("s"), flows("f")), (6, 6));
+}
+
+fn of_a_long_run_the_first_requests_are_kept() {
+    let mut run = synthetic::recorded("cfq", 300, 1);
+    assert!(!run.clone().cut(300));
+    assert!(run.cut(120));
+    assert_eq!((run.lives.len(), run.arrows.len()), (120, 3));
+    assert!(run.lives.iter().all(|it| it.queued <= run.end));
+    assert!(run.held.iter().all(|it| it.to <= run.end));
+}

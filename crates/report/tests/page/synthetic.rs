@@ -84,5 +84,9 @@ fn life(number: u32, at: u64, numbers: &mut Numbers) -> Life {
         merged: 0,
         reason: Some(DispatchReason::BatchContinues),
         layers,
+        told: None,
+        bios: Vec::new(),
+        others: Vec::new(),
+        guess: None,
     }
 }

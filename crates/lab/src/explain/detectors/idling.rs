@@ -55,7 +55,8 @@ fn dependent(case: &Case, caller: &Caller) -> Option<Finding> {
         found.culprit.as_deref().unwrap_or("a task of the kernel")
     );
     found.mechanism = "Each has its own queue, so the scheduler waits for the next request of the \
-        one whose turn it is. That one waits for the other's request, which is withheld meanwhile.";
+        one whose turn it is. That one waits for the other's request, which is withheld \
+        meanwhile.";
     found.remedies = remedies(case);
     Some(found)
 }
@@ -73,8 +74,8 @@ fn siblings(case: &Case, caller: &Caller) -> Option<Finding> {
         case.scheduler(),
         caller.job
     );
-    found.mechanism = "They work on one stream together and share no io_context, so each has a queue. \
-        The disk stays idle for one while the next piece is in the queue of another.";
+    found.mechanism = "They work on one stream together and share no io_context, so each has a \
+        queue. The disk stays idle for one while the next piece is in the queue of another.";
     found.remedies = remedies(case);
     let share = "let the processes share an io_context: clone(2) with CLONE_IO";
     found.remedies.push(Remedy::told(share));
@@ -130,8 +131,8 @@ fn idle_class(case: &Case, caller: &Caller) -> Option<Finding> {
         case.finding("idle-class", caller, |it: &Part| waits(it.layer) || it.layer == Layer::Host)?;
     found.title = format!("{} is of the idle class, and gets what the others leave", caller.job);
     found.culprit = crate::explain::detectors::limits::busiest_other(case, caller);
-    found.mechanism = "The scheduler serves the idle class when nobody else has had anything for a \
-        while. Beside somebody who always has, that is hardly ever.";
+    found.mechanism = "The scheduler serves the idle class when nobody else has had anything for \
+        a while. Beside somebody who always has, that is hardly ever.";
     found.remedies.push(Remedy::told(format!("run {} with ionice -c2 -n7", caller.job)));
     Some(found)
 }
@@ -142,8 +143,8 @@ fn lower_class(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("lower-class", caller, is_about)?;
     found.weight = Weight::Note;
     found.title = format!("{} is of a lower class, and waits for the others", caller.job);
-    found.mechanism = "The scheduler lets requests of a lower I/O class go when there is nothing of a \
-        higher one. Whoever waits for such a request waits as long.";
+    found.mechanism = "The scheduler lets requests of a lower I/O class go when there is nothing \
+        of a higher one. Whoever waits for such a request waits as long.";
     found.remedies.push(Remedy::told("ionice -c2 for what others wait for"));
     Some(found)
 }

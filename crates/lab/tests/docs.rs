@@ -16,6 +16,12 @@ fn tables_of_the_documentation_are_those_of_the_code() {
     }
 }
 
+#[test]
+fn findings_are_those_that_detectors_know() {
+    let (name, block) = lab::explain::detectors::markdown();
+    assert_block("docs/explain.md", name, &block);
+}
+
 /// The kernels that judge, and one between them.
 const KERNELS: [Version; 4] = [Version::V6_1, Version::V6_12, Version::V6_18, Version::V7_3];
 /// Those between which BFQ changed.

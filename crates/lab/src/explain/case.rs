@@ -57,6 +57,8 @@ impl<'a> Case<'a> {
         caller: &Caller,
         is_about: impl Fn(&Part) -> bool,
     ) -> Option<Finding> {
+        let is_known = super::detectors::KNOWN.iter().any(|it| it.0 == name);
+        assert!(is_known, "the table does not know {name}");
         let share = caller.share(&is_about);
         if share < LEAST {
             return None;

@@ -3,7 +3,7 @@
 
 pub mod account;
 mod case;
-mod detectors;
+pub mod detectors;
 pub mod finding;
 mod trial;
 

@@ -22,3 +22,44 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     findings.sort_by_key(|it| (it.weight, std::cmp::Reverse(it.cost)));
     findings
 }
+
+/// What detectors can find, by name, and what it means.
+pub const KNOWN: [(&str, &str); 28] = [
+    ("dependent-tasks-apart", "the scheduler idles for one of two tasks that wait for each other"),
+    (
+        "cooperating-tasks-apart",
+        "processes of one job have queues of their own, and each is idled for",
+    ),
+    ("idling-on-flash", "a fast disk is kept idle for one job while another waits"),
+    ("idling-for-another", "the same on a disk that turns, where it may pay"),
+    ("idle-class", "a job of the idle class gets what the others leave"),
+    ("lower-class", "requests of a lower I/O class wait until there is nothing else"),
+    ("throttled-writeback", "writeback throttling holds writes back that somebody waits for"),
+    ("limit-reached", "io.max or blkio.throttle holds back a job, or what it is waited for"),
+    ("limit-bypassed", "buffered writes pass a limit of version 1"),
+    ("requests-run-out", "all requests or tags are taken"),
+    ("dirty-limit", "a writer pauses because too much is dirty"),
+    ("dirty-backlog", "a sync writes what was made dirty long before"),
+    ("weights-without-effect", "the scheduler does not look at weights or priorities that are set"),
+    ("buffered-unweighted", "buffered writes are the flusher's, so weights do not count"),
+    ("little-weight", "a job has what its weight says, and that is little"),
+    ("priority-inversion", "a job waits for what somebody of a lower class has under way"),
+    ("commit-waits-for-others", "a commit of the journal waits for data of somebody else"),
+    ("behind-a-flood", "requests stand behind many of somebody else"),
+    ("starved-in-the-scheduler", "some calls are passed over for very long"),
+    ("starved-in-the-drive", "a request is with the drive for very long while it serves others"),
+    ("device-shared", "requests are with the drive among those of somebody who has more"),
+    ("device-bound", "the device has the time; no scheduler changes that"),
+    ("flushes", "the device flushes its cache most of the time"),
+    ("queue-depth", "the device is given fewer commands than it takes"),
+    ("readahead", "a reader in sequence waits for each short window"),
+    ("discards", "reads wait behind discards"),
+    ("scheduler-cost", "the scheduler costs more than the device takes"),
+    ("host-full", "tasks wait for a core"),
+];
+
+/// The same as a table of the documentation.
+pub fn markdown() -> (&'static str, String) {
+    let rows = KNOWN.iter().map(|(name, about)| format!("| `{name}` | {about} |\n"));
+    ("findings", format!("| finding | what it means |\n|---|---|\n{}", rows.collect::<String>()))
+}

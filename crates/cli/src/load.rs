@@ -59,7 +59,7 @@ fn load(options: &LoadOptions) -> Result<Experiment, Error> {
     let Some(path) = &options.input else {
         if jobs.is_empty() {
             let accepted = "EXPERIMENT.toml, JOB.fio, TRACE, --job NAME COMMAND, or -- COMMAND";
-            return Err(Error::bad("compare", "nothing to run", accepted));
+            return Err(Error::bad("the command line", "nothing to run", accepted));
         }
         return Ok(Experiment::of_jobs("", jobs));
     };

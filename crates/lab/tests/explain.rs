@@ -5,6 +5,7 @@ use lab::explain::finding::Finding;
 use lab::explain::{Explained, Options, explain, explain_row, label_of};
 use lab::plan::Plan;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 fn below(directory: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(directory);
@@ -49,16 +50,26 @@ fn first_cause(file: &str, label: &str) -> (&'static str, Option<String>) {
 
 #[test]
 fn the_cause_of_each_complaint_is_found_first() {
-    let mut missed = Vec::new();
-    for path in below("experiments/threads") {
-        let (plan, text) = plan_of(&path);
-        let (cause, under) = (said(&text, "cause"), said(&text, "under"));
-        let explained = row_called(&plan, under, 1);
-        let first = causes(&explained).first().map_or("nothing", |it| it.name);
-        if first != cause {
-            missed.push(format!("{}: {first}, not {cause}", path.display()));
+    let missed = Mutex::new(Vec::new());
+    let files = Mutex::new(below("experiments/threads").into_iter());
+    let next = || files.lock().unwrap().next();
+    let work = || {
+        while let Some(path) = next() {
+            let (plan, text) = plan_of(&path);
+            let (cause, under) = (said(&text, "cause"), said(&text, "under"));
+            let explained = row_called(&plan, under, 1);
+            let first = causes(&explained).first().map_or("nothing", |it| it.name);
+            if first != cause {
+                missed.lock().unwrap().push(format!("{}: {first}, not {cause}", path.display()));
+            }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let missed = missed.into_inner().unwrap();
     assert!(missed.is_empty(), "{missed:#?}");
 }
 

@@ -78,7 +78,15 @@ fn slowest_json(it: &Explained, caller: &Caller) -> Vec<Value> {
 }
 
 fn row(it: &Explained, slow: usize, style: &Style) -> String {
-    let title = it.label();
+    let result = &it.result;
+    let title = format!(
+        "{} · model {} · {} · host {} · seed {}",
+        it.label(),
+        result.model,
+        result.fs,
+        result.host,
+        result.seed
+    );
     let mut out = format!("{}\n", style.painted(&title, Some(Paint::Heading)));
     for caller in &it.callers {
         out.push_str(&paragraph(&caller_line(caller), style, "  ", "    "));

@@ -68,6 +68,10 @@ pub fn calls_of(
 
 /// Explains each row of a plan with its first seed.
 pub fn explain(plan: &Plan, options: Options) -> Result<Vec<Explained>, Error> {
+    if plan.rows.iter().all(|row| row.world == World::Linux) {
+        let accepted = "--world sim; or compare --record, and explain what that recorded";
+        return Err(Error::bad("--world", "calls of a guest are not taken apart", accepted));
+    }
     let simulated = plan.rows.iter().filter(|row| row.world == World::Sim);
     simulated.map(|row| explain_row(plan, row, options)).collect()
 }

@@ -18,6 +18,7 @@ const LONG_SYNC: Duration = Duration::from_millis(500);
 /// Kernels have 64 to 256 requests; so few are somebody's setting.
 const FEW_REQUESTS: i64 = 32;
 
+/// What is found of them.
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for caller in case.callers {

@@ -45,6 +45,11 @@ impl<'a> Case<'a> {
         !self.row.jobs.iter().any(|it| it.job.name == name)
     }
 
+    /// Whether a task writes what others have made dirty.
+    pub fn is_flusher(&self, name: &str) -> bool {
+        name.starts_with("kworker/u")
+    }
+
     /// Whether a task commits the journal or writes the log.
     pub fn is_journal(&self, name: &str) -> bool {
         name.starts_with("jbd2/") || name.starts_with("xfsaild/")

@@ -34,7 +34,8 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 
 /// The drive has the commands of somebody else as well, and takes them in its own order.
 fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
-    let is_about = |it: &Part| is_shared(caller, it);
+    let is_job = |name: &String| !case.is_kernel(name);
+    let is_about = |it: &Part| is_shared(caller, it) && it.behind.as_ref().is_some_and(is_job);
     let mut found = case.finding("device-shared", caller, is_about)?;
     let other = super::limits::bully(case, caller);
     if found.share < SHARED || other.is_none() {

@@ -22,6 +22,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for caller in case.callers {
         findings.extend(dependent(case, caller));
+        findings.extend(writeback(case, caller));
         findings.extend(siblings(case, caller));
         findings.extend(for_another(case, caller));
         findings.extend(idle_class(case, caller));
@@ -42,7 +43,8 @@ fn dependent(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| {
         let for_whom = it.behind.as_deref().unwrap_or_default();
         let who = it.who.as_str();
-        is_idling(it) && who != for_whom && (depends(for_whom) || depends(who))
+        let is_writeback = case.is_flusher(who) || case.is_flusher(for_whom);
+        is_idling(it) && who != for_whom && !is_writeback && (depends(for_whom) || depends(who))
     };
     let mut found = case.finding("dependent-tasks-apart", caller, is_about)?;
     let other = caller.parts.iter().find(|it| is_about(it))?;
@@ -58,6 +60,26 @@ fn dependent(case: &Case, caller: &Caller) -> Option<Finding> {
         one whose turn it is. That one waits for the other's request, which is withheld \
         meanwhile.";
     found.remedies = remedies(case);
+    Some(found)
+}
+
+/// Report 2: what the flusher writes waits for readers, and somebody waits for the flusher.
+fn writeback(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| {
+        let waits = matches!(it.layer, Layer::Held(_) | Layer::Others | Layer::Full);
+        waits && case.is_flusher(&it.who)
+    };
+    let mut found = case.finding("writeback-starved", caller, is_about)?;
+    found.title = format!(
+        "{} lets others pass buffered writes that {} waits for",
+        case.scheduler(),
+        caller.job
+    );
+    found.mechanism = "The flusher's writes are asynchronous to the scheduler, so reads and \
+        synchronous writes go first. A sync or a commit waits for them nevertheless.";
+    found.remedies = case.plain_schedulers();
+    found.remedies.extend(case.tunables(&[("slice_idle", 0), ("group_idle", 0)]));
+    found.remedies.extend(case.fair_schedulers());
     Some(found)
 }
 

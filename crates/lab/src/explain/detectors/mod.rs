@@ -24,7 +24,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 }
 
 /// What detectors can find, by name, and what it means.
-pub const KNOWN: [(&str, &str); 28] = [
+pub const KNOWN: [(&str, &str); 29] = [
     ("dependent-tasks-apart", "the scheduler idles for one of two tasks that wait for each other"),
     (
         "cooperating-tasks-apart",
@@ -34,6 +34,7 @@ pub const KNOWN: [(&str, &str); 28] = [
     ("idling-for-another", "the same on a disk that turns, where it may pay"),
     ("idle-class", "a job of the idle class gets what the others leave"),
     ("lower-class", "requests of a lower I/O class wait until there is nothing else"),
+    ("writeback-starved", "others pass buffered writes that somebody waits for"),
     ("throttled-writeback", "writeback throttling holds writes back that somebody waits for"),
     ("limit-reached", "io.max or blkio.throttle holds back a job, or what it is waited for"),
     ("limit-bypassed", "buffered writes pass a limit of version 1"),

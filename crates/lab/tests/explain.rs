@@ -57,8 +57,15 @@ fn the_cause_of_each_complaint_is_found_first() {
         while let Some(path) = next() {
             let (plan, text) = plan_of(&path);
             let (cause, under) = (said(&text, "cause"), said(&text, "under"));
-            let explained = row_called(&plan, under, 1);
-            let first = causes(&explained).first().map_or("nothing", |it| it.name);
+            let first = |trials| {
+                let explained = row_called(&plan, under, trials);
+                causes(&explained).first().map_or("nothing", |it| it.name)
+            };
+            // What is only suspected is a cause when a change helps.
+            if first(0) == cause {
+                continue;
+            }
+            let first = first(1);
             if first != cause {
                 missed.lock().unwrap().push(format!("{}: {first}, not {cause}", path.display()));
             }

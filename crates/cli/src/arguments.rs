@@ -341,7 +341,7 @@ pub struct LoadOptions {
     /// Unit of the trace's times, where it varies: s, ms, us or ns
     #[arg(long, value_name = "UNIT", help_heading = "Load")]
     pub time_unit: Option<String>,
-    /// Device of the trace to replay, where it has several
+    /// Device of the trace, where it has several
     #[arg(long, value_name = "DEVICE", help_heading = "Load")]
     pub trace_device: Option<String>,
     /// When recorded requests are submitted: timed, closed or thinking
@@ -379,14 +379,19 @@ pub struct LoadOptions {
   Two jobs as you would type them, and the five slowest calls one by one:
     paternoster explain --slow 5 --fs ext4 -s mq-deadline
       --job db 'fio --name=db --rw=write --bs=8k --fdatasync=1 --size=64m'
-      --job backup 'dd if=/dev/zero of=backup bs=1M count=2000'")]
+      --job backup 'dd if=/dev/zero of=backup bs=1M count=2000'
+  What a machine did, as blktrace recorded it, with histograms of each layer:
+    paternoster explain --hist night.blktrace.0")]
 pub struct ExplainOptions {
     #[command(flatten)]
     pub load: LoadOptions,
 
-    /// Show the N slowest calls one by one, each with its critical path
+    /// Show the N slowest calls one by one, each with its critical path; of a recording, requests
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub slow: Option<usize>,
+    /// Show histograms of the time in each layer (of a recording)
+    #[arg(long, help_heading = "Output")]
+    pub hist: bool,
     /// Seeds with which each remedy is tried; 0 tries none [default: 2]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub trials: Option<usize>,

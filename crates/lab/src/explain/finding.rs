@@ -127,6 +127,9 @@ fn kind_name<S: Serializer>(kind: &CallKind, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(kind.name())
 }
 
-fn confidence_name<S: Serializer>(it: &Option<Confidence>, serializer: S) -> Result<S::Ok, S::Error> {
+fn confidence_name<S: Serializer>(
+    it: &Option<Confidence>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     it.map(Confidence::name).serialize(serializer)
 }

@@ -82,7 +82,8 @@ pub fn explain_row(plan: &Plan, row: &Row, options: Options) -> Result<Explained
     let result = worlds::watch(plan, row, seed, &mut Several(vec![&mut calls, &mut names]))?;
     drop(calls);
     let callers = account.finish(|task| names.of(row, task));
-    let mut findings = detectors::detect(&Case { of: Of::Run { row, result: &result }, callers: &callers });
+    let mut findings =
+        detectors::detect(&Case { of: Of::Run { row, result: &result }, callers: &callers });
     if options.trials > 0 {
         trial::try_remedies(plan, row, &mut findings, options.trials)?;
     }

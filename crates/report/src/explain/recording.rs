@@ -140,8 +140,11 @@ fn cells(kind: &Kind, name: &str, seconds: f64) -> String {
 fn histograms(it: &Explained, style: &Style) -> String {
     let mut out = String::new();
     for (layer, times) in it.layers.iter() {
-        let modes: Vec<String> =
-            times.modes().iter().map(|mode| format!("{} × {}", mode.count, span(mode.at))).collect();
+        let modes: Vec<String> = times
+            .modes()
+            .iter()
+            .map(|mode| format!("{} × {}", mode.count, span(mode.at)))
+            .collect();
         let title = format!(
             "{layer}: {} requests, modes {} (in {})",
             times.histogram().count(),
@@ -173,7 +176,8 @@ fn slow(it: &Explained, life: &Life, style: &Style) -> String {
     let mut out = format!("\n{}\n", style.painted(&title, Some(Paint::Heading)));
     let after = |at: Instant| span(at.saturating_since(life.queued));
     let steps = steps(life);
-    let steps: Vec<String> = steps.iter().map(|(name, at)| format!("{name} +{}", after(*at))).collect();
+    let steps: Vec<String> =
+        steps.iter().map(|(name, at)| format!("{name} +{}", after(*at))).collect();
     out.push_str(&paragraph(&steps.join(" · "), style, "    ", "      "));
     for (layer, spent) in &life.layers {
         out.push_str(&format!("    {:>10}  {layer}\n", span(*spent)));
@@ -260,8 +264,11 @@ fn intervals_json(intervals: &Intervals) -> Value {
 }
 
 fn life_json(it: &Explained, life: &Life) -> Value {
-    let layers: serde_json::Map<String, Value> =
-        life.layers.iter().map(|(layer, time)| (layer.name().into(), time.as_nanos().into())).collect();
+    let layers: serde_json::Map<String, Value> = life
+        .layers
+        .iter()
+        .map(|(layer, time)| (layer.name().into(), time.as_nanos().into()))
+        .collect();
     let others: serde_json::Map<String, Value> =
         life.others.iter().map(|(who, time)| (it.name(*who), time.as_nanos().into())).collect();
     let steps: serde_json::Map<String, Value> =

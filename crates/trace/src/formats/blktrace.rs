@@ -103,8 +103,9 @@ impl<R: Read> Records<R> {
     pub fn losses(&self) -> Vec<String> {
         let Records::Binary(records) = self else { return Vec::new() };
         let torn = records.torn();
-        let ends =
-            |(name, torn): (&str, Torn)| format!("{name} ends within a record at byte {}", torn.offset);
+        let ends = |(name, torn): (&str, Torn)| {
+            format!("{name} ends within a record at byte {}", torn.offset)
+        };
         let mut losses: Vec<String> = torn.map(ends).collect();
         if records.lost() > 0 {
             losses.push(format!("{} events were lost when it was recorded", records.lost()));

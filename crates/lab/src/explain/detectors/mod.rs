@@ -7,7 +7,8 @@ pub mod limits;
 mod neighbours;
 
 use super::case::Case;
-use super::finding::Finding;
+use super::finding::{Finding, Weight};
+use insight::Confidence;
 
 /// A detector.
 type Detector = fn(&Case) -> Vec<Finding>;
@@ -23,11 +24,16 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     findings
 }
 
-/// What they say of a recording. One who is found with one thing after the other is not told of
-/// each: what a detector finds for several stands with the one who lost most.
+/// What they say of a recording. What a detector finds for several is told once, for whoever lost
+/// most, and what rests on a guess of low confidence is no cause.
 pub fn detect_in_recording(case: &Case) -> Vec<Finding> {
+    let mut all = detect(case);
+    for found in all.iter_mut().filter(|it| it.confidence == Some(Confidence::Low)) {
+        found.weight = Weight::Note;
+    }
+    all.sort_by_key(|it| (it.weight, std::cmp::Reverse(it.cost)));
     let mut findings: Vec<Finding> = Vec::new();
-    for found in detect(case) {
+    for found in all {
         match findings.iter_mut().find(|it| it.name == found.name) {
             Some(first) => first.add_victim(&found),
             None => findings.push(found),

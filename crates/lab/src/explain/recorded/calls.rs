@@ -72,14 +72,22 @@ impl Requests {
             false => kinds.background += 1,
         }
         let guess = life.guess.unwrap_or(Confidence::Low);
-        kinds.guesses[guess as usize] += withheld(life);
+        for (layer, time) in life.layers.iter().filter(|it| is_held(it.0)) {
+            // The weakest guess of a request may be of another layer; of this one it is known.
+            let has_reason = matches!(layer, Layer::Held(_));
+            let guess = if has_reason { guess.max(Confidence::Medium) } else { guess };
+            kinds.guesses[guess as usize] += *time;
+        }
         call
     }
 }
 
+fn is_held(layer: Layer) -> bool {
+    matches!(layer, Layer::Held(_) | Layer::Withheld)
+}
+
 /// For how long a request was withheld.
 pub(super) fn withheld(life: &Life) -> Duration {
-    let is_held = |layer: Layer| matches!(layer, Layer::Held(_) | Layer::Withheld);
     life.layers.iter().filter(|it| is_held(it.0)).map(|it| it.1).sum()
 }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// So often somebody has to be seen waiting before it is taken for a habit.
 const LEAST: u64 = 5;
-/// And in this part of the cases, in percent.
+/// And for this part of the time, in percent.
 const MOSTLY: u64 = 75;
 
 /// How two tasks belong together that wait for each other.
@@ -182,10 +182,20 @@ impl Known {
         })
     }
 
-    /// Whether somebody, when it is withheld behind another, is what the other waits for.
+    /// Whether one waits for the other when that is withheld behind it, or they work on the same.
     pub fn take_turns(&self, one: &str, other: &str) -> Option<Turns> {
-        let (pair, turns) = self.pairs.get(&(one.to_string(), other.to_string()))?;
-        let is_habit = pair.count >= LEAST && 100 * pair.in_turn >= MOSTLY * pair.count;
+        self.waits_for(other, one).or_else(|| self.waits_for(one, other))
+    }
+
+    /// Whether the first waits for the second.
+    fn waits_for(&self, first: &str, second: &str) -> Option<Turns> {
+        let (pair, turns) = self.pairs.get(&(second.to_string(), first.to_string()))?;
+        let is_most = |it: Duration| {
+            u128::from(it.as_nanos()) * 100 >= u128::from(pair.held.as_nanos()) * u128::from(MOSTLY)
+        };
+        // Two of one program that go on where the other ended work on the same.
+        let is_shared = *turns == Turns::OfOneProgram && is_most(pair.held_near);
+        let is_habit = pair.count >= LEAST && (is_most(pair.held_in_turn) || is_shared);
         is_habit.then_some(*turns)
     }
 
@@ -198,10 +208,11 @@ impl Known {
             near => format!("; {near} began within 1 MiB of where the other's had ended"),
         };
         Some(format!(
-            "in {} of {} cases {other} asked for nothing until a request of {one} was done that \
-             was withheld, and came next; the first at {} s{near}",
-            pair.in_turn,
+            "{} requests of {one} were withheld behind {other}, which asked for nothing until {} of \
+             them were done, and came next after {}{near}; the first at {} s",
             pair.count,
+            pair.quiet,
+            pair.in_turn,
             first.join(", ")
         ))
     }

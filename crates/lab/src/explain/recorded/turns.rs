@@ -1,9 +1,10 @@
 //! Whether tasks take turns: who is held back while the disk waits for another, and who of the two
 //! comes next.
 //!
-//! A request of A was withheld behind one of B. If B asks for nothing until A's request is done,
-//! and comes again before A does, then B seems to have waited for A. Two who do not know each
-//! other do so by chance now and then, and not nearly always.
+//! A request of A was withheld behind one of B. If B asks for nothing until A's request is done
+//! (it is *quiet*), and comes again before A does (they are *in turn*), then B seems to have waited
+//! for A. Two who do not know each other do so by chance now and then, and not nearly always: in
+//! recordings of a real 4.19, never who thinks for longer than the disk is kept for it.
 
 use super::arrives;
 use super::calls::withheld;
@@ -22,12 +23,18 @@ const NEAR: u64 = 2048;
 pub struct Pair {
     /// How many.
     pub count: u64,
-    /// Of these, behind how many the other waited, as it seems.
+    /// Of these, while how many the other asked for nothing.
+    pub quiet: u64,
+    /// Of these, behind how many the other came next.
     pub in_turn: u64,
-    /// Of these, how many began where the other's had ended, or near.
+    /// Of the quiet ones, how many began where the other's had ended, or near.
     pub near: u64,
     /// For how long all were withheld.
     pub held: Duration,
+    /// The same of those in turn.
+    pub held_in_turn: Duration,
+    /// And of those that are near.
+    pub held_near: Duration,
     /// When the first ones came.
     pub first: Vec<Instant>,
 }
@@ -134,9 +141,17 @@ impl Watch {
         let pair = self.pairs.entry((episode.who, episode.before.who)).or_default();
         let in_turn = episode.is_quiet && next == episode.before.who;
         pair.count += 1;
-        pair.in_turn += u64::from(in_turn);
-        pair.near += u64::from(in_turn && episode.sector.0.abs_diff(episode.before.end.0) <= NEAR);
+        let is_near = episode.sector.0.abs_diff(episode.before.end.0) <= NEAR;
         pair.held += held;
+        pair.quiet += u64::from(episode.is_quiet);
+        if episode.is_quiet && is_near {
+            pair.near += 1;
+            pair.held_near += held;
+        }
+        if in_turn {
+            pair.in_turn += 1;
+            pair.held_in_turn += held;
+        }
         if pair.first.len() < EXAMPLES {
             pair.first.push(at);
         }

@@ -308,6 +308,10 @@ pub struct CompareOptions {
     /// Events of each result as blktrace files
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub record: Option<PathBuf>,
+    /// A row for each request, as .csv or .parquet; of several results a directory of that name
+    /// without the suffix
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub events: Option<PathBuf>,
 }
 
 /// What is run, on what, and under which schedulers.
@@ -399,6 +403,10 @@ pub struct ExplainOptions {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
           help_heading = "Output")]
     pub json: Option<Option<PathBuf>>,
+    /// A row for each request, as .csv or .parquet, and beside it one for each system call; of
+    /// several results a directory of that name without the suffix
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub events: Option<PathBuf>,
 }
 
 /// The options that give one key of an experiment a value: each key with an option has one.

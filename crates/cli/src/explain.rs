@@ -1,6 +1,7 @@
 //! `paternoster explain`.
 
 use crate::arguments::ExplainOptions;
+use crate::events::{self, Requests};
 use crate::load;
 use crate::output::{Destination, print};
 use crate::terminal::style;
@@ -25,9 +26,14 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     }
     let plan = Plan::new(load::experiment(&asked.load)?)?;
     let json = Destination::asked("--json", asked.json.as_ref())?;
+    let events_to = events::asked(asked.events.as_ref())?;
     let options =
         Options { slowest: asked.slow.unwrap_or_default(), trials: asked.trials.unwrap_or(TRIALS) };
+    events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let explained = explain_plan(&plan, options)?;
+    if let Some(file) = events_to {
+        events::write(&plan, &plan.experiment.seeds[..1], file, true)?;
+    }
     let style = style();
     let text = || report::explain::text(&plan, &explained, options.slowest, &style);
     let document = || report::json::to_text(&report::explain::document(&explained));
@@ -50,7 +56,14 @@ fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error>
         device: asked.load.trace_device.clone(),
         format: load::trace_options(&asked.load)?.reading.format,
     };
-    let explained = recorded::explain(path, &options, &mut |_| Ok(()))?;
+    let events_to = events::asked(asked.events.as_ref())?;
+    let mut requests = events_to.map(|file| Requests::create(file)).transpose()?;
+    let explained = recorded::explain(path, &options, &mut |life| {
+        if let Some(requests) = &mut requests {
+            requests.add(life);
+        }
+    })?;
+    requests.map_or(Ok(()), Requests::finish)?;
     let wanted = Wanted { slow: options.slowest, histograms: asked.hist };
     let style = style();
     let text = || style.text(&recording::text(&explained, wanted, &style)).into_owned();

@@ -25,7 +25,7 @@ fn recorded(file: &str, scheduler: &str, axis: &str) -> Explained {
     let directory = Directory::make().unwrap();
     Worlds::of(&plan).unwrap().run(row, 1, Some(directory.path())).unwrap();
     let recording = directory.path().join(record::recording_name(row, 1));
-    explain(&recording, &Options { slowest: 3, ..Options::default() }, &mut |_| Ok(())).unwrap()
+    explain(&recording, &Options { slowest: 3, ..Options::default() }, &mut |_| {}).unwrap()
 }
 
 fn causes(it: &Explained) -> Vec<&Finding> {
@@ -74,7 +74,7 @@ fn refusal(name: &str, content: &[u8], options: &Options) -> String {
     let directory = Directory::make().unwrap();
     let path = directory.path().join(name);
     std::fs::write(&path, content).unwrap();
-    match explain(&path, options, &mut |_| Ok(())) {
+    match explain(&path, options, &mut |_| {}) {
         Ok(_) => panic!("{name} was taken"),
         Err(error) => {
             assert!(error.is_bad_input(), "{error}");
@@ -136,6 +136,6 @@ fn a_recording_that_ends_within_a_record_is_read_with_a_remark() {
     let path = directory.path().join("sda.blktrace.0");
     let bytes = some_reads();
     std::fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
-    let it = explain(&path, &Options::default(), &mut |_| Ok(())).unwrap();
+    let it = explain(&path, &Options::default(), &mut |_| {}).unwrap();
     assert_eq!((it.requests, it.remarks.len()), (19, 1), "{:?}", it.remarks);
 }

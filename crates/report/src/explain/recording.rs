@@ -89,16 +89,18 @@ fn about(it: &Explained) -> Vec<String> {
     lines
 }
 
+/// The requests of a kind in an interval.
+type Of = fn(&Interval) -> &Kind;
+
 /// The columns of `iostat -x` of the kinds that there are, a line for each interval.
 fn device(intervals: &Intervals) -> String {
-    let kinds: [(&str, fn(&Interval) -> &Kind); 4] = [
+    let kinds: [(&str, Of); 4] = [
         ("r", |it| &it.reads),
         ("w", |it| &it.writes),
         ("d", |it| &it.discards),
         ("f", |it| &it.flushes),
     ];
-    let is_there =
-        |of: &fn(&Interval) -> &Kind| intervals.all().iter().any(|it| of(it).requests > 0);
+    let is_there = |of: &Of| intervals.all().iter().any(|it| of(it).requests > 0);
     let kinds: Vec<_> = kinds.iter().filter(|it| is_there(&it.1)).collect();
     let mut out = format!("{:>9}", "time");
     for (name, _) in &kinds {

@@ -162,7 +162,7 @@ impl Survey {
 pub fn explain(
     path: &Path,
     options: &Options,
-    sink: &mut dyn FnMut(&Life) -> Result<(), Error>,
+    sink: &mut dyn FnMut(&Life),
 ) -> Result<Explained, Error> {
     let base = base_of(path)?;
     let place = path.display().to_string();
@@ -171,19 +171,19 @@ pub fn explain(
     let (mut stream, mut survey) = (Stream::new(device), Survey::default());
     let mut sums = Sums::new(options.slowest);
     let mut drain = |stream: &mut Stream, sums: &mut Sums| {
-        stream.lives().try_for_each(|life| {
+        stream.lives().for_each(|life| {
             sums.end(&life);
-            sink(&life)
-        })
+            sink(&life);
+        });
     };
     for record in records.by_ref() {
         let record = record?;
         survey.take(&record);
         stream.take(&record, &mut |event| sums.see(event));
-        drain(&mut stream, &mut sums)?;
+        drain(&mut stream, &mut sums);
     }
     stream.finish(&mut |event| sums.see(event));
-    drain(&mut stream, &mut sums)?;
+    drain(&mut stream, &mut sums);
     check_devices(&place, options.device.as_deref(), &survey.devices)?;
     if sums.requests.count() == 0 {
         let accepted = "a recording with requests that were issued and completed";

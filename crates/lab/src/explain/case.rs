@@ -7,7 +7,7 @@ use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
 use crate::result::RunResult;
 use crate::scheduler_spec::SchedulerSpec;
-use base::Duration;
+use base::{Duration, Instant};
 use block::{IoprioClass, Shape};
 use insight::{Confidence, Layer};
 
@@ -196,7 +196,7 @@ impl<'a> Case<'a> {
             ),
             format!(
                 "first at {} s; the longest in one {} {}",
-                seconds(worst.first.as_nanos()),
+                seconds(worst.first.saturating_since(self.begin()).as_nanos()),
                 self.unit().trim_end_matches('s'),
                 time(worst.longest)
             ),
@@ -217,6 +217,11 @@ impl<'a> Case<'a> {
             confidence: self.confidence(caller, &parts),
             suspected: false,
         })
+    }
+
+    /// When it began: times that people read count from there.
+    fn begin(&self) -> Instant {
+        self.recording().map_or(Instant::ZERO, |it| it.begin)
     }
 
     /// What the times of callers are of.

@@ -116,6 +116,7 @@ fn caller_line(caller: &Caller, unit: &str) -> String {
         0 => String::new(),
         many => format!(", {many} not ended"),
     };
+    let unit = if caller.calls == 1 { unit.trim_end_matches('s') } else { unit };
     format!(
         "{} {}: {} {unit}{unfinished}, mean {}, median {}, longest {}: {}",
         caller.job,

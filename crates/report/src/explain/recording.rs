@@ -172,7 +172,7 @@ fn slow(it: &Explained, life: &Life, style: &Style) -> String {
         op(life),
         life.sector.0,
         life.sectors.0,
-        life.queued.as_nanos() as f64 / 1e9,
+        life.queued.saturating_since(it.span.0).as_nanos() as f64 / 1e9,
         span(life.end().saturating_since(life.queued))
     );
     let mut out = format!("\n{}\n", style.painted(&title, Some(Paint::Heading)));

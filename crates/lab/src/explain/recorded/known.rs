@@ -7,7 +7,7 @@ use crate::metrics::CallKind;
 use crate::recording::Tasks;
 use crate::recording::manifest::Manifest;
 use crate::scheduler_spec::SchedulerSpec;
-use base::Duration;
+use base::{Duration, Instant};
 use block::{ContextId, Facts, IoprioClass};
 use insight::Confidence;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,9 @@ pub struct Known {
     pub facts: Facts,
     /// How many commands it takes was stated.
     pub states_depth: bool,
-    /// From the first event to the last one.
+    /// The first event.
+    pub begin: Instant,
+    /// From there to the last one.
     pub elapsed: Duration,
     /// Commands that the device had while it had any, in thousandths.
     pub mean_depth: u64,
@@ -117,6 +119,7 @@ impl Known {
             disk: if is_disk { name } else { "DISK" }.to_string(),
             facts: manifest.facts(),
             states_depth: manifest.states_depth(),
+            begin: Instant::ZERO,
             elapsed: Duration::ZERO,
             mean_depth: 0,
             flushes: 0,
@@ -202,7 +205,8 @@ impl Known {
     /// What was seen of two who wait for each other.
     pub fn turns_in_words(&self, one: &str, other: &str) -> Option<String> {
         let (pair, _) = self.pairs.get(&(one.to_string(), other.to_string()))?;
-        let first: Vec<String> = pair.first.iter().map(|it| seconds(it.as_nanos())).collect();
+        let since = |it: &Instant| seconds(it.saturating_since(self.begin).as_nanos());
+        let first: Vec<String> = pair.first.iter().map(since).collect();
         let near = match pair.near {
             0 => String::new(),
             near => format!("; {near} began within 1 MiB of where the other's had ended"),

@@ -213,6 +213,7 @@ fn finish(
     let callers = account.finish(|task| labels.of(task));
     let span = (first.unwrap_or_default(), last);
     let mut known = Known::new(&manifest, survey.speaks, base);
+    known.begin = span.0;
     known.elapsed = span.1.saturating_since(span.0);
     known.mean_depth = (phases.depth() * 1000.0) as u64;
     if !known.states_depth {

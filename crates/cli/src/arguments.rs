@@ -308,6 +308,10 @@ pub struct CompareOptions {
     /// Events of each result as blktrace files
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub record: Option<PathBuf>,
+    /// A row for each request, as .csv or .parquet; of several results a directory of that name
+    /// without the suffix
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub events: Option<PathBuf>,
 }
 
 /// What is run, on what, and under which schedulers.
@@ -341,7 +345,7 @@ pub struct LoadOptions {
     /// Unit of the trace's times, where it varies: s, ms, us or ns
     #[arg(long, value_name = "UNIT", help_heading = "Load")]
     pub time_unit: Option<String>,
-    /// Device of the trace to replay, where it has several
+    /// Device of the trace, where it has several
     #[arg(long, value_name = "DEVICE", help_heading = "Load")]
     pub trace_device: Option<String>,
     /// When recorded requests are submitted: timed, closed or thinking
@@ -379,14 +383,19 @@ pub struct LoadOptions {
   Two jobs as you would type them, and the five slowest calls one by one:
     paternoster explain --slow 5 --fs ext4 -s mq-deadline
       --job db 'fio --name=db --rw=write --bs=8k --fdatasync=1 --size=64m'
-      --job backup 'dd if=/dev/zero of=backup bs=1M count=2000'")]
+      --job backup 'dd if=/dev/zero of=backup bs=1M count=2000'
+  What a machine did, as blktrace recorded it, with histograms of each layer:
+    paternoster explain --hist night.blktrace.0")]
 pub struct ExplainOptions {
     #[command(flatten)]
     pub load: LoadOptions,
 
-    /// Show the N slowest calls one by one, each with its critical path
+    /// Show the N slowest calls one by one, each with its critical path; of a recording, requests
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub slow: Option<usize>,
+    /// Show histograms of the time in each layer (of a recording)
+    #[arg(long, help_heading = "Output")]
+    pub hist: bool,
     /// Seeds with which each remedy is tried; 0 tries none [default: 2]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub trials: Option<usize>,
@@ -394,6 +403,10 @@ pub struct ExplainOptions {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
           help_heading = "Output")]
     pub json: Option<Option<PathBuf>>,
+    /// A row for each request, as .csv or .parquet, and beside it one for each system call; of
+    /// several results a directory of that name without the suffix
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub events: Option<PathBuf>,
 }
 
 /// The options that give one key of an experiment a value: each key with an option has one.

@@ -2,6 +2,7 @@
 //! they are wanted.
 
 use crate::arguments::CompareOptions;
+use crate::events;
 use crate::load;
 use crate::output::{Destination, check_directory, print, write_file};
 use crate::progress;
@@ -33,6 +34,8 @@ pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
     if let Some(directory) = &options.record {
         record::check_directories(&plan, directory)?;
     }
+    let events_to = events::asked(options.events.as_ref())?;
+    events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let outputs = Outputs::of(&options)?;
     let saved = saved(&options, &plan)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -43,6 +46,9 @@ pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
     let took = began.elapsed();
     let summary = Summary::of(&report);
     outputs.write(&report, &summary, took)?;
+    if let Some(file) = events_to {
+        events::write(&report.plan, &report.plan.experiment.seeds, file, false)?;
+    }
     let ran = report.results.iter().all(RunResult::succeeded);
     if options.check.is_none() {
         return Ok(if ran { Outcome::Well } else { Outcome::Failed });

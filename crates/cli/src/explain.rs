@@ -1,29 +1,85 @@
 //! `paternoster explain`.
 
 use crate::arguments::ExplainOptions;
+use crate::events::{self, Requests};
 use crate::load;
 use crate::output::{Destination, print};
 use crate::terminal::style;
 use lab::Error;
-use lab::explain::{Options, explain as explain_plan};
+use lab::experiment::input::{self, FileKind};
+use lab::explain::{Options, explain as explain_plan, recorded};
 use lab::plan::Plan;
+use report::explain::recording::{self, Wanted};
+use std::path::Path;
 
 /// Seeds with which a remedy is tried.
 const TRIALS: usize = 2;
 
-/// Says where the time of an experiment goes, why, and what to change.
+/// Says where the time of an experiment or of a recording went, why, and what to change.
 pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
+    let input = asked.load.input.as_deref();
+    if let Some(path) = input.filter(|path| is_recording(path, asked)) {
+        return explain_recording(path, asked);
+    }
+    if asked.hist {
+        return Err(Error::bad("--hist", "this is no recording", "--hist with a recording"));
+    }
     let plan = Plan::new(load::experiment(&asked.load)?)?;
     let json = Destination::asked("--json", asked.json.as_ref())?;
+    let events_to = events::asked(asked.events.as_ref())?;
     let options =
         Options { slowest: asked.slow.unwrap_or_default(), trials: asked.trials.unwrap_or(TRIALS) };
+    events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let explained = explain_plan(&plan, options)?;
-    let document = || report::json::to_text(&report::explain::document(&explained));
-    if json == Some(Destination::Stdout) {
-        return print(document().as_bytes()).map(|()| true);
+    if let Some(file) = events_to {
+        events::write(&plan, &plan.experiment.seeds[..1], file, true)?;
     }
     let style = style();
-    let text = report::explain::text(&plan, &explained, options.slowest, &style);
-    print(style.text(&text).as_bytes())?;
+    let text = || report::explain::text(&plan, &explained, options.slowest, &style);
+    let document = || report::json::to_text(&report::explain::document(&explained));
+    write(json.as_ref(), document, || style.text(&text()).into_owned())
+}
+
+/// Whether a path is that of a recording, and not of something that is to be run. Who names a
+/// scheduler wants a replay.
+fn is_recording(path: &Path, asked: &ExplainOptions) -> bool {
+    let is_there = path.exists() || !trace::blktrace::recording_files(path).is_empty();
+    let is_trace = is_there && input::kind_of(path).is_ok_and(|kind| kind == FileKind::Trace);
+    let runs = !asked.load.job.is_empty() || !asked.load.command.is_empty();
+    is_trace && !runs && asked.load.scheduler.is_empty()
+}
+
+fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error> {
+    let json = Destination::asked("--json", asked.json.as_ref())?;
+    let options = recorded::Options {
+        slowest: asked.slow.unwrap_or_default(),
+        device: asked.load.trace_device.clone(),
+        format: load::trace_options(&asked.load)?.reading.format,
+    };
+    let events_to = events::asked(asked.events.as_ref())?;
+    let mut requests = events_to.map(|file| Requests::create(file)).transpose()?;
+    let explained = recorded::explain(path, &options, &mut |life| {
+        if let Some(requests) = &mut requests {
+            requests.add(life);
+        }
+    })?;
+    requests.map_or(Ok(()), Requests::finish)?;
+    let wanted = Wanted { slow: options.slowest, histograms: asked.hist };
+    let style = style();
+    let text = || style.text(&recording::text(&explained, wanted, &style)).into_owned();
+    let document = || report::json::to_text(&recording::document(&explained));
+    write(json.as_ref(), document, text)
+}
+
+/// Writes JSON to where it is wanted, and the text unless both would go to the same place.
+fn write(
+    json: Option<&Destination>,
+    document: impl Fn() -> String,
+    text: impl Fn() -> String,
+) -> Result<bool, Error> {
+    if json == Some(&Destination::Stdout) {
+        return print(document().as_bytes()).map(|()| true);
+    }
+    print(text().as_bytes())?;
     json.map_or(Ok(()), |destination| destination.write(&document())).map(|()| true)
 }

@@ -96,7 +96,8 @@ fn jobs(options: &LoadOptions) -> Result<Vec<JobSpec>, Error> {
     Ok(jobs)
 }
 
-fn trace_options(options: &LoadOptions) -> Result<TraceOptions, Error> {
+/// How a trace is to be read.
+pub fn trace_options(options: &LoadOptions) -> Result<TraceOptions, Error> {
     let mut trace = TraceOptions::default();
     if let Some(name) = &options.trace_format {
         let hint = || nearest(name, trace::Format::ALL.map(trace::Format::name));

@@ -11,6 +11,7 @@ mod closed;
 mod compare;
 mod completion;
 mod conform;
+mod events;
 mod explain;
 mod linux_verb;
 mod list;

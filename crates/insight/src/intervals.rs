@@ -119,6 +119,27 @@ impl Intervals {
         &self.all
     }
 
+    /// The same in longer intervals, if there are more than so many: 1, 2 or 5 times a power of
+    /// ten as long.
+    pub fn in_at_most(&self, most: usize) -> Intervals {
+        let fits = |factor: &usize| self.all.len().div_ceil(*factor) <= most.max(1);
+        let powers = std::iter::successors(Some(1usize), |it| it.checked_mul(10));
+        let factors = powers.flat_map(|power| [1, 2, 5].map(|it| power.saturating_mul(it)));
+        let factor = { factors }.find(fits).unwrap_or(usize::MAX);
+        let sum = |some: &[Interval]| {
+            let mut sum = some[0];
+            some[1..].iter().for_each(|other| sum.add(other));
+            sum
+        };
+        Intervals {
+            every: self.every * factor as u64,
+            begin: self.begin,
+            all: self.all.chunks(factor).map(sum).collect(),
+            since: self.since,
+            under_way: Table::default(),
+        }
+    }
+
     /// Takes note of an event.
     pub fn see(&mut self, event: &Event) {
         self.pass(event.at);
@@ -258,6 +279,9 @@ mod tests {
         assert_eq!((second.reads.requests, second.reads.time), (1, millis(150)));
         assert_eq!((third.busy, third.reads.requests, first.reads.merges), (millis(100), 0, 1));
         assert_eq!((fourth.busy, fourth.reads.sectors), (millis(20), 8));
+        let two = intervals.in_at_most(3);
+        assert_eq!((two.every(), two.all().len()), (millis(200), 2));
+        assert_eq!(two.all()[0].reads.time, millis(150));
         let text = intervals.to_string();
         assert!(text.lines().all(|line| line.len() == text.lines().next().unwrap().len()));
         assert!(text.lines().next().unwrap().contains("r/s     rkB/s    rrqm/s"), "{text}");

@@ -22,6 +22,7 @@
 mod backports;
 pub mod catalogue;
 pub mod error;
+pub mod events;
 pub mod experiment;
 pub mod explain;
 pub mod fidelity;

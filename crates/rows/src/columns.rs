@@ -19,24 +19,24 @@ pub(crate) enum Kind {
     Text,
 }
 
-/// A column: its name, what it has, and what stands there for a request.
-pub(crate) struct Column {
+/// A column: its name, what it has, and what stands there for a request or a call.
+pub(crate) struct Column<T> {
     pub name: &'static str,
     pub kind: Kind,
-    pub of: fn(&Life) -> Cell,
+    pub of: fn(&T) -> Cell,
 }
 
-const fn number(name: &'static str, of: fn(&Life) -> Cell) -> Column {
+pub(crate) const fn number<T>(name: &'static str, of: fn(&T) -> Cell) -> Column<T> {
     Column { name, kind: Kind::Number, of }
 }
 
-const fn text(name: &'static str, of: fn(&Life) -> Cell) -> Column {
+pub(crate) const fn text<T>(name: &'static str, of: fn(&T) -> Cell) -> Column<T> {
     Column { name, kind: Kind::Text, of }
 }
 
 macro_rules! layer {
     ($layer:expr) => {
-        number($layer.name(), |life| Cell::Number(life.time_in($layer).as_nanos()))
+        number($layer.name(), |life: &Life| Cell::Number(life.time_in($layer).as_nanos()))
     };
 }
 
@@ -46,8 +46,8 @@ macro_rules! held {
     };
 }
 
-/// All columns; layers have the names that reports use.
-pub(crate) const COLUMNS: &[Column] = &[
+/// All columns of a request; layers have the names that reports use.
+pub(crate) const COLUMNS: &[Column<Life>] = &[
     number("task", |life| Cell::Number(life.context.0.into())),
     text("op", |life| Cell::Text(op(life).to_owned())),
     number("sync", |life| Cell::Number(block::is_sync(life.op, life.flags).into())),

@@ -1,5 +1,5 @@
-//! A row for each request: when each step of it was and what it spent in each layer, in a file
-//! that others can compute with.
+//! A row for each request, or for each system call: when each step of it was and what it spent in
+//! each layer, in a file that others can compute with.
 //!
 //! The suffix of the file says how: `.csv` or `.parquet`. Columns are the same in both, whatever
 //! was recorded: a layer in which a request spent nothing is zero, a step that is not known is
@@ -8,12 +8,13 @@
 //! Arrow's own files are not among them: its crates would take longer to build than all others
 //! together, and whoever reads Arrow reads Parquet.
 
+mod calls;
 mod columns;
 mod csv;
 mod table;
 
-use columns::COLUMNS;
-use insight::Life;
+use columns::Column;
+use insight::{Call, Life};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -36,10 +37,12 @@ impl Error {
     }
 }
 
-/// A file of rows that is being written.
-pub struct Rows {
+/// A file of rows that is being written. It has its name when it is complete, and not before.
+pub struct Rows<T: 'static> {
     path: PathBuf,
-    sink: Sink,
+    unfinished: PathBuf,
+    columns: &'static [Column<T>],
+    sink: Option<Sink>,
 }
 
 enum Sink {
@@ -47,46 +50,98 @@ enum Sink {
     Parquet(Box<table::Writer>),
 }
 
-impl Rows {
-    /// Begins a file of the kind that its suffix says; a file that exists is overwritten.
-    pub fn create(path: &Path) -> Result<Rows, Error> {
-        let suffix = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
-        let file = || File::create(path).map_err(|cause| Error::unwritable(path, &cause));
-        let failed = |cause| Error::unwritable(path, &cause);
-        let sink = match suffix {
-            "csv" => Sink::Csv(csv::Writer::new(file()?)),
-            "parquet" => {
-                let writer = table::Writer::new(file()?).map_err(failed)?;
-                Sink::Parquet(Box::new(writer))
+/// What the suffix of a file says.
+#[derive(Clone, Copy)]
+enum Form {
+    Csv,
+    Parquet,
+}
+
+/// Refuses a file of which the suffix says nothing.
+pub fn check(path: &Path) -> Result<(), Error> {
+    form_of(path).map(drop)
+}
+
+fn form_of(path: &Path) -> Result<Form, Error> {
+    match path.extension().and_then(|it| it.to_str()).unwrap_or_default() {
+        "csv" => Ok(Form::Csv),
+        "parquet" => Ok(Form::Parquet),
+        suffix => {
+            let (path, cause) = (path.to_path_buf(), format!("unknown suffix `{suffix}`"));
+            Err(Error { path, cause, accepted: ".csv or .parquet" })
+        }
+    }
+}
+
+impl Rows<Life> {
+    /// Begins a file of requests, of the kind that its suffix says; one that exists is replaced.
+    pub fn create(path: &Path) -> Result<Rows<Life>, Error> {
+        Rows::of(path, columns::COLUMNS)
+    }
+}
+
+impl Rows<Call> {
+    /// Begins a file of system calls.
+    pub fn of_calls(path: &Path) -> Result<Rows<Call>, Error> {
+        Rows::of(path, calls::COLUMNS)
+    }
+}
+
+impl<T> Rows<T> {
+    fn of(path: &Path, columns: &'static [Column<T>]) -> Result<Rows<T>, Error> {
+        let form = form_of(path)?;
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.partial", std::process::id()));
+        let unfinished = path.with_file_name(name);
+        let file = File::create(&unfinished).map_err(|cause| Error::unwritable(path, &cause))?;
+        let mut rows = Rows { path: path.to_path_buf(), unfinished, columns, sink: None };
+        rows.sink = Some(match form {
+            Form::Csv => {
+                Sink::Csv(csv::Writer::new(file, columns.iter().map(|it| it.name).collect()))
             }
-            _ => {
-                let (path, cause) = (path.to_path_buf(), format!("unknown suffix `{suffix}`"));
-                return Err(Error { path, cause, accepted: ".csv or .parquet" });
+            Form::Parquet => {
+                let heads = columns.iter().map(|it| (it.name, it.kind)).collect();
+                let writer = table::Writer::new(file, heads);
+                Sink::Parquet(Box::new(writer.map_err(|cause| Error::unwritable(path, &cause))?))
             }
-        };
-        Ok(Rows { path: path.to_path_buf(), sink })
+        });
+        Ok(rows)
     }
 
-    /// Adds a request.
-    pub fn add(&mut self, life: &Life) -> Result<(), Error> {
-        let cells = COLUMNS.iter().map(|column| (column.of)(life));
+    /// Adds a request or a call.
+    pub fn add(&mut self, of: &T) -> Result<(), Error> {
+        let cells = self.columns.iter().map(|column| (column.of)(of));
         match &mut self.sink {
-            Sink::Csv(sink) => {
+            Some(Sink::Csv(sink)) => {
                 sink.add(cells).map_err(|cause| Error::unwritable(&self.path, &cause))
             }
-            Sink::Parquet(sink) => {
+            Some(Sink::Parquet(sink)) => {
                 sink.add(cells).map_err(|cause| Error::unwritable(&self.path, &cause))
             }
+            None => Ok(()),
         }
     }
 
-    /// Writes out what is held back.
-    pub fn finish(self) -> Result<(), Error> {
-        match self.sink {
-            Sink::Csv(sink) => sink.finish().map_err(|cause| Error::unwritable(&self.path, &cause)),
-            Sink::Parquet(sink) => {
-                sink.finish().map_err(|cause| Error::unwritable(&self.path, &cause))
+    /// Writes out what is held back, and gives the file its name.
+    pub fn finish(mut self) -> Result<(), Error> {
+        let path = self.path.clone();
+        match self.sink.take() {
+            Some(Sink::Csv(sink)) => {
+                sink.finish().map_err(|cause| Error::unwritable(&path, &cause))?;
             }
+            Some(Sink::Parquet(sink)) => {
+                sink.finish().map_err(|cause| Error::unwritable(&path, &cause))?;
+            }
+            None => {}
         }
+        std::fs::rename(&self.unfinished, &path).map_err(|cause| Error::unwritable(&path, &cause))
+    }
+}
+
+impl<T> Drop for Rows<T> {
+    /// Nothing is left of a file that is not complete.
+    fn drop(&mut self) {
+        // There is nobody left to tell that cleaning up failed; what has its name is not there.
+        let _ = std::fs::remove_file(&self.unfinished);
     }
 }

@@ -1,6 +1,6 @@
 //! Rows as Parquet, column by column; a group of rows is held in memory.
 
-use crate::columns::{COLUMNS, Cell, Kind};
+use crate::columns::{Cell, Kind};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::Result;
@@ -21,31 +21,35 @@ struct Values {
     texts: Vec<ByteArray>,
 }
 
+/// The name of a column, and what it has.
+pub(crate) type Head = (&'static str, Kind);
+
 pub(crate) struct Writer {
+    heads: Vec<Head>,
     file: SerializedFileWriter<File>,
     columns: Vec<Values>,
     rows: usize,
 }
 
-fn schema() -> Result<TypePtr> {
-    let field = |column: &crate::columns::Column| {
-        let field = match column.kind {
-            Kind::Number => Type::primitive_type_builder(column.name, Physical::INT64),
-            Kind::Text => Type::primitive_type_builder(column.name, Physical::BYTE_ARRAY)
+fn schema(heads: &[Head]) -> Result<TypePtr> {
+    let field = |(name, kind): &Head| {
+        let field = match kind {
+            Kind::Number => Type::primitive_type_builder(name, Physical::INT64),
+            Kind::Text => Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
                 .with_logical_type(Some(LogicalType::String)),
         };
         field.with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
     };
-    let fields = COLUMNS.iter().map(field).collect::<Result<Vec<_>>>()?;
+    let fields = heads.iter().map(field).collect::<Result<Vec<_>>>()?;
     Type::group_type_builder("request").with_fields(fields).build().map(Arc::new)
 }
 
 impl Writer {
-    pub fn new(file: File) -> Result<Writer> {
+    pub fn new(file: File, heads: Vec<Head>) -> Result<Writer> {
         let properties = Arc::new(WriterProperties::builder().build());
-        let file = SerializedFileWriter::new(file, schema()?, properties)?;
-        let columns = COLUMNS.iter().map(|_| Values::default()).collect();
-        Ok(Writer { file, columns, rows: 0 })
+        let file = SerializedFileWriter::new(file, schema(&heads)?, properties)?;
+        let columns = heads.iter().map(|_| Values::default()).collect();
+        Ok(Writer { heads, file, columns, rows: 0 })
     }
 
     pub fn add(&mut self, cells: impl Iterator<Item = Cell>) -> Result<()> {
@@ -66,11 +70,11 @@ impl Writer {
 
     fn write_group(&mut self) -> Result<()> {
         let mut group = self.file.next_row_group()?;
-        let mut columns = COLUMNS.iter().zip(&mut self.columns);
+        let mut columns = self.heads.iter().zip(&mut self.columns);
         while let Some(mut sink) = group.next_column()? {
-            let Some((column, values)) = columns.next() else { break };
+            let Some(((_, kind), values)) = columns.next() else { break };
             let present = Some(&values.present[..]);
-            match column.kind {
+            match kind {
                 Kind::Number => {
                     sink.typed::<Int64Type>().write_batch(&values.numbers, present, None)?;
                 }

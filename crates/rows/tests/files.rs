@@ -100,3 +100,45 @@ fn an_empty_file_is_a_file_and_another_suffix_is_refused() {
     let error = Rows::create("x.arrow".as_ref()).err().unwrap().to_string();
     assert_eq!(error, "x.arrow: unknown suffix `arrow`; accepted: .csv or .parquet");
 }
+
+#[test]
+fn a_call_has_its_layers_and_a_file_appears_when_it_is_complete() {
+    use insight::{Call, Segment};
+    let at = Instant::from_nanos;
+    let piece = |from, to, layer, behind: Option<u32>| Segment {
+        from: at(from),
+        to: at(to),
+        who: ContextId(7),
+        layer,
+        behind: behind.map(ContextId),
+    };
+    let call = Call {
+        task: ContextId(7),
+        call: block::Syscall::Sync,
+        token: 3,
+        entered: at(10),
+        ended: at(40),
+        is_unfinished: false,
+        path: vec![
+            piece(10, 15, Layer::Computing, None),
+            piece(15, 30, Layer::Others, Some(9)),
+            piece(30, 40, Layer::Flush, None),
+        ],
+    };
+    let file = File::new("calls.csv");
+    let mut rows = Rows::of_calls(&file.0).unwrap();
+    rows.add(&call).unwrap();
+    assert!(!file.0.exists());
+    rows.finish().unwrap();
+    let text = std::fs::read_to_string(&file.0).unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let cell = |name: &str| lines[1][lines[0].iter().position(|it| *it == name).unwrap()];
+    assert_eq!([cell("call"), cell("entered"), cell("ended")], ["sync", "10", "40"]);
+    assert_eq!([cell("computing"), cell("others_first"), cell("flush")], ["5", "15", "10"]);
+    assert_eq!(cell("behind"), "9:15");
+    let dropped = File::new("dropped.csv");
+    drop(Rows::of_calls(&dropped.0).unwrap());
+    let directory = std::fs::read_dir(std::env::temp_dir()).unwrap();
+    let mine = format!("rows-{}-dropped", std::process::id());
+    assert!(!directory.flatten().any(|it| it.file_name().to_string_lossy().starts_with(&mine)));
+}

@@ -89,6 +89,27 @@ pub fn read_records(path: &Path) -> Result<Merge<Box<dyn Read>>, Error> {
     Ok(Merge::new(readers))
 }
 
+/// The events of a recording in the kernel's format or as `blkparse` printed them.
+///
+/// The content tells which; a file of another format is refused.
+pub fn read_events(path: &Path, format: Option<Format>) -> Result<Records<Box<dyn Read>>, Error> {
+    if !path.is_file() {
+        return read_records(path).map(Records::Binary);
+    }
+    let name = path.display().to_string();
+    let (head, source) = peek(Box::new(open(path)?), &name)?;
+    match format.map_or_else(|| tell_format(&head, &name), Ok)? {
+        Format::Blktrace => read_records(path).map(Records::Binary),
+        Format::Blkparse => Ok(Records::Text(blkparse::Reader::new(Box::new(source), &name))),
+        other => {
+            let cause = format!("is of the format {other}, which has no events of requests");
+            let accepted = "a recording of blktrace, or what blkparse prints of one; with -s SCHEDULER \
+                            any trace, to be replayed";
+            Err(Error::new(&name, Place::Whole, cause, accepted))
+        }
+    }
+}
+
 /// Reads a trace from a stream, which errors call `name`.
 pub fn read_stream(source: Box<dyn Read>, name: &str, options: &Options) -> Result<Trace, Error> {
     let (head, source) = peek(source, name)?;

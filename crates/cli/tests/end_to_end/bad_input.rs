@@ -231,7 +231,7 @@ fn what_is_planned_says_so() {
         let message = refused_dd(&directory, options);
         assert!(message.contains("not available yet"), "{message}");
     }
-    for verb in ["emulate", "record", "explain", "whatif", "doctor", "calibrate", "apply"] {
+    for verb in ["emulate", "record", "whatif", "doctor", "calibrate", "apply"] {
         let output = directory.run(&[verb, "--anything", "x"]);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{verb}: {message}");

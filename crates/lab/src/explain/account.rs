@@ -131,15 +131,15 @@ impl Account {
         sums.keep(call, self.slowest);
     }
 
-    /// The callers of a row, those whose calls took longest first.
-    pub fn finish(self, row: &Row, names: &Names) -> Vec<Caller> {
+    /// Who called, by the names of tasks, those whose calls took longest first.
+    pub fn finish(self, name: impl Fn(ContextId) -> String) -> Vec<Caller> {
         let mut of_job: BTreeMap<(String, CallKind), Sums> = BTreeMap::new();
         let mut parts: BTreeMap<(String, CallKind), Named> = BTreeMap::new();
         for ((task, kind), sums) in self.callers {
-            let key = (names.of(row, task), kind);
+            let key = (name(task), kind);
             let named = parts.entry(key.clone()).or_default();
             for part in sums.parts.iter() {
-                add_named(named, part, row, names);
+                add_named(named, part, &name);
             }
             of_job.entry(key).or_default().join(sums, self.slowest);
         }
@@ -159,10 +159,9 @@ type Named = BTreeMap<(Layer, String, Option<String>), Part>;
 fn add_named(
     named: &mut Named,
     (&(layer, who, behind), part): (&(Layer, ContextId, Option<ContextId>), &Part),
-    row: &Row,
-    names: &Names,
+    name: impl Fn(ContextId) -> String,
 ) {
-    let (who, behind) = (names.of(row, who), behind.map(|it| names.of(row, it)));
+    let (who, behind) = (name(who), behind.map(&name));
     let key = (layer, who.clone(), behind.clone());
     let it = named.entry(key).or_insert(Part {
         who,

@@ -1,48 +1,168 @@
-//! What detectors look at: a row of a plan, what came of it, and who called.
+//! What detectors look at: a row of a plan with what came of it, or a recording; and who called.
 
 use super::account::{Caller, Part};
 use super::finding::{Change, Finding, Remedy, Weight};
-use crate::plan::Row;
+use super::recorded::Known;
+use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
 use crate::result::RunResult;
-use base::Duration;
-use block::Shape;
-use insight::Layer;
+use crate::scheduler_spec::SchedulerSpec;
+use base::{Duration, Instant};
+use block::{IoprioClass, Shape};
+use insight::{Confidence, Layer};
 
 /// A part of somebody's time that is less than this is not worth a word.
 const LEAST: f64 = 0.05;
 /// From this part on it is a cause.
 const CAUSE: f64 = 0.2;
+/// How names of tasks of the kernel begin.
+const KERNEL: [&str; 8] =
+    ["kworker/", "jbd2/", "xfsaild/", "flush-", "kblockd", "swapper/", "dmcrypt_", "kswapd"];
 
-/// A run that is to be explained.
+/// What is to be explained.
 pub struct Case<'a> {
-    /// What was run.
-    pub row: &'a Row,
-    /// What came of it.
-    pub result: &'a RunResult,
-    /// Who called.
+    /// A run or a recording.
+    pub of: Of<'a>,
+    /// Who called; of a recording, who had requests.
     pub callers: &'a [Caller],
 }
 
+/// Where a case comes from.
+#[derive(Clone, Copy)]
+pub enum Of<'a> {
+    /// A run of ours.
+    Run {
+        /// What was run.
+        row: &'a Row,
+        /// What came of it.
+        result: &'a RunResult,
+    },
+    /// A recording.
+    Recording(&'a Known),
+}
+
 impl<'a> Case<'a> {
+    /// What was run, if it was.
+    pub fn row(&self) -> Option<&'a Row> {
+        match self.of {
+            Of::Run { row, .. } => Some(row),
+            Of::Recording(_) => None,
+        }
+    }
+
+    /// What came of it.
+    pub fn result(&self) -> Option<&'a RunResult> {
+        match self.of {
+            Of::Run { result, .. } => Some(result),
+            Of::Recording(_) => None,
+        }
+    }
+
+    /// What is known of a recording.
+    pub fn recording(&self) -> Option<&'a Known> {
+        match self.of {
+            Of::Run { .. } => None,
+            Of::Recording(known) => Some(known),
+        }
+    }
+
+    /// The jobs of a run.
+    pub fn jobs(&self) -> &'a [PlannedJob] {
+        self.row().map_or(&[], |row| &row.jobs)
+    }
+
+    /// The scheduler, where it is one of ours.
+    pub fn spec(&self) -> Option<&'a SchedulerSpec> {
+        match self.of {
+            Of::Run { row, .. } => Some(&row.spec),
+            Of::Recording(known) => known.spec.as_ref(),
+        }
+    }
+
     /// The scheduler's name in sysfs.
-    pub fn scheduler(&self) -> &'static str {
-        self.row.spec.name
+    pub fn scheduler(&self) -> &'a str {
+        match self.of {
+            Of::Run { row, .. } => row.spec.name,
+            Of::Recording(known) => known.scheduler.as_deref().unwrap_or("the scheduler"),
+        }
+    }
+
+    /// The disk as commands name it.
+    fn disk(&self) -> &'a str {
+        self.recording().map_or(crate::plan::DISK, |it| &it.disk)
     }
 
     /// The value of a tunable or a setting.
     pub fn value(&self, name: &str) -> Option<i64> {
-        self.row.tunables.iter().find(|it| it.0 == name).map(|it| it.1)
+        match self.of {
+            Of::Run { row, .. } => row.tunables.iter().find(|it| it.0 == name).map(|it| it.1),
+            Of::Recording(known) => known.value(name),
+        }
     }
 
-    /// Whether the kernel takes the disk for one that turns.
+    /// Whether the kernel takes the disk for one that turns; of a recording that says nothing of
+    /// it, too.
     pub fn turns(&self) -> bool {
-        self.row.facts().rotational
+        match self.of {
+            Of::Run { row, .. } => row.facts().rotational,
+            Of::Recording(known) => known.facts.rotational,
+        }
+    }
+
+    /// How many commands the device takes.
+    pub fn depth(&self) -> u32 {
+        match self.of {
+            Of::Run { row, .. } => row.facts().queue_depth,
+            Of::Recording(known) => known.facts.queue_depth,
+        }
+    }
+
+    /// How many it had while it had any, in thousandths.
+    pub fn mean_depth(&self) -> u64 {
+        match self.of {
+            Of::Run { result, .. } => result.disk.depth_mean_thousandths,
+            Of::Recording(known) => known.mean_depth,
+        }
+    }
+
+    /// Flushes in a second.
+    pub fn flush_rate(&self) -> f64 {
+        let (flushes, elapsed) = match self.of {
+            Of::Run { result, .. } => (result.disk.flushes, result.elapsed),
+            Of::Recording(known) => (known.flushes, known.elapsed),
+        };
+        flushes as f64 * 1e9 / elapsed.as_nanos().max(1) as f64
     }
 
     /// Whether a task is the kernel's own.
     pub fn is_kernel(&self, name: &str) -> bool {
-        !self.row.jobs.iter().any(|it| it.job.name == name)
+        match self.of {
+            Of::Run { row, .. } => !row.jobs.iter().any(|it| it.job.name == name),
+            Of::Recording(_) => KERNEL.iter().any(|it| name.starts_with(it)),
+        }
+    }
+
+    /// Whether somebody is of the idle class.
+    pub fn is_idle_class(&self, name: &str) -> bool {
+        match self.of {
+            Of::Run { row, .. } => {
+                let job = row.jobs.iter().find(|it| it.job.name == name);
+                job.is_some_and(|it| it.job.ioprio.class == IoprioClass::Idle)
+            }
+            Of::Recording(known) => known.idle_class.contains(name),
+        }
+    }
+
+    /// Whether nobody waits for what somebody asks for, as far as a recording tells.
+    pub fn is_in_background(&self, caller: &Caller) -> bool {
+        let known = self.recording();
+        known.is_some_and(|it| it.background.contains(&(caller.job.clone(), caller.kind)))
+    }
+
+    /// Whether the scheduler may keep the disk idle on purpose.
+    pub fn may_idle(&self) -> bool {
+        let plain = ["noop", "none", "deadline", "mq-deadline", "kyber"];
+        self.recording().is_none() || !plain.contains(&self.scheduler())
     }
 
     /// Whether a task writes what others have made dirty.
@@ -73,20 +193,22 @@ impl<'a> Case<'a> {
         let worst = parts[0];
         let mut evidence = vec![
             format!(
-                "{} of {} in {} {} calls of {}",
+                "{} of {} in {} {} {} of {}",
                 time(cost),
                 time(caller.total),
                 caller.calls,
                 caller.kind.name(),
+                self.unit(),
                 caller.job
             ),
             format!(
-                "first at {} s; the longest in one call {}",
-                seconds(worst.first.as_nanos()),
+                "first at {} s; the longest in one {} {}",
+                seconds(worst.first.saturating_since(self.begin()).as_nanos()),
+                self.unit().trim_end_matches('s'),
                 time(worst.longest)
             ),
         ];
-        evidence.extend(parts.iter().take(3).map(|it| line(it)));
+        evidence.extend(parts.iter().take(3).map(|it| line(it, self.unit())));
         Some(Finding {
             name,
             weight: if share >= CAUSE { Weight::Cause } else { Weight::Note },
@@ -99,16 +221,35 @@ impl<'a> Case<'a> {
             evidence,
             mechanism: "",
             remedies: Vec::new(),
+            confidence: self.confidence(caller, &parts),
             suspected: false,
         })
     }
 
+    /// When it began: times that people read count from there.
+    fn begin(&self) -> Instant {
+        self.recording().map_or(Instant::ZERO, |it| it.begin)
+    }
+
+    /// What the times of callers are of.
+    pub fn unit(&self) -> &'static str {
+        if self.recording().is_some() { "requests" } else { "calls" }
+    }
+
+    /// How sure it is what parts of a caller's time are that a recording does not state.
+    fn confidence(&self, caller: &Caller, parts: &[&Part]) -> Option<Confidence> {
+        let is_inferred = |it: &&Part| matches!(it.layer, Layer::Held(_) | Layer::Withheld);
+        let known = self.recording().filter(|_| parts.iter().any(is_inferred))?;
+        known.confidence(&caller.job, caller.kind)
+    }
+
     /// Schedulers that the kernel has besides, the plainest first.
     pub fn other_schedulers(&self, among: &[&'static str]) -> Vec<Remedy> {
-        let kernel = self.row.spec.kernel;
-        let has = |it: &&&str| sched::about_on(it, kernel).is_some() && **it != self.scheduler();
+        let Some(spec) = self.spec() else { return Vec::new() };
+        let has =
+            |it: &&&str| sched::about_on(it, spec.kernel).is_some() && **it != self.scheduler();
         let one = |name: &&'static str| {
-            let command = format!("echo {name} > /sys/block/{}/queue/scheduler", crate::plan::DISK);
+            let command = format!("echo {name} > /sys/block/{}/queue/scheduler", self.disk());
             Remedy::tried(command, Change::Scheduler(name.to_string()))
         };
         among.iter().filter(has).map(one).collect()
@@ -116,7 +257,8 @@ impl<'a> Case<'a> {
 
     /// Tunables of the scheduler, those of them that it has.
     pub fn tunables(&self, values: &[(&'static str, i64)]) -> Option<Remedy> {
-        let has = |name: &str| self.row.spec.tunable(name).is_some();
+        let spec = self.spec()?;
+        let has = |name: &str| spec.tunable(name).is_some();
         let values: Vec<_> = values
             .iter()
             .copied()
@@ -125,7 +267,7 @@ impl<'a> Case<'a> {
         if values.is_empty() {
             return None;
         }
-        let path = |name: &str| format!("/sys/block/{}/queue/iosched/{name}", crate::plan::DISK);
+        let path = |name: &str| format!("/sys/block/{}/queue/iosched/{name}", self.disk());
         let commands: Vec<String> =
             values.iter().map(|(name, value)| format!("echo {value} > {}", path(name))).collect();
         Some(Remedy::tried(commands.join("; "), Change::Tunables(values)))
@@ -133,7 +275,7 @@ impl<'a> Case<'a> {
 
     /// The tunables of the scheduler that somebody has set, as they are by default.
     pub fn defaults(&self) -> Option<Remedy> {
-        let spec = &self.row.spec;
+        let spec = self.spec()?;
         let names = spec.tunables.iter().filter_map(|(name, _)| spec.tunable(name));
         let values: Vec<_> = names.filter_map(|it| Some((it.name, it.default?))).collect();
         self.tunables(&values)
@@ -146,7 +288,7 @@ impl<'a> Case<'a> {
         }
         let command = match name.starts_with("dirty_") {
             true => format!("sysctl vm.{name}={value}"),
-            false => format!("echo {value} > /sys/block/{}/queue/{name}", crate::plan::DISK),
+            false => format!("echo {value} > /sys/block/{}/queue/{name}", self.disk()),
         };
         Some(Remedy::tried(command, Change::Setting(name, value)))
     }
@@ -167,7 +309,8 @@ impl<'a> Case<'a> {
 
 /// Whether time is spent waiting until the device gets a request.
 pub fn waits(layer: Layer) -> bool {
-    matches!(layer, Layer::Others | Layer::Full | Layer::Held(_) | Layer::Tag)
+    let held = matches!(layer, Layer::Held(_) | Layer::Withheld);
+    held || matches!(layer, Layer::Others | Layer::Full | Layer::Tag)
 }
 
 /// A time as people read it.
@@ -180,11 +323,11 @@ pub fn seconds(nanos: u64) -> String {
     format!("{:.6}", nanos as f64 / 1e9)
 }
 
-fn line(part: &Part) -> String {
+fn line(part: &Part, unit: &str) -> String {
     let behind = match (&part.behind, part.layer) {
-        (Some(behind), Layer::Held(_)) => format!(", for {behind}"),
+        (Some(behind), Layer::Held(_) | Layer::Withheld) => format!(", for {behind}"),
         (Some(behind), _) => format!(", behind {behind}"),
         (None, _) => String::new(),
     };
-    format!("{}: {}{behind}, {} in {} calls", part.who, part.layer, time(part.time), part.calls)
+    format!("{}: {}{behind}, {} in {} {unit}", part.who, part.layer, time(part.time), part.calls)
 }

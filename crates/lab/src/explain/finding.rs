@@ -2,6 +2,7 @@
 
 use crate::metrics::CallKind;
 use base::Duration;
+use insight::Confidence;
 use serde::{Serialize, Serializer};
 
 /// How much a finding matters.
@@ -41,6 +42,9 @@ pub struct Finding {
     pub mechanism: &'static str,
     /// What to change.
     pub remedies: Vec<Remedy>,
+    /// How sure it is that requests were withheld, where that is inferred.
+    #[serde(serialize_with = "confidence_name")]
+    pub confidence: Option<Confidence>,
     /// It is a note unless one of the remedies helps.
     #[serde(skip)]
     pub suspected: bool,
@@ -92,6 +96,15 @@ impl Finding {
         (self.weight, self.suspected) = (Weight::Note, true);
     }
 
+    /// The same is so for somebody else.
+    pub(super) fn add_victim(&mut self, other: &Finding) {
+        let (cost, kind) = (super::case::time(other.cost), other.kind.name());
+        let share = 100.0 * other.share;
+        let line =
+            format!("so for {}: {cost}, {share:.0} % of the time of its {kind}s", other.victim);
+        self.evidence.push(line);
+    }
+
     /// Whether it is more than a note.
     pub fn is_cause(&self) -> bool {
         self.weight == Weight::Cause
@@ -112,4 +125,11 @@ impl Remedy {
 
 fn kind_name<S: Serializer>(kind: &CallKind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(kind.name())
+}
+
+fn confidence_name<S: Serializer>(
+    it: &Option<Confidence>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    it.map(Confidence::name).serialize(serializer)
 }

@@ -5,6 +5,7 @@ pub mod account;
 mod case;
 pub mod detectors;
 pub mod finding;
+pub mod recorded;
 mod trial;
 
 use crate::error::Error;
@@ -12,7 +13,7 @@ use crate::plan::{Plan, Row};
 use crate::worlds;
 use crate::{RunResult, SchedulerSpec, World};
 use account::{Account, Caller, Names};
-use case::Case;
+use case::{Case, Of};
 use finding::Finding;
 use insight::{Call, Calls};
 use machine::Several;
@@ -84,8 +85,9 @@ pub fn explain_row(plan: &Plan, row: &Row, options: Options) -> Result<Explained
     let mut calls = Calls::new(Some(row.facts().queue_depth), |call: Call| account.add(call));
     let result = worlds::watch(plan, row, seed, &mut Several(vec![&mut calls, &mut names]))?;
     drop(calls);
-    let callers = account.finish(row, &names);
-    let mut findings = detectors::detect(&Case { row, result: &result, callers: &callers });
+    let callers = account.finish(|task| names.of(row, task));
+    let mut findings =
+        detectors::detect(&Case { of: Of::Run { row, result: &result }, callers: &callers });
     if options.trials > 0 {
         trial::try_remedies(plan, row, &mut findings, options.trials)?;
     }

@@ -134,7 +134,7 @@ fn means_of(plan: &Plan, row: &Row, seed: u64) -> Result<Means, Error> {
     let mut calls = Calls::new(Some(row.facts().queue_depth), |call: Call| account.add(call));
     worlds::watch(plan, row, seed, &mut Several(vec![&mut calls, &mut names]))?;
     drop(calls);
-    let callers = account.finish(row, &names);
+    let callers = account.finish(|task| names.of(row, task));
     Ok(callers.iter().map(|it| ((it.job.clone(), it.kind), Caller::mean(it))).collect())
 }
 

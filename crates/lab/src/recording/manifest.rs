@@ -244,6 +244,11 @@ impl Manifest {
         self.values.get(&format!("queue/{name}"))?.parse().ok()
     }
 
+    /// Whether it is stated how many commands the device takes.
+    pub fn states_depth(&self) -> bool {
+        self.values.contains_key("queue_depth")
+    }
+
     /// What the device told the kernel; what is not stated is what most disks have.
     pub fn facts(&self) -> Facts {
         let number = |name: &str, otherwise: i64| self.queue(name).unwrap_or(otherwise);

@@ -215,7 +215,7 @@ fn only_recording(directory: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-fn check_devices(
+pub(crate) fn check_devices(
     place: &str,
     wanted: Option<&str>,
     devices: &BTreeMap<DevT, u64>,

@@ -6,7 +6,7 @@
 
 use crate::arrival::{ACCEPTED_SPAN, Arrival, Draft, Flags, Op, Span};
 use crate::blkparse;
-use crate::blktrace::{Action, Categories, Merge, Record};
+use crate::blktrace::{Action, Categories, Merge, Record, Torn};
 use crate::error::Error;
 use base::Sector;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ struct Waiting {
 }
 
 /// Where records come from.
-pub(crate) enum Records<R> {
+pub enum Records<R> {
     /// From the files of a recording.
     Binary(Merge<R>),
     /// From text.
@@ -87,12 +87,30 @@ pub(crate) fn read<R: Read>(mut records: Records<R>, draft: &mut Draft) -> Resul
     Ok(())
 }
 
-impl<R: Read> Records<R> {
+impl<R: Read> Iterator for Records<R> {
+    type Item = Result<Record, Error>;
+
     fn next(&mut self) -> Option<Result<Record, Error>> {
         match self {
             Records::Binary(records) => records.next(),
             Records::Text(records) => records.next(),
         }
+    }
+}
+
+impl<R: Read> Records<R> {
+    /// What is missing from the files, in words.
+    pub fn losses(&self) -> Vec<String> {
+        let Records::Binary(records) = self else { return Vec::new() };
+        let torn = records.torn();
+        let ends = |(name, torn): (&str, Torn)| {
+            format!("{name} ends within a record at byte {}", torn.offset)
+        };
+        let mut losses: Vec<String> = torn.map(ends).collect();
+        if records.lost() > 0 {
+            losses.push(format!("{} events were lost when it was recorded", records.lost()));
+        }
+        losses
     }
 
     /// An error at the record that was returned last.

@@ -86,8 +86,7 @@ fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
 fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_device = |layer| matches!(layer, Layer::Device | Layer::Shared);
     let is_about = |it: &Part| is_device(it.layer) && it.longest >= STARVES;
-    let depth = case.row.facts().queue_depth;
-    if depth < 2 || case.result.disk.depth_mean_thousandths < 2000 {
+    if case.depth() < 2 || case.mean_depth() < 2000 {
         return None;
     }
     let mut found = case.finding("starved-in-the-drive", caller, is_about)?;
@@ -105,8 +104,7 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
 /// The device flushes its cache most of the time.
 fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("flushes", caller, |it| it.layer == Layer::Flush)?;
-    let second = case.result.elapsed.as_nanos().max(1) as f64 / 1e9;
-    let rate = case.result.disk.flushes as f64 / second;
+    let rate = case.flush_rate();
     let is_storm = found.share > 0.5 && rate > 50.0;
     found.weight = if is_storm { Weight::Cause } else { Weight::Note };
     found.title = format!("the disk flushes its cache {rate:.0} times a second");
@@ -124,8 +122,8 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// The device takes fewer commands than it could serve.
 fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
-    let depth = case.row.facts().queue_depth;
-    let could_more = case.row.model.facts().queue_depth > 2 * depth;
+    let depth = case.depth();
+    let could_more = case.row()?.model.facts().queue_depth > 2 * depth;
     if depth > 2 || !could_more {
         return None;
     }
@@ -141,7 +139,7 @@ fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
 /// Reads in sequence wait for each window.
 fn readahead(case: &Case, caller: &Caller) -> Option<Finding> {
     let window = case.value("read_ahead_kb")?;
-    let disk = &case.result.disk;
+    let disk = &case.result()?.disk;
     let mean = disk.read_bytes.0 / disk.reads.max(1);
     let in_sequence = disk.sequential * 2 > disk.commands;
     let is_by_window = mean <= (window.max(4) as u64) << 10 && mean * 2 > (window as u64) << 10;
@@ -182,6 +180,7 @@ fn discards(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// The scheduler costs more time than it saves.
 fn cost(case: &Case, caller: &Caller) -> Option<Finding> {
+    case.row()?;
     if case.turns() || matches!(case.scheduler(), "none" | "noop") {
         return None;
     }

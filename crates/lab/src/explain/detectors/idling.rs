@@ -3,7 +3,8 @@
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
-use block::{HoldReason, IoprioClass};
+use crate::explain::recorded::Turns;
+use block::HoldReason;
 use insight::Layer;
 
 /// It keeps the disk for somebody who has nothing to do at the moment.
@@ -31,8 +32,13 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     findings
 }
 
-fn is_idling(part: &Part) -> bool {
-    matches!(part.layer, Layer::Held(reason) if IDLES.contains(&reason))
+fn is_idling(case: &Case, part: &Part) -> bool {
+    let idles = match part.layer {
+        Layer::Held(reason) => IDLES.contains(&reason),
+        Layer::Withheld => true,
+        _ => false,
+    };
+    idles && case.may_idle()
 }
 
 /// Report 1: the disk is kept for somebody who waits for the very request that is withheld.
@@ -40,16 +46,20 @@ fn dependent(case: &Case, caller: &Caller) -> Option<Finding> {
     let others: Vec<&str> =
         caller.parts.iter().map(|it| it.who.as_str()).filter(|it| *it != caller.job).collect();
     let depends = |name: &str| case.is_kernel(name) && others.contains(&name);
+    let alternate = |one: &str, other: &str| match case.recording() {
+        Some(known) => known.take_turns(one, other) == Some(Turns::OfStrangers),
+        None => depends(one) || depends(other),
+    };
     let is_about = |it: &Part| {
         let for_whom = it.behind.as_deref().unwrap_or_default();
         let who = it.who.as_str();
         let is_writeback = case.is_flusher(who) || case.is_flusher(for_whom);
-        is_idling(it) && who != for_whom && !is_writeback && (depends(for_whom) || depends(who))
+        is_idling(case, it) && who != for_whom && !is_writeback && alternate(who, for_whom)
     };
     let mut found = case.finding("dependent-tasks-apart", caller, is_about)?;
     let other = caller.parts.iter().find(|it| is_about(it))?;
     let other = [Some(&other.who), other.behind.as_ref()].into_iter().flatten();
-    found.culprit = other.into_iter().find(|it| **it != caller.job).cloned();
+    found.culprit = { other }.find(|it| **it != caller.job).cloned();
     found.title = format!(
         "{} keeps the disk idle between {} and {}, who wait for each other",
         case.scheduler(),
@@ -59,6 +69,9 @@ fn dependent(case: &Case, caller: &Caller) -> Option<Finding> {
     found.mechanism = "Each has its own queue, so the scheduler waits for the next request of the \
         one whose turn it is. That one waits for the other's request, which is withheld \
         meanwhile.";
+    if let (Some(known), Some(other)) = (case.recording(), &found.culprit) {
+        found.evidence.extend(known.turns_in_words(&caller.job, other));
+    }
     found.remedies = remedies(case);
     Some(found)
 }
@@ -85,19 +98,32 @@ fn writeback(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Report 3: processes of one job read what lies together, each from a queue of its own.
 fn siblings(case: &Case, caller: &Caller) -> Option<Finding> {
-    let is_about = |it: &Part| is_idling(it) && it.behind.as_ref() == Some(&caller.job);
-    let tasks = case.result.jobs.iter().find(|it| it.name == caller.job).map_or(1, |it| it.tasks);
-    if tasks < 2 && !is_several(case, &caller.job) {
+    let is_about = |it: &Part| {
+        is_idling(case, it)
+            && match case.recording() {
+                Some(known) => it.behind.as_deref().is_some_and(|other| {
+                    known.take_turns(&caller.job, other) == Some(Turns::OfOneProgram)
+                }),
+                None => it.behind.as_ref() == Some(&caller.job),
+            }
+    };
+    if case.recording().is_none() && !is_several(case, &caller.job) {
         return None;
     }
     let mut found = case.finding("cooperating-tasks-apart", caller, is_about)?;
     found.title = format!(
-        "{} takes the processes of {} for strangers, and idles for each in turn",
+        "{} takes {} for strangers, and idles for each in turn",
         case.scheduler(),
-        caller.job
+        match &found.culprit {
+            Some(other) => format!("{} and {other}", caller.job),
+            None => format!("the processes of {}", caller.job),
+        }
     );
     found.mechanism = "They work on one stream together and share no io_context, so each has a \
         queue. The disk stays idle for one while the next piece is in the queue of another.";
+    if let (Some(known), Some(other)) = (case.recording(), &found.culprit) {
+        found.evidence.extend(known.turns_in_words(&caller.job, other));
+    }
     found.remedies = remedies(case);
     let share = "let the processes share an io_context: clone(2) with CLONE_IO";
     found.remedies.push(Remedy::told(share));
@@ -106,18 +132,23 @@ fn siblings(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Whether a job has more than one task.
 fn is_several(case: &Case, job: &str) -> bool {
-    case.result.disk.held_for.iter().any(|it| {
-        it.waiting == it.waited_for.clone().unwrap_or_default() && it.waiting.contains(job)
-    })
+    let Some(result) = case.result() else { return false };
+    let tasks = result.jobs.iter().find(|it| it.name == job).map_or(1, |it| it.tasks);
+    tasks > 1
+        || result.disk.held_for.iter().any(|it| {
+            it.waiting == it.waited_for.clone().unwrap_or_default() && it.waiting.contains(job)
+        })
 }
 
 /// Report 5: a fast disk with a queue of its own is kept idle. On a disk that turns idling may pay.
 fn for_another(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| {
         let behind = it.behind.as_deref();
-        is_idling(it) && behind.is_some_and(|it| it != caller.job && !case.is_kernel(it))
+        let turns = |other: &str| case.recording().and_then(|it| it.take_turns(&caller.job, other));
+        let is_other = |it: &str| it != caller.job && !case.is_kernel(it) && turns(it).is_none();
+        is_idling(case, it) && behind.is_some_and(is_other)
     };
-    let is_fast = !case.turns() && case.row.facts().queue_depth > 1;
+    let is_fast = !case.turns() && case.depth() > 1;
     let name = if is_fast { "idling-on-flash" } else { "idling-for-another" };
     let mut found = case.finding(name, caller, is_about)?;
     if !is_fast && found.share < MOST {
@@ -145,8 +176,7 @@ fn for_another(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Who is of the idle class gets what the others leave.
 fn idle_class(case: &Case, caller: &Caller) -> Option<Finding> {
-    let job = case.row.jobs.iter().find(|it| it.job.name == caller.job)?;
-    if job.job.ioprio.class != IoprioClass::Idle || !case.row.spec.honours_ioprio() {
+    if !case.is_idle_class(&caller.job) || !case.spec()?.honours_ioprio() {
         return None;
     }
     let mut found =

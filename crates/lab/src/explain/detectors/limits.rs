@@ -36,12 +36,13 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 fn throttled(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found =
         case.finding("throttled-writeback", caller, |it| it.layer == Layer::Throttle)?;
-    let depth = case.result.throttling.least_depth;
+    let throttling = &case.result()?.throttling;
+    let depth = throttling.least_depth;
     found.title = format!("writeback throttling holds writes back that {} waits for", caller.job);
     if let Some(depth) = depth {
         found.evidence.push(format!(
             "the depth went down to {depth}; {} windows with late reads, {} without",
-            case.result.throttling.windows.exceeded, case.result.throttling.windows.ok
+            throttling.windows.exceeded, throttling.windows.ok
         ));
     }
     found.culprit = busiest_other(case, caller);
@@ -57,7 +58,7 @@ fn throttled(case: &Case, caller: &Caller) -> Option<Finding> {
 fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("limit-reached", caller, |it| it.layer == Layer::Limits)?;
     let whose = caller.parts.iter().find(|it| it.layer == Layer::Limits)?.who.clone();
-    let job = case.row.jobs.iter().find(|it| it.job.name == whose);
+    let job = case.jobs().iter().find(|it| it.job.name == whose);
     let group = job.map_or("", |it| it.job.cgroup.as_str()).to_string();
     found.title = match whose == caller.job {
         true => format!("{whose} waits for the limits of its control group {group}"),
@@ -76,9 +77,9 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
 /// A limit does not see what the flusher writes for somebody.
 fn bypassed(case: &Case, caller: &Caller) -> Option<Finding> {
     let limit = write_limit(case, &caller.job).filter(|_| caller.kind == CallKind::Write)?;
-    let second = case.result.elapsed.as_nanos().max(1) as f64 / 1e9;
+    let second = case.result()?.elapsed.as_nanos().max(1) as f64 / 1e9;
     let rate = moved(case, &caller.job, |kind| kind == CallKind::Write) as f64 / second;
-    if rate < BYPASSED * limit as f64 || case.row.cgroup_writeback {
+    if rate < BYPASSED * limit as f64 || case.row()?.cgroup_writeback {
         return None;
     }
     let mut found = case.finding("limit-bypassed", caller, |_| true)?;
@@ -102,8 +103,8 @@ fn bypassed(case: &Case, caller: &Caller) -> Option<Finding> {
 /// How many bytes a second a job's group may write, if that is limited.
 fn write_limit(case: &Case, job: &str) -> Option<u64> {
     let name = |path: &str| path.trim_matches('/').to_string();
-    let job = case.row.jobs.iter().find(|it| it.job.name == job)?;
-    let group = case.row.cgroups.iter().find(|it| name(&it.path) == name(&job.job.cgroup))?;
+    let job = case.jobs().iter().find(|it| it.job.name == job)?;
+    let group = case.row()?.cgroups.iter().find(|it| name(&it.path) == name(&job.job.cgroup))?;
     let limits = group.files.iter().filter(|it| it.name.ends_with("io.max"));
     let words = limits.flat_map(|it| it.value.split_whitespace());
     words.filter_map(|it| it.strip_prefix("wbps=")?.parse().ok()).next()
@@ -114,16 +115,18 @@ fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| it.layer == Layer::Tag || is_no_token(it);
     let mut found = case.finding("requests-run-out", caller, is_about)?;
     let others = bully(case, caller);
-    let number = case.value("nr_requests").unwrap_or_default();
+    let number = case.value("nr_requests");
     // Who fills the queue alone waits for itself, and with few requests for what is set.
-    if others.is_none() && number >= FEW_REQUESTS {
+    if others.is_none() && number.is_none_or(|it| it >= FEW_REQUESTS) {
         found.suspect();
     }
-    found.title = format!("{} waits for one of {number} requests: all are taken", caller.job);
+    let many = number.map_or("the queue's".to_string(), |it| it.to_string());
+    found.title = format!("{} waits for one of {many} requests: all are taken", caller.job);
     found.culprit = others;
     found.mechanism = "The queue has so many requests for each direction. Whoever finds none \
         sleeps, before a scheduler could prefer it.";
-    found.remedies = case.setting("nr_requests", number.max(32) * 4).into_iter().collect();
+    let more = number.unwrap_or(64).max(32) * 4;
+    found.remedies = case.setting("nr_requests", more).into_iter().collect();
     found.remedies.extend(case.defaults());
     found.remedies.extend(case.fair_schedulers());
     Some(found)
@@ -162,6 +165,7 @@ fn dirty(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// A sync has to write what was made dirty long before.
 fn backlog(case: &Case, caller: &Caller) -> Option<Finding> {
+    case.row()?;
     let is_own = bully(case, caller).is_none();
     if caller.kind != CallKind::Sync || caller.mean() < LONG_SYNC || !is_own {
         return None;
@@ -202,15 +206,22 @@ fn busiest_writer(case: &Case, caller: &Caller) -> Option<String> {
 }
 
 fn other_jobs(case: &Case, caller: &Caller) -> impl Iterator<Item = String> {
-    let names = case.row.jobs.iter().map(|it| it.job.name.clone());
-    names.filter(|it| *it != caller.job).collect::<Vec<_>>().into_iter()
+    let mut names: Vec<String> = match case.recording() {
+        Some(_) => case.callers.iter().map(|it| it.job.clone()).collect(),
+        None => case.jobs().iter().map(|it| it.job.name.clone()).collect(),
+    };
+    names.retain(|it| *it != caller.job);
+    names.into_iter()
 }
 
 /// The bytes that a job moved with calls of some kinds; its results may be by section.
 fn moved(case: &Case, job: &str, counts: impl Fn(CallKind) -> bool) -> u64 {
+    let Some(result) = case.result() else {
+        return case.recording().map_or(0, |it| it.moved(job, counts));
+    };
     let is_its =
         |name: &str| name.strip_prefix(job).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-    let its = case.result.jobs.iter().filter(|it| is_its(&it.name));
+    let its = result.jobs.iter().filter(|it| is_its(&it.name));
     its.flat_map(|it| CallKind::ALL.iter().zip(&it.calls))
         .filter(|(kind, _)| counts(**kind))
         .map(|(_, calls)| calls.bytes.0)

@@ -7,7 +7,8 @@ pub mod limits;
 mod neighbours;
 
 use super::case::Case;
-use super::finding::Finding;
+use super::finding::{Finding, Weight};
+use insight::Confidence;
 
 /// A detector.
 type Detector = fn(&Case) -> Vec<Finding>;
@@ -63,4 +64,22 @@ pub const KNOWN: [(&str, &str); 29] = [
 pub fn markdown() -> (&'static str, String) {
     let rows = KNOWN.iter().map(|(name, about)| format!("| `{name}` | {about} |\n"));
     ("findings", format!("| finding | what it means |\n|---|---|\n{}", rows.collect::<String>()))
+}
+
+/// What they say of a recording. What a detector finds for several is told once, for whoever lost
+/// most, and what rests on a guess of low confidence is no cause.
+pub fn detect_in_recording(case: &Case) -> Vec<Finding> {
+    let mut all = detect(case);
+    for found in all.iter_mut().filter(|it| it.confidence == Some(Confidence::Low)) {
+        found.weight = Weight::Note;
+    }
+    all.sort_by_key(|it| (it.weight, std::cmp::Reverse(it.cost)));
+    let mut findings: Vec<Finding> = Vec::new();
+    for found in all {
+        match findings.iter_mut().find(|it| it.name == found.name) {
+            Some(first) => first.add_victim(&found),
+            None => findings.push(found),
+        }
+    }
+    findings
 }

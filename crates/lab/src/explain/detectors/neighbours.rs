@@ -80,7 +80,7 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("behind-a-flood", caller, is_about)?;
     let more = super::limits::bully(case, caller);
     // Whoever does most of the work meets others now and then, and who is idle has asked for it.
-    let is_idle = job_of(case, caller).is_some_and(|it| it.job.ioprio.class == IoprioClass::Idle);
+    let is_idle = case.is_idle_class(&caller.job) || case.is_in_background(caller);
     if more.is_none() || is_idle {
         found.weight = Weight::Note;
     }
@@ -101,7 +101,7 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
 /// Somebody of a lower class or with less weight has what a preferred one waits for.
 fn inverted(case: &Case, caller: &Caller) -> Option<Finding> {
     let rank_of = |name: &str| {
-        case.row.jobs.iter().find(|it| it.job.name == name).map(|it| rank(it.job.ioprio))
+        case.jobs().iter().find(|it| it.job.name == name).map(|it| rank(it.job.ioprio))
     };
     let own = rank_of(&caller.job)?;
     let is_lower = |who: &str| rank_of(who).is_some_and(|it| it > own);
@@ -120,11 +120,11 @@ fn inverted(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// A group gets what its weight says, and that is little.
 fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
-    let job = case.row.jobs.iter().find(|it| it.job.name == caller.job)?;
+    let job = case.jobs().iter().find(|it| it.job.name == caller.job)?;
     let own = weight_of(case, job);
-    let others = case.row.jobs.iter().filter(|it| it.job.cgroup != job.job.cgroup);
+    let others = case.jobs().iter().filter(|it| it.job.cgroup != job.job.cgroup);
     let heavier = others.max_by_key(|it| weight_of(case, it))?;
-    if !case.row.spec.honours_weights() || weight_of(case, heavier) < 2 * own {
+    if !case.row()?.spec.honours_weights() || weight_of(case, heavier) < 2 * own {
         return None;
     }
     let is_about = |it: &Part| waits(it.layer) || it.layer == Layer::Host;
@@ -142,7 +142,7 @@ fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// A call is passed over for a very long time.
 fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
-    let is_idle = job_of(case, caller).is_some_and(|it| it.job.ioprio.class == IoprioClass::Idle);
+    let is_idle = case.is_idle_class(&caller.job) || case.is_in_background(caller);
     let worst = caller.parts.iter().filter(|it| waits(it.layer)).max_by_key(|it| it.longest)?;
     let bound = STARVES.max(caller.median * TIMES);
     if worst.longest < bound || alone(case, caller) {
@@ -152,9 +152,9 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("starved-in-the-scheduler", caller, is_about)?;
     found.weight = if is_idle { Weight::Note } else { Weight::Cause };
     found.title = format!(
-        "{} {}s of {} wait up to {} while others are served",
+        "{} {} of {} wait up to {} while others are served",
         caller.kind.name(),
-        "call",
+        case.unit(),
         caller.job,
         time(worst.longest)
     );
@@ -167,8 +167,8 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Weights or priorities that the scheduler does not look at.
 fn without_effect(case: &Case, caller: &Caller) -> Option<Finding> {
-    let spec = &case.row.spec;
-    let job = case.row.jobs.iter().find(|it| it.job.name == caller.job)?;
+    let spec = &case.row()?.spec;
+    let job = case.jobs().iter().find(|it| it.job.name == caller.job)?;
     let (weights, priorities) = (differing_weights(case), differing_priorities(case));
     let by_weight = weights && !spec.honours_weights();
     let by_priority = priorities && !spec.honours_ioprio();
@@ -191,8 +191,9 @@ fn without_effect(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Weights do not see what the flusher writes for somebody.
 fn unweighted(case: &Case, caller: &Caller) -> Option<Finding> {
-    let weights = differing_weights(case) && case.row.spec.honours_weights();
-    if !weights || case.row.cgroup_writeback || caller.kind != CallKind::Write {
+    let row = case.row()?;
+    let weights = differing_weights(case) && row.spec.honours_weights();
+    if !weights || row.cgroup_writeback || caller.kind != CallKind::Write {
         return None;
     }
     let mut found =
@@ -209,33 +210,30 @@ fn unweighted(case: &Case, caller: &Caller) -> Option<Finding> {
 }
 
 fn differing_weights(case: &Case) -> bool {
-    let mut weights: Vec<u32> = case.row.cgroups.iter().filter_map(|it| it.weight).collect();
-    weights.extend(case.row.jobs.iter().filter_map(|it| it.weight));
+    let groups = case.row().map_or(&[][..], |it| &it.cgroups);
+    let mut weights: Vec<u32> = groups.iter().filter_map(|it| it.weight).collect();
+    weights.extend(case.jobs().iter().filter_map(|it| it.weight));
     weights.sort_unstable();
     weights.dedup();
     weights.len() > 1
 }
 
 fn differing_priorities(case: &Case) -> bool {
-    let first = case.row.jobs.first().map(|it| it.job.ioprio);
-    case.row.jobs.iter().any(|it| Some(it.job.ioprio) != first)
-}
-
-fn job_of<'a>(case: &'a Case, caller: &Caller) -> Option<&'a PlannedJob> {
-    case.row.jobs.iter().find(|it| it.job.name == caller.job)
+    let first = case.jobs().first().map(|it| it.job.ioprio);
+    case.jobs().iter().any(|it| Some(it.job.ioprio) != first)
 }
 
 /// The weight of a job's group.
 fn weight_of(case: &Case, job: &PlannedJob) -> u32 {
     let name = |path: &str| path.trim_matches('/').to_string();
-    let mut groups = case.row.cgroups.iter();
+    let mut groups = case.row().map_or(&[][..], |it| &it.cgroups).iter();
     let group = groups.find(|group| name(&group.path) == name(&job.job.cgroup));
     job.weight.or(group.and_then(|it| it.weight)).unwrap_or(100)
 }
 
 /// Whether a job was meant to go before another.
 fn is_preferred(case: &Case, job: &PlannedJob) -> bool {
-    let others = case.row.jobs.iter().filter(|it| it.job.name != job.job.name);
+    let others = case.jobs().iter().filter(|it| it.job.name != job.job.name);
     let mut others = others.peekable();
     others.peek().is_some()
         && others.any(|it| {

@@ -1,5 +1,7 @@
 //! Where the time went, for a terminal: who called, the layers of that, findings, slow calls.
 
+pub mod recording;
+
 use crate::grid::wrap;
 use crate::style::{Paint, Style};
 use insight::Call;
@@ -89,7 +91,7 @@ fn row(it: &Explained, slow: usize, style: &Style) -> String {
     );
     let mut out = format!("{}\n", style.painted(&title, Some(Paint::Heading)));
     for caller in &it.callers {
-        out.push_str(&paragraph(&caller_line(caller), style, "  ", "    "));
+        out.push_str(&paragraph(&caller_line(caller, "calls"), style, "  ", "    "));
     }
     for (number, finding) in it.findings.iter().take(FINDINGS).enumerate() {
         out.push('\n');
@@ -114,7 +116,7 @@ fn paragraph(text: &str, style: &Style, first: &str, rest: &str) -> String {
     format!("{first}{}", wrap(text, &narrower, rest))
 }
 
-fn caller_line(caller: &Caller) -> String {
+fn caller_line(caller: &Caller, unit: &str) -> String {
     let shown = |it: &&Part| share(it, caller) >= LEAST;
     let parts = caller.parts.iter().filter(shown).take(PARTS);
     let parts: Vec<String> = parts.map(|it| part(it, caller)).collect();
@@ -122,8 +124,9 @@ fn caller_line(caller: &Caller) -> String {
         0 => String::new(),
         many => format!(", {many} not ended"),
     };
+    let unit = if caller.calls == 1 { unit.trim_end_matches('s') } else { unit };
     format!(
-        "{} {}: {} calls{unfinished}, mean {}, median {}, longest {}: {}",
+        "{} {}: {} {unit}{unfinished}, mean {}, median {}, longest {}: {}",
         caller.job,
         caller.kind.name(),
         caller.calls,
@@ -157,6 +160,13 @@ fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
     );
     out.push_str(&paragraph(&cost, style, INDENT, HANGING));
     out.push_str(&paragraph(&format!("Why: {}", it.mechanism), style, INDENT, HANGING));
+    if let Some(confidence) = it.confidence {
+        let text = format!(
+            "Confidence: {}; a recording does not say that requests are withheld",
+            confidence.name()
+        );
+        out.push_str(&paragraph(&text, style, INDENT, HANGING));
+    }
     for evidence in &it.evidence {
         out.push_str(&paragraph(&format!("· {evidence}"), style, INDENT, HANGING));
     }

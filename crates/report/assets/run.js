@@ -55,11 +55,24 @@ class Run {
     if (!lane) return null;
     if (lane.kind === "scheduler") return this.heldAt(time, slack);
     if (painter.isSummed) return null;
+    const call = this.callAt(lane, time, slack, y * layout.ratio);
+    if (call !== null) return { words: callWords(model, call) };
     let found = null;
     model.each(time - slack, time + slack, (i) => {
       if (found === null && this.covers(i, lane, y * layout.ratio)) found = i;
     });
     return found === null ? null : { request: found, words: requestWords(model, found) };
+  }
+
+  callAt(lane, time, slack, y) {
+    const { calls } = this.model;
+    const row = lane.callTops.findIndex(([top, bottom]) => y >= top && y <= bottom);
+    let found = null;
+    if (row < 0) return found;
+    this.model.eachCall(time - slack, time + slack, (i) => {
+      if (calls.task[i] === lane.number && calls.row[i] === row) found = i;
+    });
+    return found;
   }
 
   heldAt(time, slack) {

@@ -14,6 +14,8 @@
 //! with as many commands as it ever had. What others had counts for whoever was chosen last.
 
 mod counters;
+mod log;
+mod order;
 mod request;
 mod summary;
 pub(crate) mod tables;
@@ -28,6 +30,7 @@ use crate::life::{Confidence, Life};
 use base::Instant;
 use block::{Action, DispatchReason, Event, HoldReason, RequestId};
 use counters::State;
+use log::Stands;
 use request::{Going, Layers, Overtaken, Stage};
 use std::collections::VecDeque;
 use tables::Table;
@@ -75,6 +78,13 @@ impl Requests {
     /// Follows a device that takes so many commands at a time, if that is known.
     pub fn new(depth: Option<u32>) -> Requests {
         Requests { state: State::new(depth), ..Requests::default() }
+    }
+
+    /// From now on the parts of a request's time are in the order in which they happened, and a
+    /// layer may be there several times.
+    pub fn in_order(mut self) -> Requests {
+        self.state.log = Some(log::Log::default());
+        self
     }
 
     /// What has ended since this was last asked.
@@ -182,6 +192,7 @@ impl Requests {
         self.waiting -= 1;
         if self.waiting == 0 {
             self.turns.forget();
+            self.state.log.iter_mut().for_each(|log| log.forget());
         }
     }
 
@@ -273,12 +284,13 @@ impl Requests {
     fn choose(&mut self, id: RequestId, at: Instant, reason: Option<DispatchReason>) {
         let counters = self.state.counters;
         let clock = counters.working();
+        let stands = self.stands(id, at);
         let Some(going) = self.get(id) else { return };
         let waited = going.stage == Stage::Inserted;
         if !waited && going.stage != Stage::Allocated {
             return;
         }
-        going.choose(at, &counters, reason);
+        going.choose(at, &counters, reason, &stands);
         let context = going.context;
         if let Some(then) = going.overtaken.filter(|then| then.full + then.room < clock) {
             let others = self.turns.between(then.turn, then.full + then.room, clock);
@@ -290,7 +302,7 @@ impl Requests {
         let (full, room, turn) = (counters.full, counters.room, self.turns.current());
         for young in std::mem::take(&mut self.young) {
             if let Some(going) = self.get(young).filter(|it| it.stage == Stage::Inserted) {
-                going.overtaken = Some(Overtaken { full, room, turn });
+                going.overtaken = Some(Overtaken { at, full, room, turn });
             }
         }
         if waited {
@@ -308,14 +320,25 @@ impl Requests {
             self.state.release();
         }
         let counters = self.state.counters;
+        let stands = self.stands(id, event.at);
         let Some(going) = self.get(id) else { return };
         going.is_flush = is_new && event.sectors.is_zero();
         let is_again = going.stage == Stage::Issued;
-        going.issue(event, &counters);
+        going.issue(event, &counters, &stands);
         let is_flush = going.is_flush;
         if !is_again {
             self.state.issue(is_flush);
         }
+    }
+
+    /// What the queue did since a request was inserted or chosen, where somebody wants to know.
+    fn stands(&mut self, id: RequestId, at: Instant) -> Stands {
+        if self.state.log.is_none() {
+            return Stands::new();
+        }
+        let since = self.get(id).and_then(|it| it.stands_since());
+        let since = since.zip(self.state.log.as_ref());
+        since.map_or(Stands::new(), |(since, log)| log.between(since, at))
     }
 
     fn requeued(&mut self, event: &Event) {
@@ -379,7 +402,8 @@ impl Requests {
     /// A request is over.
     fn end(&mut self, going: Going, told: Option<Instant>) {
         self.forget_bios(&going);
-        self.done.push(going.finish(told, &mut self.spare));
+        let in_order = self.state.log.is_some();
+        self.done.push(going.finish(told, &mut self.spare, in_order));
     }
 }
 

@@ -92,6 +92,7 @@ impl<'a> Case<'a> {
             evidence,
             mechanism: "",
             remedies: Vec::new(),
+            first: (worst.first, worst.first_for),
             suspected: false,
         })
     }

@@ -1,7 +1,7 @@
 //! What a detector says: who lost time by whom, the evidence, why, and what to change.
 
 use crate::metrics::CallKind;
-use base::Duration;
+use base::{Duration, Instant};
 use serde::{Serialize, Serializer};
 
 /// How much a finding matters.
@@ -41,6 +41,9 @@ pub struct Finding {
     pub mechanism: &'static str,
     /// What to change.
     pub remedies: Vec<Remedy>,
+    /// When it was first, and for how long then.
+    #[serde(skip)]
+    pub first: (Instant, Duration),
     /// It is a note unless one of the remedies helps.
     #[serde(skip)]
     pub suspected: bool,

@@ -135,7 +135,7 @@ fn parts_of_a_life_add_up() {
         assert!(run.lives.len() > 150, "{}", run.lives.len());
         for life in &run.lives {
             let sum: base::Duration = life.layers.iter().map(|(_, time)| *time).sum();
-            assert_eq!(sum, life.total(), "{life:?}");
+            assert_eq!(sum, life.end().since(life.queued), "{life:?}");
         }
         let timeline = insight::Timeline::of(run.clone());
         let done = (0..timeline.requests.len()).map(|at| timeline.requests.completed(at)).max();

@@ -1,0 +1,57 @@
+//! Parts of a request's time in the order in which they happened.
+
+use super::request::Layers;
+use crate::layer::Layer;
+use base::Duration;
+
+/// Of a request so many parts are kept at most.
+pub(super) const MOST_PARTS: usize = 64;
+/// Of one with more, parts are put together within so many groups.
+const GROUPS: usize = 12;
+
+/// Adds what comes behind all others.
+pub(super) fn push(layers: &mut Layers, layer: Layer, time: Duration) {
+    if time.is_zero() {
+        return;
+    }
+    match layers.last_mut() {
+        Some(last) if last.0 == layer => last.1 += time,
+        _ => layers.push((layer, time)),
+    }
+}
+
+/// Puts parts together that are near each other, where there are too many: within a group each layer
+/// is there once.
+pub(super) fn thin(layers: &mut Layers) {
+    if layers.len() <= MOST_PARTS {
+        return;
+    }
+    let all = std::mem::take(layers);
+    for group in all.chunks(all.len().div_ceil(GROUPS)) {
+        let start = layers.len();
+        for (layer, time) in group {
+            match layers[start..].iter_mut().find(|it| it.0 == *layer) {
+                Some(it) => it.1 += *time,
+                None => layers.push((*layer, *time)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_parts_become_few_that_add_up() {
+        let mut layers = Layers::new();
+        for number in 0..1000 {
+            let layer = if number % 2 == 0 { Layer::Full } else { Layer::Others };
+            push(&mut layers, layer, Duration::from_nanos(number));
+        }
+        thin(&mut layers);
+        let sum: Duration = layers.iter().map(|it| it.1).sum();
+        assert_eq!(sum.as_nanos(), (0..1000).sum::<u64>());
+        assert!(layers.len() <= MOST_PARTS, "{}", layers.len());
+    }
+}

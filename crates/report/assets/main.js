@@ -75,7 +75,10 @@ function listenToKeys(run, runs, view) {
 }
 
 function choose(runs, run, request, view) {
-  runs.forEach((it) => (it.chosen = it === run ? request : null));
+  runs.forEach((it) => {
+    it.chosen = it === run ? request : null;
+    it.chain = it.mark = null;
+  });
   view.changed();
 }
 
@@ -155,6 +158,8 @@ async function start() {
   runs.forEach((run) => listenToKeys(run, runs, view));
   runs.forEach((run) => listenToPointer(run, runs, view));
   if (runs.length) listenToButtons(runs, view);
+  listenToPlaces(runs, view);
+  dressLayers();
   watchTheme(redraw);
   window.addEventListener("hashchange", () => showAsked(view));
   window.addEventListener("resize", redraw);

@@ -6,8 +6,8 @@ use base::Duration;
 
 /// Of a request so many parts are kept at most.
 pub(super) const MOST_PARTS: usize = 64;
-/// Of one with more, parts are put together within so many groups.
-const GROUPS: usize = 12;
+/// Of one with more, parts are put together within so many groups: the first number that does.
+const GROUPS: [usize; 3] = [16, 4, 1];
 
 /// Adds what comes behind all others.
 pub(super) fn push(layers: &mut Layers, layer: Layer, time: Duration) {
@@ -23,17 +23,24 @@ pub(super) fn push(layers: &mut Layers, layer: Layer, time: Duration) {
 /// Puts parts together that are near each other, where there are too many: within a group each layer
 /// is there once.
 pub(super) fn thin(layers: &mut Layers) {
-    if layers.len() <= MOST_PARTS {
-        return;
+    for groups in GROUPS {
+        if layers.len() <= MOST_PARTS {
+            return;
+        }
+        let all = std::mem::take(layers);
+        for group in all.chunks(all.len().div_ceil(groups)) {
+            push_sums(layers, group);
+        }
     }
-    let all = std::mem::take(layers);
-    for group in all.chunks(all.len().div_ceil(GROUPS)) {
-        let start = layers.len();
-        for (layer, time) in group {
-            match layers[start..].iter_mut().find(|it| it.0 == *layer) {
-                Some(it) => it.1 += *time,
-                None => layers.push((*layer, *time)),
-            }
+}
+
+/// Adds the sums of a group, in the order in which layers come up in it.
+fn push_sums(layers: &mut Layers, group: &[(Layer, Duration)]) {
+    let start = layers.len();
+    for (layer, time) in group {
+        match layers[start..].iter_mut().find(|it| it.0 == *layer) {
+            Some(it) => it.1 += *time,
+            None => layers.push((*layer, *time)),
         }
     }
 }

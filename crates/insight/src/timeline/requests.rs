@@ -152,7 +152,7 @@ impl Requests {
         columns.numbers("sectors", self.sectors.iter().map(|it| u64::from(*it)));
         columns.numbers("merged", self.merged.iter().map(|it| u64::from(*it)));
         columns.raw("reason", self.reason.iter().copied());
-        columns.numbers("many", self.starts.windows(2).map(|it| (it[1] - it[0]) as u64));
+        columns.raw("many", self.starts.windows(2).map(|it| (it[1] - it[0]) as u8));
         columns.raw("kinds", self.kinds.iter().copied());
         columns.numbers("parts", self.parts.iter().copied());
         for (name, rows) in ["task_row", "queue_row", "device_row"].into_iter().zip(&self.rows) {

@@ -1,4 +1,4 @@
-//! Who called and where their time went: a table whose last column has bars, and the same in words.
+//! Who called and where their time went: a table with bars below the numbers, and the same in words.
 
 use super::escape::text;
 use super::{CallerRow, Callers, Page};
@@ -6,8 +6,7 @@ use super::{CallerRow, Callers, Page};
 /// Parts with less of the time are not told in words.
 const LEAST: f64 = 0.01;
 /// What stands over the columns.
-const HEADINGS: [&str; 7] =
-    ["who", "calls", "number", "mean", "median", "longest", "where the time goes"];
+const HEADINGS: [&str; 6] = ["who", "calls", "number", "mean", "median", "longest"];
 
 /// Adds all tables.
 pub(super) fn push(page: &Page, out: &mut String) {
@@ -30,12 +29,12 @@ fn push_table(it: &Callers, out: &mut String) {
 }
 
 fn push_row(row: &CallerRow, out: &mut String) {
-    out.push_str(&format!("<tr><th scope=\"row\">{}</th>", text(&row.who)));
+    out.push_str(&format!("<tr><th scope=\"row\" rowspan=\"2\">{}</th>", text(&row.who)));
     for cell in &row.cells {
         out.push_str(&format!("<td>{}</td>", text(cell)));
     }
     // Colours are the scripts', as those of the timeline are.
-    out.push_str("<td><div class=\"stack\" aria-hidden=\"true\">");
+    out.push_str("</tr>\n<tr><td colspan=\"5\"><div class=\"stack\" aria-hidden=\"true\">");
     for (layer, share, words) in &row.parts {
         let (layer, words) = (text(layer), text(words));
         let width = format!("style=\"width:{:.2}%\"", 100.0 * share);

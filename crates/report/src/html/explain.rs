@@ -68,7 +68,10 @@ fn about(plan: &Plan, explained: &[Explained]) -> String {
 fn answer(it: &Explained) -> String {
     let label = it.label();
     let Some(cause) = it.findings.iter().find(|it| it.is_cause()) else {
-        return format!("{label}: nothing takes a noteworthy part of anybody's time.");
+        return match it.findings.first() {
+            Some(note) => format!("{label}: {}. No change is known to help.", note.title),
+            None => format!("{label}: nothing takes a noteworthy part of anybody's time."),
+        };
     };
     let best = cause.remedies.iter().filter_map(|it| it.gain.as_ref().map(|gain| (it, gain)));
     let best = best.max_by(|one, other| one.1.times[0].total_cmp(&other.1.times[0]));
@@ -78,7 +81,7 @@ fn answer(it: &Explained) -> String {
             let before = time(gain.before.as_nanos());
             let title = &cause.title;
             let command = &remedy.command;
-            format!("{label}: {title}. With {command} a {verb} takes {took} instead of {before}.")
+            format!("{label}: {title}. With “{command}” a {verb} takes {took} instead of {before}.")
         }
         None => format!("{label}: {}.", cause.title),
     }

@@ -11,7 +11,7 @@ type Push = fn(&Page, &mut String);
 pub(super) fn push_all(page: &Page, out: &mut String) {
     let has_timeline = !page.timelines.is_empty() || !page.remark.is_empty();
     let has_callers = !page.callers.is_empty();
-    let sections: [(&str, &str, bool, Push); 8] = [
+    let mut sections: [(&str, &str, bool, Push); 8] = [
         ("answer", "Answer", true, push_answer),
         ("figures", "Figures", !page.tables.is_empty(), push_tables),
         ("callers", "Who calls, and where the time goes", has_callers, callers::push),
@@ -21,6 +21,10 @@ pub(super) fn push_all(page: &Page, out: &mut String) {
         ("slow", "The slowest calls", !page.slow.is_empty(), findings::push_slow),
         ("timeline", "Timeline", has_timeline, push_timelines),
     ];
+    // What was explained comes before curves.
+    if has_callers {
+        sections[3..].rotate_left(2);
+    }
     let sections = sections.iter().filter(|(_, _, has, _)| *has);
     out.push_str(&format!("<header>\n<h1>{}</h1>\n", text(&page.title)));
     out.push_str(&format!("<p class=\"about\">{}</p>\n", text(&page.about)));

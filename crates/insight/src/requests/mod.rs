@@ -30,7 +30,6 @@ use crate::life::{Confidence, Life};
 use base::Instant;
 use block::{Action, DispatchReason, Event, HoldReason, RequestId};
 use counters::State;
-use log::Stands;
 use request::{Going, Layers, Overtaken, Stage};
 use std::collections::VecDeque;
 use tables::Table;
@@ -78,13 +77,6 @@ impl Requests {
     /// Follows a device that takes so many commands at a time, if that is known.
     pub fn new(depth: Option<u32>) -> Requests {
         Requests { state: State::new(depth), ..Requests::default() }
-    }
-
-    /// From now on the parts of a request's time are in the order in which they happened, and a
-    /// layer may be there several times.
-    pub fn in_order(mut self) -> Requests {
-        self.state.log = Some(log::Log::default());
-        self
     }
 
     /// What has ended since this was last asked.
@@ -329,16 +321,6 @@ impl Requests {
         if !is_again {
             self.state.issue(is_flush);
         }
-    }
-
-    /// What the queue did since a request was inserted or chosen, where somebody wants to know.
-    fn stands(&mut self, id: RequestId, at: Instant) -> Stands {
-        if self.state.log.is_none() {
-            return Stands::new();
-        }
-        let since = self.get(id).and_then(|it| it.stands_since());
-        let since = since.zip(self.state.log.as_ref());
-        since.map_or(Stands::new(), |(since, log)| log.between(since, at))
     }
 
     fn requeued(&mut self, event: &Event) {

@@ -1,13 +1,35 @@
 //! Parts of a request's time in the order in which they happened.
 
+use super::Requests;
+use super::log::{Log, Stands};
 use super::request::Layers;
 use crate::layer::Layer;
-use base::Duration;
+use base::{Duration, Instant};
+use block::RequestId;
 
 /// Of a request so many parts are kept at most.
 pub(super) const MOST_PARTS: usize = 64;
 /// Of one with more, parts are put together within so many groups: the first number that does.
 const GROUPS: [usize; 3] = [16, 4, 1];
+
+impl Requests {
+    /// From now on the parts of a request's time are in the order in which they happened, and a
+    /// layer may be there several times.
+    pub fn in_order(mut self) -> Requests {
+        self.state.log = Some(Log::default());
+        self
+    }
+
+    /// What the queue did since a request was inserted or chosen, where somebody wants to know.
+    pub(super) fn stands(&mut self, id: RequestId, at: Instant) -> Stands {
+        if self.state.log.is_none() {
+            return Stands::new();
+        }
+        let since = self.get(id).and_then(|it| it.stands_since());
+        let since = since.zip(self.state.log.as_ref());
+        since.map_or(Stands::new(), |(since, log)| log.between(since, at))
+    }
+}
 
 /// Adds what comes behind all others.
 pub(super) fn push(layers: &mut Layers, layer: Layer, time: Duration) {

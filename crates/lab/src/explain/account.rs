@@ -85,7 +85,7 @@ struct Sums {
     calls: u64,
     unfinished: u64,
     total: Duration,
-    parts: BTreeMap<(Layer, ContextId, Option<ContextId>), Part>,
+    parts: BTreeMap<Key, Part>,
     slowest: Vec<Call>,
     by_layer: BTreeMap<Option<Layer>, Histogram>,
 }
@@ -159,12 +159,15 @@ impl Account {
     }
 }
 
+/// Where, whose time, and behind whom.
+type Key = (Layer, ContextId, Option<ContextId>);
+
 /// Parts by layer, whose they are and who was before.
 type Named = BTreeMap<(Layer, String, Option<String>), Part>;
 
 fn add_named(
     named: &mut Named,
-    (&(layer, who, behind), part): (&(Layer, ContextId, Option<ContextId>), &Part),
+    (&(layer, who, behind), part): (&Key, &Part),
     row: &Row,
     names: &Names,
 ) {
@@ -188,10 +191,7 @@ fn add_named(
 
 impl Sums {
     fn add_parts(&mut self, path: &[Segment]) {
-        let mut of_call: BTreeMap<
-            (Layer, ContextId, Option<ContextId>),
-            (Duration, Instant, Duration),
-        > = BTreeMap::new();
+        let mut of_call: BTreeMap<Key, (Duration, Instant, Duration)> = BTreeMap::new();
         let mut of_layer: BTreeMap<Layer, Duration> = BTreeMap::new();
         for it in path {
             let key = (it.layer, it.who, it.behind);

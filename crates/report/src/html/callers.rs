@@ -1,4 +1,5 @@
-//! Who called and where their time went: a table with bars below the numbers, and the same in words.
+//! Who called and where their time went: a table with bars below the numbers, and words below
+//! those.
 
 use super::escape::text;
 use super::{CallerRow, Callers, Page};

@@ -399,6 +399,9 @@ pub struct ExplainOptions {
     /// Seeds with which each remedy is tried; 0 tries none [default: 2]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub trials: Option<usize>,
+    /// All of that as a page for a browser, with timelines; one file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
     /// Results as JSON, to the standard output or to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
           help_heading = "Output")]

@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Seeds with which a remedy is tried.
 const TRIALS: usize = 2;
+/// So many of the slowest calls of each row are on a page.
+const SLOWEST: usize = 5;
 
 /// Says where the time of an experiment or of a recording went, why, and what to change.
 pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
@@ -26,18 +28,42 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     }
     let plan = Plan::new(load::experiment(&asked.load)?)?;
     let json = Destination::asked("--json", asked.json.as_ref())?;
+    let html = page_wanted(asked, json.as_ref())?;
     let events_to = events::asked(asked.events.as_ref())?;
-    let options =
-        Options { slowest: asked.slow.unwrap_or_default(), trials: asked.trials.unwrap_or(TRIALS) };
+    let slowest = asked.slow.unwrap_or_default();
+    let on_page = asked.slow.unwrap_or(SLOWEST);
+    let kept = if html.is_some() { on_page } else { slowest };
+    let options = Options { slowest: kept, trials: asked.trials.unwrap_or(TRIALS) };
     events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let explained = explain_plan(&plan, options)?;
     if let Some(file) = events_to {
         events::write(&plan, &plan.experiment.seeds[..1], file, true)?;
     }
+    if let Some(destination) = &html {
+        let recorded = lab::picture::explained(&plan, &explained, on_page)?;
+        let page = report::html::explain::page(&plan, &explained, recorded, on_page);
+        destination.write(&page.to_html())?;
+    }
+    if html == Some(Destination::Stdout) {
+        return Ok(true);
+    }
     let style = style();
-    let text = || report::explain::text(&plan, &explained, options.slowest, &style);
+    let text = || report::explain::text(&plan, &explained, slowest, &style);
     let document = || report::json::to_text(&report::explain::document(&explained));
     write(json.as_ref(), document, || style.text(&text()).into_owned())
+}
+
+/// Where the page is wanted, if it is.
+fn page_wanted(
+    asked: &ExplainOptions,
+    json: Option<&Destination>,
+) -> Result<Option<Destination>, Error> {
+    let html = Destination::asked("--html", asked.html.clone().map(Some).as_ref())?;
+    if html.is_some() && html.as_ref() == json {
+        let accepted = "another file for one of them";
+        return Err(Error::bad("--html", "it goes where --json goes", accepted));
+    }
+    Ok(html)
 }
 
 /// Whether a path is that of a recording, and not of something that is to be run. Who names a
@@ -50,6 +76,10 @@ fn is_recording(path: &Path, asked: &ExplainOptions) -> bool {
 }
 
 fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error> {
+    if asked.html.is_some() {
+        let accepted = "--json, or --html with something that is run";
+        return Err(Error::not_yet("--html", "a page of a recording", accepted));
+    }
     let json = Destination::asked("--json", asked.json.as_ref())?;
     let options = recorded::Options {
         slowest: asked.slow.unwrap_or_default(),

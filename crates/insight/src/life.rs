@@ -59,8 +59,8 @@ pub struct Life {
     pub told: Option<Instant>,
     /// Its bios that are known by name, the first one first.
     pub bios: Vec<BioId>,
-    /// Where its time from `queued` to `end()` went; the parts add up to that, each layer at most
-    /// once.
+    /// Where its time from `queued` to `end()` went; the parts add up to that. Each layer is there
+    /// at most once, or else they are in the order in which they happened, if that was asked for.
     pub layers: Vec<(Layer, Duration)>,
     /// Of [`Layer::Others`]: who they were, the longest first, and no more than a few. It counts
     /// for whoever was chosen last.
@@ -82,8 +82,7 @@ impl Life {
 
     /// The time in a layer; zero if it was not there.
     pub fn time_in(&self, layer: Layer) -> Duration {
-        let part = self.layers.iter().find(|part| part.0 == layer);
-        part.map_or(Duration::ZERO, |part| part.1)
+        self.layers.iter().filter(|part| part.0 == layer).map(|part| part.1).sum()
     }
 
     /// D2C: how long the device had it.

@@ -63,7 +63,7 @@ function curves({ unit, step, series }) {
 }
 
 // The share of requests that take up to so long; times double from one value to the next.
-function distributions({ series }) {
+function distributions({ of, series }) {
   const length = Math.max(...series.map((it) => it.values.length));
   const first = Math.min(...series.map((it) => it.values.findIndex((value) => value > 0)));
   const start = Math.max(0, first - 1);
@@ -79,7 +79,7 @@ function distributions({ series }) {
   const options = {
     height: 210,
     scales: { x: { time: false, distr: 3 }, y: { range: [0, 101] } },
-    axes: [axis("time", { values: ticks }), axis("% of requests", { size: 52 })],
+    axes: [axis("time", { values: ticks }), axis(`% of ${of}`, { size: 52 })],
     series: [time, ...lines(series, "%")],
   };
   const data = [times, ...series.map((it) => filled(it.values))];

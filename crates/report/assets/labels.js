@@ -21,13 +21,13 @@ class Labels {
     this.ratio = painter.layout.ratio;
   }
 
-  draw(from, to, chosen) {
+  draw(from, to, chosen, hasChain) {
     const { context } = this;
     context.font = `${11 * this.ratio}px ${FONT}`;
     context.textBaseline = "middle";
     this.drawAxis(from, to);
     this.drawReasons();
-    this.drawArrows();
+    if (!hasChain) this.drawArrows();
     if (chosen !== null) this.drawChosen(chosen);
   }
 

@@ -2,6 +2,8 @@
 
 const AXIS = 24;
 const GAP = 5;
+// A row of system calls, in CSS pixels.
+const CALL_ROW = 4;
 
 function heightOf(lane) {
   switch (lane.kind) {
@@ -16,11 +18,13 @@ function layOut(model, ratio) {
   let top = AXIS;
   const offsets = stacked(model.head.lanes);
   const lanes = model.head.lanes.map((lane, number) => {
-    const height = heightOf(lane);
+    const height = heightOf(lane) + lane.calls * CALL_ROW;
     const placed = { ...lane, number, cssTop: top, cssHeight: height, offset: offsets[number] };
     placed.top = Math.round(top * ratio);
     placed.bottom = Math.round((top + height) * ratio);
-    placed.rowTops = rowTops(placed);
+    const calls = lane.calls * CALL_ROW + (lane.calls ? 1 : 0);
+    placed.callTops = callTops(placed, ratio);
+    placed.rowTops = rowTops({ ...placed, top: placed.top + Math.round(calls * ratio) });
     top += height + GAP;
     return placed;
   });
@@ -36,6 +40,12 @@ function stacked(lanes) {
     used.set(lane.group, before + lane.rows);
     return before;
   });
+}
+
+// Top and bottom of each row of calls.
+function callTops({ top, calls }, ratio) {
+  const at = (row) => Math.round(top + row * CALL_ROW * ratio);
+  return Array.from({ length: calls }, (_, row) => [at(row), at(row + 1) - 1]);
 }
 
 // Top and bottom of each row; there is a gap where there is room for one.

@@ -19,22 +19,25 @@ function watchTheme(redraw) {
 
 // The colours that occur.
 function writeLegend(runs) {
-  const seen = new Map();
+  const [seen, calls] = [new Map(), new Set()];
   for (const { model } of runs) {
     model.head.kinds.forEach((name, i) => seen.set(name, model.head.holds[i]));
     const does = new Set(model.op);
     OPERATIONS.forEach((name, i) => {
       if ([...does].some((op) => (op & 3) === i)) seen.set(name, false);
     });
+    new Set(model.calls.what).forEach((what) => calls.add(model.head.callNames[what]));
   }
-  const items = [...seen].map(([name, isHeld]) => {
+  const item = (words, colour, isHeld) => {
     const item = document.createElement("li");
     const patch = item.appendChild(document.createElement("span"));
     patch.className = isHeld ? "patch hatched" : "patch";
-    patch.style.backgroundColor = COLOURS[name] || "#868e96";
-    item.append(isHeld ? `withheld: ${nameOf(name)}` : nameOf(name));
+    patch.style.backgroundColor = colour || "#868e96";
+    item.append(isHeld ? `withheld: ${words}` : words);
     return item;
-  });
+  };
+  const items = [...seen].map(([name, isHeld]) => item(nameOf(name), COLOURS[name], isHeld));
+  items.push(...[...calls].map((name) => item(`call: ${name}`, callColour(name), false)));
   byId("legend").replaceChildren(...items);
 }
 
@@ -72,7 +75,10 @@ function listenToKeys(run, runs, view) {
 }
 
 function choose(runs, run, request, view) {
-  runs.forEach((it) => (it.chosen = it === run ? request : null));
+  runs.forEach((it) => {
+    it.chosen = it === run ? request : null;
+    it.chain = it.mark = null;
+  });
   view.changed();
 }
 
@@ -152,6 +158,8 @@ async function start() {
   runs.forEach((run) => listenToKeys(run, runs, view));
   runs.forEach((run) => listenToPointer(run, runs, view));
   if (runs.length) listenToButtons(runs, view);
+  listenToPlaces(runs, view);
+  dressLayers();
   watchTheme(redraw);
   window.addEventListener("hashchange", () => showAsked(view));
   window.addEventListener("resize", redraw);

@@ -36,27 +36,34 @@ class Model {
     this.sectors = this.column("sectors", new Uint32Array(count));
     this.merged = this.column("merged", new Uint32Array(count));
     this.reason = this.columns.get("reason");
-    this.pattern = this.column("pattern", new Uint16Array(count));
     this.rows = ["task_row", "queue_row", "device_row"].map((it) => this.columns.get(it));
   }
 
   // Where the time of each request went, when it was issued, and when it was done.
   readParts() {
-    const { count, pattern } = this;
-    const lengths = this.head.patterns.map((it) => it.length);
+    const { count } = this;
+    const many = this.columns.get("many");
     this.starts = new Uint32Array(count + 1);
-    for (let i = 0; i < count; i++) this.starts[i + 1] = this.starts[i] + lengths[pattern[i]];
+    for (let i = 0; i < count; i++) this.starts[i + 1] = this.starts[i] + many[i];
+    this.kinds = this.columns.get("kinds");
     this.parts = this.column("parts", new Float64Array(this.starts[count]));
     const surprise = this.column("issued", new Float64Array(count));
+    const untold = this.column("untold", new Float64Array(count));
     this.end = new Float64Array(count);
+    this.completed = new Float64Array(count);
     this.issued = new Float64Array(count);
     this.blocks = new Float64Array(Math.ceil(count / BLOCK));
     for (let i = 0; i < count; i++) {
-      let total = 0;
-      let last = 0;
-      for (let p = this.starts[i]; p < this.starts[i + 1]; p++) total += last = this.parts[p];
+      let [total, last, other] = [0, 0, 0];
+      for (let p = this.starts[i]; p < this.starts[i + 1]; p++) {
+        other = last;
+        total += last = this.parts[p];
+      }
       this.end[i] = this.queued[i] + total;
-      this.issued[i] = this.queued[i] + total - last + signed(surprise[i]);
+      this.completed[i] = this.end[i] - untold[i];
+      // The device's own part is the last one, or the one before the end that is told.
+      const expected = Math.max(0, total - untold[i] - (untold[i] ? other : last));
+      this.issued[i] = this.queued[i] + expected + signed(surprise[i]);
       // One was added, so that zero is free for what passed the scheduler by.
       this.inserted[i] = this.inserted[i] ? this.queued[i] + this.inserted[i] - 1 : Infinity;
       const block = (i / BLOCK) | 0;
@@ -76,7 +83,20 @@ class Model {
   }
 
   readOthers() {
-    const { held, steps } = this.head;
+    const { held, steps, calls } = this.head;
+    this.calls = {
+      from: deltas(this.columns.get("call_from"), new Float64Array(calls)),
+      length: this.column("call_length", new Float64Array(calls)),
+      what: this.columns.get("call_what"),
+      task: this.column("call_task", new Uint16Array(calls)),
+      row: this.columns.get("call_row"),
+    };
+    // When the last call of all before each is over, so that the first that matters is found.
+    this.calls.over = new Float64Array(calls);
+    for (let i = 0, over = 0; i < calls; i++) {
+      over = Math.max(over, this.calls.from[i] + this.calls.length[i]);
+      this.calls.over[i] = over;
+    }
     this.held = {
       from: deltas(this.columns.get("held_from"), new Float64Array(held)),
       length: this.column("held_length", new Float64Array(held)),
@@ -129,6 +149,14 @@ class Model {
     const first = Math.max(0, lowerBound(held.from, from) - 1);
     for (let i = first; i < held.from.length && held.from[i] < to; i++) {
       if (held.from[i] + held.length[i] >= from) visit(i);
+    }
+  }
+
+  // Calls that are under way between two times.
+  eachCall(from, to, visit) {
+    const { calls } = this;
+    for (let i = lowerBound(calls.over, from); i < calls.from.length && calls.from[i] < to; i++) {
+      if (calls.from[i] + calls.length[i] >= from) visit(i);
     }
   }
 

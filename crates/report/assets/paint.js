@@ -27,6 +27,7 @@ class Painter {
     this.isSummed = model.begun(this.from, this.to) > MOST_BARS;
     if (this.isSummed) this.paintSums();
     else this.paintBars();
+    this.paintCalls();
     this.paintHeld();
     this.paintEnd();
     raster.show();
@@ -64,12 +65,11 @@ class Painter {
     const row = model.rows[0][i];
     const group = task.group === null ? null : lanes[task.group];
     const queue = lanes[model.queue[i]];
-    const kinds = model.head.patterns[model.pattern[i]];
     const [since, until] = [model.inserted[i], model.issued[i]];
     let from = model.queued[i];
-    for (let p = model.starts[i], k = 0; p < model.starts[i + 1]; p++, k++) {
+    for (let p = model.starts[i]; p < model.starts[i + 1]; p++) {
       const to = from + model.parts[p];
-      const colours = this.colours.kinds[kinds[k]];
+      const colours = this.colours.kinds[model.kinds[p]];
       this.bar(task, row, from, to, colours);
       if (group) this.bar(group, (task.offset + row) % group.rows, from, to, colours);
       if (to > since && from < until && queue.kind === "queue") {
@@ -80,9 +80,24 @@ class Painter {
     }
     this.edge(task, row, model.queued[i], from);
     const operation = this.colours.operations[model.op[i] & 3];
-    this.bar(this.device, model.rows[2][i], until, model.end[i], operation);
-    this.edge(this.device, model.rows[2][i], until, model.end[i]);
+    this.bar(this.device, model.rows[2][i], until, model.completed[i], operation);
+    this.edge(this.device, model.rows[2][i], until, model.completed[i]);
     this.dot(i, operation);
+  }
+
+  // Calls are thin bars above the requests of their task, where they can be told apart.
+  paintCalls() {
+    const { model, lanes, raster, colours } = this;
+    const { calls } = model;
+    if (lowerBound(calls.from, this.to) - lowerBound(calls.from, this.from) > MOST_BARS) return;
+    model.eachCall(this.from, this.to, (i) => {
+      const [top, bottom] = lanes[calls.task[i]].callTops[calls.row[i]];
+      const [left, right] = [this.x(calls.from[i]), this.x(calls.from[i] + calls.length[i])];
+      if (right < 0 || left > raster.width) return;
+      raster.bar(left, right, top, bottom, colours.calls[calls.what[i]]);
+      // A gap, so that a call can be told from the one before.
+      if (left >= 0 && right - left >= 6) raster.bar(left, left + 1, top, bottom, colours.lane);
+    });
   }
 
   bar(lane, row, from, to, colours) {
@@ -107,7 +122,7 @@ class Painter {
     const part = model.sector[i] / model.head.pyramid.sectors;
     const y = Math.round(position.bottom - 3 - part * (position.bottom - position.top - 4));
     const left = this.x(model.issued[i]);
-    const right = Math.max(left + 2, this.x(model.end[i]));
+    const right = Math.max(left + 2, this.x(model.completed[i]));
     if (right >= 0) this.raster.bar(left, right, y, y + 2, colour);
   }
 

@@ -6,7 +6,7 @@ class Run {
     this.stage = element.querySelector(".stage");
     this.names = element.querySelector(".lanes");
     this.raster = new Raster(element.querySelector("canvas"));
-    this.chosen = null;
+    this.chosen = this.chain = this.mark = null;
     this.layOut();
   }
 
@@ -24,6 +24,7 @@ class Run {
     const colours = palette(this.model, isPrinted);
     this.painter = new Painter(this.model, this.raster, this.layout, colours);
     this.labels = new Labels(this.painter);
+    this.places = new Places(this.labels);
   }
 
   writeNames() {
@@ -42,7 +43,9 @@ class Run {
   draw(view) {
     const began = performance.now();
     this.painter.paint(view.from, view.to);
-    this.labels.draw(view.from, view.to, this.chosen);
+    this.labels.draw(view.from, view.to, this.chosen, this.chain !== null);
+    if (this.chain) this.places.drawChain(this.chain);
+    else if (this.mark) this.places.drawMark(this.mark);
     this.took = performance.now() - began;
   }
 
@@ -55,11 +58,24 @@ class Run {
     if (!lane) return null;
     if (lane.kind === "scheduler") return this.heldAt(time, slack);
     if (painter.isSummed) return null;
+    const call = this.callAt(lane, time, slack, y * layout.ratio);
+    if (call !== null) return { words: callWords(model, call) };
     let found = null;
     model.each(time - slack, time + slack, (i) => {
       if (found === null && this.covers(i, lane, y * layout.ratio)) found = i;
     });
     return found === null ? null : { request: found, words: requestWords(model, found) };
+  }
+
+  callAt(lane, time, slack, y) {
+    const { calls } = this.model;
+    const row = lane.callTops.findIndex(([top, bottom]) => y >= top && y <= bottom);
+    let found = null;
+    if (row < 0) return found;
+    this.model.eachCall(time - slack, time + slack, (i) => {
+      if (calls.task[i] === lane.number && calls.row[i] === row) found = i;
+    });
+    return found;
   }
 
   heldAt(time, slack) {

@@ -1,5 +1,7 @@
 // What is shown, in words and in a table.
 
+// Of a request so many parts are told.
+const MOST_TOLD = 12;
 const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
 
 // A length of time, with three digits.
@@ -35,10 +37,11 @@ function heldWords(model, i) {
 
 function requestWords(model, i) {
   const { head, tick } = model;
-  const kinds = head.patterns[model.pattern[i]];
-  const parts = kinds.map((kind, k) => {
-    return `${nameOf(head.kinds[kind])} ${timeSpan(model.parts[model.starts[i] + k] * tick)}`;
-  });
+  const parts = [];
+  for (let p = model.starts[i]; p < model.starts[i + 1]; p++) {
+    parts.push(`${nameOf(head.kinds[model.kinds[p]])} ${timeSpan(model.parts[p] * tick)}`);
+  }
+  if (parts.length > MOST_TOLD) parts.splice(MOST_TOLD, Infinity, "and so on");
   const what = OPERATIONS[model.op[i] & 3];
   const where = model.sectors[i] ? ` of ${model.sectors[i]} sectors at ${model.sector[i]}` : "";
   const chosen = model.reason[i] ? `; chosen: ${nameOf(head.reasons[model.reason[i] - 1])}` : "";
@@ -47,6 +50,14 @@ function requestWords(model, i) {
   const since = timeAt(model.queued[i] * tick, 2e6);
   const who = head.lanes[model.task[i]].name;
   return `${who}: ${what}${where}, ${total} since ${since}: ${parts.join(", ")}${chosen}${merged}`;
+}
+
+function callWords(model, i) {
+  const { calls, head, tick } = model;
+  const since = timeAt(calls.from[i] * tick, 2e6);
+  const length = timeSpan(calls.length[i] * tick);
+  const who = head.lanes[calls.task[i]].name;
+  return `${who}: call ${head.callNames[calls.what[i]]}, ${length} since ${since}`;
 }
 
 // Time by lane and kind between two times, in ticks.
@@ -74,12 +85,12 @@ function totals(model, from, to) {
   const device = model.head.lanes.findIndex((it) => it.kind === "device");
   model.each(from, to, (i) => {
     let at = model.queued[i];
-    model.head.patterns[model.pattern[i]].forEach((kind, k) => {
-      const end = at + model.parts[model.starts[i] + k];
-      add(model.task[i], kind, within(at, end));
+    for (let p = model.starts[i]; p < model.starts[i + 1]; p++) {
+      const end = at + model.parts[p];
+      add(model.task[i], model.kinds[p], within(at, end));
       at = end;
-    });
-    add(device, model.op[i] & 3, within(model.issued[i], model.end[i]));
+    }
+    add(device, model.op[i] & 3, within(model.issued[i], model.completed[i]));
   });
   return sums;
 }

@@ -4,8 +4,11 @@
 //! bar in the lane of its task with a bar for each part of its time, and one in the device's lane.
 
 use insight::Timeline;
-use insight::timeline::{LaneKind, OPERATIONS};
+use insight::timeline::{CALLS, LaneKind, OPERATIONS};
 use serde_json::{Value, json};
+
+/// Rows from here on are those of system calls.
+const CALL_ROWS: u8 = 100;
 
 /// The events of timelines, one after the other, as a document.
 pub fn to_text(timelines: &[Timeline]) -> String {
@@ -30,6 +33,7 @@ impl Export<'_> {
     fn all(&mut self) {
         self.names();
         self.requests();
+        self.calls();
         self.held();
         self.steps();
     }
@@ -67,15 +71,32 @@ impl Export<'_> {
         for at in 0..all.len() {
             let name = OPERATIONS[all.operation(at)];
             let (task, row) = (all.task[at], all.rows[0][at]);
-            let (from, to) = (all.queued[at], all.completed(at));
+            let (from, to) = (all.queued[at], all.ended(at));
             let args = || json!({ "sector": all.sector[at], "sectors": all.sectors[at] });
             self.bar(task, row, name, from, to, args());
             for (from, to, kind) in all.spans(at) {
                 self.bar(task, row, timeline.kinds[kind].name(), from, to, json!({}));
             }
             if let Some(device) = device {
-                self.bar(device, all.rows[2][at], name, from + all.issued[at], to, args());
+                self.bar(
+                    device,
+                    all.rows[2][at],
+                    name,
+                    from + all.issued[at],
+                    all.completed(at),
+                    args(),
+                );
             }
+        }
+    }
+
+    fn calls(&mut self) {
+        let timeline = self.timeline;
+        let all = &timeline.calls;
+        for at in 0..all.len() {
+            let (lane, name) = (all.task[at], CALLS[usize::from(all.what[at])]);
+            let (row, to) = (CALL_ROWS + all.rows[at], all.from[at] + all.length[at]);
+            self.bar(lane, row, name, all.from[at], to, json!({ "call": true }));
         }
     }
 

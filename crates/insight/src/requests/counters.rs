@@ -3,6 +3,7 @@
 //! What a request spent in a state is the difference of a counter between two moments, so nobody
 //! has to follow it while it waits.
 
+use super::log::{Log, Stand};
 use crate::life::Confidence;
 use base::Instant;
 use block::HoldReason;
@@ -88,6 +89,8 @@ pub(super) struct State {
     depth: u32,
     depth_is_known: bool,
     hold: Option<Hold>,
+    /// The states so far, where somebody wants them in order.
+    pub log: Option<Log>,
 }
 
 impl State {
@@ -113,9 +116,14 @@ impl State {
     fn add_up(&mut self, at: Instant) {
         // Nothing is known of what was before the first event.
         let passed = if self.started { at.saturating_since(self.now).as_nanos() } else { 0 };
-        (self.now, self.started) = (at, true);
-        let counters = &mut self.counters;
+        let before = std::mem::replace(&mut self.now, at);
+        self.started = true;
         let is_full = self.in_device >= self.depth;
+        if let Some(log) = self.log.as_mut().filter(|_| passed > 0) {
+            let held = self.hold.map(|hold| hold.reason);
+            log.push(before, Stand { held, works: self.in_device > 0, is_full });
+        }
+        let counters = &mut self.counters;
         counters.no_room += if is_full { passed } else { 0 };
         counters.flushing += if self.flushes > 0 { passed } else { 0 };
         let Some(hold) = self.hold else {

@@ -14,6 +14,8 @@
 //! with as many commands as it ever had. What others had counts for whoever was chosen last.
 
 mod counters;
+mod log;
+mod order;
 mod request;
 mod summary;
 pub(crate) mod tables;
@@ -182,6 +184,7 @@ impl Requests {
         self.waiting -= 1;
         if self.waiting == 0 {
             self.turns.forget();
+            self.state.log.iter_mut().for_each(|log| log.forget());
         }
     }
 
@@ -273,12 +276,13 @@ impl Requests {
     fn choose(&mut self, id: RequestId, at: Instant, reason: Option<DispatchReason>) {
         let counters = self.state.counters;
         let clock = counters.working();
+        let stands = self.stands(id, at);
         let Some(going) = self.get(id) else { return };
         let waited = going.stage == Stage::Inserted;
         if !waited && going.stage != Stage::Allocated {
             return;
         }
-        going.choose(at, &counters, reason);
+        going.choose(at, &counters, reason, &stands);
         let context = going.context;
         if let Some(then) = going.overtaken.filter(|then| then.full + then.room < clock) {
             let others = self.turns.between(then.turn, then.full + then.room, clock);
@@ -290,7 +294,7 @@ impl Requests {
         let (full, room, turn) = (counters.full, counters.room, self.turns.current());
         for young in std::mem::take(&mut self.young) {
             if let Some(going) = self.get(young).filter(|it| it.stage == Stage::Inserted) {
-                going.overtaken = Some(Overtaken { full, room, turn });
+                going.overtaken = Some(Overtaken { at, full, room, turn });
             }
         }
         if waited {
@@ -308,10 +312,11 @@ impl Requests {
             self.state.release();
         }
         let counters = self.state.counters;
+        let stands = self.stands(id, event.at);
         let Some(going) = self.get(id) else { return };
         going.is_flush = is_new && event.sectors.is_zero();
         let is_again = going.stage == Stage::Issued;
-        going.issue(event, &counters);
+        going.issue(event, &counters, &stands);
         let is_flush = going.is_flush;
         if !is_again {
             self.state.issue(is_flush);
@@ -379,7 +384,8 @@ impl Requests {
     /// A request is over.
     fn end(&mut self, going: Going, told: Option<Instant>) {
         self.forget_bios(&going);
-        self.done.push(going.finish(told, &mut self.spare));
+        let in_order = self.state.log.is_some();
+        self.done.push(going.finish(told, &mut self.spare, in_order));
     }
 }
 

@@ -1,6 +1,8 @@
 //! A request on its way, and the layers its time makes when it is done.
 
 use super::counters::{Counters, REASONS, UNKNOWN};
+use super::log::{Stand, Stands};
+use super::order;
 use super::tasks::Arrival;
 use crate::layer::Layer;
 use crate::life::{Confidence, Life};
@@ -25,6 +27,7 @@ pub(super) enum Stage {
 /// What the counters were when the first of the others was chosen that came before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overtaken {
+    pub at: Instant,
     pub full: u64,
     pub room: u64,
     pub turn: u64,
@@ -145,8 +148,24 @@ impl Going {
         self.entered = *counters;
     }
 
-    /// It is chosen: from here it waits for nobody but the device and the host.
-    pub fn choose(&mut self, at: Instant, now: &Counters, reason: Option<DispatchReason>) {
+    /// Since when the states of the queue matter to it.
+    pub fn stands_since(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Inserted => self.inserted,
+            Stage::Chosen => self.chosen.map(|(at, _)| at),
+            _ => None,
+        }
+    }
+
+    /// It is chosen: from here it waits for nobody but the device and the host. What it waited for
+    /// till now is in the order of `stands`, if there are any.
+    pub fn choose(
+        &mut self,
+        at: Instant,
+        now: &Counters,
+        reason: Option<DispatchReason>,
+        stands: &Stands,
+    ) {
         self.stage = Stage::Chosen;
         self.chosen = Some((at, now.no_room));
         self.reason = reason;
@@ -154,6 +173,11 @@ impl Going {
             return;
         }
         let passed = now.since(&self.entered);
+        let all = [Confidence::Low, Confidence::Medium, Confidence::High];
+        self.guess = all.into_iter().find(|it| passed.guessed[*it as usize] > 0);
+        if !stands.is_empty() {
+            return self.add_waiting(stands);
+        }
         let (full, room) = self.overtaken.map_or((passed.full, passed.room), |then| {
             (then.full - self.entered.full, then.room - self.entered.room)
         });
@@ -164,15 +188,30 @@ impl Going {
             };
             self.add(layer, *time);
         }
-        let all = [Confidence::Low, Confidence::Medium, Confidence::High];
-        self.guess = all.into_iter().find(|it| passed.guessed[*it as usize] > 0);
         self.add(Layer::Full, full);
         self.add(Layer::Others, passed.working() - full - room);
         self.add(Layer::Host, room + passed.idle);
     }
 
-    /// The device gets it.
-    pub fn issue(&mut self, event: &Event, now: &Counters) {
+    /// What it waited for with the scheduler, piece by piece.
+    fn add_waiting(&mut self, stands: &Stands) {
+        let overtaken = self.overtaken.map_or(Instant::FAR_FUTURE, |then| then.at);
+        for (from, to, Stand { held, works, is_full }) in stands.iter().copied() {
+            let middle = overtaken.clamp(from, to);
+            let (before, behind) = match held {
+                Some(UNKNOWN) => (Layer::Withheld, Layer::Withheld),
+                Some(number) => (Layer::Held(REASONS[number]), Layer::Held(REASONS[number])),
+                None if is_full => (Layer::Full, Layer::Others),
+                None if works => (Layer::Host, Layer::Others),
+                None => (Layer::Host, Layer::Host),
+            };
+            order::push(&mut self.layers, before, middle.since(from));
+            order::push(&mut self.layers, behind, to.since(middle));
+        }
+    }
+
+    /// The device gets it; `stands` is what the queue did since it was chosen, if that is known.
+    pub fn issue(&mut self, event: &Event, now: &Counters, stands: &Stands) {
         let at = event.at;
         if self.was_issued {
             // A record of its being given back may be missing.
@@ -182,11 +221,17 @@ impl Going {
             self.was_issued = true;
             let (chosen, no_room) = self.chosen.unwrap_or((at, now.no_room));
             let between = at.saturating_since(chosen).as_nanos();
-            let full = (now.no_room - no_room).min(between);
-            self.add(Layer::Full, full);
-            self.add(Layer::Host, between - full);
             if self.inserted.is_none() {
                 self.add_direct(chosen, now);
+            }
+            for (from, to, stand) in stands {
+                let layer = if stand.is_full { Layer::Full } else { Layer::Host };
+                order::push(&mut self.layers, layer, to.since(*from));
+            }
+            if stands.is_empty() {
+                let full = (now.no_room - no_room).min(between);
+                self.add(Layer::Full, full);
+                self.add(Layer::Host, between - full);
             }
         }
         (self.stage, self.issued) = (Stage::Issued, at);
@@ -258,7 +303,13 @@ impl Going {
     /// What there is to tell of it.
     ///
     /// What it needed for that goes into `spare`: memory is asked for once and not at each request.
-    pub fn finish(mut self, told: Option<Instant>, spare: &mut Vec<Layers>) -> Life {
+    pub fn finish(
+        mut self,
+        told: Option<Instant>,
+        spare: &mut Vec<Layers>,
+        in_order: bool,
+    ) -> Life {
+        let add = if in_order { order::push } else { add };
         let arrival = self.arrival;
         let mut layers = Vec::with_capacity(6);
         add(&mut layers, Layer::Limits, arrival.limits);
@@ -280,6 +331,9 @@ impl Going {
         let told = told.filter(|told| *told >= self.completed);
         let untold = told.map_or(Duration::ZERO, |told| told.since(self.completed));
         add(&mut layers, Layer::Interrupt, untold);
+        if in_order {
+            order::thin(&mut layers);
+        }
         self.into_life(told, layers)
     }
 

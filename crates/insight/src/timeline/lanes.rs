@@ -3,6 +3,7 @@
 
 use super::Recorded;
 use crate::life::Life;
+use base::Instant;
 use block::{CgroupId, ContextId, Op};
 use std::collections::BTreeMap;
 
@@ -49,13 +50,15 @@ pub struct Lane {
     pub kind: LaneKind,
     /// So many bars lie one above the other at most.
     pub rows: u8,
+    /// And above those so many of system calls.
+    pub calls: u8,
     /// The lane of the control group that it belongs to.
     pub group: Option<usize>,
 }
 
 impl Lane {
     fn new(name: &str, kind: LaneKind) -> Lane {
-        Lane { name: name.to_string(), kind, rows: 1, group: None }
+        Lane { name: name.to_string(), kind, rows: 1, calls: 0, group: None }
     }
 }
 
@@ -67,8 +70,8 @@ const QUEUES: [&str; 4] =
 pub(super) struct Lanes {
     pub lanes: Vec<Lane>,
     tasks: BTreeMap<ContextId, usize>,
-    /// That of the tasks without a lane of their own.
-    others: Option<usize>,
+    /// That of the tasks without a lane of their own, or else of none at all.
+    others: usize,
     queues: [Option<usize>; QUEUES.len()],
     device: usize,
 }
@@ -79,7 +82,7 @@ impl Lanes {
         let mut made = Lanes {
             lanes: vec![Lane::new("scheduler withholds", LaneKind::Scheduler)],
             tasks: BTreeMap::new(),
-            others: None,
+            others: 0,
             queues: [None; QUEUES.len()],
             device: 0,
         };
@@ -101,7 +104,7 @@ impl Lanes {
 
     /// Control groups, each with its tasks: who asks first stands first.
     fn add_tasks(&mut self, recorded: &Recorded) {
-        let (asking, rest) = asking(&recorded.lives);
+        let (asking, rest) = asking(recorded);
         let group = |who: &ContextId| {
             let task = recorded.tasks.iter().find(|task| task.context == *who);
             task.map_or(CgroupId::ROOT, |task| task.cgroup)
@@ -124,14 +127,15 @@ impl Lanes {
             }
         }
         if rest > 0 {
-            self.others = Some(self.lanes.len());
+            self.others = self.lanes.len();
             self.lanes.push(Lane::new(&format!("{rest} other tasks"), LaneKind::Task));
         }
     }
 
-    /// The lane of a task.
-    pub fn of_task(&self, who: ContextId) -> Option<usize> {
-        self.tasks.get(&who).copied().or(self.others)
+    /// The lane of a task. Everybody who does something has one; others share one, or have that of
+    /// the scheduler.
+    pub fn of_task(&self, who: ContextId) -> usize {
+        self.tasks.get(&who).copied().unwrap_or(self.others)
     }
 
     /// The lane of the queue that a request waits in.
@@ -140,14 +144,24 @@ impl Lanes {
     }
 }
 
-/// Who has requests, in the order of their first; and how many more there are.
-fn asking(lives: &[Life]) -> (Vec<ContextId>, usize) {
-    let mut counts: BTreeMap<ContextId, (usize, usize)> = BTreeMap::new();
-    for (place, life) in lives.iter().enumerate() {
-        counts.entry(life.context).or_insert((0, place)).0 += 1;
+/// Who has requests or calls or is on a critical path, in the order of their first; and how many
+/// more there are.
+fn asking(recorded: &Recorded) -> (Vec<ContextId>, usize) {
+    let lives = recorded.lives.iter().map(|it| (it.context, it.queued));
+    let calls = recorded.calls.iter().map(|it| (it.task, it.from));
+    let arrows = recorded.arrows.iter().flat_map(|it| [(it.from, it.at), (it.to, it.at)]);
+    let paths = recorded.paths.iter().flat_map(|it| &it.path).map(|it| (it.who, it.from));
+    let mut counts: BTreeMap<ContextId, (usize, Instant)> = BTreeMap::new();
+    for (who, at) in lives.chain(calls).chain(arrows).chain(paths) {
+        let it = counts.entry(who).or_insert((0, at));
+        *it = (it.0 + 1, it.1.min(at));
     }
+    // Who is on a path that is shown by itself has a lane before all others.
+    let is_shown = |who: ContextId| {
+        recorded.paths.iter().any(|it| it.path.iter().any(|piece| piece.who == who))
+    };
     let mut all: Vec<_> = counts.into_iter().collect();
-    all.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    all.sort_by_cached_key(|(who, (count, _))| (!is_shown(*who), std::cmp::Reverse(*count)));
     let rest = all.len().saturating_sub(MOST_TASKS);
     all.truncate(MOST_TASKS);
     all.sort_by_key(|(_, (_, first))| *first);

@@ -4,6 +4,7 @@
 //! It knows nothing of how it is shown. Times are counted in *ticks*, which are nanoseconds unless
 //! the run has very many requests.
 
+mod calls;
 mod columns;
 mod lanes;
 mod pyramid;
@@ -12,10 +13,12 @@ mod rows;
 pub mod spread;
 pub mod watch;
 
+use crate::calls::Call;
 use crate::layer::Layer;
 use crate::life::Life;
 use base::Instant;
 use block::{CgroupId, ContextId, DispatchReason, HoldReason};
+pub use calls::{CALLS, CallBar, Calls, Chain, Link};
 pub use columns::{Column, Columns};
 use lanes::Lanes;
 pub use lanes::{Lane, LaneKind};
@@ -45,6 +48,10 @@ pub struct Recorded {
     pub held: Vec<Held>,
     /// What led from one task to another.
     pub arrows: Vec<Arrow>,
+    /// System calls, in any order.
+    pub calls: Vec<CallBar>,
+    /// Calls whose critical paths are to be shown by themselves.
+    pub paths: Vec<Call>,
 }
 
 impl Recorded {
@@ -52,9 +59,13 @@ impl Recorded {
     /// more.
     pub fn cut(&mut self, most: usize) -> bool {
         self.lives.sort_by_key(|life| (life.queued, life.issued, life.sector));
-        let Some(next) = self.lives.get(most) else { return false };
-        let end = next.queued;
-        self.lives.truncate(most);
+        self.calls.sort_by_key(|call| (call.from, call.task));
+        let next = self.lives.get(most).map(|it| it.queued);
+        let end = next.into_iter().chain(self.calls.get(most).map(|it| it.from)).min();
+        let Some(end) = end else { return false };
+        self.lives.truncate(self.lives.partition_point(|it| it.queued < end).min(most));
+        self.calls.truncate(self.calls.partition_point(|it| it.from < end).min(most));
+        self.paths.retain(|it| it.entered < end);
         self.held.retain(|held| held.from < end);
         self.held.iter_mut().for_each(|held| held.to = held.to.min(end));
         self.arrows.retain(|arrow| arrow.at < end);
@@ -132,6 +143,10 @@ pub struct Timeline {
     pub held: Vec<HeldSpan>,
     /// Steps of critical paths, the first one first.
     pub steps: Vec<Step>,
+    /// System calls.
+    pub calls: Calls,
+    /// Critical paths that are shown by themselves.
+    pub chains: Vec<Chain>,
     /// Sums over buckets of time.
     pub pyramid: Pyramid,
 }
@@ -142,20 +157,36 @@ impl Timeline {
         recorded.lives.sort_by_key(|life| (life.queued, life.issued, life.sector));
         recorded.held.sort_by_key(|held| held.from);
         recorded.arrows.sort_by_key(|arrow| arrow.at);
+        recorded.calls.sort_by_key(|call| (call.from, call.task));
         let tick = if recorded.lives.len() < MANY { 1 } else { COARSE_TICK };
         let kinds = kinds(&recorded);
         let mut lanes = Lanes::of(&recorded);
-        let last = recorded.lives.iter().map(|life| life.completed).max().unwrap_or_default();
+        let last = recorded.lives.iter().map(|life| life.end()).max().unwrap_or_default();
         let end = recorded.end.max(last).as_nanos() / tick + 1;
         let mut requests = Requests::of(&recorded.lives, &lanes, &kinds, tick);
         rows::assign(&mut requests, &mut lanes.lanes);
+        let calls = Calls::of(&recorded.calls, &mut lanes, tick);
+        let chains = recorded.paths.iter().map(|it| Chain::of(it, &lanes, tick)).collect();
         let held = held(&recorded, &lanes, &kinds, tick);
         let steps = steps(&recorded, &lanes, tick);
         let pyramid = Pyramid::of(&requests, &held, &lanes.lanes, end);
         let reasons = requests.reasons.clone();
         let lanes = lanes.lanes;
         let title = recorded.title;
-        Timeline { title, tick, end, lanes, kinds, reasons, requests, held, steps, pyramid }
+        Timeline {
+            title,
+            tick,
+            end,
+            lanes,
+            kinds,
+            reasons,
+            requests,
+            held,
+            steps,
+            calls,
+            chains,
+            pyramid,
+        }
     }
 
     /// Everything that is many, in columns of bytes.
@@ -170,6 +201,7 @@ impl Timeline {
         columns.deltas("step_at", self.steps.iter().map(|it| it.at));
         columns.numbers("step_from", self.steps.iter().map(|it| it.from as u64));
         columns.numbers("step_to", self.steps.iter().map(|it| it.to as u64));
+        self.calls.encode(&mut columns);
         self.pyramid.encode(&mut columns);
         columns
     }
@@ -189,8 +221,9 @@ fn held(recorded: &Recorded, lanes: &Lanes, kinds: &[Layer], tick: u64) -> Vec<H
     let span = |it: &Held| {
         let (from, to) = (it.from.as_nanos() / tick, it.to.as_nanos() / tick);
         let layer = Layer::Held(it.reason);
-        let kind = kinds.iter().position(|kind| *kind == layer).expect("it was counted");
-        let waits_for = it.waits_for.and_then(|who| lanes.of_task(who));
+        let kind = kinds.iter().position(|kind| *kind == layer).unwrap_or(0);
+        // Who is waited for may never have asked.
+        let waits_for = it.waits_for.map(|who| lanes.of_task(who)).filter(|lane| *lane > 0);
         HeldSpan { from, length: to.saturating_sub(from), kind, waits_for }
     };
     recorded.held.iter().map(span).collect()
@@ -199,7 +232,7 @@ fn held(recorded: &Recorded, lanes: &Lanes, kinds: &[Layer], tick: u64) -> Vec<H
 /// Arrows between tasks that have lanes of their own.
 fn steps(recorded: &Recorded, lanes: &Lanes, tick: u64) -> Vec<Step> {
     let step = |it: &Arrow| {
-        let (from, to) = (lanes.of_task(it.from)?, lanes.of_task(it.to)?);
+        let (from, to) = (lanes.of_task(it.from), lanes.of_task(it.to));
         (from != to).then_some(Step { at: it.at.as_nanos() / tick, from, to })
     };
     recorded.arrows.iter().filter_map(step).collect()

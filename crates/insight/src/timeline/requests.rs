@@ -40,16 +40,16 @@ pub struct Requests {
     pub merged: Vec<u32>,
     /// Why it was chosen: a place in `reasons`, and one more.
     pub reason: Vec<u8>,
-    /// Which layers its time has, by their place in `patterns`.
-    pub pattern: Vec<usize>,
+    /// From the device's being done until its submitter is told, in ticks.
+    pub untold: Vec<u64>,
     /// Where its parts begin in `parts`, and where the last one's end.
     pub starts: Vec<usize>,
     /// How long each part is, in ticks; they add up to the request's time.
     pub parts: Vec<u64>,
+    /// Which layer each part is, by its place in the kinds.
+    pub kinds: Vec<u8>,
     /// Rows within the lanes of its task, of its queue and of the device.
     pub rows: [Vec<u8>; 3],
-    /// Lists of kinds that occur.
-    pub patterns: Vec<Vec<usize>>,
     /// Reasons that occur.
     pub reasons: Vec<DispatchReason>,
 }
@@ -58,27 +58,18 @@ impl Requests {
     /// The columns of requests that are in order.
     pub(super) fn of(lives: &[Life], lanes: &Lanes, kinds: &[Layer], tick: u64) -> Requests {
         let mut all = Requests { starts: vec![0], ..Requests::default() };
-        let mut patterns: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+        let place = |layer: &Layer| kinds.iter().position(|it| it == layer).unwrap_or(0) as u8;
         for life in lives {
             all.add(life, lanes, tick);
-            let mut layers = life.layers.clone();
-            layers.retain(|(_, time)| !time.is_zero());
-            // The closed list is in the order in which a request meets them.
-            layers.sort_by_key(|(layer, _)| *layer);
-            let place = |layer: &Layer| kinds.iter().position(|it| it == layer);
-            let pattern: Vec<usize> = layers.iter().filter_map(|(it, _)| place(it)).collect();
-            let next = patterns.len();
-            all.pattern.push(*patterns.entry(pattern).or_insert(next));
             let mut at = life.queued.as_nanos();
-            for (_, time) in layers {
+            for (layer, time) in &life.layers {
                 let end = at + time.as_nanos();
                 all.parts.push(end / tick - at / tick);
+                all.kinds.push(place(layer));
                 at = end;
             }
             all.starts.push(all.parts.len());
         }
-        all.patterns = vec![Vec::new(); patterns.len()];
-        patterns.into_iter().for_each(|(pattern, place)| all.patterns[place] = pattern);
         all
     }
 
@@ -90,7 +81,8 @@ impl Requests {
         self.inserted.push(life.inserted.map_or(0, |it| after(it) + 1));
         self.issued.push(after(life.issued));
         self.op.push(operation(life));
-        self.task.push(lanes.of_task(life.context).expect("every task has a lane"));
+        self.untold.push(life.end().as_nanos() / tick - life.completed.as_nanos() / tick);
+        self.task.push(lanes.of_task(life.context));
         self.queue.push(lanes.of_queue(life));
         self.sector.push(life.sector.0);
         self.sectors.push(life.sectors.0);
@@ -118,8 +110,13 @@ impl Requests {
         self.queued.is_empty()
     }
 
-    /// When a request was done, in ticks.
+    /// When the device was done with a request, in ticks.
     pub fn completed(&self, at: usize) -> u64 {
+        self.ended(at) - self.untold[at]
+    }
+
+    /// When a request was over, in ticks.
+    pub fn ended(&self, at: usize) -> u64 {
         self.queued[at] + self.parts[self.starts[at]..self.starts[at + 1]].iter().sum::<u64>()
     }
 
@@ -127,8 +124,9 @@ impl Requests {
     pub fn spans(&self, at: usize) -> impl Iterator<Item = Span> {
         let mut from = self.queued[at];
         let parts = &self.parts[self.starts[at]..self.starts[at + 1]];
-        parts.iter().zip(&self.patterns[self.pattern[at]]).map(move |(length, kind)| {
-            let span = (from, from + length, *kind);
+        let kinds = &self.kinds[self.starts[at]..self.starts[at + 1]];
+        parts.iter().zip(kinds).map(move |(length, kind)| {
+            let span = (from, from + length, usize::from(*kind));
             from += length;
             span
         })
@@ -144,9 +142,8 @@ impl Requests {
         columns.deltas("queued", self.queued.iter().copied());
         columns.numbers("inserted", self.inserted.iter().copied());
         // Mostly what is left without the device's own part, so that nothing is to be said.
-        let own = |at: usize| self.parts.get(self.starts[at + 1].wrapping_sub(1)).unwrap_or(&0);
-        let expected = |at: usize| self.completed(at) - self.queued[at] - own(at);
-        let surprise = |at: usize| signed(self.issued[at] as i64 - expected(at) as i64);
+        let surprise = |at: usize| signed(self.issued[at] as i64 - self.expected(at) as i64);
+        columns.numbers("untold", self.untold.iter().copied());
         columns.numbers("issued", all.clone().map(surprise));
         columns.raw("op", self.op.iter().copied());
         columns.numbers("task", self.task.iter().map(|it| *it as u64));
@@ -155,11 +152,21 @@ impl Requests {
         columns.numbers("sectors", self.sectors.iter().map(|it| u64::from(*it)));
         columns.numbers("merged", self.merged.iter().map(|it| u64::from(*it)));
         columns.raw("reason", self.reason.iter().copied());
-        columns.numbers("pattern", self.pattern.iter().map(|it| *it as u64));
+        columns.raw("many", self.starts.windows(2).map(|it| (it[1] - it[0]) as u8));
+        columns.raw("kinds", self.kinds.iter().copied());
         columns.numbers("parts", self.parts.iter().copied());
         for (name, rows) in ["task_row", "queue_row", "device_row"].into_iter().zip(&self.rows) {
             columns.raw(name, rows.iter().copied());
         }
+    }
+
+    /// When a request would have been issued if its last part, or the one before the end that is
+    /// told, were the device's.
+    fn expected(&self, at: usize) -> u64 {
+        let parts = &self.parts[self.starts[at]..self.starts[at + 1]];
+        let own = parts.iter().rev().nth(usize::from(self.untold[at] > 0)).unwrap_or(&0);
+        let total = parts.iter().sum::<u64>() - self.untold[at];
+        total.saturating_sub(*own)
     }
 
     /// How far each begins from the end of the one before of its task: zero if it goes on.

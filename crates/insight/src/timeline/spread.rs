@@ -30,11 +30,20 @@ pub struct Spread {
 pub fn by_layer(lives: &[Life]) -> Vec<Spread> {
     let mut layers: BTreeMap<Option<Layer>, Histogram> = BTreeMap::new();
     for life in lives {
-        layers.entry(None).or_default().record(life.total());
+        layers.entry(None).or_default().record(life.end().saturating_since(life.queued));
+        let mut own: BTreeMap<Layer, Duration> = BTreeMap::new();
         for (layer, time) in &life.layers {
-            layers.entry(Some(*layer)).or_default().record(*time);
+            *own.entry(*layer).or_default() += *time;
+        }
+        for (layer, time) in own {
+            layers.entry(Some(layer)).or_default().record(time);
         }
     }
+    of_times(layers)
+}
+
+/// The whole time, which is that of no layer, and each layer, the largest share first.
+pub fn of_times(layers: BTreeMap<Option<Layer>, Histogram>) -> Vec<Spread> {
     let all = layers.get(&None).map_or(1, |it| it.sum().max(1));
     let mut spreads: Vec<Spread> =
         layers.iter().map(|(layer, times)| spread(*layer, times, all)).collect();

@@ -1,22 +1,43 @@
 //! An observer that keeps what a timeline is made of: requests and where their time went, when the
 //! scheduler withheld requests, and the critical paths of calls from task to task.
 
-use super::{Arrow, Held, Recorded};
+use super::{Arrow, CallBar, Held, Recorded};
 use crate::calls::{Call, Calls};
 use crate::requests::Requests;
 use base::Instant;
 use block::{Action, ContextId, Event, HoldReason};
 use machine::{Observer, TaskInfo};
+use std::cell::RefCell;
+use std::rc::Rc;
 
-/// Where the arrows of calls go.
+/// Of a run so many calls are kept.
+const MOST_CALLS: usize = 1_000_000;
+
+/// Where calls go.
 type Sink = Box<dyn FnMut(Call)>;
+
+/// What calls have told.
+#[derive(Default)]
+struct Told {
+    arrows: Vec<Arrow>,
+    calls: Vec<CallBar>,
+}
+
+impl Told {
+    fn take(&mut self, call: &Call) {
+        if self.calls.len() < MOST_CALLS {
+            self.calls.push(CallBar::of(call));
+            self.arrows.extend(arrows_of(call));
+        }
+    }
+}
 
 /// Keeps what happens.
 pub struct Watch {
     recorded: Recorded,
     requests: Requests,
     calls: Calls<Sink>,
-    arrows: std::rc::Rc<std::cell::RefCell<Vec<Arrow>>>,
+    told: Rc<RefCell<Told>>,
     /// Requests that the scheduler has.
     queued: usize,
     hold: Option<Held>,
@@ -25,14 +46,14 @@ pub struct Watch {
 impl Watch {
     /// Of a run on a device that takes so many commands, if that is known.
     pub fn new(depth: Option<u32>) -> Watch {
-        let arrows = std::rc::Rc::<std::cell::RefCell<Vec<Arrow>>>::default();
-        let kept = arrows.clone();
-        let sink: Sink = Box::new(move |call| kept.borrow_mut().extend(arrows_of(&call)));
+        let told = Rc::<RefCell<Told>>::default();
+        let kept = told.clone();
+        let sink: Sink = Box::new(move |call| kept.borrow_mut().take(&call));
         Watch {
             recorded: Recorded::default(),
-            requests: Requests::new(depth),
+            requests: Requests::new(depth).in_order(),
             calls: Calls::new(depth, sink),
-            arrows,
+            told,
             queued: 0,
             hold: None,
         }
@@ -43,11 +64,11 @@ impl Watch {
         self.let_go(end);
         self.requests.finish();
         self.recorded.lives.extend(self.requests.done());
-        let mut arrows = std::mem::take(&mut *self.arrows.borrow_mut());
+        let Told { mut arrows, calls } = std::mem::take(&mut *self.told.borrow_mut());
         arrows.sort_by_key(|it| (it.at, it.from, it.to));
         // Several may wait for one.
         arrows.dedup();
-        Recorded { end, arrows, ..self.recorded }
+        Recorded { end, arrows, calls, ..self.recorded }
     }
 
     /// The scheduler withholds nothing any more.
@@ -84,7 +105,9 @@ impl Observer for Watch {
         self.recorded.lives.extend(self.requests.done());
         match &event.action {
             Action::Insert => self.queued += 1,
-            Action::Hold { reason, waits_for } if self.queued > 0 => {
+            Action::Hold { reason, waits_for } | Action::HoldsBack { reason, waits_for }
+                if self.queued > 0 =>
+            {
                 self.hold(event.at, *reason, *waits_for);
             }
             Action::Join { .. } => self.queued = self.queued.saturating_sub(1),

@@ -38,6 +38,9 @@ pub struct Caller {
     /// The slowest calls, the slowest first.
     #[serde(skip)]
     pub slowest: Vec<Call>,
+    /// How the whole time of calls is spread, and that in each layer.
+    #[serde(skip)]
+    pub by_layer: BTreeMap<Option<Layer>, Histogram>,
 }
 
 /// A part of the time of a caller.
@@ -61,6 +64,9 @@ pub struct Part {
     /// When it was first.
     #[serde(rename = "first_ns", serialize_with = "since_start")]
     pub first: Instant,
+    /// And for how long it was then.
+    #[serde(skip)]
+    pub first_for: Duration,
 }
 
 /// Tasks as they are met.
@@ -79,9 +85,9 @@ struct Sums {
     calls: u64,
     unfinished: u64,
     total: Duration,
-    latency: Histogram,
-    parts: BTreeMap<(Layer, ContextId, Option<ContextId>), Part>,
+    parts: BTreeMap<Key, Part>,
     slowest: Vec<Call>,
+    by_layer: BTreeMap<Option<Layer>, Histogram>,
 }
 
 impl Observer for Names {
@@ -126,7 +132,7 @@ impl Account {
         sums.calls += 1;
         sums.unfinished += u64::from(call.is_unfinished);
         sums.total += call.took();
-        sums.latency.record(call.took());
+        sums.by_layer.entry(None).or_default().record(call.took());
         sums.add_parts(&call.path);
         sums.keep(call, self.slowest);
     }
@@ -153,12 +159,15 @@ impl Account {
     }
 }
 
+/// Where, whose time, and behind whom.
+type Key = (Layer, ContextId, Option<ContextId>);
+
 /// Parts by layer, whose they are and who was before.
 type Named = BTreeMap<(Layer, String, Option<String>), Part>;
 
 fn add_named(
     named: &mut Named,
-    (&(layer, who, behind), part): (&(Layer, ContextId, Option<ContextId>), &Part),
+    (&(layer, who, behind), part): (&Key, &Part),
     name: impl Fn(ContextId) -> String,
 ) {
     let (who, behind) = (name(who), behind.map(&name));
@@ -174,19 +183,26 @@ fn add_named(
     it.time += part.time;
     it.calls += part.calls;
     it.longest = it.longest.max(part.longest);
-    it.first = it.first.min(part.first);
+    if part.first < it.first {
+        (it.first, it.first_for) = (part.first, part.first_for);
+    }
 }
 
 impl Sums {
     fn add_parts(&mut self, path: &[Segment]) {
-        let mut of_call: BTreeMap<(Layer, ContextId, Option<ContextId>), (Duration, Instant)> =
-            BTreeMap::new();
+        let mut of_call: BTreeMap<Key, (Duration, Instant, Duration)> = BTreeMap::new();
+        let mut of_layer: BTreeMap<Layer, Duration> = BTreeMap::new();
         for it in path {
             let key = (it.layer, it.who, it.behind);
-            of_call.entry(key).or_insert((Duration::ZERO, it.from)).0 += it.length();
+            let first = (Duration::ZERO, it.from, it.length());
+            of_call.entry(key).or_insert(first).0 += it.length();
+            *of_layer.entry(it.layer).or_default() += it.length();
         }
-        for (key, (time, from)) in of_call {
-            let part = self.parts.entry(key).or_insert_with(|| Part::at(key.0, from));
+        for (layer, time) in of_layer {
+            self.by_layer.entry(Some(layer)).or_default().record(time);
+        }
+        for (key, (time, from, length)) in of_call {
+            let part = self.parts.entry(key).or_insert_with(|| Part::at(key.0, from, length));
             part.time += time;
             part.calls += 1;
             part.longest = part.longest.max(time);
@@ -205,29 +221,33 @@ impl Sums {
         self.calls += other.calls;
         self.unfinished += other.unfinished;
         self.total += other.total;
-        self.latency.merge(&other.latency);
+        for (layer, times) in other.by_layer {
+            self.by_layer.entry(layer).or_default().merge(&times);
+        }
         other.slowest.into_iter().for_each(|call| self.keep(call, most));
     }
 
     fn into_caller(self, job: String, kind: CallKind, named: Named) -> Caller {
         let mut parts: Vec<Part> = named.into_values().collect();
         parts.sort_by_key(|it| std::cmp::Reverse(it.time));
+        let latency = self.by_layer.get(&None).cloned().unwrap_or_default();
         Caller {
             job,
             kind,
             calls: self.calls,
             unfinished: self.unfinished,
             total: self.total,
-            longest: self.latency.max(),
-            median: self.latency.quantile(1, 2),
+            longest: latency.max(),
+            median: latency.quantile(1, 2),
             parts,
             slowest: self.slowest,
+            by_layer: self.by_layer,
         }
     }
 }
 
 impl Part {
-    fn at(layer: Layer, first: Instant) -> Part {
+    fn at(layer: Layer, first: Instant, first_for: Duration) -> Part {
         Part {
             layer,
             who: String::new(),
@@ -236,6 +256,7 @@ impl Part {
             calls: 0,
             longest: Duration::ZERO,
             first,
+            first_for,
         }
     }
 }

@@ -222,6 +222,7 @@ impl<'a> Case<'a> {
             mechanism: "",
             remedies: Vec::new(),
             confidence: self.confidence(caller, &parts),
+            first: (worst.first, worst.first_for),
             suspected: false,
         })
     }

@@ -1,7 +1,7 @@
 //! What a detector says: who lost time by whom, the evidence, why, and what to change.
 
 use crate::metrics::CallKind;
-use base::Duration;
+use base::{Duration, Instant};
 use insight::Confidence;
 use serde::{Serialize, Serializer};
 
@@ -45,6 +45,9 @@ pub struct Finding {
     /// How sure it is that requests were withheld, where that is inferred.
     #[serde(serialize_with = "confidence_name")]
     pub confidence: Option<Confidence>,
+    /// When it was first, and for how long then.
+    #[serde(skip)]
+    pub first: (Instant, Duration),
     /// It is a note unless one of the remedies helps.
     #[serde(skip)]
     pub suspected: bool,

@@ -45,6 +45,22 @@ impl Explained {
     pub fn label(&self) -> String {
         label_of(&self.result.spec, &self.result.axes)
     }
+
+    /// So many of the slowest calls of all callers, the slowest first.
+    pub fn slowest(&self, most: usize) -> Vec<(&Caller, &Call)> {
+        let of = |caller| move |call| (caller, call);
+        let all = self.callers.iter().flat_map(|caller| caller.slowest.iter().map(of(caller)));
+        let mut all: Vec<(&Caller, &Call)> = all.collect();
+        all.sort_by_key(|(_, call)| std::cmp::Reverse(call.took()));
+        all.truncate(most);
+        all
+    }
+
+    /// What a task is called here.
+    pub fn name_of(&self, context: block::ContextId) -> &str {
+        let found = self.names.iter().find(|(known, _)| *known == context);
+        found.map_or("interrupt", |(_, name)| name.as_str())
+    }
 }
 
 /// What a row is called: its scheduler, and the values of its axes.

@@ -58,7 +58,7 @@ pub fn document(explained: &[Explained]) -> Value {
 }
 
 fn slowest_json(it: &Explained, caller: &Caller) -> Vec<Value> {
-    let name = |context| name_of(it, context);
+    let name = |context| it.name_of(context);
     let call = |call: &Call| {
         let path: Vec<Value> = call
             .path
@@ -119,7 +119,7 @@ fn paragraph(text: &str, style: &Style, first: &str, rest: &str) -> String {
 fn caller_line(caller: &Caller, unit: &str) -> String {
     let shown = |it: &&Part| share(it, caller) >= LEAST;
     let parts = caller.parts.iter().filter(shown).take(PARTS);
-    let parts: Vec<String> = parts.map(|it| part(it, caller)).collect();
+    let parts: Vec<String> = parts.map(|it| part_words(it, caller)).collect();
     let unfinished = match caller.unfinished {
         0 => String::new(),
         many => format!(", {many} not ended"),
@@ -137,11 +137,13 @@ fn caller_line(caller: &Caller, unit: &str) -> String {
     )
 }
 
-fn share(part: &Part, caller: &Caller) -> f64 {
+/// The part of a caller's time, from 0 to 1.
+pub(crate) fn share(part: &Part, caller: &Caller) -> f64 {
     part.time.as_nanos() as f64 / caller.total.as_nanos().max(1) as f64
 }
 
-fn part(part: &Part, caller: &Caller) -> String {
+/// A part in words.
+pub(crate) fn part_words(part: &Part, caller: &Caller) -> String {
     let whose = if part.who == caller.job { String::new() } else { format!(" of {}", part.who) };
     let behind = part.behind.as_ref().map(|it| format!(" behind {it}")).unwrap_or_default();
     format!("{:.1} % {}{whose}{behind}", 100.0 * share(part, caller), part.layer)
@@ -182,7 +184,8 @@ fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
     out
 }
 
-fn remedy_text(remedy: &Remedy) -> String {
+/// What to type, and what comes of it.
+pub(crate) fn remedy_text(remedy: &Remedy) -> String {
     let gain = match &remedy.gain {
         Some(gain) => format!("  ({})", gain_text(gain)),
         None if remedy.change.is_some() => "  (not tried)".to_string(),
@@ -210,14 +213,8 @@ fn gain_text(gain: &Gain) -> String {
 }
 
 fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
-    let mut calls: Vec<(&Caller, &Call)> = it
-        .callers
-        .iter()
-        .flat_map(|caller| caller.slowest.iter().map(move |it| (caller, it)))
-        .collect();
-    calls.sort_by_key(|(_, call)| std::cmp::Reverse(call.took()));
     let mut out = String::new();
-    for (caller, call) in calls.into_iter().take(slow) {
+    for (caller, call) in it.slowest(slow) {
         let title = format!(
             "  {} {} at {:.6} s took {}",
             caller.job,
@@ -227,8 +224,8 @@ fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
         );
         out.push_str(&format!("\n{}\n", style.painted(&title, Some(Paint::Heading))));
         for piece in joined(call) {
-            let whose = name_of(it, piece.who);
-            let behind = piece.behind.map(|who| format!(" behind {}", name_of(it, who)));
+            let whose = it.name_of(piece.who);
+            let behind = piece.behind.map(|who| format!(" behind {}", it.name_of(who)));
             out.push_str(&format!(
                 "    +{:<10} {:>10}  {whose}: {}{}\n",
                 time(piece.from.saturating_since(call.entered).as_nanos()),
@@ -247,11 +244,7 @@ fn joined(call: &Call) -> Vec<insight::Segment> {
     call.path.iter().copied().filter(|it| it.length().as_nanos() > least).collect()
 }
 
-fn name_of(it: &Explained, context: block::ContextId) -> String {
-    let found = it.names.iter().find(|(known, _)| *known == context);
-    found.map_or("interrupt", |(_, name)| name.as_str()).to_string()
-}
-
-fn time(nanos: u64) -> String {
+/// A time as people read it.
+pub(crate) fn time(nanos: u64) -> String {
     human(nanos as f64, Kind::Time)
 }

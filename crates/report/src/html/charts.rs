@@ -15,7 +15,7 @@ pub(super) fn push_data(page: &Page, out: &mut String) {
     let distributions = page
         .distributions
         .iter()
-        .map(|it| json!({ "title": it.title, "series": series(&it.series) }));
+        .map(|it| json!({ "title": it.title, "of": it.of, "series": series(&it.series) }));
     let data = json!({
         "curves": curves.collect::<Vec<_>>(),
         "distributions": distributions.collect::<Vec<_>>(),

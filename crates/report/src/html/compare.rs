@@ -44,6 +44,7 @@ pub fn page(
         findings: sentences.into_iter().map(finding).collect(),
         remark: remark(report, &recorded, cut.contains(&true)),
         timelines: recorded.into_iter().map(Timeline::of).collect(),
+        ..Page::default()
     }
 }
 
@@ -68,7 +69,7 @@ fn table((caption, grid): (&str, Grid)) -> Table {
 }
 
 /// What the runs move, on the same axis.
-fn curves(recorded: &[Recorded]) -> Vec<Curves> {
+pub(super) fn curves(recorded: &[Recorded]) -> Vec<Curves> {
     let Some(end) = recorded.iter().map(|it| it.end).max() else { return Vec::new() };
     let mut curves = Curves {
         title: "What the disk moves".to_string(),
@@ -88,7 +89,11 @@ fn curves(recorded: &[Recorded]) -> Vec<Curves> {
 
 /// How long requests of a run spend where.
 fn distributions(run: &Recorded) -> Distributions {
-    let spreads = spread::by_layer(&run.lives);
+    distributions_of(&run.title, "requests", &spread::by_layer(&run.lives))
+}
+
+/// How long requests or calls spend where.
+pub(super) fn distributions_of(whose: &str, of: &str, spreads: &[Spread]) -> Distributions {
     let name = |it: &Spread| it.layer.map_or("whole time", |layer| layer.name()).to_string();
     let series = |it: &Spread| {
         let mut sum = 0;
@@ -98,8 +103,8 @@ fn distributions(run: &Recorded) -> Distributions {
         };
         (name(it), it.doublings.iter().map(share).collect())
     };
-    let caption = format!("{}: where the time of requests goes, first seed", run.title);
-    let headings = ["layer", "share", "requests", "mean", "p50", "p99", "longest"];
+    let caption = format!("{whose}: where the time of {of} goes, first seed");
+    let headings = ["layer", "share", of, "mean", "p50", "p99", "longest"];
     let time = |it: base::Duration| human(it.as_nanos() as f64, Kind::Time);
     let row = |it: &Spread| {
         let share = format!("{:.1} %", it.share as f64 / 10.0);
@@ -108,7 +113,8 @@ fn distributions(run: &Recorded) -> Distributions {
         cells.map(|cell| (cell, None)).collect()
     };
     Distributions {
-        title: format!("{}: share of requests that spend up to so long", run.title),
+        title: format!("{whose}: share of {of} that spend up to so long"),
+        of: of.to_string(),
         series: spreads.iter().map(series).collect(),
         table: Table {
             caption,

@@ -4,9 +4,12 @@
 //! scripts in `assets/`; all else is there without a script.
 
 mod base64;
+mod callers;
 mod charts;
 pub mod compare;
 mod escape;
+pub mod explain;
+mod findings;
 mod sections;
 mod timeline;
 
@@ -23,16 +26,20 @@ pub struct Page {
     pub about: String,
     /// What there is to know beforehand, in paragraphs.
     pub story: Vec<String>,
-    /// The answer, in a sentence.
+    /// The answer: sentences, each a line.
     pub answer: String,
     /// Figures.
     pub tables: Vec<Table>,
+    /// Who called, and where their time went.
+    pub callers: Vec<Callers>,
     /// What changes over time.
     pub curves: Vec<Curves>,
     /// How times are spread.
     pub distributions: Vec<Distributions>,
     /// What was found.
     pub findings: Vec<Finding>,
+    /// The slowest calls, each with its path and where that is shown.
+    pub slow: Vec<(Table, Option<Place>)>,
     /// One run, or two to be compared.
     pub timelines: Vec<Timeline>,
     /// What the timelines do not show, in a sentence.
@@ -73,6 +80,8 @@ pub struct Curves {
 pub struct Distributions {
     /// Whose times.
     pub title: String,
+    /// Of what: requests or calls.
+    pub of: String,
     /// Name and share of requests, in percent, that took up to 2^n ns, for n from 0 on.
     pub series: Vec<(String, Vec<f64>)>,
     /// The same in words.
@@ -82,16 +91,61 @@ pub struct Distributions {
 /// Something that was found; whatever is empty is not shown.
 #[derive(Clone, Debug, Default)]
 pub struct Finding {
+    /// Whose it is: findings of one are together under this name.
+    pub whose: String,
     /// What it is, in a sentence.
     pub title: String,
     /// What it costs.
     pub cost: String,
     /// How that is known.
-    pub evidence: String,
+    pub evidence: Vec<String>,
     /// How it comes about.
     pub mechanism: String,
     /// What would help.
-    pub remedy: String,
+    pub changes: Vec<String>,
+    /// Where it can be seen.
+    pub place: Option<Place>,
+}
+
+/// What of a timeline a button shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A time.
+    Time {
+        /// Of this timeline.
+        run: usize,
+        /// From when, in nanoseconds.
+        from: u64,
+        /// Until when.
+        to: u64,
+    },
+    /// A critical path, which is marked.
+    Chain {
+        /// Of this timeline.
+        run: usize,
+        /// Its place among the chains of the timeline.
+        number: usize,
+    },
+}
+
+/// The callers of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Callers {
+    /// Whose run.
+    pub caption: String,
+    /// Each of them.
+    pub rows: Vec<CallerRow>,
+}
+
+/// A caller.
+#[derive(Clone, Debug, Default)]
+pub struct CallerRow {
+    /// Who.
+    pub who: String,
+    /// Kind and number of its calls; their mean, median and longest.
+    pub cells: [String; 5],
+    /// Where the time went: layer, part of all from 0 to 1, and the same in words; most first.
+    pub parts: Vec<(String, f64, String)>,
 }
 
 /// The styles, in order.
@@ -101,7 +155,7 @@ const STYLES: [&str; 2] =
 const UPLOT: &str = include_str!("../../assets/uplot.min.js");
 const UPLOT_LICENSE: &str = include_str!("../../assets/uplot.LICENSE");
 /// Our scripts, which share a scope.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("../../assets/decode.js"),
     include_str!("../../assets/model.js"),
     include_str!("../../assets/colours.js"),
@@ -111,6 +165,7 @@ const SCRIPTS: [&str; 12] = [
     include_str!("../../assets/labels.js"),
     include_str!("../../assets/view.js"),
     include_str!("../../assets/words.js"),
+    include_str!("../../assets/places.js"),
     include_str!("../../assets/run.js"),
     include_str!("../../assets/charts.js"),
     include_str!("../../assets/main.js"),

@@ -1,7 +1,7 @@
 //! The sections of a page, which say everything without a script but what a timeline shows.
 
 use super::escape::text;
-use super::{Finding, Page, Table};
+use super::{Page, Table, callers, findings};
 use crate::style::Paint;
 
 /// Adds a section's content.
@@ -10,14 +10,21 @@ type Push = fn(&Page, &mut String);
 /// Adds all that has something in it.
 pub(super) fn push_all(page: &Page, out: &mut String) {
     let has_timeline = !page.timelines.is_empty() || !page.remark.is_empty();
-    let sections: [(&str, &str, bool, Push); 6] = [
+    let has_callers = !page.callers.is_empty();
+    let mut sections: [(&str, &str, bool, Push); 8] = [
         ("answer", "Answer", true, push_answer),
         ("figures", "Figures", !page.tables.is_empty(), push_tables),
+        ("callers", "Who calls, and where the time goes", has_callers, callers::push),
         ("throughput", "Throughput over time", !page.curves.is_empty(), push_curves),
         ("latency", "Latency by layer", !page.distributions.is_empty(), push_distributions),
-        ("findings", "Findings", !page.findings.is_empty(), push_findings),
+        ("findings", "Findings", !page.findings.is_empty(), findings::push),
+        ("slow", "The slowest calls", !page.slow.is_empty(), findings::push_slow),
         ("timeline", "Timeline", has_timeline, push_timelines),
     ];
+    // What was explained comes before curves.
+    if has_callers {
+        sections[3..].rotate_left(2);
+    }
     let sections = sections.iter().filter(|(_, _, has, _)| *has);
     out.push_str(&format!("<header>\n<h1>{}</h1>\n", text(&page.title)));
     out.push_str(&format!("<p class=\"about\">{}</p>\n", text(&page.about)));
@@ -37,7 +44,9 @@ pub(super) fn push_all(page: &Page, out: &mut String) {
 }
 
 fn push_answer(page: &Page, out: &mut String) {
-    out.push_str(&format!("<p class=\"answer\">{}</p>\n", text(&page.answer)));
+    for sentence in page.answer.lines() {
+        out.push_str(&format!("<p class=\"answer\">{}</p>\n", text(sentence)));
+    }
     if page.story.is_empty() {
         return;
     }
@@ -51,7 +60,7 @@ fn push_tables(page: &Page, out: &mut String) {
 }
 
 /// A table that scrolls by itself where it is too wide.
-fn push_table(table: &Table, out: &mut String) {
+pub(super) fn push_table(table: &Table, out: &mut String) {
     let caption = text(&table.caption);
     let open = "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=";
     out.push_str(&format!("{open}\"{caption}\"><table>\n<caption>{caption}</caption>\n<thead>"));
@@ -131,31 +140,6 @@ fn push_distributions(page: &Page, out: &mut String) {
         push_chart("distributions", number, &it.title, out);
         push_table(&it.table, out);
     }
-}
-
-fn push_findings(page: &Page, out: &mut String) {
-    out.push_str("<ol class=\"findings\">\n");
-    page.findings.iter().for_each(|it| push_finding(it, out));
-    out.push_str("</ol>\n");
-}
-
-fn push_finding(finding: &Finding, out: &mut String) {
-    out.push_str(&format!("<li><p>{}</p>", text(&finding.title)));
-    let parts = [
-        ("Cost", &finding.cost),
-        ("Evidence", &finding.evidence),
-        ("Mechanism", &finding.mechanism),
-        ("Remedy", &finding.remedy),
-    ];
-    let parts: Vec<_> = parts.iter().filter(|(_, said)| !said.is_empty()).collect();
-    if !parts.is_empty() {
-        out.push_str("<dl>");
-        for (name, said) in parts {
-            out.push_str(&format!("<dt>{name}</dt><dd>{}</dd>", text(said)));
-        }
-        out.push_str("</dl>");
-    }
-    out.push_str("</li>\n");
 }
 
 /// What stands around the timelines; the scripts fill it.

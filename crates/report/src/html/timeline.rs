@@ -3,7 +3,7 @@
 use super::{base64, escape};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use insight::timeline::{Columns, FULL, Lane, Series};
+use insight::timeline::{CALLS, Chain, Columns, FULL, Lane, Series};
 use insight::{Layer, Timeline};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -32,7 +32,8 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
 fn head(timeline: &Timeline, columns: &Columns) -> Value {
     let pyramid = &timeline.pyramid;
     let names: Vec<&str> = timeline.kinds.iter().map(|it| it.name()).collect();
-    let held: Vec<bool> = timeline.kinds.iter().map(|it| matches!(it, Layer::Held(_))).collect();
+    let is_held = |it: &Layer| matches!(it, Layer::Held(_) | Layer::Withheld);
+    let held: Vec<bool> = timeline.kinds.iter().map(is_held).collect();
     json!({
         "title": timeline.title,
         "tick": timeline.tick,
@@ -40,11 +41,13 @@ fn head(timeline: &Timeline, columns: &Columns) -> Value {
         "requests": timeline.requests.len(),
         "held": timeline.held.len(),
         "steps": timeline.steps.len(),
+        "calls": timeline.calls.len(),
         "lanes": timeline.lanes.iter().map(lane).collect::<Vec<_>>(),
         "kinds": names,
         "holds": held,
         "reasons": timeline.reasons.iter().map(|it| it.name()).collect::<Vec<_>>(),
-        "patterns": timeline.requests.patterns,
+        "callNames": CALLS,
+        "chains": timeline.chains.iter().map(chain).collect::<Vec<_>>(),
         "columns": columns.columns.iter().map(|it| (it.name, it.bytes)).collect::<Vec<_>>(),
         "pyramid": {
             "width": pyramid.width,
@@ -57,7 +60,17 @@ fn head(timeline: &Timeline, columns: &Columns) -> Value {
 }
 
 fn lane(it: &Lane) -> Value {
-    json!({ "name": it.name, "kind": it.kind.name(), "rows": it.rows, "group": it.group })
+    json!({
+        "name": it.name, "kind": it.kind.name(), "rows": it.rows, "calls": it.calls,
+        "group": it.group,
+    })
+}
+
+/// A critical path, piece by piece.
+fn chain(it: &Chain) -> Value {
+    let links: Vec<Value> =
+        it.links.iter().map(|it| json!([it.from, it.to, it.lane, it.layer.name()])).collect();
+    json!({ "from": it.from, "to": it.to, "task": it.task, "links": links })
 }
 
 fn series(it: &Series) -> Value {

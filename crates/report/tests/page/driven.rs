@@ -18,6 +18,8 @@ pub fn tests() -> Vec<testing::Test> {
         a_reader_of_the_screen_hears_headings_tables_and_what_is_shown,
         colours_follow_the_system_and_the_switch,
         a_page_without_timelines_works_too,
+        a_click_on_a_finding_shows_where_it_is_first,
+        a_click_on_a_slow_call_shows_its_critical_path,
     ]
 }
 
@@ -237,5 +239,39 @@ fn a_page_without_timelines_works_too() {
     assert!(open.text("timeline").contains("A remark."));
     open.browser.click("#theme");
     assert_eq!(open.text("theme"), "Colours: light");
+    assert_eq!(open.browser.complaints, [""; 0]);
+}
+
+fn a_click_on_a_finding_shows_where_it_is_first() {
+    let mut open = Open::new("finding");
+    open.browser.click("#findings button.show");
+    assert_eq!(open.shown(), (1_000_000.0, 4_000_000.0));
+    assert_eq!(open.text("pointed"), "It idles.");
+    let mark = open.browser.ask("paternoster.runs.map((it) => it.mark)");
+    assert_eq!(mark, json!([{ "from": 2_000_000, "to": 3_000_000 }, null]));
+    let focused = "document.activeElement === paternoster.runs[0].stage";
+    assert_eq!(open.browser.ask(focused), json!(true));
+    open.browser.press("Escape");
+    assert_eq!(open.browser.ask("paternoster.runs[0].mark"), json!(null));
+}
+
+fn a_click_on_a_slow_call_shows_its_critical_path() {
+    let mut open = Open::new("slow");
+    let pixels = "(() => { const { canvas, context } = paternoster.runs[0].raster;
+        const all = context.getImageData(0, 0, canvas.width, canvas.height).data;
+        return all.reduce((sum, it) => sum + it, 0); })()";
+    open.browser.click("#slow button.show");
+    let chain = page().timelines[0].chains[0].clone();
+    let (from, to) = open.shown();
+    assert!(from < chain.from as f64 && to > chain.to as f64);
+    let lanes = open.browser.ask("paternoster.runs[0].chain.links.map((it) => it[2])");
+    let expected: Vec<usize> = chain.links.iter().map(|it| it.lane).collect();
+    assert_eq!(lanes, json!(expected));
+    let said = open.text("pointed");
+    assert!(said.starts_with("A call of task-") && said.contains(", then task-"), "{said}");
+    // All else has faded, until nobody asks any more.
+    let faded = open.browser.ask(pixels).as_f64().unwrap();
+    open.browser.press("Escape");
+    assert!(open.browser.ask(pixels).as_f64().unwrap() < faded);
     assert_eq!(open.browser.complaints, [""; 0]);
 }

@@ -4,7 +4,8 @@ mod browser;
 mod driven;
 mod structure;
 mod synthetic;
+mod whole;
 
 fn main() -> std::process::ExitCode {
-    testing::run([structure::tests(), driven::tests()].concat())
+    testing::run([structure::tests(), whole::tests(), driven::tests()].concat())
 }

@@ -3,7 +3,7 @@
 use crate::synthetic;
 use expect_test::expect_file;
 use report::Style;
-use report::html::{Curves, Distributions, Finding, Page, Table};
+use report::html::{CallerRow, Callers, Curves, Distributions, Finding, Page, Place, Table};
 use report::style::Paint;
 
 pub fn tests() -> Vec<testing::Test> {
@@ -45,11 +45,27 @@ pub fn page() -> Page {
             step: 0.1,
             series: series.clone(),
         }],
-        distributions: vec![Distributions { title: "By layer".to_string(), series, table }],
+        callers: vec![Callers {
+            caption: "cfq".to_string(),
+            rows: vec![CallerRow {
+                who: "db".to_string(),
+                cells: ["sync", "12", "9 ms", "8 ms", "30 ms"].map(String::from),
+                parts: vec![("device".to_string(), 0.75, "75.0 % device".to_string())],
+            }],
+        }],
+        distributions: vec![Distributions {
+            title: "By layer".to_string(),
+            of: "calls".to_string(),
+            series,
+            table: table.clone(),
+        }],
+        slow: vec![(table, Some(Place::Chain { run: 0, number: 0 }))],
         findings: vec![Finding {
             title: "It idles.".to_string(),
             cost: "8 ms".to_string(),
-            remedy: "slice_idle=0".to_string(),
+            evidence: words(&["It is seen.", "It was seen before."]),
+            changes: words(&["slice_idle=0"]),
+            place: Some(Place::Time { run: 0, from: 2_000_000, to: 3_000_000 }),
             ..Finding::default()
         }],
         timelines: vec![synthetic::timeline("cfq", 400, 1), synthetic::timeline("noop", 200, 2)],
@@ -135,7 +151,7 @@ fn parts_of_a_life_add_up() {
         assert!(run.lives.len() > 150, "{}", run.lives.len());
         for life in &run.lives {
             let sum: base::Duration = life.layers.iter().map(|(_, time)| *time).sum();
-            assert_eq!(sum, life.total(), "{life:?}");
+            assert_eq!(sum, life.end().since(life.queued), "{life:?}");
         }
         let timeline = insight::Timeline::of(run.clone());
         let done = (0..timeline.requests.len()).map(|at| timeline.requests.completed(at)).max();

@@ -1,9 +1,11 @@
 //! A run that was made up: eight tasks of two control groups on a fast drive.
 
 use base::{Duration, Instant, Sector, Sectors};
-use block::{CgroupId, ContextId, DispatchReason, Flags, HoldReason, IoContextId, Ioprio, Op};
-use insight::timeline::{Arrow, Held, Recorded};
-use insight::{Layer, Life, Timeline};
+use block::{
+    CgroupId, ContextId, DispatchReason, Flags, HoldReason, IoContextId, Ioprio, Op, Syscall,
+};
+use insight::timeline::{Arrow, CallBar, Held, Recorded};
+use insight::{Call, Layer, Life, Segment, Timeline};
 use machine::TaskInfo;
 
 /// A stream of numbers that look random.
@@ -41,9 +43,34 @@ pub fn recorded(title: &str, requests: u32, seed: u64) -> Recorded {
             let next = ContextId(who.0 % 8 + 1);
             recorded.arrows.push(Arrow { at: to, from: who, to: next });
         }
+        if number % 7 == 0 {
+            let (task, from, to) = (life.context, life.queued, life.completed);
+            recorded.calls.push(CallBar { task, call: Syscall::Read, from, to });
+        }
+        if number == 40 {
+            recorded.paths.push(call(&life));
+        }
         recorded.lives.push(life);
     }
     recorded
+}
+
+/// A call that waits for a request, and for somebody who has it.
+fn call(life: &Life) -> Call {
+    let piece = |from, to, who, layer| Segment { from, to, who, layer, behind: None };
+    let next = ContextId(life.context.0 % 8 + 1);
+    Call {
+        task: life.context,
+        call: Syscall::Sync,
+        token: 1,
+        entered: life.queued,
+        ended: life.completed,
+        is_unfinished: false,
+        path: vec![
+            piece(life.queued, life.issued, life.context, Layer::Others),
+            piece(life.issued, life.completed, next, Layer::Device),
+        ],
+    }
 }
 
 fn task(number: u32) -> TaskInfo {

@@ -58,8 +58,8 @@ fn dependent(case: &Case, caller: &Caller) -> Option<Finding> {
     };
     let mut found = case.finding("dependent-tasks-apart", caller, is_about)?;
     let other = caller.parts.iter().find(|it| is_about(it))?;
-    let other = [Some(&other.who), other.behind.as_ref()].into_iter().flatten();
-    found.culprit = { other }.find(|it| **it != caller.job).cloned();
+    let mut other = [Some(&other.who), other.behind.as_ref()].into_iter().flatten();
+    found.culprit = other.find(|it| **it != caller.job).cloned();
     found.title = format!(
         "{} keeps the disk idle between {} and {}, who wait for each other",
         case.scheduler(),

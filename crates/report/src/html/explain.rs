@@ -1,0 +1,211 @@
+//! The page of an explanation: who called and where that time went, what was found, and the slowest
+//! calls piece by piece.
+
+use super::compare::{curves, distributions_of};
+use super::{CallerRow, Callers, Distributions, Finding, Page, Place, Table};
+use crate::explain::{part_words, remedy_text, share, time};
+use insight::timeline::{Recorded, spread};
+use insight::{Call, Timeline};
+use lab::explain::Explained;
+use lab::explain::account::{Caller, Part};
+use lab::explain::finding::Finding as Found;
+use lab::plan::Plan;
+
+/// A timeline has so many requests at most, so that the page stays below 20 MB.
+const MOST: usize = 500_000;
+/// Of each row the times of so many callers are spread out.
+const SPREAD: usize = 4;
+/// Pieces of a path that take less of it than one of so many are not listed.
+const LEAST: u64 = 1000;
+
+/// Everything that is said of a plan's rows, with the runs that are shown and so many slow calls.
+pub fn page(
+    plan: &Plan,
+    explained: &[Explained],
+    mut recorded: Vec<Recorded>,
+    slowest: usize,
+) -> Page {
+    let experiment = &plan.experiment;
+    let title = match experiment.title.as_str() {
+        "" => "Where the time goes",
+        title => title,
+    };
+    let curves = curves(&recorded);
+    let cut: Vec<bool> = recorded.iter_mut().map(|run| run.cut(MOST)).collect();
+    let shown = recorded.len();
+    Page {
+        title: title.to_string(),
+        about: about(plan, explained),
+        story: Some(experiment.story.clone()).filter(|it| !it.is_empty()).into_iter().collect(),
+        answer: explained.iter().map(answer).collect::<Vec<_>>().join("\n"),
+        callers: explained.iter().map(callers).collect(),
+        curves,
+        distributions: explained.iter().flat_map(distributions).collect(),
+        findings: numbered(explained, shown).flat_map(|(it, run)| findings(it, run)).collect(),
+        slow: numbered(explained, shown).flat_map(|(it, run)| slow(it, run, slowest)).collect(),
+        remark: remark(plan, &recorded, cut.contains(&true)),
+        timelines: recorded.into_iter().map(Timeline::of).collect(),
+        ..Page::default()
+    }
+}
+
+/// Rows, each with the number of its timeline, if it has one.
+fn numbered(
+    explained: &[Explained],
+    shown: usize,
+) -> impl Iterator<Item = (&Explained, Option<usize>)> {
+    explained.iter().enumerate().map(move |(row, it)| (it, Some(row).filter(|it| *it < shown)))
+}
+
+fn about(plan: &Plan, explained: &[Explained]) -> String {
+    let mut models: Vec<&str> = explained.iter().map(|it| it.result.model.as_str()).collect();
+    models.dedup();
+    let seed = plan.experiment.seeds[0];
+    format!("model {} · seed {seed} · simulated", models.join(", "))
+}
+
+/// The first cause of a row and what helps most.
+fn answer(it: &Explained) -> String {
+    let label = it.label();
+    let Some(cause) = it.findings.iter().find(|it| it.is_cause()) else {
+        return match it.findings.first() {
+            Some(note) => format!("{label}: {}. No change is known to help.", note.title),
+            None => format!("{label}: nothing takes a noteworthy part of anybody's time."),
+        };
+    };
+    let best = cause.remedies.iter().filter_map(|it| it.gain.as_ref().map(|gain| (it, gain)));
+    let best = best.max_by(|one, other| one.1.times[0].total_cmp(&other.1.times[0]));
+    match best {
+        Some((remedy, gain)) => {
+            let (verb, took) = (cause.kind.name(), time(gain.after.as_nanos()));
+            let before = time(gain.before.as_nanos());
+            let title = &cause.title;
+            let command = &remedy.command;
+            format!("{label}: {title}. With “{command}” a {verb} takes {took} instead of {before}.")
+        }
+        None => format!("{label}: {}.", cause.title),
+    }
+}
+
+fn callers(it: &Explained) -> Callers {
+    let row = |caller: &Caller| {
+        let unfinished = match caller.unfinished {
+            0 => String::new(),
+            many => format!(" ({many} not ended)"),
+        };
+        let times = [caller.mean(), caller.median, caller.longest];
+        let [mean, median, longest] = times.map(|it| time(it.as_nanos()));
+        let part =
+            |it: &Part| (it.layer.name().to_string(), share(it, caller), part_words(it, caller));
+        CallerRow {
+            who: caller.job.clone(),
+            cells: [
+                caller.kind.name().to_string(),
+                format!("{}{unfinished}", caller.calls),
+                mean,
+                median,
+                longest,
+            ],
+            parts: caller.parts.iter().map(part).collect(),
+        }
+    };
+    Callers { caption: it.label(), rows: it.callers.iter().map(row).collect() }
+}
+
+fn findings(it: &Explained, run: Option<usize>) -> Vec<Finding> {
+    it.findings.iter().map(|found| finding(it, found, run)).collect()
+}
+
+fn finding(it: &Explained, found: &Found, run: Option<usize>) -> Finding {
+    let weight = if found.is_cause() { "" } else { "note: " };
+    let (since, length) = found.first;
+    let place =
+        run.map(|run| Place::Time { run, from: since.as_nanos(), to: (since + length).as_nanos() });
+    // Nobody has to change anything for a note.
+    let remedies = found.remedies.iter().filter(|_| found.is_cause());
+    Finding {
+        whose: it.label(),
+        title: format!("{weight}{} [{}]", found.title, found.name),
+        cost: format!(
+            "{} of {}'s {}s, {:.0} % of their time",
+            time(found.cost.as_nanos()),
+            found.victim,
+            found.kind.name(),
+            100.0 * found.share
+        ),
+        evidence: found.evidence.clone(),
+        mechanism: found.mechanism.to_string(),
+        changes: remedies.map(remedy_text).collect(),
+        place,
+    }
+}
+
+/// The slowest calls of a row, one by one.
+fn slow(it: &Explained, run: Option<usize>, most: usize) -> Vec<(Table, Option<Place>)> {
+    let all = it.slowest(most).into_iter().enumerate();
+    let one = |(number, (caller, call)): (usize, (&Caller, &Call))| {
+        let place = run.map(|run| Place::Chain { run, number });
+        (path(it, caller, call), place)
+    };
+    all.map(one).collect()
+}
+
+fn path(it: &Explained, caller: &Caller, call: &Call) -> Table {
+    let caption = format!(
+        "{}: {} of {} at {:.6} s took {}",
+        it.label(),
+        caller.kind.name(),
+        caller.job,
+        call.entered.as_nanos() as f64 / 1e9,
+        time(call.took().as_nanos())
+    );
+    let least = call.took().as_nanos() / LEAST;
+    let pieces = call.path.iter().filter(|it| it.length().as_nanos() > least);
+    let rows = pieces.map(|piece| {
+        let after = time(piece.from.saturating_since(call.entered).as_nanos());
+        let behind = piece.behind.map(|who| it.name_of(who).to_string());
+        let cells = [
+            format!("+{after}"),
+            time(piece.length().as_nanos()),
+            it.name_of(piece.who).to_string(),
+            piece.layer.name().replace('_', " "),
+            behind.unwrap_or_default(),
+        ];
+        cells.into_iter().map(|cell| (cell, None)).collect()
+    });
+    let headings = ["after", "for", "whose time", "where", "behind or for whom"];
+    Table {
+        caption,
+        keys: 1,
+        groups: Vec::new(),
+        headings: headings.map(String::from).to_vec(),
+        rows: rows.collect(),
+    }
+}
+
+/// How long the calls of the first callers spend where.
+fn distributions(it: &Explained) -> Vec<Distributions> {
+    let one = |caller: &Caller| {
+        let whose = format!("{}: {}s of {}", it.label(), caller.kind.name(), caller.job);
+        distributions_of(&whose, "calls", &spread::of_times(caller.by_layer.clone()))
+    };
+    it.callers.iter().take(SPREAD).map(one).collect()
+}
+
+/// Which runs are shown, and which are not.
+fn remark(plan: &Plan, recorded: &[Recorded], is_cut: bool) -> String {
+    let seed = plan.experiment.seeds[0];
+    let titles: Vec<&str> = recorded.iter().map(|it| it.title.as_str()).collect();
+    if titles.is_empty() {
+        return "No run can be shown request by request.".to_string();
+    }
+    let cut = match is_cut {
+        true => format!(", of each run the first {MOST} requests"),
+        false => String::new(),
+    };
+    format!(
+        "Shown: {}, with seed {seed}{cut}. Arrows are the critical paths of calls: they lead from \
+         the task that was waited for to the one that could go on.",
+        titles.join(" and ")
+    )
+}

@@ -13,6 +13,8 @@ use insight::{Confidence, Layer};
 
 /// A part of somebody's time that is less than this is not worth a word.
 const LEAST: f64 = 0.05;
+/// What is lost in less than this part of the time that passes is no cause.
+const RARE: u64 = 1000;
 /// From this part on it is a cause.
 const CAUSE: f64 = 0.2;
 /// How names of tasks of the kernel begin.
@@ -127,11 +129,19 @@ impl<'a> Case<'a> {
 
     /// Flushes in a second.
     pub fn flush_rate(&self) -> f64 {
-        let (flushes, elapsed) = match self.of {
-            Of::Run { result, .. } => (result.disk.flushes, result.elapsed),
-            Of::Recording(known) => (known.flushes, known.elapsed),
+        let flushes = match self.of {
+            Of::Run { result, .. } => result.disk.flushes,
+            Of::Recording(known) => known.flushes,
         };
-        flushes as f64 * 1e9 / elapsed.as_nanos().max(1) as f64
+        flushes as f64 * 1e9 / self.elapsed().as_nanos().max(1) as f64
+    }
+
+    /// How long it went on.
+    fn elapsed(&self) -> Duration {
+        match self.of {
+            Of::Run { result, .. } => result.elapsed,
+            Of::Recording(known) => known.elapsed,
+        }
     }
 
     /// Whether a task is the kernel's own.
@@ -211,7 +221,10 @@ impl<'a> Case<'a> {
         evidence.extend(parts.iter().take(3).map(|it| line(it, self.unit())));
         Some(Finding {
             name,
-            weight: if share >= CAUSE { Weight::Cause } else { Weight::Note },
+            weight: match share >= CAUSE && cost * RARE >= self.elapsed() {
+                true => Weight::Cause,
+                false => Weight::Note,
+            },
             title: String::new(),
             victim: caller.job.clone(),
             kind: caller.kind,

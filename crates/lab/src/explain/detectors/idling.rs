@@ -80,7 +80,7 @@ fn dependent(case: &Case, caller: &Caller) -> Option<Finding> {
 fn writeback(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| {
         let waits = matches!(it.layer, Layer::Held(_) | Layer::Others | Layer::Full);
-        waits && case.is_flusher(&it.who)
+        waits && case.is_flusher(&it.who) && !case.is_kernel(&caller.job)
     };
     let mut found = case.finding("writeback-starved", caller, is_about)?;
     found.title = format!(

@@ -14,7 +14,12 @@ pub fn asked(file: Option<&PathBuf>) -> Result<Option<&PathBuf>, Error> {
     let Some(file) = file else { return Ok(None) };
     rows::check(file).map_err(|it| refused(file, &it))?;
     let parent = file.parent().filter(|it| !it.as_os_str().is_empty());
-    check_directory(OPTION, parent.unwrap_or(Path::new(".")))?;
+    let parent = parent.unwrap_or(Path::new("."));
+    if !parent.is_dir() || file.is_dir() {
+        let problem = format!("{}: there is no directory for it, or it is one", file.display());
+        return Err(Error::bad(OPTION, problem, "a file in a directory that is there"));
+    }
+    check_directory(OPTION, parent)?;
     Ok(Some(file))
 }
 

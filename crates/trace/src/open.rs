@@ -103,8 +103,8 @@ pub fn read_events(path: &Path, format: Option<Format>) -> Result<Records<Box<dy
         Format::Blkparse => Ok(Records::Text(blkparse::Reader::new(Box::new(source), &name))),
         other => {
             let cause = format!("is of the format {other}, which has no events of requests");
-            let accepted = "a recording of blktrace, or what blkparse prints of one; with -s SCHEDULER \
-                            any trace, to be replayed";
+            let accepted = "a recording of blktrace, or what blkparse prints of one; with -s \
+                            SCHEDULER any trace, to be replayed";
             Err(Error::new(&name, Place::Whole, cause, accepted))
         }
     }

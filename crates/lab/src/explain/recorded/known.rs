@@ -212,8 +212,8 @@ impl Known {
             near => format!("; {near} began within 1 MiB of where the other's had ended"),
         };
         Some(format!(
-            "{} requests of {one} were withheld behind {other}, which asked for nothing until {} of \
-             them were done, and came next after {}{near}; the first at {} s",
+            "{} requests of {one} were withheld behind {other}, which asked for nothing until {} \
+             of them were done, and came next after {}{near}; the first at {} s",
             pair.count,
             pair.quiet,
             pair.in_turn,

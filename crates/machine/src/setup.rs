@@ -51,8 +51,8 @@ pub struct Setup {
     /// Whether messages of the scheduler are among them.
     pub messages: bool,
     /// Whether all is told that only those who ask are told of: tasks that sleep, wake and run, and
-    /// what is withheld while the disk is busy. It changes nothing else, and nothing of it is in the
-    /// fingerprint.
+    /// what is withheld while the disk is busy. It changes nothing else, and nothing of it is in
+    /// the fingerprint.
     pub tells_tasks: bool,
     /// Whether the inputs of the block layer are recorded.
     pub record_inputs: bool,

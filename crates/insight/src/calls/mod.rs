@@ -80,11 +80,6 @@ impl<F: FnMut(Call)> Calls<F> {
         }
     }
 
-    /// What came of it.
-    pub fn into_sink(self) -> F {
-        self.sink
-    }
-
     fn history(&mut self, of: ContextId) -> &mut History {
         let number = of.0 as usize;
         if number >= self.histories.len() {

@@ -1,9 +1,9 @@
 //! The critical path of an interval of a task: who was waited for in the end, and where.
 //!
-//! While a task computes or waits for a core it is its own. Where it sleeps, whoever ended the sleep
-//! is followed: a task by what it did meanwhile, a bio by its way through the block layer and the
-//! device, and whoever submitted the bio before that. So the pieces cover the interval without a
-//! gap, and one instant belongs to one piece.
+//! While a task computes or waits for a core it is its own. Where it sleeps, whoever ended the
+//! sleep is followed: a task by what it did meanwhile, a bio by its way through the block layer
+//! and the device, and whoever submitted the bio before that. So the pieces cover the interval
+//! without a gap, and one instant belongs to one piece.
 
 use super::bios::{Bios, DoneBio, Way};
 use super::tasks::{Doing, History, While, Woken};

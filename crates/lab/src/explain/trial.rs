@@ -22,7 +22,8 @@ type Means = BTreeMap<Victim, Duration>;
 /// A job and a kind of calls.
 type Victim = (String, CallKind);
 
-/// Tries the remedies of the first causes with so many seeds, and leaves out those that do not help.
+/// Tries the remedies of the first causes with so many seeds, and leaves out those that do not
+/// help.
 pub fn try_remedies(
     plan: &Plan,
     row: &Row,

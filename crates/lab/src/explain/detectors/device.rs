@@ -46,8 +46,8 @@ fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
         caller.job,
         found.culprit.as_deref().unwrap_or("others")
     );
-    found.mechanism = "The scheduler gives the drive all it takes. There requests of all stand in one \
-        queue, where no scheduler, weight or priority reaches them.";
+    found.mechanism = "The scheduler gives the drive all it takes. There requests of all stand in \
+        one queue, where no scheduler, weight or priority reaches them.";
     found.remedies = case.fair_schedulers();
     found.remedies.extend(case.other_schedulers(&["kyber"]));
     found.remedies.push(Remedy::told("echo 1 > /sys/block/vda/device/queue_depth"));
@@ -94,8 +94,8 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     let longest = caller.parts.iter().filter(|it| is_about(it)).map(|it| it.longest).max()?;
     found.title = format!("a request of {} is with the drive for {}", caller.job, time(longest));
     found.culprit = super::limits::busiest_other(case, caller);
-    found.mechanism = "The drive has many commands and takes those that lie near. What lies far waits \
-        until nothing is nearer, and no scheduler can change that any more.";
+    found.mechanism = "The drive has many commands and takes those that lie near. What lies far \
+        waits until nothing is nearer, and no scheduler can change that any more.";
     let fewer = "echo 1 > /sys/block/vda/device/queue_depth";
     found.remedies.push(Remedy::told(fewer));
     Some(found)
@@ -110,8 +110,8 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
     found.weight = if is_storm { Weight::Cause } else { Weight::Note };
     found.title = format!("the disk flushes its cache {rate:.0} times a second");
     found.culprit = None;
-    found.mechanism = "Each fsync, and each commit of the journal, has the device write out its cache. \
-        All who are in the same commit share one flush; who comes later needs another.";
+    found.mechanism = "Each fsync, and each commit of the journal, has the device write out its \
+        cache. All who are in the same commit share one flush; who comes later needs another.";
     found
         .remedies
         .push(Remedy::told("commit more at once: fewer calls of fsync, fdatasync, O_DSYNC"));
@@ -131,8 +131,8 @@ fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| matches!(it.layer, Layer::Full | Layer::Others | Layer::Tag);
     let mut found = case.finding("queue-depth", caller, is_about)?;
     found.title = format!("the disk is given {depth} commands at a time, and takes more");
-    found.mechanism = "A disk with a queue orders its commands, or serves several at once. With one at \
-        a time it does neither.";
+    found.mechanism = "A disk with a queue orders its commands, or serves several at once. With \
+        one at a time it does neither.";
     found.remedies.push(Remedy::told("echo 32 > /sys/block/vda/device/queue_depth"));
     Some(found)
 }
@@ -152,8 +152,8 @@ fn readahead(case: &Case, caller: &Caller) -> Option<Finding> {
     found.suspect();
     found.title = format!("{} reads ahead {window} KiB at a time", caller.job);
     found.evidence.push(format!("reads of {} KiB on average", mean >> 10));
-    found.mechanism = "A reader in sequence waits for each window that was not asked for early enough. \
-        Longer windows are fewer commands, with more under way meanwhile.";
+    found.mechanism = "A reader in sequence waits for each window that was not asked for early \
+        enough. Longer windows are fewer commands, with more under way meanwhile.";
     found.remedies = case.setting("read_ahead_kb", window.max(64) * 4).into_iter().collect();
     Some(found)
 }
@@ -172,8 +172,8 @@ fn discards(case: &Case, caller: &Caller) -> Option<Finding> {
     }
     found.title = format!("{} waits behind discards of {}", caller.job, trims.job);
     found.culprit = Some(trims.job.clone());
-    found.mechanism = "A discard of much is long work for a device, and reads wait until it is done. \
-        Many small ones let reads in between.";
+    found.mechanism = "A discard of much is long work for a device, and reads wait until it is \
+        done. Many small ones let reads in between.";
     found.remedies.push(Remedy::told("echo 67108864 > /sys/block/vda/queue/discard_max_bytes"));
     found.remedies.push(Remedy::told("fstrim when nobody waits, without mount -o discard"));
     Some(found)
@@ -190,8 +190,8 @@ fn cost(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title =
         format!("{} costs {} more time than the device takes", case.scheduler(), caller.job);
     found.culprit = None;
-    found.mechanism = "Each request passes one lock and the scheduler's own work. On a fast device that \
-        is most of what a request takes.";
+    found.mechanism = "Each request passes one lock and the scheduler's own work. On a fast device \
+        that is most of what a request takes.";
     found.remedies = case.plain_schedulers();
     Some(found)
 }
@@ -201,8 +201,8 @@ fn host(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| matches!(it.layer, Layer::Core);
     let mut found = case.finding("host-full", caller, is_about)?;
     found.title = format!("{} waits for a core", caller.job);
-    found.mechanism = "All cores compute: programs, the block layer, interrupts. Then requests reach \
-        the disk later than it could serve them.";
+    found.mechanism = "All cores compute: programs, the block layer, interrupts. Then requests \
+        reach the disk later than it could serve them.";
     found.remedies.push(Remedy::told("more cores, cheaper calls (io_uring, larger blocks)"));
     found.remedies.extend(case.plain_schedulers());
     Some(found)

@@ -73,8 +73,8 @@ fn siblings(case: &Case, caller: &Caller) -> Option<Finding> {
         case.scheduler(),
         caller.job
     );
-    found.mechanism = "They work on one stream together and share no io_context, so each has a queue. \
-        The disk stays idle for one while the next piece is in the queue of another.";
+    found.mechanism = "They work on one stream together and share no io_context, so each has a \
+        queue. The disk stays idle for one while the next piece is in the queue of another.";
     found.remedies = remedies(case);
     let share = "let the processes share an io_context: clone(2) with CLONE_IO";
     found.remedies.push(Remedy::told(share));
@@ -142,8 +142,8 @@ fn lower_class(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("lower-class", caller, is_about)?;
     found.weight = Weight::Note;
     found.title = format!("{} is of a lower class, and waits for the others", caller.job);
-    found.mechanism = "The scheduler lets requests of a lower I/O class go when there is nothing of a \
-        higher one. Whoever waits for such a request waits as long.";
+    found.mechanism = "The scheduler lets requests of a lower I/O class go when there is nothing \
+        of a higher one. Whoever waits for such a request waits as long.";
     found.remedies.push(Remedy::told("ionice -c2 for what others wait for"));
     Some(found)
 }

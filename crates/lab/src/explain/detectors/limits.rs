@@ -63,8 +63,8 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
         false => format!("{} waits for data of {whose}, which limits hold back", caller.job),
     };
     found.culprit = Some(whose.clone()).filter(|it| *it != caller.job);
-    found.mechanism = "Bios wait in the control group until its limit of bytes or operations a second \
-        admits them. Whoever waits for such a bio waits as long, limited or not.";
+    found.mechanism = "Bios wait in the control group until its limit of bytes or operations a \
+        second admits them. Whoever waits for such a bio waits as long, limited or not.";
     found.remedies.push(Remedy::told(format!("raise io.max of {whose}'s group, or take it away")));
     if found.culprit.is_some() {
         found.remedies.push(Remedy::told(format!("give {whose} a file system of its own")));
@@ -89,8 +89,8 @@ fn bypassed(case: &Case, caller: &Caller) -> Option<Finding> {
         limit as f64 / 1e6
     );
     found.culprit = None;
-    found.mechanism = "Buffered writes reach the disk by the flusher, a task of the root group. Limits of \
-        version 1 see only what a group's own tasks submit, so direct I/O and reads.";
+    found.mechanism = "Buffered writes reach the disk by the flusher, a task of the root group. \
+        Limits of version 1 see only what a group's own tasks submit, so direct I/O and reads.";
     found
         .remedies
         .push(Remedy::told("control groups of version 2: systemd.unified_cgroup_hierarchy=1"));
@@ -120,8 +120,8 @@ fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
     }
     found.title = format!("{} waits for one of {number} requests: all are taken", caller.job);
     found.culprit = others;
-    found.mechanism = "The queue has so many requests for each direction. Whoever finds none sleeps, \
-        before a scheduler could prefer it.";
+    found.mechanism = "The queue has so many requests for each direction. Whoever finds none \
+        sleeps, before a scheduler could prefer it.";
     found.remedies = case.setting("nr_requests", number.max(32) * 4).into_iter().collect();
     found.remedies.extend(case.defaults());
     found.remedies.extend(case.fair_schedulers());
@@ -148,8 +148,8 @@ fn dirty(case: &Case, caller: &Caller) -> Option<Finding> {
         None => format!("{} makes pages dirty faster than they are written", caller.job),
     };
     found.culprit = other;
-    found.mechanism = "A writer pauses when dirty pages near the limit, whoever made them dirty. Then \
-        it goes on as fast as the disk writes.";
+    found.mechanism = "A writer pauses when dirty pages near the limit, whoever made them dirty. \
+        Then it goes on as fast as the disk writes.";
     match is_small {
         true => found.remedies.extend(case.setting("dirty_ratio", 20)),
         false => found.remedies.push(Remedy::told(
@@ -172,8 +172,8 @@ fn backlog(case: &Case, caller: &Caller) -> Option<Finding> {
     found.suspect();
     found.title = format!("a sync of {} writes what was made dirty before", caller.job);
     found.culprit = None;
-    found.mechanism = "Dirty pages stay in memory until the limits or their age have them written. A \
-        sync writes all of its file at once, and may take what a long time has gathered.";
+    found.mechanism = "Dirty pages stay in memory until the limits or their age have them written. \
+        A sync writes all of its file at once, and may take what a long time has gathered.";
     found.remedies = case.setting("dirty_background_bytes", 4 << 20).into_iter().collect();
     found.remedies.extend(case.setting("dirty_bytes", 16 << 20));
     Some(found)

@@ -1,5 +1,5 @@
-//! The detectors, a file for each place where time is lost. Each looks at a [`Case`] and says what it
-//! found, if anything.
+//! The detectors, a file for each place where time is lost. Each looks at a [`Case`] and says
+//! what it found, if anything.
 
 mod device;
 mod idling;

@@ -90,8 +90,8 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
         caller.job,
         found.culprit.as_deref().unwrap_or("others")
     );
-    found.mechanism = "Others have more requests in the queue, and the scheduler takes them in order \
-        of arrival or of position. Each call waits for its turn among all of them.";
+    found.mechanism = "Others have more requests in the queue, and the scheduler takes them in \
+        order of arrival or of position. Each call waits for its turn among all of them.";
     found.remedies = case.defaults().into_iter().collect();
     found.remedies.extend(case.fair_schedulers());
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
@@ -109,8 +109,8 @@ fn inverted(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("priority-inversion", caller, is_about)?;
     let whose = caller.parts.iter().find(|it| is_about(it))?.who.clone();
     found.title = format!("{} waits for {whose}, who is of a lower I/O class", caller.job);
-    found.mechanism = "What a lower class has begun, a commit with its data or a lock, is finished at \
-        that class's pace. Whoever needs it inherits the delay, and nobody the priority.";
+    found.mechanism = "What a lower class has begun, a commit with its data or a lock, is finished \
+        at that class's pace. Whoever needs it inherits the delay, and nobody the priority.";
     found.remedies.push(Remedy::told(format!("run {whose} as best effort (ionice -c2 -n7)")));
     found.culprit = Some(whose);
     found.remedies.extend(case.plain_schedulers());
@@ -130,8 +130,8 @@ fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("little-weight", caller, is_about)?;
     let (weight, name) = (weight_of(case, heavier), heavier.job.name.clone());
     found.title = format!("{} has a weight of {own}, and {name} one of {weight}", caller.job);
-    found.mechanism = "The scheduler shares the disk out by weight: more weight is more of it. That is \
-        the other way round than nice values.";
+    found.mechanism = "The scheduler shares the disk out by weight: more weight is more of it. \
+        That is the other way round than nice values.";
     found
         .remedies
         .push(Remedy::told(format!("more io.weight for {}, if it matters more", caller.job)));
@@ -157,8 +157,8 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
         caller.job,
         time(worst.longest)
     );
-    found.mechanism = "The scheduler has no bound on how long a request is passed over, or one that is \
-        longer than this. A few calls pay for all others.";
+    found.mechanism = "The scheduler has no bound on how long a request is passed over, or one \
+        that is longer than this. A few calls pay for all others.";
     found.remedies = case.defaults().into_iter().collect();
     found.remedies.extend(case.other_schedulers(&["mq-deadline", "deadline", "bfq", "kyber"]));
     Some(found)
@@ -182,8 +182,8 @@ fn without_effect(case: &Case, caller: &Caller) -> Option<Finding> {
     let what = if by_weight { "weights of control groups" } else { "I/O priorities" };
     found.title = format!("{} looks at no {what}", case.scheduler());
     found.culprit = super::limits::busiest_other(case, caller);
-    found.mechanism = "Weights and I/O priorities are read by the scheduler alone. One that does not \
-        look at them serves everybody alike.";
+    found.mechanism = "Weights and I/O priorities are read by the scheduler alone. One that does \
+        not look at them serves everybody alike.";
     found.remedies = case.fair_schedulers();
     Some(found)
 }
@@ -199,8 +199,8 @@ fn unweighted(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title =
         format!("buffered writes of {} are nobody's: its weight does not count", caller.job);
     found.culprit = None;
-    found.mechanism = "The flusher writes what all have made dirty, as one task of the root group. So all \
-        who write through the page cache get the same, whatever they weigh.";
+    found.mechanism = "The flusher writes what all have made dirty, as one task of the root group. \
+        So all who write through the page cache get the same, whatever they weigh.";
     found.remedies.push(Remedy::told(
         "control groups of version 2 with ext4 or btrfs, where writeback is a group's own",
     ));

@@ -42,8 +42,8 @@ pub(super) fn push(layers: &mut Layers, layer: Layer, time: Duration) {
     }
 }
 
-/// Puts parts together that are near each other, where there are too many: within a group each layer
-/// is there once.
+/// Puts parts together that are near each other, where there are too many: within a group each
+/// layer is there once.
 pub(super) fn thin(layers: &mut Layers) {
     for groups in GROUPS {
         if layers.len() <= MOST_PARTS {

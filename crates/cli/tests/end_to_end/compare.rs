@@ -326,6 +326,7 @@ fn help_completions_and_man_page_come_from_the_same_place() {
 fn help_reads_as_it_did() {
     let directory = Directory::new("golden");
     expect_file!["../golden/help.txt"].assert_eq(&directory.print(&["--help"]));
+    expect_file!["../golden/help-explain.txt"].assert_eq(&directory.print(&["explain", "--help"]));
     let help = directory.print(&["compare", "--help"]);
     expect_file!["../golden/help-compare.txt"].assert_eq(&help);
 }

@@ -82,6 +82,11 @@ fn a_page_with_the_timelines_of_two_schedulers_comes_out() {
     assert_eq!(bars.count(), 2 * 2 * 100, "each request in its task's lane and the device's");
     let page = directory.print(&[&["compare", "--runs", "1", "--html", "-"][..], &DD].concat());
     assert!(page.starts_with("<!doctype html>"), "only the page");
+    let asked = ["explain", "--trials", "0", "-s", "noop,cfq,deadline", "--html", "-"];
+    let page = directory.print(&[&asked[..], &DD].concat());
+    assert!(page.starts_with("<!doctype html>"), "only the page");
+    assert_eq!(page.matches("class=\"timeline-head\"").count(), 2);
+    assert_eq!(page.matches("class=\"callers\"").count(), 3);
 }
 
 fn what_is_no_regular_file_is_written_to_and_stays() {

@@ -82,6 +82,11 @@ fn a_page_with_the_timelines_of_two_schedulers_comes_out() {
     assert_eq!(bars.count(), 2 * 2 * 100, "each request in its task's lane and the device's");
     let page = directory.print(&[&["compare", "--runs", "1", "--html", "-"][..], &DD].concat());
     assert!(page.starts_with("<!doctype html>"), "only the page");
+    let asked = ["explain", "--trials", "0", "-s", "noop,cfq,deadline", "--html", "-"];
+    let page = directory.print(&[&asked[..], &DD].concat());
+    assert!(page.starts_with("<!doctype html>"), "only the page");
+    assert_eq!(page.matches("class=\"timeline-head\"").count(), 2);
+    assert_eq!(page.matches("class=\"callers\"").count(), 3);
 }
 
 fn what_is_no_regular_file_is_written_to_and_stays() {
@@ -326,6 +331,7 @@ fn help_completions_and_man_page_come_from_the_same_place() {
 fn help_reads_as_it_did() {
     let directory = Directory::new("golden");
     expect_file!["../golden/help.txt"].assert_eq(&directory.print(&["--help"]));
+    expect_file!["../golden/help-explain.txt"].assert_eq(&directory.print(&["explain", "--help"]));
     let help = directory.print(&["compare", "--help"]);
     expect_file!["../golden/help-compare.txt"].assert_eq(&help);
 }

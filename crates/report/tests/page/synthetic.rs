@@ -110,8 +110,6 @@ fn life(number: u32, at: u64, numbers: &mut Numbers) -> Life {
         completed: queued + total,
         merged: 0,
         reason: Some(DispatchReason::BatchContinues),
-        told: None,
-        bios: Vec::new(),
         layers,
         told: None,
         bios: Vec::new(),

@@ -4,7 +4,7 @@ use super::Experiment;
 use crate::error::Error;
 
 /// Name and text of each, by name.
-const EXPERIMENTS: [(&str, &str); 26] = [
+const EXPERIMENTS: [(&str, &str); 28] = [
     ("bfq-2019-cost", include_str!("../../../../experiments/bfq-2019-cost.toml")),
     ("bfq-2019-dbench", include_str!("../../../../experiments/bfq-2019-dbench.toml")),
     ("bfq-2019-late", include_str!("../../../../experiments/bfq-2019-late.toml")),
@@ -21,6 +21,8 @@ const EXPERIMENTS: [(&str, &str); 26] = [
     ("journal-pingpong", include_str!("../../../../experiments/journal-pingpong.toml")),
     ("journal-pingpong-n", include_str!("../../../../experiments/journal-pingpong-n.toml")),
     ("journal-pingpong-xfs", include_str!("../../../../experiments/journal-pingpong-xfs.toml")),
+    ("latency-layers", include_str!("../../../../experiments/latency-layers.toml")),
+    ("latency-tasks", include_str!("../../../../experiments/latency-tasks.toml")),
     ("limits", include_str!("../../../../experiments/limits.toml")),
     (
         "mq-deadline-async-depth",

@@ -1,4 +1,4 @@
-//! The detectors, a file for each place where time is lost. Each looks at a [`Case`] and says what
+//! The detectors, a file for each place where time is lost. Each looks at a `Case` and says what
 //! it found, if anything.
 
 mod device;

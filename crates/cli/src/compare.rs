@@ -40,8 +40,10 @@ pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
     let saved = saved(&options, &plan)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
-    let report = progress::with_bar(plan.runs(), |progress| {
-        matrix::run(plan, options.record.as_deref(), threads, progress)
+    let runs = plan.runs();
+    let report = progress::with_bar(|progress| {
+        progress(0, runs);
+        matrix::run(plan, options.record.as_deref(), threads, &|done| progress(done, runs))
     })?;
     let took = began.elapsed();
     let summary = Summary::of(&report);

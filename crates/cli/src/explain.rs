@@ -4,6 +4,7 @@ use crate::arguments::ExplainOptions;
 use crate::events::{self, Requests};
 use crate::load;
 use crate::output::{Destination, print};
+use crate::progress;
 use crate::terminal::style;
 use lab::Error;
 use lab::experiment::input::{self, FileKind};
@@ -35,7 +36,7 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let kept = if html.is_some() { on_page } else { slowest };
     let options = Options { slowest: kept, trials: asked.trials.unwrap_or(TRIALS) };
     events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
-    let explained = explain_plan(&plan, options)?;
+    let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
     if let Some(file) = events_to {
         events::write(&plan, &plan.experiment.seeds[..1], file, true)?;
     }

@@ -9,9 +9,10 @@ use std::time::Duration;
 /// Nothing is shown before.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Does `work`, which is given a function to call with the number of runs that are done.
-pub fn with_bar<T: Send>(runs: usize, work: impl FnOnce(&(dyn Fn(usize) + Sync)) -> T) -> T {
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::hidden());
+/// Does `work`, which is given a function to call with how many runs are done, and how many there
+/// are.
+pub fn with_bar<T: Send>(work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T) -> T {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed}{left}");
     bar.set_style(style.expect("the template is well formed").with_key("left", left));
     let (finished, wait) = mpsc::channel::<()>();
@@ -25,7 +26,10 @@ pub fn with_bar<T: Send>(runs: usize, work: impl FnOnce(&(dyn Fn(usize) + Sync))
                 }
             });
         }
-        let result = work(&|done| bar.set_position(done as u64));
+        let result = work(&|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        });
         drop(finished);
         bar.finish_and_clear();
         result

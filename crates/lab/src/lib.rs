@@ -33,6 +33,7 @@ pub mod matrix;
 pub mod metrics;
 mod offered;
 pub mod picture;
+mod parallel;
 pub mod plan;
 pub mod quantity;
 pub mod record;

@@ -4,13 +4,13 @@
 //! order are the same whatever the number of threads.
 
 use crate::error::Error;
+use crate::parallel;
 use crate::plan::{Plan, Row};
 use crate::record;
 use crate::result::RunResult;
 use crate::worlds::Worlds;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What came of a plan.
 #[derive(Debug)]
@@ -33,28 +33,12 @@ pub fn run(
     let runs: Vec<(&Row, u64)> =
         plan.rows.iter().flat_map(|row| seeds.iter().map(move |seed| (row, *seed))).collect();
     let existed = record_to.is_some_and(Path::exists);
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failed = AtomicBool::new(false);
-    let slots: Vec<Mutex<Option<Result<RunResult, Error>>>> =
-        runs.iter().map(|_| Mutex::new(None)).collect();
-    let work = || {
-        while !failed.load(Ordering::Relaxed) {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some((row, seed)) = runs.get(index) else { break };
-            let result = worlds.run(row, *seed, record_to);
-            failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            *slots[index].lock().expect("nobody panicked with the lock") = Some(result);
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, runs.len().max(1)) {
-            scope.spawn(work);
-        }
-    });
+    let finished = AtomicUsize::new(0);
+    let done = || progress(finished.fetch_add(1, Ordering::Relaxed) + 1);
+    let run = |(row, seed): &(&Row, u64)| worlds.run(row, *seed, record_to);
+    let results = parallel::each(&runs, threads, run, done);
     drop(worlds);
-    let finished = slots.into_iter().filter_map(|slot| slot.into_inner().expect("as above"));
-    match finished.collect::<Result<Vec<_>, _>>() {
+    match results {
         Ok(results) => Ok(Report { plan, results }),
         Err(error) => {
             if let Some(directory) = record_to {

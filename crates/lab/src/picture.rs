@@ -4,6 +4,7 @@
 use crate::error::Error;
 use crate::explain::Explained;
 use crate::matrix::Report;
+use crate::parallel;
 use crate::plan::Plan;
 use crate::summary::Summary;
 use crate::world::World;
@@ -51,10 +52,6 @@ fn record_rows(plan: &Plan, rows: &[usize], seed: u64) -> Result<Vec<Recorded>, 
         let recorded = worlds::timeline(plan, &plan.rows[row], seed)?;
         Ok(recorded.map(|it| Recorded { title: title(row), ..it }))
     };
-    let record = &record;
-    let all: Result<Vec<Option<Recorded>>, Error> = std::thread::scope(|scope| {
-        let each: Vec<_> = rows.iter().map(|row| scope.spawn(move || record(*row))).collect();
-        each.into_iter().map(|it| it.join().expect("a run does not panic")).collect()
-    });
+    let all = parallel::each(rows, SHOWN, |row| record(*row), || ());
     Ok(all?.into_iter().flatten().collect())
 }

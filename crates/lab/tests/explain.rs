@@ -85,7 +85,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
     let (mut runs, mut wrong) = (0, Vec::new());
     for path in below("fidelity/healthy") {
         let (plan, _) = plan_of(&path);
-        for it in explain(&plan, Options { slowest: 0, trials: 0 }).unwrap() {
+        for it in explain(&plan, Options { slowest: 0, trials: 0 }, &|_, _| ()).unwrap() {
             runs += 1;
             let found = causes(&it).iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
             if !found.is_empty() {

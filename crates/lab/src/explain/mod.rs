@@ -9,6 +9,7 @@ pub mod recorded;
 mod trial;
 
 use crate::error::Error;
+use crate::parallel;
 use crate::plan::{Plan, Row};
 use crate::worlds;
 use crate::{RunResult, SchedulerSpec, World};
@@ -17,6 +18,7 @@ use case::{Case, Of};
 use finding::Finding;
 use insight::{Call, Calls};
 use machine::Several;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How much is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +74,31 @@ pub fn label_of(spec: &SchedulerSpec, axes: &[(String, String)]) -> String {
     }
 }
 
+/// How many runs there are and how many of them are done, told whenever either changes. What has
+/// to be tried is known only when rows are explained.
+pub struct Runs<'p> {
+    tell: &'p (dyn Fn(usize, usize) + Sync),
+    all: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl<'p> Runs<'p> {
+    /// `tell` is given how many are done, and how many there are.
+    fn new(tell: &'p (dyn Fn(usize, usize) + Sync)) -> Runs<'p> {
+        Runs { tell, all: AtomicUsize::new(0), done: AtomicUsize::new(0) }
+    }
+
+    fn more(&self, runs: usize) {
+        let all = self.all.fetch_add(runs, Ordering::Relaxed) + runs;
+        (self.tell)(self.done.load(Ordering::Relaxed), all);
+    }
+
+    fn done(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        (self.tell)(done, self.all.load(Ordering::Relaxed));
+    }
+}
+
 /// Runs a row in the simulator with a seed; `sink` gets each call with its critical path.
 pub fn calls_of(
     plan: &Plan,
@@ -83,30 +110,62 @@ pub fn calls_of(
     worlds::watch(plan, row, seed, &mut calls)
 }
 
-/// Explains each row of a plan with its first seed.
-pub fn explain(plan: &Plan, options: Options) -> Result<Vec<Explained>, Error> {
+/// The same, while the names of tasks are written down.
+fn watched(
+    plan: &Plan,
+    row: &Row,
+    seed: u64,
+    names: &mut Names,
+    sink: impl FnMut(Call),
+) -> Result<RunResult, Error> {
+    let mut calls = Calls::new(Some(row.facts().queue_depth), sink);
+    worlds::watch(plan, row, seed, &mut Several(vec![&mut calls, names]))
+}
+
+/// Explains each row of a plan with its first seed. `progress` is told how many runs are done, and
+/// how many there are as far as it is known.
+pub fn explain(
+    plan: &Plan,
+    options: Options,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<Explained>, Error> {
     if plan.rows.iter().all(|row| row.world == World::Linux) {
         let accepted = "--world sim; or compare --record, and explain what that recorded";
         return Err(Error::bad("--world", "calls of a guest are not taken apart", accepted));
     }
-    let simulated = plan.rows.iter().filter(|row| row.world == World::Sim);
-    simulated.map(|row| explain_row(plan, row, options)).collect()
+    let rows: Vec<&Row> = plan.rows.iter().filter(|row| row.world == World::Sim).collect();
+    explain_rows(plan, &rows, options, &Runs::new(progress))
 }
 
 /// Explains one of them.
 pub fn explain_row(plan: &Plan, row: &Row, options: Options) -> Result<Explained, Error> {
-    let seed = plan.experiment.seeds[0];
-    let mut account = Account::new(options.slowest);
-    let mut names = Names::default();
-    let mut calls = Calls::new(Some(row.facts().queue_depth), |call: Call| account.add(call));
-    let result = worlds::watch(plan, row, seed, &mut Several(vec![&mut calls, &mut names]))?;
-    drop(calls);
-    let callers = account.finish(|task| names.of(row, task));
-    let mut findings =
-        detectors::detect(&Case { of: Of::Run { row, result: &result }, callers: &callers });
+    let explained = explain_rows(plan, &[row], options, &Runs::new(&|_, _| ()))?;
+    Ok(explained.into_iter().next().expect("there is one for each row"))
+}
+
+fn explain_rows(
+    plan: &Plan,
+    rows: &[&Row],
+    options: Options,
+    runs: &Runs<'_>,
+) -> Result<Vec<Explained>, Error> {
+    runs.more(rows.len());
+    let examine = |row: &&Row| examine(plan, row, options.slowest);
+    let mut explained = parallel::each(rows, parallel::threads(), examine, || runs.done())?;
     if options.trials > 0 {
-        trial::try_remedies(plan, row, &mut findings, options.trials)?;
+        trial::try_remedies(plan, rows, &mut explained, options.trials, runs)?;
     }
+    Ok(explained)
+}
+
+/// Says where the time of a row went; nothing is tried yet.
+fn examine(plan: &Plan, row: &Row, slowest: usize) -> Result<Explained, Error> {
+    let seed = plan.experiment.seeds[0];
+    let (mut account, mut names) = (Account::new(slowest), Names::default());
+    let result = watched(plan, row, seed, &mut names, |call| account.add(call))?;
+    let callers = account.finish(|task| names.of(row, task));
+    let findings =
+        detectors::detect(&Case { of: Of::Run { row, result: &result }, callers: &callers });
     let names = names.all(row);
     Ok(Explained { result, callers, findings, names })
 }

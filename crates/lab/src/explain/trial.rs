@@ -1,15 +1,14 @@
-//! Whether what is advised helps: the same load with the change, seed by seed.
+//! Whether what is advised helps: the same load with the change, seed by seed. All runs of all
+//! rows are spread over the cores, and none is run twice.
 
 use super::account::{Account, Caller, Names};
 use super::finding::{Change, Finding, Gain, Remedy, Weight};
+use super::{Explained, Runs, watched};
 use crate::error::Error;
-use crate::experiment::{Axis, Setting};
 use crate::metrics::CallKind;
+use crate::parallel;
 use crate::plan::{Plan, Row};
-use crate::worlds;
 use base::Duration;
-use insight::{Call, Calls};
-use machine::Several;
 use std::collections::BTreeMap;
 
 /// So many causes have their remedies tried.
@@ -22,41 +21,147 @@ type Means = BTreeMap<Victim, Duration>;
 /// A job and a kind of calls.
 type Victim = (String, CallKind);
 
-/// Tries the remedies of the first causes with so many seeds, and leaves out what does not help.
+/// A row as it is or with a change, and what came of it, seed by seed.
+struct Tried {
+    row: Row,
+    /// What is known; nothing where a program failed.
+    means: Vec<Option<Means>>,
+}
+
+/// Which of those that are tried a row and its changes are.
+struct Wanted {
+    before: usize,
+    after: Vec<(Change, usize)>,
+}
+
+/// Tries the remedies of the first causes of rows with so many seeds, and leaves out what does not
+/// help.
 pub fn try_remedies(
     plan: &Plan,
-    row: &Row,
-    findings: &mut [Finding],
+    rows: &[&Row],
+    explained: &mut [Explained],
     seeds: usize,
+    runs: &Runs<'_>,
 ) -> Result<(), Error> {
-    let mut known: Vec<(Option<Change>, Vec<Means>)> = Vec::new();
-    let is_tried = |it: &&mut Finding| it.is_cause() || it.suspected;
-    for finding in findings.iter_mut().filter(is_tried).take(MOST_CAUSES) {
+    let known = |(row, it): (&&Row, &Explained)| Tried {
+        row: (*row).clone(),
+        means: vec![means_of(&it.callers, it.result.succeeded())],
+    };
+    let mut tried: Vec<Tried> = rows.iter().zip(explained.iter()).map(known).collect();
+    let wanted = explained.iter().enumerate().map(|(row, it)| want(row, it, &mut tried));
+    let wanted: Vec<Wanted> = wanted.collect();
+    let used = |at: usize| {
+        wanted.iter().any(|it| !it.after.is_empty() && (it.before == at || it.has(at)))
+    };
+    let first = plan.experiment.seeds[0];
+    let missing = |(at, it): (usize, &Tried)| {
+        let from = if used(at) { it.means.len() } else { seeds };
+        (from..seeds).map(move |seed| (at, first.saturating_add(seed as u64))).collect::<Vec<_>>()
+    };
+    let missing: Vec<(usize, u64)> = tried.iter().enumerate().flat_map(missing).collect();
+    runs.more(missing.len());
+    let run = |(at, seed): &(usize, u64)| run(plan, &tried[*at].row, *seed);
+    let means = parallel::each(&missing, parallel::threads(), run, || runs.done())?;
+    for ((at, _), means) in missing.iter().zip(means) {
+        tried[*at].means.push(means);
+    }
+    for (wanted, it) in wanted.iter().zip(explained) {
+        let means = |at: usize| &tried[at].means[..seeds.min(tried[at].means.len())];
+        let after = |change: &Change| wanted.after.iter().find(|it| it.0 == *change);
+        judge(&mut it.findings, |change| {
+            after(change).map(|(_, after)| (means(wanted.before), means(*after)))
+        });
+    }
+    Ok(())
+}
+
+impl Wanted {
+    fn has(&self, at: usize) -> bool {
+        self.after.iter().any(|it| it.1 == at)
+    }
+}
+
+/// What has to be tried for a row; rows with a change that nobody has yet are added.
+fn want(row: usize, explained: &Explained, tried: &mut Vec<Tried>) -> Wanted {
+    let mut wanted = Wanted { before: row, after: Vec::new() };
+    let remedies = explained.findings.iter().filter(is_tried).take(MOST_CAUSES);
+    for change in remedies.flat_map(|it| &it.remedies).filter_map(|it| it.change.as_ref()) {
+        let is_known = wanted.after.iter().any(|it| it.0 == *change);
+        let Some(changed) = (!is_known).then(|| changed(&tried[row].row, change).ok()).flatten()
+        else {
+            continue;
+        };
+        let there = tried.iter().position(|it| it.row.does_the_same(&changed));
+        let at = there.unwrap_or_else(|| {
+            tried.push(Tried { row: changed, means: Vec::new() });
+            tried.len() - 1
+        });
+        wanted.after.push((change.clone(), at));
+    }
+    wanted
+}
+
+fn is_tried(it: &&Finding) -> bool {
+    it.is_cause() || it.suspected
+}
+
+/// A row with a change.
+fn changed(row: &Row, change: &Change) -> Result<Row, Error> {
+    match change {
+        Change::Scheduler(name) => row.with_scheduler(name),
+        Change::Tunables(values) => row.with_values(values),
+        Change::Setting(name, value) => row.with_values(&[(*name, *value)]),
+    }
+}
+
+/// What comes of a row with a seed; nothing if a program fails.
+fn run(plan: &Plan, row: &Row, seed: u64) -> Result<Option<Means>, Error> {
+    let (mut account, mut names) = (Account::new(0), Names::default());
+    let result = watched(plan, row, seed, &mut names, |call| account.add(call))?;
+    let callers = account.finish(|task| names.of(row, task));
+    Ok(means_of(&callers, result.succeeded()))
+}
+
+fn means_of(callers: &[Caller], succeeded: bool) -> Option<Means> {
+    let means = callers.iter().map(|it| ((it.job.clone(), it.kind), it.mean()));
+    succeeded.then(|| means.collect())
+}
+
+/// Says of each remedy what came of it; causes without one that helps are notes.
+fn judge<'t>(
+    findings: &mut [Finding],
+    tried: impl Fn(&Change) -> Option<(&'t [Option<Means>], &'t [Option<Means>])>,
+) {
+    for finding in findings.iter_mut().filter(|it| is_tried(&&**it)).take(MOST_CAUSES) {
         let victim = (finding.victim.clone(), finding.kind);
         for remedy in &mut finding.remedies {
-            let Some(change) = remedy.change.clone() else { continue };
-            let before = means(plan, row, None, seeds, &mut known)?;
-            let Ok(after) = means(plan, row, Some(change), seeds, &mut known) else { continue };
-            remedy.gain = gain(&before, &after, &victim);
+            let tried = remedy.change.as_ref().and_then(&tried);
+            remedy.gain = tried.and_then(|(before, after)| gain(before, after, &victim));
         }
-        let tried = finding.remedies.iter().filter(|it| it.change.is_some()).count();
-        let suspected = finding.suspected;
-        // What helps one as much as it hurts another proves nothing.
-        finding.remedies.retain(|it| helps(it) && !(suspected && costs(it)));
-        let helpful = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
-        if helpful > 0 {
-            finding.weight = Weight::Cause;
-        }
-        // What no change makes better is how things are.
-        if tried > 0 && helpful == 0 && finding.is_cause() {
-            finding.weight = Weight::Note;
-            finding.evidence.push(format!("{tried} changes were tried, and none helps"));
-        }
-        let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |it| it.times[0]);
-        finding.remedies.sort_by(|one, other| times(other).total_cmp(&times(one)));
+        keep_what_helps(finding);
     }
     findings.sort_by_key(|it| (it.weight, std::cmp::Reverse(it.cost)));
-    Ok(())
+}
+
+fn keep_what_helps(finding: &mut Finding) {
+    let tried = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
+    let suspected = finding.suspected;
+    // What helps one as much as it hurts another proves nothing.
+    finding.remedies.retain(|it| helps(it) && !(suspected && costs(it)));
+    let helpful = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
+    if helpful > 0 {
+        finding.weight = Weight::Cause;
+    }
+    // What no change makes better is how things are.
+    if tried > 0 && helpful == 0 && finding.is_cause() {
+        finding.weight = Weight::Note;
+        finding.evidence.push(match tried {
+            1 => "one change was tried, and it does not help".to_string(),
+            _ => format!("{tried} changes were tried, and none helps"),
+        });
+    }
+    let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |it| it.times[0]);
+    finding.remedies.sort_by(|one, other| times(other).total_cmp(&times(one)));
 }
 
 /// Whether a remedy was not tried, or helps with every seed.
@@ -72,11 +177,13 @@ fn costs(remedy: &Remedy) -> bool {
     remedy.gain.as_ref().is_some_and(|it| it.price.is_some())
 }
 
-fn gain(all_before: &[Means], all_after: &[Means], victim: &Victim) -> Option<Gain> {
-    let of = |means: &[Means]| -> Option<Vec<Duration>> {
+fn gain(before: &[Option<Means>], after: &[Option<Means>], victim: &Victim) -> Option<Gain> {
+    let all_before: Vec<&Means> = before.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let all_after: Vec<&Means> = after.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let of = |means: &[&Means]| -> Option<Vec<Duration>> {
         means.iter().map(|it| it.get(victim).copied()).collect()
     };
-    let (before, after) = (of(all_before)?, of(all_after)?);
+    let (before, after) = (of(&all_before)?, of(&all_after)?);
     let nanos = |it: &Duration| it.as_nanos().max(1) as f64;
     let times: Vec<f64> =
         before.iter().zip(&after).map(|(one, other)| nanos(one) / nanos(other)).collect();
@@ -90,85 +197,18 @@ fn gain(all_before: &[Means], all_after: &[Means], victim: &Victim) -> Option<Ga
         before: mean(&before),
         after: mean(&after),
         times: [least, most],
-        price: price(all_before, all_after, victim),
+        price: price(&all_before, &all_after, victim),
         seeds: times.len(),
     })
 }
 
 /// Whose calls become how many times longer, in the mean of seeds.
-fn price(before: &[Means], after: &[Means], victim: &Victim) -> Option<(String, f64)> {
-    let sum = |all: &[Means], key: &Victim| -> u64 {
+fn price(before: &[&Means], after: &[&Means], victim: &Victim) -> Option<(String, f64)> {
+    let sum = |all: &[&Means], key: &Victim| -> u64 {
         all.iter().filter_map(|it| it.get(key)).map(|it| it.as_nanos()).sum()
     };
     let longer = |key: &Victim| sum(after, key) as f64 / sum(before, key).max(1) as f64;
     let others = before.first()?.keys().filter(|it| it.0 != victim.0);
     let worst = others.map(|it| (it.0.clone(), longer(it))).max_by(|a, b| a.1.total_cmp(&b.1));
     worst.filter(|it| it.1 >= LEAST)
-}
-
-/// The means of a row with a change, by seed.
-fn means(
-    plan: &Plan,
-    row: &Row,
-    change: Option<Change>,
-    seeds: usize,
-    known: &mut Vec<(Option<Change>, Vec<Means>)>,
-) -> Result<Vec<Means>, Error> {
-    if let Some((_, means)) = known.iter().find(|it| it.0 == change) {
-        return Ok(means.clone());
-    }
-    let changed = match &change {
-        None => None,
-        Some(change) => Some(changed(plan, row, change)?),
-    };
-    let (plan, row) = changed.as_ref().map_or((plan, row), |it| (it, &it.rows[0]));
-    let first = plan.experiment.seeds[0];
-    let all = (first..).take(seeds).map(|seed| means_of(plan, row, seed));
-    let means = all.collect::<Result<Vec<_>, _>>()?;
-    known.push((change, means.clone()));
-    Ok(means)
-}
-
-fn means_of(plan: &Plan, row: &Row, seed: u64) -> Result<Means, Error> {
-    let (mut account, mut names) = (Account::new(0), Names::default());
-    let mut calls = Calls::new(Some(row.facts().queue_depth), |call: Call| account.add(call));
-    worlds::watch(plan, row, seed, &mut Several(vec![&mut calls, &mut names]))?;
-    drop(calls);
-    let callers = account.finish(|task| names.of(row, task));
-    Ok(callers.iter().map(|it| ((it.job.clone(), it.kind), Caller::mean(it))).collect())
-}
-
-/// A plan of one row with a change.
-fn changed(plan: &Plan, row: &Row, change: &Change) -> Result<Plan, Error> {
-    let mut experiment = plan.experiment.clone();
-    let place = "a remedy".to_string();
-    let values = row.axes.iter().map(|(name, value)| Axis {
-        name: name.clone(),
-        values: vec![value.clone()],
-        place: place.clone(),
-    });
-    experiment.axes = values.collect();
-    let label = row.spec.label();
-    let with = |more: &str| {
-        if label.contains(':') { format!("{label},{more}") } else { format!("{label}:{more}") }
-    };
-    let scheduler = match change {
-        Change::Scheduler(name) => format!("{name}@{}", row.spec.kernel_name()),
-        Change::Tunables(values) => {
-            let values: Vec<_> =
-                values.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            with(&values.join(","))
-        }
-        Change::Setting(name, value) => {
-            experiment.settings.retain(|it| it.name != *name);
-            experiment.axes.retain(|it| it.name != *name);
-            let (name, value) = (name.to_string(), value.to_string());
-            experiment.settings.push(Setting { name, value, place: place.clone() });
-            label
-        }
-    };
-    experiment.schedulers = vec![(scheduler, place)];
-    experiment.expect.clear();
-    experiment.metric = None;
-    Plan::new(experiment)
 }

@@ -4,6 +4,7 @@
 //! each seed. Whatever is wrong with an experiment is found here, so nothing is ever written for
 //! bad input.
 
+mod changed;
 mod clones;
 mod disks;
 mod groups;

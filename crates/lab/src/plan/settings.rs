@@ -214,7 +214,7 @@ impl Planner {
 }
 
 /// Whether a name is that of a number which both worlds know, or of a tunable.
-fn is_number(spec: &SchedulerSpec, name: &str) -> bool {
+pub(super) fn is_number(spec: &SchedulerSpec, name: &str) -> bool {
     let of_machine = MACHINE_SETTINGS.iter().any(|it| it.name == name);
     of_machine || spec.has_tunable(name) || QueueSetting::named(name, spec.kernel).is_some()
 }

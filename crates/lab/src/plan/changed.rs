@@ -1,0 +1,109 @@
+//! Rows with a change, as somebody makes it on a machine that runs: whatever else was set stays.
+
+use super::settings::{is_number, probe};
+use super::{Number, Row};
+use crate::error::Error;
+use crate::scheduler_spec::SchedulerSpec;
+use block::Kernel;
+
+/// Where a changed setting is given.
+const PLACE: &str = "a change";
+
+impl Row {
+    /// The same with another scheduler of its kernel. What is set of the queue and of memory stays,
+    /// unless this scheduler does not take it.
+    pub(crate) fn with_scheduler(&self, name: &str) -> Result<Row, Error> {
+        let text = format!("{name}@{}", self.spec.kernel_name());
+        let pinned: &'static Kernel = self.spec.kernel;
+        let spec = SchedulerSpec::parse(&text, PLACE, Some(pinned))?.with_hz(pinned.hz);
+        let mut row = Row { spec, settings: Vec::new(), ..self.clone() };
+        for it in self.settings.iter().filter(|it| is_number(&row.spec, &it.name)) {
+            let one = std::slice::from_ref(it);
+            if probe(&row.spec, row.model.name(), row.facts().clone(), one).is_ok() {
+                row.settings.push(it.clone());
+            }
+        }
+        row.read_back()
+    }
+
+    /// The same with these tunables and settings.
+    pub(crate) fn with_values(&self, values: &[(&str, i64)]) -> Result<Row, Error> {
+        let mut row = self.clone();
+        for (name, value) in values {
+            row.spec.check(name, *value, PLACE)?;
+            // What is written last holds.
+            row.settings.retain(|it| it.name != *name);
+            let (name, place) = (name.to_string(), PLACE.to_string());
+            row.settings.push(Number { name, value: *value, place });
+        }
+        row.read_back()
+    }
+
+    /// Whether it does the same as another row, seed by seed.
+    pub(crate) fn does_the_same(&self, other: &Row) -> bool {
+        let spec = |it: &Row| SchedulerSpec { tunables: Vec::new(), ..it.spec.clone() };
+        let set = |it: &Row| -> Vec<(String, i64)> {
+            let numbers = it.settings.iter().map(|it| (it.name.clone(), it.value));
+            let mut numbers: Vec<_> = numbers.collect();
+            numbers.sort();
+            numbers
+        };
+        self.world == other.world
+            && self.axes == other.axes
+            && spec(self) == spec(other)
+            && set(self) == set(other)
+    }
+
+    fn read_back(mut self) -> Result<Row, Error> {
+        self.tunables =
+            probe(&self.spec, self.model.name(), self.facts().clone(), &self.settings)?;
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Experiment;
+    use crate::plan::Plan;
+
+    fn rows(text: &str) -> Vec<Row> {
+        let text = format!("{text}\n[[job]]\nrun = \"dd if=/dev/sda of=/dev/null bs=4k count=1\"");
+        Plan::new(Experiment::parse("test", &text).unwrap()).unwrap().rows
+    }
+
+    fn set(row: &Row) -> Vec<(&str, i64)> {
+        row.settings.iter().map(|it| (it.name.as_str(), it.value)).collect()
+    }
+
+    #[test]
+    fn another_scheduler_keeps_what_is_set_of_the_queue_and_of_memory() {
+        let text = "schedulers = [\"cfq@4.19:slice_idle=8\"]\n\
+                    settings = { read_ahead_kb = 64, dirty_bytes = 1048576 }\n\
+                    [axes]\nquantum = [4]";
+        let row = rows(text).remove(0);
+        assert_eq!(row.settings.len(), 4);
+        let other = row.with_scheduler("deadline").unwrap();
+        assert_eq!(other.spec.label(), "deadline@4.19");
+        let mut kept = set(&other);
+        kept.sort();
+        assert_eq!(kept, [("dirty_bytes", 1_048_576), ("read_ahead_kb", 64)]);
+    }
+
+    #[test]
+    fn a_change_outdoes_what_was_set_for_all() {
+        let row = rows("schedulers = [\"cfq@4.19\"]\nsettings = { slice_idle = 8 }").remove(0);
+        let changed = row.with_values(&[("slice_idle", 0)]).unwrap();
+        assert_eq!(set(&changed), [("slice_idle", 0)]);
+        assert!(changed.tunables.contains(&("slice_idle", 0)));
+        assert!(row.with_values(&[("slice_idle", -1)]).is_err());
+    }
+
+    #[test]
+    fn rows_that_do_the_same_are_known() {
+        let rows = rows("schedulers = [\"cfq@4.19\", \"deadline@4.19\", \"cfq@4.19:slice_idle=0\"]");
+        assert!(rows[0].with_scheduler("deadline").unwrap().does_the_same(&rows[1]));
+        assert!(rows[0].with_values(&[("slice_idle", 0)]).unwrap().does_the_same(&rows[2]));
+        assert!(!rows[0].does_the_same(&rows[2]));
+    }
+}
